@@ -1,0 +1,1 @@
+//! End-to-end tests: the tracer against the simulator's truth.

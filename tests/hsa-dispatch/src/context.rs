@@ -1,0 +1,87 @@
+//! What every workload works with.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cli::Options;
+use crate::error::Result;
+use crate::hsa::agent::Agents;
+use crate::hsa::{Agent, DoorbellOp, Pools, Queue, QueueKind, Runtime, Signal};
+use crate::kernels::{self, Kernels};
+use crate::producer::{Notes, Producer};
+
+/// Packets of a queue where a workload does not care.
+pub const QUEUE_SIZE: u32 = 4096;
+
+/// The runtime, a GPU of it, its memory and the kernels loaded for it.
+pub struct Context {
+    /// The runtime.
+    pub runtime: Arc<Runtime>,
+    /// The GPU.
+    pub gpu: Agent,
+    /// Memory of host and GPU.
+    pub pools: Pools,
+    /// The kernels.
+    pub kernels: Kernels,
+    /// Longest wait for anything.
+    pub timeout: Duration,
+    doorbell_op: DoorbellOp,
+    log: bool,
+}
+
+impl Context {
+    /// Starts the runtime and loads the kernels.
+    ///
+    /// # Errors
+    /// The machine lacks runtime, GPU or kernels.
+    pub fn open(options: &Options) -> Result<Self> {
+        let runtime = Runtime::start(options.library.as_deref())?;
+        let agents = Agents::choose(&runtime, options.agent)?;
+        let directory = kernels::directory(options.kernels.as_deref());
+        Ok(Self {
+            pools: Pools::find(&runtime, &agents)?,
+            kernels: Kernels::load(&runtime, &agents.gpu, &directory, options.load_from)?,
+            gpu: agents.gpu,
+            timeout: Duration::from_secs(options.timeout.get()),
+            doorbell_op: options.doorbell_op,
+            log: options.log.is_some(),
+            runtime,
+        })
+    }
+
+    /// A new queue of `size` packets.
+    ///
+    /// # Errors
+    /// The runtime refuses.
+    pub fn queue(&self, size: u32, kind: QueueKind) -> Result<Queue> {
+        Queue::create(&self.runtime, &self.gpu, size, kind, self.doorbell_op)
+    }
+
+    /// A new signal.
+    ///
+    /// # Errors
+    /// The runtime refuses.
+    pub fn signal(&self, value: i64) -> Result<Signal> {
+        Signal::new(&self.runtime, value)
+    }
+
+    /// A producer that times all its submissions, of which about `expected` are to come.
+    #[must_use]
+    pub fn producer<'q>(&self, queue: &'q Queue, expected: usize) -> Producer<'q> {
+        self.sampling_producer(queue, expected, 1)
+    }
+
+    /// A producer that times one of `time_every` submissions only.
+    #[must_use]
+    pub fn sampling_producer<'q>(&self, queue: &'q Queue, expected: usize, time_every: u32) -> Producer<'q> {
+        Producer::new(
+            queue,
+            self.timeout,
+            Notes {
+                time_every,
+                log: self.log,
+            },
+            expected,
+        )
+    }
+}

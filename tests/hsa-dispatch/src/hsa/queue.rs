@@ -1,0 +1,265 @@
+//! User-mode queues, by the rules of the HSA System Architecture Specification: reserve an index, wait for room, write
+//! the packet, release its header, ring the doorbell.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use super::types::{QUEUE_MULTI, QUEUE_SINGLE, RawQueue, SignalHandle, Status, status};
+use super::{Agent, Runtime};
+use crate::error::{Error, Result};
+use crate::packet::{PACKET_BYTES, Packet};
+
+/// `INVALID`, the header of a slot that the GPU must not look at yet.
+const INVALID_HEADER: u32 = 1;
+
+/// Who may submit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueKind {
+    /// Any thread at any time.
+    Multi,
+    /// One thread at a time.
+    Single,
+}
+
+/// The function that stores to the doorbell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum DoorbellOp {
+    /// `hsa_signal_store_screlease`, as HIP.
+    #[default]
+    Screlease,
+    /// `hsa_signal_store_relaxed`, as many small clients.
+    Relaxed,
+}
+
+/// What the runtime's callback noted: the first error, 0 if none.
+type Fault = AtomicU32;
+
+/// A queue.
+pub struct Queue {
+    runtime: Arc<Runtime>,
+    raw: *mut RawQueue,
+    ring: *mut Packet,
+    size: u32,
+    id: u64,
+    doorbell: SignalHandle,
+    store: unsafe extern "C" fn(SignalHandle, i64),
+    fault: Box<Fault>,
+    alive: AtomicBool,
+}
+
+// SAFETY: the runtime's functions on queues may be called from any thread.
+unsafe impl Send for Queue {}
+// SAFETY: as above; slots are written only by the thread that reserved them.
+unsafe impl Sync for Queue {}
+
+impl Queue {
+    /// Creates a queue of `size` packets on `agent`.
+    ///
+    /// # Errors
+    /// The runtime refuses, as it must for sizes that are no power of two.
+    pub fn create(runtime: &Arc<Runtime>, agent: &Agent, size: u32, kind: QueueKind, op: DoorbellOp) -> Result<Self> {
+        let fault = Box::new(Fault::new(status::SUCCESS));
+        let kind = match kind {
+            QueueKind::Multi => QUEUE_MULTI,
+            QueueKind::Single => QUEUE_SINGLE,
+        };
+        let mut raw = ptr::null_mut();
+        let (no_private, no_group) = (u32::MAX, u32::MAX);
+        let data = (&raw const *fault).cast_mut().cast();
+        // SAFETY: the callback's data lives until the queue is destroyed, and `raw` is writable.
+        let created = unsafe {
+            (runtime.api.hsa_queue_create)(
+                agent.handle,
+                size,
+                kind,
+                Some(note_fault),
+                data,
+                no_private,
+                no_group,
+                &raw mut raw,
+            )
+        };
+        runtime.check("hsa_queue_create", created)?;
+        // SAFETY: the runtime's description of the queue, valid until it is destroyed.
+        let described = unsafe { &*raw };
+        Ok(Self {
+            runtime: Arc::clone(runtime),
+            raw,
+            ring: described.base_address.cast(),
+            size: described.size,
+            id: described.id,
+            doorbell: described.doorbell_signal,
+            store: match op {
+                DoorbellOp::Screlease => runtime.api.hsa_signal_store_screlease,
+                DoorbellOp::Relaxed => runtime.api.hsa_signal_store_relaxed,
+            },
+            fault,
+            alive: AtomicBool::new(true),
+        })
+    }
+
+    /// Address of its `amd_queue_t`, by which a tracer knows it.
+    #[must_use]
+    pub fn handle(&self) -> u64 {
+        self.raw as u64
+    }
+
+    /// Number of the queue in this process.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Packets in its ring.
+    #[must_use]
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Reserves `count` consecutive indexes and returns the first.
+    ///
+    /// # Errors
+    /// The queue was destroyed.
+    pub fn reserve(&self, count: u64) -> Result<u64> {
+        if !self.alive.load(Ordering::Relaxed) {
+            return Err(Error::QueueDestroyed(self.name()));
+        }
+        // SAFETY: the queue is alive.
+        Ok(unsafe { (self.runtime.api.hsa_queue_add_write_index_screlease)(self.raw, count) })
+    }
+
+    /// Index of the first packet that the GPU has not taken yet.
+    ///
+    /// # Errors
+    /// The queue was destroyed.
+    pub fn read_index(&self) -> Result<u64> {
+        if !self.alive.load(Ordering::Relaxed) {
+            return Err(Error::QueueDestroyed(self.name()));
+        }
+        // SAFETY: the queue is alive.
+        Ok(unsafe { (self.runtime.api.hsa_queue_load_read_index_scacquire)(self.raw) })
+    }
+
+    /// Writes `packets` from index `first` on.
+    ///
+    /// The first packet becomes valid last, so that the GPU sees all of them or none.
+    ///
+    /// # Safety
+    /// The queue is alive, the caller has reserved these indexes, and their slots are free. What the packets refer to
+    /// stays until they are complete.
+    pub unsafe fn write(&self, first: u64, packets: &[Packet]) {
+        for (i, packet) in packets.iter().enumerate().rev() {
+            let slot = self.slot(first + i as u64);
+            // SAFETY: the slot is in the ring, and the caller's until its header is valid.
+            unsafe {
+                AtomicU32::from_ptr(slot).store(INVALID_HEADER, Ordering::Relaxed);
+                ptr::copy_nonoverlapping(packet.body().as_ptr(), slot.add(1), packet.body().len());
+                AtomicU32::from_ptr(slot).store(packet.header(), Ordering::Release);
+            }
+        }
+    }
+
+    /// Tells the GPU that the packets up to index `last` are ready.
+    ///
+    /// # Safety
+    /// The queue is alive, and the caller has written packet `last`.
+    pub unsafe fn ring(&self, last: u64) {
+        // SAFETY: the doorbell lives as long as the queue.
+        unsafe { (self.store)(self.doorbell, last.cast_signed()) };
+    }
+
+    /// Fails if the GPU has stopped the queue.
+    ///
+    /// # Errors
+    /// The status that the runtime's callback got.
+    pub fn check(&self) -> Result<()> {
+        match self.fault() {
+            None => Ok(()),
+            Some(status) => Err(Error::QueueFault {
+                queue: self.to_string(),
+                status,
+                text: self.runtime.status_text(status),
+            }),
+        }
+    }
+
+    /// The error with which the GPU stopped the queue.
+    #[must_use]
+    pub fn fault(&self) -> Option<Status> {
+        Some(self.fault.load(Ordering::Acquire)).filter(|&fault| fault != status::SUCCESS)
+    }
+
+    /// Destroys the queue; later submissions are refused. Nobody may be submitting meanwhile.
+    ///
+    /// # Errors
+    /// It was destroyed already, or the runtime refuses.
+    pub fn destroy(&mut self) -> Result<()> {
+        if !self.alive.swap(false, Ordering::AcqRel) {
+            return Err(Error::QueueDestroyed(self.name()));
+        }
+        // SAFETY: the queue was alive, and `&mut self` means that nobody submits.
+        let status = unsafe { (self.runtime.api.hsa_queue_destroy)(self.raw) };
+        self.runtime.check("hsa_queue_destroy", status)
+    }
+
+    fn name(&self) -> String {
+        format!("queue {:#x} (id {})", self.handle(), self.id)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "reduced modulo the ring's size first")]
+    fn slot(&self, index: u64) -> *mut u32 {
+        let position = (index % u64::from(self.size)) as usize;
+        // SAFETY: the ring has `size` packets.
+        unsafe { self.ring.byte_add(position * PACKET_BYTES) }.cast()
+    }
+}
+
+impl fmt::Display for Queue {
+    /// Which queue, and where it stands.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())?;
+        let Ok(read) = self.read_index() else {
+            return f.write_str(", destroyed");
+        };
+        // SAFETY: the queue is alive.
+        let write = unsafe { (self.runtime.api.hsa_queue_load_write_index_relaxed)(self.raw) };
+        write!(f, " of {} packets, write index {write}, read index {read}", self.size)
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        if self.alive.swap(false, Ordering::AcqRel) {
+            // SAFETY: the queue was alive, and nobody else has it.
+            unsafe { (self.runtime.api.hsa_queue_destroy)(self.raw) };
+        }
+    }
+}
+
+/// The runtime's callback: called on a thread of the runtime when the GPU stops the queue.
+unsafe extern "C" fn note_fault(status: Status, _queue: *mut RawQueue, fault: *mut c_void) {
+    // SAFETY: `Queue::create` gave a `Fault` that outlives the queue.
+    let fault = unsafe { &*fault.cast::<Fault>() };
+    // Only the first counts: what follows is its consequence.
+    let _ = fault.compare_exchange(status::SUCCESS, status, Ordering::AcqRel, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_fault_is_kept() {
+        let fault = Fault::new(status::SUCCESS);
+        let data = (&raw const fault).cast_mut().cast();
+        // SAFETY: `data` is a `Fault`.
+        unsafe {
+            note_fault(status::INVALID_PACKET_FORMAT, ptr::null_mut(), data);
+            note_fault(status::INVALID_ARGUMENT, ptr::null_mut(), data);
+        }
+        assert_eq!(fault.into_inner(), status::INVALID_PACKET_FORMAT);
+    }
+}

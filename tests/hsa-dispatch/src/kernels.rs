@@ -1,0 +1,298 @@
+//! The kernels of tests/gpu-kernels: where their code objects are, and how their arguments lie.
+
+use std::mem::offset_of;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::hsa::executable::{Executable, Kernel, LoadFrom};
+use crate::hsa::{Agent, Buffer, Pools, Runtime};
+
+/// Variable that names the folder of code objects.
+pub const DIRECTORY_VARIABLE: &str = "HSA_DISPATCH_KERNELS";
+
+/// Bytes between the arguments of two launches: a cache line.
+const ARGUMENT_STRIDE: usize = 64;
+
+/// Arguments of a kernel, in C layout.
+pub trait Arguments {
+    /// Name of the kernel.
+    const KERNEL: &'static str;
+    /// Bytes up to the end of the last argument, which is what the code object declares.
+    const BYTES: usize;
+    /// Writes them to `slot`.
+    fn write(&self, slot: &mut [u8]);
+}
+
+/// Declares the arguments of a kernel.
+macro_rules! arguments {
+    ($(#[$doc:meta])* $name:ident of $kernel:literal, $bytes:literal bytes { $($field:ident: $ty:ty,)* }) => {
+        $(#[$doc])*
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name {
+            $(#[doc = concat!("Argument `", stringify!($field), "`.")] pub $field: $ty,)*
+        }
+        impl Arguments for $name {
+            const KERNEL: &'static str = $kernel;
+            const BYTES: usize = $bytes;
+            fn write(&self, slot: &mut [u8]) {
+                $(slot[offset_of!(Self, $field)..][..size_of::<$ty>()].copy_from_slice(&self.$field.to_le_bytes());)*
+            }
+        }
+        const _: () = assert!(size_of::<$name>() >= $bytes && size_of::<$name>() <= ARGUMENT_STRIDE);
+    };
+}
+
+arguments! {
+    /// `c = a + b`.
+    VectorAdd of "vector_add", 28 bytes { a: u64, b: u64, c: u64, n: u32, }
+}
+arguments! {
+    /// `p = value`.
+    Fill of "fill", 16 bytes { p: u64, value: u32, n: u32, }
+}
+arguments! {
+    /// `y = a * x + y`.
+    Saxpy of "saxpy", 28 bytes { a: f32, x: u64, y: u64, n: u32, }
+}
+arguments! {
+    /// Busy for a number of ticks.
+    Spin of "spin", 8 bytes { clocks: u64, }
+}
+arguments! {
+    /// `out += sum of input`.
+    Reduce of "reduce", 20 bytes { input: u64, out: u64, n: u32, }
+}
+
+/// The kernels, loaded for one agent.
+pub struct Kernels {
+    /// File that they were loaded from.
+    pub path: PathBuf,
+    /// [`VectorAdd`].
+    pub vector_add: Kernel,
+    /// [`Fill`].
+    pub fill: Kernel,
+    /// [`Saxpy`].
+    pub saxpy: Kernel,
+    /// [`Spin`].
+    pub spin: Kernel,
+    /// [`Reduce`].
+    pub reduce: Kernel,
+    /// Keeps them loaded.
+    executable: Executable,
+}
+
+impl Kernels {
+    /// Loads the best code object for `agent` in `directory`.
+    ///
+    /// # Errors
+    /// There is none, or the runtime refuses all that would do.
+    pub fn load(runtime: &Arc<Runtime>, agent: &Agent, directory: &Path, from: LoadFrom) -> Result<Self> {
+        let mut refused = None;
+        for path in listed(&agent.isas, directory) {
+            match Executable::load(runtime, agent, &path, from) {
+                Ok(executable) => return Self::find(executable, path),
+                Err(error) => refused = refused.or(Some(error.with_code_object(path))),
+            }
+        }
+        // Not every runtime that runs generic code lists it among the GPU's, but it refuses what does not fit.
+        for path in generic(directory) {
+            if let Ok(executable) = Executable::load(runtime, agent, &path, from) {
+                return Self::find(executable, path);
+            }
+        }
+        let names = agent.isas.iter().map(|isa| format!("{isa}.co")).collect();
+        Err(refused.unwrap_or(Error::NoKernels {
+            directory: directory.to_owned(),
+            names,
+        }))
+    }
+
+    fn find(executable: Executable, path: PathBuf) -> Result<Self> {
+        Ok(Self {
+            path,
+            vector_add: find::<VectorAdd>(&executable)?,
+            fill: find::<Fill>(&executable)?,
+            saxpy: find::<Saxpy>(&executable)?,
+            spin: find::<Spin>(&executable)?,
+            reduce: find::<Reduce>(&executable)?,
+            executable,
+        })
+    }
+
+    /// Looks a kernel up by name.
+    ///
+    /// # Errors
+    /// There is no such kernel.
+    pub fn by_name(&self, name: &str) -> Result<Kernel> {
+        self.executable.kernel(name)
+    }
+
+    /// Name of the kernel whose descriptor is at `object`.
+    #[must_use]
+    pub fn name_of(&self, object: u64) -> Option<&'static str> {
+        let kernels = [
+            (self.vector_add, VectorAdd::KERNEL),
+            (self.fill, Fill::KERNEL),
+            (self.saxpy, Saxpy::KERNEL),
+            (self.spin, Spin::KERNEL),
+            (self.reduce, Reduce::KERNEL),
+        ];
+        kernels
+            .iter()
+            .find(|(kernel, _)| kernel.object == object)
+            .map(|&(_, name)| name)
+    }
+}
+
+fn find<A: Arguments>(executable: &Executable) -> Result<Kernel> {
+    let kernel = executable.kernel(A::KERNEL)?;
+    let found = kernel.kernarg_bytes as usize;
+    // Releases differ in whether they round the declared size up.
+    if found.next_multiple_of(8) != A::BYTES.next_multiple_of(8) {
+        return Err(Error::KernelArguments {
+            kernel: A::KERNEL,
+            expected: A::BYTES,
+            found,
+        });
+    }
+    Ok(kernel)
+}
+
+/// Arguments of one or more launches, in memory that the GPU reads them from.
+pub struct ArgumentBuffer(Buffer<u8>);
+
+impl ArgumentBuffer {
+    /// Places `launches` one after the other.
+    ///
+    /// # Errors
+    /// The runtime refuses the memory.
+    pub fn new<A: Arguments>(pools: &Pools, launches: &[A]) -> Result<Self> {
+        let mut bytes = vec![0; launches.len() * ARGUMENT_STRIDE];
+        for (slot, launch) in bytes.chunks_exact_mut(ARGUMENT_STRIDE).zip(launches) {
+            launch.write(slot);
+        }
+        let mut buffer = pools.kernarg(bytes.len())?;
+        buffer.write(&bytes);
+        Ok(Self(buffer))
+    }
+
+    /// Address of launch number `launch`.
+    #[must_use]
+    pub fn address(&self, launch: usize) -> u64 {
+        debug_assert!((launch + 1) * ARGUMENT_STRIDE <= self.0.bytes());
+        self.0.address() + (launch * ARGUMENT_STRIDE) as u64
+    }
+}
+
+/// Code objects in `directory` for a GPU that runs `isas`, best first.
+fn listed(isas: &[String], directory: &Path) -> Vec<PathBuf> {
+    isas.iter()
+        .map(|isa| directory.join(format!("{isa}.co")))
+        .filter(|path| path.exists())
+        .collect()
+}
+
+/// Code objects in `directory` for families of GPUs.
+fn generic(directory: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    let mut generic: Vec<PathBuf> = files
+        .filter(|path| path.to_string_lossy().ends_with("-generic.co"))
+        .collect();
+    generic.sort();
+    generic
+}
+
+/// The folder of code objects: `named`, else the environment's, else the one installed beside this program.
+#[must_use]
+pub fn directory(named: Option<&Path>) -> PathBuf {
+    if let Some(directory) = named {
+        return directory.to_owned();
+    }
+    if let Some(directory) = std::env::var_os(DIRECTORY_VARIABLE) {
+        return directory.into();
+    }
+    let beside = std::env::current_exe()
+        .ok()
+        .and_then(|program| program.parent().map(Path::to_owned));
+    let beside = beside.unwrap_or_default();
+    let candidates = [beside.join("gpu-kernels"), beside.join("../gpu-kernels")];
+    let [first, ..] = &candidates;
+    candidates
+        .iter()
+        .find(|directory| directory.is_dir())
+        .unwrap_or(first)
+        .clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_lie_as_the_kernels_expect() {
+        assert_eq!(
+            (
+                offset_of!(VectorAdd, b),
+                offset_of!(VectorAdd, c),
+                offset_of!(VectorAdd, n)
+            ),
+            (8, 16, 24)
+        );
+        assert_eq!((offset_of!(Fill, value), offset_of!(Fill, n)), (8, 12));
+        assert_eq!(
+            (offset_of!(Saxpy, x), offset_of!(Saxpy, y), offset_of!(Saxpy, n)),
+            (8, 16, 24)
+        );
+        assert_eq!((offset_of!(Reduce, out), offset_of!(Reduce, n)), (8, 16));
+        assert_eq!(offset_of!(Spin, clocks), 0);
+    }
+
+    #[test]
+    fn arguments_are_written_where_they_lie() {
+        let mut slot = [0; ARGUMENT_STRIDE];
+        Saxpy {
+            a: 1.0,
+            x: 0x1122,
+            y: 0x33,
+            n: 0x44,
+        }
+        .write(&mut slot);
+        assert_eq!(slot[..4], 1.0_f32.to_le_bytes());
+        assert_eq!((slot[8], slot[9], slot[16], slot[24]), (0x22, 0x11, 0x33, 0x44));
+        assert!(slot[Saxpy::BYTES..].iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn code_objects_are_found_by_name() {
+        let directory = std::env::temp_dir().join(format!("hsa-dispatch-kernels-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        for name in [
+            "gfx11-generic.co",
+            "gfx90a.co",
+            "gfx942.co",
+            "gfx9-4-generic.co",
+            "notes.txt",
+        ] {
+            std::fs::write(directory.join(name), "").unwrap();
+        }
+        let exact = listed(&["gfx942".to_owned(), "gfx950".to_owned()], &directory);
+        let family = generic(&directory);
+        std::fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(exact, [directory.join("gfx942.co")]);
+        assert_eq!(
+            family,
+            [directory.join("gfx11-generic.co"), directory.join("gfx9-4-generic.co")]
+        );
+    }
+
+    #[test]
+    fn a_named_directory_wins() {
+        assert_eq!(directory(Some(Path::new("/k"))), Path::new("/k"));
+    }
+}

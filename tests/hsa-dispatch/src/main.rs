@@ -1,0 +1,92 @@
+//! The bundled minimal HSA dispatcher: workloads that tell what they did.
+//!
+//! It stands where an application and its framework would: everything it submits goes through AMD's unmodified runtime
+//! to the GPU, or to the simulated one of tests/kfd-sim. What it reports is the truth that a trace is compared with.
+
+mod cli;
+mod clock;
+mod context;
+mod copier;
+mod error;
+mod hsa;
+mod kernels;
+mod log;
+mod packet;
+mod producer;
+mod report;
+mod workloads;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::Cli;
+use context::Context;
+use error::{Error, Result};
+use report::{AgentInfo, Outcome, RuntimeInfo, Summary};
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("hsa-dispatch: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<()> {
+    let context = Context::open(&cli.options)?;
+    let mut outcome = Outcome::default();
+    let result = cli.workload.run(&context, &mut outcome);
+    if let Some(path) = &cli.options.log {
+        log::write(path, &context.kernels, &outcome.log)?;
+    }
+    let summary = Summary {
+        workload: cli.workload.name(),
+        runtime: RuntimeInfo {
+            library: context.runtime.library().display().to_string(),
+            version: context.runtime.version()?,
+        },
+        agent: AgentInfo {
+            name: context.gpu.name.clone(),
+            gfx: context.gpu.gfx.clone(),
+        },
+        kernels: context.kernels.path.display().to_string(),
+        pid: std::process::id(),
+        outcome: outcome.summarised(),
+        results: result
+            .as_ref()
+            .err()
+            .map_or_else(|| "ok".to_owned(), ToString::to_string),
+    };
+    print(&summary, &cli.options.json)?;
+    result
+}
+
+/// Writes the summary to `path`; if that is a file, a line of text goes to standard output.
+fn print(summary: &Summary, path: &Path) -> Result<()> {
+    let json = serde_json::to_string(summary).map_err(|error| Error::Unexpected(format!("summary: {error}")))?;
+    if path == Path::new("-") {
+        println!("{json}");
+        return Ok(());
+    }
+    std::fs::write(path, json + "\n").map_err(|source| Error::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    let outcome = &summary.outcome;
+    println!(
+        "{} on {}: {} dispatches, {} barriers, {} doorbells, {} copies in {} us: {}",
+        summary.workload,
+        summary.agent.gfx,
+        outcome.dispatches,
+        outcome.barriers,
+        outcome.doorbells,
+        outcome.copies,
+        outcome.elapsed_ns / 1000,
+        summary.results,
+    );
+    Ok(())
+}

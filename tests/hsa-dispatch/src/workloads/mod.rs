@@ -1,0 +1,144 @@
+//! The workloads. Each checks its results and reports into an [`Outcome`] what it did, also when a check fails.
+
+mod accumulator;
+mod all;
+mod barriers;
+mod batch;
+mod burst;
+mod churn;
+mod compute;
+mod copy;
+mod fail;
+mod long;
+mod mixed;
+mod multi_queue;
+mod multi_thread;
+mod wrap;
+
+use std::fmt::Display;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::report::Outcome;
+
+/// Most dispatches of one accumulator: sums stay exact (see `accumulator`).
+const MAX_DISPATCHES: i64 = 5_000_000;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Workload {
+    /// Kernels only, no copy: vector_add over and over on host memory.
+    ComputeOnly(compute::ComputeOnly),
+    /// Copies only, no kernel: host to GPU and back.
+    CopyOnly(copy::CopyOnly),
+    /// Copies in, kernels (vector_add, saxpy, reduce), copies out.
+    Mixed(mixed::Mixed),
+    /// Several queues, served in turn by one thread.
+    MultiQueue(multi_queue::MultiQueue),
+    /// Several threads that share one queue.
+    MultiThread(multi_thread::MultiThread),
+    /// Barrier packets: and, or, between queues, AMD's barrier-value.
+    Barriers(barriers::Barriers),
+    /// Several packets under one reservation and one doorbell.
+    Batch(batch::Batch),
+    /// A ring of 64 packets, many times around.
+    Wrap(wrap::Wrap),
+    /// Queues created, used and destroyed again and again.
+    Churn(churn::Churn),
+    /// As many dispatches per second as possible, one doorbell each.
+    Burst(burst::Burst),
+    /// Kernels that take long.
+    Long(long::Long),
+    /// Launches and calls that must fail, and how they are reported.
+    Fail(fail::Fail),
+    /// A sample of each workload, one after the other.
+    All(all::All),
+}
+
+impl Workload {
+    /// Name, as on the command line.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ComputeOnly(_) => "compute-only",
+            Self::CopyOnly(_) => "copy-only",
+            Self::Mixed(_) => "mixed",
+            Self::MultiQueue(_) => "multi-queue",
+            Self::MultiThread(_) => "multi-thread",
+            Self::Barriers(_) => "barriers",
+            Self::Batch(_) => "batch",
+            Self::Wrap(_) => "wrap",
+            Self::Churn(_) => "churn",
+            Self::Burst(_) => "burst",
+            Self::Long(_) => "long",
+            Self::Fail(_) => "fail",
+            Self::All(_) => "all",
+        }
+    }
+
+    /// Does the work.
+    ///
+    /// # Errors
+    /// A call of the runtime fails, a wait takes too long, or a result is wrong.
+    pub fn run(&self, context: &Context, outcome: &mut Outcome) -> Result<()> {
+        match self {
+            Self::ComputeOnly(workload) => workload.run(context, outcome),
+            Self::CopyOnly(workload) => workload.run(context, outcome),
+            Self::Mixed(workload) => workload.run(context, outcome),
+            Self::MultiQueue(workload) => workload.run(context, outcome),
+            Self::MultiThread(workload) => workload.run(context, outcome),
+            Self::Barriers(workload) => workload.run(context, outcome),
+            Self::Batch(workload) => workload.run(context, outcome),
+            Self::Wrap(workload) => workload.run(context, outcome),
+            Self::Churn(workload) => workload.run(context, outcome),
+            Self::Burst(workload) => workload.run(context, outcome),
+            Self::Long(workload) => workload.run(context, outcome),
+            Self::Fail(workload) => workload.run(context, outcome),
+            Self::All(workload) => workload.run(context, outcome),
+        }
+    }
+}
+
+/// Fails at the first element of `found` that is not what `expected` says for its index.
+fn check<T: PartialEq + Display>(what: &str, found: &[T], expected: impl Fn(usize) -> T) -> Result<()> {
+    let mut wrong = (0..found.len()).filter(|&i| found[i] != expected(i));
+    let Some(index) = wrong.next() else {
+        return Ok(());
+    };
+    Err(Error::Mismatch {
+        what: what.to_owned(),
+        index,
+        found: found[index].to_string(),
+        expected: expected(index).to_string(),
+        wrong: 1 + wrong.count(),
+        total: found.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_tells_the_first_difference() {
+        assert!(check("c", &[0, 2, 4], |i| 2 * i).is_ok());
+        let Err(Error::Mismatch {
+            what,
+            index,
+            found,
+            expected,
+            wrong,
+            total,
+        }) = check("c", &[0, 9, 9], |i| 2 * i)
+        else {
+            panic!("they differ");
+        };
+        assert_eq!(
+            (what.as_str(), index, found.as_str(), expected.as_str()),
+            ("c", 1, "9", "2")
+        );
+        assert_eq!((wrong, total), (2, 3));
+    }
+}

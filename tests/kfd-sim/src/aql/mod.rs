@@ -1,0 +1,280 @@
+//! The packet processor of AQL queues.
+//!
+//! Packets are processed strictly in order, each one complete before the next begins. That satisfies the barrier bit and
+//! the fence scopes of any packet: memory is coherent here, so acquire and release have nothing to do.
+
+pub mod packet;
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use self::packet::{INVALID_HEADER, KernelDispatch, PACKET_BYTES, Packet, RawPacket, is_filled};
+use crate::blit::Blit;
+use crate::clock::{GPU_TICK_NS, gpu_ticks, monotonic_ns};
+use crate::ioctl::abi::CreateQueue;
+use crate::kernels::Recognised;
+use crate::queue::engine::{Engine, Halt};
+use crate::queue::error::{Exception, QueueError};
+use crate::queue::{Processor, Progress};
+use crate::signal;
+use crate::truth::Seen;
+use crate::vm::{Fault, WriteBatch};
+
+/// Packets fetched at a time.
+const FETCH: u64 = 64;
+
+/// LDS of a compute unit.
+const GROUP_SEGMENT_MAX: u32 = 64 * 1024;
+
+/// Work-items of a work-group.
+const WORKGROUP_MAX: u32 = 1024;
+
+/// The state of one AQL queue.
+pub struct AqlProcessor {
+    /// Index of the next packet.
+    read: u64,
+    /// One more than the highest index a doorbell announced.
+    limit: u64,
+    /// Index of the last packet that was logged (a preempted one is taken again).
+    logged: Option<u64>,
+    read_pointer: u64,
+    /// Slots to mark invalid, and the read pointer, not yet written.
+    retired: WriteBatch,
+    /// For the writes of one completion.
+    scratch: WriteBatch,
+}
+
+impl AqlProcessor {
+    /// A processor at the start of the ring.
+    pub fn new(args: &CreateQueue) -> Self {
+        Self {
+            read: 0,
+            limit: 0,
+            logged: None,
+            read_pointer: args.read_pointer_address,
+            retired: WriteBatch::default(),
+            scratch: WriteBatch::default(),
+        }
+    }
+
+    fn take_doorbell(&mut self, engine: &Engine) {
+        if engine.rung != u64::MAX {
+            self.limit = self.limit.max(engine.rung + 1);
+        }
+    }
+
+    /// Reads the filled slots from the read index on.
+    ///
+    /// They are read twice: a slot may be filled while the first read passes over it, and what follows its header may
+    /// then be from before. In the second read, slots whose header was valid in the first are whole.
+    fn fetch(&self, engine: &Engine, base: u64, slots: u64) -> Result<Vec<RawPacket>, Fault> {
+        let slot = self.read % slots;
+        let count = (self.limit - self.read).min(slots - slot).min(FETCH) as usize;
+        let at = base.checked_add(slot * PACKET_BYTES).ok_or(Fault(base))?;
+        let mut bytes = vec![0; count * PACKET_BYTES as usize];
+        engine.process.space.read(at, &mut bytes)?;
+        let filled = bytes.as_chunks().0.iter().take_while(|packet| is_filled(packet)).count();
+        bytes.truncate(filled * PACKET_BYTES as usize);
+        if filled > 0 {
+            engine.process.space.read(at, &mut bytes)?;
+        }
+        Ok(bytes.as_chunks().0.to_vec())
+    }
+
+    /// Marks the packet's slot free, to be written with the next flush.
+    fn retire(&mut self, base: u64, slots: u64) {
+        let slot = base + self.read % slots * PACKET_BYTES;
+        self.retired.push(slot, &INVALID_HEADER.to_le_bytes());
+        self.read += 1;
+    }
+
+    fn flush(&mut self, engine: &Engine) -> Result<(), Fault> {
+        if self.retired.is_empty() {
+            return Ok(());
+        }
+        self.retired.push(self.read_pointer, &self.read.to_le_bytes());
+        engine.process.space.submit(&mut self.retired)
+    }
+
+    /// Carries the packet out up to, but not with, its completion.
+    fn execute(&mut self, engine: &mut Engine, packet: &Packet) -> Result<(), Halt> {
+        match packet {
+            Packet::KernelDispatch(dispatch) => self.dispatch(engine, dispatch),
+            Packet::BarrierAnd(barrier) => {
+                self.flush(engine)?;
+                for dependency in barrier.dependencies.into_iter().filter(|&signal| signal != 0) {
+                    engine.wait_until(|process| Ok(signal::value(&process.space, dependency)? == 0))?;
+                }
+                Ok(())
+            }
+            Packet::BarrierOr(barrier) => {
+                self.flush(engine)?;
+                let signals: Vec<_> = barrier.dependencies.into_iter().filter(|&signal| signal != 0).collect();
+                if signals.is_empty() {
+                    return Ok(());
+                }
+                engine.wait_until(|process| {
+                    for &signal in &signals {
+                        if signal::value(&process.space, signal)? == 0 {
+                            return Ok(true);
+                        }
+                    }
+                    Ok(false)
+                })
+            }
+            Packet::BarrierValue(barrier) => {
+                if barrier.passes(0).is_none() {
+                    let reason = format!("barrier-value packet with condition {}", barrier.condition);
+                    return Err(QueueError::new(Exception::VendorUnsupported, reason).into());
+                }
+                self.flush(engine)?;
+                if barrier.signal == 0 {
+                    return Ok(());
+                }
+                engine.wait_until(|process| {
+                    Ok(barrier.passes(signal::value(&process.space, barrier.signal)?) == Some(true))
+                })
+            }
+            Packet::AgentDispatch { .. } | Packet::Pm4Ib { .. } => Ok(()),
+            Packet::UnknownVendor { format } => {
+                let reason = format!("vendor packet of unknown format {format}");
+                Err(QueueError::new(Exception::VendorUnsupported, reason).into())
+            }
+            Packet::Invalid | Packet::Unknown { .. } => {
+                let reason = format!("packet of unknown kind {packet:?}");
+                Err(QueueError::new(Exception::PacketUnsupported, reason).into())
+            }
+        }
+    }
+
+    fn dispatch(&mut self, engine: &mut Engine, dispatch: &KernelDispatch) -> Result<(), Halt> {
+        validate(dispatch)?;
+        let begin = Instant::now();
+        let machine = std::sync::Arc::clone(&engine.machine);
+        let space = &engine.process.space;
+        machine.truth.counts.dispatches.fetch_add(1, Ordering::Relaxed);
+        let kernel = machine.kernels.recognise(space, dispatch.kernel_object).map_err(|Fault(va)| {
+            QueueError::new(Exception::DispatchCodeInvalid, format!("the kernel's code at {va:#x} is not readable"))
+        })?;
+        let mut busy = machine.dispatch_time;
+        let blit = (kernel == Recognised::PerhapsBlit).then(|| Blit::decode(space, dispatch)).flatten();
+        match (kernel, blit) {
+            (Recognised::Known(effect), _) => busy = busy.max(effect.run(space, dispatch)?),
+            (_, Some(blit)) => {
+                machine.truth.counts.blits.fetch_add(1, Ordering::Relaxed);
+                blit.run(space)?;
+            }
+            _ => {
+                machine.truth.counts.unknown_kernels.fetch_add(1, Ordering::Relaxed);
+                if dispatch.kernarg_address != 0 && space.direct(dispatch.kernarg_address, 1).is_none() {
+                    space.read(dispatch.kernarg_address, &mut [0])?;
+                }
+            }
+        }
+        if busy > Duration::ZERO {
+            self.flush(engine)?;
+            engine.be_busy_until(begin + busy);
+        }
+        Ok(())
+    }
+}
+
+/// What the processor checks before it launches anything.
+fn validate(dispatch: &KernelDispatch) -> Result<(), QueueError> {
+    let dimensions = usize::from(dispatch.dimensions);
+    let error = |exception, reason: &str| Err(QueueError::new(exception, format!("{reason}: {dispatch:?}")));
+    if dimensions == 0 || dispatch.grid.contains(&0) {
+        return error(Exception::DispatchDimInvalid, "dispatch without dimensions or grid");
+    }
+    let items = dispatch.workgroup.into_iter().map(u32::from).try_fold(1, u32::checked_mul);
+    if items.is_none_or(|items| items == 0 || items > WORKGROUP_MAX) {
+        return error(Exception::WorkGroupSizeInvalid, "dispatch with a work-group of that size");
+    }
+    if dispatch.group_segment_size > GROUP_SEGMENT_MAX {
+        return error(Exception::GroupSegmentSizeInvalid, "dispatch with that much group memory");
+    }
+    if dispatch.kernel_object == 0 {
+        return error(Exception::DispatchCodeInvalid, "dispatch without a kernel");
+    }
+    Ok(())
+}
+
+impl Processor for AqlProcessor {
+    fn step(&mut self, engine: &mut Engine) -> Result<Progress, Halt> {
+        self.take_doorbell(engine);
+        if self.read >= self.limit {
+            return Ok(Progress::Idle);
+        }
+        let base = engine.control.ring_base.load(Ordering::SeqCst);
+        let slots = engine.control.ring_size.load(Ordering::SeqCst) / PACKET_BYTES;
+        if slots == 0 {
+            return Ok(Progress::Idle);
+        }
+        let packets = self.fetch(engine, base, slots)?;
+        let last = self.read + (packets.len() as u64).saturating_sub(1);
+        for bytes in &packets {
+            engine.observe();
+            let index = self.read;
+            let packet = Packet::decode(bytes);
+            if self.logged != Some(index) {
+                self.logged = Some(index);
+                engine.machine.truth.counts.packets.fetch_add(1, Ordering::Relaxed);
+                engine.log(|| Seen::Packet { time_ns: monotonic_ns(), index, bytes: *bytes });
+            }
+            let start = gpu_ticks();
+            if let Err(halt) = self.execute(engine, &packet) {
+                self.flush(engine)?;
+                return Err(halt);
+            }
+            self.retire(base, slots);
+            if let Some(completion) = packet.completion_signal().filter(|&signal| signal != 0) {
+                let ticks = (start, gpu_ticks().max(start + 1000 / GPU_TICK_NS));
+                // Slots are freed late within a batch, as by hardware; but a packet alone is gone when its signal says so.
+                let before = if index == last { &mut self.retired } else { &mut self.scratch };
+                if index == last {
+                    before.push(self.read_pointer, &self.read.to_le_bytes());
+                }
+                let process = &engine.process;
+                signal::complete(&process.space, &process.events, completion, ticks, before)?;
+            }
+        }
+        self.flush(engine)?;
+        Ok(if packets.is_empty() { Progress::Stalled } else { Progress::Worked })
+    }
+
+    fn position(&self) -> u64 {
+        self.read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dispatch() -> KernelDispatch {
+        KernelDispatch {
+            dimensions: 1,
+            workgroup: [64, 1, 1],
+            grid: [128, 1, 1],
+            private_segment_size: 0,
+            group_segment_size: 0,
+            kernel_object: 1,
+            kernarg_address: 0,
+            completion_signal: 0,
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_launched() {
+        let code = |dispatch: KernelDispatch| validate(&dispatch).err().map(|error| error.exception);
+        assert_eq!(code(dispatch()), None);
+        assert_eq!(code(KernelDispatch { dimensions: 0, ..dispatch() }), Some(Exception::DispatchDimInvalid));
+        assert_eq!(code(KernelDispatch { grid: [1, 0, 1], ..dispatch() }), Some(Exception::DispatchDimInvalid));
+        assert_eq!(code(KernelDispatch { workgroup: [0, 1, 1], ..dispatch() }), Some(Exception::WorkGroupSizeInvalid));
+        let huge = KernelDispatch { workgroup: [u16::MAX; 3], ..dispatch() };
+        assert_eq!(code(huge), Some(Exception::WorkGroupSizeInvalid));
+        let lds = KernelDispatch { group_segment_size: 65537, ..dispatch() };
+        assert_eq!(code(lds), Some(Exception::GroupSegmentSizeInvalid));
+        assert_eq!(code(KernelDispatch { kernel_object: 0, ..dispatch() }), Some(Exception::DispatchCodeInvalid));
+    }
+}

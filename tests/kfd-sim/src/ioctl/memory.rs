@@ -1,0 +1,123 @@
+//! Memory: ALLOC_MEMORY_OF_GPU and its like.
+
+use super::abi::{AllocMemory, FreeMemory, MapMemory, Svm};
+use super::{Errno, IoctlResult};
+use crate::asic::Asic;
+use crate::machine::{Doorbells, Machine};
+use crate::memory::{PAGE, page_up};
+use crate::process::{Buffer, DoorbellPage, Process, State};
+
+/// KFD_IOC_ALLOC_MEM_FLAGS_*.
+mod flags {
+    pub const VRAM: u32 = 1 << 0;
+    pub const GTT: u32 = 1 << 1;
+    pub const USERPTR: u32 = 1 << 2;
+    pub const DOORBELL: u32 = 1 << 3;
+    pub const MMIO_REMAP: u32 = 1 << 4;
+    pub const KINDS: u32 = VRAM | GTT | USERPTR | DOORBELL | MMIO_REMAP;
+}
+
+/// The doorbell page of the process on a GPU; made when it is first needed.
+pub fn doorbell_page<'a>(
+    machine: &Machine,
+    state: &'a mut State,
+    gpu: usize,
+) -> Result<&'a mut DoorbellPage, Errno> {
+    if !state.doorbells.contains_key(&gpu) {
+        let offset = machine.doorbells.take_page().ok_or(Errno::ENOMEM)?;
+        state.doorbells.insert(gpu, DoorbellPage::new(offset));
+    }
+    state.doorbells.get_mut(&gpu).ok_or(Errno::ENOMEM)
+}
+
+/// A handle as the driver makes it: GPU id above, number below.
+fn new_handle(state: &State, gpu_id: u32) -> u64 {
+    let base = u64::from(gpu_id) << 32;
+    (base..).find(|handle| !state.buffers.contains_key(handle)).unwrap_or(base)
+}
+
+/// ALLOC_MEMORY_OF_GPU.
+pub fn alloc(machine: &Machine, process: &Process, args: &mut AllocMemory) -> IoctlResult {
+    let gpu = machine.gpu_index(args.gpu_id).ok_or(Errno::EINVAL)?;
+    if args.size == 0 || args.va_addr.checked_add(args.size).is_none() {
+        return Err(Errno::EINVAL);
+    }
+    let mut state = process.state();
+    let (offset, mmap_offset) = match args.flags & flags::KINDS {
+        flags::VRAM | flags::GTT => {
+            let vram = args.flags & flags::VRAM != 0;
+            if vram && state.vram_used(gpu).saturating_add(args.size) > machine.asic.vram_bytes {
+                return Err(Errno::ENOMEM);
+            }
+            let offset = machine.vram.allocate(args.size).ok_or(Errno::ENOMEM)?;
+            process.space.insert(args.va_addr, page_up(args.size), offset);
+            (Some(offset), offset)
+        }
+        // mmap_offset is the user's address on the way in.
+        flags::USERPTR if args.mmap_offset & (PAGE - 1) != 0 => return Err(Errno::EINVAL),
+        flags::USERPTR => (None, args.mmap_offset),
+        flags::DOORBELL if args.size != Asic::DOORBELL_PAGE => return Err(Errno::EINVAL),
+        flags::DOORBELL => (None, doorbell_page(machine, &mut state, gpu)?.offset),
+        flags::MMIO_REMAP if args.size != PAGE => return Err(Errno::EINVAL),
+        flags::MMIO_REMAP => (None, Doorbells::register_page(gpu)),
+        _ => return Err(Errno::EINVAL),
+    };
+    args.handle = new_handle(&state, args.gpu_id);
+    args.mmap_offset = mmap_offset;
+    let vram = args.flags & flags::VRAM != 0;
+    state.buffers.insert(args.handle, Buffer { va: args.va_addr, size: args.size, offset, gpu, vram });
+    Ok(())
+}
+
+/// FREE_MEMORY_OF_GPU.
+pub fn free(machine: &Machine, process: &Process, args: &FreeMemory) -> IoctlResult {
+    let buffer = process.state().buffers.remove(&args.handle).ok_or(Errno::EINVAL)?;
+    if let Some(offset) = buffer.offset {
+        process.space.remove(buffer.va);
+        machine.vram.release(offset, buffer.size);
+    }
+    Ok(())
+}
+
+/// MAP_MEMORY_TO_GPU and UNMAP_MEMORY_FROM_GPU: everything is mapped everywhere already; only arguments are checked.
+pub fn map(machine: &Machine, process: &Process, args: &mut MapMemory) -> IoctlResult {
+    if args.n_devices == 0 || args.n_success > args.n_devices {
+        return Err(Errno::EINVAL);
+    }
+    if args.n_devices > 4096 {
+        return Err(Errno::ENOMEM);
+    }
+    let mut ids = vec![0; args.n_devices as usize * 4];
+    process.space.read(args.device_ids, &mut ids).map_err(|_| Errno::EFAULT)?;
+    if !process.state().buffers.contains_key(&args.handle) {
+        return Err(Errno::EINVAL);
+    }
+    for id in ids.as_chunks().0.iter().skip(args.n_success as usize) {
+        machine.gpu_index(u32::from_le_bytes(*id)).ok_or(Errno::EINVAL)?;
+        args.n_success += 1;
+    }
+    Ok(())
+}
+
+/// SVM: ranges need nothing here, since all of the client's memory is reachable; attributes are answered as unset.
+pub fn svm(args: &Svm, attributes: &mut [u8]) -> IoctlResult {
+    const SET_ATTR: u32 = 0;
+    const GET_ATTR: u32 = 1;
+    const PREFERRED_LOCATION: u32 = 0;
+    const PREFETCH_LOCATION: u32 = 1;
+    const LOCATION_UNDEFINED: u32 = u32::MAX;
+    let unaligned = (args.start_addr | args.size) & (PAGE - 1) != 0;
+    if unaligned || args.start_addr == 0 || args.size == 0 || args.op > GET_ATTR {
+        return Err(Errno::EINVAL);
+    }
+    if args.op == SET_ATTR {
+        return Ok(());
+    }
+    let pairs = attributes.as_chunks_mut::<8>().0;
+    for pair in pairs.iter_mut().take(args.nattr as usize) {
+        let kind = u32::from_le_bytes([pair[0], pair[1], pair[2], pair[3]]);
+        let value = if matches!(kind, PREFERRED_LOCATION | PREFETCH_LOCATION) { LOCATION_UNDEFINED } else { 0 };
+        pair[4..].copy_from_slice(&value.to_le_bytes());
+    }
+    Ok(())
+}

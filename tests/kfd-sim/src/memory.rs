@@ -1,0 +1,158 @@
+//! The memory behind the device files: one sparse file a device, mapped whole in the simulator.
+//!
+//! FUSE passthrough lets the client's `mmap` of a device file use the same pages, so both sides share memory as a CPU
+//! and a GPU with a large BAR do: coherent, and with real atomics.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
+use std::sync::Mutex;
+
+/// Everything is handed out in pages.
+pub const PAGE: u64 = 4096;
+
+/// Rounds up to whole pages.
+pub fn page_up(bytes: u64) -> u64 {
+    bytes.saturating_add(PAGE - 1) & !(PAGE - 1)
+}
+
+/// A sparse memory file, mapped shared and whole.
+pub struct SharedFile {
+    file: File,
+    base: *mut u8,
+    len: u64,
+    space: Mutex<Extents>,
+}
+
+// SAFETY: `base` points to a mapping that lives as long as the value; all access through it is by raw copies or atomics,
+// as memory shared with another process needs anyway.
+unsafe impl Send for SharedFile {}
+// SAFETY: as for Send.
+unsafe impl Sync for SharedFile {}
+
+impl SharedFile {
+    /// Makes a file of `len` bytes, of which nothing is allocated until touched.
+    pub fn new(name: &str, len: u64) -> io::Result<Self> {
+        let name = CString::new(name)?;
+        // SAFETY: `name` is NUL-terminated; the returned descriptor is checked below.
+        let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: `fd` was just created and is owned by nobody else.
+        let file = unsafe { File::from_raw_fd(fd) };
+        file.set_len(len)?;
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping at an address of the kernel's choice; the result is checked below.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), len as usize, prot, flags, file.as_raw_fd(), 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { file, base: base.cast(), len, space: Mutex::new(Extents::new(len)) })
+    }
+
+    /// Reserves `bytes` (rounded up to pages); returns the offset in the file.
+    pub fn allocate(&self, bytes: u64) -> Option<u64> {
+        self.space.lock().ok()?.take(page_up(bytes))
+    }
+
+    /// Gives memory back: its pages are freed, and read as zero when they are handed out again.
+    pub fn release(&self, offset: u64, bytes: u64) {
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: plain file operation on a descriptor this value owns.
+        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, offset as i64, page_up(bytes) as i64) };
+        if let Ok(mut space) = self.space.lock() {
+            space.give(offset, page_up(bytes));
+        }
+    }
+
+    /// The address of `len` bytes at `offset`, if they are inside the file.
+    pub fn at(&self, offset: u64, len: u64) -> Option<*mut u8> {
+        let end = offset.checked_add(len)?;
+        // SAFETY: `offset..end` is inside the mapping of `self.len` bytes.
+        (end <= self.len).then(|| unsafe { self.base.add(offset as usize) })
+    }
+}
+
+impl AsFd for SharedFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for SharedFile {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `new`, of the same length, which nobody uses any more.
+        unsafe { libc::munmap(self.base.cast(), self.len as usize) };
+    }
+}
+
+/// Free extents by offset; first fit, neighbours joined.
+#[derive(Debug)]
+struct Extents(BTreeMap<u64, u64>);
+
+impl Extents {
+    /// The first page stays unused: an offset of 0 would look like "no offset".
+    fn new(len: u64) -> Self {
+        Self(BTreeMap::from([(PAGE, len - PAGE)]))
+    }
+
+    fn take(&mut self, bytes: u64) -> Option<u64> {
+        let bytes = bytes.max(PAGE);
+        let (&offset, &free) = self.0.iter().find(|&(_, &free)| free >= bytes)?;
+        self.0.remove(&offset);
+        if free > bytes {
+            self.0.insert(offset + bytes, free - bytes);
+        }
+        Some(offset)
+    }
+
+    fn give(&mut self, offset: u64, bytes: u64) {
+        let (mut offset, mut bytes) = (offset, bytes.max(PAGE));
+        if let Some(next) = self.0.remove(&(offset + bytes)) {
+            bytes += next;
+        }
+        if let Some((&before, &len)) = self.0.range(..offset).next_back()
+            && before + len == offset
+        {
+            (offset, bytes) = (before, len + bytes);
+        }
+        self.0.insert(offset, bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extents_are_reused_and_joined() {
+        let mut space = Extents::new(16 * PAGE);
+        let a = space.take(PAGE).unwrap();
+        let b = space.take(2 * PAGE).unwrap();
+        let c = space.take(PAGE).unwrap();
+        assert_eq!((a, b, c), (PAGE, 2 * PAGE, 4 * PAGE));
+        space.give(a, PAGE);
+        space.give(c, PAGE);
+        space.give(b, 2 * PAGE);
+        assert_eq!(space.0, BTreeMap::from([(PAGE, 15 * PAGE)]));
+        assert_eq!(space.take(16 * PAGE), None);
+    }
+
+    #[test]
+    fn released_memory_reads_as_zero() {
+        let file = SharedFile::new("test", 1 << 30).unwrap();
+        let offset = file.allocate(8).unwrap();
+        let at = file.at(offset, 8).unwrap().cast::<u64>();
+        // SAFETY: `at` is valid, aligned and private to this test.
+        unsafe { at.write_volatile(7) };
+        file.release(offset, 8);
+        // SAFETY: as above.
+        assert_eq!(unsafe { at.read_volatile() }, 0);
+        assert!(file.at(1 << 30, 1).is_none());
+        assert!(file.at(u64::MAX, 2).is_none());
+    }
+}

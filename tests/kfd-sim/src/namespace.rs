@@ -1,0 +1,94 @@
+//! The private mount namespace: device files, sysfs files and, if asked for, another root, seen by the client alone.
+
+mod mounts;
+mod veil;
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use fuser::{Config, Session, SessionACL};
+
+use self::mounts::{bind_recursive, mount_fuse, unmount};
+use self::veil::Veils;
+use crate::asic::Asic;
+use crate::fs::DeviceFs;
+use crate::topology::{self, FIRST_RENDER_MINOR};
+
+/// The folder of the driver's files.
+const KFD_SYSFS: &str = "/sys/devices/virtual/kfd/kfd";
+
+/// Threads that answer the kernel: an ioctl may have to wait for a queue's thread.
+const FUSE_THREADS: usize = 4;
+
+/// Where the driver's per-process files appear.
+pub fn sysfs_proc() -> PathBuf {
+    Path::new(KFD_SYSFS).join("proc")
+}
+
+/// Leaves the common mount namespace. Must be called while the process has one thread.
+pub fn enter() -> Result<()> {
+    // SAFETY: unshare changes only this process's own view of mounts.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
+        return Err(io::Error::last_os_error()).context("a private mount namespace (are you root?)");
+    }
+    mounts::make_private().context("make mounts private")
+}
+
+/// Opens the FUSE session and puts the device files in /dev.
+pub fn make_devices(fs: DeviceFs, gpus: usize) -> Result<()> {
+    let mut veils = Veils::default();
+    veils.cover(Path::new("/dev"), &["kfd", "dri"])?;
+    let staging = Path::new("/dev/.kfd-sim");
+    fs::create_dir(staging)?;
+    let fuse: OwnedFd = OpenOptions::new().read(true).write(true).open("/dev/fuse").context("open /dev/fuse")?.into();
+    mount_fuse(fuse.as_raw_fd(), staging).context("mount FUSE")?;
+    let mut config = Config::default();
+    config.acl = SessionACL::All;
+    config.n_threads = Some(FUSE_THREADS);
+    let session = Session::from_fd(fs, fuse, SessionACL::All, config).context("the FUSE session")?;
+    std::thread::Builder::new().name("fuse".into()).spawn(move || {
+        if let Err(error) = session.run() {
+            log::error!("the FUSE session ended: {error}");
+        }
+    })?;
+    fs::create_dir("/dev/dri")?;
+    let render = (0..gpus).map(|gpu| format!("dri/renderD{}", FIRST_RENDER_MINOR as usize + gpu));
+    for file in render.chain(["kfd".into()]) {
+        let target = Path::new("/dev").join(&file);
+        fs::File::create(&target)?;
+        bind_recursive(&staging.join(file.trim_start_matches("dri/")), &target)?;
+    }
+    unmount(staging)?;
+    fs::remove_dir(staging)?;
+    Ok(())
+}
+
+/// Puts the driver's files in /sys.
+pub fn make_sysfs(asic: &Asic, gpus: usize) -> Result<()> {
+    let mut veils = Veils::default();
+    veils.cover(Path::new("/sys/devices/virtual"), &["kfd"])?;
+    topology::write(Path::new(KFD_SYSFS), asic, gpus)?;
+    veils.cover(Path::new("/sys/class"), &["kfd"])?;
+    fs::create_dir("/sys/class/kfd")?;
+    symlink("../../devices/virtual/kfd/kfd", "/sys/class/kfd/kfd")?;
+    veils.cover(Path::new("/sys/module"), &["amdgpu"])?;
+    fs::create_dir("/sys/module/amdgpu")?;
+    fs::write("/sys/module/amdgpu/initstate", "live\n")?;
+    Ok(())
+}
+
+/// Makes `root` a place to chroot into: the host's /proc, /dev, /sys and /tmp, and the folders to share.
+pub fn make_root(root: &Path, shared: &[(PathBuf, PathBuf)]) -> Result<()> {
+    ensure!(root.is_dir(), "{} is no folder", root.display());
+    let mut veils = Veils::default();
+    veils.cover(root, &[])?;
+    let host = ["/proc", "/dev", "/sys", "/tmp"].map(|path| (PathBuf::from(path), PathBuf::from(path)));
+    for (source, target) in host.iter().chain(shared) {
+        veils.share(root, source, target).with_context(|| format!("show {} in the root", source.display()))?;
+    }
+    Ok(())
+}

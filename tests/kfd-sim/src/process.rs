@@ -1,0 +1,199 @@
+//! A client process as KFD sees it: its memory, events and queues.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::asic::Asic;
+use crate::events::Events;
+use crate::machine::Machine;
+use crate::queue::Queue;
+use crate::vm::AddressSpace;
+
+/// What tells two programs in the same process id apart: an exec changes the second, a reuse of the id the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    start_time: String,
+    stack: String,
+}
+
+impl Identity {
+    /// The identity of the process `pid` now.
+    pub fn of(pid: i32) -> io::Result<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // The name, in parentheses, may hold anything; after it, fields 3.. follow.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3).copied().unwrap_or("").to_owned();
+        Ok(Self { start_time: field(22), stack: field(28) })
+    }
+}
+
+/// A buffer made by ALLOC_MEMORY_OF_GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// Address in the client.
+    pub va: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Place in the render node's memory file, if it lies there.
+    pub offset: Option<u64>,
+    /// Index of the GPU.
+    pub gpu: usize,
+    /// Whether it counts as device memory.
+    pub vram: bool,
+}
+
+/// What changes under ioctls.
+#[derive(Default)]
+pub struct State {
+    /// Buffers by handle.
+    pub buffers: BTreeMap<u64, Buffer>,
+    /// Queues by id.
+    pub queues: BTreeMap<u32, Queue>,
+    /// For each GPU with queues: the doorbell page and the doorbells in use.
+    pub doorbells: BTreeMap<usize, DoorbellPage>,
+    /// Whether page-fault retry is on.
+    pub xnack: bool,
+    /// Whether the runtime has announced itself.
+    pub runtime_enabled: bool,
+}
+
+impl State {
+    /// Device memory in use on a GPU.
+    pub fn vram_used(&self, gpu: usize) -> u64 {
+        self.buffers.values().filter(|buffer| buffer.vram && buffer.gpu == gpu).map(|buffer| buffer.size).sum()
+    }
+}
+
+/// The doorbells of one process on one GPU.
+#[derive(Debug)]
+pub struct DoorbellPage {
+    /// Place in the file behind /dev/kfd.
+    pub offset: u64,
+    used: Vec<bool>,
+}
+
+impl DoorbellPage {
+    /// A page without queues.
+    pub fn new(offset: u64) -> Self {
+        Self { offset, used: vec![false; (Asic::DOORBELL_PAGE / 8) as usize] }
+    }
+
+    /// The place of a free doorbell.
+    pub fn take(&mut self) -> Option<u64> {
+        let index = self.used.iter().position(|used| !used)?;
+        self.used[index] = true;
+        Some(self.offset + index as u64 * 8)
+    }
+
+    /// The doorbell at that place is free again.
+    pub fn give(&mut self, doorbell: u64) {
+        if let Some(used) = self.used.get_mut(((doorbell - self.offset) / 8) as usize) {
+            *used = false;
+        }
+    }
+}
+
+/// A client process.
+pub struct Process {
+    /// Thread-group id, in the simulator's pid namespace.
+    pub pid: i32,
+    /// Which program in that process.
+    pub identity: Identity,
+    /// Its memory.
+    pub space: Arc<AddressSpace>,
+    /// Its events.
+    pub events: Events,
+    state: Mutex<State>,
+    alive: AtomicBool,
+    pidfd: OwnedFd,
+}
+
+impl Process {
+    /// A process that has just opened /dev/kfd.
+    pub fn new(pid: i32, identity: Identity, machine: &Machine) -> io::Result<Self> {
+        // SAFETY: pidfd_open takes integers; the result is checked.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self {
+            pid,
+            identity,
+            space: Arc::new(AddressSpace::new(pid, Arc::clone(&machine.vram))),
+            events: Events::default(),
+            state: Mutex::default(),
+            alive: AtomicBool::new(true),
+            // SAFETY: the descriptor was just created and belongs to nobody else.
+            pidfd: unsafe { OwnedFd::from_raw_fd(fd as i32) },
+        })
+    }
+
+    /// Locks the state.
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the process may still be written to.
+    pub fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::SeqCst) && !self.has_ended()
+    }
+
+    /// Whether the process has ended.
+    pub fn has_ended(&self) -> bool {
+        let mut poll = libc::pollfd { fd: self.pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: `poll` is one valid pollfd; a timeout of 0 does not block.
+        unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
+    }
+
+    /// Ends all queues and gives all memory back.
+    pub fn tear_down(&self, machine: &Machine) {
+        self.alive.store(false, Ordering::SeqCst);
+        self.events.abandon();
+        let state = std::mem::take(&mut *self.state());
+        drop(state.queues);
+        for page in state.doorbells.into_values() {
+            machine.doorbells.give_page(page.offset);
+        }
+        for buffer in state.buffers.into_values() {
+            self.space.remove(buffer.va);
+            if let Some(offset) = buffer.offset {
+                machine.vram.release(offset, buffer.size);
+            }
+        }
+        // The folder is there only if the process had queues.
+        let _ = fs::remove_dir_all(machine.sysfs_proc.join(self.pid.to_string()));
+        machine.truth.line(
+            || serde_json::json!({"ev": "process_end", "pid": self.pid, "time_ns": crate::clock::monotonic_ns()}),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doorbells_are_reused() {
+        let mut page = DoorbellPage::new(1 << 32);
+        let first = page.take().unwrap();
+        assert_eq!(first, 1 << 32);
+        assert_eq!(page.take(), Some((1 << 32) + 8));
+        page.give(first);
+        assert_eq!(page.take(), Some(first));
+        for _ in 2..1024 {
+            assert!(page.take().is_some());
+        }
+        assert_eq!(page.take(), None);
+    }
+
+    #[test]
+    fn identity_of_a_running_process_is_stable() {
+        let pid = std::process::id() as i32;
+        assert_eq!(Identity::of(pid).unwrap(), Identity::of(pid).unwrap());
+        assert!(Identity::of(1 << 30).is_err());
+    }
+}

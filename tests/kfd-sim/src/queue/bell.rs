@@ -1,0 +1,147 @@
+//! Doorbells: words of memory that clients store to, and the watch that wakes idle queues when one changes.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::Thread;
+use std::time::Duration;
+
+use crate::clock::use_precise_naps;
+use crate::memory::SharedFile;
+
+/// How long the watch sleeps between two looks at the doorbells of idle queues.
+const NAP: Duration = Duration::from_micros(70);
+
+/// A queue's doorbell, and its thread if that sleeps.
+pub struct Bell {
+    file: Arc<SharedFile>,
+    offset: u64,
+    /// The value the queue's thread knows.
+    known: AtomicU64,
+    sleeping: AtomicBool,
+    thread: Mutex<Option<Thread>>,
+}
+
+impl Bell {
+    /// The doorbell at `offset` of the doorbell file, holding `initial`.
+    pub fn new(file: Arc<SharedFile>, offset: u64, initial: u64) -> Self {
+        let bell = Self {
+            file,
+            offset,
+            known: AtomicU64::new(initial),
+            sleeping: AtomicBool::new(false),
+            thread: Mutex::new(None),
+        };
+        bell.word().store(initial, Ordering::Release);
+        bell
+    }
+
+    fn word(&self) -> &AtomicU64 {
+        static NOWHERE: AtomicU64 = AtomicU64::new(0);
+        match self.file.at(self.offset, 8) {
+            // SAFETY: 8 mapped bytes, aligned because doorbells are handed out by index; the mapping lives as long as
+            // the file, which `self` holds. The client only ever stores to it as to a device register.
+            Some(at) => unsafe { AtomicU64::from_ptr(at.cast()) },
+            None => &NOWHERE,
+        }
+    }
+
+    /// The value, and whether it is another than at the last call.
+    pub fn look(&self) -> (u64, bool) {
+        let value = self.word().load(Ordering::Acquire);
+        let changed = value != self.known.load(Ordering::Relaxed);
+        if changed {
+            self.known.store(value, Ordering::Relaxed);
+        }
+        (value, changed)
+    }
+
+    fn is_rung(&self) -> bool {
+        self.word().load(Ordering::Acquire) != self.known.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps until the doorbell changes or `wake` is called; may also return without a reason.
+    pub fn sleep(&self) {
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::thread::current());
+        self.sleeping.store(true, Ordering::SeqCst);
+        if !self.is_rung() {
+            std::thread::park();
+        }
+        self.sleeping.store(false, Ordering::SeqCst);
+    }
+
+    /// Wakes the queue's thread whatever the doorbell holds.
+    pub fn wake(&self) {
+        if let Some(thread) = &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
+            thread.unpark();
+        }
+    }
+}
+
+/// One thread that looks at the doorbells of all sleeping queues, so that idle queues cost the same however many there are.
+#[derive(Default)]
+pub struct BellWatch {
+    bells: Mutex<Vec<Arc<Bell>>>,
+    some: Condvar,
+}
+
+impl BellWatch {
+    /// Starts the thread.
+    pub fn start() -> std::io::Result<Arc<Self>> {
+        let watch = Arc::new(Self::default());
+        let own = Arc::clone(&watch);
+        std::thread::Builder::new().name("doorbells".into()).spawn(move || own.run())?;
+        Ok(watch)
+    }
+
+    /// Watches one more doorbell.
+    pub fn add(&self, bell: &Arc<Bell>) {
+        self.bells.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(bell));
+        self.some.notify_one();
+    }
+
+    /// Stops watching a doorbell.
+    pub fn remove(&self, bell: &Arc<Bell>) {
+        self.bells.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| !Arc::ptr_eq(known, bell));
+    }
+
+    fn run(&self) {
+        use_precise_naps();
+        loop {
+            let bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
+            let bells = self.some.wait_while(bells, |bells| bells.is_empty()).unwrap_or_else(PoisonError::into_inner);
+            for bell in bells.iter().filter(|bell| bell.sleeping.load(Ordering::SeqCst) && bell.is_rung()) {
+                bell.wake();
+            }
+            drop(bells);
+            std::thread::sleep(NAP);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_wakes_the_sleeper() {
+        let file = Arc::new(SharedFile::new("test", 1 << 20).unwrap());
+        let bell = Arc::new(Bell::new(Arc::clone(&file), 64, u64::MAX));
+        let watch = BellWatch::start().unwrap();
+        watch.add(&bell);
+        let sleeper = {
+            let bell = Arc::clone(&bell);
+            std::thread::spawn(move || {
+                loop {
+                    if let (value, true) = bell.look() {
+                        return value;
+                    }
+                    bell.sleep();
+                }
+            })
+        };
+        std::thread::sleep(Duration::from_millis(5));
+        bell.word().store(0, Ordering::Release);
+        assert_eq!(sleeper.join().unwrap(), 0);
+        watch.remove(&bell);
+    }
+}

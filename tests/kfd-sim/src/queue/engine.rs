@@ -1,0 +1,180 @@
+//! What every queue's thread has: its doorbell, its client, its part of the truth log, and ways to wait.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::bell::Bell;
+use super::error::QueueError;
+use crate::clock::monotonic_ns;
+use crate::machine::Machine;
+use crate::process::Process;
+use crate::truth::Seen;
+use crate::vm::Fault;
+
+/// How long a thread looks at its doorbell without a pause after the last activity.
+const SPIN: Duration = Duration::from_micros(150);
+
+/// How long it sleeps between two looks at something it waits for in memory.
+const NAP: Duration = Duration::from_micros(50);
+
+/// Observations handed to the truth log at a time.
+const LOG_BATCH: usize = 512;
+
+/// Why a processor stopped in the middle.
+#[derive(Debug)]
+pub enum Halt {
+    /// The queue is being updated or destroyed; the packet is not consumed.
+    Preempted,
+    /// The queue is in error.
+    Error(QueueError),
+}
+
+impl From<QueueError> for Halt {
+    fn from(error: QueueError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Fault> for Halt {
+    fn from(fault: Fault) -> Self {
+        Self::Error(QueueError::from(fault))
+    }
+}
+
+/// What the driver tells the queue's thread.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// The queue is being destroyed.
+    pub stop: AtomicBool,
+    /// The queue has a ring and a share of the device.
+    pub active: AtomicBool,
+    /// Address of the ring.
+    pub ring_base: AtomicU64,
+    /// Bytes of the ring.
+    pub ring_size: AtomicU64,
+    /// Whether the thread is outside the processor.
+    pub at_rest: AtomicBool,
+}
+
+/// The surroundings of a packet processor.
+pub struct Engine {
+    /// The whole device.
+    pub machine: Arc<Machine>,
+    /// The client.
+    pub process: Arc<Process>,
+    /// KFD's queue id.
+    pub queue_id: u32,
+    /// What the driver wants.
+    pub control: Arc<Control>,
+    /// The doorbell.
+    pub bell: Arc<Bell>,
+    /// The value last seen in the doorbell.
+    pub rung: u64,
+    seen: Vec<Seen>,
+}
+
+impl Engine {
+    /// Puts the parts together.
+    pub fn new(
+        machine: Arc<Machine>,
+        process: Arc<Process>,
+        queue_id: u32,
+        control: Arc<Control>,
+        bell: Arc<Bell>,
+    ) -> Self {
+        let (rung, _) = bell.look();
+        Self { machine, process, queue_id, control, bell, rung, seen: Vec::new() }
+    }
+
+    /// Looks at the doorbell; whether it changed.
+    pub fn observe(&mut self) -> bool {
+        let (value, changed) = self.bell.look();
+        if changed {
+            self.rung = value;
+            self.machine.truth.counts.doorbells.fetch_add(1, Ordering::Relaxed);
+            self.log(|| Seen::Doorbell { time_ns: monotonic_ns(), value });
+        }
+        changed
+    }
+
+    /// Notes something for the truth log.
+    pub fn log(&mut self, seen: impl FnOnce() -> Seen) {
+        if self.machine.truth.is_on() {
+            self.seen.push(seen());
+            if self.seen.len() >= LOG_BATCH {
+                self.flush_log();
+            }
+        }
+    }
+
+    /// Hands the notes over: before anything that may take time.
+    pub fn flush_log(&mut self) {
+        self.machine.truth.batch(self.process.pid, self.queue_id, &mut self.seen);
+    }
+
+    /// Whether the driver wants the processor to stop where it is.
+    pub fn is_preempted(&self) -> bool {
+        self.control.stop.load(Ordering::Relaxed) || !self.control.active.load(Ordering::Relaxed)
+    }
+
+    /// Waits for a condition on memory, watching the doorbell meanwhile.
+    pub fn wait_until(&mut self, mut condition: impl FnMut(&Process) -> Result<bool, Fault>) -> Result<(), Halt> {
+        let process = Arc::clone(&self.process);
+        let mut pause = Pause::default();
+        while !condition(&process)? {
+            if self.is_preempted() {
+                return Err(Halt::Preempted);
+            }
+            self.observe();
+            if pause.wait() {
+                self.flush_log();
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a kernel take its time; a destroyed queue is not waited for.
+    pub fn be_busy_until(&mut self, end: Instant) {
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.control.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            self.observe();
+            if left > NAP * 4 {
+                self.flush_log();
+                std::thread::sleep((left - NAP * 2).min(Duration::from_millis(5)));
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
+
+/// Waiting that is quick at first and cheap later.
+#[derive(Default)]
+pub struct Pause(Option<Instant>);
+
+impl Pause {
+    /// Something happened: be quick again.
+    pub fn reset(&mut self) {
+        self.0 = None;
+    }
+
+    /// Whether the quick time is over.
+    pub fn is_long(&mut self) -> bool {
+        self.0.get_or_insert_with(Instant::now).elapsed() > SPIN
+    }
+
+    /// Waits a little; true if that was a nap.
+    pub fn wait(&mut self) -> bool {
+        let long = self.is_long();
+        if long {
+            std::thread::sleep(NAP);
+        } else {
+            std::hint::spin_loop();
+        }
+        long
+    }
+}

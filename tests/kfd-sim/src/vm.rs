@@ -1,0 +1,311 @@
+//! A client's address space as the GPU sees it: GPU address equals CPU address.
+//!
+//! Buffers that live in the render node's memory file are reached directly. Everything else (user pointers: by default
+//! ROCr's rings, signals and kernel arguments) is the client's own memory and is reached with `process_vm_readv/writev`.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use crate::memory::SharedFile;
+
+/// An address that neither a buffer nor the client's memory backs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault(pub u64);
+
+/// Bytes moved through a bounce buffer at a time.
+const CHUNK: usize = 256 * 1024;
+
+/// What one client's GPU addresses lead to.
+pub struct AddressSpace {
+    pid: i32,
+    file: Arc<SharedFile>,
+    /// Buffers in the memory file: start -> (end, offset in the file).
+    buffers: RwLock<BTreeMap<u64, (u64, u64)>>,
+    /// Serialise read-modify-writes of client memory among the simulator's own threads.
+    locks: [Mutex<()>; 64],
+}
+
+impl AddressSpace {
+    /// The address space of process `pid`, with no buffers yet.
+    pub fn new(pid: i32, file: Arc<SharedFile>) -> Self {
+        Self { pid, file, buffers: RwLock::default(), locks: std::array::from_fn(|_| Mutex::new(())) }
+    }
+
+    /// Makes `bytes` at `offset` of the memory file visible at `va`.
+    pub fn insert(&self, va: u64, bytes: u64, offset: u64) {
+        let mut buffers = self.buffers.write().unwrap_or_else(PoisonError::into_inner);
+        buffers.insert(va, (va.saturating_add(bytes), offset));
+    }
+
+    /// Forgets the buffer at `va`.
+    pub fn remove(&self, va: u64) {
+        self.buffers.write().unwrap_or_else(PoisonError::into_inner).remove(&va);
+    }
+
+    /// The simulator's own address of `len` bytes at `va`, if one buffer holds them all.
+    pub fn direct(&self, va: u64, len: u64) -> Option<*mut u8> {
+        let buffers = self.buffers.read().unwrap_or_else(PoisonError::into_inner);
+        let (&start, &(end, offset)) = buffers.range(..=va).next_back()?;
+        if va.checked_add(len)? > end {
+            return None;
+        }
+        self.file.at(offset + (va - start), len)
+    }
+
+    /// Reads `out.len()` bytes.
+    pub fn read(&self, va: u64, out: &mut [u8]) -> Result<(), Fault> {
+        if let Some(from) = self.direct(va, out.len() as u64) {
+            // SAFETY: `direct` vouches for `out.len()` readable bytes, and `out` is a separate local buffer.
+            unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
+            return Ok(());
+        }
+        read_process(self.pid, va, out).map_err(|_| Fault(va))
+    }
+
+    /// Writes all of `bytes`.
+    pub fn write(&self, va: u64, bytes: &[u8]) -> Result<(), Fault> {
+        if let Some(to) = self.direct(va, bytes.len() as u64) {
+            store(to, bytes);
+            return Ok(());
+        }
+        let mut remote = vec![libc::iovec { iov_base: va as *mut libc::c_void, iov_len: bytes.len() }];
+        write_process(self.pid, bytes, &mut remote).map_err(|_| Fault(va))
+    }
+
+    /// Reads a little-endian u64.
+    pub fn read_u64(&self, va: u64) -> Result<u64, Fault> {
+        if va.is_multiple_of(8)
+            && let Some(at) = self.direct(va, 8)
+        {
+            // SAFETY: valid for 8 bytes, and aligned: file offsets and buffer starts are page aligned and `va` is a multiple of 8.
+            return Ok(unsafe { AtomicU64::from_ptr(at.cast()) }.load(Ordering::Acquire));
+        }
+        let mut bytes = [0; 8];
+        self.read(va, &mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// Reads a little-endian u32.
+    pub fn read_u32(&self, va: u64) -> Result<u32, Fault> {
+        let mut bytes = [0; 4];
+        self.read(va, &mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    /// Carries out the batch in order and empties it. Neighbouring writes to client memory share one system call.
+    pub fn submit(&self, batch: &mut WriteBatch) -> Result<(), Fault> {
+        let result = self.submit_parts(batch);
+        batch.data.clear();
+        batch.parts.clear();
+        result
+    }
+
+    fn submit_parts(&self, batch: &WriteBatch) -> Result<(), Fault> {
+        let mut remote: Vec<libc::iovec> = Vec::with_capacity(batch.parts.len());
+        let mut from = 0;
+        let mut offset = 0;
+        for &(va, len) in &batch.parts {
+            let bytes = &batch.data[offset..offset + len];
+            if let Some(to) = self.direct(va, len as u64) {
+                write_process(self.pid, &batch.data[from..offset], &mut remote).map_err(|_| Fault(va))?;
+                store(to, bytes);
+                from = offset + len;
+            } else {
+                remote.push(libc::iovec { iov_base: va as *mut libc::c_void, iov_len: len });
+            }
+            offset += len;
+        }
+        let fault = batch.parts.last().map_or(0, |&(va, _)| va);
+        write_process(self.pid, &batch.data[from..offset], &mut remote).map_err(|_| Fault(fault))
+    }
+
+    /// Adds to the u64 at `va`, and returns what was there before.
+    ///
+    /// In client memory this is not atomic against the client's own atomics on the same word, only against the simulator.
+    pub fn add_u64(&self, va: u64, delta: u64) -> Result<u64, Fault> {
+        if va.is_multiple_of(8)
+            && let Some(at) = self.direct(va, 8)
+        {
+            // SAFETY: valid for 8 bytes and aligned, as in `read_u64`.
+            return Ok(unsafe { AtomicU64::from_ptr(at.cast()) }.fetch_add(delta, Ordering::AcqRel));
+        }
+        let _guard = self.lock(va);
+        let old = self.read_u64(va)?;
+        self.write(va, &old.wrapping_add(delta).to_le_bytes())?;
+        Ok(old)
+    }
+
+    /// Adds to the u32 at `va`, and returns what was there before. Atomic as far as `add_u64` is.
+    pub fn add_u32(&self, va: u64, delta: u32) -> Result<u32, Fault> {
+        if va.is_multiple_of(4)
+            && let Some(at) = self.direct(va, 4)
+        {
+            // SAFETY: valid for 4 bytes, and aligned as in `read_u64`.
+            return Ok(unsafe { AtomicU32::from_ptr(at.cast()) }.fetch_add(delta, Ordering::AcqRel));
+        }
+        let _guard = self.lock(va);
+        let old = self.read_u32(va)?;
+        self.write(va, &old.wrapping_add(delta).to_le_bytes())?;
+        Ok(old)
+    }
+
+    /// The lock that a read-modify-write of client memory at `va` holds.
+    pub fn lock(&self, va: u64) -> std::sync::MutexGuard<'_, ()> {
+        self.locks[(va >> 6) as usize % self.locks.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Copies `len` bytes between two addresses of the client.
+    pub fn copy(&self, dst: u64, src: u64, len: u64) -> Result<(), Fault> {
+        let from = self.direct(src, len);
+        let to = self.direct(dst, len);
+        match (from, to) {
+            // SAFETY: `direct` vouches for `len` bytes at both; `copy` allows them to overlap.
+            (Some(from), Some(to)) => unsafe { std::ptr::copy(from, to, len as usize) },
+            // SAFETY: `direct` vouches for `len` readable bytes.
+            (Some(from), None) => self.write(dst, unsafe { std::slice::from_raw_parts(from, len as usize) })?,
+            // SAFETY: `direct` vouches for `len` writable bytes.
+            (None, Some(to)) => self.read(src, unsafe { std::slice::from_raw_parts_mut(to, len as usize) })?,
+            (None, None) => {
+                let mut bounce = vec![0; CHUNK.min(len as usize)];
+                let mut done = 0;
+                while done < len {
+                    let part = bounce.len().min((len - done) as usize);
+                    self.read(src + done, &mut bounce[..part])?;
+                    self.write(dst + done, &bounce[..part])?;
+                    done += part as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes `count` copies of a 32-bit value.
+    pub fn fill_u32(&self, dst: u64, value: u32, count: u64) -> Result<(), Fault> {
+        let pattern: Vec<u8> = value.to_le_bytes().into_iter().cycle().take(CHUNK.min(count as usize * 4)).collect();
+        let mut done = 0;
+        while done < count * 4 {
+            let part = (pattern.len() as u64).min(count * 4 - done);
+            self.write(dst.checked_add(done).ok_or(Fault(dst))?, &pattern[..part as usize])?;
+            done += part;
+        }
+        Ok(())
+    }
+}
+
+/// Writes to carry out in order, gathered to need few system calls.
+#[derive(Default)]
+pub struct WriteBatch {
+    data: Vec<u8>,
+    parts: Vec<(u64, usize)>,
+}
+
+impl WriteBatch {
+    /// Adds a write to the end.
+    pub fn push(&mut self, va: u64, bytes: &[u8]) {
+        self.data.extend_from_slice(bytes);
+        self.parts.push((va, bytes.len()));
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+}
+
+/// Stores words whole, as a client that polls them must see them.
+fn store(to: *mut u8, bytes: &[u8]) {
+    match *bytes {
+        [a, b, c, d, e, f, g, h] if to.addr().is_multiple_of(8) => {
+            let value = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+            // SAFETY: the caller vouches for 8 writable bytes, and the address is aligned.
+            unsafe { AtomicU64::from_ptr(to.cast()) }.store(value, Ordering::Release);
+        }
+        [a, b, c, d] if to.addr().is_multiple_of(4) => {
+            // SAFETY: the caller vouches for 4 writable bytes, and the address is aligned.
+            unsafe { AtomicU32::from_ptr(to.cast()) }.store(u32::from_le_bytes([a, b, c, d]), Ordering::Release);
+        }
+        [a] => {
+            // SAFETY: the caller vouches for the byte.
+            unsafe { AtomicU8::from_ptr(to) }.store(a, Ordering::Release);
+        }
+        // SAFETY: the caller vouches for `bytes.len()` writable bytes, and `bytes` is a separate local buffer.
+        _ => unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) },
+    }
+}
+
+/// Reads another process's memory; all or nothing.
+pub fn read_process(pid: i32, va: u64, out: &mut [u8]) -> io::Result<()> {
+    let local = libc::iovec { iov_base: out.as_mut_ptr().cast(), iov_len: out.len() };
+    let remote = libc::iovec { iov_base: va as *mut libc::c_void, iov_len: out.len() };
+    // SAFETY: `local` describes `out`, which is writable; the kernel checks the remote side.
+    let done = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
+    if done == out.len() as isize { Ok(()) } else { Err(io::ErrorKind::AddrNotAvailable.into()) }
+}
+
+/// Writes `data` over the remote pieces, in order, and empties their list; all or nothing is reported.
+fn write_process(pid: i32, data: &[u8], remote: &mut Vec<libc::iovec>) -> io::Result<()> {
+    let mut data = data;
+    for pieces in remote.chunks(libc::UIO_MAXIOV as usize) {
+        let len: usize = pieces.iter().map(|piece| piece.iov_len).sum();
+        let local = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: len };
+        // SAFETY: `local` describes the first `len` bytes of `data`, which are only read; the kernel checks the remote side.
+        let done =
+            unsafe { libc::process_vm_writev(pid, &raw const local, 1, pieces.as_ptr(), pieces.len() as u64, 0) };
+        if done != len as isize {
+            remote.clear();
+            return Err(io::ErrorKind::AddrNotAvailable.into());
+        }
+        data = &data[len..];
+    }
+    remote.clear();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own_space() -> (AddressSpace, u64) {
+        let file = Arc::new(SharedFile::new("test", 1 << 30).unwrap());
+        let offset = file.allocate(1 << 16).unwrap();
+        let space = AddressSpace::new(std::process::id() as i32, file);
+        let va = 0x7000_0000_0000;
+        space.insert(va, 1 << 16, offset);
+        (space, va)
+    }
+
+    #[test]
+    fn buffers_and_client_memory_look_alike() {
+        let (space, va) = own_space();
+        let mut own = [0u8; 16];
+        let own_va = own.as_mut_ptr() as u64;
+        let mut batch = WriteBatch::default();
+        batch.push(own_va, &7u64.to_le_bytes());
+        batch.push(va + 8, &8u64.to_le_bytes());
+        batch.push(own_va + 8, &9u64.to_le_bytes());
+        space.submit(&mut batch).unwrap();
+        assert!(batch.is_empty());
+        assert_eq!(space.read_u64(va + 8), Ok(8));
+        assert_eq!(space.read_u64(own_va), Ok(7));
+        space.copy(va + 64, own_va, 16).unwrap();
+        assert_eq!(space.read_u64(va + 72), Ok(9));
+        assert_eq!(space.add_u64(va + 72, u64::MAX), Ok(9));
+        assert_eq!(space.add_u64(own_va, 1), Ok(7));
+        assert_eq!((space.read_u64(va + 72), space.read_u64(own_va)), (Ok(8), Ok(8)));
+        space.fill_u32(va, 5, 3).unwrap();
+        assert_eq!(space.read_u32(va + 8), Ok(5));
+    }
+
+    #[test]
+    fn wild_addresses_fault() {
+        let (space, va) = own_space();
+        for wild in [0, 8, va + (1 << 16), va + (1 << 16) - 4, u64::MAX - 4] {
+            assert_eq!(space.read_u64(wild), Err(Fault(wild)));
+            assert_eq!(space.write(wild, &[0; 8]), Err(Fault(wild)));
+        }
+        space.remove(va);
+        assert_eq!(space.read_u64(va), Err(Fault(va)));
+    }
+}

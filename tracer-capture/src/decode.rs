@@ -1,0 +1,215 @@
+//! Ring buffer records into events. Nothing is concluded here, and nothing allocated.
+
+use tracer_common::{
+    aql::{PACKET_LEN, Packet},
+    queue,
+    record::{self, Header, PACKETS_PER_RECORD, doorbell_flags, ioctl_flags, kind, reserve_op, task_op},
+};
+use tracer_core::event::{Doorbell, Event, Ioctl, Origin, Packets, Reserve, ReserveOp, SdmaDoorbell};
+
+use crate::sys;
+
+/// Plain records: any bytes are a valid value.
+///
+/// # Safety
+/// Implemented for `repr(C)` structs of integers and byte arrays only.
+unsafe trait Record: Copy {}
+// SAFETY: `repr(C)`, integers and byte arrays.
+unsafe impl Record for Header {}
+// SAFETY: as above.
+unsafe impl Record for record::Doorbell {}
+// SAFETY: as above.
+unsafe impl Record for record::Packets {}
+// SAFETY: as above.
+unsafe impl Record for record::Ioctl {}
+// SAFETY: as above.
+unsafe impl Record for record::Reserve {}
+// SAFETY: as above.
+unsafe impl Record for record::Task {}
+// SAFETY: as above.
+unsafe impl Record for record::SdmaDoorbell {}
+// SAFETY: as above.
+unsafe impl Record for record::Hold {}
+
+fn view<T: Record>(bytes: &[u8]) -> Option<&T> {
+    let aligned = bytes.as_ptr().cast::<T>().is_aligned();
+    // SAFETY: long enough, aligned, and any bytes are a valid `T`; the borrow is that of `bytes`.
+    (bytes.len() >= size_of::<T>() && aligned).then(|| unsafe { &*bytes.as_ptr().cast::<T>() })
+}
+
+/// A [`record::Hold`] in `bytes`.
+#[must_use]
+pub fn hold(bytes: &[u8]) -> Option<record::Hold> {
+    view::<record::Hold>(bytes)
+        .filter(|hold| hold.header.kind == kind::HOLD)
+        .copied()
+}
+
+fn origin(header: &Header) -> Origin {
+    Origin {
+        time_ns: header.time_ns,
+        pid: header.tgid,
+        tid: header.tid,
+    }
+}
+
+/// Turns one record into its events. `false`: not a record that this build knows (object and binary differ).
+pub fn record(bytes: &[u8], sink: &mut impl FnMut(&Event<'_>)) -> bool {
+    let Some(header) = view::<Header>(bytes) else {
+        return false;
+    };
+    let done = match header.kind {
+        kind::DOORBELL => view(bytes).map(|r| doorbell(r, sink)),
+        kind::PACKETS => view(bytes).map(|r| packets(r, sink)),
+        kind::IOCTL => view(bytes).map(|r| ioctl(r, sink)),
+        kind::RESERVE => view(bytes).map(|r| reserve(r, sink)),
+        kind::TASK => view(bytes).map(|r| task(r, sink)),
+        kind::SDMA_DOORBELL => view(bytes).map(|r| sdma(r, sink)),
+        _ => None,
+    };
+    done.is_some()
+}
+
+fn doorbell(r: &record::Doorbell, sink: &mut impl FnMut(&Event<'_>)) {
+    let flags = r.header.flags;
+    let origin = origin(&r.header);
+    let mut read = r.first;
+    if r.count == 1 {
+        read = read.saturating_add(1);
+        sink(&Event::Packets(Packets {
+            origin,
+            handle: r.queue,
+            first: r.first,
+            ring_packets: r.size,
+            read_index: r.read_index,
+            write_index: r.write_index,
+            packets: std::slice::from_ref(&r.packet),
+        }));
+    }
+    if flags & doorbell_flags::TRUNCATED != 0 {
+        continue_walk(r, origin, read, sink);
+    }
+    sink(&Event::Doorbell(Doorbell {
+        origin,
+        handle: r.queue,
+        value: r.value,
+        first: r.first,
+        end: r.end,
+        read_index: r.read_index,
+        write_index: r.write_index,
+        ring_base: r.base,
+        ring_packets: r.size,
+        unreadable: flags & doorbell_flags::UNREADABLE != 0,
+        beyond: flags & doorbell_flags::BEYOND != 0,
+        adopted: flags & doorbell_flags::ADOPTED != 0,
+    }));
+}
+
+/// Reads what the program's walk could not: pages that were not resident, or more packets than its bound. The indexes
+/// around each read say whether a slot was still its packet's; the model leaves out those that weren't.
+fn continue_walk(r: &record::Doorbell, origin: Origin, from: u64, sink: &mut impl FnMut(&Event<'_>)) {
+    if r.size == 0 || !r.size.is_power_of_two() || r.size > queue::MAX_PACKETS {
+        return;
+    }
+    let pid = r.header.tgid;
+    let index = |offset: usize| sys::read_u64(pid, r.queue.wrapping_add(offset as u64));
+    let mut first = from;
+    let mut slots = [Packet::ZERO; PACKETS_PER_RECORD];
+    while first < r.end {
+        let slot = first & u64::from(r.size - 1);
+        let count = (r.end - first)
+            .min(PACKETS_PER_RECORD as u64)
+            .min(u64::from(r.size) - slot) as usize;
+        let Ok(read_index) = index(queue::READ_DISPATCH_ID) else {
+            return;
+        };
+        let Some(slots) = slots.get_mut(..count) else { return };
+        let address = r.base.wrapping_add(slot * PACKET_LEN as u64);
+        if sys::read_memory(pid, address, bytes_of(slots)).is_err() {
+            return;
+        }
+        let Ok(write_index) = index(queue::WRITE_DISPATCH_ID) else {
+            return;
+        };
+        sink(&Event::Packets(Packets {
+            origin,
+            handle: r.queue,
+            first,
+            ring_packets: r.size,
+            read_index,
+            write_index,
+            packets: slots,
+        }));
+        first += count as u64;
+    }
+}
+
+fn bytes_of(packets: &mut [Packet]) -> &mut [u8] {
+    // SAFETY: a Packet is 64 bytes without padding, for which any value is valid.
+    unsafe { std::slice::from_raw_parts_mut(packets.as_mut_ptr().cast(), size_of_val(packets)) }
+}
+
+fn packets(r: &record::Packets, sink: &mut impl FnMut(&Event<'_>)) {
+    sink(&Event::Packets(Packets {
+        origin: origin(&r.header),
+        handle: r.queue,
+        first: r.first,
+        ring_packets: r.size,
+        read_index: r.read_index,
+        write_index: r.write_index,
+        packets: r.packets.get(..r.count as usize).unwrap_or(&r.packets),
+    }));
+}
+
+fn ioctl(r: &record::Ioctl, sink: &mut impl FnMut(&Event<'_>)) {
+    let flags = r.header.flags;
+    let len = (r.len as usize).min(r.arg_in.len());
+    let bytes = |bytes, unreadable| (flags & unreadable == 0).then_some(bytes);
+    sink(&Event::Ioctl(Ioctl {
+        origin: origin(&r.header),
+        exit_ns: r.exit_ns,
+        fd: r.fd,
+        cmd: r.cmd,
+        arg: r.arg,
+        ret: (flags & ioctl_flags::NEVER_RETURNED == 0).then_some(r.ret),
+        arg_in: bytes(&r.arg_in[..len], ioctl_flags::IN_UNREADABLE),
+        arg_out: bytes(&r.arg_out[..len], ioctl_flags::OUT_UNREADABLE),
+    }));
+}
+
+fn reserve(r: &record::Reserve, sink: &mut impl FnMut(&Event<'_>)) {
+    let op = match r.header.flags {
+        reserve_op::ADD => ReserveOp::Add { n: r.arg },
+        reserve_op::STORE => ReserveOp::Store { to: r.arg },
+        _ => ReserveOp::Cas {
+            from: r.arg,
+            to: r.arg2,
+        },
+    };
+    let write_index = (r.write_index != u64::MAX).then_some(r.write_index);
+    sink(&Event::Reserve(Reserve {
+        origin: origin(&r.header),
+        handle: r.queue,
+        op,
+        write_index,
+    }));
+}
+
+fn task(r: &record::Task, sink: &mut impl FnMut(&Event<'_>)) {
+    let origin = origin(&r.header);
+    let comm = r.comm.split(|&b| b == 0).next().unwrap_or_default();
+    sink(&match r.header.flags {
+        task_op::FORK => Event::Fork(origin, r.child),
+        task_op::EXEC => Event::Exec(origin, comm),
+        _ => Event::Exit(origin),
+    });
+}
+
+fn sdma(r: &record::SdmaDoorbell, sink: &mut impl FnMut(&Event<'_>)) {
+    sink(&Event::SdmaDoorbell(SdmaDoorbell {
+        origin: origin(&r.header),
+        write_pointer: r.write_pointer,
+        begin: r.begin,
+        end: r.end,
+    }));
+}

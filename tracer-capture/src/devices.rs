@@ -1,0 +1,129 @@
+//! The GPUs as a process sees them: the KFD's topology below its own root, so that containers tell their own truth.
+
+use std::{
+    fs,
+    os::unix::fs::FileTypeExt,
+    path::{Path, PathBuf},
+};
+
+/// A GPU of the topology.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gpu {
+    /// KFD's id: `gpu_id` of the ioctls.
+    pub gpu_id: u32,
+    /// Node number in the topology.
+    pub node: u32,
+    /// `gfx_target_version`, e.g. 90402 for gfx942.
+    pub gfx_target_version: u32,
+    /// Name of the ISA, e.g. `gfx942`.
+    pub gfx: String,
+    /// Number of the render node.
+    pub drm_render_minor: Option<u32>,
+    /// What schedules its user queues.
+    pub scheduler: &'static str,
+    /// What says so.
+    pub scheduler_evidence: String,
+}
+
+/// All of them, and whether they are real.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Devices {
+    /// GPUs in the order of nodes.
+    pub gpus: Vec<Gpu>,
+    /// The sign that the device is simulated; `None`: no sign of it was found.
+    pub simulated: Option<String>,
+}
+
+/// Reads the topology that process `pid` sees. Files that are missing or malformed leave their GPU out.
+#[must_use]
+pub fn of_process(pid: u32) -> Devices {
+    below(Path::new(&format!("/proc/{pid}/root")))
+}
+
+/// Reads the topology below a root directory.
+#[must_use]
+pub fn below(root: &Path) -> Devices {
+    let kfd = root.join("sys/devices/virtual/kfd/kfd");
+    let mut nodes: Vec<(u32, PathBuf)> = fs::read_dir(kfd.join("topology/nodes"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
+        .collect();
+    nodes.sort();
+    Devices {
+        gpus: nodes.iter().filter_map(|(n, path)| gpu(*n, path)).collect(),
+        simulated: simulated(root, &kfd),
+    }
+}
+
+/// A simulator says so in sysfs; and no real /dev/kfd is anything but a character device.
+fn simulated(root: &Path, kfd: &Path) -> Option<String> {
+    if let Ok(text) = fs::read_to_string(kfd.join("simulated")) {
+        return Some(text.trim().to_owned());
+    }
+    let kind = fs::metadata(root.join("dev/kfd")).ok()?.file_type();
+    (!kind.is_char_device()).then(|| "/dev/kfd is not a character device".to_owned())
+}
+
+fn gpu(node: u32, path: &Path) -> Option<Gpu> {
+    let gpu_id: u32 = fs::read_to_string(path.join("gpu_id")).ok()?.trim().parse().ok()?;
+    let properties = fs::read_to_string(path.join("properties")).ok()?;
+    let property = |name: &str| {
+        properties
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<u64>().ok())
+    };
+    let version = property("gfx_target_version").and_then(|v| u32::try_from(v).ok())?;
+    if gpu_id == 0 || version == 0 {
+        return None; // A CPU.
+    }
+    let (scheduler, scheduler_evidence) = scheduler(version);
+    Some(Gpu {
+        gpu_id,
+        node,
+        gfx_target_version: version,
+        gfx: gfx_name(version),
+        drm_render_minor: property("drm_render_minor").and_then(|m| u32::try_from(m).ok()),
+        scheduler,
+        scheduler_evidence,
+    })
+}
+
+/// `major * 10000 + minor * 100 + stepping`; minor and stepping are one hexadecimal digit each in the name.
+fn gfx_name(version: u32) -> String {
+    format!("gfx{}{:x}{:x}", version / 10_000, version / 100 % 100, version % 100)
+}
+
+/// By `amdgpu_discovery_set_mes_ip_blocks` of the driver: MES schedules user queues from gfx11 on, the HWS of the
+/// compute microcode before. That the driver was not told otherwise (`sched_policy`) is not known from the topology.
+fn scheduler(version: u32) -> (&'static str, String) {
+    let name = if version >= 110_000 { "mes" } else { "hws" };
+    (
+        name,
+        format!("gfx_target_version {version} in the KFD topology; not confirmed by kernel functions"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn isa_names_are_those_of_the_compiler() {
+        for (version, name) in [
+            (90_010, "gfx90a"),
+            (90_402, "gfx942"),
+            (110_000, "gfx1100"),
+            (100_302, "gfx1032"),
+        ] {
+            assert_eq!(gfx_name(version), name);
+        }
+    }
+
+    #[test]
+    fn a_machine_without_kfd_has_no_gpus_and_no_sign_of_simulation() {
+        let empty = std::env::temp_dir().join("tracer-no-such-root");
+        assert_eq!(below(&empty), Devices::default());
+    }
+}

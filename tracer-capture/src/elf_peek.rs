@@ -1,0 +1,66 @@
+//! A first look at a mapped file: does it define `hsa_init`? Read with a few small reads, so that a process is not held
+//! for the sake of a 500 MB library that has nothing to do with HSA.
+
+use std::{fs::File, os::unix::fs::FileExt};
+
+use object::{
+    LittleEndian as LE,
+    elf::{DT_NULL, DT_STRSZ, DT_STRTAB, Dyn64, ELFMAG, FileHeader64, PT_DYNAMIC, PT_LOAD, ProgramHeader64},
+    pod::{from_bytes, slice_from_bytes},
+    read::elf::{Dyn, ProgramHeader},
+};
+
+/// A dynamic string table longer than this belongs to no HSA runtime (Debian's are under 100 KiB).
+const MAX_STRINGS: u64 = 16 << 20;
+
+/// Whether the file's dynamic strings name `hsa_init`. A file that is no ELF, or a broken one, does not.
+pub fn names_hsa_init(file: &File) -> bool {
+    strings(file).is_some_and(|s| s.split(|&b| b == 0).any(|name| name == b"hsa_init"))
+}
+
+fn strings(file: &File) -> Option<Vec<u8>> {
+    let head = read(file, 0, size_of::<FileHeader64<LE>>() as u64)?;
+    let (header, _) = from_bytes::<FileHeader64<LE>>(&head).ok()?;
+    (header.e_ident.magic == ELFMAG && header.e_ident.class == object::elf::ELFCLASS64).then_some(())?;
+    let count = usize::from(header.e_phnum.get(LE));
+    let bytes = read(
+        file,
+        header.e_phoff.get(LE),
+        (count * size_of::<ProgramHeader64<LE>>()) as u64,
+    )?;
+    let (segments, _) = slice_from_bytes::<ProgramHeader64<LE>>(&bytes, count).ok()?;
+    let dynamic = segments.iter().find(|s| s.p_type(LE) == PT_DYNAMIC)?;
+    let bytes = read(file, dynamic.p_offset(LE), dynamic.p_filesz(LE))?;
+    let (entries, _) = slice_from_bytes::<Dyn64<LE>>(&bytes, bytes.len() / size_of::<Dyn64<LE>>()).ok()?;
+    let value = |tag: i64| {
+        let mut live = entries.iter().take_while(|d| d.d_tag(LE) != DT_NULL);
+        live.find(|d| d.d_tag(LE) == tag).map(|d| d.d_val(LE))
+    };
+    let (address, size) = (value(DT_STRTAB)?, value(DT_STRSZ)?);
+    let offset = segments.iter().filter(|s| s.p_type(LE) == PT_LOAD).find_map(|s| {
+        let within = address.checked_sub(s.p_vaddr(LE)).filter(|&w| w < s.p_filesz(LE))?;
+        s.p_offset(LE).checked_add(within)
+    })?;
+    read(file, offset, size)
+}
+
+fn read(file: &File, offset: u64, len: u64) -> Option<Vec<u8>> {
+    if len > MAX_STRINGS {
+        return None;
+    }
+    let mut bytes = vec![0; len as usize];
+    file.read_exact_at(&mut bytes, offset).ok()?;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_and_other_files_without_hsa_are_passed_over() {
+        assert!(!names_hsa_init(&File::open("/proc/self/exe").unwrap()));
+        assert!(!names_hsa_init(&File::open("/etc/passwd").unwrap()));
+        assert!(!names_hsa_init(&File::open("/dev/null").unwrap()));
+    }
+}

@@ -1,0 +1,68 @@
+//! What can fail in capture. Each message is one sentence that names the fix.
+
+use std::{io, path::PathBuf};
+
+/// A failure of the capture layer.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The binary carries no eBPF object.
+    #[error("this binary was built without its eBPF programs; build it with `cargo xtask build`")]
+    NoObject,
+    /// Loading needs privileges that the process does not have.
+    #[error(
+        "loading eBPF programs was refused ({0}); run with sudo, or give the binary cap_bpf, cap_perfmon and cap_sys_ptrace"
+    )]
+    NotPermitted(String),
+    /// The kernel refused a program.
+    #[error("the kernel refused the eBPF program `{program}`: {reason}")]
+    Refused {
+        /// Its name.
+        program: String,
+        /// What the verifier or the kernel said.
+        reason: String,
+    },
+    /// The object lacks a program or a map: object and binary are of different builds.
+    #[error(
+        "the eBPF object has no `{0}`; object and binary are of different builds, rebuild with `cargo xtask build`"
+    )]
+    Missing(&'static str),
+    /// tracefs can't be reached.
+    #[error("tracefs can't be mounted ({0}); mount it with `mount -t tracefs nodev /sys/kernel/tracing`")]
+    NoTracefs(io::Error),
+    /// A trace event that capture stands on is absent.
+    #[error("this kernel has no trace event {0}; it needs CONFIG_FTRACE_SYSCALLS and CONFIG_EVENT_TRACING")]
+    NoEvent(String),
+    /// A file that was expected can't be read.
+    #[error("{path} can't be read: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The command can't be started; `std::io::ErrorKind::NotFound` if it is not there.
+    #[error("the command `{command}` can't be run: {source}")]
+    Command {
+        /// Its program.
+        command: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A system call failed.
+    #[error("{what} failed: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl CaptureError {
+    pub(crate) fn system(what: &'static str, source: impl Into<io::Error>) -> Self {
+        Self::System {
+            what,
+            source: source.into(),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What capture is made of: libraries found, probes placed, what could not be done. Goes into the trace's manifest.
+
+use crate::devices::Devices;
+
+/// A library that a traced process mapped and that is an HSA runtime.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Library {
+    /// Path as the process saw it.
+    pub path: String,
+    /// Device of its file, `fd:01`, as in /proc/PID/maps.
+    pub device: String,
+    /// Inode of its file.
+    pub inode: u64,
+    /// Build id in hexadecimal, if it has one.
+    pub build_id: Option<String>,
+    /// Its DT_SONAME, if it has one.
+    pub soname: Option<String>,
+    /// First process that was seen to map it.
+    pub first_pid: u32,
+}
+
+/// A probe, attached or not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Probe {
+    /// Family: `doorbell`, `sdma`, `reserve`, `ioctl`, `process`, `mapping`.
+    pub family: &'static str,
+    /// Path of the library, or the trace event's name.
+    pub target: String,
+    /// What it stands on: the function's role or name.
+    pub role: String,
+    /// Offset in the file (uprobes).
+    pub file_offset: Option<u64>,
+    /// Kind of the instruction it replaces (uprobes); `single-stepped` costs 3 to 12 times as much as the others.
+    pub instruction: Option<String>,
+    /// Which step of the resolver found it (uprobes).
+    pub step: Option<String>,
+    /// Why it is not attached; `None` if it is.
+    pub error: Option<String>,
+}
+
+impl Probe {
+    /// Whether it is in.
+    #[must_use]
+    pub fn attached(&self) -> bool {
+        self.error.is_none()
+    }
+}
+
+/// Everything that a session set up.
+#[derive(Clone, Debug, Default)]
+pub struct Inventory {
+    /// HSA runtimes, in the order of discovery.
+    pub libraries: Vec<Library>,
+    /// Probes, in the order of attachment.
+    pub probes: Vec<Probe>,
+    /// GPUs, as the first process with an HSA runtime sees them.
+    pub devices: Option<Devices>,
+    /// What will be missing and why, one sentence each.
+    pub warnings: Vec<String>,
+    /// Processes that were stopped for their probes.
+    pub holds: u64,
+    /// The longest that one was stopped, ns.
+    pub longest_hold_ns: u64,
+}
+
+impl Inventory {
+    /// Whether any probe of the family is in.
+    #[must_use]
+    pub fn has(&self, family: &str) -> bool {
+        self.probes
+            .iter()
+            .any(|probe| probe.family == family && probe.attached())
+    }
+}

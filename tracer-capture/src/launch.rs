@@ -1,0 +1,266 @@
+//! Starts the command: as the invoking user, and not before it is traced.
+
+use std::{
+    ffi::{CString, OsString},
+    io::{self, Read, Write},
+    os::{fd::AsRawFd, unix::process::CommandExt},
+    process::{Command, ExitStatus},
+    sync::mpsc,
+    time::Duration,
+};
+
+use crate::CaptureError;
+
+/// Who the command runs as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+    /// Login name, if known; names the supplementary groups.
+    pub name: Option<String>,
+    /// Home directory, if known.
+    pub home: Option<String>,
+}
+
+impl User {
+    /// The user who called sudo, by SUDO_UID and SUDO_GID; `None` if nobody did, or it was root.
+    #[must_use]
+    pub fn invoking() -> Option<Self> {
+        let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
+        let (uid, gid) = (number("SUDO_UID")?, number("SUDO_GID")?);
+        if uid == 0 {
+            return None;
+        }
+        let entry = std::fs::read_to_string("/etc/passwd").ok().and_then(|text| {
+            let line = text
+                .lines()
+                .find(|l| l.split(':').nth(2) == Some(&uid.to_string()))?
+                .to_owned();
+            let mut fields = line.split(':').map(str::to_owned);
+            Some((fields.next()?, fields.nth(4)?))
+        });
+        let (name, home) = entry.map_or((std::env::var("SUDO_USER").ok(), None), |(n, h)| (Some(n), Some(h)));
+        Some(Self { uid, gid, name, home })
+    }
+}
+
+/// A command that exists as a process but has not begun: it waits for [`Waiting::go`].
+#[derive(Debug)]
+pub struct Waiting {
+    pid: u32,
+    go: io::PipeWriter,
+    news: mpsc::Receiver<News>,
+    program: String,
+}
+
+/// A command that runs.
+#[derive(Debug)]
+pub struct Running {
+    /// Its process id.
+    pub pid: u32,
+    news: mpsc::Receiver<News>,
+}
+
+/// What the thread that started the command has to tell.
+#[derive(Debug)]
+enum News {
+    Spawned(io::Result<()>),
+    Ended(io::Result<ExitStatus>),
+}
+
+impl Waiting {
+    /// Forks the process. `user`: whom to become first.
+    ///
+    /// # Errors
+    /// [`CaptureError::System`] if no process can be had.
+    pub fn spawn(command: &[OsString], user: Option<&User>) -> Result<Self, CaptureError> {
+        let system = |e| CaptureError::system("starting the command", e);
+        let program = command.first().cloned().unwrap_or_default();
+        let (mut pid_reader, pid_writer) = io::pipe().map_err(system)?;
+        let (go_reader, go) = io::pipe().map_err(system)?;
+        let mut child = Command::new(&program);
+        child.args(command.get(1..).unwrap_or_default());
+        if let Some(home) = user.and_then(|u| u.home.as_ref()) {
+            child.env("HOME", home);
+        }
+        wait_before_exec(
+            &mut child,
+            pid_writer,
+            go_reader,
+            go.as_raw_fd(),
+            user.map(Identity::of),
+        );
+        let (tell, news) = mpsc::channel();
+        // `spawn` returns only once the program runs, so it must wait on a thread of its own. That thread stays until
+        // the command ends: a command that asks to be killed with its parent means the thread that forked it.
+        let body = move || match child.spawn() {
+            Ok(mut child) => {
+                let _ = tell.send(News::Spawned(Ok(())));
+                let _ = tell.send(News::Ended(child.wait()));
+            }
+            Err(error) => {
+                let _ = tell.send(News::Spawned(Err(error)));
+            }
+        };
+        std::thread::Builder::new()
+            .name("command".into())
+            .spawn(body)
+            .map_err(system)?;
+        let mut pid = [0; 4];
+        pid_reader.read_exact(&mut pid).map_err(system)?;
+        Ok(Self {
+            pid: u32::from_ne_bytes(pid),
+            go,
+            news,
+            program: program.to_string_lossy().into_owned(),
+        })
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Lets it become the command.
+    ///
+    /// # Errors
+    /// [`CaptureError::Command`] if the program is not there or can't be run.
+    pub fn go(mut self) -> Result<Running, CaptureError> {
+        self.go
+            .write_all(&[1])
+            .map_err(|e| CaptureError::system("starting the command", e))?;
+        match self.news.recv() {
+            Ok(News::Spawned(Ok(()))) => Ok(Running {
+                pid: self.pid,
+                news: self.news,
+            }),
+            Ok(News::Spawned(Err(source))) => Err(CaptureError::Command {
+                command: self.program,
+                source,
+            }),
+            _ => Err(CaptureError::system(
+                "starting the command",
+                io::Error::other("its thread ended"),
+            )),
+        }
+    }
+}
+
+impl Running {
+    /// Its exit status once it has ended; waits for that at most `timeout`.
+    ///
+    /// # Errors
+    /// [`CaptureError::System`] if it can't be waited for.
+    pub fn wait(&self, timeout: Duration) -> Result<Option<ExitStatus>, CaptureError> {
+        let system = |e| CaptureError::system("waiting for the command", e);
+        match self.news.recv_timeout(timeout) {
+            Ok(News::Ended(status)) => status.map(Some).map_err(system),
+            Ok(News::Spawned(_)) | Err(mpsc::RecvTimeoutError::Timeout) => Ok(None),
+            Err(mpsc::RecvTimeoutError::Disconnected) => Err(system(io::Error::other("its thread ended"))),
+        }
+    }
+}
+
+/// Makes the child tell its id and wait for a byte, between fork and exec. A recorder that dies meanwhile closes the
+/// pipe, and the child ends without having begun.
+fn wait_before_exec(
+    child: &mut Command,
+    mut pid_writer: io::PipeWriter,
+    mut go_reader: io::PipeReader,
+    recorders_end: i32,
+    identity: Option<Identity>,
+) {
+    let prepare = move || {
+        pid_writer.write_all(&std::process::id().to_ne_bytes())?;
+        // SAFETY: a descriptor that this process inherited and never uses. Open, it would hide the recorder's death.
+        unsafe { libc::close(recorders_end) };
+        go_reader.read_exact(&mut [0])?;
+        identity.as_ref().map_or(Ok(()), Identity::assume)
+    };
+    // SAFETY: between fork and exec the closure only makes system calls, on memory made before the fork.
+    unsafe { child.pre_exec(prepare) };
+}
+
+/// The numbers of a [`User`], looked up before the fork: afterwards nothing may allocate or take a lock.
+struct Identity {
+    uid: u32,
+    gid: u32,
+    groups: Vec<u32>,
+}
+
+impl Identity {
+    fn of(user: &User) -> Self {
+        let mut groups = vec![user.gid];
+        if let Some(name) = user.name.as_ref().and_then(|n| CString::new(n.as_str()).ok()) {
+            let mut list = vec![0; 1024];
+            let mut count = list.len() as libc::c_int;
+            // SAFETY: `list` takes `count` entries; the call stores how many there are.
+            if unsafe { libc::getgrouplist(name.as_ptr(), user.gid, list.as_mut_ptr(), &raw mut count) } >= 0 {
+                list.truncate(usize::try_from(count).unwrap_or(0));
+                groups = list;
+            }
+        }
+        Self {
+            uid: user.uid,
+            gid: user.gid,
+            groups,
+        }
+    }
+
+    /// Groups first: without the right to change users they could not be changed any more.
+    fn assume(&self) -> io::Result<()> {
+        let check = |result: libc::c_int| {
+            if result == 0 {
+                Ok(())
+            } else {
+                Err(io::Error::last_os_error())
+            }
+        };
+        // SAFETY: plain integers, and a list of `groups.len()` ids.
+        unsafe {
+            check(libc::setgroups(self.groups.len(), self.groups.as_ptr()))?;
+            check(libc::setgid(self.gid))?;
+            check(libc::setuid(self.uid))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn argv(words: &[&str]) -> Vec<OsString> {
+        words.iter().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn a_command_begins_when_it_is_told_and_its_status_comes_back() {
+        let waiting = Waiting::spawn(&argv(&["/bin/sh", "-c", "exit 7"]), None).unwrap();
+        let comm = std::fs::read_to_string(format!("/proc/{}/comm", waiting.pid())).unwrap();
+        assert_ne!(comm.trim(), "sh");
+        let running = waiting.go().unwrap();
+        let status = running.wait(Duration::from_secs(20)).unwrap().unwrap();
+        assert_eq!(status.code(), Some(7));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let error = Waiting::spawn(&argv(&["/no/such/program"]), None)
+            .unwrap()
+            .go()
+            .unwrap_err();
+        assert!(error.to_string().contains("/no/such/program"), "{error}");
+        assert!(matches!(error, CaptureError::Command { source, .. } if source.kind() == io::ErrorKind::NotFound));
+    }
+
+    #[test]
+    fn a_command_that_nobody_lets_go_ends_without_having_begun() {
+        let waiting = Waiting::spawn(&argv(&["/bin/sh", "-c", "exit 7"]), None).unwrap();
+        let Waiting { go, news, .. } = waiting;
+        drop(go);
+        assert!(matches!(news.recv().unwrap(), News::Spawned(Err(_))));
+    }
+}

@@ -1,0 +1,22 @@
+//! Where events come from: eBPF backend, probe plan and resolver, library discovery, process tree.
+//!
+//! [`session::Session`] is the whole of it: it loads the programs, holds each process that maps an HSA runtime until
+//! its probes are in, and hands over [`tracer_core::event::Event`]s. It concludes nothing from them.
+
+pub mod decode;
+pub mod devices;
+mod elf_peek;
+pub mod error;
+pub mod guardian;
+mod hold;
+pub mod inventory;
+pub mod launch;
+mod library;
+pub mod object;
+mod probes;
+mod proc_maps;
+pub mod resolver;
+pub mod session;
+pub mod sys;
+
+pub use error::CaptureError;

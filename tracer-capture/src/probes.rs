@@ -1,0 +1,137 @@
+//! The probes: one file a family, named as the eBPF program's file.
+
+pub mod doorbell;
+pub mod ioctl;
+pub mod mapping;
+pub mod process;
+pub mod reserve;
+pub mod sdma;
+pub mod tracefs;
+
+use std::{os::fd::AsRawFd, path::PathBuf};
+
+use aya::{
+    Ebpf,
+    programs::{
+        ProgramError, TracePoint, UProbe,
+        uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeScope},
+    },
+};
+
+use crate::{CaptureError, inventory::Probe, resolver::ProbePoint};
+
+/// Attaches programs of the loaded object. They stay attached as long as it lives.
+pub struct Prober {
+    ebpf: Ebpf,
+    sites: u32,
+}
+
+/// A library file that probes can be put into.
+pub struct Target<'a> {
+    /// The open file: probes belong to it, whatever its path.
+    pub file: &'a std::fs::File,
+    /// Path as the process sees it, for reports.
+    pub path: &'a str,
+}
+
+impl Prober {
+    /// Loads every program into the kernel, so that a refusal shows at the start.
+    ///
+    /// # Errors
+    /// [`CaptureError::Refused`] with the verifier's words.
+    pub fn load(mut ebpf: Ebpf) -> Result<Self, CaptureError> {
+        for (name, program) in ebpf.programs_mut() {
+            let loaded = match program {
+                aya::programs::Program::UProbe(p) => p.load(),
+                aya::programs::Program::TracePoint(p) => p.load(),
+                _ => Ok(()),
+            };
+            loaded.map_err(|error| refused(name, &error))?;
+        }
+        Ok(Self { ebpf, sites: 0 })
+    }
+
+    /// Attaches a uprobe; the cookie that the program sees is the site's number below `upper`.
+    ///
+    /// All processes that map the file are probed, and the program passes over those that are not traced: so a second
+    /// process of the tree has its probes from its first instruction on.
+    pub fn uprobe(
+        &mut self,
+        program: &'static str,
+        family: &'static str,
+        target: &Target<'_>,
+        point: &ProbePoint,
+        upper: u32,
+        role: String,
+        step: Option<String>,
+    ) -> Probe {
+        let site = self.sites;
+        self.sites += 1;
+        let cookie = u64::from(upper) << 32 | u64::from(site);
+        let location = UProbeAttachLocation::AbsoluteOffset(point.file_offset);
+        let path = PathBuf::from(format!("/proc/self/fd/{}", target.file.as_raw_fd()));
+        let attached = self.program::<UProbe>(program).and_then(|p| {
+            p.attach(
+                UProbeAttachPoint {
+                    location,
+                    cookie: Some(cookie),
+                },
+                path,
+                UProbeScope::AllProcesses,
+            )
+            .map_err(|error| refused(program, &error))
+        });
+        Probe {
+            family,
+            target: target.path.to_owned(),
+            role,
+            file_offset: Some(point.file_offset),
+            instruction: Some(point.instruction.to_string()),
+            step,
+            error: attached.err().map(|e| e.to_string()),
+        }
+    }
+
+    /// Attaches a trace event.
+    pub fn tracepoint(&mut self, program: &'static str, family: &'static str, group: &str, event: &str) -> Probe {
+        let attached = self
+            .program::<TracePoint>(program)
+            .and_then(|p| p.attach(group, event).map_err(|error| refused(program, &error)));
+        Probe {
+            family,
+            target: format!("{group}:{event}"),
+            role: program.to_owned(),
+            file_offset: None,
+            instruction: None,
+            step: None,
+            error: attached.err().map(|e| e.to_string()),
+        }
+    }
+
+    fn program<'a, P>(&'a mut self, name: &'static str) -> Result<&'a mut P, CaptureError>
+    where
+        &'a mut P: TryFrom<&'a mut aya::programs::Program>,
+    {
+        self.ebpf
+            .program_mut(name)
+            .and_then(|p| p.try_into().ok())
+            .ok_or(CaptureError::Missing(name))
+    }
+}
+
+/// The error with all that lies below it: aya's outermost sentence rarely says what happened.
+fn refused(program: &str, error: &ProgramError) -> CaptureError {
+    let mut reason = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let text = cause.to_string();
+        if !reason.contains(&text) {
+            reason = format!("{reason}: {text}");
+        }
+        source = cause.source();
+    }
+    CaptureError::Refused {
+        program: program.to_owned(),
+        reason,
+    }
+}

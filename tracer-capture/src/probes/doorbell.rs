@@ -1,0 +1,24 @@
+//! AQL doorbells: the functions of `AqlQueue` that the resolver found.
+
+use super::{Prober, Target};
+use crate::{inventory::Probe, resolver::Resolution};
+
+/// Attaches to every doorbell function.
+pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution) -> Vec<Probe> {
+    let sites = resolution.doorbells.iter();
+    sites
+        .map(|site| {
+            let displacement = i32::from(site.signal_offset) as u32;
+            let (role, step) = (site.role.to_string(), site.step.to_string());
+            prober.uprobe(
+                "doorbell",
+                "doorbell",
+                target,
+                &site.probe,
+                displacement,
+                role,
+                Some(step),
+            )
+        })
+        .collect()
+}

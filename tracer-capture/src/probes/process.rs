@@ -1,0 +1,49 @@
+//! Fork, exec and exit of traced processes.
+
+use aya::EbpfLoader;
+
+use super::{Prober, tracefs};
+use crate::{CaptureError, inventory::Probe};
+
+/// Where the fields lie that the programs read, by this kernel's format files.
+pub struct Layout {
+    newtask_pid: u32,
+    newtask_flags: u32,
+    exit_group_dead: u32,
+}
+
+impl Layout {
+    /// Reads the format files.
+    ///
+    /// # Errors
+    /// [`CaptureError::NoEvent`] if an event or a field that every kernel has is absent.
+    pub fn read() -> Result<Self, CaptureError> {
+        let newtask = tracefs::Format::read("task", "task_newtask")?;
+        Ok(Self {
+            newtask_pid: newtask.require("pid", 4)?,
+            newtask_flags: newtask.require("clone_flags", 8)?,
+            // In newer kernels only.
+            exit_group_dead: tracefs::Format::read("sched", "sched_process_exit")?
+                .offset("group_dead", 1)
+                .unwrap_or(0),
+        })
+    }
+
+    /// Hands the layout to the programs.
+    pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>, follow: &'a u8) {
+        loader
+            .override_global("NEWTASK_PID", &self.newtask_pid, true)
+            .override_global("NEWTASK_FLAGS", &self.newtask_flags, true)
+            .override_global("EXIT_GROUP_DEAD", &self.exit_group_dead, true)
+            .override_global("FOLLOW", follow, true);
+    }
+}
+
+/// Attaches the three events.
+pub fn attach(prober: &mut Prober) -> Vec<Probe> {
+    vec![
+        prober.tracepoint("task_new", "process", "task", "task_newtask"),
+        prober.tracepoint("task_exec", "process", "sched", "sched_process_exec"),
+        prober.tracepoint("task_exit", "process", "sched", "sched_process_exit"),
+    ]
+}

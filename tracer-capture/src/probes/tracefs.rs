@@ -1,0 +1,93 @@
+//! Format files of trace events: where a field lies is read, never assumed.
+
+use std::{fs, path::Path};
+
+use crate::CaptureError;
+
+/// Where tracefs may be mounted.
+const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// The fields of one event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Format {
+    event: String,
+    fields: Vec<Field>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Field {
+    name: String,
+    offset: u32,
+    size: u32,
+}
+
+impl Format {
+    /// Reads an event's format.
+    ///
+    /// # Errors
+    /// [`CaptureError::NoEvent`] if this kernel does not have the event.
+    pub fn read(group: &str, event: &str) -> Result<Self, CaptureError> {
+        let path = |root: &&str| Path::new(root).join("events").join(group).join(event).join("format");
+        let text = ROOTS.iter().find_map(|root| fs::read_to_string(path(root)).ok());
+        let name = format!("{group}:{event}");
+        text.map(|text| Self::parse(&name, &text))
+            .ok_or(CaptureError::NoEvent(name))
+    }
+
+    fn parse(event: &str, text: &str) -> Self {
+        Self {
+            event: event.to_owned(),
+            fields: text.lines().filter_map(Field::parse).collect(),
+        }
+    }
+
+    /// Offset of a field, if it is there with this size.
+    #[must_use]
+    pub fn offset(&self, name: &str, size: u32) -> Option<u32> {
+        self.fields
+            .iter()
+            .find(|f| f.name == name && f.size == size)
+            .map(|f| f.offset)
+    }
+
+    /// Offset of a field that must be there.
+    ///
+    /// # Errors
+    /// [`CaptureError::NoEvent`] naming the field.
+    pub fn require(&self, name: &str, size: u32) -> Result<u32, CaptureError> {
+        let lacking = || CaptureError::NoEvent(format!("{} with a field {name} of {size} bytes", self.event));
+        self.offset(name, size).ok_or_else(lacking)
+    }
+}
+
+impl Field {
+    /// `\tfield:TYPE NAME[N];\toffset:O;\tsize:S;\tsigned:B;`
+    fn parse(line: &str) -> Option<Self> {
+        let mut parts = line.trim().split(';').map(str::trim);
+        let declaration = parts.next()?.strip_prefix("field:")?;
+        let offset = parts.next()?.strip_prefix("offset:")?.parse().ok()?;
+        let size = parts.next()?.strip_prefix("size:")?.parse().ok()?;
+        let name = declaration.rsplit(' ').next()?.split('[').next()?.to_owned();
+        Some(Self { name, offset, size })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_name_and_size() {
+        let text = "name: task_newtask\nID: 205\nformat:\n\
+            \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+            \tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n\
+            \tfield:char comm[16];\toffset:12;\tsize:16;\tsigned:0;\n\
+            \tfield:u64 clone_flags;\toffset:32;\tsize:8;\tsigned:0;\n\nprint fmt: \"pid=%d\", REC->pid\n";
+        let format = Format::parse("task:task_newtask", text);
+        assert_eq!(format.offset("pid", 4), Some(8));
+        assert_eq!(format.offset("comm", 16), Some(12));
+        assert_eq!(format.offset("clone_flags", 4), None);
+        let error = format.require("clone_flags", 4).unwrap_err().to_string();
+        assert!(error.contains("task:task_newtask with a field clone_flags"), "{error}");
+    }
+}

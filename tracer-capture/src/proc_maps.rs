@@ -1,0 +1,114 @@
+//! `/proc/PID/maps`: which files a process has mapped executable.
+
+use std::{fs, io, path::PathBuf};
+
+/// One executable file mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// First address.
+    pub start: u64,
+    /// One past the last.
+    pub end: u64,
+    /// Offset in the file.
+    pub offset: u64,
+    /// Device, as the kernel prints it (`fd:01`), and inode: which file it is, whatever its name.
+    pub file: FileId,
+    /// Path as the process's root shows it; may carry ` (deleted)`.
+    pub path: String,
+}
+
+/// A file, whatever it is called and wherever it is mounted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId {
+    /// Device as `major:minor` in hexadecimal.
+    pub device: String,
+    /// Inode.
+    pub inode: u64,
+}
+
+impl Mapping {
+    /// Opens the very file that is mapped, in whatever mount namespace it lies and even if it is deleted.
+    ///
+    /// # Errors
+    /// EPERM without CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE; ENOENT if the mapping is gone.
+    pub fn open(&self, pid: u32) -> io::Result<fs::File> {
+        fs::File::open(self.link(pid))
+    }
+
+    /// The link in `/proc/PID/map_files` that stands for the mapped file.
+    pub fn link(&self, pid: u32) -> PathBuf {
+        PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", self.start, self.end))
+    }
+}
+
+/// The executable file mappings of a process, in address order.
+///
+/// # Errors
+/// ENOENT or ESRCH for an ended process, EACCES without the right to inspect it.
+pub fn executable(pid: u32) -> io::Result<Vec<Mapping>> {
+    let text = fs::read(format!("/proc/{pid}/maps"))?;
+    Ok(text
+        .split(|&b| b == b'\n')
+        .filter_map(|line| parse(&String::from_utf8_lossy(line)))
+        .collect())
+}
+
+/// `start-end perms offset device inode path`; `None` for what is no executable file mapping.
+fn parse(line: &str) -> Option<Mapping> {
+    let mut words = line.splitn(6, ' ');
+    let (start, end) = words.next()?.split_once('-')?;
+    let permissions = words.next()?;
+    let offset = words.next()?;
+    let device = words.next()?;
+    let inode: u64 = words.next()?.parse().ok()?;
+    let path = words.next()?.trim_start();
+    (permissions.as_bytes().get(2) == Some(&b'x') && inode != 0).then_some(())?;
+    let hex = |s| u64::from_str_radix(s, 16).ok();
+    Some(Mapping {
+        start: hex(start)?,
+        end: hex(end)?,
+        offset: hex(offset)?,
+        file: FileId {
+            device: device.to_owned(),
+            inode,
+        },
+        path: path.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_executable_files_count_and_paths_may_have_spaces() {
+        let line =
+            "7f00a000-7f00b000 r-xp 00002000 fd:01 77                     /opt/my libs/libhsa-runtime64.so.1 (deleted)";
+        let mapping = parse(line).unwrap();
+        assert_eq!(
+            (mapping.start, mapping.end, mapping.offset),
+            (0x7f00_a000, 0x7f00_b000, 0x2000)
+        );
+        assert_eq!(
+            mapping.file,
+            FileId {
+                device: "fd:01".into(),
+                inode: 77
+            }
+        );
+        assert_eq!(mapping.path, "/opt/my libs/libhsa-runtime64.so.1 (deleted)");
+        assert_eq!(parse("7f00a000-7f00b000 r--p 00002000 fd:01 77 /lib/x.so"), None);
+        assert_eq!(
+            parse("7ffd0000-7ffd2000 r-xp 00000000 00:00 0                  [vdso]"),
+            None
+        );
+        assert_eq!(parse("nonsense"), None);
+    }
+
+    #[test]
+    fn this_process_maps_its_own_program() {
+        let own = std::fs::read_link("/proc/self/exe").unwrap();
+        let mappings = executable(std::process::id()).unwrap();
+        assert!(mappings.iter().any(|m| m.path == own.to_string_lossy()), "{mappings:?}");
+    }
+}

@@ -1,0 +1,238 @@
+//! What a function does with its arguments: a small abstract interpretation of its machine code.
+//!
+//! Every register holds a symbolic [`Value`]; states meet where control flow joins, and what differs becomes unknown.
+//! So a store to a doorbell is recognised by *where its operands come from*, whatever registers, instruction order or
+//! compiler were used. Arguments are those of the System V x86-64 ABI.
+
+use iced_x86::{Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpAccess, OpKind, Register};
+
+use super::code::{Body, Step};
+use super::site::Argument;
+use super::value::{Place, Value};
+
+/// A plain store of a general-purpose register.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Store {
+    pub(super) vaddr: u64,
+    pub(super) place: Place,
+    pub(super) value: Value,
+    /// Bytes written.
+    pub(super) width: usize,
+}
+
+/// The effects of a function that the patterns ask about.
+#[derive(Debug, Default)]
+pub(super) struct Effects {
+    /// In address order.
+    pub(super) stores: Vec<Store>,
+    /// Offsets of the object's fields that are read.
+    pub(super) fields_read: Vec<i32>,
+    pub(super) store_fence: bool,
+    /// Direct jumps and calls that leave the function.
+    pub(super) callees: Vec<u64>,
+    /// What indirect jumps and calls take their target from.
+    pub(super) indirect: Vec<Value>,
+}
+
+/// Interprets a function. Instructions that cannot be reached from its start have no effects.
+pub(super) fn effects(body: &Body) -> Effects {
+    let mut effects = Effects::default();
+    for (instruction, state) in body.instructions().iter().zip(reach(body)) {
+        if let Some(state) = state {
+            state.record(instruction, body, &mut effects);
+        }
+    }
+    effects
+}
+
+/// The state before each instruction, `None` where unreachable: a fixed point over the control flow.
+fn reach(body: &Body) -> Vec<Option<State>> {
+    let mut info = InstructionInfoFactory::new();
+    let mut states = vec![None; body.instructions().len()];
+    let mut pending = vec![(0, State::at_entry())];
+    while let Some((index, incoming)) = pending.pop() {
+        let (Some(known), Some(instruction)) = (states.get_mut(index), body.instructions().get(index)) else {
+            continue;
+        };
+        let merged = known.map_or(incoming, |state: State| state.meet(incoming));
+        if *known == Some(merged) {
+            continue;
+        }
+        *known = Some(merged);
+        let after = merged.after(instruction, &mut info);
+        pending.extend(body.successors(index).map(|next| (next, after)));
+    }
+    states
+}
+
+/// One value for each of the 16 general-purpose registers, in encoding order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct State([Value; 16]);
+
+impl State {
+    fn at_entry() -> Self {
+        let mut state = Self([Value::Unknown; 16]);
+        state.set(Register::RDI, Value::Object(0));
+        for argument in [Argument::Rsi, Argument::Rdx, Argument::Rcx] {
+            state.set(argument.register(), Value::Passed(argument));
+        }
+        state
+    }
+
+    fn meet(self, other: Self) -> Self {
+        let mut met = self;
+        for (mine, theirs) in met.0.iter_mut().zip(other.0) {
+            if *mine != theirs {
+                *mine = Value::Unknown;
+            }
+        }
+        met
+    }
+
+    /// What reading `register`, of any width, gives.
+    fn get(&self, register: Register) -> Value {
+        let full = || {
+            self.0
+                .get(register.full_register().number())
+                .copied()
+                .unwrap_or(Value::Unknown)
+        };
+        match register {
+            _ if register.is_gpr64() => full(),
+            _ if register.is_gpr32() => full().low_half(),
+            _ => Value::Unknown,
+        }
+    }
+
+    fn set(&mut self, register: Register, value: Value) {
+        let full = register.full_register();
+        if full.is_gpr64()
+            && let Some(slot) = self.0.get_mut(full.number())
+        {
+            *slot = value;
+        }
+    }
+
+    fn place(&self, instruction: &Instruction) -> Place {
+        let flat = !matches!(instruction.memory_segment(), Register::FS | Register::GS);
+        let plain = flat && instruction.memory_index() == Register::None;
+        let base = instruction.memory_base();
+        match i32::try_from(instruction.memory_displacement64().cast_signed()) {
+            _ if base == Register::RIP => Place {
+                base: Value::Static,
+                displacement: 0,
+            },
+            Ok(displacement) if plain && base.is_gpr64() => Place {
+                base: self.get(base),
+                displacement,
+            },
+            _ => Place::UNKNOWN,
+        }
+    }
+
+    fn after(mut self, instruction: &Instruction, info: &mut InstructionInfoFactory) -> Self {
+        let result = self.result(instruction);
+        for used in info.info(instruction).used_registers() {
+            if !matches!(
+                used.access(),
+                OpAccess::None | OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess
+            ) {
+                self.set(used.register(), Value::Unknown);
+            }
+        }
+        if Step::of(instruction) == Step::Call {
+            for register in CALLER_SAVED {
+                self.set(register, Value::Unknown);
+            }
+        }
+        if let Some(value) = result {
+            self.set(instruction.op0_register(), value);
+        }
+        self
+    }
+
+    /// What an instruction of a known form leaves in its first operand, a 32- or 64-bit register.
+    fn result(&self, instruction: &Instruction) -> Option<Value> {
+        let destination = instruction.op0_register();
+        if instruction.op0_kind() != OpKind::Register || !(destination.is_gpr32() || destination.is_gpr64()) {
+            return None;
+        }
+        let wide = destination.is_gpr64();
+        match (instruction.mnemonic(), instruction.op1_kind()) {
+            (Mnemonic::Mov, OpKind::Register) => Some(self.get(instruction.op1_register())),
+            (Mnemonic::Mov, OpKind::Memory) if wide => Some(self.place(instruction).content()),
+            (Mnemonic::Lea, OpKind::Memory) if wide => Some(self.place(instruction).address()),
+            (Mnemonic::And, _) => Some(self.get(destination).low_half()).filter(|_| is_mask(instruction)),
+            (Mnemonic::Add, _) if wide => self.shifted(instruction, i32::checked_add),
+            (Mnemonic::Sub, _) if wide => self.shifted(instruction, i32::checked_sub),
+            _ => None,
+        }
+    }
+
+    fn shifted(&self, instruction: &Instruction, shift: impl Fn(i32, i32) -> Option<i32>) -> Option<Value> {
+        let immediate = instruction.try_immediate(1).ok()?;
+        let Value::Object(offset) = self.get(instruction.op0_register()) else {
+            return None;
+        };
+        Some(Value::Object(shift(
+            offset,
+            i32::try_from(immediate.cast_signed()).ok()?,
+        )?))
+    }
+
+    fn record(&self, instruction: &Instruction, body: &Body, effects: &mut Effects) {
+        match instruction.mnemonic() {
+            Mnemonic::Sfence => effects.store_fence = true,
+            Mnemonic::Mov | Mnemonic::Movnti if instruction.op0_kind() == OpKind::Memory => {
+                effects.stores.push(Store {
+                    vaddr: instruction.ip(),
+                    place: self.place(instruction),
+                    value: self.stored(instruction),
+                    width: instruction.memory_size().size(),
+                });
+            }
+            _ if instruction.op1_kind() == OpKind::Memory && instruction.memory_size() != MemorySize::Unknown => {
+                effects.fields_read.extend(self.place(instruction).in_object());
+            }
+            _ => {}
+        }
+        match Step::of(instruction) {
+            // Through the global offset table: an ordinary call of another library.
+            Step::IndirectJump | Step::Call if instruction.is_ip_rel_memory_operand() => {}
+            Step::IndirectJump | Step::Call if instruction.op0_kind() == OpKind::Memory => {
+                effects.indirect.push(self.place(instruction).content());
+            }
+            Step::IndirectJump | Step::Call if instruction.op0_kind() == OpKind::Register => {
+                effects.indirect.push(self.get(instruction.op0_register()));
+            }
+            Step::Jump | Step::Branch | Step::Call => {
+                effects.callees.extend(body.leaving_target(instruction));
+            }
+            _ => {}
+        }
+    }
+
+    fn stored(&self, instruction: &Instruction) -> Value {
+        match instruction.op1_kind() {
+            OpKind::Register => self.get(instruction.op1_register()),
+            _ => Value::Unknown,
+        }
+    }
+}
+
+fn is_mask(instruction: &Instruction) -> bool {
+    instruction.try_immediate(1).is_ok()
+}
+
+/// Registers that a callee may change (System V x86-64 ABI, figure 3.4).
+const CALLER_SAVED: [Register; 9] = [
+    Register::RAX,
+    Register::RCX,
+    Register::RDX,
+    Register::RSI,
+    Register::RDI,
+    Register::R8,
+    Register::R9,
+    Register::R10,
+    Register::R11,
+];

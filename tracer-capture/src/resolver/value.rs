@@ -1,0 +1,70 @@
+//! Symbolic values: where the content of a register comes from, in terms of a function's arguments.
+
+use super::site::Argument;
+
+/// What is known about the content of a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Value {
+    Unknown,
+    /// An argument other than the first, as passed.
+    Passed(Argument),
+    /// The low 32 bits of an argument, or some of them.
+    Low(Argument),
+    /// The first argument (`this`) plus an offset.
+    Object(i32),
+    /// The word at that offset of the object.
+    Field(i32),
+    /// The word at the second offset of what the field at the first offset points to.
+    FieldOf(i32, i32),
+    /// An address of static data, or what was read through one.
+    Static,
+}
+
+impl Value {
+    /// What is left of it in a 32-bit register.
+    pub(super) fn low_half(self) -> Self {
+        match self {
+            Self::Passed(argument) | Self::Low(argument) => Self::Low(argument),
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// An address: a register's value and a displacement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) base: Value,
+    pub(super) displacement: i32,
+}
+
+impl Place {
+    pub(super) const UNKNOWN: Self = Self {
+        base: Value::Unknown,
+        displacement: 0,
+    };
+
+    /// The offset in the object, when the place is a part of it.
+    pub(super) fn in_object(self) -> Option<i32> {
+        match self.base {
+            Value::Object(offset) => offset.checked_add(self.displacement),
+            _ => None,
+        }
+    }
+
+    /// What its address is, as a value.
+    pub(super) fn address(self) -> Value {
+        match self.base {
+            Value::Static => Value::Static,
+            _ => self.in_object().map_or(Value::Unknown, Value::Object),
+        }
+    }
+
+    /// What the word there is, as a value.
+    pub(super) fn content(self) -> Value {
+        match self.base {
+            Value::Field(field) => Value::FieldOf(field, self.displacement),
+            Value::Static => Value::Static,
+            _ => self.in_object().map_or(Value::Unknown, Value::Field),
+        }
+    }
+}

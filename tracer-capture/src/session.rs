@@ -1,0 +1,241 @@
+//! A capture session: from loaded programs to a stream of events.
+
+use std::{
+    io,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+};
+
+use aya::{
+    Ebpf, EbpfError, EbpfLoader,
+    maps::{HashMap, Map, MapData, MapError, PerCpuArray, RingBuf},
+};
+use tracer_common::record::LossSource;
+use tracer_core::event::{Event, Lost};
+
+use crate::{
+    CaptureError, decode,
+    guardian::Guardian,
+    hold::{self, Holder},
+    inventory::Inventory,
+    object,
+    probes::{Prober, ioctl, mapping, process},
+    sys,
+};
+
+/// What to capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Probe the functions that advance write indexes (`--detail full`).
+    pub reserves: bool,
+    /// Trace children too.
+    pub follow: bool,
+}
+
+/// A running capture.
+pub struct Session {
+    events: RingBuf<MapData>,
+    traced: HashMap<MapData, u32, u8>,
+    queues: HashMap<MapData, [u64; 2], [u64; 2]>,
+    losses: PerCpuArray<MapData, u64>,
+    counted: [u64; LossSource::ALL.len()],
+    undecoded: u64,
+    inventory: Arc<Mutex<Inventory>>,
+    stop: Arc<AtomicBool>,
+    holder: Option<JoinHandle<Prober>>,
+}
+
+impl Session {
+    /// Loads the programs and attaches those that belong to no library. Nothing is traced yet.
+    ///
+    /// # Errors
+    /// [`CaptureError::NotPermitted`] without the rights, and what else the kernel refuses.
+    pub fn start(options: Options, guardian: Option<Guardian>) -> Result<Self, CaptureError> {
+        let mut inventory = Inventory::default();
+        // On a thread of its own: it may need a mount namespace of its own to see tracefs, which ends with it.
+        let loaded = std::thread::scope(|scope| scope.spawn(|| load(options, &mut inventory)).join());
+        let (mut ebpf, prober) =
+            loaded.map_err(|_| CaptureError::system("loading", io::Error::other("the loader panicked")))??;
+        let inventory = Arc::new(Mutex::new(inventory));
+        let stop = Arc::new(AtomicBool::new(false));
+        let holder = Holder {
+            ring: take(&mut ebpf, "HOLDS")?,
+            prober,
+            guardian,
+            inventory: Arc::clone(&inventory),
+            reserves: options.reserves,
+            stop: Arc::clone(&stop),
+        };
+        let spawned = std::thread::Builder::new().name("holder".into()).spawn(|| holder.run());
+        Ok(Self {
+            events: take(&mut ebpf, "EVENTS")?,
+            traced: take(&mut ebpf, "TRACED")?,
+            queues: take(&mut ebpf, "QUEUES")?,
+            losses: take(&mut ebpf, "LOSSES")?,
+            counted: [0; LossSource::ALL.len()],
+            undecoded: 0,
+            inventory,
+            stop,
+            holder: Some(spawned.map_err(|e| CaptureError::system("starting a thread", e))?),
+        })
+    }
+
+    /// Traces a process from now on, and those that it makes.
+    ///
+    /// # Errors
+    /// [`CaptureError::System`] if there are too many.
+    pub fn trace(&mut self, pid: u32) -> Result<(), CaptureError> {
+        self.traced
+            .insert(pid, 1, 0)
+            .map_err(|e| CaptureError::system("tracing a process", io::Error::other(e)))
+    }
+
+    /// Hands over at most `most` records that have come in; returns how many there were.
+    pub fn drain(&mut self, most: usize, sink: &mut impl FnMut(&Event<'_>)) -> usize {
+        let mut count = 0;
+        while count < most {
+            let Some(item) = self.events.next() else { break };
+            count += 1;
+            let mut ended = None;
+            let known = decode::record(&item, &mut |event| {
+                if let Event::Exit(origin) = event {
+                    ended = Some(origin.pid);
+                }
+                sink(event);
+            });
+            self.undecoded += u64::from(!known);
+            drop(item);
+            if let Some(pid) = ended {
+                self.forget(pid);
+            }
+        }
+        count
+    }
+
+    /// Removes an ended process's walk states: its queues are gone, and its id may come back.
+    fn forget(&mut self, pid: u32) {
+        let gone: Vec<[u64; 2]> = self
+            .queues
+            .keys()
+            .flatten()
+            .filter(|key| key[1] as u32 == pid)
+            .collect();
+        for key in gone {
+            // Another program may have removed it.
+            let _ = self.queues.remove(&key);
+        }
+    }
+
+    /// Hands over what was lost since the last call.
+    pub fn report_losses(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
+        let time_ns = sys::monotonic_ns();
+        let mut lost = |source, count| sink(&Event::Lost(Lost { time_ns, source, count }));
+        for (source, counted) in LossSource::ALL.iter().zip(&mut self.counted) {
+            let total = self
+                .losses
+                .get(&(*source as u32), 0)
+                .map_or(*counted, |values| values.iter().sum());
+            if total > *counted {
+                lost(source.name(), total - *counted);
+                *counted = total;
+            }
+        }
+        if self.undecoded > 0 {
+            lost("undecoded", std::mem::take(&mut self.undecoded));
+        }
+    }
+
+    /// A copy of what was set up so far.
+    #[must_use]
+    pub fn inventory(&self) -> Inventory {
+        hold::lock(&self.inventory).clone()
+    }
+
+    /// Stops tracing, lets every held process go on and takes the probes out. What was captured before can still be
+    /// drained.
+    pub fn detach(&mut self) {
+        // First the filter: programs that still run see no traced process, so nobody is stopped any more.
+        let pids: Vec<u32> = self.traced.keys().flatten().collect();
+        for pid in pids {
+            let _ = self.traced.remove(&pid);
+        }
+        self.stop.store(true, Ordering::Release);
+        if let Some(Ok(prober)) = self.holder.take().map(JoinHandle::join) {
+            drop(prober);
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.detach();
+    }
+}
+
+/// Takes a map out of the object.
+fn take<M: TryFrom<Map, Error = MapError>>(ebpf: &mut Maps, name: &'static str) -> Result<M, CaptureError> {
+    let map = ebpf.remove(name).ok_or(CaptureError::Missing(name))?;
+    M::try_from(map).map_err(|_| CaptureError::Missing(name))
+}
+
+type Maps = std::collections::HashMap<&'static str, Map>;
+
+/// Loads the object, every program of it, and attaches the trace events.
+fn load(options: Options, inventory: &mut Inventory) -> Result<(Maps, Prober), CaptureError> {
+    sys::ensure_tracefs().map_err(|error| match error.raw_os_error() {
+        Some(libc::EPERM) => CaptureError::NotPermitted("mounting tracefs: operation not permitted".to_owned()),
+        _ => CaptureError::NoTracefs(error),
+    })?;
+    let layout = process::Layout::read()?;
+    let follow = u8::from(options.follow);
+    let mut loader = EbpfLoader::new();
+    layout.apply(&mut loader, &follow);
+    let mut ebpf = loader.load(object::bytes()?).map_err(|error| not_loaded(&error))?;
+    let mut maps = Maps::new();
+    for name in ["EVENTS", "HOLDS", "TRACED", "QUEUES", "LOSSES"] {
+        maps.insert(name, take_from(&mut ebpf, name)?);
+    }
+    let mut prober = Prober::load(ebpf)?;
+    for probes in [
+        ioctl::attach(&mut prober),
+        process::attach(&mut prober),
+        mapping::attach(&mut prober),
+    ] {
+        for probe in probes {
+            if let Some(error) = &probe.error {
+                inventory
+                    .warnings
+                    .push(format!("{} is not traced: {error}", probe.target));
+            }
+            inventory.probes.push(probe);
+        }
+    }
+    Ok((maps, prober))
+}
+
+fn take_from(ebpf: &mut Ebpf, name: &'static str) -> Result<Map, CaptureError> {
+    ebpf.take_map(name).ok_or(CaptureError::Missing(name))
+}
+
+fn not_loaded(error: &EbpfError) -> CaptureError {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    let mut refused = false;
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        let io = cause.downcast_ref::<io::Error>();
+        refused |= io.is_some_and(|e| matches!(e.raw_os_error(), Some(libc::EPERM | libc::EACCES)));
+        source = cause.source();
+    }
+    if refused {
+        CaptureError::NotPermitted(text)
+    } else {
+        CaptureError::Refused {
+            program: "object".to_owned(),
+            reason: text,
+        }
+    }
+}

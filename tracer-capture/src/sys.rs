@@ -1,0 +1,113 @@
+//! System calls that have no safe wrapper in the libraries used.
+
+use std::{io, mem::MaybeUninit};
+
+/// CLOCK_MONOTONIC, ns: the clock of `bpf_ktime_get_ns`.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    (t.tv_sec as u64)
+        .saturating_mul(1_000_000_000)
+        .saturating_add(t.tv_nsec as u64)
+}
+
+/// Copies `to.len()` bytes from `address` of another process (`process_vm_readv`); faults pages in.
+///
+/// # Errors
+/// EFAULT for memory that isn't there, EPERM without CAP_SYS_PTRACE, ESRCH for an ended process.
+pub fn read_memory(pid: u32, address: u64, to: &mut [u8]) -> io::Result<()> {
+    let local = libc::iovec {
+        iov_base: to.as_mut_ptr().cast(),
+        iov_len: to.len(),
+    };
+    let remote = libc::iovec {
+        iov_base: address as *mut libc::c_void,
+        iov_len: to.len(),
+    };
+    // SAFETY: `local` names `to`, which is valid for writes; the kernel checks `remote`.
+    let n = unsafe { libc::process_vm_readv(pid as libc::pid_t, &raw const local, 1, &raw const remote, 1, 0) };
+    match usize::try_from(n) {
+        Err(_) => Err(io::Error::last_os_error()),
+        Ok(n) if n < to.len() => Err(io::Error::from_raw_os_error(libc::EFAULT)),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// One u64 from another process.
+///
+/// # Errors
+/// Those of [`read_memory`].
+pub fn read_u64(pid: u32, address: u64) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    read_memory(pid, address, &mut bytes)?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// Gives the calling thread a mount namespace of its own with tracefs in it, if it sees none. Nothing remains of it
+/// when the thread ends.
+///
+/// # Errors
+/// EPERM without CAP_SYS_ADMIN, ENODEV on a kernel without tracefs.
+pub fn ensure_tracefs() -> io::Result<()> {
+    const AT: &std::ffi::CStr = c"/sys/kernel/tracing";
+    if std::path::Path::new("/sys/kernel/tracing/events").is_dir()
+        || std::path::Path::new("/sys/kernel/debug/tracing/events").is_dir()
+    {
+        return Ok(());
+    }
+    // SAFETY: unshares the namespace of this thread only, which shares its file system context with no other after it.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE)?;
+    mount(Some(c"tracefs"), AT, Some(c"tracefs"), 0)
+}
+
+fn mount(
+    source: Option<&std::ffi::CStr>,
+    at: &std::ffi::CStr,
+    kind: Option<&std::ffi::CStr>,
+    flags: libc::c_ulong,
+) -> io::Result<()> {
+    let ptr = |s: Option<&std::ffi::CStr>| s.map_or(std::ptr::null(), std::ffi::CStr::as_ptr);
+    // SAFETY: the strings live until the call returns; null is allowed for source and type where the kernel ignores them.
+    let result = unsafe { libc::mount(ptr(source), at.as_ptr(), ptr(kind), flags, std::ptr::null()) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Sends a signal to a process. Ids that no process can have are refused with EINVAL, so that no group is ever meant.
+///
+/// # Errors
+/// ESRCH for an ended process, EPERM.
+pub fn signal(pid: u32, signal: i32) -> io::Result<()> {
+    let pid = i32::try_from(pid)
+        .ok()
+        .filter(|&p| p > 0)
+        .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+    // SAFETY: plain integers.
+    if unsafe { libc::kill(pid, signal) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// The boot, monotonic and real-time clocks, ns, read one after the other.
+#[must_use]
+pub fn clocks() -> [u64; 3] {
+    [libc::CLOCK_MONOTONIC, libc::CLOCK_BOOTTIME, libc::CLOCK_REALTIME].map(|clock| {
+        let mut t = MaybeUninit::<libc::timespec>::zeroed();
+        // SAFETY: `t` takes a timespec; on failure it stays zero, which is a valid one.
+        let t = unsafe {
+            libc::clock_gettime(clock, t.as_mut_ptr());
+            t.assume_init()
+        };
+        (t.tv_sec as u64)
+            .saturating_mul(1_000_000_000)
+            .saturating_add(t.tv_nsec as u64)
+    })
+}

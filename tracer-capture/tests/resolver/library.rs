@@ -1,0 +1,45 @@
+//! The real libraries, from the root file systems that `cargo xtask setup` makes.
+
+use std::path::{Path, PathBuf};
+
+/// Suites that must be there; others are used when they are.
+const REQUIRED: [&str; 2] = ["trixie", "sid"];
+const IN_ROOTFS: &str = "usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1";
+
+/// Every HSA runtime at hand, with the suite that it comes from.
+pub fn all() -> Vec<(String, Vec<u8>)> {
+    let mut suites: Vec<String> = REQUIRED.map(str::to_owned).into();
+    for entry in std::fs::read_dir(rootfs_dir()).into_iter().flatten().flatten() {
+        let suite = entry.file_name().into_string().expect("suites have plain names");
+        if !suites.contains(&suite) && entry.path().join(IN_ROOTFS).exists() {
+            suites.push(suite);
+        }
+    }
+    suites.into_iter().map(|suite| (suite.clone(), load(&suite))).collect()
+}
+
+/// The HSA runtime of one suite.
+pub fn load(suite: &str) -> Vec<u8> {
+    let path = rootfs_dir().join(suite).join(IN_ROOTFS);
+    match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) => panic!("{}: {error}: run `cargo xtask setup`", path.display()),
+    }
+}
+
+/// The C library that this test runs with.
+pub fn libc() -> Vec<u8> {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("/proc is mounted");
+    let mut paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    let path = paths
+        .find(|path| path.ends_with("/libc.so.6"))
+        .expect("the test is linked with glibc");
+    std::fs::read(path).expect("libc is readable")
+}
+
+fn rootfs_dir() -> PathBuf {
+    match std::env::var_os("TRACER_ROOTFS_DIR") {
+        Some(dir) => dir.into(),
+        None => Path::new(&std::env::var_os("HOME").expect("HOME is set")).join(".cache/tracer/rootfs"),
+    }
+}

@@ -1,0 +1,46 @@
+//! Exit codes: the command's own where there is one, else what went wrong, by the conventions of `env` and `timeout`.
+
+use std::{
+    io,
+    os::unix::process::ExitStatusExt,
+    process::{ExitCode, ExitStatus},
+};
+
+use tracer_capture::CaptureError;
+
+/// The command's kernels could not be seen.
+pub const NOTHING_SEEN: u8 = 124;
+/// The tracer itself failed.
+pub const FAILED: u8 = 125;
+/// The command can't be run.
+pub const CANNOT_RUN: u8 = 126;
+/// The command is not there.
+pub const NOT_FOUND: u8 = 127;
+/// A second Ctrl-C ended the recording: 128 + SIGINT.
+pub const FORCED: u8 = 130;
+
+/// The command's status as a shell tells it.
+pub fn of_status(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)
+}
+
+/// What an error makes of the exit code.
+pub fn of_error(error: &anyhow::Error) -> ExitCode {
+    ExitCode::from(match error.downcast_ref() {
+        Some(CaptureError::Command { source, .. }) if source.kind() == io::ErrorKind::NotFound => NOT_FOUND,
+        Some(CaptureError::Command { .. }) => CANNOT_RUN,
+        _ => FAILED,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_are_128_and_more() {
+        assert_eq!(of_status(ExitStatus::from_raw(3 << 8)), 3);
+        assert_eq!(of_status(ExitStatus::from_raw(9)), 137);
+    }
+}

@@ -1,0 +1,33 @@
+//! The `tracer` binary: thin commands over the crates beside it.
+
+mod cli;
+mod exit;
+mod record;
+mod report;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    // Before anything starts a thread: the guardian is a fork of this process.
+    let guardian = match &cli.command {
+        cli::Command::Record(_) => record::guardian(),
+        cli::Command::Report(_) => Ok(None),
+    };
+    env_logger::Builder::new()
+        .filter_level(cli.verbosity())
+        .format_timestamp(None)
+        .format_target(false)
+        .init();
+    let done = match cli.command {
+        cli::Command::Record(options) => guardian.and_then(|guardian| record::run(&options, guardian)),
+        cli::Command::Report(options) => report::run(&options),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("tracer: {error:#}");
+        exit::of_error(&error)
+    })
+}

@@ -1,0 +1,131 @@
+//! `tracer record`: runs a command and records the path of every kernel that it submits.
+
+pub mod manifest;
+mod output;
+mod recorder;
+mod signals;
+
+use std::{
+    io::IsTerminal,
+    process::{ExitCode, ExitStatus},
+    time::Duration,
+};
+
+use anyhow::Context;
+use tracer_capture::{
+    guardian::Guardian,
+    launch::{Running, User, Waiting},
+    session::{self, Session},
+};
+use tracer_store::TraceWriter;
+
+use crate::{
+    cli::{Detail, Record},
+    exit,
+};
+use recorder::{Ending, Outcome, Recorder};
+use signals::{Signals, Wish};
+
+/// How often the progress line is renewed.
+const PROGRESS: Duration = Duration::from_millis(500);
+
+/// Forks the process that lets go on whatever a dead recorder left stopped.
+pub fn guardian() -> anyhow::Result<Option<Guardian>> {
+    // SAFETY: called first thing in `main`, before any thread is started.
+    Ok(Some(unsafe { Guardian::start() }?))
+}
+
+/// Runs the command and records it.
+pub fn run(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting tokio")?;
+    runtime.block_on(record(options, guardian))
+}
+
+async fn record(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
+    // Handlers first: the command inherits none of them, and no signal finds the recorder unprepared.
+    let mut signals = Signals::new()?;
+    let mut session = Session::start(
+        session::Options {
+            reserves: options.detail == Detail::Full,
+            follow: !options.no_follow,
+        },
+        guardian,
+    )?;
+    let user = if options.as_root { None } else { User::invoking() };
+    let waiting = Waiting::spawn(&options.command, user.as_ref())?;
+    let dir = output::directory(options.output.as_deref(), &options.command, waiting.pid());
+    let writer = TraceWriter::create(&dir, manifest::begin(&options.command), options.overwrite)?;
+    session.trace(waiting.pid())?;
+    let recorder = Recorder::start(session, writer)?;
+    let running = match waiting.go() {
+        Ok(running) => running,
+        Err(error) => {
+            // A trace of nothing would be in the way of the next attempt.
+            drop(recorder.finish(Ending::default()));
+            output::remove(&dir);
+            return Err(error.into());
+        }
+    };
+    let status = watch(running, &recorder, &mut signals).await?;
+    let outcome = recorder.finish(Ending { status })?;
+    if let Some(user) = &user {
+        output::give_to(&dir, user);
+    }
+    tell(&outcome)?;
+    Ok(ExitCode::from(code(status, &outcome)))
+}
+
+/// Waits for the command's end; `None` if the user would not.
+async fn watch(running: Running, recorder: &Recorder, signals: &mut Signals) -> anyhow::Result<Option<ExitStatus>> {
+    let pid = running.pid;
+    let mut ended = tokio::task::spawn_blocking(move || {
+        loop {
+            if let Some(status) = running.wait(Duration::from_secs(3600)).transpose() {
+                return status;
+            }
+        }
+    });
+    let terminal = std::io::stderr().is_terminal();
+    let mut ticks = tokio::time::interval(PROGRESS);
+    let status = loop {
+        tokio::select! {
+            status = &mut ended => break Some(status.context("waiting for the command")??),
+            wish = signals.next(pid) => if wish == Wish::Force { break None },
+            _ = ticks.tick(), if terminal => eprint!("\r\x1b[K{}", recorder.progress()),
+        }
+    };
+    if terminal {
+        eprint!("\r\x1b[K");
+    }
+    Ok(status)
+}
+
+/// The path summary.
+fn tell(outcome: &Outcome) -> anyhow::Result<()> {
+    for warning in &outcome.manifest.warnings {
+        log::warn!("{warning}");
+    }
+    let mut text = Vec::new();
+    crate::report::text::summary(&mut text, &outcome.manifest, &outcome.report)?;
+    eprint!("{}", String::from_utf8_lossy(&text));
+    let size = crate::units::bytes(outcome.written.bytes);
+    eprintln!(
+        "trace      {} ({size}); read it with `tracer report {0}`",
+        outcome.written.dir.display()
+    );
+    Ok(())
+}
+
+/// The command's exit code, unless it says that all is well when nothing could be seen.
+fn code(status: Option<ExitStatus>, outcome: &Outcome) -> u8 {
+    let Some(status) = status else { return exit::FORCED };
+    let blind = !outcome.manifest.libraries.is_empty() && outcome.report.doorbells.total.is_none();
+    if status.success() && blind {
+        exit::NOTHING_SEEN
+    } else {
+        exit::of_status(status)
+    }
+}

@@ -1,0 +1,181 @@
+//! The manifest of a recording, from what capture says of itself.
+
+use std::{collections::BTreeMap, ffi::OsString, os::unix::process::ExitStatusExt, process::ExitStatus};
+
+use tracer_capture::inventory::{self, Inventory};
+use tracer_core::summary::Capabilities;
+use tracer_store::manifest::{
+    ClockSnapshot, Device, Exit, Host, Library, Manifest, Probe, Scheduler, SchedulerKind, Target, Tool,
+};
+
+/// As the recording begins.
+pub fn begin(command: &[OsString]) -> Manifest {
+    let tool = Tool {
+        name: "tracer".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let argv = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    Manifest::new(tool, Host::here(), Target::Command { argv }, ClockSnapshot::now())
+}
+
+/// What is being captured: at any time, also before the end.
+pub fn describe(manifest: &mut Manifest, inventory: &Inventory, losses: &BTreeMap<String, u64>) {
+    manifest.simulated = inventory.devices.as_ref().and_then(|devices| devices.simulated.clone());
+    manifest.devices = inventory
+        .devices
+        .iter()
+        .flat_map(|devices| &devices.gpus)
+        .map(device)
+        .collect();
+    manifest.libraries = inventory.libraries.iter().map(library).collect();
+    manifest.probes = inventory.probes.iter().map(probe).collect();
+    manifest.capabilities = names(capabilities(inventory));
+    manifest.warnings.clone_from(&inventory.warnings);
+    manifest.losses.clone_from(losses);
+}
+
+/// As the recording ends.
+pub fn end(manifest: &mut Manifest, status: Option<ExitStatus>) {
+    manifest.ended = Some(ClockSnapshot::now());
+    manifest.exit = status.and_then(|s| s.code().map(Exit::Code).or_else(|| s.signal().map(Exit::Signal)));
+    manifest.complete = true;
+}
+
+/// What was watched. A source counts only if it is whole: one library whose doorbells could not be found makes their
+/// number unknown.
+pub fn capabilities(inventory: &Inventory) -> Capabilities {
+    let whole = |family: &str| {
+        let covers = |library: &inventory::Library| {
+            inventory
+                .probes
+                .iter()
+                .any(|p| p.family == family && p.target == library.path && p.attached())
+        };
+        let failed = inventory.probes.iter().any(|p| p.family == family && !p.attached());
+        !inventory.libraries.is_empty() && !failed && inventory.libraries.iter().all(covers)
+    };
+    let events = |family: &str| {
+        let mut probes = inventory.probes.iter().filter(|p| p.family == family).peekable();
+        probes.peek().is_some() && probes.all(inventory::Probe::attached)
+    };
+    Capabilities {
+        doorbells: whole("doorbell"),
+        packets: whole("doorbell"),
+        sdma_doorbells: whole("sdma"),
+        reserves: whole("reserve"),
+        ioctls: events("ioctl"),
+        kernel_rings: false,
+        thunk: false,
+        unseen: false,
+    }
+}
+
+/// Capabilities as words, for the manifest.
+fn names(capabilities: Capabilities) -> Vec<String> {
+    let Ok(serde_json::Value::Object(flags)) = serde_json::to_value(capabilities) else {
+        return Vec::new();
+    };
+    flags
+        .into_iter()
+        .filter(|(_, on)| on == &serde_json::Value::Bool(true))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+/// Words of a manifest as capabilities; those that this version does not know are left out.
+pub fn parse(names: &[String]) -> Capabilities {
+    let has = |name: &str| names.iter().any(|n| n == name);
+    Capabilities {
+        doorbells: has("doorbells"),
+        packets: has("packets"),
+        sdma_doorbells: has("sdma_doorbells"),
+        reserves: has("reserves"),
+        ioctls: has("ioctls"),
+        kernel_rings: has("kernel_rings"),
+        thunk: has("thunk"),
+        unseen: has("unseen"),
+    }
+}
+
+fn device(gpu: &tracer_capture::devices::Gpu) -> Device {
+    let kind = match gpu.scheduler {
+        "mes" => SchedulerKind::Mes,
+        "hws" => SchedulerKind::Hws,
+        "nohws" => SchedulerKind::Nohws,
+        _ => SchedulerKind::Unknown,
+    };
+    Device {
+        gpu_id: gpu.gpu_id,
+        name: gpu.gfx.clone(),
+        gfx_target_version: gpu.gfx_target_version,
+        scheduler: Scheduler {
+            kind,
+            evidence: vec![gpu.scheduler_evidence.clone()],
+        },
+    }
+}
+
+fn library(library: &inventory::Library) -> Library {
+    Library {
+        path: library.path.clone(),
+        device: library.device.clone(),
+        inode: library.inode,
+        build_id: library.build_id.clone(),
+        soname: library.soname.clone(),
+    }
+}
+
+fn probe(probe: &inventory::Probe) -> Probe {
+    Probe {
+        family: probe.family.to_owned(),
+        library: probe.file_offset.is_some().then(|| probe.target.clone()),
+        symbol: if probe.file_offset.is_some() {
+            probe.role.clone()
+        } else {
+            probe.target.clone()
+        },
+        file_offset: probe.file_offset,
+        instruction: probe.instruction.clone(),
+        resolver: probe.step.clone(),
+        attached: probe.attached(),
+        error: probe.error.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities_survive_the_manifest() {
+        let some = Capabilities {
+            doorbells: true,
+            ioctls: true,
+            ..Capabilities::default()
+        };
+        assert_eq!(names(some), ["doorbells", "ioctls"]);
+        assert_eq!(parse(&names(some)), some);
+    }
+
+    #[test]
+    fn a_library_without_its_probes_makes_the_count_unknown() {
+        let library = |path: &str| inventory::Library {
+            path: path.to_owned(),
+            ..Default::default()
+        };
+        let probe = |path: &str| inventory::Probe {
+            family: "doorbell",
+            target: path.to_owned(),
+            ..Default::default()
+        };
+        let mut inventory = Inventory {
+            libraries: vec![library("a"), library("b")],
+            probes: vec![probe("a")],
+            ..Default::default()
+        };
+        assert!(!capabilities(&inventory).doorbells);
+        inventory.probes.push(probe("b"));
+        assert!(capabilities(&inventory).doorbells);
+        assert!(!capabilities(&Inventory::default()).doorbells);
+    }
+}

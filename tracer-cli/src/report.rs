@@ -1,0 +1,61 @@
+//! `tracer report`: tells what a trace says.
+
+pub mod json;
+pub mod runs;
+pub mod text;
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use anyhow::Context;
+use tracer_core::{fact::Fact, summary::Summary};
+use tracer_store::{Table, Trace};
+
+use crate::{
+    cli::{Format, Report},
+    record::manifest,
+};
+
+/// Runs of equal dispatches that are shown unless all are wanted.
+const MAX_RUNS: usize = 60;
+
+/// Reads the trace and writes the report.
+pub fn run(options: &Report) -> anyhow::Result<ExitCode> {
+    let trace = Trace::open(&options.trace)?;
+    let mut facts = trace.facts(&Table::ALL)?.skip_damaged();
+    let mut summary = Summary::new(manifest::parse(&trace.manifest().capabilities));
+    let mut runs = runs::Runs::default();
+    for fact in &mut facts {
+        let fact = fact?;
+        summary.add(&fact);
+        if let Fact::Dispatch(dispatch) = &fact {
+            runs.add(dispatch);
+        }
+    }
+    let mut warnings = trace.manifest().warnings.clone();
+    warnings.extend(facts.damaged().iter().map(ToString::to_string));
+    let whole = trace.manifest().complete && facts.damaged().is_empty();
+    let report = summary.finish(whole);
+    for warning in &warnings {
+        log::warn!("{warning}");
+    }
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let written = match options.format {
+        Format::Json => json::write(&mut out, &trace, &report, &warnings),
+        Format::Text => text::summary(&mut out, trace.manifest(), &report).and_then(|()| {
+            text::details(
+                &mut out,
+                &report,
+                &runs,
+                if options.all { usize::MAX } else { MAX_RUNS },
+            )
+        }),
+    };
+    // A reader that has seen enough (`| head`) is no failure.
+    match written.and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        done => done.context("writing the report").map(|()| ExitCode::SUCCESS),
+    }
+}

@@ -1,0 +1,47 @@
+//! The report for programs. Names and meaning are stable; `null` means unknown.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use tracer_core::summary;
+use tracer_store::{
+    Trace,
+    manifest::{Device, Exit, Library, Probe, Target},
+};
+
+/// The report: the counts, and what they were counted of.
+#[derive(Serialize)]
+struct Report<'a> {
+    trace: String,
+    format_version: u64,
+    target: &'a Target,
+    exit: Option<Exit>,
+    simulated: Option<&'a str>,
+    devices: &'a [Device],
+    libraries: &'a [Library],
+    probes: &'a [Probe],
+    capabilities: &'a [String],
+    warnings: &'a [String],
+    #[serde(flatten)]
+    counts: &'a summary::Report,
+}
+
+/// Writes it, with a newline at the end.
+pub fn write(out: &mut impl Write, trace: &Trace, counts: &summary::Report, warnings: &[String]) -> io::Result<()> {
+    let manifest = trace.manifest();
+    let report = Report {
+        trace: trace.dir().display().to_string(),
+        format_version: manifest.format_version(),
+        target: &manifest.target,
+        exit: manifest.exit,
+        simulated: manifest.simulated.as_deref(),
+        devices: &manifest.devices,
+        libraries: &manifest.libraries,
+        probes: &manifest.probes,
+        capabilities: &manifest.capabilities,
+        warnings,
+        counts,
+    };
+    serde_json::to_writer_pretty(&mut *out, &report)?;
+    writeln!(out)
+}

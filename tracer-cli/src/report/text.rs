@@ -1,0 +1,212 @@
+//! The report for people.
+
+use std::io::{self, Write};
+
+use tracer_core::{
+    fact::{Path, Queue, QueueOrigin},
+    summary::{ByPath, Report, Stats},
+};
+use tracer_store::manifest::{Exit, Manifest, Target};
+
+use super::runs::Runs;
+use crate::units::{duration, known};
+
+/// What was traced, and the path summary.
+pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io::Result<()> {
+    let what = match &manifest.target {
+        Target::Command { argv } => argv.join(" "),
+        Target::Attached { pids } => format!("processes {pids:?}"),
+        Target::System => "every process".to_owned(),
+        Target::Imported { from } => format!("imported from {from}"),
+    };
+    let ended = match manifest.exit {
+        Some(Exit::Code(code)) => format!("exit {code}"),
+        Some(Exit::Signal(signal)) => format!("killed by signal {signal}"),
+        None => "did not end while it was recorded".to_owned(),
+    };
+    writeln!(out, "target     {what}  ({ended})")?;
+    for gpu in &manifest.devices {
+        let evidence = gpu.scheduler.evidence.join("; ");
+        writeln!(
+            out,
+            "gpu        {} (gpu_id {}), scheduler {}: {evidence}",
+            gpu.name,
+            gpu.gpu_id,
+            gpu.scheduler.kind.name()
+        )?;
+    }
+    if let Some(sign) = &manifest.simulated {
+        writeln!(out, "simulated  {sign}: no number here is that of a real GPU")?;
+    }
+    let dispatches = &report.dispatches;
+    writeln!(
+        out,
+        "dispatches {}: {}",
+        known(dispatches.total),
+        paths(&dispatches.by_path)
+    )?;
+    if let Some(body) = dispatches.by_evidence.body.filter(|&n| n > 0) {
+        writeln!(
+            out,
+            "           {body} of them were consumed before they were read, and known by their body"
+        )?;
+    }
+    writeln!(
+        out,
+        "doorbells  {}{}",
+        known(report.doorbells.total),
+        latency(report.doorbells.reserve_to_doorbell_ns)
+    )?;
+    writeln!(
+        out,
+        "packets    {} other than dispatches{}",
+        known(report.packets.total),
+        kinds(&report.packets.by_kind)
+    )?;
+    writeln!(
+        out,
+        "copies     {}: {}",
+        known(report.copies.total),
+        paths(&report.copies.by_path)
+    )?;
+    writeln!(out, "ioctls     {}", known(report.ioctls.total))?;
+    writeln!(
+        out,
+        "losses     {}{}",
+        report.losses.total,
+        kinds(&report.losses.by_source)
+    )?;
+    writeln!(
+        out,
+        "complete   {}",
+        if report.complete {
+            "yes"
+        } else {
+            "no: the recorder did not come to its end"
+        }
+    )
+}
+
+/// Queues, dispatches and ioctls; at most `most` runs of dispatches.
+pub fn details(out: &mut impl Write, report: &Report, runs: &Runs, most: usize) -> io::Result<()> {
+    queues(out, &report.queues)?;
+    dispatches(out, runs, most)?;
+    ioctls(out, report)
+}
+
+fn queues(out: &mut impl Write, queues: &[Queue]) -> io::Result<()> {
+    writeln!(
+        out,
+        "\nqueue  pid      kfd id  gpu_id   type            created by      doorbells  dispatches  others  unread  pending"
+    )?;
+    for q in queues {
+        let created = match (q.origin, q.create_enter_ns) {
+            (QueueOrigin::Created, Some(enter)) => format!("ioctl, {}", duration(q.created_ns.saturating_sub(enter))),
+            _ => "before trace".to_owned(),
+        };
+        let number = |n: Option<u32>| n.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
+        writeln!(
+            out,
+            "{:<6} {:<8} {:<7} {:<8} {:<15} {:<15} {:>9}  {:>10}  {:>6}  {:>6}  {:>7}",
+            q.queue,
+            q.pid,
+            number(q.queue_id),
+            number(q.gpu_id),
+            q.kind,
+            created,
+            q.doorbells,
+            q.dispatches,
+            q.other_packets,
+            q.unread,
+            q.pending
+        )?;
+    }
+    Ok(())
+}
+
+fn dispatches(out: &mut impl Write, runs: &Runs, most: usize) -> io::Result<()> {
+    writeln!(
+        out,
+        "\nqueue  index            count  kernel object   grid          workgroup  path      evidence"
+    )?;
+    let all = runs
+        .queues
+        .iter()
+        .flat_map(|(queue, runs)| runs.iter().map(move |run| (queue, run)));
+    for (queue, run) in all.clone().take(most) {
+        let kind = &run.kind;
+        writeln!(
+            out,
+            "{queue:<6} {:<16} {:>5}  {:<#14x}  {:<12}  {:<9}  {:<8}  {}",
+            run.indexes(),
+            run.count,
+            kind.kernel_object,
+            kind.grid(),
+            kind.workgroup(),
+            kind.path.name(),
+            kind.evidence.name()
+        )?;
+    }
+    match all.count().saturating_sub(most) {
+        0 => Ok(()),
+        more => writeln!(out, "... and {more} more runs; --all shows them"),
+    }
+}
+
+fn ioctls(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    writeln!(
+        out,
+        "\nioctl                        count  errors  p50         p99         max"
+    )?;
+    for (name, calls) in &report.ioctls.by_name {
+        let times = calls.ns.map_or_else(
+            || "never returned".to_owned(),
+            |ns| {
+                format!(
+                    "{:<10}  {:<10}  {}",
+                    duration(ns.p50),
+                    duration(ns.p99),
+                    duration(ns.max)
+                )
+            },
+        );
+        writeln!(out, "{name:<28} {:>5}  {:>6}  {times}", calls.count, calls.errors)?;
+    }
+    Ok(())
+}
+
+/// `doorbell 100.0 % (12), ring not watched, ...`
+fn paths(by_path: &ByPath) -> String {
+    let counts = [by_path.doorbell, by_path.ring, by_path.thunk, by_path.unseen];
+    let total: u64 = counts.iter().flatten().sum();
+    let one = |(path, count): (Path, Option<u64>)| match count {
+        None => format!("{} not watched", path.name()),
+        Some(0) => format!("{} 0", path.name()),
+        Some(n) => format!("{} {n} ({:.1} %)", path.name(), n as f64 * 100.0 / total as f64),
+    };
+    Path::ALL
+        .into_iter()
+        .zip(counts)
+        .map(one)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn latency(stats: Option<Stats>) -> String {
+    stats.map_or_else(String::new, |ns| {
+        format!(
+            ", from reserve p50 {}, p99 {}, max {} (probes included)",
+            duration(ns.p50),
+            duration(ns.p99),
+            duration(ns.max)
+        )
+    })
+}
+
+fn kinds(by_kind: &std::collections::BTreeMap<String, u64>) -> String {
+    if by_kind.is_empty() {
+        return String::new();
+    }
+    let list: Vec<String> = by_kind.iter().map(|(kind, n)| format!("{kind} {n}")).collect();
+    format!(": {}", list.join(", "))
+}

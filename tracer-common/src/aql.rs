@@ -1,0 +1,229 @@
+//! AQL packets: 64 bytes each, little endian.
+//!
+//! Source: HSA Platform System Architecture Specification 1.2, section 2.9; AMD's vendor packets: `amd_hsa_queue.h`,
+//! `hsa_ven_amd_aqlprofile`, `amd_aql_queue.cpp` (PM4-IB) of ROCR-Runtime.
+
+/// Size of one packet, in bytes.
+pub const PACKET_LEN: usize = 64;
+
+/// The type in the low 8 bits of a packet's header.
+pub mod packet_type {
+    /// Vendor specific: the AMD format follows in byte 2.
+    pub const VENDOR: u8 = 0;
+    /// The slot holds no packet: not written yet, or consumed.
+    pub const INVALID: u8 = 1;
+    /// Kernel dispatch.
+    pub const KERNEL_DISPATCH: u8 = 2;
+    /// Barrier-AND.
+    pub const BARRIER_AND: u8 = 3;
+    /// Agent dispatch.
+    pub const AGENT_DISPATCH: u8 = 4;
+    /// Barrier-OR.
+    pub const BARRIER_OR: u8 = 5;
+}
+
+/// AMD's vendor packet formats (byte 2 of a vendor-specific packet).
+pub mod amd_format {
+    /// PM4 indirect buffer.
+    pub const PM4_IB: u8 = 1;
+    /// Barrier on a signal's value.
+    pub const BARRIER_VALUE: u8 = 2;
+}
+
+/// One packet as it lay in the ring.
+#[repr(C, align(8))]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Packet {
+    /// The 64 bytes, in memory order.
+    pub bytes: [u8; PACKET_LEN],
+}
+
+/// The memory fence scopes of a header (2 bits each).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// No fence.
+    None,
+    /// This agent.
+    Agent,
+    /// The whole system.
+    System,
+    /// Value 3, which the specification reserves.
+    Reserved,
+}
+
+impl Packet {
+    /// A packet of zeros: a vendor packet of no known format. What a buffer holds before it is filled.
+    pub const ZERO: Self = Self { bytes: [0; PACKET_LEN] };
+
+    fn at<const N: usize>(&self, offset: usize) -> [u8; N] {
+        let mut out = [0; N];
+        out.copy_from_slice(&self.bytes[offset..offset + N]);
+        out
+    }
+    fn u16_at(&self, offset: usize) -> u16 {
+        u16::from_le_bytes(self.at(offset))
+    }
+    fn u32_at(&self, offset: usize) -> u32 {
+        u32::from_le_bytes(self.at(offset))
+    }
+    fn u64_at(&self, offset: usize) -> u64 {
+        u64::from_le_bytes(self.at(offset))
+    }
+
+    /// The 16-bit header.
+    #[must_use]
+    pub fn header(&self) -> u16 {
+        self.u16_at(0)
+    }
+    /// The packet type: one of [`packet_type`], or a value that the specification does not define.
+    #[must_use]
+    pub fn kind(&self) -> u8 {
+        self.bytes[0]
+    }
+    /// Whether the barrier bit is set.
+    #[must_use]
+    pub fn barrier(&self) -> bool {
+        self.header() & 1 << 8 != 0
+    }
+    /// The acquire fence scope.
+    #[must_use]
+    pub fn acquire(&self) -> Scope {
+        scope(self.header() >> 9)
+    }
+    /// The release fence scope.
+    #[must_use]
+    pub fn release(&self) -> Scope {
+        scope(self.header() >> 11)
+    }
+    /// The second 16-bit word: dimensions of a dispatch, type of an agent dispatch.
+    #[must_use]
+    pub fn setup(&self) -> u16 {
+        self.u16_at(2)
+    }
+    /// Format of an AMD vendor packet: one of [`amd_format`].
+    #[must_use]
+    pub fn amd_format(&self) -> u8 {
+        self.bytes[2]
+    }
+    /// Workgroup size of a dispatch, in work items.
+    #[must_use]
+    pub fn workgroup(&self) -> [u16; 3] {
+        [self.u16_at(4), self.u16_at(6), self.u16_at(8)]
+    }
+    /// Grid size of a dispatch, in work items (not in workgroups).
+    #[must_use]
+    pub fn grid(&self) -> [u32; 3] {
+        [self.u32_at(0x0c), self.u32_at(0x10), self.u32_at(0x14)]
+    }
+    /// Private (scratch) segment of a dispatch, in bytes a work item.
+    #[must_use]
+    pub fn private_segment(&self) -> u32 {
+        self.u32_at(0x18)
+    }
+    /// Group (LDS) segment of a dispatch, in bytes a workgroup.
+    #[must_use]
+    pub fn group_segment(&self) -> u32 {
+        self.u32_at(0x1c)
+    }
+    /// Address of the kernel descriptor of a dispatch.
+    #[must_use]
+    pub fn kernel_object(&self) -> u64 {
+        self.u64_at(0x20)
+    }
+    /// Address of the kernel arguments of a dispatch.
+    #[must_use]
+    pub fn kernarg(&self) -> u64 {
+        self.u64_at(0x28)
+    }
+    /// `reserved2` of a dispatch: HIP stores a profiler's correlation id here.
+    #[must_use]
+    pub fn correlation(&self) -> u64 {
+        self.u64_at(0x30)
+    }
+    /// Handle of the completion signal (every kind), or 0.
+    #[must_use]
+    pub fn completion_signal(&self) -> u64 {
+        self.u64_at(0x38)
+    }
+
+    /// Whether the body alone, without a header, can only be a kernel dispatch.
+    ///
+    /// For a slot whose header the GPU has already set back to INVALID. The specification fixes enough of a dispatch to
+    /// tell it from the other kinds: 1 to 3 dimensions with the other bits zero, unused dimensions of size 1, a
+    /// workgroup of at most 1024 work items, no larger than the grid allows, and an aligned kernel descriptor.
+    #[must_use]
+    pub fn body_is_dispatch(&self) -> bool {
+        let setup = self.setup();
+        let (wg, grid) = (self.workgroup(), self.grid());
+        let items = u64::from(wg[0]) * u64::from(wg[1]) * u64::from(wg[2]);
+        let unused_are_one = (1..3).all(|d| d < usize::from(setup) || (wg[d] == 1 && grid[d] == 1));
+        (1..=3).contains(&setup)
+            && (1..=1024).contains(&items)
+            && grid.iter().all(|&g| g > 0)
+            && unused_are_one
+            && self.u16_at(0x0a) == 0
+            && self.kernel_object() != 0
+            && self.kernel_object() % 64 == 0
+    }
+}
+
+impl core::fmt::Debug for Packet {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Packet(")?;
+        for word in self.bytes.chunks_exact(4) {
+            write!(f, " {:08x}", u32::from_le_bytes([word[0], word[1], word[2], word[3]]))?;
+        }
+        write!(f, " )")
+    }
+}
+
+fn scope(bits: u16) -> Scope {
+    match bits & 3 {
+        0 => Scope::None,
+        1 => Scope::Agent,
+        2 => Scope::System,
+        _ => Scope::Reserved,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dispatch() -> Packet {
+        let mut p = Packet::ZERO;
+        p.bytes[..4].copy_from_slice(&[0x02, 0x15, 1, 0]);
+        p.bytes[4..0x0a].copy_from_slice(&[64, 0, 1, 0, 1, 0]);
+        p.bytes[0x0c..0x18].copy_from_slice(&[0, 4, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]);
+        p.bytes[0x20..0x28].copy_from_slice(&0x7000_1240_u64.to_le_bytes());
+        p.bytes[0x38..].copy_from_slice(&0xabc0_u64.to_le_bytes());
+        p
+    }
+
+    #[test]
+    fn fields_of_a_dispatch_lie_where_the_specification_says() {
+        let p = dispatch();
+        assert_eq!((p.kind(), p.barrier()), (packet_type::KERNEL_DISPATCH, true));
+        assert_eq!((p.acquire(), p.release()), (Scope::System, Scope::System));
+        assert_eq!((p.workgroup(), p.grid()), ([64, 1, 1], [1024, 1, 1]));
+        assert_eq!((p.kernel_object(), p.completion_signal()), (0x7000_1240, 0xabc0));
+    }
+
+    #[test]
+    fn a_consumed_dispatch_is_known_by_its_body_and_other_kinds_are_not() {
+        let mut p = dispatch();
+        p.bytes[0] = packet_type::INVALID;
+        assert!(p.body_is_dispatch());
+        let mut pm4 = Packet::ZERO;
+        pm4.bytes[2] = amd_format::PM4_IB;
+        // IT_INDIRECT_BUFFER with its address, as AqlQueue::ExecutePM4 writes it.
+        pm4.bytes[4..8].copy_from_slice(&0xc002_3f00_u32.to_le_bytes());
+        pm4.bytes[8..12].copy_from_slice(&0x0010_0001_u32.to_le_bytes());
+        assert!(!pm4.body_is_dispatch());
+        let mut value = Packet::ZERO;
+        value.bytes[2] = amd_format::BARRIER_VALUE;
+        value.bytes[8..16].copy_from_slice(&0x7f00_0000_1000_u64.to_le_bytes());
+        assert!(!value.body_is_dispatch());
+        assert!(!Packet::ZERO.body_is_dispatch());
+    }
+}

@@ -1,0 +1,192 @@
+//! The KFD's ioctl ABI: numbers, names and the layouts that the tracer reads.
+//!
+//! Source: `include/uapi/linux/kfd_ioctl.h` of Linux 6.1, 6.12 and 7.2; sizes and offsets by `offsetof` against each.
+//! The driver dispatches on the number alone (`kfd_ioctl` in `kfd_chardev.c`): the size in the command is the caller's.
+
+/// The ioctl type (magic) of /dev/kfd: 'K'. Console ioctls share it, but carry no direction and no size.
+pub const IOC_TYPE_KFD: u8 = b'K';
+/// The ioctl type of DRM nodes: 'd'.
+pub const IOC_TYPE_DRM: u8 = b'd';
+
+/// `_IOC_TYPE`.
+#[must_use]
+pub const fn ioc_type(cmd: u32) -> u8 {
+    (cmd >> 8) as u8
+}
+/// `_IOC_NR`.
+#[must_use]
+pub const fn ioc_nr(cmd: u32) -> u8 {
+    cmd as u8
+}
+/// `_IOC_SIZE`, in bytes.
+#[must_use]
+pub const fn ioc_size(cmd: u32) -> usize {
+    (cmd >> 16 & 0x3fff) as usize
+}
+/// `_IOC_DIR`: 0 none, 1 write (user to kernel), 2 read, 3 both.
+#[must_use]
+pub const fn ioc_dir(cmd: u32) -> u8 {
+    (cmd >> 30) as u8
+}
+
+/// AMDKFD_IOC_CREATE_QUEUE.
+pub const NR_CREATE_QUEUE: u8 = 0x02;
+/// AMDKFD_IOC_DESTROY_QUEUE.
+pub const NR_DESTROY_QUEUE: u8 = 0x03;
+/// AMDKFD_IOC_UPDATE_QUEUE.
+pub const NR_UPDATE_QUEUE: u8 = 0x07;
+
+/// `kfd_ioctl_create_queue_args`: 88 bytes in 6.1, 96 in 6.12 and later (`sdma_engine_id` added).
+pub mod create_queue {
+    /// u64, in: user address of the ring.
+    pub const RING_BASE: usize = 0;
+    /// u64, in: user address of the write index.
+    pub const WRITE_POINTER: usize = 8;
+    /// u64, in: user address of the read index.
+    pub const READ_POINTER: usize = 16;
+    /// u64, out: offset for mmap of the doorbell page, and of the doorbell in it.
+    pub const DOORBELL_OFFSET: usize = 24;
+    /// u32, in: size of the ring in bytes.
+    pub const RING_SIZE: usize = 32;
+    /// u32, in.
+    pub const GPU_ID: usize = 36;
+    /// u32, in: see [`super::QueueType`].
+    pub const QUEUE_TYPE: usize = 40;
+    /// u32, in: 0 to 100.
+    pub const PERCENTAGE: usize = 44;
+    /// u32, in: 0 to 15.
+    pub const PRIORITY: usize = 48;
+    /// u32, out: per process.
+    pub const QUEUE_ID: usize = 52;
+    /// The least bytes that hold every field named here.
+    pub const MIN_LEN: usize = 56;
+}
+
+/// `queue_type` of CREATE_QUEUE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueType {
+    /// 0: compute, PM4 packets.
+    ComputePm4,
+    /// 1: SDMA.
+    Sdma,
+    /// 2: compute, AQL packets.
+    ComputeAql,
+    /// 3: SDMA over XGMI.
+    SdmaXgmi,
+    /// 4: SDMA on a chosen engine (KFD 1.17 and later).
+    SdmaByEngine,
+    /// A number that the header does not have.
+    Other(u32),
+}
+
+impl QueueType {
+    /// From the ioctl's field.
+    #[must_use]
+    pub const fn from_raw(raw: u32) -> Self {
+        match raw {
+            0 => Self::ComputePm4,
+            1 => Self::Sdma,
+            2 => Self::ComputeAql,
+            3 => Self::SdmaXgmi,
+            4 => Self::SdmaByEngine,
+            other => Self::Other(other),
+        }
+    }
+    /// The project's word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ComputePm4 => "compute-pm4",
+            Self::Sdma => "sdma",
+            Self::ComputeAql => "compute-aql",
+            Self::SdmaXgmi => "sdma-xgmi",
+            Self::SdmaByEngine => "sdma-by-engine",
+            Self::Other(_) => "other",
+        }
+    }
+    /// Whether packets of this queue are SDMA packets.
+    #[must_use]
+    pub const fn is_sdma(self) -> bool {
+        matches!(self, Self::Sdma | Self::SdmaXgmi | Self::SdmaByEngine)
+    }
+}
+
+/// Name of a KFD ioctl by its number, as in the header without `AMDKFD_IOC_`; `None` for an unknown one.
+#[must_use]
+pub const fn ioctl_name(nr: u8) -> Option<&'static str> {
+    Some(match nr {
+        0x01 => "GET_VERSION",
+        0x02 => "CREATE_QUEUE",
+        0x03 => "DESTROY_QUEUE",
+        0x04 => "SET_MEMORY_POLICY",
+        0x05 => "GET_CLOCK_COUNTERS",
+        0x06 => "GET_PROCESS_APERTURES",
+        0x07 => "UPDATE_QUEUE",
+        0x08 => "CREATE_EVENT",
+        0x09 => "DESTROY_EVENT",
+        0x0a => "SET_EVENT",
+        0x0b => "RESET_EVENT",
+        0x0c => "WAIT_EVENTS",
+        0x0d => "DBG_REGISTER_DEPRECATED",
+        0x0e => "DBG_UNREGISTER_DEPRECATED",
+        0x0f => "DBG_ADDRESS_WATCH_DEPRECATED",
+        0x10 => "DBG_WAVE_CONTROL_DEPRECATED",
+        0x11 => "SET_SCRATCH_BACKING_VA",
+        0x12 => "GET_TILE_CONFIG",
+        0x13 => "SET_TRAP_HANDLER",
+        0x14 => "GET_PROCESS_APERTURES_NEW",
+        0x15 => "ACQUIRE_VM",
+        0x16 => "ALLOC_MEMORY_OF_GPU",
+        0x17 => "FREE_MEMORY_OF_GPU",
+        0x18 => "MAP_MEMORY_TO_GPU",
+        0x19 => "UNMAP_MEMORY_FROM_GPU",
+        0x1a => "SET_CU_MASK",
+        0x1b => "GET_QUEUE_WAVE_STATE",
+        0x1c => "GET_DMABUF_INFO",
+        0x1d => "IMPORT_DMABUF",
+        0x1e => "ALLOC_QUEUE_GWS",
+        0x1f => "SMI_EVENTS",
+        0x20 => "SVM",
+        0x21 => "SET_XNACK_MODE",
+        0x22 => "CRIU_OP",
+        0x23 => "AVAILABLE_MEMORY",
+        0x24 => "EXPORT_DMABUF",
+        0x25 => "RUNTIME_ENABLE",
+        0x26 => "DBG_TRAP",
+        0x27 => "CREATE_PROCESS",
+        0x28 => "PROFILER",
+        _ => return None,
+    })
+}
+
+/// Name of a DRM ioctl that the AMD user space uses, by its number; `None` for the others.
+///
+/// Source: `include/uapi/drm/drm.h`, `amdgpu_drm.h` (driver commands start at 0x40).
+#[must_use]
+pub const fn drm_ioctl_name(nr: u8) -> Option<&'static str> {
+    Some(match nr {
+        0x00 => "DRM_VERSION",
+        0x05 => "DRM_GET_CLIENT",
+        0x09 => "DRM_GEM_CLOSE",
+        0x2d => "DRM_PRIME_HANDLE_TO_FD",
+        0x2e => "DRM_PRIME_FD_TO_HANDLE",
+        0x40 => "AMDGPU_GEM_CREATE",
+        0x41 => "AMDGPU_GEM_MMAP",
+        0x42 => "AMDGPU_CTX",
+        0x43 => "AMDGPU_BO_LIST",
+        0x44 => "AMDGPU_CS",
+        0x45 => "AMDGPU_INFO",
+        0x46 => "AMDGPU_GEM_METADATA",
+        0x47 => "AMDGPU_GEM_WAIT_IDLE",
+        0x48 => "AMDGPU_GEM_VA",
+        0x49 => "AMDGPU_WAIT_CS",
+        0x50 => "AMDGPU_GEM_OP",
+        0x51 => "AMDGPU_GEM_USERPTR",
+        0x52 => "AMDGPU_WAIT_FENCES",
+        0x53 => "AMDGPU_VM",
+        0x54 => "AMDGPU_FENCE_TO_HANDLE",
+        0x55 => "AMDGPU_SCHED",
+        0x56 => "AMDGPU_USERQ",
+        _ => return None,
+    })
+}

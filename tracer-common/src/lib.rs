@@ -1,0 +1,10 @@
+//! What eBPF programs and user space say to each other, and the fixed layouts of AMD's user-mode queues.
+//!
+//! No `std`, no allocation: the crate is compiled for `bpfel-unknown-none` and for the host. Everything with a
+//! layout of its own says where the layout comes from.
+#![no_std]
+
+pub mod aql;
+pub mod kfd;
+pub mod queue;
+pub mod record;

@@ -1,0 +1,23 @@
+//! Where the fields of `amd_queue_t` and `amd_signal_t` lie.
+//!
+//! Source: `amd_hsa_queue.h` and `amd_hsa_signal.h` of ROCR-Runtime. The offsets below are the same in 5.2.3, 6.1.2,
+//! 6.4.3 and 7.2.4 (measured by `offsetof` against the four sets of headers): `amd_queue_v2_t` moved other fields only.
+
+/// `hsa_queue_t::base_address`: user address of packet 0 of the ring (u64).
+pub const BASE_ADDRESS: usize = 0x08;
+/// `hsa_queue_t::size`: number of packets in the ring, a power of two (u32).
+pub const SIZE: usize = 0x18;
+/// `amd_queue_t::write_dispatch_id`: the write index, next free packet index (u64).
+///
+/// Its address is the `write_pointer_address` of the KFD's CREATE_QUEUE, so `handle = write pointer - this`.
+pub const WRITE_DISPATCH_ID: usize = 0x38;
+/// `amd_queue_t::read_dispatch_id`: the read index, first index that the GPU has not consumed (u64).
+pub const READ_DISPATCH_ID: usize = 0x80;
+/// Bytes from the start of `amd_queue_t` that hold every field named here.
+pub const HEAD_LEN: usize = 0x88;
+
+/// `amd_signal_t::queue_ptr`: the `amd_queue_t` of a doorbell signal (u64).
+pub const SIGNAL_QUEUE_PTR: usize = 0x30;
+
+/// The largest ring that ROCr creates, in packets (`0x20000` in `GpuAgent::QueueCreate`); a larger size is not a queue.
+pub const MAX_PACKETS: u32 = 0x2_0000;

@@ -1,0 +1,300 @@
+//! Records that eBPF programs put into the ring buffers, byte for byte.
+//!
+//! Every record starts with a [`Header`]; `kind` says which struct it is. Times are CLOCK_MONOTONIC ns
+//! (`bpf_ktime_get_ns`), process and thread ids those of the initial pid namespace.
+
+use crate::aql::Packet;
+
+/// What kind of record a [`Header`] begins.
+pub mod kind {
+    /// [`super::Doorbell`].
+    pub const DOORBELL: u16 = 1;
+    /// [`super::Packets`].
+    pub const PACKETS: u16 = 2;
+    /// [`super::Ioctl`].
+    pub const IOCTL: u16 = 3;
+    /// [`super::Reserve`].
+    pub const RESERVE: u16 = 4;
+    /// [`super::Task`].
+    pub const TASK: u16 = 5;
+    /// [`super::Hold`].
+    pub const HOLD: u16 = 6;
+    /// [`super::SdmaDoorbell`].
+    pub const SDMA_DOORBELL: u16 = 7;
+}
+
+/// What every record starts with.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Header {
+    /// One of [`kind`].
+    pub kind: u16,
+    /// Bits that belong to the kind.
+    pub flags: u16,
+    /// Probe site that made it: index into the collector's table of sites.
+    pub site: u32,
+    /// CLOCK_MONOTONIC ns.
+    pub time_ns: u64,
+    /// Process id (thread group).
+    pub tgid: u32,
+    /// Thread id.
+    pub tid: u32,
+}
+
+/// Bits of [`Header::flags`] in a [`Doorbell`].
+pub mod doorbell_flags {
+    /// A read of the process's memory failed: fields that depend on it are zero.
+    pub const UNREADABLE: u16 = 1;
+    /// Packets lie before the first one walked: their slots have been reused since.
+    pub const LAPPED: u16 = 2;
+    /// The walk ended at its bound, before `end`: the rest is for the collector to read.
+    pub const TRUNCATED: u16 = 4;
+    /// The value published an index that is not reserved yet; the walk ends at the write index.
+    pub const BEYOND: u16 = 8;
+    /// The queue was not seen before at this address (no CREATE_QUEUE observed): its walk starts at the read index.
+    pub const ADOPTED: u16 = 16;
+}
+
+/// A store to the doorbell of an AQL queue, with the first packet that it publishes.
+///
+/// The walk covers indexes `first..end`; `count` of them (0 or 1) are in `packet`, the others in [`Packets`]
+/// records that the same program run submits directly before this record.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Doorbell {
+    /// Header; [`doorbell_flags`].
+    pub header: Header,
+    /// User address of the `amd_queue_t`.
+    pub queue: u64,
+    /// The value that the caller stores: index of the last packet that it publishes.
+    pub value: u64,
+    /// First index of the walk: every lower one was captured at an earlier doorbell, or is lost.
+    pub first: u64,
+    /// One past the last index of the walk (`first == end`: nothing new).
+    pub end: u64,
+    /// Write index, read after the packets were copied.
+    pub write_index: u64,
+    /// Read index, read before the packets were copied.
+    pub read_index: u64,
+    /// User address of the ring.
+    pub base: u64,
+    /// Packets in the ring.
+    pub size: u32,
+    /// 1 if `packet` holds index `first`, else 0.
+    pub count: u32,
+    /// The packet at `first`.
+    pub packet: Packet,
+}
+
+/// Packets in a [`Packets`] record at the most.
+pub const PACKETS_PER_RECORD: usize = 16;
+
+/// A run of packets of one walk; see [`Doorbell`].
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Packets {
+    /// Header.
+    pub header: Header,
+    /// User address of the `amd_queue_t`.
+    pub queue: u64,
+    /// Index of `packets[0]`.
+    pub first: u64,
+    /// Write index, read after the packets were copied: an index is its slot's iff `write_index <= index + size`.
+    pub write_index: u64,
+    /// Read index, read before the packets were copied.
+    pub read_index: u64,
+    /// How many of `packets` are filled.
+    pub count: u32,
+    /// Packets in the ring.
+    pub size: u32,
+    /// The packets.
+    pub packets: [Packet; PACKETS_PER_RECORD],
+}
+
+/// A store to the doorbell of an SDMA user queue by ROCr's BlitSdma.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SdmaDoorbell {
+    /// Header; [`doorbell_flags::UNREADABLE`].
+    pub header: Header,
+    /// User address of the queue's write pointer: `write_pointer_address` of its CREATE_QUEUE.
+    pub write_pointer: u64,
+    /// Byte offset in the command stream where this submission begins.
+    pub begin: u64,
+    /// Byte offset where it ends: the doorbell's value.
+    pub end: u64,
+}
+
+/// Bytes of an ioctl's argument that are kept; no KFD argument is longer but GET_PROCESS_APERTURES (400).
+pub const IOCTL_ARG_LEN: usize = 128;
+
+/// Bits of [`Header::flags`] in an [`Ioctl`].
+pub mod ioctl_flags {
+    /// The argument could not be read at entry.
+    pub const IN_UNREADABLE: u16 = 1;
+    /// The argument could not be read at exit.
+    pub const OUT_UNREADABLE: u16 = 2;
+    /// The argument is longer than [`super::IOCTL_ARG_LEN`]: only its start is kept.
+    pub const SHORTENED: u16 = 4;
+    /// The thread ended inside the call: no result.
+    pub const NEVER_RETURNED: u16 = 8;
+}
+
+/// One ioctl on a KFD or DRM device, from entry to exit; `header.time_ns` is the entry.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Ioctl {
+    /// Header; [`ioctl_flags`].
+    pub header: Header,
+    /// Exit, CLOCK_MONOTONIC ns.
+    pub exit_ns: u64,
+    /// User address of the argument.
+    pub arg: u64,
+    /// Result: 0 or more, or a negative errno.
+    pub ret: i64,
+    /// The command, low 32 bits.
+    pub cmd: u32,
+    /// File descriptor.
+    pub fd: i32,
+    /// Valid bytes in `arg_in` and `arg_out`.
+    pub len: u32,
+    /// Unused.
+    pub pad: u32,
+    /// The argument at entry.
+    pub arg_in: [u8; IOCTL_ARG_LEN],
+    /// The argument at exit.
+    pub arg_out: [u8; IOCTL_ARG_LEN],
+}
+
+/// How a producer moved a write index: [`Header::flags`] of a [`Reserve`].
+pub mod reserve_op {
+    /// `hsa_queue_add_write_index_*`: `arg` packets.
+    pub const ADD: u16 = 1;
+    /// `hsa_queue_store_write_index_*`: to `arg`.
+    pub const STORE: u16 = 2;
+    /// `hsa_queue_cas_write_index_*`: from `arg` to `arg2`, if it is still there.
+    pub const CAS: u16 = 3;
+}
+
+/// Entry of a function that advances a queue's write index.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Reserve {
+    /// Header; [`reserve_op`].
+    pub header: Header,
+    /// The `hsa_queue_t` that the caller named.
+    pub queue: u64,
+    /// First argument after the queue.
+    pub arg: u64,
+    /// Second argument after the queue (cas).
+    pub arg2: u64,
+    /// Write index at entry; another producer may move it before the call does. `u64::MAX` if unreadable.
+    pub write_index: u64,
+}
+
+/// What happened to a task: [`Header::flags`] of a [`Task`].
+pub mod task_op {
+    /// A traced process made a child process `child`.
+    pub const FORK: u16 = 1;
+    /// The process runs a new program.
+    pub const EXEC: u16 = 2;
+    /// The process's first thread ended.
+    pub const EXIT: u16 = 3;
+}
+
+/// Fork, exec or exit of a traced process.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    /// Header; [`task_op`].
+    pub header: Header,
+    /// Id of the new process (fork).
+    pub child: u32,
+    /// Exit code as the kernel keeps it (exit; unknown: `u32::MAX`).
+    pub exit_code: u32,
+    /// Name of the task.
+    pub comm: [u8; 16],
+}
+
+/// Why a process is held: [`Header::flags`] of a [`Hold`].
+pub mod hold_reason {
+    /// It mapped a file executable.
+    pub const MAPPED: u16 = 1;
+    /// It entered `hsa_init`: the runtime's API table is filled now.
+    pub const RUNTIME_INIT: u16 = 2;
+}
+
+/// A process was stopped (SIGSTOP) until the collector lets it go on.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Hold {
+    /// Header; [`hold_reason`].
+    pub header: Header,
+    /// Where the file was mapped, or the instruction reached.
+    pub address: u64,
+    /// Result of the request to stop it: 0, or a negative errno (then it runs on, and may run ahead of its probes).
+    pub stopped: i64,
+}
+
+/// What can lose events, and how the losses are counted: indexes into the LOSSES map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum LossSource {
+    /// Ring buffer full: a doorbell (its packets are walked again at the queue's next one).
+    DoorbellRing = 0,
+    /// Ring buffer full: packets of a walk.
+    PacketsRing = 1,
+    /// Ring buffer full: an ioctl.
+    IoctlRing = 2,
+    /// Ring buffer full: a reserve.
+    ReserveRing = 3,
+    /// Ring buffer full: fork, exec or exit.
+    TaskRing = 4,
+    /// Ring buffer full: a held process was not announced.
+    HoldRing = 5,
+    /// Map full: a queue's walk state could not be kept.
+    QueueMap = 6,
+    /// Map full: an ioctl's entry could not be kept.
+    IoctlMap = 7,
+    /// Map full: a child process could not be added to the traced ones.
+    TracedMap = 8,
+    /// Ring buffer full: an SDMA doorbell.
+    SdmaRing = 9,
+    /// A process could not be stopped until its probes were in.
+    HoldFailed = 10,
+}
+
+impl LossSource {
+    /// Every source, in the order of the map.
+    pub const ALL: [Self; 11] = [
+        Self::DoorbellRing,
+        Self::PacketsRing,
+        Self::IoctlRing,
+        Self::ReserveRing,
+        Self::TaskRing,
+        Self::HoldRing,
+        Self::QueueMap,
+        Self::IoctlMap,
+        Self::TracedMap,
+        Self::SdmaRing,
+        Self::HoldFailed,
+    ];
+
+    /// Name in reports, metrics and the manifest.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DoorbellRing => "doorbell-ring",
+            Self::PacketsRing => "packets-ring",
+            Self::IoctlRing => "ioctl-ring",
+            Self::ReserveRing => "reserve-ring",
+            Self::TaskRing => "task-ring",
+            Self::HoldRing => "hold-ring",
+            Self::QueueMap => "queue-map",
+            Self::IoctlMap => "ioctl-map",
+            Self::TracedMap => "traced-map",
+            Self::SdmaRing => "sdma-ring",
+            Self::HoldFailed => "hold-failed",
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Observations of capture sources, as the model takes them.
+//!
+//! An event says what was seen, by which probe, and nothing that would have to be concluded. Times are CLOCK_MONOTONIC
+//! ns; process and thread ids are those of the initial pid namespace.
+
+use tracer_common::aql::Packet;
+
+/// Where and when something was seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// CLOCK_MONOTONIC ns.
+    pub time_ns: u64,
+    /// Process id (thread group).
+    pub pid: u32,
+    /// Thread id.
+    pub tid: u32,
+}
+
+/// One observation.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// A store to an AQL doorbell, after the [`Event::Packets`] of the same walk.
+    Doorbell(Doorbell),
+    /// Packets of a ring, read at a doorbell or by the collector.
+    Packets(Packets<'a>),
+    /// A store to the doorbell of an SDMA queue.
+    SdmaDoorbell(SdmaDoorbell),
+    /// A producer is about to advance a write index.
+    Reserve(Reserve),
+    /// An ioctl on a KFD or DRM device, whole.
+    Ioctl(Ioctl<'a>),
+    /// A traced process made another one.
+    Fork(Origin, u32),
+    /// A process runs a new program; its name (at most 15 bytes).
+    Exec(Origin, &'a [u8]),
+    /// A process ended. Its queues end with it.
+    Exit(Origin),
+    /// A source dropped events since the last such event.
+    Lost(Lost),
+}
+
+/// A store to an AQL doorbell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Doorbell {
+    /// Who and when; the time is that of the store's function entry, just before the store.
+    pub origin: Origin,
+    /// Address of the `amd_queue_t`, in the process; 0 if it could not be read.
+    pub handle: u64,
+    /// Value stored: index of the last packet published.
+    pub value: u64,
+    /// First index that the walk covered. Lower ones that no earlier walk captured are no longer in the ring.
+    pub first: u64,
+    /// One past the last index that the walk covered (and that this doorbell, or an earlier one, published).
+    pub end: u64,
+    /// Read index at that moment.
+    pub read_index: u64,
+    /// Write index at that moment.
+    pub write_index: u64,
+    /// Address of the ring.
+    pub ring_base: u64,
+    /// Packets in the ring.
+    pub ring_packets: u32,
+    /// The process's memory could not be read: only `value` (and perhaps `handle`) are known.
+    pub unreadable: bool,
+    /// The value names an index that nobody has reserved: `end` is the write index, not `value + 1`.
+    pub beyond: bool,
+    /// No CREATE_QUEUE was seen for this address: what came before this doorbell is unknown.
+    pub adopted: bool,
+}
+
+/// Packets of a ring, as they lay there.
+#[derive(Clone, Copy, Debug)]
+pub struct Packets<'a> {
+    /// Who published them (the thread whose doorbell led to the walk) and when.
+    pub origin: Origin,
+    /// Address of the `amd_queue_t`.
+    pub handle: u64,
+    /// Index of `packets[0]`.
+    pub first: u64,
+    /// Packets in the ring.
+    pub ring_packets: u32,
+    /// Read index, read before the packets.
+    pub read_index: u64,
+    /// Write index, read after the packets: index `i` still has its slot iff `write_index <= i + ring_packets`.
+    pub write_index: u64,
+    /// The slots.
+    pub packets: &'a [Packet],
+}
+
+/// A store to the doorbell of an SDMA queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SdmaDoorbell {
+    /// Who and when.
+    pub origin: Origin,
+    /// Address of the queue's write pointer (CREATE_QUEUE's `write_pointer_address`); 0 if it could not be read.
+    pub write_pointer: u64,
+    /// Where the submission begins in the command stream, in bytes.
+    pub begin: u64,
+    /// Where it ends: the value stored.
+    pub end: u64,
+}
+
+/// How a producer moves a write index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReserveOp {
+    /// Adds `n` packets.
+    Add {
+        /// Packets reserved.
+        n: u64,
+    },
+    /// Stores `to`.
+    Store {
+        /// The new write index.
+        to: u64,
+    },
+    /// Stores `to` if it is `from`.
+    Cas {
+        /// The write index expected.
+        from: u64,
+        /// The new write index.
+        to: u64,
+    },
+}
+
+/// Entry of a function that advances a write index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reserve {
+    /// Who and when.
+    pub origin: Origin,
+    /// Address of the `hsa_queue_t`, which is the `amd_queue_t`'s.
+    pub handle: u64,
+    /// What it does.
+    pub op: ReserveOp,
+    /// Write index at entry; another producer may have moved it before the call did. `None` if unreadable.
+    pub write_index: Option<u64>,
+}
+
+/// An ioctl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ioctl<'a> {
+    /// Who, and the time of entry.
+    pub origin: Origin,
+    /// Time of exit; of the thread's end if it never returned.
+    pub exit_ns: u64,
+    /// File descriptor.
+    pub fd: i32,
+    /// The command.
+    pub cmd: u32,
+    /// User address of the argument.
+    pub arg: u64,
+    /// Result (negative: errno); `None` if the thread ended inside the call.
+    pub ret: Option<i64>,
+    /// The argument at entry; `None` if unreadable. May be only its start: see `_IOC_SIZE` of the command.
+    pub arg_in: Option<&'a [u8]>,
+    /// The argument at exit; `None` if unreadable.
+    pub arg_out: Option<&'a [u8]>,
+}
+
+/// Events dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// When the loss was noticed.
+    pub time_ns: u64,
+    /// Name of the source (`LossSource::name` for those in eBPF).
+    pub source: &'static str,
+    /// Events dropped since the last such event of this source.
+    pub count: u64,
+}

@@ -1,0 +1,370 @@
+//! What the model concludes, with the evidence for it. One struct is one row of a table of the trace.
+
+use serde::{Deserialize, Serialize};
+
+/// A conclusion.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fact {
+    /// A kernel dispatch was published.
+    Dispatch(Dispatch),
+    /// Another packet was published, or an index whose packet is not known.
+    Packet(OtherPacket),
+    /// A doorbell was rung.
+    Doorbell(Doorbell),
+    /// An SDMA submission.
+    Copy(Copy),
+    /// An ioctl.
+    Ioctl(Ioctl),
+    /// A queue, at its end (destroyed, its process ended, or the trace ended): final numbers.
+    Queue(Queue),
+    /// A traced process, at its end or the trace's.
+    Process(Process),
+    /// Events lost.
+    Loss(Loss),
+}
+
+/// The way that a submission took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Path {
+    /// A store to a doorbell from user space.
+    Doorbell,
+    /// A job on a ring of the kernel driver.
+    Ring,
+    /// hsaKmtQueueRingDoorbell.
+    Thunk,
+    /// Published without a probe having seen how.
+    Unseen,
+}
+
+impl Path {
+    /// Every path.
+    pub const ALL: [Self; 4] = [Self::Doorbell, Self::Ring, Self::Thunk, Self::Unseen];
+    /// The word in data.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Doorbell => "doorbell",
+            Self::Ring => "ring",
+            Self::Thunk => "thunk",
+            Self::Unseen => "unseen",
+        }
+    }
+}
+
+/// What the packet's kind rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Evidence {
+    /// Its header was valid when it was read.
+    Header,
+    /// The GPU had consumed it and set the header back to INVALID; its slot was not reused yet, and the body can only
+    /// be a kernel dispatch.
+    Body,
+}
+
+impl Evidence {
+    /// The word in data.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Header => "header",
+            Self::Body => "body",
+        }
+    }
+}
+
+/// A kernel dispatch packet that was published.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dispatch {
+    /// Queue, by its number in the trace ([`Queue::queue`]).
+    pub queue: u32,
+    /// Packet index in its queue (not modulo the ring's size).
+    pub index: u64,
+    /// Process.
+    pub pid: u32,
+    /// Thread whose doorbell published it.
+    pub tid: u32,
+    /// Time of that doorbell.
+    pub time_ns: u64,
+    /// The way it took.
+    pub path: Path,
+    /// What `kind = dispatch` rests on.
+    pub evidence: Evidence,
+    /// Time at which the thread that rang the doorbell had entered the write index advance that covers this index;
+    /// `None` where reserves were not traced or none of that thread's covers it.
+    pub reserve_ns: Option<u64>,
+    /// Header, 16 bits, as read (its type is INVALID under [`Evidence::Body`]).
+    pub header: u16,
+    /// Dimensions, 1 to 3.
+    pub dimensions: u16,
+    /// Address of the kernel descriptor.
+    pub kernel_object: u64,
+    /// Address of the arguments.
+    pub kernarg: u64,
+    /// Grid in work items.
+    pub grid: [u32; 3],
+    /// Workgroup in work items.
+    pub workgroup: [u16; 3],
+    /// Bytes a work item.
+    pub private_segment: u32,
+    /// Bytes a workgroup.
+    pub group_segment: u32,
+    /// Handle of the completion signal, or 0.
+    pub completion_signal: u64,
+    /// `reserved2`: HIP's correlation id under a profiler, else 0.
+    pub correlation: u64,
+}
+
+/// Kind of a packet that is no kernel dispatch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PacketKind {
+    /// Barrier-AND.
+    BarrierAnd,
+    /// Barrier-OR.
+    BarrierOr,
+    /// Agent dispatch.
+    AgentDispatch,
+    /// AMD vendor packet: PM4 indirect buffer.
+    VendorPm4Ib,
+    /// AMD vendor packet: barrier on a value.
+    VendorBarrierValue,
+    /// Vendor packet of another format.
+    VendorOther,
+    /// A type that the specification does not define.
+    Undefined,
+    /// Published, but its packet could not be read in time: see [`Unread`].
+    Unread,
+}
+
+impl PacketKind {
+    /// The word in data.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BarrierAnd => "barrier-and",
+            Self::BarrierOr => "barrier-or",
+            Self::AgentDispatch => "agent-dispatch",
+            Self::VendorPm4Ib => "vendor-pm4-ib",
+            Self::VendorBarrierValue => "vendor-barrier-value",
+            Self::VendorOther => "vendor-other",
+            Self::Undefined => "undefined",
+            Self::Unread => "unread",
+        }
+    }
+}
+
+/// Why a published packet is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unread {
+    /// Its slot was reused before a walk came by (events before it were lost, or a walk was cut short).
+    Reused,
+    /// Consumed before it was read, and its body alone does not say what it was.
+    Consumed,
+    /// Its header never became valid while the queue was watched.
+    NeverValid,
+    /// The process's memory could not be read.
+    Unreadable,
+}
+
+impl Unread {
+    /// The word in data.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reused => "reused",
+            Self::Consumed => "consumed",
+            Self::NeverValid => "never-valid",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// Published packets that are no kernel dispatches, one or (unread ones) a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtherPacket {
+    /// Queue, by its number in the trace.
+    pub queue: u32,
+    /// Index of the first.
+    pub index: u64,
+    /// How many indexes this row stands for: 1, or more for a run of unread ones.
+    pub count: u64,
+    /// Process.
+    pub pid: u32,
+    /// Thread whose doorbell published it; 0 if unknown.
+    pub tid: u32,
+    /// Time of that doorbell, or when it was given up.
+    pub time_ns: u64,
+    /// The way it took.
+    pub path: Path,
+    /// What it is.
+    pub kind: PacketKind,
+    /// For [`PacketKind::Unread`]: why.
+    pub unread: Option<Unread>,
+    /// Header, as read; 0 if unread.
+    pub header: u16,
+    /// Handle of the completion signal, or 0.
+    pub completion_signal: u64,
+}
+
+/// A store to an AQL doorbell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Doorbell {
+    /// Queue, by its number in the trace; `None` if its memory could not be read.
+    pub queue: Option<u32>,
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Time.
+    pub time_ns: u64,
+    /// Value stored.
+    pub value: u64,
+    /// Indexes that became published by it: `value + 1 - highest published before`, 0 for a repeated or lower value.
+    pub published: u64,
+    /// Read index at that moment.
+    pub read_index: u64,
+    /// Write index at that moment.
+    pub write_index: u64,
+    /// Time from the entry of the thread's last reserve on this queue to this doorbell, ns.
+    pub reserve_to_doorbell_ns: Option<u64>,
+    /// The value names an index that was not reserved.
+    pub beyond: bool,
+}
+
+/// An SDMA submission.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Copy {
+    /// Queue, by its number in the trace; `None` if unknown.
+    pub queue: Option<u32>,
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Time of the doorbell.
+    pub time_ns: u64,
+    /// The way it took.
+    pub path: Path,
+    /// First byte of the submission in the queue's command stream.
+    pub begin: u64,
+    /// One past its last byte.
+    pub end: u64,
+}
+
+/// An ioctl on a KFD or DRM device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ioctl {
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Entry.
+    pub enter_ns: u64,
+    /// Exit (of the call, or of the thread that never returned from it).
+    pub exit_ns: u64,
+    /// `kfd` or `drm`.
+    pub device: &'static str,
+    /// File descriptor.
+    pub fd: i32,
+    /// The command.
+    pub cmd: u32,
+    /// Name, or `nr-0xNN` for an unknown number.
+    pub name: std::borrow::Cow<'static, str>,
+    /// Result; `None` if it never returned.
+    pub ret: Option<i64>,
+    /// The argument at entry; `None` if unreadable.
+    pub arg_in: Option<Vec<u8>>,
+    /// The argument at exit; `None` if unreadable.
+    pub arg_out: Option<Vec<u8>>,
+}
+
+/// How a queue came to be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueOrigin {
+    /// Its CREATE_QUEUE was seen.
+    Created,
+    /// Found by a doorbell: it was there before, or its creation was lost.
+    Adopted,
+}
+
+/// A user queue, with its final numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Queue {
+    /// Number in the trace, from 0, in the order of first sight. Unlike addresses and KFD ids it is never reused.
+    pub queue: u32,
+    /// Process.
+    pub pid: u32,
+    /// How it came to be known.
+    pub origin: QueueOrigin,
+    /// KFD queue id (per process); `None` if adopted.
+    pub queue_id: Option<u32>,
+    /// KFD gpu id; `None` if adopted.
+    pub gpu_id: Option<u32>,
+    /// `compute-aql`, `sdma`, ...; see `tracer_common::kfd::QueueType`.
+    pub kind: String,
+    /// Address of the `amd_queue_t` (the HSA queue handle); for other than AQL queues, of nothing: 0.
+    pub handle: u64,
+    /// Address of the write pointer.
+    pub write_pointer: u64,
+    /// Address of the ring.
+    pub ring_base: u64,
+    /// Bytes of the ring.
+    pub ring_bytes: u64,
+    /// Doorbell offset that the KFD gave; `None` if adopted.
+    pub doorbell_offset: Option<u64>,
+    /// Priority, 0 to 15; `None` if adopted.
+    pub priority: Option<u32>,
+    /// Entry of CREATE_QUEUE; `None` if adopted.
+    pub create_enter_ns: Option<u64>,
+    /// Exit of CREATE_QUEUE; for an adopted queue the first doorbell.
+    pub created_ns: u64,
+    /// Exit of DESTROY_QUEUE, or the process's end; `None` if it lived at the trace's end.
+    pub destroyed_ns: Option<u64>,
+    /// Doorbells rung.
+    pub doorbells: u64,
+    /// Indexes published, whether their packets were read or not (AQL); submissions (SDMA).
+    pub published: u64,
+    /// Kernel dispatches among them.
+    pub dispatches: u64,
+    /// Other packets among them.
+    pub other_packets: u64,
+    /// Published indexes whose packets are unread.
+    pub unread: u64,
+    /// Indexes reserved but not published when it ended (write index last seen - highest published - 1).
+    pub pending: u64,
+    /// First index published, if any.
+    pub first_index: Option<u64>,
+    /// Last index published, if any.
+    pub last_index: Option<u64>,
+    /// Most packets seen between read and published index at a doorbell.
+    pub max_depth: u64,
+}
+
+/// A traced process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Process id.
+    pub pid: u32,
+    /// Parent, if its fork was seen.
+    pub parent: Option<u32>,
+    /// Name of the last program, at most 15 bytes; empty if no exec was seen.
+    pub comm: String,
+    /// First event seen.
+    pub first_ns: u64,
+    /// Its end; `None` if it lived at the trace's end.
+    pub exit_ns: Option<u64>,
+}
+
+/// Events lost by a source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    /// When it was noticed.
+    pub time_ns: u64,
+    /// Name of the source.
+    pub source: String,
+    /// Events.
+    pub count: u64,
+}

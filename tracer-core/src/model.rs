@@ -1,0 +1,237 @@
+//! The state machine: events in, facts out.
+//!
+//! A [`Model`] takes what capture sources observed, in any order that they can deliver it, with loss, and concludes what
+//! happened on every queue. It claims no more than the events show: an index whose packet was never read is `unread`,
+//! never guessed. Every input is untrusted, because most of it was read from the memory of a traced process: no value
+//! makes the model panic, and none makes it allocate by that value.
+
+mod doorbell;
+mod ioctls;
+mod missing;
+mod processes;
+mod queue;
+mod queues;
+mod reserves;
+mod span;
+mod walk;
+
+use tracer_common::kfd::QueueType;
+use tracer_common::queue::WRITE_DISPATCH_ID;
+
+use crate::event::{Doorbell, Event, Ioctl, Origin, Packets, SdmaDoorbell};
+use crate::fact::{self, Fact};
+use ioctls::{Device, QueueChange};
+use processes::Processes;
+use queue::End;
+use queues::Queues;
+
+/// How long, in trace time, an ended queue or process waits for events that are late. Buffers of different sources are
+/// read one after the other: this is far more than a busy collector lets one of them wait.
+const LINGER_NS: u64 = 1_000_000_000;
+/// Ended queues (processes) that wait at the most.
+const MAX_LINGERING: usize = 4096;
+/// Source of the [`Fact::Loss`] for events of more queues than the model keeps.
+const QUEUE_LIMIT: &str = "model-queues";
+
+/// Takes events and draws conclusions.
+#[derive(Debug, Default)]
+pub struct Model {
+    queues: Queues,
+    processes: Processes,
+}
+
+/// What a collector needs to go on with a walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueView {
+    /// Number in the trace.
+    pub queue: u32,
+    /// Address of the ring.
+    pub ring_base: u64,
+    /// Packets in the ring; 0 if unknown.
+    pub ring_packets: u32,
+    /// The lowest index that is published but not read.
+    pub first_missing: Option<u64>,
+    /// One past the highest index published.
+    pub published_end: u64,
+}
+
+impl Model {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes one observation; conclusions go to `out` in order.
+    ///
+    /// A queue's (a process's) final numbers come out a second of trace time after its end, for late events.
+    pub fn apply(&mut self, event: &Event<'_>, out: &mut impl FnMut(Fact)) {
+        if let Some(origin) = origin(event) {
+            self.queues.settle(origin.time_ns, out);
+            self.processes.settle(origin.time_ns, out);
+            self.processes.touch(origin);
+        }
+        match event {
+            Event::Packets(event) => self.packets(event, out),
+            Event::Doorbell(event) => self.doorbell(event, out),
+            Event::SdmaDoorbell(event) => self.sdma_doorbell(event, out),
+            Event::Reserve(event) => {
+                let key = (event.origin.pid, write_pointer(event.handle));
+                self.queues.reserve(key, event, out);
+            }
+            Event::Ioctl(event) => self.ioctl(event, out),
+            Event::Fork(origin, child) => self.processes.fork(*origin, *child, out),
+            Event::Exec(origin, comm) => {
+                self.processes.exec(*origin, comm);
+                self.queues.end_process(origin.pid, End::Destroyed(origin.time_ns));
+            }
+            Event::Exit(origin) => {
+                self.processes.exit(*origin);
+                self.queues.end_process(origin.pid, End::ProcessEnded(origin.time_ns));
+            }
+            Event::Lost(lost) => {
+                out(Fact::Loss(fact::Loss {
+                    time_ns: lost.time_ns,
+                    source: lost.source.to_owned(),
+                    count: lost.count,
+                }));
+            }
+        }
+    }
+
+    /// The trace ends: final numbers of what still lives. What is missing is unread, what is reserved is pending.
+    ///
+    /// The model is as new afterwards, but goes on numbering queues where it was.
+    pub fn finish(&mut self, time_ns: u64, out: &mut impl FnMut(Fact)) {
+        self.queues.finish(time_ns, out);
+        self.processes.finish(out);
+    }
+
+    /// The queue at a handle (address of the `amd_queue_t`), if it is known.
+    #[must_use]
+    pub fn queue(&self, pid: u32, handle: u64) -> Option<QueueView> {
+        self.queues.last((pid, write_pointer(handle))).map(|queue| QueueView {
+            queue: queue.number,
+            ring_base: queue.ring_base,
+            ring_packets: queue.ring_packets,
+            first_missing: queue.span.first_missing(),
+            published_end: queue.span.end(),
+        })
+    }
+
+    /// The numbers so far of every queue that lives (or ended within the last second), in no order.
+    pub fn queues(&self) -> impl Iterator<Item = fact::Queue> + '_ {
+        self.queues.iter().map(queue::Queue::numbers)
+    }
+
+    /// Every process that lives (or ended within the last second), in no order.
+    pub fn processes(&self) -> impl Iterator<Item = &fact::Process> {
+        self.processes.iter()
+    }
+
+    fn packets(&mut self, event: &Packets<'_>, out: &mut impl FnMut(Fact)) {
+        if event.handle == 0 || event.packets.is_empty() {
+            return;
+        }
+        let key = (event.origin.pid, write_pointer(event.handle));
+        // Those of a queue too many are counted at their doorbell.
+        if let Some(queue) = self
+            .queues
+            .at_or_adopt(key, event.origin, QueueType::ComputeAql, event.first)
+        {
+            queue.packets(event, out);
+        }
+    }
+
+    fn doorbell(&mut self, event: &Doorbell, out: &mut impl FnMut(Fact)) {
+        // Of an unreadable one nothing but its value is known: at least that index was published.
+        let first = if event.unreadable { event.value } else { event.first };
+        let key = (event.origin.pid, write_pointer(event.handle));
+        let queue = match event.handle {
+            0 => None,
+            _ => self.queues.at_or_adopt(key, event.origin, QueueType::ComputeAql, first),
+        };
+        match queue {
+            Some(queue) => queue.doorbell(event, out),
+            None => {
+                out(Fact::Doorbell(doorbell::fact(event, None, 0, None)));
+                if event.handle != 0 {
+                    out(queue_limit(event.origin.time_ns));
+                }
+            }
+        }
+    }
+
+    fn sdma_doorbell(&mut self, event: &SdmaDoorbell, out: &mut impl FnMut(Fact)) {
+        let key = (event.origin.pid, event.write_pointer);
+        let queue = match event.write_pointer {
+            0 => None,
+            _ => self.queues.at_or_adopt(key, event.origin, QueueType::Sdma, 0),
+        };
+        let number = queue.map(|queue| {
+            queue.doorbells = queue.doorbells.saturating_add(1);
+            queue.submissions = queue.submissions.saturating_add(1);
+            queue.number
+        });
+        let Origin { time_ns, pid, tid } = event.origin;
+        let path = fact::Path::Doorbell;
+        out(Fact::Copy(fact::Copy {
+            queue: number,
+            pid,
+            tid,
+            time_ns,
+            path,
+            begin: event.begin,
+            end: event.end,
+        }));
+        if number.is_none() && event.write_pointer != 0 {
+            out(queue_limit(time_ns));
+        }
+    }
+
+    fn ioctl(&mut self, event: &Ioctl<'_>, out: &mut impl FnMut(Fact)) {
+        let Some(device) = Device::of(event.cmd) else { return };
+        out(Fact::Ioctl(ioctls::fact(device, event)));
+        let pid = event.origin.pid;
+        let known = match ioctls::queue_change(device, event) {
+            Some(QueueChange::Created(create)) => self.queues.create(pid, create),
+            Some(QueueChange::Destroyed { queue_id }) => {
+                self.queues.destroy(pid, queue_id, event.origin.time_ns, event.exit_ns);
+                true
+            }
+            None => true,
+        };
+        if !known {
+            out(queue_limit(event.exit_ns));
+        }
+    }
+}
+
+/// The address of a queue's write pointer: what the KFD knows a queue by.
+fn write_pointer(handle: u64) -> u64 {
+    handle.wrapping_add(WRITE_DISPATCH_ID as u64)
+}
+
+/// Who and when; `None` for what no process did.
+fn origin(event: &Event<'_>) -> Option<Origin> {
+    match event {
+        Event::Doorbell(event) => Some(event.origin),
+        Event::Packets(event) => Some(event.origin),
+        Event::SdmaDoorbell(event) => Some(event.origin),
+        Event::Reserve(event) => Some(event.origin),
+        Event::Ioctl(event) => Some(event.origin),
+        Event::Fork(origin, _) | Event::Exec(origin, _) | Event::Exit(origin) => Some(*origin),
+        Event::Lost(_) => None,
+    }
+}
+
+fn queue_limit(time_ns: u64) -> Fact {
+    Fact::Loss(fact::Loss {
+        time_ns,
+        source: QUEUE_LIMIT.to_owned(),
+        count: 1,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! Which published indexes have no packet yet: a sorted set of gaps, usually empty.
+
+use std::collections::VecDeque;
+
+use tracer_common::queue::MAX_PACKETS;
+
+/// Gaps that are kept at the most. Two laps of the largest ring with every second packet missing: more is no queue.
+pub(super) const MAX_GAPS: usize = MAX_PACKETS as usize;
+
+/// Indexes `start..end` are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gap {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// The doorbell that published them could not read the process's memory.
+    pub(super) unreadable: bool,
+}
+
+/// Disjoint gaps, lowest first.
+#[derive(Debug, Default)]
+pub(super) struct Missing {
+    gaps: VecDeque<Gap>,
+}
+
+impl Missing {
+    /// The lowest missing index.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.gaps.front().map(|gap| gap.start)
+    }
+
+    /// Whether more gaps are kept than any queue can have.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.gaps.len() > MAX_GAPS
+    }
+
+    /// Adds `start..end`, which lies above all others.
+    pub(super) fn push_top(&mut self, start: u64, end: u64, unreadable: bool) {
+        if start >= end {
+            return;
+        }
+        match self.gaps.back_mut() {
+            Some(last) if last.end == start && last.unreadable == unreadable => last.end = end,
+            _ => self.gaps.push_back(Gap { start, end, unreadable }),
+        }
+    }
+
+    /// Adds `start..end`, which lies below all others.
+    pub(super) fn push_bottom(&mut self, start: u64, end: u64) {
+        if start >= end {
+            return;
+        }
+        match self.gaps.front_mut() {
+            Some(first) if first.start == end && !first.unreadable => first.start = start,
+            _ => self.gaps.push_front(Gap {
+                start,
+                end,
+                unreadable: false,
+            }),
+        }
+    }
+
+    /// Takes one index out; whether it was missing.
+    pub(super) fn remove(&mut self, index: u64) -> bool {
+        let at = self.gaps.partition_point(|gap| gap.end <= index);
+        let Some(gap) = self.gaps.get_mut(at).filter(|gap| gap.start <= index) else {
+            return false;
+        };
+        let above = Gap {
+            start: index + 1,
+            ..*gap
+        };
+        gap.end = index;
+        match (gap.start < gap.end, above.start < above.end) {
+            (true, true) => self.gaps.insert(at + 1, above),
+            (false, true) => *gap = above,
+            (true, false) => {}
+            (false, false) => {
+                self.gaps.remove(at);
+            }
+        }
+        true
+    }
+
+    /// Takes out the lowest gap, or the part of it below `limit`.
+    pub(super) fn pop_below(&mut self, limit: u64) -> Option<Gap> {
+        let first = self.gaps.front_mut().filter(|gap| gap.start < limit)?;
+        let part = Gap {
+            end: first.end.min(limit),
+            ..*first
+        };
+        first.start = part.end;
+        if first.start == first.end {
+            self.gaps.pop_front();
+        }
+        Some(part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(missing: &mut Missing) -> Vec<(u64, u64)> {
+        std::iter::from_fn(|| missing.pop_below(u64::MAX))
+            .map(|gap| (gap.start, gap.end))
+            .collect()
+    }
+
+    #[test]
+    fn taking_an_index_out_splits_its_gap_once() {
+        let mut missing = Missing::default();
+        missing.push_top(10, 15, false);
+        assert!(missing.remove(12) && !missing.remove(12) && missing.remove(10) && missing.remove(14));
+        assert!(!missing.remove(9) && !missing.remove(15));
+        assert_eq!(drain(&mut missing), [(11, 12), (13, 14)]);
+    }
+
+    #[test]
+    fn neighbours_of_one_kind_join() {
+        let mut missing = Missing::default();
+        missing.push_top(4, 6, false);
+        missing.push_top(6, 8, false);
+        missing.push_top(8, 9, true);
+        missing.push_bottom(2, 4);
+        missing.push_bottom(0, 1);
+        assert_eq!(missing.first(), Some(0));
+        assert_eq!(drain(&mut missing), [(0, 1), (2, 8), (8, 9)]);
+    }
+
+    #[test]
+    fn only_what_lies_below_the_limit_is_popped() {
+        let mut missing = Missing::default();
+        missing.push_top(0, 10, false);
+        assert_eq!(
+            missing.pop_below(4),
+            Some(Gap {
+                start: 0,
+                end: 4,
+                unreadable: false
+            })
+        );
+        assert_eq!(missing.pop_below(4), None);
+        assert_eq!(missing.first(), Some(4));
+    }
+
+    #[test]
+    fn indexes_at_the_end_of_the_number_range_are_harmless() {
+        let mut missing = Missing::default();
+        missing.push_top(u64::MAX - 1, u64::MAX, false);
+        assert!(!missing.remove(u64::MAX) && missing.remove(u64::MAX - 1));
+        assert_eq!(missing.first(), None);
+    }
+}

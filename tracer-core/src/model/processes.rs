@@ -1,0 +1,101 @@
+//! The traced processes.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::{LINGER_NS, MAX_LINGERING};
+use crate::event::Origin;
+use crate::fact::{Fact, Process};
+
+/// Processes that live, or ended so lately that events of theirs may still come.
+#[derive(Debug, Default)]
+pub(super) struct Processes {
+    by_pid: HashMap<u32, Process>,
+    /// Ended ones, in the order of their ends: time and pid.
+    ended: VecDeque<(u64, u32)>,
+}
+
+impl Processes {
+    /// A process was seen.
+    pub(super) fn touch(&mut self, origin: Origin) -> &mut Process {
+        let process = self.by_pid.entry(origin.pid).or_insert_with(|| Process {
+            pid: origin.pid,
+            parent: None,
+            comm: String::new(),
+            first_ns: origin.time_ns,
+            exit_ns: None,
+        });
+        process.first_ns = process.first_ns.min(origin.time_ns);
+        process
+    }
+
+    /// A process made another one, which runs the same program until it runs its own.
+    pub(super) fn fork(&mut self, parent: Origin, child: u32, out: &mut impl FnMut(Fact)) {
+        let comm = self.touch(parent).comm.clone();
+        // A new process with the id of one that ended: nothing more can come from the old one.
+        let reused = |old: &Process| old.exit_ns.is_some_and(|end| end <= parent.time_ns);
+        if self.by_pid.get(&child).is_some_and(reused)
+            && let Some(old) = self.by_pid.remove(&child)
+        {
+            out(Fact::Process(old));
+        }
+        let process = self.touch(Origin {
+            pid: child,
+            tid: child,
+            ..parent
+        });
+        if process.parent.is_none() {
+            process.parent = Some(parent.pid);
+        }
+        // An exec of the child may have come first.
+        if process.comm.is_empty() {
+            process.comm = comm;
+        }
+    }
+
+    /// A process runs a new program.
+    pub(super) fn exec(&mut self, origin: Origin, comm: &[u8]) {
+        let name = comm.split(|&byte| byte == 0).next().unwrap_or_default();
+        self.touch(origin).comm = String::from_utf8_lossy(name).into_owned();
+    }
+
+    /// A process ended.
+    pub(super) fn exit(&mut self, origin: Origin) {
+        let process = self.touch(origin);
+        if process.exit_ns.is_none() {
+            process.exit_ns = Some(origin.time_ns);
+            self.ended.push_back((origin.time_ns, origin.pid));
+        }
+    }
+
+    /// Processes that ended long enough ago become facts.
+    pub(super) fn settle(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
+        while let Some(&(end, pid)) = self.ended.front() {
+            if end.saturating_add(LINGER_NS) > now && self.ended.len() <= MAX_LINGERING {
+                return;
+            }
+            self.ended.pop_front();
+            // The id may belong to a younger process by now.
+            if self
+                .by_pid
+                .get(&pid)
+                .is_some_and(|process| process.exit_ns == Some(end))
+                && let Some(process) = self.by_pid.remove(&pid)
+            {
+                out(Fact::Process(process));
+            }
+        }
+    }
+
+    /// The trace ends: every process becomes a fact.
+    pub(super) fn finish(&mut self, out: &mut impl FnMut(Fact)) {
+        self.ended.clear();
+        let mut all: Vec<Process> = self.by_pid.drain().map(|(_, process)| process).collect();
+        all.sort_unstable_by_key(|process| (process.first_ns, process.pid));
+        all.into_iter().map(Fact::Process).for_each(out);
+    }
+
+    /// Those known now.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Process> {
+        self.by_pid.values()
+    }
+}

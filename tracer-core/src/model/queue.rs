@@ -1,0 +1,263 @@
+//! One user queue: what is known of it, and its final numbers.
+
+use tracer_common::aql::PACKET_LEN;
+use tracer_common::kfd::QueueType;
+use tracer_common::queue::WRITE_DISPATCH_ID;
+
+use super::ioctls::CreateQueue;
+use super::missing::Gap;
+use super::reserves::Reserves;
+use super::span::Span;
+use crate::event::{Origin, ReserveOp};
+use crate::fact::{self, Fact, OtherPacket, PacketKind, QueueOrigin, Unread};
+
+/// How a queue ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// It was destroyed, replaced, or its address space went away: nothing can be rung on it after this time.
+    Destroyed(u64),
+    /// Its process ended: threads that had not ended yet may ring on it a little longer.
+    ProcessEnded(u64),
+}
+
+impl End {
+    pub(super) fn time_ns(self) -> u64 {
+        match self {
+            Self::Destroyed(ns) | Self::ProcessEnded(ns) => ns,
+        }
+    }
+}
+
+/// A user queue.
+#[derive(Debug)]
+pub(super) struct Queue {
+    pub(super) number: u32,
+    pub(super) pid: u32,
+    pub(super) write_pointer: u64,
+    pub(super) kind: QueueType,
+    pub(super) created: Option<CreateQueue>,
+    /// Exit of CREATE_QUEUE, or the first event of an adopted queue.
+    pub(super) created_ns: u64,
+    pub(super) end: Option<End>,
+    pub(super) ring_base: u64,
+    pub(super) ring_packets: u32,
+
+    pub(super) span: Span,
+    /// One past the highest index that a doorbell's value published. The span may reach further: packets come before
+    /// their doorbell, and a lost doorbell's are credited to none.
+    pub(super) credited: Option<u64>,
+    /// One past the last index known to be reserved.
+    pub(super) reserved_end: u64,
+    /// The highest write and read index seen, and the highest start of a walk.
+    pub(super) write_seen: u64,
+    pub(super) read_seen: u64,
+    pub(super) walked_from: u64,
+    /// Time of the latest doorbell or packets.
+    pub(super) active_ns: u64,
+    pub(super) reserves: Reserves,
+
+    pub(super) doorbells: u64,
+    pub(super) submissions: u64,
+    pub(super) dispatches: u64,
+    pub(super) other_packets: u64,
+    pub(super) unread: u64,
+    pub(super) max_depth: u64,
+}
+
+impl Queue {
+    /// A queue that was found by a doorbell, whose walk began at `first`.
+    pub(super) fn adopted(number: u32, origin: Origin, write_pointer: u64, kind: QueueType, first: u64) -> Self {
+        Self {
+            number,
+            pid: origin.pid,
+            write_pointer,
+            kind,
+            created: None,
+            created_ns: origin.time_ns,
+            end: None,
+            ring_base: 0,
+            ring_packets: 0,
+            span: Span::new(first),
+            credited: None,
+            reserved_end: 0,
+            write_seen: 0,
+            read_seen: 0,
+            walked_from: 0,
+            active_ns: 0,
+            reserves: Reserves::default(),
+            doorbells: 0,
+            submissions: 0,
+            dispatches: 0,
+            other_packets: 0,
+            unread: 0,
+            max_depth: 0,
+        }
+    }
+
+    /// A queue whose creation was seen. Its first index is 0.
+    pub(super) fn created(number: u32, pid: u32, create: CreateQueue) -> Self {
+        let origin = Origin {
+            time_ns: create.exit_ns,
+            pid,
+            tid: 0,
+        };
+        let mut queue = Self::adopted(number, origin, create.write_pointer, create.kind, 0);
+        queue.complete(create);
+        queue
+    }
+
+    /// The creation of an adopted queue turned up, later than its first doorbell.
+    pub(super) fn complete(&mut self, create: CreateQueue) {
+        self.kind = create.kind;
+        self.created_ns = create.exit_ns;
+        self.ring_base = create.ring_base;
+        if create.kind == QueueType::ComputeAql {
+            self.ring_packets = create.ring_bytes / PACKET_LEN as u32;
+            self.span.cover(0, 0, false);
+        }
+        self.credited = self.credited.or(Some(0));
+        self.created = Some(create);
+    }
+
+    /// Since when it exists: no event of an earlier time can be this queue's.
+    pub(super) fn begin_ns(&self) -> u64 {
+        self.created.map_or(self.created_ns, |create| create.enter_ns)
+    }
+
+    /// A producer moves the write index.
+    pub(super) fn reserve(&mut self, event: &crate::event::Reserve, out: &mut impl FnMut(Fact)) {
+        let end = match event.op {
+            ReserveOp::Add { n } => event.write_index.map(|w| w.saturating_add(n)),
+            ReserveOp::Store { to } => Some(to),
+            // Known to fail if the write index has moved on already.
+            ReserveOp::Cas { from, to } => (event.write_index == Some(from)).then_some(to),
+        };
+        self.reserved_end = self.reserved_end.max(end.unwrap_or(0));
+        self.reserves.reserve(event, out);
+    }
+
+    /// Gives up what cannot be read any more, with a lap to spare.
+    ///
+    /// A slot can be written again once its next packet is reserved and the GPU has passed the one in it. But events of
+    /// several CPUs can arrive out of order: a packet may have been read in time and be on its way. So it is waited for
+    /// until its slot can be written for the second time; then it is a gap for good.
+    pub(super) fn give_up_lapped(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
+        if self.span.first_missing().is_some() {
+            let lap_ago = self.reusable_below().saturating_sub(u64::from(self.ring_packets));
+            self.give_up_below(lap_ago, now, out);
+        }
+    }
+
+    /// Slots of lower indexes may hold later packets by now. The write index alone does not say so: producers reserve
+    /// ahead of the ring, and wait.
+    fn reusable_below(&self) -> u64 {
+        self.write_seen
+            .saturating_sub(u64::from(self.ring_packets))
+            .min(self.read_seen)
+    }
+
+    /// Gives up everything that is missing.
+    pub(super) fn give_up_all(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
+        self.give_up_below(u64::MAX, now, out);
+    }
+
+    fn give_up_below(&mut self, limit: u64, now: u64, out: &mut impl FnMut(Fact)) {
+        while let Some(mut gap) = self.span.give_up_below(limit) {
+            while gap.start < gap.end {
+                let (reason, end) = self.reason(gap);
+                out(self.unread_run(
+                    gap.start,
+                    end - gap.start,
+                    Origin {
+                        time_ns: now,
+                        pid: self.pid,
+                        tid: 0,
+                    },
+                    reason,
+                ));
+                gap.start = end;
+            }
+        }
+    }
+
+    /// Why the start of a gap was never read, and up to where the same is true.
+    fn reason(&self, gap: Gap) -> (Unread, u64) {
+        if gap.unreadable {
+            return (Unread::Unreadable, gap.end);
+        }
+        let reused = self.walked_from.max(self.reusable_below());
+        match gap.start {
+            i if i < reused => (Unread::Reused, gap.end.min(reused)),
+            i if i < self.read_seen => (Unread::Consumed, gap.end.min(self.read_seen)),
+            _ => (Unread::NeverValid, gap.end),
+        }
+    }
+
+    /// Counts `count` indexes from `index` as unread.
+    pub(super) fn unread_run(&mut self, index: u64, count: u64, origin: Origin, reason: Unread) -> Fact {
+        self.unread = self.unread.saturating_add(count);
+        Fact::Packet(OtherPacket {
+            queue: self.number,
+            index,
+            count,
+            pid: self.pid,
+            tid: origin.tid,
+            time_ns: origin.time_ns,
+            path: fact::Path::Doorbell,
+            kind: PacketKind::Unread,
+            unread: Some(reason),
+            header: 0,
+            completion_signal: 0,
+        })
+    }
+
+    /// The queue is over: what waited or is missing comes out, then its numbers.
+    pub(super) fn close(mut self, now: u64, out: &mut impl FnMut(Fact)) {
+        self.reserves.flush(out);
+        self.give_up_all(now, out);
+        out(Fact::Queue(self.numbers()));
+    }
+
+    /// Its numbers so far.
+    pub(super) fn numbers(&self) -> fact::Queue {
+        let create = self.created;
+        let bounds = self.span.bounds();
+        let aql = self.kind == QueueType::ComputeAql;
+        fact::Queue {
+            queue: self.number,
+            pid: self.pid,
+            origin: if create.is_some() {
+                QueueOrigin::Created
+            } else {
+                QueueOrigin::Adopted
+            },
+            queue_id: create.and_then(|create| create.queue_id),
+            gpu_id: create.map(|create| create.gpu_id),
+            kind: self.kind.name().to_owned(),
+            handle: if aql {
+                self.write_pointer.wrapping_sub(WRITE_DISPATCH_ID as u64)
+            } else {
+                0
+            },
+            write_pointer: self.write_pointer,
+            ring_base: self.ring_base,
+            ring_bytes: create.map_or(u64::from(self.ring_packets) * PACKET_LEN as u64, |c| {
+                u64::from(c.ring_bytes)
+            }),
+            doorbell_offset: create.and_then(|create| create.doorbell_offset),
+            priority: create.map(|create| create.priority),
+            create_enter_ns: create.map(|create| create.enter_ns),
+            created_ns: self.created_ns,
+            destroyed_ns: self.end.map(End::time_ns),
+            doorbells: self.doorbells,
+            published: self.span.published().saturating_add(self.submissions),
+            dispatches: self.dispatches,
+            other_packets: self.other_packets,
+            unread: self.unread,
+            pending: self.reserved_end.max(self.write_seen).saturating_sub(self.span.end()),
+            first_index: bounds.map(|(first, _)| first),
+            last_index: bounds.map(|(_, last)| last),
+            max_depth: self.max_depth,
+        }
+    }
+}

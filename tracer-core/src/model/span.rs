@@ -1,0 +1,133 @@
+//! The published indexes of one queue: a span without holes, and which of it is still missing.
+
+use tracer_common::queue::MAX_PACKETS;
+
+use super::missing::{Gap, Missing};
+
+/// Indexes `base..end` are published; each is either captured (a fact was made of it), or missing, or given up.
+#[derive(Debug)]
+pub(super) struct Span {
+    base: u64,
+    end: u64,
+    published: u64,
+    missing: Missing,
+}
+
+impl Span {
+    /// An empty span that begins at `base`.
+    pub(super) fn new(base: u64) -> Self {
+        Self {
+            base,
+            end: base,
+            published: 0,
+            missing: Missing::default(),
+        }
+    }
+
+    /// One past the highest published index.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// How many indexes were published.
+    pub(super) fn published(&self) -> u64 {
+        self.published
+    }
+
+    /// The lowest and the highest published index.
+    pub(super) fn bounds(&self) -> Option<(u64, u64)> {
+        (self.base < self.end).then(|| (self.base, self.end - 1))
+    }
+
+    /// The lowest index that is published but not captured.
+    pub(super) fn first_missing(&self) -> Option<u64> {
+        self.missing.first()
+    }
+
+    /// Whether `index` lies so far below the span that no reordering explains it: the span was begun by garbage.
+    pub(super) fn is_far_above(&self, index: u64) -> bool {
+        index < self.base.saturating_sub(u64::from(MAX_PACKETS))
+    }
+
+    /// Begins anew at `base`. What was missing must have been given up before.
+    pub(super) fn restart(&mut self, base: u64) {
+        self.base = base;
+        self.end = base;
+    }
+
+    /// Everything of `first..end` and between it and the span is published. What is new of it is missing.
+    pub(super) fn cover(&mut self, first: u64, end: u64, unreadable: bool) {
+        if first < self.base {
+            self.missing.push_bottom(first, self.base);
+            self.published = self.published.saturating_add(self.base - first);
+            self.base = first;
+        }
+        if end > self.end {
+            self.missing.push_top(self.end, end, unreadable);
+            self.published = self.published.saturating_add(end - self.end);
+            self.end = end;
+        }
+    }
+
+    /// The packet at `index` was read, which proves it published. False if it was read or given up before.
+    pub(super) fn capture(&mut self, index: u64) -> bool {
+        let Some(next) = index.checked_add(1) else { return false };
+        // The steady state: the next packet, and the set of gaps isn't touched.
+        if index == self.end {
+            self.published = self.published.saturating_add(1);
+            self.end = next;
+            return true;
+        }
+        self.cover(index, next, false);
+        self.missing.remove(index)
+    }
+
+    /// Gives up the lowest missing indexes, if they lie below `limit` (or if there are absurdly many gaps).
+    pub(super) fn give_up_below(&mut self, limit: u64) -> Option<Gap> {
+        let limit = if self.missing.is_crowded() { u64::MAX } else { limit };
+        self.missing.pop_below(limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::missing::MAX_GAPS;
+    use super::*;
+
+    #[test]
+    fn an_index_is_captured_once() {
+        let mut span = Span::new(0);
+        assert!(span.capture(0) && !span.capture(0));
+        assert!(span.capture(3) && span.capture(1) && !span.capture(1));
+        assert_eq!((span.published(), span.first_missing(), span.end()), (4, Some(2), 4));
+    }
+
+    #[test]
+    fn a_late_walk_lowers_the_base_and_leaves_the_gap_missing() {
+        let mut span = Span::new(12);
+        assert!(span.capture(12) && span.capture(9));
+        assert_eq!(
+            (span.bounds(), span.published(), span.first_missing()),
+            (Some((9, 12)), 4, Some(10))
+        );
+    }
+
+    #[test]
+    fn the_last_number_is_no_index() {
+        let mut span = Span::new(0);
+        assert!(!span.capture(u64::MAX));
+        span.cover(0, u64::MAX, false);
+        span.cover(0, u64::MAX, false);
+        assert_eq!(span.published(), u64::MAX);
+    }
+
+    #[test]
+    fn absurdly_many_gaps_are_given_up_from_below() {
+        let mut span = Span::new(0);
+        for k in 0..=MAX_GAPS as u64 {
+            assert!(span.capture(2 * k + 1));
+        }
+        assert!(span.give_up_below(0).is_some(), "one gap too many");
+        assert!(span.give_up_below(0).is_none(), "and no more than that");
+    }
+}

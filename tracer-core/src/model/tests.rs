@@ -1,0 +1,237 @@
+//! The rules, one by one, on traces made by hand. Interleavings and loss at large: `tests/reconstruction.rs`.
+
+mod processes;
+mod queues;
+mod reserves;
+mod walks;
+
+use tracer_common::aql::{Packet, packet_type};
+
+use super::{LINGER_NS, Model};
+use crate::event::{Doorbell, Event, Ioctl, Origin, Packets, Reserve, ReserveOp};
+use crate::fact::{self, Fact, OtherPacket, Unread};
+
+const PID: u32 = 7;
+const TID: u32 = 70;
+const HANDLE: u64 = 0x7000_0000;
+const RING: u32 = 4;
+const CREATE: u32 = 0xc060_4b02;
+const DESTROY: u32 = 0xc008_4b03;
+
+/// A model and what it concluded.
+struct Trace {
+    model: Model,
+    facts: Vec<Fact>,
+}
+
+fn by(time_ns: u64, tid: u32) -> Origin {
+    Origin { time_ns, pid: PID, tid }
+}
+
+/// A walk and its doorbell: `value`, over `first..end`, at `read` and `write`.
+fn doorbell(time_ns: u64, value: u64, walk: std::ops::Range<u64>, read: u64, write: u64) -> Doorbell {
+    Doorbell {
+        origin: by(time_ns, TID),
+        handle: HANDLE,
+        value,
+        first: walk.start,
+        end: walk.end,
+        read_index: read,
+        write_index: write,
+        ring_base: 0x5000,
+        ring_packets: RING,
+        unreadable: false,
+        beyond: false,
+        adopted: false,
+    }
+}
+
+fn packet(kind: u8, index: u64) -> Packet {
+    let mut bytes = [0; 64];
+    bytes[0] = kind;
+    bytes[2] = 1;
+    bytes[4..10].copy_from_slice(&[64, 0, 1, 0, 1, 0]);
+    bytes[12..24].copy_from_slice(&[0, 4, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]);
+    bytes[0x20..0x28].copy_from_slice(&((index + 1) * 64).to_le_bytes());
+    Packet { bytes }
+}
+
+/// A dispatch whose kernel object tells its index.
+fn dispatch(index: u64) -> Packet {
+    packet(packet_type::KERNEL_DISPATCH, index)
+}
+
+/// A slot that a dispatch was consumed from.
+fn consumed(index: u64) -> Packet {
+    packet(packet_type::INVALID, index)
+}
+
+/// An empty slot.
+fn empty() -> Packet {
+    let mut bytes = [0; 64];
+    bytes[0] = packet_type::INVALID;
+    Packet { bytes }
+}
+
+impl Trace {
+    /// Knows nothing.
+    fn new() -> Self {
+        Self {
+            model: Model::new(),
+            facts: Vec::new(),
+        }
+    }
+
+    /// Saw the creation of the queue, with id 1, at 10 to 20 ns.
+    fn created() -> Self {
+        let mut trace = Self::new();
+        trace.create(10, 20, 1);
+        trace
+    }
+
+    fn apply(&mut self, event: &Event<'_>) {
+        self.model.apply(event, &mut |fact| self.facts.push(fact));
+    }
+
+    fn ioctl(&mut self, time_ns: u64, exit_ns: u64, cmd: u32, arg: &[u8]) {
+        let (arg_in, arg_out) = (Some(arg), Some(arg));
+        let origin = by(time_ns, TID);
+        self.apply(&Event::Ioctl(Ioctl {
+            origin,
+            exit_ns,
+            fd: 3,
+            cmd,
+            arg: 1,
+            ret: Some(0),
+            arg_in,
+            arg_out,
+        }));
+    }
+
+    fn create(&mut self, time_ns: u64, exit_ns: u64, id: u8) {
+        let mut arg = [0; 96];
+        arg[8..16].copy_from_slice(&super::write_pointer(HANDLE).to_le_bytes());
+        arg[0x20..0x22].copy_from_slice(&256_u16.to_le_bytes());
+        arg[40] = 2;
+        arg[52] = id;
+        self.ioctl(time_ns, exit_ns, CREATE, &arg);
+    }
+
+    fn destroy(&mut self, time_ns: u64, exit_ns: u64, id: u8) {
+        self.ioctl(time_ns, exit_ns, DESTROY, &[id, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    fn reserve(&mut self, time_ns: u64, tid: u32, write_index: u64, op: ReserveOp) {
+        let write_index = Some(write_index);
+        self.apply(&Event::Reserve(Reserve {
+            origin: by(time_ns, tid),
+            handle: HANDLE,
+            op,
+            write_index,
+        }));
+    }
+
+    /// Packets from the start of the doorbell's walk on, then the doorbell.
+    fn ring(&mut self, doorbell: Doorbell, packets: &[Packet]) {
+        self.packets(doorbell, packets);
+        self.apply(&Event::Doorbell(doorbell));
+    }
+
+    /// The packets alone.
+    fn packets(&mut self, walk: Doorbell, packets: &[Packet]) {
+        let Doorbell {
+            origin,
+            handle,
+            first,
+            ring_packets,
+            read_index,
+            write_index,
+            ..
+        } = walk;
+        self.apply(&Event::Packets(Packets {
+            origin,
+            handle,
+            first,
+            ring_packets,
+            read_index,
+            write_index,
+            packets,
+        }));
+    }
+
+    /// Ends the trace; the number of the queue and its final numbers.
+    fn finish(&mut self) -> Vec<fact::Queue> {
+        self.model.finish(1 << 60, &mut |fact| self.facts.push(fact));
+        self.queues()
+    }
+
+    fn queues(&self) -> Vec<fact::Queue> {
+        self.facts
+            .iter()
+            .filter_map(|fact| {
+                if let Fact::Queue(queue) = fact {
+                    Some(queue.clone())
+                } else {
+                    None
+                }
+            })
+            .collect()
+    }
+
+    fn dispatches(&self) -> Vec<fact::Dispatch> {
+        let each = self.facts.iter();
+        each.filter_map(|fact| {
+            if let Fact::Dispatch(d) = fact {
+                Some(d.clone())
+            } else {
+                None
+            }
+        })
+        .collect()
+    }
+
+    /// Indexes of dispatches, which must have the kernel of their index.
+    fn indexes(&self) -> Vec<u64> {
+        let check = |d: fact::Dispatch| {
+            assert_eq!(d.kernel_object, (d.index + 1) * 64, "{d:?}");
+            d.index
+        };
+        self.dispatches().into_iter().map(check).collect()
+    }
+
+    fn others(&self) -> Vec<OtherPacket> {
+        let each = self.facts.iter();
+        each.filter_map(|fact| {
+            if let Fact::Packet(p) = fact {
+                Some(p.clone())
+            } else {
+                None
+            }
+        })
+        .collect()
+    }
+
+    /// Runs of unread indexes: first, count, why.
+    fn unread(&self) -> Vec<(u64, u64, Unread)> {
+        self.others()
+            .iter()
+            .filter_map(|p| Some((p.index, p.count, p.unread?)))
+            .collect()
+    }
+
+    fn doorbells(&self) -> Vec<fact::Doorbell> {
+        let each = self.facts.iter();
+        each.filter_map(|fact| {
+            if let Fact::Doorbell(d) = fact {
+                Some(d.clone())
+            } else {
+                None
+            }
+        })
+        .collect()
+    }
+
+    fn published(&self) -> Vec<u64> {
+        self.doorbells().iter().map(|doorbell| doorbell.published).collect()
+    }
+}

@@ -1,0 +1,118 @@
+use super::*;
+use crate::fact::Process;
+
+fn processes(trace: &Trace) -> Vec<Process> {
+    let each = trace.facts.iter();
+    each.filter_map(|fact| {
+        if let Fact::Process(process) = fact {
+            Some(process.clone())
+        } else {
+            None
+        }
+    })
+    .collect()
+}
+
+#[test]
+fn a_process_is_known_from_its_first_event() {
+    let mut trace = Trace::new();
+    trace.ring(doorbell(100, 0, 0..1, 0, 1), &[dispatch(0)]);
+    trace.apply(&Event::Exec(by(90, PID), b"app\0\0"));
+    trace.finish();
+    let expected = Process {
+        pid: PID,
+        parent: None,
+        comm: "app".to_owned(),
+        first_ns: 90,
+        exit_ns: None,
+    };
+    assert_eq!(processes(&trace), [expected]);
+}
+
+#[test]
+fn a_child_has_a_parent_and_its_program_but_none_of_its_queues() {
+    let mut trace = Trace::created();
+    trace.apply(&Event::Exec(by(5, PID), b"app"));
+    trace.apply(&Event::Fork(by(50, TID), 8));
+    let child = Doorbell {
+        origin: Origin {
+            time_ns: 60,
+            pid: 8,
+            tid: 8,
+        },
+        ..doorbell(60, 0, 0..1, 0, 1)
+    };
+    trace.ring(child, &[dispatch(0)]);
+    let queues: Vec<_> = trace
+        .finish()
+        .iter()
+        .map(|queue| (queue.pid, queue.dispatches))
+        .collect();
+    assert_eq!(queues, [(PID, 0), (8, 1)]);
+    let child = processes(&trace).pop().unwrap();
+    assert_eq!(
+        (child.pid, child.parent, child.comm.as_str(), child.first_ns),
+        (8, Some(PID), "app", 50)
+    );
+}
+
+#[test]
+fn an_exit_ends_queues_then_the_process_and_late_doorbells_count() {
+    let mut trace = Trace::created();
+    trace.apply(&Event::Exit(by(500, PID)));
+    trace.ring(doorbell(400, 0, 0..1, 0, 1), &[dispatch(0)]);
+    // Other threads than the first may ring on for a moment.
+    trace.ring(doorbell(510, 1, 1..2, 0, 2), &[dispatch(1)]);
+    assert_eq!((trace.queues().len(), processes(&trace).len()), (0, 0));
+    trace.apply(&Event::Exit(Origin {
+        time_ns: 500 + LINGER_NS,
+        pid: 9,
+        tid: 9,
+    }));
+    let ends: Vec<_> = trace.facts.iter().rev().take(2).collect();
+    let [Fact::Process(process), Fact::Queue(queue)] = ends[..] else {
+        panic!("{ends:?}")
+    };
+    assert_eq!((process.pid, process.exit_ns), (PID, Some(500)));
+    assert_eq!((queue.dispatches, queue.destroyed_ns), (2, Some(500)));
+    // Much later it can only be another one of that id.
+    trace.ring(doorbell(9 * LINGER_NS, 1, 1..2, 0, 2), &[dispatch(1)]);
+    assert_eq!(trace.finish().len(), 2);
+}
+
+#[test]
+fn a_new_program_has_none_of_the_old_ones_queues() {
+    let mut trace = Trace::created();
+    trace.apply(&Event::Exec(by(500, PID), b"next"));
+    trace.ring(doorbell(600, 0, 0..1, 0, 1), &[dispatch(0)]);
+    let queues: Vec<_> = trace
+        .finish()
+        .iter()
+        .map(|queue| (queue.dispatches, queue.destroyed_ns))
+        .collect();
+    assert_eq!(queues, [(0, Some(500)), (1, None)]);
+}
+
+#[test]
+fn an_id_can_be_used_again() {
+    let mut trace = Trace::new();
+    trace.apply(&Event::Exit(Origin {
+        time_ns: 100,
+        pid: 8,
+        tid: 8,
+    }));
+    trace.apply(&Event::Fork(by(200, TID), 8));
+    trace.finish();
+    let lives: Vec<_> = processes(&trace)
+        .iter()
+        .map(|p| (p.pid, p.parent, p.first_ns, p.exit_ns))
+        .collect();
+    assert_eq!(
+        lives,
+        [
+            (8, None, 100, Some(100)),
+            (PID, None, 200, None),
+            (8, Some(PID), 200, None)
+        ]
+    );
+}

@@ -1,0 +1,186 @@
+//! Walks over the ring: what a slot held, and what follows from it.
+//!
+//! # When a slot says what index `i` was
+//! The process and the GPU go on while a ring is read, so the bytes alone prove nothing. Around the copy two indexes
+//! are taken: the read index `r` before it, the write index `w` after it. Both only grow. For a ring of `n` packets:
+//! - `w > i + n`: somebody has reserved the slot again and may have written it: the bytes may be packet `i + n`.
+//! - `r + n <= i`: the GPU had not passed `i - n` yet, so nobody was allowed to write packet `i`: the bytes may be
+//!   packet `i - n`, header and all. (A sane doorbell never covers such an index. A garbage value does.)
+//! - else the bytes are packet `i`, or what is left of it, or a slot that waits for it: the GPU sets a header to
+//!   INVALID before its read index passes it, so nothing valid is left of packet `i - n`.
+//!
+//! In the last case a header other than INVALID is packet `i`'s. INVALID with `i < r` is a packet that the GPU has
+//! consumed: its body is intact, and may suffice. INVALID with `i >= r` is a packet that its owner has not finished, or
+//! that the GPU consumed between the two reads: the next walk will tell.
+//!
+//! A walk in eBPF may pass over exactly those indexes that are final here: else they are lost, or read for nothing.
+
+use tracer_common::aql::{Packet, amd_format, packet_type};
+
+use super::queue::Queue;
+use crate::event::Packets;
+use crate::fact::{Dispatch, Evidence, Fact, OtherPacket, PacketKind, Path, Unread};
+
+/// What a slot says about an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slot {
+    /// Its packet.
+    Packet(Evidence),
+    /// Its packet was consumed, and what is left does not tell its kind.
+    Consumed,
+    /// Nothing: another packet's bytes, or none yet.
+    Silent,
+}
+
+fn look(packet: &Packet, index: u64, walk: &Packets<'_>) -> Slot {
+    let ring = u64::from(walk.ring_packets);
+    let reused = walk.write_index > index.saturating_add(ring);
+    let stale = walk.read_index.saturating_add(ring) <= index;
+    match packet.kind() {
+        _ if reused || stale => Slot::Silent,
+        packet_type::INVALID if index >= walk.read_index => Slot::Silent,
+        packet_type::INVALID if packet.body_is_dispatch() => Slot::Packet(Evidence::Body),
+        packet_type::INVALID => Slot::Consumed,
+        _ => Slot::Packet(Evidence::Header),
+    }
+}
+
+impl Queue {
+    /// Takes the packets of a walk. Each index becomes a fact once, by the first read that tells.
+    pub(super) fn packets(&mut self, walk: &Packets<'_>, out: &mut impl FnMut(Fact)) {
+        self.observe(
+            walk.origin.time_ns,
+            walk.ring_packets,
+            walk.read_index,
+            walk.write_index,
+        );
+        // Consumed packets come in runs: a collector that was late finds many.
+        let mut run: Option<(u64, u64)> = None;
+        for (packet, index) in walk.packets.iter().zip(walk.first..u64::MAX) {
+            let slot = look(packet, index, walk);
+            let new = slot != Slot::Silent && self.capture(index, walk.origin.time_ns, out);
+            match (&mut run, slot) {
+                (Some((_, count)), Slot::Consumed) if new => *count += 1,
+                (None, Slot::Consumed) if new => run = Some((index, 1)),
+                _ => {
+                    self.end_run(run.take(), walk, out);
+                    if let (true, Slot::Packet(evidence)) = (new, slot) {
+                        self.packet(packet, index, evidence, walk, out);
+                    }
+                }
+            }
+        }
+        self.end_run(run, walk, out);
+        self.give_up_lapped(walk.origin.time_ns, out);
+    }
+
+    /// What every walk says about the queue.
+    pub(super) fn observe(&mut self, time_ns: u64, ring_packets: u32, read_index: u64, write_index: u64) {
+        if ring_packets != 0 {
+            self.ring_packets = ring_packets;
+        }
+        self.active_ns = self.active_ns.max(time_ns);
+        self.read_seen = self.read_seen.max(read_index);
+        self.write_seen = self.write_seen.max(write_index);
+    }
+
+    /// Starts the span anew if `first` cannot belong to it.
+    pub(super) fn restart_if_far_below(&mut self, first: u64, now: u64, out: &mut impl FnMut(Fact)) {
+        if self.span.is_far_above(first) {
+            self.give_up_all(now, out);
+            self.span.restart(first);
+            self.credited = None;
+        }
+    }
+
+    fn capture(&mut self, index: u64, now: u64, out: &mut impl FnMut(Fact)) -> bool {
+        self.restart_if_far_below(index, now, out);
+        self.span.capture(index)
+    }
+
+    fn end_run(&mut self, run: Option<(u64, u64)>, walk: &Packets<'_>, out: &mut impl FnMut(Fact)) {
+        if let Some((index, count)) = run {
+            let fact = self.unread_run(index, count, walk.origin, Unread::Consumed);
+            self.emit(fact, walk, out);
+        }
+    }
+
+    fn packet(
+        &mut self,
+        packet: &Packet,
+        index: u64,
+        evidence: Evidence,
+        walk: &Packets<'_>,
+        out: &mut impl FnMut(Fact),
+    ) {
+        let fact = if evidence == Evidence::Body || packet.kind() == packet_type::KERNEL_DISPATCH {
+            self.dispatches = self.dispatches.saturating_add(1);
+            Fact::Dispatch(self.dispatch(packet, index, evidence, walk))
+        } else {
+            self.other_packets = self.other_packets.saturating_add(1);
+            Fact::Packet(OtherPacket {
+                queue: self.number,
+                index,
+                count: 1,
+                pid: walk.origin.pid,
+                tid: walk.origin.tid,
+                time_ns: walk.origin.time_ns,
+                path: Path::Doorbell,
+                kind: kind(packet),
+                unread: None,
+                header: packet.header(),
+                completion_signal: packet.completion_signal(),
+            })
+        };
+        self.emit(fact, walk, out);
+    }
+
+    fn dispatch(&mut self, packet: &Packet, index: u64, evidence: Evidence, walk: &Packets<'_>) -> Dispatch {
+        Dispatch {
+            queue: self.number,
+            index,
+            pid: walk.origin.pid,
+            tid: walk.origin.tid,
+            time_ns: walk.origin.time_ns,
+            path: Path::Doorbell,
+            evidence,
+            reserve_ns: None,
+            header: packet.header(),
+            dimensions: packet.setup() & 3,
+            kernel_object: packet.kernel_object(),
+            kernarg: packet.kernarg(),
+            grid: packet.grid(),
+            workgroup: packet.workgroup(),
+            private_segment: packet.private_segment(),
+            group_segment: packet.group_segment(),
+            completion_signal: packet.completion_signal(),
+            correlation: packet.correlation(),
+        }
+    }
+
+    /// Lets a fact of a walk out, or keeps it until the walk's doorbell says which reserve it belongs to.
+    fn emit(&mut self, mut fact: Fact, walk: &Packets<'_>, out: &mut impl FnMut(Fact)) {
+        let Some(thread) = self.reserves.thread(walk.origin.tid) else {
+            return out(fact);
+        };
+        if thread.awaits_doorbell(walk.origin) {
+            return thread.hold(fact, out);
+        }
+        if let Fact::Dispatch(dispatch) = &mut fact {
+            dispatch.reserve_ns = thread.reserved_at(dispatch.index);
+        }
+        out(fact);
+    }
+}
+
+fn kind(packet: &Packet) -> PacketKind {
+    match (packet.kind(), packet.amd_format()) {
+        (packet_type::BARRIER_AND, _) => PacketKind::BarrierAnd,
+        (packet_type::BARRIER_OR, _) => PacketKind::BarrierOr,
+        (packet_type::AGENT_DISPATCH, _) => PacketKind::AgentDispatch,
+        (packet_type::VENDOR, amd_format::PM4_IB) => PacketKind::VendorPm4Ib,
+        (packet_type::VENDOR, amd_format::BARRIER_VALUE) => PacketKind::VendorBarrierValue,
+        (packet_type::VENDOR, _) => PacketKind::VendorOther,
+        _ => PacketKind::Undefined,
+    }
+}

@@ -1,0 +1,257 @@
+//! Counts over facts: what a recording ends with, what a report and a policy start from.
+
+mod histogram;
+mod report;
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use crate::fact::{Dispatch, Evidence, Fact, Ioctl, OtherPacket, PacketKind, Path, Process, Queue, Unread};
+pub use histogram::{Histogram, Stats};
+pub use report::{
+    ByEvidence, ByPath, Copies, Dispatches, Doorbells, IoctlCalls, Ioctls, Kernel, Losses, Packets, Report,
+};
+
+/// Kernels that are told apart. Their addresses come from the traced process, which could invent them.
+const MAX_KERNELS: usize = 65536;
+
+/// What was watched: a number that nothing could have counted is unknown, not 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// Stores to AQL doorbells.
+    pub doorbells: bool,
+    /// The packets that they publish.
+    pub packets: bool,
+    /// Stores to doorbells of SDMA queues.
+    pub sdma_doorbells: bool,
+    /// Advances of write indexes.
+    pub reserves: bool,
+    /// Ioctls on KFD and DRM devices.
+    pub ioctls: bool,
+    /// Jobs on rings of the kernel driver.
+    pub kernel_rings: bool,
+    /// hsaKmtQueueRingDoorbell.
+    pub thunk: bool,
+    /// Packets published past every probe.
+    pub unseen: bool,
+}
+
+/// Counts facts.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    capabilities: Capabilities,
+    dispatches: [u64; Path::ALL.len()],
+    evidence: [u64; 2],
+    copies: [u64; Path::ALL.len()],
+    doorbells: u64,
+    latency: Histogram,
+    packets: HashMap<PacketKind, u64>,
+    unread: HashMap<Unread, u64>,
+    ioctls: BTreeMap<String, Calls>,
+    kernels: HashMap<(u32, u64), u64>,
+    other_kernels: u64,
+    losses: BTreeMap<String, u64>,
+    queues: Vec<Queue>,
+    processes: Vec<Process>,
+}
+
+/// Ioctls of one name.
+#[derive(Clone, Debug, Default)]
+struct Calls {
+    count: u64,
+    errors: u64,
+    ns: Histogram,
+}
+
+impl Summary {
+    /// Nothing counted yet, of what was watched.
+    #[must_use]
+    pub fn new(capabilities: Capabilities) -> Self {
+        Self {
+            capabilities,
+            dispatches: [0; Path::ALL.len()],
+            evidence: [0; 2],
+            copies: [0; Path::ALL.len()],
+            doorbells: 0,
+            latency: Histogram::default(),
+            packets: HashMap::new(),
+            unread: HashMap::new(),
+            ioctls: BTreeMap::new(),
+            kernels: HashMap::new(),
+            other_kernels: 0,
+            losses: BTreeMap::new(),
+            queues: Vec::new(),
+            processes: Vec::new(),
+        }
+    }
+
+    /// The same counts, of what turned out to have been watched: a live recording knows only at its end.
+    #[must_use]
+    pub fn with_capabilities(self, capabilities: Capabilities) -> Self {
+        Self { capabilities, ..self }
+    }
+
+    /// Counts a fact.
+    pub fn add(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Dispatch(dispatch) => self.dispatch(dispatch),
+            Fact::Packet(packet) => self.packet(packet),
+            Fact::Doorbell(doorbell) => {
+                self.doorbells += 1;
+                if let Some(ns) = doorbell.reserve_to_doorbell_ns {
+                    self.latency.add(ns);
+                }
+            }
+            Fact::Copy(copy) => self.copies[copy.path as usize] += 1,
+            Fact::Ioctl(ioctl) => self.ioctl(ioctl),
+            Fact::Queue(queue) => self.queues.push(queue.clone()),
+            Fact::Process(process) => self.processes.push(process.clone()),
+            Fact::Loss(loss) => count(&mut self.losses, &loss.source, loss.count),
+        }
+    }
+
+    /// The counts. `complete`: whether the trace was written to its end.
+    #[must_use]
+    pub fn finish(mut self, complete: bool) -> Report {
+        let known = self.capabilities;
+        let total = |counts: &[u64]| counts.iter().fold(0, |sum: u64, &n| sum.saturating_add(n));
+        self.queues.sort_by_key(|queue| queue.queue);
+        self.processes.sort_by_key(|process| (process.first_ns, process.pid));
+        let mut kernels: Vec<Kernel> = self
+            .kernels
+            .iter()
+            .map(|(&(pid, kernel_object), &count)| Kernel {
+                pid,
+                kernel_object,
+                count,
+            })
+            .collect();
+        kernels.sort_by_key(|kernel| (std::cmp::Reverse(kernel.count), kernel.pid, kernel.kernel_object));
+        let others: Vec<u64> = self.packets.values().copied().collect();
+        let calls: Vec<u64> = self.ioctls.values().map(|calls| calls.count).collect();
+        let lost: Vec<u64> = self.losses.values().copied().collect();
+        Report {
+            complete,
+            dispatches: Dispatches {
+                total: when(known.packets, total(&self.dispatches)),
+                by_path: self.by_path(&self.dispatches, known.packets),
+                by_evidence: ByEvidence {
+                    header: when(known.packets, self.evidence[Evidence::Header as usize]),
+                    body: when(known.packets, self.evidence[Evidence::Body as usize]),
+                },
+            },
+            doorbells: Doorbells {
+                total: when(known.doorbells, self.doorbells),
+                reserve_to_doorbell_ns: self.latency.stats().filter(|_| known.reserves),
+            },
+            packets: Packets {
+                total: when(known.packets, total(&others)),
+                by_kind: self
+                    .packets
+                    .iter()
+                    .map(|(kind, &n)| (kind.name().to_owned(), n))
+                    .collect(),
+                unread: self.unread.iter().map(|(why, &n)| (why.name().to_owned(), n)).collect(),
+            },
+            copies: Copies {
+                total: when(known.sdma_doorbells, total(&self.copies)),
+                by_path: self.by_path(&self.copies, known.sdma_doorbells),
+            },
+            queues: self.queues,
+            ioctls: Ioctls {
+                total: when(known.ioctls, total(&calls)),
+                by_name: self
+                    .ioctls
+                    .iter()
+                    .map(|(name, calls)| (name.clone(), calls.report()))
+                    .collect(),
+            },
+            kernels,
+            other_kernels: self.other_kernels,
+            losses: Losses {
+                total: total(&lost),
+                by_source: self.losses,
+            },
+            processes: self.processes,
+        }
+    }
+
+    fn dispatch(&mut self, dispatch: &Dispatch) {
+        self.dispatches[dispatch.path as usize] += 1;
+        self.evidence[dispatch.evidence as usize] += 1;
+        let kernel = (dispatch.pid, dispatch.kernel_object);
+        if self.kernels.len() < MAX_KERNELS || self.kernels.contains_key(&kernel) {
+            *self.kernels.entry(kernel).or_default() += 1;
+        } else {
+            self.other_kernels += 1;
+        }
+    }
+
+    fn packet(&mut self, packet: &OtherPacket) {
+        let kind = self.packets.entry(packet.kind).or_default();
+        *kind = kind.saturating_add(packet.count);
+        if let Some(reason) = packet.unread {
+            let unread = self.unread.entry(reason).or_default();
+            *unread = unread.saturating_add(packet.count);
+        }
+    }
+
+    fn ioctl(&mut self, ioctl: &Ioctl) {
+        // The two devices number their ioctls apart from each other.
+        let ambiguous = ioctl.device == "drm" && ioctl.name.starts_with("nr-");
+        let calls = if ambiguous {
+            self.ioctls.entry(format!("drm-{}", ioctl.name)).or_default()
+        } else if let Some(calls) = self.ioctls.get_mut(ioctl.name.as_ref()) {
+            return calls.add(ioctl);
+        } else {
+            self.ioctls.entry(ioctl.name.clone().into_owned()).or_default()
+        };
+        calls.add(ioctl);
+    }
+
+    fn by_path(&self, counts: &[u64; Path::ALL.len()], doorbell: bool) -> ByPath {
+        let of = |path: Path, known: bool| when(known, counts[path as usize]);
+        ByPath {
+            doorbell: of(Path::Doorbell, doorbell),
+            ring: of(Path::Ring, self.capabilities.kernel_rings),
+            thunk: of(Path::Thunk, self.capabilities.thunk),
+            unseen: of(Path::Unseen, self.capabilities.unseen),
+        }
+    }
+}
+
+impl Calls {
+    fn add(&mut self, ioctl: &Ioctl) {
+        self.count += 1;
+        // A call that never returned has neither a result nor a duration.
+        if let Some(ret) = ioctl.ret {
+            self.errors += u64::from(ret < 0);
+            self.ns.add(ioctl.exit_ns.saturating_sub(ioctl.enter_ns));
+        }
+    }
+
+    fn report(&self) -> IoctlCalls {
+        IoctlCalls {
+            count: self.count,
+            errors: self.errors,
+            ns: self.ns.stats(),
+        }
+    }
+}
+
+fn when(known: bool, count: u64) -> Option<u64> {
+    known.then_some(count)
+}
+
+fn count(counts: &mut BTreeMap<String, u64>, name: &str, n: u64) {
+    match counts.get_mut(name) {
+        Some(sum) => *sum = sum.saturating_add(n),
+        None => {
+            counts.insert(name.to_owned(), n);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! What a summary says, in the form that is written: names and order are stable, and `null` means unknown.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Stats;
+use crate::fact::{Process, Queue};
+
+/// The counts of a trace. A number that could not be observed is `None` (`null`), never 0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Whether the trace was written to its end; set by who knows it.
+    pub complete: bool,
+    /// Kernel dispatches.
+    pub dispatches: Dispatches,
+    /// Stores to AQL doorbells.
+    pub doorbells: Doorbells,
+    /// Published packets that are no known kernel dispatches.
+    pub packets: Packets,
+    /// SDMA submissions.
+    pub copies: Copies,
+    /// The queues.
+    pub queues: Vec<Queue>,
+    /// Ioctls on KFD and DRM devices.
+    pub ioctls: Ioctls,
+    /// Kernels, the most dispatched first.
+    pub kernels: Vec<Kernel>,
+    /// Dispatches of kernels beyond the number that is kept apart.
+    pub other_kernels: u64,
+    /// Events that sources dropped.
+    pub losses: Losses,
+    /// The processes.
+    pub processes: Vec<Process>,
+}
+
+/// Submissions by the way that they took; `None` where that way was not watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByPath {
+    /// A store to a doorbell.
+    pub doorbell: Option<u64>,
+    /// A job on a ring of the kernel driver.
+    pub ring: Option<u64>,
+    /// hsaKmtQueueRingDoorbell.
+    pub thunk: Option<u64>,
+    /// Seen to be published, but not how.
+    pub unseen: Option<u64>,
+}
+
+/// Kernel dispatches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dispatches {
+    /// All of them; `None` if packets were not read.
+    pub total: Option<u64>,
+    /// By the way that they took.
+    pub by_path: ByPath,
+    /// By what their kind rests on.
+    pub by_evidence: ByEvidence,
+}
+
+/// Dispatches by what their kind rests on; `None` if packets were not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByEvidence {
+    /// A valid header.
+    pub header: Option<u64>,
+    /// The body of a consumed packet.
+    pub body: Option<u64>,
+}
+
+/// Stores to AQL doorbells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doorbells {
+    /// All of them; `None` if they were not watched.
+    pub total: Option<u64>,
+    /// From the entry of the reserve to the doorbell; `None` if reserves were not watched, or none was matched.
+    pub reserve_to_doorbell_ns: Option<Stats>,
+}
+
+/// Published packets that are no known kernel dispatches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Packets {
+    /// All of them, unread ones included; `None` if packets were not read.
+    pub total: Option<u64>,
+    /// By kind; kinds that did not occur are left out.
+    pub by_kind: BTreeMap<String, u64>,
+    /// The unread ones, by reason.
+    pub unread: BTreeMap<String, u64>,
+}
+
+/// SDMA submissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Copies {
+    /// All of them; `None` if SDMA doorbells were not watched.
+    pub total: Option<u64>,
+    /// By the way that they took.
+    pub by_path: ByPath,
+}
+
+/// Ioctls on KFD and DRM devices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ioctls {
+    /// All of them; `None` if they were not watched.
+    pub total: Option<u64>,
+    /// By name; unknown numbers of DRM devices are `drm-nr-0x..`, of the KFD `nr-0x..`.
+    pub by_name: BTreeMap<String, IoctlCalls>,
+}
+
+/// Ioctls of one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoctlCalls {
+    /// Calls.
+    pub count: u64,
+    /// Calls that failed.
+    pub errors: u64,
+    /// Time in the call; `None` if none returned.
+    pub ns: Option<Stats>,
+}
+
+/// A kernel of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// Process.
+    pub pid: u32,
+    /// Address of its descriptor.
+    pub kernel_object: u64,
+    /// Dispatches.
+    pub count: u64,
+}
+
+/// Events that sources dropped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Losses {
+    /// All of them.
+    pub total: u64,
+    /// By source; sources that dropped nothing are left out.
+    pub by_source: BTreeMap<String, u64>,
+}

@@ -1,0 +1,212 @@
+use std::borrow::Cow;
+
+use super::*;
+use crate::fact::{Copy, Doorbell, Loss};
+
+const ALL: Capabilities = Capabilities {
+    doorbells: true,
+    packets: true,
+    sdma_doorbells: true,
+    reserves: true,
+    ioctls: true,
+    kernel_rings: true,
+    thunk: true,
+    unseen: true,
+};
+
+fn dispatch(kernel_object: u64, evidence: Evidence) -> Fact {
+    Fact::Dispatch(Dispatch {
+        queue: 0,
+        index: 0,
+        pid: 7,
+        tid: 7,
+        time_ns: 0,
+        path: Path::Doorbell,
+        evidence,
+        reserve_ns: None,
+        header: 0,
+        dimensions: 1,
+        kernel_object,
+        kernarg: 0,
+        grid: [1; 3],
+        workgroup: [1; 3],
+        private_segment: 0,
+        group_segment: 0,
+        completion_signal: 0,
+        correlation: 0,
+    })
+}
+
+fn packet(kind: PacketKind, count: u64, unread: Option<Unread>) -> Fact {
+    Fact::Packet(OtherPacket {
+        queue: 0,
+        index: 0,
+        count,
+        pid: 7,
+        tid: 7,
+        time_ns: 0,
+        path: Path::Doorbell,
+        kind,
+        unread,
+        header: 0,
+        completion_signal: 0,
+    })
+}
+
+fn doorbell(latency: Option<u64>) -> Fact {
+    Fact::Doorbell(Doorbell {
+        queue: Some(0),
+        pid: 7,
+        tid: 7,
+        time_ns: 0,
+        value: 0,
+        published: 1,
+        read_index: 0,
+        write_index: 1,
+        reserve_to_doorbell_ns: latency,
+        beyond: false,
+    })
+}
+
+fn ioctl(device: &'static str, name: &'static str, exit_ns: u64, ret: Option<i64>) -> Fact {
+    Fact::Ioctl(Ioctl {
+        pid: 7,
+        tid: 7,
+        enter_ns: 100,
+        exit_ns,
+        device,
+        fd: 3,
+        cmd: 0,
+        name: Cow::Borrowed(name),
+        ret,
+        arg_in: None,
+        arg_out: None,
+    })
+}
+
+fn report(capabilities: Capabilities, facts: &[Fact]) -> Report {
+    let mut summary = Summary::new(capabilities);
+    facts.iter().for_each(|fact| summary.add(fact));
+    summary.finish(true)
+}
+
+#[test]
+fn everything_is_counted_under_its_name() {
+    let loss = |source: &str, count| {
+        Fact::Loss(Loss {
+            time_ns: 0,
+            source: source.to_owned(),
+            count,
+        })
+    };
+    let copy = Copy {
+        queue: None,
+        pid: 7,
+        tid: 7,
+        time_ns: 0,
+        path: Path::Doorbell,
+        begin: 0,
+        end: 64,
+    };
+    let facts = [
+        dispatch(64, Evidence::Header),
+        dispatch(128, Evidence::Header),
+        dispatch(128, Evidence::Body),
+        packet(PacketKind::BarrierAnd, 1, None),
+        packet(PacketKind::Unread, 5, Some(Unread::Reused)),
+        packet(PacketKind::Unread, 2, Some(Unread::Consumed)),
+        doorbell(Some(40)),
+        doorbell(None),
+        Fact::Copy(copy),
+        loss("packets-ring", 2),
+        loss("packets-ring", 3),
+    ];
+    let json = serde_json::to_value(report(ALL, &facts)).unwrap();
+    let path = |doorbell: u64| serde_json::json!({"doorbell": doorbell, "ring": 0, "thunk": 0, "unseen": 0});
+    let latency = serde_json::json!({"min": 40, "p50": 40, "p99": 40, "max": 40, "total": 40});
+    assert_eq!(
+        json,
+        serde_json::json!({
+            "complete": true,
+            "dispatches": {"total": 3, "by_path": path(3), "by_evidence": {"header": 2, "body": 1}},
+            "doorbells": {"total": 2, "reserve_to_doorbell_ns": latency},
+            "packets": {
+                "total": 8,
+                "by_kind": {"barrier-and": 1, "unread": 7},
+                "unread": {"consumed": 2, "reused": 5},
+            },
+            "copies": {"total": 1, "by_path": path(1)},
+            "queues": [],
+            "ioctls": {"total": 0, "by_name": {}},
+            "kernels": [
+                {"pid": 7, "kernel_object": 128, "count": 2},
+                {"pid": 7, "kernel_object": 64, "count": 1},
+            ],
+            "other_kernels": 0,
+            "losses": {"total": 5, "by_source": {"packets-ring": 5}},
+            "processes": [],
+        })
+    );
+}
+
+#[test]
+fn what_was_not_watched_is_unknown_not_zero() {
+    let json = serde_json::to_value(report(Capabilities::default(), &[])).unwrap();
+    let unknown = [
+        "/dispatches/total",
+        "/dispatches/by_path/doorbell",
+        "/dispatches/by_path/ring",
+        "/dispatches/by_path/thunk",
+        "/dispatches/by_path/unseen",
+        "/dispatches/by_evidence/header",
+        "/doorbells/total",
+        "/doorbells/reserve_to_doorbell_ns",
+        "/packets/total",
+        "/copies/total",
+        "/copies/by_path/doorbell",
+        "/ioctls/total",
+    ];
+    for name in unknown {
+        assert_eq!(json.pointer(name), Some(&serde_json::Value::Null), "{name}");
+    }
+    assert_eq!(
+        json.pointer("/losses/total"),
+        Some(&0.into()),
+        "losses are always counted"
+    );
+}
+
+#[test]
+fn ioctls_count_errors_and_time_those_that_returned() {
+    let facts = [
+        ioctl("kfd", "SVM", 150, Some(0)),
+        ioctl("kfd", "SVM", 110, Some(-22)),
+        ioctl("kfd", "SVM", 9_000, None),
+        ioctl("kfd", "nr-0xf0", 101, Some(0)),
+        ioctl("drm", "nr-0xf0", 90, Some(0)),
+    ];
+    let report = report(ALL, &facts);
+    assert_eq!(report.ioctls.total, Some(5));
+    let svm = report.ioctls.by_name["SVM"];
+    assert_eq!((svm.count, svm.errors), (3, 1));
+    assert_eq!(svm.ns.map(|ns| (ns.min, ns.max, ns.total)), Some((10, 50, 60)));
+    let names: Vec<_> = report.ioctls.by_name.keys().map(String::as_str).collect();
+    assert_eq!(names, ["SVM", "drm-nr-0xf0", "nr-0xf0"]);
+}
+
+#[test]
+fn invented_kernels_are_limited_and_counted() {
+    let mut summary = Summary::new(ALL);
+    (0..MAX_KERNELS as u64 + 9).for_each(|k| summary.add(&dispatch(k, Evidence::Header)));
+    summary.add(&dispatch(0, Evidence::Header));
+    let report = summary.finish(false);
+    assert_eq!((report.kernels.len(), report.other_kernels), (MAX_KERNELS, 9));
+    assert_eq!((report.kernels[0].count, report.complete), (2, false));
+}
+
+#[test]
+fn a_report_can_be_read_back() {
+    let report = report(ALL, &[ioctl("kfd", "SVM", 150, Some(0)), dispatch(64, Evidence::Body)]);
+    let json = serde_json::to_string(&report).unwrap();
+    assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+}

@@ -1,0 +1,205 @@
+//! Properties of the reconstruction, over interleavings of producers, GPU and tracer, and over loss.
+
+mod sim;
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tracer_common::aql::packet_type;
+use tracer_core::event::{Event, Ioctl, Origin};
+use tracer_core::fact::{Evidence, Fact, PacketKind, Queue, Unread};
+use tracer_core::model::Model;
+
+use sim::config::{Config, configs};
+use sim::{HANDLE, PID, Readable, Record, Sim};
+
+/// What the model made of a run, by index.
+struct Outcome {
+    sim: Sim,
+    by_index: BTreeMap<u64, Fact>,
+    credited: u64,
+    queue: Option<Queue>,
+}
+
+fn reconstruct(config: Config, order: impl FnOnce(&mut Vec<Record>)) -> Result<Outcome, TestCaseError> {
+    let mut sim = Sim::run(config);
+    order(&mut sim.log);
+    let mut facts = Vec::new();
+    let mut model = Model::new();
+    if sim.config.attach_after.is_none() {
+        create(&mut model, &mut |fact| facts.push(fact));
+    }
+    for record in &sim.log {
+        model.apply(&record.event(), &mut |fact| facts.push(fact));
+    }
+    model.finish(u64::MAX, &mut |fact| facts.push(fact));
+
+    let mut outcome = Outcome {
+        sim,
+        by_index: BTreeMap::new(),
+        credited: 0,
+        queue: None,
+    };
+    for fact in facts {
+        let (index, count) = match &fact {
+            Fact::Dispatch(dispatch) => (dispatch.index, 1),
+            Fact::Packet(packet) => (packet.index, packet.count),
+            Fact::Doorbell(doorbell) => {
+                outcome.credited += doorbell.published;
+                continue;
+            }
+            Fact::Queue(queue) => {
+                prop_assert!(outcome.queue.replace(queue.clone()).is_none(), "two queues");
+                continue;
+            }
+            _ => continue,
+        };
+        prop_assert!(count < 1 << 20, "an absurd run: {fact:?}");
+        for index in index..index + count {
+            let before = outcome.by_index.insert(index, fact.clone());
+            prop_assert!(before.is_none(), "twice: {before:?} and {fact:?}");
+        }
+    }
+    Ok(outcome)
+}
+
+fn create(model: &mut Model, out: &mut impl FnMut(Fact)) {
+    let mut arg = [0_u8; 96];
+    arg[8..16].copy_from_slice(&(HANDLE + 0x38).to_le_bytes());
+    arg[40] = 2;
+    let (origin, ret) = (
+        Origin {
+            time_ns: 10,
+            pid: PID,
+            tid: PID,
+        },
+        Some(0),
+    );
+    let (arg_in, arg_out) = (Some(&arg[..]), Some(&arg[..]));
+    model.apply(
+        &Event::Ioctl(Ioctl {
+            origin,
+            exit_ns: 20,
+            fd: 3,
+            cmd: 0xc060_4b02,
+            arg: 1,
+            ret,
+            arg_in,
+            arg_out,
+        }),
+        out,
+    );
+}
+
+/// What holds whatever was lost: each fact is true, and the numbers add up.
+fn nothing_is_invented(outcome: &Outcome) -> Result<(), TestCaseError> {
+    let Some(queue) = &outcome.queue else {
+        prop_assert!(outcome.by_index.is_empty());
+        return Ok(());
+    };
+    let (from, to) = outcome.sim.published.unwrap_or_default();
+    for (&index, fact) in &outcome.by_index {
+        prop_assert!((from..to).contains(&index), "{index} was never published: {fact:?}");
+        let truth = outcome.sim.truth_of(index);
+        match fact {
+            Fact::Dispatch(dispatch) => {
+                let truth = truth.expect("a dispatch that nobody wrote");
+                prop_assert_eq!(truth.packet.kind(), packet_type::KERNEL_DISPATCH, "{:?}", fact);
+                prop_assert_eq!(dispatch.kernel_object, truth.packet.kernel_object(), "{:?}", fact);
+                prop_assert_eq!(dispatch.completion_signal, index + 1, "{:?}", fact);
+            }
+            Fact::Packet(packet) if packet.kind != PacketKind::Unread => {
+                let truth = truth.expect("a packet that nobody wrote");
+                prop_assert_eq!(packet.header, truth.packet.header(), "{:?}", fact);
+                prop_assert_eq!(packet.completion_signal, index + 1, "{:?}", fact);
+            }
+            _ => {}
+        }
+    }
+    prop_assert_eq!(queue.published, queue.dispatches + queue.other_packets + queue.unread);
+    prop_assert_eq!(queue.published, outcome.by_index.len() as u64);
+    prop_assert_eq!(queue.first_index, outcome.by_index.keys().next().copied());
+    prop_assert_eq!(queue.last_index, outcome.by_index.keys().next_back().copied());
+    Ok(())
+}
+
+/// What holds if no record was lost: everything that a walk could read is there.
+fn nothing_is_missing(outcome: &Outcome) -> Result<(), TestCaseError> {
+    let (from, to) = outcome.sim.published.unwrap_or_default();
+    prop_assert_eq!(outcome.by_index.len() as u64, to - from);
+    for (index, fact) in &outcome.by_index {
+        let readable = outcome.sim.truth_of(*index).and_then(|truth| truth.readable);
+        let got = match fact {
+            Fact::Dispatch(dispatch) if dispatch.evidence == Evidence::Body => Some(Readable::Body),
+            Fact::Packet(packet) if packet.unread == Some(Unread::Consumed) && readable.is_some() => {
+                Some(Readable::Consumed)
+            }
+            Fact::Packet(packet) if packet.unread.is_some() => None,
+            _ => Some(Readable::Header),
+        };
+        prop_assert_eq!(got, readable, "{:?}", fact);
+    }
+    if outcome.sim.config.attach_after.is_none() {
+        prop_assert_eq!(outcome.credited, to - from, "each index is published by one doorbell");
+    }
+    Ok(())
+}
+
+/// A reserve time is that of the reserve, and of the thread that rang. `always`: a thread's own packets
+/// have one, unless they were consumed before their doorbell and read at a later one.
+fn reserves_are_true(outcome: &Outcome, always: bool) -> Result<(), TestCaseError> {
+    for (&index, fact) in &outcome.by_index {
+        let (Fact::Dispatch(dispatch), Some(truth)) = (fact, outcome.sim.truth_of(index)) else {
+            continue;
+        };
+        if dispatch.reserve_ns.is_some() {
+            prop_assert_eq!(dispatch.tid, truth.tid, "another thread's reserve: {:?}", fact);
+            prop_assert_eq!(dispatch.reserve_ns, truth.reserved_ns, "{:?}", fact);
+        } else if always && dispatch.tid == truth.tid && dispatch.evidence == Evidence::Header {
+            prop_assert_eq!(None, truth.reserved_ns, "{:?}", fact);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn without_loss_every_packet_that_could_be_read_is_a_fact(config in configs(Just(0), Just(false))) {
+        let outcome = reconstruct(config, |_| ())?;
+        nothing_is_invented(&outcome)?;
+        nothing_is_missing(&outcome)?;
+        reserves_are_true(&outcome, true)?;
+    }
+
+    #[test]
+    fn doorbell_values_that_nobody_reserved_do_no_harm(config in configs(Just(0), Just(true))) {
+        let outcome = reconstruct(config, |_| ())?;
+        nothing_is_invented(&outcome)?;
+        nothing_is_missing(&outcome)?;
+    }
+
+    #[test]
+    fn with_loss_facts_stay_true_and_gaps_are_reported(config in configs(1..200_u8, Just(false))) {
+        let outcome = reconstruct(config, |_| ())?;
+        nothing_is_invented(&outcome)?;
+        reserves_are_true(&outcome, false)?;
+    }
+
+    #[test]
+    fn with_loss_garbage_and_any_order_facts_stay_true(
+        config in configs(0..100_u8, any::<bool>()),
+        swaps in proptest::collection::vec((any::<prop::sample::Index>(), 1..8_usize), 0..50),
+    ) {
+        let outcome = reconstruct(config, |log| {
+            for (at, by) in &swaps {
+                if log.len() > *by {
+                    let at = at.index(log.len() - by);
+                    log.swap(at, at + by);
+                }
+            }
+        })?;
+        nothing_is_invented(&outcome)?;
+    }
+}

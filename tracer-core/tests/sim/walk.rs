@@ -1,0 +1,188 @@
+//! The walk of the eBPF doorbell program, step by step, so that everything else can happen between two reads.
+
+use tracer_common::aql::{Packet, packet_type};
+use tracer_core::event::{Doorbell, Origin, Packets};
+
+use super::{HANDLE, Phase, Readable, Record, Sim};
+
+/// Packets in a record; small, so that walks need several.
+const CHUNK: usize = 3;
+
+/// What the program keeps for a queue.
+#[derive(Clone, Copy, Debug)]
+pub struct State {
+    /// The lowest index not captured yet.
+    low: u64,
+    /// One past the highest published.
+    max: u64,
+}
+
+impl State {
+    pub fn at(index: u64) -> Self {
+        Self { low: index, max: index }
+    }
+}
+
+pub struct Walk {
+    origin: Origin,
+    value: u64,
+    first: u64,
+    end: u64,
+    beyond: bool,
+    adopted: bool,
+    read_index: u64,
+    /// Next index to be read.
+    at: u64,
+    chunk: Vec<(Packet, Option<Readable>)>,
+    /// Everything before was final.
+    captured: u64,
+    dropped: bool,
+}
+
+impl Sim {
+    /// A producer enters the doorbell function.
+    pub(super) fn ring(&mut self, origin: Origin, value: u64) -> Phase {
+        if !self.attached {
+            self.rung = self.rung.max((value + 1).min(self.write));
+            return Phase::Idle;
+        }
+        let (read_index, write_index) = (self.read, self.write);
+        let adopted = self.bpf.is_none();
+        let ring = self.config.ring;
+        let state = *self.bpf.get_or_insert(State::at(read_index.min(value)));
+        // What the GPU has not passed is still there, however far ahead of the ring producers have reserved.
+        let first = state.low.max(write_index.saturating_sub(ring).min(read_index));
+        let beyond = (value + 1).saturating_sub(first) > ring;
+        let end = if beyond { write_index } else { value + 1 };
+        let end = end.max(state.max).clamp(first, first + ring);
+        let (at, captured) = (first, first);
+        let chunk = Vec::new();
+        Phase::Ringing(Walk {
+            origin,
+            value,
+            first,
+            end,
+            beyond,
+            adopted,
+            read_index,
+            at,
+            chunk,
+            captured,
+            dropped: false,
+        })
+    }
+
+    /// Reads one slot, or ends the walk.
+    pub(super) fn step(&mut self, mut walk: Walk, choice: u8) -> Phase {
+        if walk.at < walk.end {
+            let slot = *self.slot(walk.at);
+            walk.chunk.push((slot.packet, self.oracle(&walk, slot)));
+            walk.at += 1;
+        }
+        let done = walk.at >= walk.end;
+        if walk.chunk.len() == CHUNK || done {
+            self.submit_packets(&mut walk, choice);
+        }
+        if !done {
+            return Phase::Ringing(walk);
+        }
+        walk.dropped |= self.submit_doorbell(&walk, choice);
+        // Without a lock: a walk that ran at the same time may be set back, and its packets be read again.
+        self.bpf = Some(State {
+            low: if walk.dropped { walk.first } else { walk.captured },
+            max: walk.end,
+        });
+        let begin = if self.config.attach_after.is_none() {
+            0
+        } else {
+            walk.first
+        };
+        let (from, to) = self.published.unwrap_or((begin, begin));
+        self.published = Some((from.min(walk.first), to.max(walk.end)));
+        // And now the store itself.
+        self.rung = self.rung.max(walk.end);
+        Phase::Idle
+    }
+
+    /// What the slot tells about the index that is read, by the truth about whose packet it holds.
+    fn oracle(&self, walk: &Walk, slot: super::Slot) -> Option<Readable> {
+        // The tracer cannot know yet that the former packet is gone, even if it is.
+        let provable = walk.at < walk.read_index + self.config.ring;
+        if slot.owner != Some(walk.at) || !provable {
+            return None;
+        }
+        let truth = self.truth_of(walk.at)?;
+        match (slot.packet.kind(), truth.packet.kind()) {
+            (packet_type::INVALID, _) if walk.at >= walk.read_index => None,
+            (packet_type::INVALID, packet_type::KERNEL_DISPATCH) => Some(Readable::Body),
+            (packet_type::INVALID, _) => Some(Readable::Consumed),
+            _ => Some(Readable::Header),
+        }
+    }
+
+    fn submit_packets(&mut self, walk: &mut Walk, choice: u8) {
+        let ring = self.config.ring;
+        // One past the last index that may have been written: its slot's former packet must have been consumed.
+        let write_index = self.write.min(self.read + ring);
+        let first = walk.at - walk.chunk.len() as u64;
+        let dropped = self.drops(choice);
+        walk.dropped |= dropped;
+        let chunk = std::mem::take(&mut walk.chunk);
+        for (index, (packet, readable)) in (first..).zip(&chunk) {
+            let still_its_slot = write_index <= index + ring;
+            let not_stale = index < walk.read_index + ring;
+            let is_final = packet.kind() != packet_type::INVALID || index < walk.read_index;
+            if walk.captured == index && (!still_its_slot || (not_stale && is_final)) {
+                walk.captured += 1;
+            }
+            let at = index.checked_sub(self.config.first).map(|at| at as usize);
+            if let Some(truth) = at.and_then(|at| self.truth.get_mut(at))
+                && still_its_slot
+                && !dropped
+            {
+                truth.readable = truth.readable.or(*readable);
+            }
+        }
+        if !dropped && !chunk.is_empty() {
+            let packets = chunk.into_iter().map(|(packet, _)| packet).collect();
+            let (origin, ring_packets) = (walk.origin, ring as u32);
+            let read_index = walk.read_index;
+            let walk = Packets {
+                origin,
+                handle: HANDLE,
+                first,
+                ring_packets,
+                read_index,
+                write_index,
+                packets: &[],
+            };
+            self.log.push(Record::Packets { walk, packets });
+        }
+    }
+
+    /// Whether it was dropped.
+    fn submit_doorbell(&mut self, walk: &Walk, choice: u8) -> bool {
+        let dropped = self.drops(choice.rotate_left(3));
+        if !dropped {
+            self.log.push(Record::Doorbell(Doorbell {
+                origin: walk.origin,
+                handle: HANDLE,
+                value: walk.value,
+                first: walk.first,
+                end: walk.end,
+                read_index: walk.read_index,
+                write_index: self.write,
+                ring_base: 0x5000,
+                ring_packets: self.config.ring as u32,
+                unreadable: false,
+                beyond: walk.beyond,
+                adopted: walk.adopted,
+            }));
+        }
+        dropped
+    }
+
+    fn drops(&self, choice: u8) -> bool {
+        choice < self.config.drops
+    }
+}

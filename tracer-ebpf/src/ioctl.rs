@@ -1,0 +1,180 @@
+//! KFD and DRM ioctls: the syscall tracepoints, entry and exit joined into one record.
+
+use aya_ebpf::{
+    helpers::bpf_ktime_get_ns,
+    macros::{map, tracepoint},
+    maps::HashMap,
+    programs::TracePointContext,
+};
+use core::ptr::addr_of_mut;
+use tracer_common::{
+    kfd::{self, create_queue, ioc_dir, ioc_nr, ioc_size, ioc_type},
+    queue,
+    record::{IOCTL_ARG_LEN, Ioctl, LossSource, ioctl_flags as flag, kind},
+};
+
+use crate::{
+    doorbell::{NO_WAKEUP, QUEUES, QueueKey, Walked},
+    maps::{Current, EVENTS, lose},
+    user,
+};
+
+/// An ioctl that has begun.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Entered {
+    time_ns: u64,
+    arg: u64,
+    cmd: u32,
+    fd: i32,
+    len: u32,
+    flags: u32,
+    arg_in: [u8; IOCTL_ARG_LEN],
+}
+
+/// Ioctls under way, one a thread.
+#[map]
+static ENTERED: HashMap<u64, Entered> = HashMap::with_max_entries(16 << 10, 0);
+
+/// `args` of a syscall tracepoint start here; each takes 8 bytes (events/syscalls/sys_enter_*/format).
+pub const SYSCALL_ARGS: usize = 16;
+
+#[tracepoint]
+pub fn ioctl_enter(ctx: TracePointContext) -> u32 {
+    if let Some(current) = Current::traced() {
+        let _ = enter(&ctx, current);
+    }
+    0
+}
+
+#[inline(always)]
+fn enter(ctx: &TracePointContext, current: Current) -> Result<(), i32> {
+    // SAFETY: the tracepoint's record holds the three arguments at these offsets, 8 bytes each. libc may
+    // sign-extend the command to 64 bits: its low 32 bits are the command.
+    let (fd, cmd, arg) = unsafe {
+        (
+            ctx.read_at::<u64>(SYSCALL_ARGS)? as i32,
+            ctx.read_at::<u64>(SYSCALL_ARGS + 8)? as u32,
+            ctx.read_at::<u64>(SYSCALL_ARGS + 16)?,
+        )
+    };
+    // Console ioctls are of the KFD's type too, but have no direction.
+    let ours = (ioc_type(cmd) == kfd::IOC_TYPE_KFD && ioc_dir(cmd) != 0) || ioc_type(cmd) == kfd::IOC_TYPE_DRM;
+    if !ours {
+        return Ok(());
+    }
+    let size = ioc_size(cmd);
+    let mut entered = Entered {
+        // SAFETY: a helper without preconditions.
+        time_ns: unsafe { bpf_ktime_get_ns() },
+        arg,
+        cmd,
+        fd,
+        len: if size > IOCTL_ARG_LEN {
+            IOCTL_ARG_LEN as u32
+        } else {
+            size as u32
+        },
+        flags: if size > IOCTL_ARG_LEN {
+            u32::from(flag::SHORTENED)
+        } else {
+            0
+        },
+        arg_in: [0; IOCTL_ARG_LEN],
+    };
+    // SAFETY: `len` is at most the array's length.
+    if entered.len > 0 && !unsafe { user::copy(entered.arg_in.as_mut_ptr(), bounded(entered.len), arg) } {
+        entered.flags |= u32::from(flag::IN_UNREADABLE);
+    }
+    if ENTERED.insert(&current.key(), &entered, 0).is_err() {
+        lose(LossSource::IoctlMap, 1);
+    }
+    Ok(())
+}
+
+#[tracepoint]
+pub fn ioctl_exit(ctx: TracePointContext) -> u32 {
+    if let Some(current) = Current::traced() {
+        // SAFETY: the tracepoint's record holds the result at this offset.
+        if let Ok(ret) = unsafe { ctx.read_at::<i64>(SYSCALL_ARGS) } {
+            leave(current, Some(ret));
+        }
+    }
+    0
+}
+
+/// The current thread's ioctl ends: with a result, or because the thread does.
+#[inline(always)]
+pub fn leave(current: Current, ret: Option<i64>) {
+    let key = current.key();
+    let Some(entered) = ENTERED.get_ptr(&key) else { return };
+    if let Some(mut entry) = EVENTS.reserve::<Ioctl>(0) {
+        let record = entry.as_mut_ptr();
+        // SAFETY: the map's value is only changed by this thread, which is here; `record` is the reserved entry, of
+        // which every field is written.
+        unsafe {
+            let entered = &*entered;
+            let mut flags = entered.flags as u16;
+            addr_of_mut!((*record).exit_ns).write(bpf_ktime_get_ns());
+            addr_of_mut!((*record).arg).write(entered.arg);
+            addr_of_mut!((*record).ret).write(ret.unwrap_or(0));
+            addr_of_mut!((*record).cmd).write(entered.cmd);
+            addr_of_mut!((*record).fd).write(entered.fd);
+            addr_of_mut!((*record).len).write(entered.len);
+            addr_of_mut!((*record).pad).write(0);
+            addr_of_mut!((*record).arg_in).write(entered.arg_in);
+            addr_of_mut!((*record).arg_out).write([0; IOCTL_ARG_LEN]);
+            if ret.is_none() {
+                flags |= flag::NEVER_RETURNED | flag::OUT_UNREADABLE;
+            } else if entered.len > 0
+                && !user::copy(
+                    addr_of_mut!((*record).arg_out).cast(),
+                    bounded(entered.len),
+                    entered.arg,
+                )
+            {
+                flags |= flag::OUT_UNREADABLE;
+            }
+            addr_of_mut!((*record).header).write(current.header(kind::IOCTL, flags, 0, entered.time_ns));
+        }
+        entry.submit(NO_WAKEUP);
+    } else {
+        lose(LossSource::IoctlRing, 1);
+    }
+    if ret == Some(0) {
+        // SAFETY: as above.
+        unsafe { begin_queue(current, &*entered) };
+    }
+    let _ = ENTERED.remove(&key);
+}
+
+/// A queue that was just created begins at index 0, whatever lay at its address before.
+#[inline(always)]
+fn begin_queue(current: Current, entered: &Entered) {
+    let creates = ioc_type(entered.cmd) == kfd::IOC_TYPE_KFD && ioc_nr(entered.cmd) == kfd::NR_CREATE_QUEUE;
+    if !creates || (entered.len as usize) < create_queue::MIN_LEN {
+        return;
+    }
+    let at = create_queue::WRITE_POINTER;
+    let mut pointer = [0; 8];
+    pointer.copy_from_slice(&entered.arg_in[at..at + 8]);
+    let queue = u64::from_ne_bytes(pointer).wrapping_sub(queue::WRITE_DISPATCH_ID as u64);
+    let key = QueueKey {
+        queue,
+        tgid: current.tgid,
+        pad: 0,
+    };
+    if QUEUES.insert(&key, &Walked { low: 0, max: 0 }, 0).is_err() {
+        lose(LossSource::QueueMap, 1);
+    }
+}
+
+/// `len`, in a form whose bound the verifier sees.
+#[inline(always)]
+fn bounded(len: u32) -> u32 {
+    if len > IOCTL_ARG_LEN as u32 {
+        IOCTL_ARG_LEN as u32
+    } else {
+        len
+    }
+}

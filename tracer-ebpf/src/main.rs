@@ -1,0 +1,25 @@
+//! The eBPF programs of `tracer`. They capture and filter; every conclusion is drawn in user space.
+//!
+//! One file a probe family, named as in the other crates; `maps.rs` holds what they share with user space.
+#![no_std]
+#![no_main]
+
+mod doorbell;
+mod ioctl;
+mod mapping;
+mod maps;
+mod process;
+mod reserve;
+mod sdma;
+mod user;
+
+#[cfg(not(test))]
+#[panic_handler]
+fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {
+    // The verifier accepts no program in which this is reachable.
+    loop {}
+}
+
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";

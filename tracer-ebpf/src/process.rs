@@ -1,0 +1,105 @@
+//! The traced processes: forks extend them, exits end them.
+
+use aya_ebpf::{
+    EbpfContext, Global,
+    helpers::{bpf_get_current_comm, bpf_ktime_get_ns},
+    macros::tracepoint,
+    programs::TracePointContext,
+};
+use tracer_common::record::{LossSource, Task, kind, task_op};
+
+use crate::{
+    doorbell::NO_WAKEUP,
+    ioctl,
+    maps::{Current, EVENTS, TRACED, lose},
+};
+
+/// Whether children of traced processes are traced too.
+#[unsafe(no_mangle)]
+static FOLLOW: Global<u8> = Global::new(1);
+
+/// Offset of `pid` in task:task_newtask.
+#[unsafe(no_mangle)]
+static NEWTASK_PID: Global<u32> = Global::new(8);
+
+/// Offset of `clone_flags` in task:task_newtask.
+#[unsafe(no_mangle)]
+static NEWTASK_FLAGS: Global<u32> = Global::new(32);
+
+/// Offset of `group_dead` in sched:sched_process_exit; 0 on kernels without it.
+#[unsafe(no_mangle)]
+static EXIT_GROUP_DEAD: Global<u32> = Global::new(0);
+
+/// CLONE_THREAD of include/uapi/linux/sched.h.
+const CLONE_THREAD: u64 = 0x1_0000;
+
+/// task:task_newtask, in the parent's context, before the child runs.
+#[tracepoint]
+pub fn task_new(ctx: TracePointContext) -> u32 {
+    if let Some(current) = Current::traced() {
+        // SAFETY: the offsets are those of the event's format file.
+        let fields = unsafe {
+            (
+                ctx.read_at::<u32>(NEWTASK_PID.load() as usize),
+                ctx.read_at::<u64>(NEWTASK_FLAGS.load() as usize),
+            )
+        };
+        if let (Ok(child), Ok(flags)) = fields {
+            if flags & CLONE_THREAD == 0 {
+                if FOLLOW.load() != 0 && TRACED.insert(&child, &1, 0).is_err() {
+                    lose(LossSource::TracedMap, 1);
+                }
+                emit(&ctx, current, task_op::FORK, child, u32::MAX);
+            }
+        }
+    }
+    0
+}
+
+/// sched:sched_process_exec.
+#[tracepoint]
+pub fn task_exec(ctx: TracePointContext) -> u32 {
+    if let Some(current) = Current::traced() {
+        emit(&ctx, current, task_op::EXEC, 0, u32::MAX);
+    }
+    0
+}
+
+/// sched:sched_process_exit, for every thread.
+#[tracepoint]
+pub fn task_exit(ctx: TracePointContext) -> u32 {
+    if let Some(current) = Current::traced() {
+        ioctl::leave(current, None);
+        let offset = EXIT_GROUP_DEAD.load() as usize;
+        let last = if offset == 0 {
+            // The best that older kernels tell: the first thread usually ends last.
+            current.tgid == current.tid
+        } else {
+            // SAFETY: the offset is that of the event's format file.
+            unsafe { ctx.read_at::<u8>(offset) }.unwrap_or(0) != 0
+        };
+        if last {
+            emit(&ctx, current, task_op::EXIT, 0, u32::MAX);
+            let _ = TRACED.remove(&current.tgid);
+        }
+    }
+    0
+}
+
+#[inline(always)]
+fn emit<C: EbpfContext>(_ctx: &C, current: Current, op: u16, child: u32, exit_code: u32) {
+    // SAFETY: a helper without preconditions.
+    let time_ns = unsafe { bpf_ktime_get_ns() };
+    let comm = bpf_get_current_comm().unwrap_or([0; 16]);
+    if let Some(mut entry) = EVENTS.reserve::<Task>(0) {
+        entry.write(Task {
+            header: current.header(kind::TASK, op, 0, time_ns),
+            child,
+            exit_code,
+            comm,
+        });
+        entry.submit(NO_WAKEUP);
+    } else {
+        lose(LossSource::TaskRing, 1);
+    }
+}

@@ -1,0 +1,231 @@
+//! Rows in columns: the buffers that facts are pushed into, and their way to polars and back.
+
+use polars::prelude::*;
+use tracer_core::fact::Fact;
+
+use crate::schema::{self, Kind, Misfit, Table};
+
+/// Cells of one column. Numbers of every type are kept by their bits in 64, bytes in one heap with their ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Buffer {
+    /// Numbers; of strings and bytes, the ends in `heap`.
+    numbers: Vec<u64>,
+    heap: Vec<u8>,
+    /// Which cells are there; empty for a column that is never null.
+    valid: Vec<bool>,
+}
+
+impl Buffer {
+    pub(crate) fn push_number(&mut self, number: u64) {
+        self.numbers.push(number);
+    }
+
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
+        self.heap.extend_from_slice(bytes);
+        self.numbers.push(self.heap.len() as u64);
+    }
+
+    /// Says whether the next cell is there; then push it, or [`Self::push_missing`].
+    pub(crate) fn push_validity(&mut self, valid: bool) {
+        self.valid.push(valid);
+    }
+
+    /// What a missing cell holds in the place of a value, right for numbers and for bytes.
+    pub(crate) fn push_missing(&mut self) {
+        self.numbers.push(self.heap.len() as u64);
+    }
+
+    pub(crate) fn is_missing(&self, row: usize) -> bool {
+        self.valid.get(row) == Some(&false)
+    }
+
+    pub(crate) fn number(&self, row: usize) -> Option<u64> {
+        self.numbers.get(row).copied()
+    }
+
+    pub(crate) fn bytes(&self, row: usize) -> Option<&[u8]> {
+        let begin = if row == 0 { 0 } else { self.number(row - 1)? };
+        self.heap
+            .get(usize::try_from(begin).ok()?..usize::try_from(self.number(row)?).ok()?)
+    }
+
+    fn append(&mut self, other: &Self) {
+        // Ends move by what is in the heap, which for numbers is nothing.
+        let begin = self.heap.len() as u64;
+        self.numbers.extend(other.numbers.iter().map(|number| number + begin));
+        self.heap.extend_from_slice(&other.heap);
+        self.valid.extend_from_slice(&other.valid);
+    }
+
+    fn clear(&mut self) {
+        self.numbers.clear();
+        self.heap.clear();
+        self.valid.clear();
+    }
+
+    /// Numbers as the type that the column has.
+    fn numeric<T: PolarsNumericType>(&self, name: PlSmallStr, of: impl Fn(u64) -> T::Native) -> Series
+    where
+        ChunkedArray<T>: IntoSeries,
+    {
+        let numbers = self.numbers.iter().map(|&bits| of(bits));
+        if self.valid.is_empty() {
+            ChunkedArray::<T>::from_iter_values(name, numbers).into_series()
+        } else {
+            let cells = numbers.zip(&self.valid).map(|(number, &valid)| valid.then_some(number));
+            ChunkedArray::<T>::from_iter_options(name, cells).into_series()
+        }
+    }
+
+    /// Cells that are bytes; `None` where missing.
+    fn slices(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        (0..self.numbers.len()).map(|row| if self.is_missing(row) { None } else { self.bytes(row) })
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the bits were widened from that type")]
+    fn series(&self, name: &'static str, kind: Kind) -> Series {
+        let name = PlSmallStr::from_static(name);
+        match kind {
+            Kind::U32 => self.numeric::<UInt32Type>(name, |bits| bits as u32),
+            Kind::U64 => self.numeric::<UInt64Type>(name, |bits| bits),
+            Kind::I32 => self.numeric::<Int32Type>(name, |bits| bits as i32),
+            Kind::I64 => self.numeric::<Int64Type>(name, u64::cast_signed),
+            Kind::Bool => {
+                BooleanChunked::from_iter_values(name, self.numbers.iter().map(|&bits| bits != 0)).into_series()
+            }
+            Kind::Text => StringChunked::from_iter_options(name, self.slices().map(|cell| str::from_utf8(cell?).ok()))
+                .into_series(),
+            Kind::Bytes => BinaryChunked::from_iter_options(name, self.slices()).into_series(),
+        }
+    }
+
+    /// Takes the cells of a series; `nullable` as the schema has it.
+    fn fill(&mut self, series: &Series, kind: Kind, nullable: bool) -> PolarsResult<()> {
+        match kind {
+            Kind::U32 => self.fill_with(series.u32()?.iter(), nullable, |b, v| b.push_number(v.into())),
+            Kind::U64 => self.fill_with(series.u64()?.iter(), nullable, |b, v| b.push_number(v)),
+            Kind::I32 => {
+                self.fill_with(series.i32()?.iter(), nullable, |b, v| {
+                    b.push_number(i64::from(v).cast_unsigned())
+                });
+            }
+            Kind::I64 => self.fill_with(series.i64()?.iter(), nullable, |b, v| b.push_number(v.cast_unsigned())),
+            Kind::Bool => self.fill_with(series.bool()?.iter(), nullable, |b, v| b.push_number(v.into())),
+            Kind::Text => self.fill_with(series.str()?.iter(), nullable, |b, v| b.push_bytes(v.as_bytes())),
+            Kind::Bytes => self.fill_with(series.binary()?.iter(), nullable, Self::push_bytes),
+        }
+        Ok(())
+    }
+
+    fn fill_with<T>(&mut self, cells: impl Iterator<Item = Option<T>>, nullable: bool, push: impl Fn(&mut Self, T)) {
+        for cell in cells {
+            if nullable {
+                self.push_validity(cell.is_some());
+            }
+            match cell {
+                Some(value) => push(self, value),
+                None => self.push_missing(),
+            }
+        }
+    }
+}
+
+/// Rows of one table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Columns {
+    table: Table,
+    buffers: Vec<Buffer>,
+    rows: usize,
+}
+
+impl Columns {
+    pub(crate) fn new(table: Table) -> Self {
+        Self {
+            table,
+            buffers: vec![Buffer::default(); table.columns().len()],
+            rows: 0,
+        }
+    }
+
+    pub(crate) const fn table(&self) -> Table {
+        self.table
+    }
+
+    pub(crate) const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Appends a fact, which has to be a row of this table.
+    pub(crate) fn push(&mut self, fact: &Fact) {
+        schema::put(fact, &mut self.buffers);
+        self.rows += 1;
+    }
+
+    /// Appends rows of the same table.
+    pub(crate) fn append(&mut self, other: &Self) {
+        self.buffers
+            .iter_mut()
+            .zip(&other.buffers)
+            .for_each(|(buffer, other)| buffer.append(other));
+        self.rows += other.rows;
+    }
+
+    /// Forgets the rows and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.buffers.iter_mut().for_each(Buffer::clear);
+        self.rows = 0;
+    }
+
+    /// A row.
+    pub(crate) fn get(&self, row: usize) -> Result<Fact, Misfit> {
+        schema::get(self.table, &self.buffers, row)
+    }
+
+    /// Time of a row.
+    pub(crate) fn time(&self, row: usize) -> Option<u64> {
+        self.times().get(row).copied()
+    }
+
+    /// Time of the earliest row.
+    pub(crate) fn first_time(&self) -> Option<u64> {
+        self.times().iter().copied().min()
+    }
+
+    fn times(&self) -> &[u64] {
+        &self.buffers[self.table.time_index()].numbers
+    }
+
+    /// The rows in the order of their times; in that of [`Self::push`] where those are equal.
+    pub(crate) fn to_frame(&self) -> PolarsResult<DataFrame> {
+        let cells = self.table.columns().iter().zip(&self.buffers);
+        let series = cells
+            .map(|(column, buffer)| buffer.series(column.name, column.kind).into_column())
+            .collect();
+        let frame = DataFrame::new(self.rows, series)?;
+        if self.times().is_sorted() {
+            return Ok(frame);
+        }
+        let options = SortMultipleOptions::default()
+            .with_maintain_order(true)
+            .with_multithreaded(false);
+        frame.sort([self.table.time_column()], options)
+    }
+
+    /// Rows of a frame whose columns have the types of the table; a nullable one can be absent.
+    pub(crate) fn from_frame(table: Table, frame: &DataFrame) -> Result<Self, String> {
+        let mut columns = Self::new(table);
+        columns.rows = frame.height();
+        for (column, buffer) in table.columns().iter().zip(&mut columns.buffers) {
+            match frame.column(column.name) {
+                Ok(cells) if !column.nullable && cells.null_count() > 0 => {
+                    return Err(format!("column `{}` has missing values", column.name));
+                }
+                Ok(cells) => buffer
+                    .fill(cells.as_materialized_series(), column.kind, column.nullable)
+                    .map_err(|error| error.to_string())?,
+                Err(_) => buffer.fill_with((0..columns.rows).map(|_| None::<u64>), true, Buffer::push_number),
+            }
+        }
+        Ok(columns)
+    }
+}

@@ -1,0 +1,38 @@
+//! The trace on disk: a directory of Parquet tables with a manifest.
+//!
+//! ```text
+//! app.trace/
+//!     manifest.json           where the trace comes from, how it was taken, whether it is whole
+//!     dispatches/
+//!         part-000001.parquet
+//!         part-000002-000009.parquet
+//!     doorbells/ ...
+//! ```
+//!
+//! A [`TraceWriter`] takes facts and never waits for the disk; a [`Trace`] gives them back, or scans of whole tables.
+//! Every file is written under a temporary name, synced and renamed, so that a recorder killed at any moment leaves a
+//! readable trace that misses at most the last second. [`Table::columns`] describes the tables; `docs/events.md` is
+//! made of it.
+
+mod columns;
+mod compact;
+mod error;
+mod facts;
+mod file;
+mod folder;
+pub mod manifest;
+mod part;
+mod query;
+mod reader;
+mod schema;
+mod sink;
+mod snapshot;
+mod writer;
+
+pub use error::{Damage, StoreError};
+pub use facts::Facts;
+pub use manifest::Manifest;
+pub use query::Scan;
+pub use reader::{State, Trace};
+pub use schema::{Column, Kind, Table, schema_markdown};
+pub use writer::{TraceWriter, Written};

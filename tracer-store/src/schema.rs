@@ -1,0 +1,222 @@
+//! What the tables hold: the one description of every column, which writer, reader and docs share.
+//!
+//! A new column may be added at any time if it is nullable: parts of older traces read as null there, and older tools
+//! ignore it. Everything else is a new format version.
+
+mod docs;
+mod field;
+mod polars;
+mod rows;
+
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+use tracer_core::fact::Fact;
+
+pub(crate) use self::polars::{polars_schema, polars_type};
+pub use docs::schema_markdown;
+pub(crate) use field::Misfit;
+pub(crate) use rows::{get, put};
+
+/// A table of the trace: one folder of Parquet parts.
+///
+/// The order is the one in which facts of the same time are read: what introduces a process or a queue comes before
+/// what happens in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Table {
+    /// Traced processes.
+    Processes,
+    /// User queues.
+    Queues,
+    /// Ioctls on KFD and DRM devices.
+    Ioctls,
+    /// Stores to AQL doorbells.
+    Doorbells,
+    /// Kernel dispatch packets.
+    Dispatches,
+    /// Packets that are no kernel dispatches.
+    Packets,
+    /// SDMA submissions.
+    Copies,
+    /// Events that sources lost.
+    Losses,
+}
+
+impl Table {
+    /// Every table.
+    pub const ALL: [Self; 8] = [
+        Self::Processes,
+        Self::Queues,
+        Self::Ioctls,
+        Self::Doorbells,
+        Self::Dispatches,
+        Self::Packets,
+        Self::Copies,
+        Self::Losses,
+    ];
+
+    /// Its name: in queries, in the manifest and of its folder.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Processes => "processes",
+            Self::Queues => "queues",
+            Self::Ioctls => "ioctls",
+            Self::Doorbells => "doorbells",
+            Self::Dispatches => "dispatches",
+            Self::Packets => "packets",
+            Self::Copies => "copies",
+            Self::Losses => "losses",
+        }
+    }
+
+    /// What its rows are.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Processes => "Traced processes.",
+            Self::Queues => "User queues, with their numbers at their end.",
+            Self::Ioctls => "Ioctls on KFD and DRM devices, whole.",
+            Self::Doorbells => "Stores to the doorbells of AQL queues.",
+            Self::Dispatches => "Kernel dispatch packets that were published.",
+            Self::Packets => "Published packets that are no kernel dispatches, and indexes whose packets are unread.",
+            Self::Copies => "SDMA submissions: stores to the doorbells of SDMA queues.",
+            Self::Losses => "Events that sources lost.",
+        }
+    }
+
+    /// The table of that name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|table| table.name() == name)
+    }
+
+    /// The table that a fact is a row of.
+    #[must_use]
+    pub const fn of(fact: &Fact) -> Self {
+        match fact {
+            Fact::Process(_) => Self::Processes,
+            Fact::Queue(_) => Self::Queues,
+            Fact::Ioctl(_) => Self::Ioctls,
+            Fact::Doorbell(_) => Self::Doorbells,
+            Fact::Dispatch(_) => Self::Dispatches,
+            Fact::Packet(_) => Self::Packets,
+            Fact::Copy(_) => Self::Copies,
+            Fact::Loss(_) => Self::Losses,
+        }
+    }
+
+    /// The column that orders it.
+    #[must_use]
+    pub const fn time_column(self) -> &'static str {
+        match self {
+            Self::Processes => "first_ns",
+            Self::Queues => "created_ns",
+            Self::Ioctls => "enter_ns",
+            Self::Doorbells | Self::Dispatches | Self::Packets | Self::Copies | Self::Losses => "time_ns",
+        }
+    }
+
+    /// Whether a row describes a thing that goes on living: such a row can be written again, and the last one counts.
+    #[must_use]
+    pub const fn is_snapshot(self) -> bool {
+        matches!(self, Self::Processes | Self::Queues)
+    }
+
+    /// Its columns, in order.
+    #[must_use]
+    pub fn columns(self) -> &'static [Column] {
+        static COLUMNS: LazyLock<[Vec<Column>; Table::ALL.len()]> = LazyLock::new(|| Table::ALL.map(rows::columns));
+        &COLUMNS[self as usize]
+    }
+
+    /// Where [`Self::time_column`] is among the columns.
+    pub(crate) fn time_index(self) -> usize {
+        let name = self.time_column();
+        self.columns().iter().take_while(|column| column.name != name).count()
+    }
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Name, in queries too.
+    pub name: &'static str,
+    /// Type of its values.
+    pub kind: Kind,
+    /// Whether values can be missing.
+    pub nullable: bool,
+    /// What its numbers count; empty for what is no quantity.
+    pub unit: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// Type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Unsigned, 32 bits.
+    U32,
+    /// Unsigned, 64 bits.
+    U64,
+    /// Signed, 32 bits.
+    I32,
+    /// Signed, 64 bits.
+    I64,
+    /// True or false.
+    Bool,
+    /// UTF-8.
+    Text,
+    /// Bytes.
+    Bytes,
+}
+
+impl Kind {
+    /// Its name in the docs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::U32 => "uint32",
+            Self::U64 => "uint64",
+            Self::I32 => "int32",
+            Self::I64 => "int64",
+            Self::Bool => "boolean",
+            Self::Text => "string",
+            Self::Bytes => "binary",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_indexed_by_their_order() {
+        for (index, table) in Table::ALL.into_iter().enumerate() {
+            assert_eq!(table as usize, index);
+            assert_eq!(Table::of_name(table.name()), Some(table));
+        }
+    }
+
+    #[test]
+    fn every_table_has_a_time_and_no_column_twice() {
+        for table in Table::ALL {
+            let columns = table.columns();
+            let time = &columns[table.time_index()];
+            assert_eq!(
+                (time.name, time.kind, time.nullable),
+                (table.time_column(), Kind::U64, false)
+            );
+            for (index, column) in columns.iter().enumerate() {
+                assert!(
+                    columns[..index].iter().all(|other| other.name != column.name),
+                    "{table:?}.{}",
+                    column.name
+                );
+                assert!(column.meaning.ends_with('.'), "{table:?}.{}", column.name);
+            }
+        }
+    }
+}

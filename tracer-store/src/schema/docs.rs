@@ -1,0 +1,62 @@
+//! The schema for people.
+
+use std::fmt::Write;
+
+use super::{Column, Table};
+
+const INTRODUCTION: &str = "\
+# Tables of a trace
+
+This file is generated from the schema in `tracer-store/src/schema`; to write it anew:
+`UPDATE_DOCS=1 cargo test -p tracer-store --test docs`.
+
+A trace is a directory `NAME.trace/` with a `manifest.json` and one folder a table. A folder holds Parquet files (zstd):
+`part-000007.parquet` is the seventh that was written; `part-000001-000007.parquet` replaces parts 1 to 7, and any of
+those that is still there no longer counts. Names with a leading dot are files that were never finished. A table without
+rows has no folder.
+
+- Times are CLOCK_MONOTONIC in ns; `started` and `ended` in the manifest hold the other clocks of the same moments.
+- Process and thread ids are those of the initial pid namespace.
+- Numbers are exact: addresses and handles are unsigned 64-bit.
+- In a part, rows are in the order of the table's time column; parts can overlap in time.
+- Nullable columns can be added to a table at any time; older parts read as null there. Any other change is a new
+  `format_version` in the manifest.
+";
+
+/// The text of docs/events.md.
+#[must_use]
+pub fn schema_markdown() -> String {
+    let tables = Table::ALL.map(table_markdown);
+    INTRODUCTION.to_owned() + &tables.concat()
+}
+
+fn table_markdown(table: Table) -> String {
+    let mut text = format!(
+        "\n## {}\n\n{} Ordered by `{}`.",
+        table.name(),
+        table.meaning(),
+        table.time_column()
+    );
+    if table.is_snapshot() {
+        text.push_str(" One row a thing: of rows written while it lived, the last.");
+    }
+    text.push_str("\n\n| column | type | unit | nullable | meaning |\n|---|---|---|---|---|\n");
+    table
+        .columns()
+        .iter()
+        .for_each(|column| write_column(&mut text, column));
+    text
+}
+
+fn write_column(text: &mut String, column: &Column) {
+    let Column {
+        name,
+        kind,
+        nullable,
+        unit,
+        meaning,
+    } = column;
+    let nullable = if *nullable { "yes" } else { "" };
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "| `{name}` | {} | {unit} | {nullable} | {meaning} |", kind.name());
+}

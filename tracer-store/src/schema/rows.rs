@@ -1,0 +1,204 @@
+//! The columns of every table, field by field of the fact that is its row.
+
+use tracer_core::fact::{Copy, Dispatch, Doorbell, Fact, Ioctl, Loss, OtherPacket, Process, Queue};
+
+use super::field::{Field, Get, Misfit, describe};
+use super::{Column, Table};
+use crate::columns::Buffer;
+
+/// A fact as a row.
+trait Row: Sized {
+    fn columns() -> Vec<Column>;
+    fn put(&self, to: &mut [Buffer]);
+    fn get(from: &mut Get<'_>) -> Result<Self, Misfit>;
+}
+
+/// Columns of a table.
+pub(super) fn columns(table: Table) -> Vec<Column> {
+    match table {
+        Table::Processes => Process::columns(),
+        Table::Queues => Queue::columns(),
+        Table::Ioctls => Ioctl::columns(),
+        Table::Doorbells => Doorbell::columns(),
+        Table::Dispatches => Dispatch::columns(),
+        Table::Packets => OtherPacket::columns(),
+        Table::Copies => Copy::columns(),
+        Table::Losses => Loss::columns(),
+    }
+}
+
+/// Appends a fact to the columns of its table.
+pub(crate) fn put(fact: &Fact, to: &mut [Buffer]) {
+    match fact {
+        Fact::Process(row) => row.put(to),
+        Fact::Queue(row) => row.put(to),
+        Fact::Ioctl(row) => row.put(to),
+        Fact::Doorbell(row) => row.put(to),
+        Fact::Dispatch(row) => row.put(to),
+        Fact::Packet(row) => row.put(to),
+        Fact::Copy(row) => row.put(to),
+        Fact::Loss(row) => row.put(to),
+    }
+}
+
+/// A row of a table, as the fact that it was.
+pub(crate) fn get(table: Table, columns: &[Buffer], row: usize) -> Result<Fact, Misfit> {
+    let mut from = Get::new(columns, row);
+    Ok(match table {
+        Table::Processes => Fact::Process(Row::get(&mut from)?),
+        Table::Queues => Fact::Queue(Row::get(&mut from)?),
+        Table::Ioctls => Fact::Ioctl(Row::get(&mut from)?),
+        Table::Doorbells => Fact::Doorbell(Row::get(&mut from)?),
+        Table::Dispatches => Fact::Dispatch(Row::get(&mut from)?),
+        Table::Packets => Fact::Packet(Row::get(&mut from)?),
+        Table::Copies => Fact::Copy(Row::get(&mut from)?),
+        Table::Losses => Fact::Loss(Row::get(&mut from)?),
+    })
+}
+
+/// One line a field: its columns (its own name unless given), unit and meaning. The types are the fields' own.
+macro_rules! rows {
+    ($($row:ident { $($field:ident $([$($name:literal),+])?, $unit:literal, $meaning:literal;)+ })+) => {$(
+        impl Row for $row {
+            fn columns() -> Vec<Column> {
+                let mut columns = Vec::new();
+                $(describe(&mut columns, |row: &Self| &row.$field, names!($field $($($name),+)?), $unit, $meaning);)+
+                columns
+            }
+
+            fn put(&self, to: &mut [Buffer]) {
+                let mut to = to.iter_mut();
+                $(self.$field.put(&mut to);)+
+            }
+
+            fn get(from: &mut Get<'_>) -> Result<Self, Misfit> {
+                Ok(Self { $($field: from.field()?,)+ })
+            }
+        }
+    )+};
+}
+
+macro_rules! names {
+    ($field:ident) => {
+        &[stringify!($field)]
+    };
+    ($field:ident $($name:literal),+) => {
+        &[$($name),+]
+    };
+}
+
+rows! {
+    Process {
+        pid, "", "Process id, in the initial pid namespace.";
+        parent, "", "Process id of the parent; null if its fork was not seen.";
+        comm, "", "Name of the last program, at most 15 bytes; empty if no exec was seen.";
+        first_ns, "ns", "Time of the first event seen of it.";
+        exit_ns, "ns", "Time of its end; null if it lived at the trace's end.";
+    }
+
+    Queue {
+        queue, "", "Number of the queue in the trace, from 0, in the order of first sight; never reused.";
+        pid, "", "Process that it belongs to.";
+        origin, "", "How it came to be known: `created` (its CREATE_QUEUE was seen) or `adopted` (found by a doorbell).";
+        queue_id, "", "KFD queue id, unique in a process at a time; null if adopted.";
+        gpu_id, "", "KFD gpu id; null if adopted.";
+        kind, "", "Queue type: `compute-aql`, `compute-pm4`, `sdma`, `sdma-xgmi`, ...";
+        handle, "address", "The `amd_queue_t`, which is the HSA queue handle; 0 for what is no AQL queue.";
+        write_pointer, "address", "The write pointer.";
+        ring_base, "address", "The ring.";
+        ring_bytes, "bytes", "Size of the ring.";
+        doorbell_offset, "", "Doorbell offset that the KFD returned; null if adopted.";
+        priority, "", "Priority, 0 to 15; null if adopted.";
+        create_enter_ns, "ns", "Entry of CREATE_QUEUE; null if adopted.";
+        created_ns, "ns", "Exit of CREATE_QUEUE; of an adopted queue, its first doorbell.";
+        destroyed_ns, "ns", "Exit of DESTROY_QUEUE, or end of the process; null if it lived at the trace's end.";
+        doorbells, "doorbells", "Doorbells rung.";
+        published, "packets", "Indexes published, read or not; of an SDMA queue, submissions.";
+        dispatches, "packets", "Kernel dispatches among the published.";
+        other_packets, "packets", "Other packets among the published.";
+        unread, "packets", "Published indexes whose packets could not be read.";
+        pending, "packets", "Indexes reserved but not published at its end.";
+        first_index, "index", "First index published; null if none was.";
+        last_index, "index", "Last index published; null if none was.";
+        max_depth, "packets", "Most packets between read index and published index at a doorbell.";
+    }
+
+    Ioctl {
+        pid, "", "Process.";
+        tid, "", "Thread.";
+        enter_ns, "ns", "Entry.";
+        exit_ns, "ns", "Exit; of a call that never returned, the thread's end.";
+        device, "", "Class of the device: `kfd` or `drm`.";
+        fd, "", "File descriptor.";
+        cmd, "", "The whole ioctl command.";
+        name, "", "Name of the command; `nr-0xNN` for an unknown one.";
+        ret, "", "Result, negative for -errno; null if the call never returned.";
+        arg_in, "", "Argument at entry, perhaps only its start; null if unreadable.";
+        arg_out, "", "Argument at exit, perhaps only its start; null if unreadable.";
+    }
+
+    Doorbell {
+        queue, "", "Queue, as in `queues.queue`; null if the process's memory could not be read.";
+        pid, "", "Process.";
+        tid, "", "Thread.";
+        time_ns, "ns", "Time just before the store.";
+        value, "index", "Value stored: index of the last packet published.";
+        published, "packets", "Indexes that it published; 0 for a repeated or lower value.";
+        read_index, "index", "The queue's read index at that moment.";
+        write_index, "index", "The queue's write index at that moment.";
+        reserve_to_doorbell_ns, "ns", "Time since the thread's last reserve on this queue; null if none was seen.";
+        beyond, "", "Whether the value names an index that nobody had reserved.";
+    }
+
+    Dispatch {
+        queue, "", "Queue, as in `queues.queue`.";
+        index, "index", "Packet index in its queue, not modulo the ring's size.";
+        pid, "", "Process.";
+        tid, "", "Thread whose doorbell published it.";
+        time_ns, "ns", "Time of that doorbell.";
+        path, "", "Way that it took: `doorbell`, `ring`, `thunk` or `unseen`.";
+        evidence, "", "What says that it is a dispatch: `header` (valid when read) or `body` (already consumed).";
+        reserve_ns, "ns", "Time at which that thread reserved the index; null where reserves were not traced.";
+        header, "", "Packet header, 16 bits, as read; its type is INVALID if the evidence is `body`.";
+        dimensions, "", "Dimensions of the grid, 1 to 3.";
+        kernel_object, "address", "The kernel descriptor.";
+        kernarg, "address", "The kernel arguments.";
+        grid["grid_x", "grid_y", "grid_z"], "work items", "Size of the grid.";
+        workgroup["workgroup_x", "workgroup_y", "workgroup_z"], "work items", "Size of a workgroup.";
+        private_segment, "bytes", "Private memory of a work item.";
+        group_segment, "bytes", "Group memory (LDS) of a workgroup.";
+        completion_signal, "", "Handle of the completion signal; 0 if it has none.";
+        correlation, "", "Correlation id that HIP writes under a profiler; 0 otherwise.";
+    }
+
+    OtherPacket {
+        queue, "", "Queue, as in `queues.queue`.";
+        index, "index", "Packet index in its queue, not modulo the ring's size; of a run, the first.";
+        count, "packets", "Indexes that the row stands for: 1, or more for a run of unread ones.";
+        pid, "", "Process.";
+        tid, "", "Thread whose doorbell published it; 0 if unknown.";
+        time_ns, "ns", "Time of that doorbell, or when reading it was given up.";
+        path, "", "Way that it took: `doorbell`, `ring`, `thunk` or `unseen`.";
+        kind, "", "`barrier-and`, `barrier-or`, `agent-dispatch`, `vendor-pm4-ib`, `vendor-barrier-value`, \
+            `vendor-other`, `undefined` or `unread`.";
+        unread, "", "Why it is unread: `reused`, `consumed`, `never-valid` or `unreadable`; null if it was read.";
+        header, "", "Packet header, 16 bits, as read; 0 if unread.";
+        completion_signal, "", "Handle of the completion signal; 0 if it has none.";
+    }
+
+    Copy {
+        queue, "", "Queue, as in `queues.queue`; null if unknown.";
+        pid, "", "Process.";
+        tid, "", "Thread.";
+        time_ns, "ns", "Time of the doorbell.";
+        path, "", "Way that it took: `doorbell`, `ring`, `thunk` or `unseen`.";
+        begin, "bytes", "Where the submission begins in the queue's command stream.";
+        end, "bytes", "Where it ends, exclusive.";
+    }
+
+    Loss {
+        time_ns, "ns", "Time at which the loss was noticed.";
+        source, "", "Source that lost events; `store` for rows that the recorder could not write in time.";
+        count, "events", "Events lost since the last row of this source.";
+    }
+}

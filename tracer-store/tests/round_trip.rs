@@ -1,0 +1,301 @@
+//! What was pushed is what is read, to the last bit.
+
+mod support;
+
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use tracer_core::fact::{
+    Copy, Dispatch, Doorbell, Evidence, Fact, Ioctl, Loss, OtherPacket, PacketKind, Path, Process, Queue, QueueOrigin,
+    Unread,
+};
+use tracer_store::{State, Table, Trace, TraceWriter};
+
+/// Numbers with the ones at the borders.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0),
+        Just(u64::MAX),
+        Just(1 << 63),
+        Just(i64::MAX as u64),
+        any::<u64>()
+    ]
+}
+
+fn path() -> impl Strategy<Value = Path> {
+    prop::sample::select(Path::ALL.to_vec())
+}
+
+fn process() -> impl Strategy<Value = Fact> {
+    (any::<(u32, Option<u32>, String)>(), number(), option::of(number())).prop_map(
+        |((pid, parent, comm), first_ns, exit_ns)| {
+            Fact::Process(Process {
+                pid,
+                parent,
+                comm,
+                first_ns,
+                exit_ns,
+            })
+        },
+    )
+}
+
+fn queue() -> impl Strategy<Value = Fact> {
+    let origin = prop_oneof![Just(QueueOrigin::Created), Just(QueueOrigin::Adopted)];
+    let ids = any::<(u32, u32, Option<u32>, Option<u32>, Option<u32>, String)>();
+    (ids, origin, vec(number(), 12), vec(option::of(number()), 5)).prop_map(|(ids, origin, n, o)| {
+        let (queue, pid, queue_id, gpu_id, priority, kind) = ids;
+        Fact::Queue(Queue {
+            queue,
+            pid,
+            origin,
+            queue_id,
+            gpu_id,
+            kind,
+            handle: n[0],
+            write_pointer: n[1],
+            ring_base: n[2],
+            ring_bytes: n[3],
+            doorbell_offset: o[0],
+            priority,
+            create_enter_ns: o[1],
+            created_ns: n[4],
+            destroyed_ns: o[2],
+            doorbells: n[5],
+            published: n[6],
+            dispatches: n[7],
+            other_packets: n[8],
+            unread: n[9],
+            pending: n[10],
+            first_index: o[3],
+            last_index: o[4],
+            max_depth: n[11],
+        })
+    })
+}
+
+fn ioctl() -> impl Strategy<Value = Fact> {
+    let name = prop_oneof![
+        Just(Cow::Borrowed("create-queue")),
+        any::<String>().prop_map(Cow::Owned)
+    ];
+    let device = prop_oneof![Just("kfd"), Just("drm")];
+    let result = prop_oneof![Just(None), Just(Some(i64::MIN)), Just(Some(-22)), any::<Option<i64>>()];
+    let bytes = any::<(Option<Vec<u8>>, Option<Vec<u8>>)>();
+    (
+        any::<(u32, u32, i32, u32)>(),
+        number(),
+        number(),
+        device,
+        name,
+        result,
+        bytes,
+    )
+        .prop_map(
+            |((pid, tid, fd, cmd), enter_ns, exit_ns, device, name, ret, (arg_in, arg_out))| {
+                Fact::Ioctl(Ioctl {
+                    pid,
+                    tid,
+                    enter_ns,
+                    exit_ns,
+                    device,
+                    fd,
+                    cmd,
+                    name,
+                    ret,
+                    arg_in,
+                    arg_out,
+                })
+            },
+        )
+}
+
+fn doorbell() -> impl Strategy<Value = Fact> {
+    (
+        any::<(Option<u32>, u32, u32, bool)>(),
+        vec(number(), 5),
+        option::of(number()),
+    )
+        .prop_map(|((queue, pid, tid, beyond), n, reserve_to_doorbell_ns)| {
+            Fact::Doorbell(Doorbell {
+                queue,
+                pid,
+                tid,
+                time_ns: n[0],
+                value: n[1],
+                published: n[2],
+                read_index: n[3],
+                write_index: n[4],
+                reserve_to_doorbell_ns,
+                beyond,
+            })
+        })
+}
+
+fn dispatch() -> impl Strategy<Value = Fact> {
+    let evidence = prop_oneof![Just(Evidence::Header), Just(Evidence::Body)];
+    let small = any::<([u32; 5], [u16; 2], [u32; 3], [u16; 3])>();
+    (small, path(), evidence, vec(number(), 6), option::of(number())).prop_map(
+        |((a, b, grid, workgroup), path, evidence, n, reserve_ns)| {
+            Fact::Dispatch(Dispatch {
+                queue: a[0],
+                index: n[0],
+                pid: a[1],
+                tid: a[2],
+                time_ns: n[1],
+                path,
+                evidence,
+                reserve_ns,
+                header: b[0],
+                dimensions: b[1],
+                kernel_object: n[2],
+                kernarg: n[3],
+                grid,
+                workgroup,
+                private_segment: a[3],
+                group_segment: a[4],
+                completion_signal: n[4],
+                correlation: n[5],
+            })
+        },
+    )
+}
+
+fn packet() -> impl Strategy<Value = Fact> {
+    let kind = prop::sample::select(vec![
+        PacketKind::BarrierAnd,
+        PacketKind::BarrierOr,
+        PacketKind::AgentDispatch,
+        PacketKind::VendorPm4Ib,
+        PacketKind::VendorBarrierValue,
+        PacketKind::VendorOther,
+        PacketKind::Undefined,
+        PacketKind::Unread,
+    ]);
+    let unread = prop::sample::select(vec![
+        Unread::Reused,
+        Unread::Consumed,
+        Unread::NeverValid,
+        Unread::Unreadable,
+    ]);
+    (
+        any::<(u32, u32, u32, u16)>(),
+        path(),
+        kind,
+        option::of(unread),
+        vec(number(), 4),
+    )
+        .prop_map(|((queue, pid, tid, header), path, kind, unread, n)| {
+            Fact::Packet(OtherPacket {
+                queue,
+                index: n[0],
+                count: n[1],
+                pid,
+                tid,
+                time_ns: n[2],
+                path,
+                kind,
+                unread,
+                header,
+                completion_signal: n[3],
+            })
+        })
+}
+
+fn copy() -> impl Strategy<Value = Fact> {
+    (any::<(Option<u32>, u32, u32)>(), path(), vec(number(), 3)).prop_map(|((queue, pid, tid), path, n)| {
+        Fact::Copy(Copy {
+            queue,
+            pid,
+            tid,
+            time_ns: n[0],
+            path,
+            begin: n[1],
+            end: n[2],
+        })
+    })
+}
+
+fn loss() -> impl Strategy<Value = Fact> {
+    (number(), any::<String>(), number())
+        .prop_map(|(time_ns, source, count)| Fact::Loss(Loss { time_ns, source, count }))
+}
+
+fn fact() -> impl Strategy<Value = Fact> {
+    prop_oneof![
+        process(),
+        queue(),
+        ioctl(),
+        doorbell(),
+        dispatch(),
+        packet(),
+        copy(),
+        loss()
+    ]
+}
+
+/// What tells rows apart of which the last counts, and time.
+fn key_and_time(fact: &Fact) -> (Option<(u32, u64)>, u64) {
+    match fact {
+        Fact::Process(row) => (Some((row.pid, row.first_ns)), row.first_ns),
+        Fact::Queue(row) => (Some((row.queue, 0)), row.created_ns),
+        Fact::Ioctl(row) => (None, row.enter_ns),
+        Fact::Doorbell(row) => (None, row.time_ns),
+        Fact::Dispatch(row) => (None, row.time_ns),
+        Fact::Packet(row) => (None, row.time_ns),
+        Fact::Copy(row) => (None, row.time_ns),
+        Fact::Loss(row) => (None, row.time_ns),
+    }
+}
+
+/// Rows that a table should have, as the specification of the store says it.
+fn expected(facts: &[Fact], table: Table) -> Vec<Fact> {
+    let mut rows: Vec<Fact> = Vec::new();
+    for fact in facts.iter().filter(|fact| Table::of(fact) == table) {
+        let (key, _) = key_and_time(fact);
+        rows.retain(|row| key.is_none() || key_and_time(row).0 != key);
+        rows.push(fact.clone());
+    }
+    // Snapshot tables have no order of arrival.
+    rows.sort_by_key(|row| (key_and_time(row).1, key_and_time(row).0));
+    rows
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever was handed over in whatever pieces: every row is there, in the order of time.
+    #[test]
+    fn rows_come_back(batches in vec(vec(fact(), 0..24), 0..6), finish: bool) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = TraceWriter::create(dir.path(), support::manifest(), false).unwrap();
+        let mut now = Instant::now();
+        for batch in &batches {
+            batch.iter().for_each(|fact| writer.push(fact));
+            now += Duration::from_secs(1);
+            writer.tick(now).unwrap();
+        }
+        if finish {
+            let written = writer.finish(|manifest| manifest.complete = true).unwrap();
+            prop_assert_eq!(written.dropped, 0);
+        } else {
+            // Rows that the full queue of a slow disk sent back are still in the writer.
+            writer.finish(|_| {}).unwrap();
+        }
+        let facts = batches.concat();
+        let trace = Trace::open(dir.path()).unwrap();
+        prop_assert_eq!(trace.state(), if finish { State::Complete } else { State::Interrupted });
+        for table in Table::ALL {
+            let rows: Vec<_> = trace.facts(&[table]).unwrap().map(Result::unwrap).collect();
+            prop_assert_eq!(&rows, &expected(&facts, table), "{:?}", table);
+            prop_assert_eq!(trace.manifest().count(table), Some(rows.len() as u64));
+            let frame = trace.scan(table).unwrap().frame.collect().unwrap();
+            prop_assert_eq!(frame.height(), rows.len());
+        }
+        let all: Vec<_> = trace.facts(&Table::ALL).unwrap().map(Result::unwrap).collect();
+        prop_assert!(all.is_sorted_by_key(|fact| (key_and_time(fact).1, Table::of(fact))));
+    }
+}

@@ -1,0 +1,233 @@
+//! Debian packages of any suite, without touching the system: apt with a configuration and state of its own.
+
+mod mirror;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cmd;
+pub use mirror::Mirror;
+
+/// What to do where apt is missing.
+const NO_APT: &str = "this step takes packages from a Debian mirror by apt and dpkg; \
+    run it on Debian or Ubuntu, or in a container of one of them";
+
+/// One suite of Debian, with package lists, downloads and an empty list of installed packages in a folder of its own.
+pub struct Suite {
+    name: String,
+    dir: PathBuf,
+}
+
+impl Suite {
+    /// Prepares a suite below `cache` and gets its package lists.
+    ///
+    /// An earlier, interrupted attempt is taken up again.
+    pub fn open(cache: &Path, mirror: &Mirror, name: &str) -> Result<Self> {
+        cmd::require("apt-get", NO_APT)?;
+        cmd::require("dpkg", NO_APT)?;
+        let suite = Self {
+            name: name.to_owned(),
+            dir: cache.join("apt").join(name),
+        };
+        suite
+            .configure(mirror)
+            .with_context(|| format!("cannot write apt's configuration in {}", suite.dir.display()))?;
+        eprintln!("==> reading the package lists of Debian {name}");
+        cmd::read(suite.apt("apt-get").args(["-q", "update"])).with_context(|| {
+            format!(
+                "cannot read the package lists of Debian {name}: check the network and the mirror \
+                 ({}; another one can be set by TRACER_DEBIAN_MIRROR)",
+                mirror.uri
+            )
+        })?;
+        // What an earlier attempt downloaded may have been replaced in the suite since.
+        cmd::read(suite.apt("apt-get").args(["-q", "autoclean"]))?;
+        Ok(suite)
+    }
+
+    /// The versions of a package that the suite has.
+    pub fn versions(&self, package: &str) -> Result<Vec<String>> {
+        let table = cmd::read(self.apt("apt-cache").args(["madison", package]))?;
+        Ok(parse_madison(&table))
+    }
+
+    /// Downloads packages and all they depend on; returns the files.
+    pub fn download_closure(&self, packages: &[&str]) -> Result<Vec<PathBuf>> {
+        eprintln!(
+            "==> downloading {} and what they need from Debian {}",
+            packages.join(", "),
+            self.name
+        );
+        cmd::read(
+            self.apt("apt-get")
+                .args(["-q", "-y", "--download-only", "install"])
+                .args(packages),
+        )
+        .with_context(|| {
+            format!(
+                "cannot get {} from Debian {}: run the step again",
+                packages.join(", "),
+                self.name
+            )
+        })?;
+        self.downloads()
+    }
+
+    /// Downloads one package alone; returns the file.
+    pub fn download(&self, package: &str, version: &str) -> Result<PathBuf> {
+        eprintln!("==> downloading {package} {version} from Debian {}", self.name);
+        let mut command = self.apt("apt-get");
+        cmd::read(
+            command
+                .args(["-q", "download", &format!("{package}={version}")])
+                .current_dir(self.archives()),
+        )
+        .with_context(|| format!("cannot get {package} {version} from Debian {}", self.name))?;
+        match self.downloads()?.as_slice() {
+            [file] => Ok(file.clone()),
+            files => bail!(
+                "apt downloaded {} files instead of one into {}",
+                files.len(),
+                self.archives().display()
+            ),
+        }
+    }
+
+    /// Removes lists and downloads, which are of no use once the packages are unpacked.
+    pub fn close(self) -> Result<()> {
+        cmd::remove_all(&self.dir)
+    }
+
+    fn archives(&self) -> PathBuf {
+        self.dir.join("cache/archives")
+    }
+
+    fn downloads(&self) -> Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(self.archives())? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "deb") {
+                files.push(path);
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    fn apt(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env("APT_CONFIG", self.dir.join("apt.conf"))
+            .env("LC_ALL", "C")
+            .env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    }
+
+    fn configure(&self, mirror: &Mirror) -> Result<()> {
+        for folder in [
+            "lists/partial",
+            "cache/archives/partial",
+            "log",
+            "etc/empty",
+            "etc/sources.list.d",
+        ] {
+            fs::create_dir_all(self.dir.join(folder))?;
+        }
+        fs::write(self.dir.join("status"), "")?;
+        fs::write(
+            self.dir.join("etc/sources.list.d/suite.sources"),
+            mirror.stanza(&self.name),
+        )?;
+        let acquire = cmd::read(Command::new("apt-config").arg("dump"))?;
+        fs::write(self.dir.join("apt.conf"), configuration(&self.dir, &acquire))?;
+        Ok(())
+    }
+}
+
+/// Unpacks a package's files into a folder; none of its scripts run.
+pub fn unpack(package: &Path, into: &Path) -> Result<()> {
+    cmd::read(Command::new("dpkg").arg("-x").arg(package).arg(into)).map(drop)
+}
+
+/// An apt configuration that knows nothing of this system but how to reach the network.
+fn configuration(dir: &Path, system: &str) -> String {
+    let dir = dir.display();
+    let network: String = system
+        .lines()
+        .filter(|line| is_about_network(line))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    format!(
+        r#"{network}Dir::Etc::main "/dev/null";
+Dir::Etc::parts "{dir}/etc/empty";
+Dir::Etc::sourcelist "/dev/null";
+Dir::Etc::sourceparts "{dir}/etc/sources.list.d";
+Dir::Etc::preferences "/dev/null";
+Dir::Etc::preferencesparts "{dir}/etc/empty";
+Dir::State "{dir}";
+Dir::State::lists "{dir}/lists";
+Dir::State::status "{dir}/status";
+Dir::Cache "{dir}/cache";
+Dir::Log "{dir}/log";
+APT::Architecture "amd64";
+APT::Architectures {{ "amd64"; }};
+APT::Install-Recommends "false";
+APT::Sandbox::User "root";
+APT::Update::Error-Mode "any";
+Acquire::Languages "none";
+Acquire::GzipIndexes "true";
+Acquire::Retries "3";
+"#
+    )
+}
+
+/// Whether a line of `apt-config dump` says how to download (proxies, certificates, checks of dates).
+fn is_about_network(line: &str) -> bool {
+    let skipped = [
+        "Acquire::IndexTargets",
+        "Acquire::Languages",
+        "Acquire::GzipIndexes",
+        "Acquire::Retries",
+    ];
+    line.starts_with("Acquire::") && !skipped.iter().any(|prefix| line.starts_with(prefix))
+}
+
+/// Takes the version column out of `apt-cache madison`.
+fn parse_madison(table: &str) -> Vec<String> {
+    table
+        .lines()
+        .filter_map(|line| Some(line.split('|').nth(1)?.trim().to_owned()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn madison_lists_versions() {
+        let table = "  rust-src | 1.96.1+dfsg1-2~bpo13+1 | http://mirror/debian trixie-backports/main amd64 Packages\n  \
+                       rust-src | 1.95.0+dfsg1-2~bpo13+1 | http://mirror/debian trixie-backports/main amd64 Packages\n";
+        assert_eq!(
+            parse_madison(table),
+            ["1.96.1+dfsg1-2~bpo13+1", "1.95.0+dfsg1-2~bpo13+1"]
+        );
+        assert!(parse_madison("").is_empty());
+    }
+
+    #[test]
+    fn the_systems_proxy_is_kept_and_its_hooks_are_not() {
+        let system = "APT::Update::Post-Invoke:: \"rm -f *\";\nAcquire::http::Proxy \"http://proxy:3128\";\n\
+                      Acquire::IndexTargets::deb::DEP-11 \"\";\nDir::State::status \"/var/lib/dpkg/status\";\n";
+        let text = configuration(Path::new("/c"), system);
+        assert!(
+            text.starts_with("Acquire::http::Proxy \"http://proxy:3128\";\nDir::Etc::main"),
+            "{text}"
+        );
+        assert!(!text.contains("Post-Invoke") && !text.contains("DEP-11") && !text.contains("/var/lib"));
+        assert!(text.contains("Dir::State::status \"/c/status\";"));
+    }
+}

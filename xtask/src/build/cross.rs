@@ -1,0 +1,96 @@
+//! A crate outside the workspace, built for another target together with its own `core`.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::cmd;
+use crate::project::{Project, Toolchain};
+
+/// What to build and where to put it.
+pub struct CrossBuild<'a> {
+    /// The crate's folder.
+    pub krate: PathBuf,
+    /// All folders whose files go into the result.
+    pub sources: Vec<PathBuf>,
+    /// The target's name.
+    pub target: &'a str,
+    /// Cargo's output; not shared between builds that differ in flags, or each would rebuild `core`.
+    pub target_dir: PathBuf,
+    /// The linked file's name below the target's folder.
+    pub artifact: &'a str,
+    /// Where to copy it.
+    pub output: PathBuf,
+    /// What else the result depends on: flags and tools.
+    pub settings: String,
+}
+
+impl CrossBuild<'_> {
+    /// Builds unless nothing changed since the last time; `adjust` adds flags and variables.
+    pub fn run(&self, project: &Project, adjust: impl FnOnce(&mut Command)) -> Result<()> {
+        let stamp = self.output.with_extension("stamp");
+        let fingerprint = self.fingerprint(project.toolchain())?;
+        if self.output.is_file() && fs::read_to_string(&stamp).is_ok_and(|last| last == fingerprint) {
+            return Ok(());
+        }
+        let mut cargo = cmd::plain_cargo(project);
+        // Nightly features on a stable compiler: these targets have no prebuilt `core`.
+        cargo
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("CARGO_TARGET_DIR", &self.target_dir)
+            .current_dir(&self.krate);
+        cargo.args(["build", "--release", "-Z", "build-std=core", "--target", self.target]);
+        adjust(&mut cargo);
+        cmd::run(&mut cargo)?;
+        self.publish()?;
+        fs::write(&stamp, fingerprint).with_context(|| format!("cannot write {}", stamp.display()))
+    }
+
+    /// Copies the linked file to its place, unless it is there: its age decides what is built after it.
+    fn publish(&self) -> Result<()> {
+        let built = self.target_dir.join(self.target).join("release").join(self.artifact);
+        let content = fs::read(&built).with_context(|| format!("the build left no {}", built.display()))?;
+        if fs::read(&self.output).is_ok_and(|old| old == content) {
+            return Ok(());
+        }
+        let folder = self.output.parent().context("the output has no folder")?;
+        let partial = self.output.with_extension("partial");
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&partial, content))
+            .and_then(|()| fs::rename(&partial, &self.output))
+            .with_context(|| format!("cannot write {}", self.output.display()))
+    }
+
+    /// Changes whenever the compiler, the settings or a source file does.
+    fn fingerprint(&self, toolchain: &Toolchain) -> Result<String> {
+        let mut files = Vec::new();
+        for source in &self.sources {
+            collect_files(source, &mut files)?;
+        }
+        files.sort();
+        let mut hasher = DefaultHasher::new();
+        (&toolchain.description, self.target, &self.settings).hash(&mut hasher);
+        for file in &files {
+            let content = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+            (file, content).hash(&mut hasher);
+        }
+        Ok(format!("{:016x}\n", hasher.finish()))
+    }
+}
+
+/// Lists the files of a crate, without what cargo made there.
+fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        match entry.file_type()? {
+            kind if kind.is_file() => files.push(entry.path()),
+            kind if kind.is_dir() && entry.file_name() != "target" => collect_files(&entry.path(), files)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}

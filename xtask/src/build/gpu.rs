@@ -1,0 +1,55 @@
+//! The GPU code objects that the bundled dispatcher launches.
+
+use anyhow::Result;
+
+use super::cross::CrossBuild;
+use crate::project::Project;
+
+/// The processors to build for; tests/gpu-kernels/README.md says which GPUs they are.
+const CPUS: [&str; 5] = ["gfx90a", "gfx942", "gfx1100", "gfx9-4-generic", "gfx11-generic"];
+
+/// Builds `tests/gpu-kernels` for each processor.
+pub fn build(project: &Project) -> Result<()> {
+    let krate = project.root().join("tests/gpu-kernels");
+    for cpu in CPUS {
+        let flags = flags(cpu);
+        let build = CrossBuild {
+            krate: krate.clone(),
+            sources: vec![krate.clone()],
+            target: "amdgcn-amd-amdhsa",
+            target_dir: project.target().join("gpu-kernels-build").join(cpu),
+            artifact: "gpu_kernels.elf",
+            output: project.gpu_kernels().join(format!("{cpu}.co")),
+            settings: flags.clone(),
+        };
+        build.run(project, |cargo| {
+            cargo.env("RUSTFLAGS", &flags);
+        })?;
+    }
+    Ok(())
+}
+
+/// The compiler's flags; exact processors get the object version that runtimes before ROCr 6.3 can load, generic ones
+/// have no such version.
+fn flags(cpu: &str) -> String {
+    let version = if cpu.ends_with("-generic") {
+        ""
+    } else {
+        " -Cllvm-args=--amdhsa-code-object-version=5"
+    };
+    format!("-Ctarget-cpu={cpu}{version}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::flags;
+
+    #[test]
+    fn exact_processors_get_the_version_that_old_runtimes_load() {
+        assert_eq!(
+            flags("gfx942"),
+            "-Ctarget-cpu=gfx942 -Cllvm-args=--amdhsa-code-object-version=5"
+        );
+        assert_eq!(flags("gfx11-generic"), "-Ctarget-cpu=gfx11-generic");
+    }
+}

@@ -1,0 +1,206 @@
+//! Running other programs: what is run is shown, what fails is named.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::project::Project;
+
+/// Shows and runs a command with this program's own output and waits for success.
+pub fn run(command: &mut Command) -> Result<()> {
+    eprintln!("$ {}", render(command));
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start `{}`", program(command)))?;
+    if !status.success() {
+        bail!("`{}` failed ({status})", render(command));
+    }
+    Ok(())
+}
+
+/// Runs a command quietly and returns what it printed; its complaints appear in the error only.
+pub fn read(command: &mut Command) -> Result<String> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start `{}`", program(command)))?;
+    if !output.status.success() {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        bail!("`{}` failed ({}): {}", render(command), output.status, complaint.trim());
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{}` printed something else than text", program(command)))
+}
+
+/// Finds a program on the search path.
+pub fn find(name: &str) -> Option<PathBuf> {
+    let paths = env::var_os("PATH")?;
+    env::split_paths(&paths)
+        .map(|dir| dir.join(name))
+        .find(|file| is_executable(file))
+}
+
+/// Fails with `remedy` unless the program is on the search path.
+pub fn require(name: &str, remedy: &str) -> Result<()> {
+    if find(name).is_none() {
+        bail!("`{name}` is not installed: {remedy}");
+    }
+    Ok(())
+}
+
+/// Whether a file is there and may be run.
+pub fn is_executable(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Whether this program runs as root.
+pub fn is_root() -> Result<bool> {
+    let own = fs::metadata("/proc/self").context("cannot read /proc/self to learn the user id")?;
+    Ok(own.uid() == 0)
+}
+
+/// Removes a folder or file that may be missing.
+pub fn remove_all(path: &Path) -> Result<()> {
+    let removed = if path.is_dir() && !path.is_symlink() {
+        fs::remove_dir_all(path)
+    } else {
+        fs::remove_file(path)
+    };
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {0}: run `sudo rm -r {0}`", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Cargo for this project's workspace: what the outer `cargo run` set for xtask alone is taken away.
+pub fn cargo(project: &Project) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").as_deref().unwrap_or(OsStr::new("cargo")));
+    command
+        .current_dir(project.root())
+        .env("CARGO_TARGET_DIR", project.target());
+    remove_variables(&mut command, is_of_cargo_run);
+    command
+}
+
+/// Cargo for other targets and for tools: also free of flags, wrappers and profiles meant for the workspace.
+pub fn plain_cargo(project: &Project) -> Command {
+    let mut command = cargo(project);
+    remove_variables(&mut command, is_of_workspace_build);
+    command
+}
+
+fn remove_variables(command: &mut Command, unwanted: fn(&str) -> bool) {
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(unwanted) {
+            command.env_remove(name);
+        }
+    }
+}
+
+/// Variables by which cargo describes the running package to it.
+fn is_of_cargo_run(name: &str) -> bool {
+    name.starts_with("CARGO_PKG_")
+        || name.starts_with("CARGO_MANIFEST_")
+        || name.starts_with("CARGO_BIN_")
+        || ["CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "OUT_DIR"].contains(&name)
+}
+
+/// Variables that change how cargo builds the workspace.
+fn is_of_workspace_build(name: &str) -> bool {
+    // The number of jobs is about the machine, the target folder is always named by us.
+    let kept = ["CARGO_BUILD_JOBS", "CARGO_TARGET_DIR"];
+    let prefixes = ["CARGO_BUILD_", "CARGO_TARGET_", "CARGO_PROFILE_", "CARGO_UNSTABLE_"];
+    let names = [
+        "RUSTFLAGS",
+        "RUSTDOCFLAGS",
+        "RUSTC_WRAPPER",
+        "RUSTC_WORKSPACE_WRAPPER",
+        "CARGO_ENCODED_RUSTFLAGS",
+    ];
+    names.contains(&name) || (prefixes.iter().any(|prefix| name.starts_with(prefix)) && !kept.contains(&name))
+}
+
+fn program(command: &Command) -> String {
+    command.get_program().to_string_lossy().into_owned()
+}
+
+/// The command as a shell would take it, variables that were set included.
+fn render(command: &Command) -> String {
+    let variables = command.get_envs().filter_map(|(name, value)| {
+        let value = value?;
+        // A whole search path says nothing; that the target folder is named is no news either.
+        let known = name == "PATH" || name == "CARGO_TARGET_DIR";
+        (!known).then(|| format!("{}={}", name.to_string_lossy(), shell_quote(&value.to_string_lossy())))
+    });
+    // Which cargo it is goes without saying: the one that runs this.
+    let is_cargo = env::var_os("CARGO").is_some_and(|cargo| cargo == command.get_program());
+    let name = if is_cargo {
+        OsStr::new("cargo")
+    } else {
+        command.get_program()
+    };
+    let words = std::iter::once(name).chain(command.get_args());
+    let words = words.map(|word| shell_quote(&word.to_string_lossy()));
+    variables.chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// Quotes a word for a POSIX shell where that is needed.
+pub fn shell_quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_the_shell() {
+        assert_eq!(shell_quote("-Ctarget-cpu=gfx1100"), "-Ctarget-cpu=gfx1100");
+        assert_eq!(shell_quote("it's two"), r"'it'\''s two'");
+        assert_eq!(shell_quote(""), "''");
+    }
+
+    #[test]
+    fn commands_are_shown_with_their_variables() {
+        let mut command = Command::new("cargo");
+        command
+            .arg("build")
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("PATH", "/bin")
+            .env_remove("RUSTFLAGS");
+        assert_eq!(render(&command), "RUSTC_BOOTSTRAP=1 cargo build");
+    }
+
+    #[test]
+    fn failures_name_the_command_and_its_complaint() {
+        let error = read(Command::new("sh").args(["-c", "echo no such thing >&2; exit 3"]))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("exit status: 3") && error.ends_with("no such thing"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn variables_of_the_outer_cargo_are_told_apart() {
+        assert!(is_of_cargo_run("CARGO_PKG_NAME") && is_of_cargo_run("CARGO_MANIFEST_DIR"));
+        assert!(!is_of_cargo_run("CARGO_HOME") && !is_of_cargo_run("RUSTFLAGS"));
+        assert!(is_of_workspace_build("RUSTFLAGS") && is_of_workspace_build("CARGO_BUILD_TARGET"));
+        assert!(is_of_workspace_build("CARGO_TARGET_BPFEL_UNKNOWN_NONE_LINKER"));
+        assert!(!is_of_workspace_build("CARGO_BUILD_JOBS") && !is_of_workspace_build("CARGO_TARGET_DIR"));
+        assert!(!is_of_workspace_build("CARGO_HTTP_PROXY"));
+    }
+}

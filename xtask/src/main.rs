@@ -1,0 +1,87 @@
+//! Builds, sets up and runs what plain cargo can't: eBPF and GPU objects, rootfs folders, demo, tests.
+//!
+//! Everything is reached through `cargo xtask TASK`. What the tasks download or build for themselves goes into one
+//! cache folder outside the project (see [`project`]), so that a fresh clone on the same machine finds it again.
+
+mod apt;
+mod build;
+mod cmd;
+mod demo;
+mod lock;
+mod project;
+mod setup;
+mod test;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::build::Profile;
+use crate::project::Project;
+use crate::setup::Part;
+
+/// The project's tasks.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install what the build and the tests need beyond cargo; instant when all of it is there.
+    ///
+    /// Files go into $TRACER_CACHE, else $XDG_CACHE_HOME/tracer, else ~/.cache/tracer; under sudo that is the cache
+    /// of the user that sudo's HOME names. Debian packages come from the mirror that this machine's apt is
+    /// configured with, or from $TRACER_DEBIAN_MIRROR; the system's own packages are not touched.
+    Setup {
+        /// Install only this part.
+        #[arg(long, value_name = "PART")]
+        only: Option<Part>,
+    },
+    /// Build the eBPF object, the GPU code objects and the workspace.
+    Build {
+        /// Build the workspace optimised (the eBPF and GPU objects always are).
+        #[arg(long)]
+        release: bool,
+    },
+    /// Record the bundled dispatcher on the simulated GPU and print the report.
+    Demo,
+    /// Build everything and run all tests; the end-to-end tests run as root (through sudo if needed).
+    Test {
+        /// Arguments for the test runner, such as a filter; with them, documentation tests are left out.
+        #[arg(last = true, value_name = "RUNNER ARGS")]
+        runner_args: Vec<String>,
+    },
+    /// Print the paths in use, as shell assignments: `eval "$(cargo xtask env)"`.
+    Env,
+    /// Remove everything that `setup` installed.
+    CleanCache,
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: &Task) -> Result<()> {
+    let project = Project::locate()?;
+    match task {
+        Task::Setup { only } => setup::run(&project, only.as_ref().map_or(&Part::ALL, std::slice::from_ref)),
+        Task::Build { release } => build::run(&project, if *release { Profile::Release } else { Profile::Dev }),
+        Task::Demo => demo::run(&project),
+        Task::Test { runner_args } => test::run(&project, runner_args),
+        Task::Env => {
+            print!("{}", project.shell_assignments());
+            Ok(())
+        }
+        Task::CleanCache => setup::clean(&project),
+    }
+}

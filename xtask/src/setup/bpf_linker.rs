@@ -1,0 +1,109 @@
+//! The linker of eBPF programs: it must read the bitcode of this compiler's LLVM.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::Install;
+use crate::cmd;
+use crate::project::Project;
+
+/// The program's name.
+const NAME: &str = "bpf-linker";
+
+/// Names a linker to use instead, by its path.
+const VARIABLE: &str = "TRACER_BPF_LINKER";
+
+/// Releases of bpf-linker by the major version of LLVM that they use out of rustc itself.
+const RELEASES: [(u32, &str); 1] = [(22, "0.10.3")];
+
+/// The linker to use with one compiler.
+pub struct BpfLinker {
+    /// The program.
+    pub program: PathBuf,
+    /// The release to install there; none for the user's own.
+    release: Option<&'static str>,
+}
+
+impl BpfLinker {
+    /// The linker that the environment names, else the one for this compiler.
+    pub fn choose(project: &Project) -> Result<Self> {
+        let toolchain = project.toolchain();
+        if let Some(program) = env::var_os(VARIABLE).filter(|program| !program.is_empty()) {
+            return Ok(Self {
+                program: program.into(),
+                release: None,
+            });
+        }
+        let release = release_for(toolchain.llvm_major).with_context(|| {
+            format!(
+                "no bpf-linker is known for LLVM {} of Rust {}: install one that was built with this LLVM \
+                 and set {VARIABLE} to its path",
+                toolchain.llvm_major, toolchain.release
+            )
+        })?;
+        let program = project
+            .cache()
+            .join(format!("tools/bpf-linker-{release}/bin/bpf-linker"));
+        Ok(Self {
+            program,
+            release: Some(release),
+        })
+    }
+}
+
+impl Install for BpfLinker {
+    fn name(&self) -> String {
+        match self.release {
+            Some(release) => format!("bpf-linker {release}"),
+            None => self.program.display().to_string(),
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        // The compiler finds it by this name.
+        self.program.ends_with(NAME) && cmd::is_executable(&self.program)
+    }
+
+    fn install(&self, project: &Project) -> Result<()> {
+        let Some(release) = self.release else {
+            bail!(
+                "{} is no program named {NAME}: correct or unset {VARIABLE}",
+                self.program.display()
+            );
+        };
+        let root = self
+            .program
+            .ancestors()
+            .nth(2)
+            .context("the linker's folder has no parent")?;
+        let build = project.cache().join("tools/build");
+        let mut cargo = cmd::plain_cargo(project);
+        // From the root folder, no project's configuration is found.
+        cargo.current_dir(Path::new("/")).env("CARGO_TARGET_DIR", &build);
+        cargo
+            .args(["install", "--locked", "--version", release, "bpf-linker", "--root"])
+            .arg(root);
+        cmd::run(&mut cargo).context("cannot build bpf-linker: check the network and run the step again")?;
+        cmd::remove_all(&build)
+    }
+}
+
+fn release_for(llvm_major: u32) -> Option<&'static str> {
+    RELEASES
+        .iter()
+        .find(|(llvm, _)| *llvm == llvm_major)
+        .map(|(_, release)| *release)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::release_for;
+
+    #[test]
+    fn the_linker_follows_the_compilers_llvm() {
+        assert_eq!(release_for(22), Some("0.10.3"));
+        assert_eq!(release_for(1), None);
+    }
+}

@@ -1,0 +1,103 @@
+//! Installs what the build and the tests need beyond cargo, into the cache folder.
+//!
+//! Each part first looks whether it is there, which is all that happens on a machine that is set up. Otherwise it
+//! works under the cache's lock in a folder of its own name and renames that at the end: what an interrupted run
+//! leaves behind is never taken for complete.
+
+mod bpf_linker;
+mod rootfs;
+mod rust_src;
+
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+pub use bpf_linker::BpfLinker;
+pub use rootfs::Rootfs;
+
+use crate::cmd;
+use crate::lock;
+use crate::project::Project;
+use rust_src::RustSrc;
+
+/// What `setup` can install.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Part {
+    /// The standard library's source, to build it for eBPF and for GPUs.
+    RustSrc,
+    /// The linker of eBPF programs.
+    BpfLinker,
+    /// Folders with AMD's unmodified runtime, as Debian ships it, for the simulated GPU.
+    Rootfs,
+}
+
+impl Part {
+    /// Every part.
+    pub const ALL: [Self; 3] = [Self::RustSrc, Self::BpfLinker, Self::Rootfs];
+    /// The parts that a build needs.
+    pub const BUILD: [Self; 2] = [Self::RustSrc, Self::BpfLinker];
+
+    fn installs(self, project: &Project) -> Result<Vec<Box<dyn Install>>> {
+        Ok(match self {
+            Self::RustSrc => vec![Box::new(RustSrc::new(project))],
+            Self::BpfLinker => vec![Box::new(BpfLinker::choose(project)?)],
+            Self::Rootfs => Rootfs::all(project)
+                .map(|rootfs| Box::new(rootfs) as Box<dyn Install>)
+                .collect(),
+        })
+    }
+}
+
+/// One thing to install.
+trait Install {
+    /// What it is, for messages.
+    fn name(&self) -> String;
+    /// Whether it is there; must be quick.
+    fn is_ready(&self) -> bool;
+    /// Makes it; called under the cache's lock.
+    fn install(&self, project: &Project) -> Result<()>;
+}
+
+/// Makes sure that the parts are there.
+pub fn run(project: &Project, parts: &[Part]) -> Result<()> {
+    for part in parts {
+        for wanted in part.installs(project)? {
+            if !wanted.is_ready() {
+                install(project, wanted.as_ref())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn install(project: &Project, wanted: &dyn Install) -> Result<()> {
+    let _lock = lock::acquire(project.cache())?;
+    // Whoever held the lock may have installed the same.
+    if wanted.is_ready() {
+        return Ok(());
+    }
+    let started = Instant::now();
+    eprintln!("==> installing {}", wanted.name());
+    wanted.install(project)?;
+    eprintln!(
+        "==> installed {} in {:.1} s",
+        wanted.name(),
+        started.elapsed().as_secs_f64()
+    );
+    Ok(())
+}
+
+/// Removes what [`run`] installed, from the cache and from the compiler's folder.
+pub fn clean(project: &Project) -> Result<()> {
+    let _lock = lock::acquire(project.cache())?;
+    RustSrc::new(project).unlink(project)?;
+    for folder in ["apt", "rootfs", "rust-src", "tools"] {
+        cmd::remove_all(&project.cache().join(folder))?;
+    }
+    eprintln!(
+        "==> removed everything that setup installed in {}",
+        project.cache().display()
+    );
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! All tests: as root in one go, otherwise the end-to-end tests under sudo.
+
+use std::env;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::build::{self, Profile};
+use crate::cmd;
+use crate::project::Project;
+use crate::setup::{self, Part};
+
+/// The package whose tests load eBPF programs and mount file systems.
+const PRIVILEGED: &str = "tracer-e2e";
+
+/// Builds everything and runs the tests.
+pub fn run(project: &Project, runner_args: &[String]) -> Result<()> {
+    setup::run(project, &Part::ALL)?;
+    build::run(project, Profile::Dev)?;
+    let runner = Runner::find();
+    if cmd::is_root()? {
+        cmd::run(
+            runner
+                .command(project)
+                .arg("--workspace")
+                .args(runner.arguments(runner_args)),
+        )?;
+    } else {
+        let mut others = runner.command(project);
+        cmd::run(
+            others
+                .args(["--workspace", "--exclude", PRIVILEGED])
+                .args(runner.arguments(runner_args)),
+        )?;
+        cmd::run(privileged(project, &runner)?.args(runner.arguments(runner_args)))?;
+    }
+    if runner_args.is_empty() {
+        cmd::run(
+            cmd::cargo(project)
+                .args(["test", "--workspace", "--doc"])
+                .envs(project.variables()),
+        )?;
+    }
+    Ok(())
+}
+
+/// The privileged tests: built by this user, each run by sudo.
+fn privileged(project: &Project, runner: &Runner) -> Result<Command> {
+    cmd::require("sudo", "the end-to-end tests need root: run `cargo xtask test` as root")?;
+    // Asks for the password now, where a person sees it.
+    cmd::run(Command::new("sudo").arg("--validate"))
+        .context("the end-to-end tests need root: run `cargo xtask test` as root")?;
+    let variables = project.variables().map(|(name, _)| name).join(",");
+    let mut command = runner.command(project);
+    command.args(["--package", PRIVILEGED]).env(
+        format!("CARGO_TARGET_{}_RUNNER", target_name()),
+        format!("sudo --preserve-env={variables},NEXTEST,RUST_BACKTRACE"),
+    );
+    Ok(command)
+}
+
+/// This machine's target as it stands in names of variables.
+fn target_name() -> String {
+    format!(
+        "{}_UNKNOWN_LINUX_{}",
+        env::consts::ARCH,
+        if cfg!(target_env = "musl") { "musl" } else { "gnu" }
+    )
+    .to_uppercase()
+}
+
+/// Which program runs the tests.
+enum Runner {
+    Nextest,
+    Cargo,
+}
+
+impl Runner {
+    /// The better one, if it is installed.
+    fn find() -> Self {
+        if cmd::find("cargo-nextest").is_some() {
+            Self::Nextest
+        } else {
+            Self::Cargo
+        }
+    }
+
+    fn command(&self, project: &Project) -> Command {
+        let mut command = cmd::cargo(project);
+        command.envs(project.variables());
+        match self {
+            Self::Nextest => command.args(["nextest", "run"]),
+            // Documentation tests have their own turn.
+            Self::Cargo => command.args(["test", "--no-fail-fast", "--lib", "--bins", "--tests"]),
+        };
+        command
+    }
+
+    /// The user's arguments where the runner expects them.
+    fn arguments(&self, given: &[String]) -> Vec<String> {
+        let separator = matches!(self, Self::Cargo) && !given.is_empty();
+        separator
+            .then(|| "--".to_owned())
+            .into_iter()
+            .chain(given.iter().cloned())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_cargos_own_runner_needs_a_separator() {
+        let given = ["name".to_owned()];
+        assert_eq!(Runner::Nextest.arguments(&given), ["name"]);
+        assert_eq!(Runner::Cargo.arguments(&given), ["--", "name"]);
+        assert!(Runner::Cargo.arguments(&[]).is_empty());
+    }
+}
