@@ -82,7 +82,7 @@ fn doorbell(r: &record::Doorbell, sink: &mut impl FnMut(&Event<'_>)) {
             first: r.first,
             ring_packets: r.size,
             read_index: r.read_index,
-            write_index: r.write_index,
+            write_index: r.limit,
             packets: std::slice::from_ref(&r.packet),
         }));
     }
@@ -156,7 +156,7 @@ fn packets(r: &record::Packets, sink: &mut impl FnMut(&Event<'_>)) {
         first: r.first,
         ring_packets: r.size,
         read_index: r.read_index,
-        write_index: r.write_index,
+        write_index: r.limit,
         packets: r.packets.get(..r.count as usize).unwrap_or(&r.packets),
     }));
 }

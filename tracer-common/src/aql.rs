@@ -163,7 +163,7 @@ impl Packet {
             && unused_are_one
             && self.u16_at(0x0a) == 0
             && self.kernel_object() != 0
-            && self.kernel_object() % 64 == 0
+            && self.kernel_object().is_multiple_of(64)
     }
 }
 

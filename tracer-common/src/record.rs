@@ -72,10 +72,12 @@ pub struct Doorbell {
     pub first: u64,
     /// One past the last index of the walk (`first == end`: nothing new).
     pub end: u64,
-    /// Write index, read after the packets were copied.
+    /// Write index, read before the packets were copied.
     pub write_index: u64,
     /// Read index, read before the packets were copied.
     pub read_index: u64,
+    /// For `packet`: see [`Packets::limit`].
+    pub limit: u64,
     /// User address of the ring.
     pub base: u64,
     /// Packets in the ring.
@@ -99,8 +101,10 @@ pub struct Packets {
     pub queue: u64,
     /// Index of `packets[0]`.
     pub first: u64,
-    /// Write index, read after the packets were copied: an index is its slot's iff `write_index <= index + size`.
-    pub write_index: u64,
+    /// One past the highest index whose producer may write: the write index, but at most the read index + `size` (a
+    /// producer that reserved beyond waits). Read after the packets: index `i` still has its slot iff
+    /// `limit <= i + size`.
+    pub limit: u64,
     /// Read index, read before the packets were copied.
     pub read_index: u64,
     /// How many of `packets` are filled.

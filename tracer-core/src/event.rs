@@ -81,7 +81,8 @@ pub struct Packets<'a> {
     pub ring_packets: u32,
     /// Read index, read before the packets.
     pub read_index: u64,
-    /// Write index, read after the packets: index `i` still has its slot iff `write_index <= i + ring_packets`.
+    /// Write index, read after the packets, but at most the read index + `ring_packets`, since a producer that reserved
+    /// beyond waits: index `i` still has its slot iff `write_index <= i + ring_packets`.
     pub write_index: u64,
     /// The slots.
     pub packets: &'a [Packet],

@@ -23,7 +23,7 @@ use crate::fact::{self, Fact};
 use ioctls::{Device, QueueChange};
 use processes::Processes;
 use queue::End;
-use queues::Queues;
+use queues::{Queues, Sight};
 
 /// How long, in trace time, an ended queue or process waits for events that are late. Buffers of different sources are
 /// read one after the other: this is far more than a busy collector lets one of them wait.
@@ -76,8 +76,7 @@ impl Model {
             Event::Doorbell(event) => self.doorbell(event, out),
             Event::SdmaDoorbell(event) => self.sdma_doorbell(event, out),
             Event::Reserve(event) => {
-                let key = (event.origin.pid, write_pointer(event.handle));
-                self.queues.reserve(key, event, out);
+                self.queues.reserve(write_pointer(event.handle), event, out);
             }
             Event::Ioctl(event) => self.ioctl(event, out),
             Event::Fork(origin, child) => self.processes.fork(*origin, *child, out),
@@ -110,7 +109,7 @@ impl Model {
     /// The queue at a handle (address of the `amd_queue_t`), if it is known.
     #[must_use]
     pub fn queue(&self, pid: u32, handle: u64) -> Option<QueueView> {
-        self.queues.last((pid, write_pointer(handle))).map(|queue| QueueView {
+        self.queues.last(pid, write_pointer(handle)).map(|queue| QueueView {
             queue: queue.number,
             ring_base: queue.ring_base,
             ring_packets: queue.ring_packets,
@@ -133,23 +132,32 @@ impl Model {
         if event.handle == 0 || event.packets.is_empty() {
             return;
         }
-        let key = (event.origin.pid, write_pointer(event.handle));
+        let sight = Sight {
+            origin: event.origin,
+            write_pointer: write_pointer(event.handle),
+            kind: QueueType::ComputeAql,
+            first: event.first,
+            read_index: Some(event.read_index),
+        };
         // Those of a queue too many are counted at their doorbell.
-        if let Some(queue) = self
-            .queues
-            .at_or_adopt(key, event.origin, QueueType::ComputeAql, event.first)
-        {
+        if let Some(queue) = self.queues.at_or_adopt(&sight) {
             queue.packets(event, out);
         }
     }
 
     fn doorbell(&mut self, event: &Doorbell, out: &mut impl FnMut(Fact)) {
-        // Of an unreadable one nothing but its value is known: at least that index was published.
-        let first = if event.unreadable { event.value } else { event.first };
-        let key = (event.origin.pid, write_pointer(event.handle));
-        let queue = match event.handle {
-            0 => None,
-            _ => self.queues.at_or_adopt(key, event.origin, QueueType::ComputeAql, first),
+        let sight = Sight {
+            origin: event.origin,
+            write_pointer: write_pointer(event.handle),
+            kind: QueueType::ComputeAql,
+            // Of an unreadable one nothing but its value is known: at least that index was published.
+            first: if event.unreadable { event.value } else { event.first },
+            read_index: (!event.unreadable).then_some(event.read_index),
+        };
+        let queue = if event.handle == 0 {
+            None
+        } else {
+            self.queues.at_or_adopt(&sight)
         };
         match queue {
             Some(queue) => queue.doorbell(event, out),
@@ -163,17 +171,25 @@ impl Model {
     }
 
     fn sdma_doorbell(&mut self, event: &SdmaDoorbell, out: &mut impl FnMut(Fact)) {
-        let key = (event.origin.pid, event.write_pointer);
-        let queue = match event.write_pointer {
-            0 => None,
-            _ => self.queues.at_or_adopt(key, event.origin, QueueType::Sdma, 0),
+        let Origin { time_ns, pid, tid } = event.origin;
+        let (origin, write_pointer) = (event.origin, event.write_pointer);
+        let sight = Sight {
+            origin,
+            write_pointer,
+            kind: QueueType::Sdma,
+            first: 0,
+            read_index: None,
+        };
+        let queue = if write_pointer == 0 {
+            None
+        } else {
+            self.queues.at_or_adopt(&sight)
         };
         let number = queue.map(|queue| {
             queue.doorbells = queue.doorbells.saturating_add(1);
             queue.submissions = queue.submissions.saturating_add(1);
             queue.number
         });
-        let Origin { time_ns, pid, tid } = event.origin;
         let path = fact::Path::Doorbell;
         out(Fact::Copy(fact::Copy {
             queue: number,
@@ -184,7 +200,7 @@ impl Model {
             begin: event.begin,
             end: event.end,
         }));
-        if number.is_none() && event.write_pointer != 0 {
+        if number.is_none() && write_pointer != 0 {
             out(queue_limit(time_ns));
         }
     }

@@ -62,6 +62,9 @@ pub static QUEUES: HashMap<QueueKey, Walked> = HashMap::with_max_entries(16 << 1
 #[derive(Clone, Copy)]
 struct Head([u64; queue::HEAD_LEN / 8]);
 
+/// Words from the write index to the read index, both included: one read takes both.
+const INDEXES: usize = (queue::READ_DISPATCH_ID - queue::WRITE_DISPATCH_ID) / 8 + 1;
+
 /// What one walk needs to know of its queue.
 struct Ring {
     queue: u64,
@@ -120,7 +123,6 @@ fn capture(current: Current, cookie: u64, this: u64, value: u64) {
         if walk.next < walk.end {
             walk.flags |= flag::TRUNCATED;
         }
-        walk.write_index = walk.ring.write_index_now();
     }
     submit(&mut walk, current.header(kind::DOORBELL, 0, site, time_ns), value);
     let now = Walked {
@@ -145,16 +147,16 @@ fn submit(walk: &mut Walk, mut header: Header, value: u64) {
         return;
     };
     let record = entry.as_mut_ptr();
-    let mut count = 0;
+    let (mut count, mut limit) = (0, 0);
     if walk.end == walk.first.wrapping_add(1) {
         let slot = walk.ring.slot(walk.first);
         // SAFETY: the packet's place in the reserved entry takes PACKET_LEN bytes.
-        if unsafe { user::copy(addr_of_mut!((*record).packet).cast(), PACKET_LEN as u32, slot) } {
-            count = 1;
-            walk.write_index = walk.ring.write_index_now();
+        let copied = unsafe { user::copy(addr_of_mut!((*record).packet).cast(), PACKET_LEN as u32, slot) };
+        if let (true, Some(now)) = (copied, walk.ring.limit_now()) {
+            (count, limit) = (1, now);
             // SAFETY: the packet was written by the copy.
             let first_byte = unsafe { (*record).packet.bytes[0] };
-            if walk.ring.is_final(walk.first, first_byte, walk.write_index) {
+            if walk.ring.is_final(walk.first, first_byte, limit) {
                 walk.low = walk.first.wrapping_add(1);
             }
         } else {
@@ -170,8 +172,9 @@ fn submit(walk: &mut Walk, mut header: Header, value: u64) {
         addr_of_mut!((*record).value).write(value);
         addr_of_mut!((*record).first).write(walk.first);
         addr_of_mut!((*record).end).write(walk.end);
-        addr_of_mut!((*record).write_index).write(walk.write_index);
+        addr_of_mut!((*record).write_index).write(walk.ring.write_index);
         addr_of_mut!((*record).read_index).write(walk.ring.read_index);
+        addr_of_mut!((*record).limit).write(limit);
         addr_of_mut!((*record).base).write(walk.ring.base);
         addr_of_mut!((*record).size).write(walk.ring.size);
         addr_of_mut!((*record).count).write(count);
@@ -190,8 +193,6 @@ struct Walk {
     next: u64,
     /// Every index from `first` up to here is final.
     low: u64,
-    /// Write index after the last copy.
-    write_index: u64,
     flags: u16,
 }
 
@@ -201,7 +202,12 @@ impl Walk {
         let size = u64::from(ring.size);
         let mut flags = 0;
         let mut first = known.low;
-        let oldest = ring.write_index.saturating_sub(size);
+        // A slot is reused only after its packet was consumed, and by a producer that reserved it: one that reserved
+        // beyond the ring waits, and its reservation alone says nothing about slots.
+        let mut oldest = ring.write_index.saturating_sub(size);
+        if oldest > ring.read_index {
+            oldest = ring.read_index;
+        }
         if first < oldest {
             first = oldest;
             flags |= flag::LAPPED;
@@ -228,7 +234,6 @@ impl Walk {
             end,
             next: first,
             low: first,
-            write_index: ring.write_index,
             flags,
             ring,
         }
@@ -271,17 +276,16 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
                 walk.ring.slot(walk.next),
             )
     };
-    if !copied {
+    let (true, Some(limit)) = (copied, walk.ring.limit_now()) else {
         entry.discard(NO_WAKEUP);
         return 1;
-    }
-    let write_index = walk.ring.write_index_now();
+    };
     // SAFETY: `record` is the reserved entry, of which every field but the packets past `count` is written.
     unsafe {
         addr_of_mut!((*record).header).write(walk.current.header(kind::PACKETS, 0, 0, walk.time_ns));
         addr_of_mut!((*record).queue).write(walk.ring.queue);
         addr_of_mut!((*record).first).write(walk.next);
-        addr_of_mut!((*record).write_index).write(write_index);
+        addr_of_mut!((*record).limit).write(limit);
         addr_of_mut!((*record).read_index).write(walk.ring.read_index);
         addr_of_mut!((*record).size).write(walk.ring.size);
     }
@@ -294,7 +298,7 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
         }
         // SAFETY: `i` is below PACKETS_PER_RECORD; the packets up to `count` were written by the copy.
         let first_byte = unsafe { (*packets.add(i)).bytes[0] };
-        if walk.ring.is_final(index, first_byte, write_index) {
+        if walk.ring.is_final(index, first_byte, limit) {
             walk.low = index.wrapping_add(1);
         }
     }
@@ -336,10 +340,16 @@ impl Ring {
             .wrapping_add((index & u64::from(self.size - 1)) * PACKET_LEN as u64)
     }
 
-    /// The write index as it is now.
+    /// One past the highest index whose producer may write, now: see `Packets::limit`.
     #[inline(always)]
-    fn write_index_now(&self) -> u64 {
-        user::read(self.queue.wrapping_add(queue::WRITE_DISPATCH_ID as u64)).unwrap_or(self.write_index)
+    fn limit_now(&self) -> Option<u64> {
+        let from_write_index: [u64; INDEXES] = user::read(self.queue.wrapping_add(queue::WRITE_DISPATCH_ID as u64))?;
+        let reach = from_write_index[INDEXES - 1].wrapping_add(u64::from(self.size));
+        Some(if from_write_index[0] < reach {
+            from_write_index[0]
+        } else {
+            reach
+        })
     }
 
     /// Whether a slot that was read shows what it ever will of packet `index`: a valid header, a consumed packet, or a
@@ -360,9 +370,9 @@ impl Ring {
 /// combination of outcomes over the packets of a walk.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn slot_is_final(index: u64, first_byte: u64, write_index: u64, read_index: u64, size: u64) -> u64 {
+pub extern "C" fn slot_is_final(index: u64, first_byte: u64, limit: u64, read_index: u64, size: u64) -> u64 {
     let invalid = first_byte == u64::from(packet_type::INVALID);
-    let reused = write_index > index.wrapping_add(size);
+    let reused = limit > index.wrapping_add(size);
     let own = read_index.wrapping_add(size) > index;
     u64::from(reused || (own && !invalid) || (invalid && index < read_index))
 }
@@ -382,6 +392,7 @@ fn unreadable(current: Current, site: u32, time_ns: u64, value: u64) {
         end: 0,
         write_index: 0,
         read_index: 0,
+        limit: 0,
         base: 0,
         size: 0,
         count: 0,

@@ -63,7 +63,7 @@ impl Buffer {
         self.valid.clear();
     }
 
-    /// Numbers as the type that the column has.
+    /// The cells of a column of numbers.
     fn numeric<T: PolarsNumericType>(&self, name: PlSmallStr, of: impl Fn(u64) -> T::Native) -> Series
     where
         ChunkedArray<T>: IntoSeries,
@@ -82,7 +82,7 @@ impl Buffer {
         (0..self.numbers.len()).map(|row| if self.is_missing(row) { None } else { self.bytes(row) })
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the bits were widened from that type")]
+    /// The cells as the type that the column has; their bits were widened from it.
     fn series(&self, name: &'static str, kind: Kind) -> Series {
         let name = PlSmallStr::from_static(name);
         match kind {
@@ -102,19 +102,29 @@ impl Buffer {
     /// Takes the cells of a series; `nullable` as the schema has it.
     fn fill(&mut self, series: &Series, kind: Kind, nullable: bool) -> PolarsResult<()> {
         match kind {
-            Kind::U32 => self.fill_with(series.u32()?.iter(), nullable, |b, v| b.push_number(v.into())),
-            Kind::U64 => self.fill_with(series.u64()?.iter(), nullable, |b, v| b.push_number(v)),
-            Kind::I32 => {
-                self.fill_with(series.i32()?.iter(), nullable, |b, v| {
-                    b.push_number(i64::from(v).cast_unsigned())
-                });
-            }
-            Kind::I64 => self.fill_with(series.i64()?.iter(), nullable, |b, v| b.push_number(v.cast_unsigned())),
-            Kind::Bool => self.fill_with(series.bool()?.iter(), nullable, |b, v| b.push_number(v.into())),
-            Kind::Text => self.fill_with(series.str()?.iter(), nullable, |b, v| b.push_bytes(v.as_bytes())),
+            Kind::U32 => self.fill_numbers(series.u32()?.iter(), nullable, u64::from),
+            Kind::U64 => self.fill_numbers(series.u64()?.iter(), nullable, |number| number),
+            Kind::I32 => self.fill_numbers(series.i32()?.iter(), nullable, |number| {
+                i64::from(number).cast_unsigned()
+            }),
+            Kind::I64 => self.fill_numbers(series.i64()?.iter(), nullable, i64::cast_unsigned),
+            Kind::Bool => self.fill_numbers(series.bool()?.iter(), nullable, u64::from),
+            Kind::Text => self.fill_with(
+                series.str()?.iter().map(|text| text.map(str::as_bytes)),
+                nullable,
+                Self::push_bytes,
+            ),
             Kind::Bytes => self.fill_with(series.binary()?.iter(), nullable, Self::push_bytes),
         }
         Ok(())
+    }
+
+    fn fill_numbers<T>(&mut self, cells: impl Iterator<Item = Option<T>>, nullable: bool, bits: impl Fn(T) -> u64) {
+        self.fill_with(cells, nullable, |to, number| to.push_number(bits(number)));
+    }
+
+    fn fill_missing(&mut self, rows: usize) {
+        self.fill_with((0..rows).map(|_| None::<u64>), true, Self::push_number);
     }
 
     fn fill_with<T>(&mut self, cells: impl Iterator<Item = Option<T>>, nullable: bool, push: impl Fn(&mut Self, T)) {
@@ -223,7 +233,7 @@ impl Columns {
                 Ok(cells) => buffer
                     .fill(cells.as_materialized_series(), column.kind, column.nullable)
                     .map_err(|error| error.to_string())?,
-                Err(_) => buffer.fill_with((0..columns.rows).map(|_| None::<u64>), true, Buffer::push_number),
+                Err(_) => buffer.fill_missing(columns.rows),
             }
         }
         Ok(columns)

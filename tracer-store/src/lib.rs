@@ -9,7 +9,7 @@
 //!     doorbells/ ...
 //! ```
 //!
-//! A [`TraceWriter`] takes facts and never waits for the disk; a [`Trace`] gives them back, or scans of whole tables.
+//! A [`TraceWriter`] takes facts and never waits for the disk; a [`Trace`] gives them back, or whole tables.
 //! Every file is written under a temporary name, synced and renamed, so that a recorder killed at any moment leaves a
 //! readable trace that misses at most the last second. [`Table::columns`] describes the tables; `docs/events.md` is
 //! made of it.
@@ -32,7 +32,7 @@ mod writer;
 pub use error::{Damage, StoreError};
 pub use facts::Facts;
 pub use manifest::Manifest;
-pub use query::Scan;
+pub use query::Frame;
 pub use reader::{State, Trace};
 pub use schema::{Column, Kind, Table, schema_markdown};
 pub use writer::{TraceWriter, Written};

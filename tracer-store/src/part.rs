@@ -132,21 +132,16 @@ pub(crate) struct Part {
     pub table: Table,
     pub path: PathBuf,
     pub rows: usize,
-    pub bytes: u64,
     /// Time of the earliest row; 0 if unknown.
     pub first_time: u64,
-    /// Whether it has exactly the columns that this version writes.
-    pub current: bool,
 }
 
 impl Part {
     /// Reads what a part says about itself, and nothing of its rows.
     pub(crate) fn open(table: Table, path: &Path) -> Result<Self, Damage> {
         guarded(path, || {
-            let file = File::open(path).map_err(|error| error.to_string())?;
-            let bytes = file.metadata().map_err(|error| error.to_string())?.len();
-            let mut reader = ParquetReader::new(file);
-            let current = check_columns(table, &*reader.schema().map_err(|error| not_parquet(&error))?)?;
+            let mut reader = ParquetReader::new(open(path)?);
+            check_columns(table, &*reader.schema().map_err(|error| not_parquet(&error))?)?;
             let metadata = reader.get_metadata().map_err(|error| not_parquet(&error))?;
             let pairs = metadata.key_value_metadata().iter().flatten();
             let first_time = pairs
@@ -157,9 +152,7 @@ impl Part {
                 table,
                 path: path.to_owned(),
                 rows: metadata.num_rows,
-                bytes,
                 first_time,
-                current,
             })
         })
     }
@@ -167,9 +160,8 @@ impl Part {
     /// Reads at most [`WINDOW`] rows from the `offset`th on.
     pub(crate) fn read(&self, offset: usize) -> Result<Columns, Damage> {
         guarded(&self.path, || {
-            let file = File::open(&self.path).map_err(|error| error.to_string())?;
+            let mut reader = ParquetReader::new(open(&self.path)?);
             let names = self.table.columns().iter().map(|column| column.name.to_owned());
-            let mut reader = ParquetReader::new(file);
             let schema = reader.schema().map_err(|error| not_parquet(&error))?;
             let frame = reader
                 .with_slice(Some((offset, WINDOW)))
@@ -182,22 +174,25 @@ impl Part {
     }
 }
 
+fn open(path: &Path) -> Result<File, String> {
+    File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => "it is gone, because its recording ended meanwhile; try again".to_owned(),
+        _ => error.to_string(),
+    })
+}
+
 fn not_parquet(error: &PolarsError) -> String {
     format!("it is no whole Parquet file ({error})")
 }
 
-/// Whether the columns are exactly those of the table; an error if the table cannot be made of them.
-fn check_columns(table: Table, found: &ArrowSchema) -> Result<bool, String> {
-    let mut current = found.len() == table.columns().len();
-    for (index, column) in table.columns().iter().enumerate() {
+/// Whether the table can be made of the columns.
+fn check_columns(table: Table, found: &ArrowSchema) -> Result<(), String> {
+    for column in table.columns() {
         let expected = schema::polars_type(column.kind);
-        match found
-            .get_full(column.name)
-            .map(|(at, _, field)| (at, DataType::from_arrow_field(field)))
-        {
-            Some((at, kind)) if kind == expected => current &= at == index,
-            Some((_, kind)) => return Err(format!("column `{}` is {kind}, not {expected}", column.name)),
-            None if column.nullable => current = false,
+        match found.get(column.name).map(DataType::from_arrow_field) {
+            Some(kind) if kind == expected => {}
+            Some(kind) => return Err(format!("column `{}` is {kind}, not {expected}", column.name)),
+            None if column.nullable => {}
             None => {
                 return Err(format!(
                     "it has no column `{}`, which table `{}` needs",
@@ -207,7 +202,7 @@ fn check_columns(table: Table, found: &ArrowSchema) -> Result<bool, String> {
             }
         }
     }
-    Ok(current)
+    Ok(())
 }
 
 /// Runs a reader over a file that may hold anything: some damage makes the decoder panic instead of failing.

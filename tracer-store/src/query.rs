@@ -1,58 +1,49 @@
 //! Tables as polars sees them, for queries.
 
-use polars::prelude::*;
+use polars::prelude::{DataFrame, PolarsError};
 
+use crate::columns::Columns;
 use crate::error::{Damage, StoreError};
-use crate::part::Part;
+use crate::part::WINDOW;
 use crate::reader::{Parts, Trace};
-use crate::schema::{self, Table};
+use crate::schema::Table;
 
 /// A table to query.
-#[derive(Clone)]
-pub struct Scan {
+#[derive(Clone, Debug)]
+pub struct Frame {
     /// Its rows; not in the order of time where parts overlap.
-    pub frame: LazyFrame,
-    /// Parts whose rows are not among them.
+    pub frame: DataFrame,
+    /// Parts whose rows are not all among them.
     pub damaged: Vec<Damage>,
 }
 
 impl Trace {
-    /// A table to query, with the columns of [`Table::columns`] whatever version wrote it. Nothing is read before the
-    /// frame is collected. Parts that cannot be opened are left out, and reported.
+    /// A whole table in memory, with the columns of [`Table::columns`] whatever version wrote it. Parts that can't be
+    /// read are left out, and reported.
     ///
     /// # Errors
     /// If the table's folder cannot be read.
-    pub fn scan(&self, table: Table) -> Result<Scan, StoreError> {
-        let Parts { readable, damaged } = self.parts(table)?;
-        let frame = scan_parts(table, &readable).map_err(|error| StoreError::Table {
+    pub fn frame(&self, table: Table) -> Result<Frame, StoreError> {
+        let failed = |error: PolarsError| StoreError::Table {
             action: "query",
             path: self.dir().join(table.name()),
             reason: error.to_string(),
-        })?;
-        Ok(Scan { frame, damaged })
+        };
+        let Parts { readable, mut damaged } = self.parts(table)?;
+        let mut frame = Columns::new(table).to_frame().map_err(failed)?;
+        for part in readable {
+            for offset in (0..part.rows).step_by(WINDOW) {
+                match part.read(offset) {
+                    Ok(rows) => {
+                        frame.vstack_mut(&rows.to_frame().map_err(failed)?).map_err(failed)?;
+                    }
+                    Err(damage) => {
+                        damaged.push(damage);
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(Frame { frame, damaged })
     }
-}
-
-fn scan_parts(table: Table, parts: &[Part]) -> PolarsResult<LazyFrame> {
-    let schema = schema::polars_schema(table);
-    if parts.is_empty() {
-        return Ok(DataFrame::empty_with_schema(&schema).lazy());
-    }
-    let paths = parts
-        .iter()
-        .map(|part| PlRefPath::try_from_path(&part.path))
-        .collect::<PolarsResult<_>>()?;
-    let args = UnifiedScanArgs {
-        schema: Some(schema.into()),
-        // A trace's name can hold what looks like a pattern.
-        glob: false,
-        missing_columns_policy: MissingColumnsPolicy::Insert,
-        extra_columns_policy: ExtraColumnsPolicy::Ignore,
-        ..UnifiedScanArgs::default()
-    };
-    Ok(
-        DslBuilder::scan_parquet(ScanSources::Paths(paths), ParquetOptions::default(), args)?
-            .build()
-            .into(),
-    )
 }

@@ -168,6 +168,7 @@ impl TraceWriter {
     /// # Errors
     /// If the disk refuses, or refused something earlier; the trace then stays incomplete.
     pub fn finish(mut self, update: impl FnOnce(&mut Manifest)) -> Result<Written, StoreError> {
+        self.failure.take().map_or(Ok(()), Err)?;
         update(&mut self.manifest);
         if self.dropped > 0 {
             self.report_dropped();
@@ -177,7 +178,6 @@ impl TraceWriter {
                 self.sink.send(job)?;
             }
         }
-        self.failure.map_or(Ok(()), Err)?;
         self.sink.finish()?;
         let tables = Table::ALL.into_iter();
         tables

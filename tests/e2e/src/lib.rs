@@ -1,1 +1,8 @@
-//! End-to-end tests: the tracer against the simulator's truth.
+//! The harness of the end-to-end tests: AMD's unmodified runtime on the simulated GPU, recorded by `tracer`, and
+//! compared field by field with what the simulator's truth log and the dispatcher's own log say.
+
+pub mod compare;
+pub mod dispatcher;
+pub mod place;
+pub mod scenario;
+pub mod truth;

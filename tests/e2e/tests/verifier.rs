@@ -7,26 +7,43 @@ const LIMIT: u32 = 1_000_000;
 
 #[test]
 fn every_program_passes_the_verifier_far_from_its_limit() {
-    let mut ebpf = EbpfLoader::new().load(tracer_capture::object::bytes().unwrap()).expect("the object loads; root is needed");
+    let mut ebpf = EbpfLoader::new()
+        .load(tracer_capture::object::bytes().unwrap())
+        .expect("the object loads; root is needed");
     let mut names: Vec<String> = Vec::new();
     println!("{:<16} {:>12} {:>12}", "program", "verified", "translated B");
     for (name, program) in ebpf.programs_mut() {
         match program {
             Program::UProbe(p) => p.load(),
             Program::TracePoint(p) => p.load(),
-            other => panic!("{name}: a kind of program that this test does not know: {:?}", other.prog_type()),
+            other => panic!(
+                "{name}: a kind of program that this test does not know: {:?}",
+                other.prog_type()
+            ),
         }
         .unwrap_or_else(|error| panic!("{name}: {error:?}"));
         let info = program.info().unwrap();
         let verified = info.verified_instruction_count().expect("kernels since 5.16 tell");
         println!("{name:<16} {verified:>12} {:>12}", info.size_translated().unwrap_or(0));
-        assert!(verified < LIMIT / 4, "{name} takes the verifier {verified} of {LIMIT} instructions");
+        assert!(
+            verified < LIMIT / 4,
+            "{name} takes the verifier {verified} of {LIMIT} instructions"
+        );
         names.push(name.to_owned());
     }
     names.sort();
     let expected = [
-        "doorbell", "ioctl_enter", "ioctl_exit", "mmap_enter", "mmap_exit", "reserve", "runtime_init", "sdma_doorbell",
-        "task_exec", "task_exit", "task_new",
+        "doorbell",
+        "ioctl_enter",
+        "ioctl_exit",
+        "mmap_enter",
+        "mmap_exit",
+        "reserve",
+        "runtime_init",
+        "sdma_doorbell",
+        "task_exec",
+        "task_exit",
+        "task_new",
     ];
     assert_eq!(names, expected);
 }

@@ -65,7 +65,7 @@ impl Kind {
             Self::BarrierAnd => "barrier_and",
             Self::BarrierOr => "barrier_or",
             Self::BarrierValue => "barrier_value",
-            Self::Other => "other",
+            Self::Other => "unknown",
         }
     }
 }

@@ -13,6 +13,8 @@ pub struct Asic {
     pub gfx_target_version: u32,
     /// PCI device id.
     pub device_id: u32,
+    /// PCI revision, which with the device id decides the marketing name.
+    pub pci_revision: u32,
     /// Compute units over all dies.
     pub compute_units: u32,
     /// SIMDs in a compute unit.
@@ -79,7 +81,11 @@ impl Asic {
 
     /// Which scheduler the driver uses.
     pub fn scheduler(&self) -> Scheduler {
-        if self.gfx_target_version >= 110_000 { Scheduler::Mes } else { Scheduler::Hws }
+        if self.gfx_target_version >= 110_000 {
+            Scheduler::Mes
+        } else {
+            Scheduler::Hws
+        }
     }
 
     /// HSA_CAPABILITY bits of the node.
@@ -92,8 +98,13 @@ impl Asic {
         const SRAM_EDC: u32 = 1 << 26;
         const SVM_API: u32 = 1 << 27;
         const DEBUG_FIRMWARE: u32 = 1 << 29;
-        let common =
-            QUEUE_SIZE_POW2 | QUEUE_SIZE_32BIT | WATCH_POINTS | DOORBELL_TYPE_2_0 | TRAP_DEBUG | SVM_API | DEBUG_FIRMWARE;
+        let common = QUEUE_SIZE_POW2
+            | QUEUE_SIZE_32BIT
+            | WATCH_POINTS
+            | DOORBELL_TYPE_2_0
+            | TRAP_DEBUG
+            | SVM_API
+            | DEBUG_FIRMWARE;
         match self.scheduler() {
             Scheduler::Hws => common | SRAM_EDC,
             Scheduler::Mes => common,
@@ -110,6 +121,7 @@ static GFX942: Asic = Asic {
     kfd_name: "ip discovery",
     gfx_target_version: 90402,
     device_id: 0x74a1,
+    pci_revision: 0x00,
     compute_units: 304,
     simd_per_cu: 4,
     max_waves_per_simd: 8,
@@ -140,6 +152,7 @@ static GFX90A: Asic = Asic {
     kfd_name: "aldebaran",
     gfx_target_version: 90010,
     device_id: 0x740c,
+    pci_revision: 0x01,
     compute_units: 104,
     simd_per_cu: 4,
     max_waves_per_simd: 8,
@@ -170,6 +183,7 @@ static GFX1100: Asic = Asic {
     kfd_name: "ip discovery",
     gfx_target_version: 110_000,
     device_id: 0x744c,
+    pci_revision: 0xc8,
     compute_units: 96,
     simd_per_cu: 2,
     max_waves_per_simd: 16,

@@ -40,14 +40,24 @@ impl Blit {
         let copy = |phases: &[usize]| {
             let steps = |side: usize| phases.iter().map(move |&at| word(at + side).wrapping_sub(word(side)));
             let bytes = steps(0).next_back()?;
-            (steps(0).eq(steps(1)) && steps(0).is_sorted()).then_some(Self::Copy { src: word(0), dst: word(1), bytes })
+            (steps(0).eq(steps(1)) && steps(0).is_sorted()).then_some(Self::Copy {
+                src: word(0),
+                dst: word(1),
+                bytes,
+            })
         };
         let is_aligned_copy = half(20) == grid;
         let is_misaligned_copy = half(12) == grid;
         let is_fill = half(7) == grid && word(0) <= word(1) && word(1) <= word(2);
         let aligned = if is_aligned_copy { copy(&[0, 2, 4, 6, 8]) } else { None };
         let misaligned = || if is_misaligned_copy { copy(&[0, 2, 4]) } else { None };
-        let fill = || is_fill.then(|| Self::Fill { dst: word(0), value: half(6), bytes: word(2) - word(0) });
+        let fill = || {
+            is_fill.then(|| Self::Fill {
+                dst: word(0),
+                value: half(6),
+                bytes: word(2) - word(0),
+            })
+        };
         aligned.or_else(misaligned).or_else(fill)
     }
 
@@ -72,14 +82,31 @@ mod tests {
 
     #[test]
     fn the_three_kernels() {
-        let aligned = arguments(&[0x1003, 0x2003, 0x1100, 0x2100, 0x1100, 0x2100, 0x1200, 0x2200, 0x1201, 0x2201], &[77_824]);
-        let copy = Blit::Copy { src: 0x1003, dst: 0x2003, bytes: 0x1fe };
+        let aligned = arguments(
+            &[
+                0x1003, 0x2003, 0x1100, 0x2100, 0x1100, 0x2100, 0x1200, 0x2200, 0x1201, 0x2201,
+            ],
+            &[77_824],
+        );
+        let copy = Blit::Copy {
+            src: 0x1003,
+            dst: 0x2003,
+            bytes: 0x1fe,
+        };
         assert_eq!(Blit::from_arguments(&aligned, 77_824), Some(copy));
         let misaligned = arguments(&[0x1001, 0x2002, 0x1001, 0x2002, 0x1011, 0x2012], &[77_824]);
-        let copy = Blit::Copy { src: 0x1001, dst: 0x2002, bytes: 0x10 };
+        let copy = Blit::Copy {
+            src: 0x1001,
+            dst: 0x2002,
+            bytes: 0x10,
+        };
         assert_eq!(Blit::from_arguments(&misaligned, 77_824), Some(copy));
         let fill = arguments(&[0x1000, 0x1000, 0x1400], &[0x1234, 19_456]);
-        let expected = Blit::Fill { dst: 0x1000, value: 0x1234, bytes: 0x400 };
+        let expected = Blit::Fill {
+            dst: 0x1000,
+            value: 0x1234,
+            bytes: 0x400,
+        };
         assert_eq!(Blit::from_arguments(&fill, 19_456), Some(expected));
     }
 

@@ -43,7 +43,9 @@ pub fn run(command: &[OsString], root: Option<&Path>) -> Result<u8> {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
         forward_signal(signal)?;
     }
-    let child = child.spawn().with_context(|| format!("run {}", Path::new(program).display()))?;
+    let child = child
+        .spawn()
+        .with_context(|| format!("run {}", Path::new(program).display()))?;
     CLIENT.store(child.id() as i32, Ordering::Relaxed);
     Ok(exit_code(wait_for_all(child.id() as i32)?))
 }

@@ -45,6 +45,9 @@ mod tests {
         let (ticks, ns) = (gpu_ticks(), boottime_ns());
         std::thread::sleep(std::time::Duration::from_millis(20));
         let (ticks, ns) = (gpu_ticks() - ticks, boottime_ns() - ns);
-        assert!((ticks * GPU_TICK_NS).abs_diff(ns) < 1_000_000, "{ticks} ticks in {ns} ns");
+        assert!(
+            (ticks * GPU_TICK_NS).abs_diff(ns) < 1_000_000,
+            "{ticks} ticks in {ns} ns"
+        );
     }
 }

@@ -25,15 +25,15 @@ pub enum Effect {
 }
 
 /// The kernel arguments in their natural C layout.
-struct Arguments<'a>(&'a AddressSpace, u64);
+struct Arguments([u8; 28]);
 
-impl Arguments<'_> {
-    fn u64(&self, at: u64) -> Result<u64, Fault> {
-        self.0.read_u64(self.1.wrapping_add(at))
+impl Arguments {
+    fn u64(&self, at: usize) -> u64 {
+        u64::from_le_bytes(std::array::from_fn(|i| self.0[at + i]))
     }
 
-    fn u32(&self, at: u64) -> Result<u32, Fault> {
-        self.0.read_u32(self.1.wrapping_add(at))
+    fn u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(std::array::from_fn(|i| self.0[at + i]))
     }
 }
 
@@ -50,35 +50,51 @@ impl Effect {
         })
     }
 
+    /// Bytes of the arguments.
+    fn argument_bytes(self) -> usize {
+        match self {
+            Self::VectorAdd | Self::Saxpy => 28,
+            Self::Fill => 16,
+            Self::Spin => 8,
+            Self::Reduce => 20,
+        }
+    }
+
     /// Does what the kernel would do; returns how long the device would be busy, if the kernel is about time.
     pub fn run(self, space: &AddressSpace, dispatch: &KernelDispatch) -> Result<Duration, Fault> {
-        let arguments = Arguments(space, dispatch.kernarg_address);
-        let items = dispatch.grid.into_iter().map(u64::from).product::<u64>();
-        let count = |n: u32| items.min(u64::from(n));
+        let mut arguments = Arguments([0; 28]);
+        space.read(dispatch.kernarg_address, &mut arguments.0[..self.argument_bytes()])?;
+        // The kernels index by the first dimension alone: each row of a larger grid does the same again.
+        let [items, rows, planes] = dispatch.grid;
+        let count = |n: u32| u64::from(items.min(n));
         match self {
             Self::VectorAdd => {
-                let (a, b, c, n) = (arguments.u64(0)?, arguments.u64(8)?, arguments.u64(16)?, arguments.u32(24)?);
-                map2(space, (a, b, c), count(n), |a, b| f32::to_bits(f32::from_bits(a) + f32::from_bits(b)))?;
+                let (a, b, c, n) = (arguments.u64(0), arguments.u64(8), arguments.u64(16), arguments.u32(24));
+                map2(space, (a, b, c), count(n), |a, b| {
+                    f32::to_bits(f32::from_bits(a) + f32::from_bits(b))
+                })?;
             }
             Self::Fill => {
-                let (p, value, n) = (arguments.u64(0)?, arguments.u32(8)?, arguments.u32(12)?);
+                let (p, value, n) = (arguments.u64(0), arguments.u32(8), arguments.u32(12));
                 space.fill_u32(p, value, count(n))?;
             }
             Self::Saxpy => {
-                let (a, x, y, n) = (arguments.u32(0)?, arguments.u64(8)?, arguments.u64(16)?, arguments.u32(24)?);
+                let (a, x, y, n) = (arguments.u32(0), arguments.u64(8), arguments.u64(16), arguments.u32(24));
                 let a = f32::from_bits(a);
-                map2(space, (x, y, y), count(n), |x, y| f32::to_bits(a * f32::from_bits(x) + f32::from_bits(y)))?;
+                map2(space, (x, y, y), count(n), |x, y| {
+                    f32::to_bits(a * f32::from_bits(x) + f32::from_bits(y))
+                })?;
             }
-            Self::Spin => return Ok(Duration::from_nanos(arguments.u64(0)?.saturating_mul(GPU_TICK_NS))),
+            Self::Spin => return Ok(Duration::from_nanos(arguments.u64(0).saturating_mul(GPU_TICK_NS))),
             Self::Reduce => {
-                let (input, out, n) = (arguments.u64(0)?, arguments.u64(8)?, arguments.u32(16)?);
+                let (input, out, n) = (arguments.u64(0), arguments.u64(8), arguments.u32(16));
                 let mut sum = 0u32;
                 each_block(count(n), |at, words| {
                     let input = read_words(space, input.wrapping_add(at), words)?;
                     sum = input.into_iter().fold(sum, u32::wrapping_add);
                     Ok(())
                 })?;
-                space.add_u32(out, sum)?;
+                space.add_u32(out, sum.wrapping_mul(rows).wrapping_mul(planes))?;
             }
         }
         Ok(Duration::ZERO)
@@ -99,7 +115,12 @@ fn each_block(count: u64, mut step: impl FnMut(u64, usize) -> Result<(), Fault>)
 fn read_words(space: &AddressSpace, va: u64, words: usize) -> Result<Vec<u32>, Fault> {
     let mut bytes = vec![0; words * 4];
     space.read(va, &mut bytes)?;
-    Ok(bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect())
+    Ok(bytes
+        .as_chunks()
+        .0
+        .iter()
+        .map(|word| u32::from_le_bytes(*word))
+        .collect())
 }
 
 fn map2(
@@ -124,7 +145,10 @@ mod tests {
     use crate::memory::SharedFile;
 
     fn run(effect: Effect, arguments: &[u8], grid: u32) -> Result<Duration, Fault> {
-        let space = AddressSpace::new(std::process::id() as i32, Arc::new(SharedFile::new("test", 1 << 20).unwrap()));
+        let space = AddressSpace::new(
+            std::process::id() as i32,
+            Arc::new(SharedFile::new("test", 1 << 20).unwrap()),
+        );
         let dispatch = KernelDispatch {
             dimensions: 1,
             workgroup: [64, 1, 1],
@@ -146,11 +170,23 @@ mod tests {
     fn vector_add_and_saxpy() {
         let (mut a, mut b) = (vec![1.5f32; 40_000], vec![2.0f32; 40_000]);
         let mut c = vec![0f32; 40_000];
-        let arguments = [&address(&mut a)[..], &address(&mut b), &address(&mut c), &40_000u32.to_le_bytes()].concat();
+        let arguments = [
+            &address(&mut a)[..],
+            &address(&mut b),
+            &address(&mut c),
+            &40_000u32.to_le_bytes(),
+        ]
+        .concat();
         run(Effect::VectorAdd, &arguments, 40_960).unwrap();
         assert!(c.iter().all(|&c| c == 3.5));
-        let arguments =
-            [&2f32.to_le_bytes()[..], &[0; 4], &address(&mut a), &address(&mut c), &100u32.to_le_bytes()].concat();
+        let arguments = [
+            &2f32.to_le_bytes()[..],
+            &[0; 4],
+            &address(&mut a),
+            &address(&mut c),
+            &100u32.to_le_bytes(),
+        ]
+        .concat();
         run(Effect::Saxpy, &arguments, 64).unwrap();
         assert!(c[..64].iter().all(|&c| c == 6.5), "a work-item an element");
         assert!(c[64..].iter().all(|&c| c == 3.5), "the grid ends before n");
@@ -166,7 +202,10 @@ mod tests {
         let arguments = [&address(&mut data)[..], &address(&mut out), &1000u32.to_le_bytes()].concat();
         run(Effect::Reduce, &arguments, 1024).unwrap();
         assert_eq!(out, [999 * 7 - 1]);
-        assert_eq!(run(Effect::Spin, &5000u64.to_le_bytes(), 1), Ok(Duration::from_micros(50)));
+        assert_eq!(
+            run(Effect::Spin, &5000u64.to_le_bytes(), 1),
+            Ok(Duration::from_micros(50))
+        );
     }
 
     #[test]

@@ -3,10 +3,13 @@
 //! A wait that cannot be answered at once is kept here with the FUSE request to answer, so no thread blocks for it:
 //! whoever sets the event (a packet processor, as the interrupt) answers the request.
 
+mod waiter;
+
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use self::waiter::{Awaited, Outcome, Waiter};
 use crate::ioctl::Errno;
 use crate::ioctl::abi::{EventData, WaitEvents};
 use crate::ioctl::request::PendingIoctl;
@@ -19,10 +22,6 @@ pub const SIGNAL_EVENT_LIMIT: u32 = 4096;
 pub const TYPE_SIGNAL: u32 = 0;
 const TYPE_DEBUG: u32 = 5;
 
-const WAIT_COMPLETE: u32 = 0;
-const WAIT_TIMEOUT: u32 = 1;
-const WAIT_FAIL: u32 = 2;
-
 /// Content of an event page slot that is not signalled.
 pub const UNSIGNALED_SLOT: u64 = u64::MAX;
 
@@ -33,23 +32,6 @@ struct Event {
     signaled: bool,
     /// Starts at 1 and grows with every set: lets a waiter notice a set that came before its wait.
     age: u64,
-}
-
-struct Awaited {
-    id: u32,
-    /// The address of the event's kfd_event_data in the client.
-    data: u64,
-    with_age: bool,
-    activated: bool,
-    destroyed: bool,
-}
-
-struct Waiter {
-    events: Vec<Awaited>,
-    all: bool,
-    deadline: Option<Instant>,
-    request: PendingIoctl,
-    args: WaitEvents,
 }
 
 #[derive(Default)]
@@ -87,9 +69,24 @@ impl Events {
     /// Makes an event; returns its id.
     pub fn create(&self, kind: u32, auto_reset: bool) -> Result<u32, Errno> {
         let mut state = self.state();
-        let ids = if is_signal_type(kind) { 1..SIGNAL_EVENT_LIMIT } else { SIGNAL_EVENT_LIMIT..SIGNAL_EVENT_LIMIT * 2 };
-        let id = ids.into_iter().find(|id| !state.events.contains_key(id)).ok_or(Errno::ENOSPC)?;
-        state.events.insert(id, Event { kind, auto_reset, signaled: false, age: 1 });
+        let ids = if is_signal_type(kind) {
+            1..SIGNAL_EVENT_LIMIT
+        } else {
+            SIGNAL_EVENT_LIMIT..SIGNAL_EVENT_LIMIT * 2
+        };
+        let id = ids
+            .into_iter()
+            .find(|id| !state.events.contains_key(id))
+            .ok_or(Errno::ENOSPC)?;
+        state.events.insert(
+            id,
+            Event {
+                kind,
+                auto_reset,
+                signaled: false,
+                age: 1,
+            },
+        );
         Ok(id)
     }
 
@@ -98,7 +95,11 @@ impl Events {
         let mut state = self.state();
         state.events.remove(&id).ok_or(Errno::EINVAL)?;
         for waiter in &mut state.waiters {
-            waiter.events.iter_mut().filter(|event| event.id == id).for_each(|event| event.destroyed = true);
+            waiter
+                .events
+                .iter_mut()
+                .filter(|event| event.id == id)
+                .for_each(|event| event.destroyed = true);
         }
         state.answer_ready();
         Ok(())
@@ -142,15 +143,35 @@ impl Events {
     pub fn wait(&self, request: PendingIoctl, args: WaitEvents, list: &[(u64, EventData)]) {
         let mut state = self.state();
         if list.iter().any(|(_, data)| !state.events.contains_key(&data.event_id)) {
-            request.finish_with(Err(Errno::EINVAL), &WaitEvents { wait_result: WAIT_FAIL, ..args });
+            request.finish_with(
+                Err(Errno::EINVAL),
+                &WaitEvents {
+                    wait_result: Outcome::Fail as u32,
+                    ..args
+                },
+            );
             return;
         }
-        let events = list.iter().map(|(address, data)| state.start_wait(*address, data)).collect();
+        let events = list
+            .iter()
+            .map(|(address, data)| Awaited::begin(&mut state.events, *address, data))
+            .collect();
         let deadline = match args.timeout {
             u32::MAX => None,
             ms => Some(Instant::now() + Duration::from_millis(u64::from(ms))),
         };
-        state.waiters.push(Waiter { events, all: args.wait_for_all != 0, deadline, request, args });
+        let waiter = Waiter {
+            events,
+            all: args.wait_for_all != 0,
+            deadline,
+            request,
+            args,
+        };
+        if args.timeout == 0 && waiter.outcome().is_none() {
+            waiter.answer(Outcome::Timeout, &state.events);
+            return;
+        }
+        state.waiters.push(waiter);
         state.answer_ready();
     }
 
@@ -161,9 +182,13 @@ impl Events {
         state.answer_ready();
         let over = |waiter: &mut Waiter| waiter.deadline.is_some_and(|deadline| deadline <= now);
         for waiter in state.waiters.extract_if(.., over).collect::<Vec<_>>() {
-            waiter.answer(WAIT_TIMEOUT, &state.events);
+            waiter.answer(Outcome::Timeout, &state.events);
         }
-        for mut waiter in state.waiters.extract_if(.., |waiter| waiter.request.is_interrupted()).collect::<Vec<_>>() {
+        for mut waiter in state
+            .waiters
+            .extract_if(.., |waiter| waiter.request.is_interrupted())
+            .collect::<Vec<_>>()
+        {
             if let Some(deadline) = waiter.deadline {
                 waiter.args.timeout = deadline.saturating_duration_since(now).as_millis() as u32;
             }
@@ -181,25 +206,6 @@ impl Events {
 }
 
 impl State {
-    fn start_wait(&mut self, address: u64, data: &EventData) -> Awaited {
-        let mut awaited = Awaited {
-            id: data.event_id,
-            data: address,
-            with_age: data.last_event_age != 0,
-            activated: false,
-            destroyed: false,
-        };
-        if let Some(event) = self.events.get_mut(&data.event_id) {
-            awaited.with_age &= event.kind == TYPE_SIGNAL;
-            awaited.activated = event.signaled;
-            event.signaled &= !event.auto_reset;
-            if awaited.with_age && data.last_event_age != event.age {
-                awaited.activated = true;
-            }
-        }
-        awaited
-    }
-
     fn signal(&mut self, id: u32) {
         let mut woken = false;
         for awaited in self.waiters.iter_mut().flat_map(|waiter| &mut waiter.events) {
@@ -217,10 +223,10 @@ impl State {
     }
 
     fn answer_ready(&mut self) {
-        let ready = |waiter: &mut Waiter| waiter.result().is_some();
+        let ready = |waiter: &mut Waiter| waiter.outcome().is_some();
         for waiter in self.waiters.extract_if(.., ready).collect::<Vec<_>>() {
-            if let Some(result) = waiter.result() {
-                waiter.answer(result, &self.events);
+            if let Some(outcome) = waiter.outcome() {
+                waiter.answer(outcome, &self.events);
             }
         }
     }
@@ -234,31 +240,6 @@ impl State {
                 event.signaled = true;
             }
         }
-    }
-}
-
-impl Waiter {
-    fn result(&self) -> Option<u32> {
-        if self.events.iter().any(|event| event.destroyed) {
-            return Some(WAIT_FAIL);
-        }
-        let activated = self.events.iter().filter(|event| event.activated).count();
-        let enough = if self.all { activated == self.events.len() } else { activated > 0 };
-        enough.then_some(WAIT_COMPLETE)
-    }
-
-    fn answer(mut self, wait_result: u32, events: &BTreeMap<u32, Event>) {
-        self.args.wait_result = wait_result;
-        let mut result = if wait_result == WAIT_FAIL { Err(Errno::EIO) } else { Ok(()) };
-        if wait_result == WAIT_COMPLETE {
-            for awaited in self.events.iter().filter(|awaited| awaited.activated && awaited.with_age) {
-                let age = events.get(&awaited.id).map_or(0, |event| event.age);
-                if self.request.write_client(awaited.data, &age.to_le_bytes()).is_err() {
-                    result = Err(Errno::EFAULT);
-                }
-            }
-        }
-        self.request.finish_with(result, &self.args);
     }
 }
 
@@ -283,7 +264,11 @@ mod tests {
         assert_eq!(events.reset(3), Err(Errno::EINVAL));
         assert_eq!(events.destroy(3), Err(Errno::EINVAL));
         let memory = events.create(8, false).unwrap();
-        assert_eq!(events.set(memory), Err(Errno::EINVAL), "user space cannot set a memory exception");
+        assert_eq!(
+            events.set(memory),
+            Err(Errno::EINVAL),
+            "user space cannot set a memory exception"
+        );
         assert_eq!(events.set_page(0x1000), Ok(()));
         assert_eq!(events.set_page(0x2000), Err(Errno::EINVAL));
         for _ in 1..SIGNAL_EVENT_LIMIT {
@@ -299,11 +284,21 @@ mod tests {
         let space = AddressSpace::new(std::process::id() as i32, file);
         let id = events.create(TYPE_SIGNAL, true).unwrap();
         events.interrupt(&space, id);
-        let data = EventData { last_event_age: 1, event_id: id, ..EventData::default() };
+        let data = EventData {
+            last_event_age: 1,
+            event_id: id,
+            ..EventData::default()
+        };
         let mut state = events.state();
-        assert!(state.start_wait(0, &data).activated, "signalled");
-        assert!(state.start_wait(0, &data).activated, "auto-reset took the signal, but the age has grown");
-        let data = EventData { last_event_age: 2, ..data };
-        assert!(!state.start_wait(0, &data).activated);
+        assert!(Awaited::begin(&mut state.events, 0, &data).activated, "signalled");
+        assert!(
+            Awaited::begin(&mut state.events, 0, &data).activated,
+            "auto-reset took the signal, but the age has grown"
+        );
+        let data = EventData {
+            last_event_age: 2,
+            ..data
+        };
+        assert!(!Awaited::begin(&mut state.events, 0, &data).activated);
     }
 }

@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use fuser::{
-    BackingId, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags,
-    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, Request, TimeOrNow,
+    BackingId, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    IoctlFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, Request,
+    TimeOrNow,
 };
 
 use crate::ioctl::request::{Call, Node, PendingIoctl};
@@ -46,7 +47,12 @@ pub struct DeviceFs {
 impl DeviceFs {
     /// The device files of that machine.
     pub fn new(machine: Arc<Machine>) -> Self {
-        Self { machine, open: Mutex::default(), next_handle: AtomicU64::new(1), backing: Mutex::default() }
+        Self {
+            machine,
+            open: Mutex::default(),
+            next_handle: AtomicU64::new(1),
+            backing: Mutex::default(),
+        }
     }
 
     fn node(&self, inode: INodeNo) -> Option<Node> {
@@ -69,8 +75,11 @@ impl DeviceFs {
     }
 
     fn attributes(inode: INodeNo) -> FileAttr {
-        let (kind, perm) =
-            if inode == INodeNo::ROOT { (FileType::Directory, 0o755) } else { (FileType::RegularFile, 0o666) };
+        let (kind, perm) = if inode == INodeNo::ROOT {
+            (FileType::Directory, 0o755)
+        } else {
+            (FileType::RegularFile, 0o666)
+        };
         let time = SystemTime::UNIX_EPOCH;
         FileAttr {
             ino: inode,
@@ -92,7 +101,11 @@ impl DeviceFs {
     }
 
     fn open_file(&self, pid: i32, node: Node) -> io::Result<Open> {
-        let process = if node == Node::Kfd { Some(self.machine.process(pid)?) } else { None };
+        let process = if node == Node::Kfd {
+            Some(self.machine.process(pid)?)
+        } else {
+            None
+        };
         Ok(Open { pid, process })
     }
 
@@ -102,7 +115,11 @@ impl DeviceFs {
             return Ok(Arc::clone(id));
         }
         let doorbells = self.machine.doorbells.file();
-        let file = if node == Node::Kfd { doorbells.as_fd() } else { self.machine.vram.as_fd() };
+        let file = if node == Node::Kfd {
+            doorbells.as_fd()
+        } else {
+            self.machine.vram.as_fd()
+        };
         let id = Arc::new(reply.open_backing(file)?);
         backing.insert(inode.0, Arc::clone(&id));
         Ok(id)
@@ -110,8 +127,9 @@ impl DeviceFs {
 
     fn call(&self, call: Call, handle: FileHandle, reply: ReplyIoctl) {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let (opener, process) =
-            open.get(&handle.0).map_or((0, None), |open| (open.pid, open.process.as_ref().map(Arc::clone)));
+        let (opener, process) = open
+            .get(&handle.0)
+            .map_or((0, None), |open| (open.pid, open.process.as_ref().map(Arc::clone)));
         drop(open);
         let truth = Arc::clone(&self.machine.truth);
         match (call.node, process) {
@@ -129,9 +147,12 @@ impl DeviceFs {
             }
             (Node::Kfd, None) => reply.error(Errno::EBADF),
             (Node::Render(_), _) => {
-                let known = self.machine.known_process(call.pid).map(|process| Arc::clone(&process.space));
-                let space = known
-                    .unwrap_or_else(|| Arc::new(AddressSpace::new(call.pid, Arc::clone(&self.machine.vram))));
+                let known = self
+                    .machine
+                    .known_process(call.pid)
+                    .map(|process| Arc::clone(&process.space));
+                let space =
+                    known.unwrap_or_else(|| Arc::new(AddressSpace::new(call.pid, Arc::clone(&self.machine.vram))));
                 let (pid, cmd) = (call.pid, call.cmd);
                 let request = PendingIoctl::new(call, Arc::clone(&space), truth, reply);
                 let mut bytes = request.bytes();
@@ -158,13 +179,18 @@ fn thread_group(tid: u32, guess: Option<i32>) -> i32 {
 impl Filesystem for DeviceFs {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let too_old = || io::Error::other("this kernel's FUSE has no passthrough (Linux 6.9, CONFIG_FUSE_PASSTHROUGH)");
-        config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).map_err(|_| too_old())?;
+        config
+            .add_capabilities(InitFlags::FUSE_PASSTHROUGH)
+            .map_err(|_| too_old())?;
         config.set_max_stack_depth(2).map_err(|_| too_old())?;
         Ok(())
     }
 
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let inode = name.to_str().and_then(|name| self.inode(name)).filter(|_| parent == INodeNo::ROOT);
+        let inode = name
+            .to_str()
+            .and_then(|name| self.inode(name))
+            .filter(|_| parent == INodeNo::ROOT);
         match inode {
             Some(inode) => reply.entry(&TTL, &Self::attributes(inode), Generation(0)),
             None => reply.error(Errno::ENOENT),
@@ -205,7 +231,10 @@ impl Filesystem for DeviceFs {
         match open.and_then(|open| Ok((open, self.backing(inode, node, &reply)?))) {
             Ok((open, backing)) => {
                 let handle = self.next_handle.fetch_add(1, Ordering::Relaxed);
-                self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(handle, open);
+                self.open
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(handle, open);
                 reply.opened_passthrough(FileHandle(handle), FopenFlags::empty(), &backing);
             }
             Err(error) => {
@@ -225,7 +254,10 @@ impl Filesystem for DeviceFs {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle.0);
+        self.open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&handle.0);
         reply.ok();
     }
 
@@ -248,9 +280,21 @@ impl Filesystem for DeviceFs {
             reply.error(Errno::ENOTTY);
             return;
         };
-        let opener = self.open.lock().unwrap_or_else(PoisonError::into_inner).get(&handle.0).map(|open| open.pid);
+        let opener = self
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&handle.0)
+            .map(|open| open.pid);
         let (pid, tid) = (thread_group(req.pid(), opener), req.pid() as i32);
-        let call = Call { node, cmd, pid, tid, bytes: in_data.to_vec(), out_size: out_size as usize };
+        let call = Call {
+            node,
+            cmd,
+            pid,
+            tid,
+            bytes: in_data.to_vec(),
+            out_size: out_size as usize,
+        };
         self.call(call, handle, reply);
     }
 }

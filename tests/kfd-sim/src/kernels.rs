@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use object::Endianness;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
-use object::Endianness;
 
 use crate::blit::CODE_HEADER_BYTES;
 use crate::effects::Effect;
@@ -52,9 +52,13 @@ impl Kernels {
         let entries = fs::read_dir(folder).with_context(|| format!("read the kernel folder {}", folder.display()))?;
         for entry in entries {
             let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "co" || extension == "elf") {
+            if path
+                .extension()
+                .is_some_and(|extension| extension == "co" || extension == "elf")
+            {
                 let data = fs::read(&path).with_context(|| format!("read {}", path.display()))?;
-                self.add_object(&data).with_context(|| format!("the code object {}", path.display()))?;
+                self.add_object(&data)
+                    .with_context(|| format!("the code object {}", path.display()))?;
             }
         }
         Ok(())
@@ -68,8 +72,10 @@ impl Kernels {
         let sections = header.sections(endian, data)?;
         for table in [elf::SHT_DYNSYM, elf::SHT_SYMTAB] {
             let symbols = sections.symbols(endian, data, table)?;
-            let named: HashMap<&[u8], _> =
-                symbols.iter().filter_map(|symbol| Some((symbols.symbol_name(endian, symbol).ok()?, symbol))).collect();
+            let named: HashMap<&[u8], _> = symbols
+                .iter()
+                .filter_map(|symbol| Some((symbols.symbol_name(endian, symbol).ok()?, symbol)))
+                .collect();
             for (name, symbol) in &named {
                 let descriptor = [name, &b".kd"[..]].concat();
                 if symbol.st_type() == elf::STT_FUNC && named.contains_key(descriptor.as_slice()) {
@@ -89,11 +95,16 @@ impl Kernels {
     /// Adds one kernel; one whose name has no effect stays unknown.
     pub fn add(&mut self, name: &str, code: &[u8]) {
         let Some(effect) = Effect::by_name(name) else { return };
-        let Some(&prefix) = code.first_chunk::<PREFIX>() else { return };
+        let Some(&prefix) = code.first_chunk::<PREFIX>() else {
+            return;
+        };
         let same = self.by_prefix.entry(prefix).or_default();
         if !same.iter().any(|known| known.code == code) {
             log::debug!("kernel {name}: {} bytes of code", code.len());
-            same.push(Known { code: code.to_vec(), effect });
+            same.push(Known {
+                code: code.to_vec(),
+                effect,
+            });
         }
     }
 
@@ -119,7 +130,11 @@ impl Kernels {
                 return Ok(Recognised::Known(known.effect));
             }
         }
-        Ok(if offset == CODE_HEADER_BYTES { Recognised::PerhapsBlit } else { Recognised::Unknown })
+        Ok(if offset == CODE_HEADER_BYTES {
+            Recognised::PerhapsBlit
+        } else {
+            Recognised::Unknown
+        })
     }
 }
 
@@ -132,7 +147,10 @@ mod tests {
 
     #[test]
     fn recognised_by_code_not_by_address() {
-        let space = AddressSpace::new(std::process::id() as i32, Arc::new(SharedFile::new("test", 1 << 20).unwrap()));
+        let space = AddressSpace::new(
+            std::process::id() as i32,
+            Arc::new(SharedFile::new("test", 1 << 20).unwrap()),
+        );
         let mut kernels = Kernels::default();
         let mut object = [0u8; 256];
         object[ENTRY_OFFSET..ENTRY_OFFSET + 8].copy_from_slice(&128i64.to_le_bytes());
@@ -143,7 +161,10 @@ mod tests {
         let address = object.as_ptr() as u64;
         assert_eq!(kernels.recognise(&space, address), Ok(Recognised::Known(Effect::Fill)));
         object[190] = 8;
-        assert_eq!(kernels.recognise(&space, object.as_ptr() as u64), Ok(Recognised::Unknown));
+        assert_eq!(
+            kernels.recognise(&space, object.as_ptr() as u64),
+            Ok(Recognised::Unknown)
+        );
         assert_eq!(kernels.recognise(&space, 64), Err(Fault(64)));
     }
 

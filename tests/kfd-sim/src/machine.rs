@@ -97,25 +97,38 @@ impl Machine {
         if let Some(stale) = stale {
             stale.tear_down(self);
         }
-        self.truth.line(|| json!({"ev": "process", "pid": pid, "time_ns": crate::clock::monotonic_ns()}));
+        self.truth
+            .line(|| json!({"ev": "process", "pid": pid, "time_ns": crate::clock::monotonic_ns()}));
         Ok(process)
     }
 
     /// The process `pid`, if it has opened /dev/kfd.
     pub fn known_process(&self, pid: i32) -> Option<Arc<Process>> {
-        self.processes.lock().unwrap_or_else(PoisonError::into_inner).get(&pid).cloned()
+        self.processes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&pid)
+            .cloned()
     }
 
     /// All processes.
     pub fn processes(&self) -> Vec<Arc<Process>> {
-        self.processes.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.processes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .cloned()
+            .collect()
     }
 
     /// Answers waits that are over, and clears away processes that have ended.
     pub fn reap(&self) {
         for process in self.processes() {
             if process.has_ended() {
-                self.processes.lock().unwrap_or_else(PoisonError::into_inner).remove(&process.pid);
+                self.processes
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .remove(&process.pid);
                 process.tear_down(self);
             } else {
                 process.events.reap();
@@ -133,8 +146,13 @@ pub struct Doorbells {
 impl Doorbells {
     fn new() -> std::io::Result<Self> {
         let file = Arc::new(SharedFile::new("kfd-sim-doorbells", DOORBELL_FILE)?);
-        let free = (1..DOORBELL_FILE / DOORBELL_STRIDE).map(|slot| slot * DOORBELL_STRIDE).collect();
-        Ok(Self { file, free: Mutex::new(free) })
+        let free = (1..DOORBELL_FILE / DOORBELL_STRIDE)
+            .map(|slot| slot * DOORBELL_STRIDE)
+            .collect();
+        Ok(Self {
+            file,
+            free: Mutex::new(free),
+        })
     }
 
     /// The file.

@@ -47,7 +47,9 @@ const FAILED: u8 = 125;
 fn main() -> ExitCode {
     let options = Options::parse();
     let level = ["warn", "debug", "trace"][usize::from(options.verbose.min(2))];
-    env_logger::Builder::new().parse_filters(&format!("warn,kfd_sim={level}")).init();
+    env_logger::Builder::new()
+        .parse_filters(&format!("warn,kfd_sim={level}"))
+        .init();
     match simulate(&options) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
@@ -63,7 +65,12 @@ fn simulate(options: &Options) -> Result<u8> {
         kernels.add_folder(folder)?;
     }
     log::debug!("{} kernels with an effect", kernels.len());
-    let root = options.root.as_ref().map(|root| root.canonicalize()).transpose().context("the root")?;
+    let root = options
+        .root
+        .as_ref()
+        .map(|root| root.canonicalize())
+        .transpose()
+        .context("the root")?;
     namespace::enter()?;
     let truth = Arc::new(Truth::start(options.truth.as_deref())?);
     let gpus = usize::from(options.gpus);

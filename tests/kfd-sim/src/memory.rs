@@ -51,7 +51,12 @@ impl SharedFile {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { file, base: base.cast(), len, space: Mutex::new(Extents::new(len)) })
+        Ok(Self {
+            file,
+            base: base.cast(),
+            len,
+            space: Mutex::new(Extents::new(len)),
+        })
     }
 
     /// Reserves `bytes` (rounded up to pages); returns the offset in the file.

@@ -44,7 +44,12 @@ pub fn make_devices(fs: DeviceFs, gpus: usize) -> Result<()> {
     veils.cover(Path::new("/dev"), &["kfd", "dri"])?;
     let staging = Path::new("/dev/.kfd-sim");
     fs::create_dir(staging)?;
-    let fuse: OwnedFd = OpenOptions::new().read(true).write(true).open("/dev/fuse").context("open /dev/fuse")?.into();
+    let fuse: OwnedFd = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/fuse")
+        .context("open /dev/fuse")?
+        .into();
     mount_fuse(fuse.as_raw_fd(), staging).context("mount FUSE")?;
     let mut config = Config::default();
     config.acl = SessionACL::All;
@@ -88,7 +93,9 @@ pub fn make_root(root: &Path, shared: &[(PathBuf, PathBuf)]) -> Result<()> {
     veils.cover(root, &[])?;
     let host = ["/proc", "/dev", "/sys", "/tmp"].map(|path| (PathBuf::from(path), PathBuf::from(path)));
     for (source, target) in host.iter().chain(shared) {
-        veils.share(root, source, target).with_context(|| format!("show {} in the root", source.display()))?;
+        veils
+            .share(root, source, target)
+            .with_context(|| format!("show {} in the root", source.display()))?;
     }
     Ok(())
 }

@@ -61,9 +61,19 @@ fn parse_asic(name: &str) -> Result<&'static Asic, String> {
 
 fn parse_bind(text: &str) -> Result<(PathBuf, PathBuf), String> {
     let (source, target) = text.split_once(':').unwrap_or((text, text));
-    let source = Path::new(source).canonicalize().map_err(|error| format!("{source}: {error}"))?;
-    let target = if target == text { source.clone() } else { PathBuf::from(target) };
-    if target.is_absolute() { Ok((source, target)) } else { Err(format!("{} is not absolute", target.display())) }
+    let source = Path::new(source)
+        .canonicalize()
+        .map_err(|error| format!("{source}: {error}"))?;
+    let target = if target == text {
+        source.clone()
+    } else {
+        PathBuf::from(target)
+    };
+    if target.is_absolute() {
+        Ok((source, target))
+    } else {
+        Err(format!("{} is not absolute", target.display()))
+    }
 }
 
 #[cfg(test)]
@@ -81,7 +91,12 @@ mod tests {
 
     #[test]
     fn what_is_refused() {
-        for line in ["kfd-sim", "kfd-sim --gpus 9 -- x", "kfd-sim --asic gfx803 -- x", "kfd-sim --bind /tmp -- x"] {
+        for line in [
+            "kfd-sim",
+            "kfd-sim --gpus 9 -- x",
+            "kfd-sim --asic gfx803 -- x",
+            "kfd-sim --bind /tmp -- x",
+        ] {
             assert!(Options::try_parse_from(line.split(' ')).is_err(), "{line}");
         }
     }

@@ -27,7 +27,10 @@ impl Identity {
         // The name, in parentheses, may hold anything; after it, fields 3.. follow.
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
         let field = |number: usize| fields.get(number - 3).copied().unwrap_or("").to_owned();
-        Ok(Self { start_time: field(22), stack: field(28) })
+        Ok(Self {
+            start_time: field(22),
+            stack: field(28),
+        })
     }
 }
 
@@ -64,7 +67,11 @@ pub struct State {
 impl State {
     /// Device memory in use on a GPU.
     pub fn vram_used(&self, gpu: usize) -> u64 {
-        self.buffers.values().filter(|buffer| buffer.vram && buffer.gpu == gpu).map(|buffer| buffer.size).sum()
+        self.buffers
+            .values()
+            .filter(|buffer| buffer.vram && buffer.gpu == gpu)
+            .map(|buffer| buffer.size)
+            .sum()
     }
 }
 
@@ -79,7 +86,10 @@ pub struct DoorbellPage {
 impl DoorbellPage {
     /// A page without queues.
     pub fn new(offset: u64) -> Self {
-        Self { offset, used: vec![false; (Asic::DOORBELL_PAGE / 8) as usize] }
+        Self {
+            offset,
+            used: vec![false; (Asic::DOORBELL_PAGE / 8) as usize],
+        }
     }
 
     /// The place of a free doorbell.
@@ -139,12 +149,16 @@ impl Process {
 
     /// Whether the process may still be written to.
     pub fn is_alive(&self) -> bool {
-        self.alive.load(Ordering::SeqCst) && !self.has_ended()
+        self.alive.load(Ordering::SeqCst) && self.space.exists()
     }
 
     /// Whether the process has ended.
     pub fn has_ended(&self) -> bool {
-        let mut poll = libc::pollfd { fd: self.pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut poll = libc::pollfd {
+            fd: self.pidfd.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
         // SAFETY: `poll` is one valid pollfd; a timeout of 0 does not block.
         unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
     }

@@ -88,7 +88,10 @@ mod tests {
     struct Signal([u64; 8]);
 
     fn own_space() -> AddressSpace {
-        AddressSpace::new(std::process::id() as i32, Arc::new(SharedFile::new("test", 1 << 20).unwrap()))
+        AddressSpace::new(
+            std::process::id() as i32,
+            Arc::new(SharedFile::new("test", 1 << 20).unwrap()),
+        )
     }
 
     #[test]
@@ -101,10 +104,17 @@ mod tests {
         let mut before = WriteBatch::default();
         before.push((&raw mut other) as u64, &3u64.to_le_bytes());
         complete(&space, &events, address, (100, 200), &mut before).unwrap();
-        assert_eq!(value(&space, address), Ok(-1), "0 - 1: a signal's value is signed and wraps");
+        assert_eq!(
+            value(&space, address),
+            Ok(-1),
+            "0 - 1: a signal's value is signed and wraps"
+        );
         let mut seen = [0; 64];
         space.read(address, &mut seen).unwrap();
-        assert_eq!(seen[0x20..0x30], [[100, 0, 0, 0, 0, 0, 0, 0], [200, 0, 0, 0, 0, 0, 0, 0]].concat());
+        assert_eq!(
+            seen[0x20..0x30],
+            [[100, 0, 0, 0, 0, 0, 0, 0], [200, 0, 0, 0, 0, 0, 0, 0]].concat()
+        );
         assert_eq!(space.read_u64((&raw const mailbox) as u64), Ok(5));
         assert_eq!(space.read_u64((&raw const other) as u64), Ok(3));
     }

@@ -24,15 +24,24 @@ pub fn gpu_id(index: usize) -> u32 {
 /// All files, as (path below .../kfd/kfd, content).
 pub fn files(asic: &Asic, gpus: usize) -> Vec<(String, String)> {
     let mut files = vec![
-        ("simulated".into(), format!("kfd-sim {} {}\n", env!("CARGO_PKG_VERSION"), asic.name)),
+        (
+            "simulated".into(),
+            format!("kfd-sim {} {}\n", env!("CARGO_PKG_VERSION"), asic.name),
+        ),
         ("topology/generation_id".into(), "2\n".into()),
-        ("topology/system_properties".into(), "platform_oem 0\nplatform_id 0\nplatform_rev 0\n".into()),
+        (
+            "topology/system_properties".into(),
+            "platform_oem 0\nplatform_id 0\nplatform_rev 0\n".into(),
+        ),
     ];
     let cpu = "topology/nodes/0";
     files.push((format!("{cpu}/gpu_id"), "0\n".into()));
     files.push((format!("{cpu}/name"), "\n".into()));
     files.push((format!("{cpu}/properties"), cpu_properties(gpus)));
-    files.push((format!("{cpu}/mem_banks/0/properties"), memory_bank(0, host_memory(), 64, 2400)));
+    files.push((
+        format!("{cpu}/mem_banks/0/properties"),
+        memory_bank(0, host_memory(), 64, 2400),
+    ));
     for gpu in 0..gpus {
         files.push((format!("{cpu}/io_links/{gpu}/properties"), link(0, gpu + 1, Link::Pcie)));
         let node = format!("topology/nodes/{}", gpu + 1);
@@ -231,7 +240,12 @@ mod tests {
     }
 
     fn content(files: &[(String, String)], path: &str) -> String {
-        files.iter().find(|(name, _)| name == path).unwrap_or_else(|| panic!("no {path}")).1.clone()
+        files
+            .iter()
+            .find(|(name, _)| name == path)
+            .unwrap_or_else(|| panic!("no {path}"))
+            .1
+            .clone()
     }
 
     #[test]
@@ -245,7 +259,12 @@ mod tests {
                     for folder in ["mem_banks", "caches", "io_links", "p2p_links"] {
                         let prefix = format!("{base}/{folder}/");
                         let found = files.iter().filter(|(path, _)| path.starts_with(&prefix)).count() as u64;
-                        assert_eq!(value(&text, &format!("{folder}_count")), found, "{} {gpus} {prefix}", asic.name);
+                        assert_eq!(
+                            value(&text, &format!("{folder}_count")),
+                            found,
+                            "{} {gpus} {prefix}",
+                            asic.name
+                        );
                     }
                 }
             }
@@ -261,7 +280,10 @@ mod tests {
         assert_eq!(value(&gpu, "drm_render_minor"), 129);
         assert_eq!(value(&gpu, "simd_count"), 1216);
         assert_eq!(content(&files, "topology/nodes/2/gpu_id"), format!("{}\n", gpu_id(1)));
-        assert_eq!(value(&content(&files, "topology/nodes/1/mem_banks/0/properties"), "heap_type"), 1);
+        assert_eq!(
+            value(&content(&files, "topology/nodes/1/mem_banks/0/properties"), "heap_type"),
+            1
+        );
         assert!(content(&files, "simulated").starts_with("kfd-sim "));
         assert!(gpu.len() < 4096, "libhsakmt reads one page");
     }

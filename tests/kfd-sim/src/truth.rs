@@ -30,7 +30,14 @@ pub enum Seen {
     /// A packet the processor took, as it was before its header was invalidated.
     Packet { time_ns: u64, index: u64, bytes: RawPacket },
     /// A copy-engine packet.
-    Sdma { time_ns: u64, op: &'static str, src: u64, dst: u64, bytes: u64, offset: u64 },
+    Sdma {
+        time_ns: u64,
+        op: &'static str,
+        src: u64,
+        dst: u64,
+        bytes: u64,
+        offset: u64,
+    },
 }
 
 enum Message {
@@ -85,11 +92,17 @@ pub struct Truth {
 impl Truth {
     /// Starts the log's thread if there is a file to write.
     pub fn start(path: Option<&Path>) -> Result<Self> {
-        let mut truth = Self { counts: Counts::default(), sender: None, writer: Mutex::new(None) };
+        let mut truth = Self {
+            counts: Counts::default(),
+            sender: None,
+            writer: Mutex::new(None),
+        };
         if let Some(path) = path {
             let file = File::create(path).with_context(|| format!("create {}", path.display()))?;
             let (sender, receiver) = channel();
-            let writer = std::thread::Builder::new().name("truth".into()).spawn(move || write_all(file, &receiver))?;
+            let writer = std::thread::Builder::new()
+                .name("truth".into())
+                .spawn(move || write_all(file, &receiver))?;
             truth.sender = Some(sender);
             truth.writer = Mutex::new(Some(writer));
         }
@@ -190,8 +203,19 @@ mod tests {
         bytes[0x38..0x40].copy_from_slice(&0x5678u64.to_le_bytes());
         let mut seen = vec![
             Seen::Doorbell { time_ns: 1, value: 0 },
-            Seen::Packet { time_ns: 2, index: 0, bytes },
-            Seen::Sdma { time_ns: 3, op: "copy", src: 1, dst: 2, bytes: 3, offset: 4 },
+            Seen::Packet {
+                time_ns: 2,
+                index: 0,
+                bytes,
+            },
+            Seen::Sdma {
+                time_ns: 3,
+                op: "copy",
+                src: 1,
+                dst: 2,
+                bytes: 3,
+                offset: 4,
+            },
         ];
         truth.batch(7, 1, &mut seen);
         assert!(seen.is_empty());

@@ -3,11 +3,15 @@
 //! Buffers that live in the render node's memory file are reached directly. Everything else (user pointers: by default
 //! ROCr's rings, signals and kernel arguments) is the client's own memory and is reached with `process_vm_readv/writev`.
 
+mod batch;
+mod remote;
+
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+pub use self::batch::WriteBatch;
+use self::remote::{read_process, write_process};
 use crate::memory::SharedFile;
 
 /// An address that neither a buffer nor the client's memory backs.
@@ -30,7 +34,17 @@ pub struct AddressSpace {
 impl AddressSpace {
     /// The address space of process `pid`, with no buffers yet.
     pub fn new(pid: i32, file: Arc<SharedFile>) -> Self {
-        Self { pid, file, buffers: RwLock::default(), locks: std::array::from_fn(|_| Mutex::new(())) }
+        Self {
+            pid,
+            file,
+            buffers: RwLock::default(),
+            locks: std::array::from_fn(|_| Mutex::new(())),
+        }
+    }
+
+    /// Whether the process still has its memory.
+    pub fn exists(&self) -> bool {
+        remote::has_memory(self.pid)
     }
 
     /// Makes `bytes` at `offset` of the memory file visible at `va`.
@@ -70,7 +84,10 @@ impl AddressSpace {
             store(to, bytes);
             return Ok(());
         }
-        let mut remote = vec![libc::iovec { iov_base: va as *mut libc::c_void, iov_len: bytes.len() }];
+        let mut remote = vec![libc::iovec {
+            iov_base: va as *mut libc::c_void,
+            iov_len: bytes.len(),
+        }];
         write_process(self.pid, bytes, &mut remote).map_err(|_| Fault(va))
     }
 
@@ -113,7 +130,10 @@ impl AddressSpace {
                 store(to, bytes);
                 from = offset + len;
             } else {
-                remote.push(libc::iovec { iov_base: va as *mut libc::c_void, iov_len: len });
+                remote.push(libc::iovec {
+                    iov_base: va as *mut libc::c_void,
+                    iov_len: len,
+                });
             }
             offset += len;
         }
@@ -153,7 +173,9 @@ impl AddressSpace {
 
     /// The lock that a read-modify-write of client memory at `va` holds.
     pub fn lock(&self, va: u64) -> std::sync::MutexGuard<'_, ()> {
-        self.locks[(va >> 6) as usize % self.locks.len()].lock().unwrap_or_else(PoisonError::into_inner)
+        self.locks[(va >> 6) as usize % self.locks.len()]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Copies `len` bytes between two addresses of the client.
@@ -183,7 +205,12 @@ impl AddressSpace {
 
     /// Writes `count` copies of a 32-bit value.
     pub fn fill_u32(&self, dst: u64, value: u32, count: u64) -> Result<(), Fault> {
-        let pattern: Vec<u8> = value.to_le_bytes().into_iter().cycle().take(CHUNK.min(count as usize * 4)).collect();
+        let pattern: Vec<u8> = value
+            .to_le_bytes()
+            .into_iter()
+            .cycle()
+            .take(CHUNK.min(count as usize * 4))
+            .collect();
         let mut done = 0;
         while done < count * 4 {
             let part = (pattern.len() as u64).min(count * 4 - done);
@@ -191,26 +218,6 @@ impl AddressSpace {
             done += part;
         }
         Ok(())
-    }
-}
-
-/// Writes to carry out in order, gathered to need few system calls.
-#[derive(Default)]
-pub struct WriteBatch {
-    data: Vec<u8>,
-    parts: Vec<(u64, usize)>,
-}
-
-impl WriteBatch {
-    /// Adds a write to the end.
-    pub fn push(&mut self, va: u64, bytes: &[u8]) {
-        self.data.extend_from_slice(bytes);
-        self.parts.push((va, bytes.len()));
-    }
-
-    /// Whether there is nothing to write.
-    pub fn is_empty(&self) -> bool {
-        self.parts.is_empty()
     }
 }
 
@@ -233,34 +240,6 @@ fn store(to: *mut u8, bytes: &[u8]) {
         // SAFETY: the caller vouches for `bytes.len()` writable bytes, and `bytes` is a separate local buffer.
         _ => unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) },
     }
-}
-
-/// Reads another process's memory; all or nothing.
-pub fn read_process(pid: i32, va: u64, out: &mut [u8]) -> io::Result<()> {
-    let local = libc::iovec { iov_base: out.as_mut_ptr().cast(), iov_len: out.len() };
-    let remote = libc::iovec { iov_base: va as *mut libc::c_void, iov_len: out.len() };
-    // SAFETY: `local` describes `out`, which is writable; the kernel checks the remote side.
-    let done = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
-    if done == out.len() as isize { Ok(()) } else { Err(io::ErrorKind::AddrNotAvailable.into()) }
-}
-
-/// Writes `data` over the remote pieces, in order, and empties their list; all or nothing is reported.
-fn write_process(pid: i32, data: &[u8], remote: &mut Vec<libc::iovec>) -> io::Result<()> {
-    let mut data = data;
-    for pieces in remote.chunks(libc::UIO_MAXIOV as usize) {
-        let len: usize = pieces.iter().map(|piece| piece.iov_len).sum();
-        let local = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: len };
-        // SAFETY: `local` describes the first `len` bytes of `data`, which are only read; the kernel checks the remote side.
-        let done =
-            unsafe { libc::process_vm_writev(pid, &raw const local, 1, pieces.as_ptr(), pieces.len() as u64, 0) };
-        if done != len as isize {
-            remote.clear();
-            return Err(io::ErrorKind::AddrNotAvailable.into());
-        }
-        data = &data[len..];
-    }
-    remote.clear();
-    Ok(())
 }
 
 #[cfg(test)]

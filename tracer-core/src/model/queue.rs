@@ -11,6 +11,9 @@ use super::span::Span;
 use crate::event::{Origin, ReserveOp};
 use crate::fact::{self, Fact, OtherPacket, PacketKind, QueueOrigin, Unread};
 
+/// Longer than events of one queue can be out of order.
+const REORDER_NS: u64 = 10_000_000;
+
 /// How a queue ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
@@ -122,6 +125,13 @@ impl Queue {
     /// Since when it exists: no event of an earlier time can be this queue's.
     pub(super) fn begin_ns(&self) -> u64 {
         self.created.map_or(self.created_ns, |create| create.enter_ns)
+    }
+
+    /// Whether an event shows that this queue is gone, and another one at its address, of whose making nothing was seen.
+    ///
+    /// A read index never goes back. Events that arrive out of order make it seem so, but not for long.
+    pub(super) fn was_replaced(&self, time_ns: u64, read_index: Option<u64>) -> bool {
+        read_index.is_some_and(|index| index < self.read_seen) && time_ns > self.active_ns.saturating_add(REORDER_NS)
     }
 
     /// A producer moves the write index.

@@ -5,6 +5,7 @@
 //! address. So a queue that ended lingers for [`LINGER_NS`] of trace time before its final numbers come out, and times
 //! decide between the queues of one address. A later event than that adopts a new queue.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
 use tracer_common::kfd::QueueType;
@@ -21,35 +22,69 @@ const MAX_QUEUES: usize = 65536;
 const MAX_EARLY: usize = 64;
 
 /// A queue's process and the address of its write pointer.
-pub(super) type Key = (u32, u64);
+type Key = (u32, u64);
 
 /// Every queue that lives or lingers.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     /// Those of one address, youngest last. Never empty.
     by_key: HashMap<Key, Vec<Queue>>,
-    count: usize,
-    next: u32,
+    births: Births,
     /// Ended ones, in the order in which their ends were seen.
     ended: VecDeque<(u64, Key, u32)>,
+}
+
+/// What a new queue needs.
+#[derive(Debug, Default)]
+struct Births {
+    /// Queues that live or linger.
+    count: usize,
+    /// Number of the next one.
+    next: u32,
+    /// Reserves that came before their queue was known, and the write pointers.
     early: VecDeque<(u64, Reserve)>,
 }
 
-impl Queues {
-    /// The queue that an event of this time belongs to.
-    pub(super) fn at(&mut self, key: Key, time_ns: u64) -> Option<&mut Queue> {
-        let queues = self.by_key.get_mut(&key)?;
-        let at = position(queues, time_ns)?;
-        queues.get_mut(at)
-    }
+/// What an event that may be the first of its queue says about it.
+pub(super) struct Sight {
+    pub(super) origin: Origin,
+    /// Address of the write pointer.
+    pub(super) write_pointer: u64,
+    pub(super) kind: QueueType,
+    /// First index that is accounted for.
+    pub(super) first: u64,
+    /// The read index, if it could be read.
+    pub(super) read_index: Option<u64>,
+}
 
-    /// The same; an unknown one is adopted. `None` only if there are absurdly many.
-    pub(super) fn at_or_adopt(&mut self, key: Key, origin: Origin, kind: QueueType, first: u64) -> Option<&mut Queue> {
-        // Looked up twice on adoption only: returning a borrow early is beyond the borrow checker.
-        if self.at(key, origin.time_ns).is_none() {
-            self.push(key, |number| Queue::adopted(number, origin, key.1, kind, first))?;
+impl Queues {
+    /// The queue that an event belongs to; an unknown one is adopted. `None` only if there are absurdly many.
+    pub(super) fn at_or_adopt(&mut self, sight: &Sight) -> Option<&mut Queue> {
+        let Sight {
+            origin,
+            write_pointer,
+            kind,
+            first,
+            read_index,
+        } = *sight;
+        let key = (origin.pid, write_pointer);
+        let adopted = |number| Queue::adopted(number, origin, write_pointer, kind, first);
+        let queues = match self.by_key.entry(key) {
+            Entry::Occupied(queues) => queues.into_mut(),
+            Entry::Vacant(queues) => queues.insert(vec![self.births.make(key, adopted)?]),
+        };
+        let at = position(queues, origin.time_ns).filter(|&at| !queues[at].was_replaced(origin.time_ns, read_index));
+        if let Some(at) = at {
+            return queues.get_mut(at);
         }
-        self.at(key, origin.time_ns)
+        queues.push(self.births.make(key, adopted)?);
+        if let [.., old, _] = &mut queues[..]
+            && old.end.is_none()
+        {
+            old.end = Some(End::Destroyed(origin.time_ns));
+            self.ended.push_back((origin.time_ns, key, old.number));
+        }
+        queues.last_mut()
     }
 
     /// A CREATE_QUEUE succeeded. False if there are absurdly many queues.
@@ -68,7 +103,11 @@ impl Queues {
                 self.ended.push_back((create.enter_ns, key, number));
             }
         }
-        self.push(key, |number| Queue::created(number, pid, create)).is_some()
+        let Some(queue) = self.births.make(key, |number| Queue::created(number, pid, create)) else {
+            return false;
+        };
+        self.by_key.entry(key).or_default().push(queue);
+        true
     }
 
     /// A DESTROY_QUEUE succeeded.
@@ -114,16 +153,14 @@ impl Queues {
         );
     }
 
-    /// A producer moves a write index. Of an unknown queue it is kept until the queue is known, if it will ever be: also
-    /// queues that no GPU reads have write indexes.
-    pub(super) fn reserve(&mut self, key: Key, event: &Reserve, out: &mut impl FnMut(Fact)) {
-        if let Some(queue) = self.at(key, event.origin.time_ns) {
-            return queue.reserve(event, out);
+    /// A producer moves a write index.
+    pub(super) fn reserve(&mut self, write_pointer: u64, event: &Reserve, out: &mut impl FnMut(Fact)) {
+        if let Some(queues) = self.by_key.get_mut(&(event.origin.pid, write_pointer))
+            && let Some(at) = position(queues, event.origin.time_ns)
+        {
+            return queues[at].reserve(event, out);
         }
-        if self.early.len() >= MAX_EARLY {
-            self.early.pop_front();
-        }
-        self.early.push_back((key.1, *event));
+        self.births.reserve(write_pointer, event);
     }
 
     /// Queues that ended long enough ago become facts.
@@ -142,7 +179,7 @@ impl Queues {
     /// The trace ends: every queue becomes a fact.
     pub(super) fn finish(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
         self.ended.clear();
-        self.count = 0;
+        self.births.count = 0;
         let mut all: Vec<Queue> = self.by_key.drain().flat_map(|(_, queues)| queues).collect();
         all.sort_unstable_by_key(|queue| queue.number);
         for queue in all {
@@ -152,29 +189,13 @@ impl Queues {
     }
 
     /// The youngest queue of an address.
-    pub(super) fn last(&self, key: Key) -> Option<&Queue> {
-        self.by_key.get(&key)?.last()
+    pub(super) fn last(&self, pid: u32, write_pointer: u64) -> Option<&Queue> {
+        self.by_key.get(&(pid, write_pointer))?.last()
     }
 
     /// Those known now.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Queue> {
         self.by_key.values().flatten()
-    }
-
-    fn push(&mut self, key: Key, make: impl FnOnce(u32) -> Queue) -> Option<()> {
-        if self.count >= MAX_QUEUES {
-            return None;
-        }
-        let mut queue = make(self.next);
-        self.next = self.next.checked_add(1)?;
-        self.count += 1;
-        let mine = |early: &(u64, Reserve)| (early.1.origin.pid, early.0) == key;
-        for (_, event) in self.early.iter().filter(|early| mine(early)) {
-            queue.reserve(event, &mut |_| ());
-        }
-        self.early.retain(|early| !mine(early));
-        self.by_key.entry(key).or_default().push(queue);
-        Some(())
     }
 
     fn take(&mut self, key: Key, number: u32) -> Option<Queue> {
@@ -184,8 +205,37 @@ impl Queues {
         if queues.is_empty() {
             self.by_key.remove(&key);
         }
-        self.count = self.count.saturating_sub(1);
+        self.births.count = self.births.count.saturating_sub(1);
         Some(queue)
+    }
+}
+
+impl Births {
+    /// A new queue; `None` if there are absurdly many.
+    fn make(&mut self, key: Key, new: impl FnOnce(u32) -> Queue) -> Option<Queue> {
+        if self.count >= MAX_QUEUES {
+            return None;
+        }
+        let mut queue = new(self.next);
+        self.next = self.next.checked_add(1)?;
+        self.count += 1;
+        self.early.retain(|(write_pointer, event)| {
+            let mine = (event.origin.pid, *write_pointer) == key;
+            if mine {
+                // Nothing waits for a doorbell yet that this could let out.
+                queue.reserve(event, &mut |_| ());
+            }
+            !mine
+        });
+        Some(queue)
+    }
+
+    /// Keeps a reserve until its queue is known, if it will ever be: queues that no GPU reads have write indexes, too.
+    fn reserve(&mut self, write_pointer: u64, event: &Reserve) {
+        if self.early.len() >= MAX_EARLY {
+            self.early.pop_front();
+        }
+        self.early.push_back((write_pointer, *event));
     }
 }
 

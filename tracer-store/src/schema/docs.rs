@@ -8,7 +8,7 @@ const INTRODUCTION: &str = "\
 # Tables of a trace
 
 This file is generated from the schema in `tracer-store/src/schema`; to write it anew:
-`UPDATE_DOCS=1 cargo test -p tracer-store --test docs`.
+`UPDATE_DOCS=1 cargo test -p tracer-store docs`.
 
 A trace is a directory `NAME.trace/` with a `manifest.json` and one folder a table. A folder holds Parquet files (zstd):
 `part-000007.parquet` is the seventh that was written; `part-000001-000007.parquet` replaces parts 1 to 7, and any of

@@ -4,11 +4,13 @@
 //! the fence scopes of any packet: memory is coherent here, so acquire and release have nothing to do.
 
 pub mod packet;
+mod validate;
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use self::packet::{INVALID_HEADER, KernelDispatch, PACKET_BYTES, Packet, RawPacket, is_filled};
+use self::validate::validate;
 use crate::blit::Blit;
 use crate::clock::{GPU_TICK_NS, gpu_ticks, monotonic_ns};
 use crate::ioctl::abi::CreateQueue;
@@ -22,12 +24,6 @@ use crate::vm::{Fault, WriteBatch};
 
 /// Packets fetched at a time.
 const FETCH: u64 = 64;
-
-/// LDS of a compute unit.
-const GROUP_SEGMENT_MAX: u32 = 64 * 1024;
-
-/// Work-items of a work-group.
-const WORKGROUP_MAX: u32 = 1024;
 
 /// The state of one AQL queue.
 pub struct AqlProcessor {
@@ -73,7 +69,12 @@ impl AqlProcessor {
         let at = base.checked_add(slot * PACKET_BYTES).ok_or(Fault(base))?;
         let mut bytes = vec![0; count * PACKET_BYTES as usize];
         engine.process.space.read(at, &mut bytes)?;
-        let filled = bytes.as_chunks().0.iter().take_while(|packet| is_filled(packet)).count();
+        let filled = bytes
+            .as_chunks()
+            .0
+            .iter()
+            .take_while(|packet| is_filled(packet))
+            .count();
         bytes.truncate(filled * PACKET_BYTES as usize);
         if filled > 0 {
             engine.process.space.read(at, &mut bytes)?;
@@ -153,11 +154,19 @@ impl AqlProcessor {
         let machine = std::sync::Arc::clone(&engine.machine);
         let space = &engine.process.space;
         machine.truth.counts.dispatches.fetch_add(1, Ordering::Relaxed);
-        let kernel = machine.kernels.recognise(space, dispatch.kernel_object).map_err(|Fault(va)| {
-            QueueError::new(Exception::DispatchCodeInvalid, format!("the kernel's code at {va:#x} is not readable"))
-        })?;
+        let kernel = machine
+            .kernels
+            .recognise(space, dispatch.kernel_object)
+            .map_err(|Fault(va)| {
+                QueueError::new(
+                    Exception::DispatchCodeInvalid,
+                    format!("the kernel's code at {va:#x} is not readable"),
+                )
+            })?;
         let mut busy = machine.dispatch_time;
-        let blit = (kernel == Recognised::PerhapsBlit).then(|| Blit::decode(space, dispatch)).flatten();
+        let blit = (kernel == Recognised::PerhapsBlit)
+            .then(|| Blit::decode(space, dispatch))
+            .flatten();
         match (kernel, blit) {
             (Recognised::Known(effect), _) => busy = busy.max(effect.run(space, dispatch)?),
             (_, Some(blit)) => {
@@ -177,26 +186,6 @@ impl AqlProcessor {
         }
         Ok(())
     }
-}
-
-/// What the processor checks before it launches anything.
-fn validate(dispatch: &KernelDispatch) -> Result<(), QueueError> {
-    let dimensions = usize::from(dispatch.dimensions);
-    let error = |exception, reason: &str| Err(QueueError::new(exception, format!("{reason}: {dispatch:?}")));
-    if dimensions == 0 || dispatch.grid.contains(&0) {
-        return error(Exception::DispatchDimInvalid, "dispatch without dimensions or grid");
-    }
-    let items = dispatch.workgroup.into_iter().map(u32::from).try_fold(1, u32::checked_mul);
-    if items.is_none_or(|items| items == 0 || items > WORKGROUP_MAX) {
-        return error(Exception::WorkGroupSizeInvalid, "dispatch with a work-group of that size");
-    }
-    if dispatch.group_segment_size > GROUP_SEGMENT_MAX {
-        return error(Exception::GroupSegmentSizeInvalid, "dispatch with that much group memory");
-    }
-    if dispatch.kernel_object == 0 {
-        return error(Exception::DispatchCodeInvalid, "dispatch without a kernel");
-    }
-    Ok(())
 }
 
 impl Processor for AqlProcessor {
@@ -219,7 +208,11 @@ impl Processor for AqlProcessor {
             if self.logged != Some(index) {
                 self.logged = Some(index);
                 engine.machine.truth.counts.packets.fetch_add(1, Ordering::Relaxed);
-                engine.log(|| Seen::Packet { time_ns: monotonic_ns(), index, bytes: *bytes });
+                engine.log(|| Seen::Packet {
+                    time_ns: monotonic_ns(),
+                    index,
+                    bytes: *bytes,
+                });
             }
             let start = gpu_ticks();
             if let Err(halt) = self.execute(engine, &packet) {
@@ -230,7 +223,11 @@ impl Processor for AqlProcessor {
             if let Some(completion) = packet.completion_signal().filter(|&signal| signal != 0) {
                 let ticks = (start, gpu_ticks().max(start + 1000 / GPU_TICK_NS));
                 // Slots are freed late within a batch, as by hardware; but a packet alone is gone when its signal says so.
-                let before = if index == last { &mut self.retired } else { &mut self.scratch };
+                let before = if index == last {
+                    &mut self.retired
+                } else {
+                    &mut self.scratch
+                };
                 if index == last {
                     before.push(self.read_pointer, &self.read.to_le_bytes());
                 }
@@ -239,42 +236,14 @@ impl Processor for AqlProcessor {
             }
         }
         self.flush(engine)?;
-        Ok(if packets.is_empty() { Progress::Stalled } else { Progress::Worked })
+        Ok(if packets.is_empty() {
+            Progress::Stalled
+        } else {
+            Progress::Worked
+        })
     }
 
     fn position(&self) -> u64 {
         self.read
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn dispatch() -> KernelDispatch {
-        KernelDispatch {
-            dimensions: 1,
-            workgroup: [64, 1, 1],
-            grid: [128, 1, 1],
-            private_segment_size: 0,
-            group_segment_size: 0,
-            kernel_object: 1,
-            kernarg_address: 0,
-            completion_signal: 0,
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_launched() {
-        let code = |dispatch: KernelDispatch| validate(&dispatch).err().map(|error| error.exception);
-        assert_eq!(code(dispatch()), None);
-        assert_eq!(code(KernelDispatch { dimensions: 0, ..dispatch() }), Some(Exception::DispatchDimInvalid));
-        assert_eq!(code(KernelDispatch { grid: [1, 0, 1], ..dispatch() }), Some(Exception::DispatchDimInvalid));
-        assert_eq!(code(KernelDispatch { workgroup: [0, 1, 1], ..dispatch() }), Some(Exception::WorkGroupSizeInvalid));
-        let huge = KernelDispatch { workgroup: [u16::MAX; 3], ..dispatch() };
-        assert_eq!(code(huge), Some(Exception::WorkGroupSizeInvalid));
-        let lds = KernelDispatch { group_segment_size: 65537, ..dispatch() };
-        assert_eq!(code(lds), Some(Exception::GroupSegmentSizeInvalid));
-        assert_eq!(code(KernelDispatch { kernel_object: 0, ..dispatch() }), Some(Exception::DispatchCodeInvalid));
     }
 }

@@ -135,8 +135,10 @@ impl Packet {
     /// Decodes the bytes of a slot.
     pub fn decode(bytes: &RawPacket) -> Self {
         let completion_signal = u64_at(bytes, 0x38);
-        let barrier =
-            || Barrier { dependencies: std::array::from_fn(|i| u64_at(bytes, 8 + 8 * i)), completion_signal };
+        let barrier = || Barrier {
+            dependencies: std::array::from_fn(|i| u64_at(bytes, 8 + 8 * i)),
+            completion_signal,
+        };
         match bytes[0] {
             INVALID => Self::Invalid,
             KERNEL_DISPATCH => Self::KernelDispatch(KernelDispatch {
@@ -240,22 +242,47 @@ mod tests {
 
     #[test]
     fn barriers() {
-        let bytes = raw(&[(0, &[3]), (8, &1u64.to_le_bytes()), (0x28, &5u64.to_le_bytes()), (0x38, &9u64.to_le_bytes())]);
-        let expected = Barrier { dependencies: [1, 0, 0, 0, 5], completion_signal: 9 };
+        let bytes = raw(&[
+            (0, &[3]),
+            (8, &1u64.to_le_bytes()),
+            (0x28, &5u64.to_le_bytes()),
+            (0x38, &9u64.to_le_bytes()),
+        ]);
+        let expected = Barrier {
+            dependencies: [1, 0, 0, 0, 5],
+            completion_signal: 9,
+        };
         assert_eq!(Packet::decode(&bytes), Packet::BarrierAnd(expected.clone()));
-        let bytes = raw(&[(0, &[5]), (8, &1u64.to_le_bytes()), (0x28, &5u64.to_le_bytes()), (0x38, &9u64.to_le_bytes())]);
+        let bytes = raw(&[
+            (0, &[5]),
+            (8, &1u64.to_le_bytes()),
+            (0x28, &5u64.to_le_bytes()),
+            (0x38, &9u64.to_le_bytes()),
+        ]);
         assert_eq!(Packet::decode(&bytes), Packet::BarrierOr(expected));
     }
 
     #[test]
     fn vendor_formats() {
-        assert_eq!(Packet::decode(&raw(&[(2, &[1])])), Packet::Pm4Ib { completion_signal: 0 });
+        assert_eq!(
+            Packet::decode(&raw(&[(2, &[1])])),
+            Packet::Pm4Ib { completion_signal: 0 }
+        );
         assert_eq!(Packet::decode(&raw(&[(2, &[9])])), Packet::UnknownVendor { format: 9 });
         let bytes = raw(&[(2, &[2]), (8, &[1]), (0x10, &[7]), (0x18, &[0xff]), (0x20, &[3])]);
-        let Packet::BarrierValue(barrier) = Packet::decode(&bytes) else { panic!("not a barrier-value packet") };
+        let Packet::BarrierValue(barrier) = Packet::decode(&bytes) else {
+            panic!("not a barrier-value packet")
+        };
         assert_eq!(barrier.passes(0x107), Some(true));
         assert_eq!(barrier.passes(0x106), Some(false));
-        assert_eq!(BarrierValue { condition: 4, ..barrier }.passes(0), None);
+        assert_eq!(
+            BarrierValue {
+                condition: 4,
+                ..barrier
+            }
+            .passes(0),
+            None
+        );
     }
 
     #[test]

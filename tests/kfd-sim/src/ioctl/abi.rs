@@ -157,7 +157,7 @@ abi! { /** drm_amdgpu_info */ DrmInfo[32] { return_pointer: u64 = 0, return_size
 abi! {
     /** drm_amdgpu_info_device, the fields that user space looks at. */
     DrmDeviceInfo[448] {
-        device_id: u32 = 0, family: u32 = 16, num_shader_engines: u32 = 20, num_shader_arrays_per_engine: u32 = 24,
+        device_id: u32 = 0, pci_revision: u32 = 12, family: u32 = 16, num_shader_engines: u32 = 20, num_shader_arrays_per_engine: u32 = 24,
         gpu_counter_freq: u32 = 28, max_engine_clock: u64 = 32, max_memory_clock: u64 = 40, cu_active_number: u32 = 48,
         ids_flags: u64 = 136, virtual_address_offset: u64 = 144, virtual_address_max: u64 = 152,
         virtual_address_alignment: u32 = 160, pte_fragment_size: u32 = 164, gart_page_size: u32 = 168,
@@ -214,7 +214,11 @@ const KFD_NAMES: [&str; 0x26] = [
 
 /// The name of a KFD ioctl.
 pub fn kfd_name(nr: u8) -> &'static str {
-    usize::from(nr).checked_sub(1).and_then(|at| KFD_NAMES.get(at)).copied().unwrap_or("UNKNOWN")
+    usize::from(nr)
+        .checked_sub(1)
+        .and_then(|at| KFD_NAMES.get(at))
+        .copied()
+        .unwrap_or("UNKNOWN")
 }
 
 /// The name of a DRM ioctl, those of amdgpu with their prefix.
@@ -257,8 +261,20 @@ mod tests {
         let old = CreateQueue::load(&bytes[..88]);
         assert_eq!((old.gpu_id, old.sdma_engine_id), (0x9c0f, 0));
         let mut short = [0u8; 88];
-        CreateQueue { queue_id: 5, sdma_engine_id: 3, ..new }.store(&mut short);
-        assert_eq!(CreateQueue::load(&short), CreateQueue { queue_id: 5, sdma_engine_id: 0, ..new });
+        CreateQueue {
+            queue_id: 5,
+            sdma_engine_id: 3,
+            ..new
+        }
+        .store(&mut short);
+        assert_eq!(
+            CreateQueue::load(&short),
+            CreateQueue {
+                queue_id: 5,
+                sdma_engine_id: 0,
+                ..new
+            }
+        );
     }
 
     #[test]

@@ -18,7 +18,14 @@ pub fn dispatch(cmd: u32, bytes: &mut [u8], pid: i32, asic: &Asic, space: &Addre
         (0x00, b'd', _) => with(bytes, |args| version(args, space)),
         (0x05, b'd', _) => with(bytes, |args: &mut DrmClient| {
             // Authenticated: what libdrm asks for when it cannot tell the node type from the device number.
-            *args = DrmClient { idx: 0, auth: 1, pid: pid as u64, uid: 0, magic: 0, iocs: 0 };
+            *args = DrmClient {
+                idx: 0,
+                auth: 1,
+                pid: pid as u64,
+                uid: 0,
+                magic: 0,
+                iocs: 0,
+            };
             Ok(())
         }),
         (0x45, b'd', _) => with(bytes, |args| info(args, asic, space)),
@@ -68,6 +75,7 @@ fn device_info(asic: &Asic) -> DrmDeviceInfo {
     const VRAM_TYPE_GDDR6: u32 = 9;
     DrmDeviceInfo {
         device_id: asic.device_id,
+        pci_revision: asic.pci_revision,
         family: asic.drm_family,
         num_shader_engines: asic.array_count / asic.simd_arrays_per_engine,
         num_shader_arrays_per_engine: asic.simd_arrays_per_engine,
@@ -81,7 +89,11 @@ fn device_info(asic: &Asic) -> DrmDeviceInfo {
         virtual_address_alignment: 4096,
         pte_fragment_size: 0x20_0000,
         gart_page_size: 4096,
-        vram_type: if asic.vram_width >= 1024 { VRAM_TYPE_HBM } else { VRAM_TYPE_GDDR6 },
+        vram_type: if asic.vram_width >= 1024 {
+            VRAM_TYPE_HBM
+        } else {
+            VRAM_TYPE_GDDR6
+        },
         vram_bit_width: asic.vram_width,
     }
 }
@@ -94,7 +106,10 @@ mod tests {
     use crate::memory::SharedFile;
 
     fn call(cmd: u32, bytes: &mut [u8]) -> IoctlResult {
-        let space = AddressSpace::new(std::process::id() as i32, Arc::new(SharedFile::new("test", 1 << 20).unwrap()));
+        let space = AddressSpace::new(
+            std::process::id() as i32,
+            Arc::new(SharedFile::new("test", 1 << 20).unwrap()),
+        );
         dispatch(cmd, bytes, 7, Asic::ALL[0], &space)
     }
 
@@ -102,7 +117,12 @@ mod tests {
     fn version_fills_the_callers_strings() {
         let mut name = [0u8; 16];
         let mut bytes = vec![0; 64];
-        DrmVersion { name_len: 16, name: name.as_mut_ptr() as u64, ..DrmVersion::default() }.store(&mut bytes);
+        DrmVersion {
+            name_len: 16,
+            name: name.as_mut_ptr() as u64,
+            ..DrmVersion::default()
+        }
+        .store(&mut bytes);
         assert_eq!(call(0xc040_6400, &mut bytes), Ok(()));
         let answer = DrmVersion::load(&bytes);
         assert_eq!((answer.major, answer.name_len), (3, 6));
@@ -113,7 +133,11 @@ mod tests {
     fn device_info_fits_the_callers_buffer() {
         let mut out = [0xffu8; 64];
         let mut bytes = vec![0; 32];
-        let args = DrmInfo { return_pointer: out.as_mut_ptr() as u64, return_size: 32, query: INFO_DEV_INFO };
+        let args = DrmInfo {
+            return_pointer: out.as_mut_ptr() as u64,
+            return_size: 32,
+            query: INFO_DEV_INFO,
+        };
         args.store(&mut bytes);
         assert_eq!(call(0x4020_6445, &mut bytes), Ok(()));
         assert_eq!(DrmDeviceInfo::load(&out).gpu_counter_freq, 100_000);
@@ -125,7 +149,12 @@ mod tests {
         let mut bytes = vec![0; 64];
         assert_eq!(call(0xc040_64ff, &mut bytes), Err(Errno::EINVAL));
         assert_eq!(call(0x5401, &mut bytes), Err(Errno::ENOTTY));
-        DrmInfo { return_pointer: 64, return_size: 32, query: 0 }.store(&mut bytes);
+        DrmInfo {
+            return_pointer: 64,
+            return_size: 32,
+            query: 0,
+        }
+        .store(&mut bytes);
         assert_eq!(call(0x4020_6445, &mut bytes), Err(Errno::EFAULT));
     }
 }

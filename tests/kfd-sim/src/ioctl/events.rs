@@ -17,7 +17,12 @@ const MAX_WAITED: u32 = 2 * crate::events::SIGNAL_EVENT_LIMIT;
 /// CREATE_EVENT.
 pub fn create(process: &Process, args: &mut CreateEvent) -> IoctlResult {
     if args.event_page_offset != 0 {
-        let page = process.state().buffers.get(&args.event_page_offset).copied().ok_or(Errno::EINVAL)?;
+        let page = process
+            .state()
+            .buffers
+            .get(&args.event_page_offset)
+            .copied()
+            .ok_or(Errno::EINVAL)?;
         process.events.set_page(page.va)?;
         let unsignaled = vec![0xff; page.size.min(u64::from(crate::events::SIGNAL_EVENT_LIMIT) * 8) as usize];
         process.space.write(page.va, &unsignaled).map_err(|_| Errno::EFAULT)?;
@@ -53,7 +58,12 @@ fn waited_events(process: &Process, args: &WaitEvents) -> Result<Vec<(u64, Event
         return Err(Errno::ENOMEM);
     }
     let mut bytes = vec![0; args.num_events as usize * EventData::SIZE];
-    process.space.read(args.events_ptr, &mut bytes).map_err(|_| Errno::EFAULT)?;
+    process
+        .space
+        .read(args.events_ptr, &mut bytes)
+        .map_err(|_| Errno::EFAULT)?;
     let addresses = (args.events_ptr..).step_by(EventData::SIZE);
-    Ok(addresses.zip(bytes.chunks_exact(EventData::SIZE).map(EventData::load)).collect())
+    Ok(addresses
+        .zip(bytes.chunks_exact(EventData::SIZE).map(EventData::load))
+        .collect())
 }

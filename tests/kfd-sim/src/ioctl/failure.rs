@@ -25,7 +25,12 @@ impl Failure {
 
 impl Clone for Failure {
     fn clone(&self) -> Self {
-        Self { nr: self.nr, nth: self.nth, errno: self.errno, seen: AtomicU64::new(self.seen.load(Ordering::Relaxed)) }
+        Self {
+            nr: self.nr,
+            nth: self.nth,
+            errno: self.errno,
+            seen: AtomicU64::new(self.seen.load(Ordering::Relaxed)),
+        }
     }
 }
 
@@ -37,8 +42,17 @@ impl FromStr for Failure {
             return Err(format!("{text}: not of the form IOCTL_NAME:K:ERRNO"));
         };
         let nr = kfd_nr(name).ok_or_else(|| format!("{name}: no KFD ioctl, such as {}", kfd_name(2)))?;
-        let nth = nth.parse().ok().filter(|&nth| nth > 0).ok_or_else(|| format!("{nth}: not a number from 1 on"))?;
-        Ok(Self { nr, nth, errno: errno.parse()?, seen: AtomicU64::new(0) })
+        let nth = nth
+            .parse()
+            .ok()
+            .filter(|&nth| nth > 0)
+            .ok_or_else(|| format!("{nth}: not a number from 1 on"))?;
+        Ok(Self {
+            nr,
+            nth,
+            errno: errno.parse()?,
+            seen: AtomicU64::new(0),
+        })
     }
 }
 
@@ -55,7 +69,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_parsed() {
-        for text in ["", "CREATE_QUEUE", "CREATE_QUEUE:0:ENOMEM", "NOPE:1:ENOMEM", "SVM:1:EWHAT", "SVM:1:EIO:x"] {
+        for text in [
+            "",
+            "CREATE_QUEUE",
+            "CREATE_QUEUE:0:ENOMEM",
+            "NOPE:1:ENOMEM",
+            "SVM:1:EWHAT",
+            "SVM:1:EIO:x",
+        ] {
             assert!(text.parse::<Failure>().is_err(), "{text}");
         }
     }

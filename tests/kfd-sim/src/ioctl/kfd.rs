@@ -34,7 +34,8 @@ pub fn dispatch(machine: &Arc<Machine>, process: &Arc<Process>, request: Pending
     request.finish(result, &bytes);
 }
 
-fn handle(machine: &Arc<Machine>, process: &Arc<Process>, nr: u8, bytes: &mut [u8]) -> IoctlResult {
+/// All but those that wait, on the bytes of the argument.
+pub(super) fn handle(machine: &Arc<Machine>, process: &Arc<Process>, nr: u8, bytes: &mut [u8]) -> IoctlResult {
     let is_gpu = |gpu_id: u32| machine.gpu_index(gpu_id).map(|_| ()).ok_or(Errno::EINVAL);
     match nr {
         0x01 => with(bytes, |args| {
@@ -44,7 +45,11 @@ fn handle(machine: &Arc<Machine>, process: &Arc<Process>, nr: u8, bytes: &mut [u
         0x02 => with(bytes, |args| queues::create(machine, process, args)),
         0x03 => with(bytes, |args| queues::destroy(machine, process, args)),
         0x04 => with(bytes, |args: &mut SetMemoryPolicy| {
-            if args.default_policy > 1 || args.alternate_policy > 1 { Err(Errno::EINVAL) } else { is_gpu(args.gpu_id) }
+            if args.default_policy > 1 || args.alternate_policy > 1 {
+                Err(Errno::EINVAL)
+            } else {
+                is_gpu(args.gpu_id)
+            }
         }),
         0x05 => with(bytes, |args: &mut ClockCounters| {
             // An unknown GPU is no error: its counter reads 0.
@@ -76,7 +81,11 @@ fn handle(machine: &Arc<Machine>, process: &Arc<Process>, nr: u8, bytes: &mut [u
         0x1a => with(bytes, |args| queues::set_cu_mask(process, args)),
         0x1e => with(bytes, |args: &mut AllocQueueGws| {
             args.first_gws = 0;
-            if process.state().queues.contains_key(&args.queue_id) { Ok(()) } else { Err(Errno::EINVAL) }
+            if process.state().queues.contains_key(&args.queue_id) {
+                Ok(())
+            } else {
+                Err(Errno::EINVAL)
+            }
         }),
         0x20 => {
             let (args, attributes) = bytes.split_at_mut(Svm::SIZE);
@@ -122,7 +131,9 @@ fn apertures(machine: &Machine, process: &Process, args: &mut AperturesNew) -> I
 /// Whether the caller's descriptor is a render node. Only the link is read: a stat would ask this very simulator.
 fn is_render_node(pid: i32, fd: u32) -> IoctlResult {
     let target = std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).map_err(|_| Errno::EINVAL)?;
-    let is_node = target.file_name().is_some_and(|name| name.to_string_lossy().starts_with("renderD"));
+    let is_node = target
+        .file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with("renderD"));
     if is_node { Ok(()) } else { Err(Errno::EINVAL) }
 }
 

@@ -1,5 +1,7 @@
 //! Memory: ALLOC_MEMORY_OF_GPU and its like.
 
+use std::collections::btree_map::Entry;
+
 use super::abi::{AllocMemory, FreeMemory, MapMemory, Svm};
 use super::{Errno, IoctlResult};
 use crate::asic::Asic;
@@ -18,22 +20,22 @@ mod flags {
 }
 
 /// The doorbell page of the process on a GPU; made when it is first needed.
-pub fn doorbell_page<'a>(
-    machine: &Machine,
-    state: &'a mut State,
-    gpu: usize,
-) -> Result<&'a mut DoorbellPage, Errno> {
-    if !state.doorbells.contains_key(&gpu) {
-        let offset = machine.doorbells.take_page().ok_or(Errno::ENOMEM)?;
-        state.doorbells.insert(gpu, DoorbellPage::new(offset));
+pub fn doorbell_page<'a>(machine: &Machine, state: &'a mut State, gpu: usize) -> Result<&'a mut DoorbellPage, Errno> {
+    match state.doorbells.entry(gpu) {
+        Entry::Occupied(page) => Ok(page.into_mut()),
+        Entry::Vacant(place) => {
+            let offset = machine.doorbells.take_page().ok_or(Errno::ENOMEM)?;
+            Ok(place.insert(DoorbellPage::new(offset)))
+        }
     }
-    state.doorbells.get_mut(&gpu).ok_or(Errno::ENOMEM)
 }
 
 /// A handle as the driver makes it: GPU id above, number below.
 fn new_handle(state: &State, gpu_id: u32) -> u64 {
     let base = u64::from(gpu_id) << 32;
-    (base..).find(|handle| !state.buffers.contains_key(handle)).unwrap_or(base)
+    (base..)
+        .find(|handle| !state.buffers.contains_key(handle))
+        .unwrap_or(base)
 }
 
 /// ALLOC_MEMORY_OF_GPU.
@@ -65,7 +67,16 @@ pub fn alloc(machine: &Machine, process: &Process, args: &mut AllocMemory) -> Io
     args.handle = new_handle(&state, args.gpu_id);
     args.mmap_offset = mmap_offset;
     let vram = args.flags & flags::VRAM != 0;
-    state.buffers.insert(args.handle, Buffer { va: args.va_addr, size: args.size, offset, gpu, vram });
+    state.buffers.insert(
+        args.handle,
+        Buffer {
+            va: args.va_addr,
+            size: args.size,
+            offset,
+            gpu,
+            vram,
+        },
+    );
     Ok(())
 }
 
@@ -88,7 +99,10 @@ pub fn map(machine: &Machine, process: &Process, args: &mut MapMemory) -> IoctlR
         return Err(Errno::ENOMEM);
     }
     let mut ids = vec![0; args.n_devices as usize * 4];
-    process.space.read(args.device_ids, &mut ids).map_err(|_| Errno::EFAULT)?;
+    process
+        .space
+        .read(args.device_ids, &mut ids)
+        .map_err(|_| Errno::EFAULT)?;
     if !process.state().buffers.contains_key(&args.handle) {
         return Err(Errno::EINVAL);
     }
@@ -116,7 +130,11 @@ pub fn svm(args: &Svm, attributes: &mut [u8]) -> IoctlResult {
     let pairs = attributes.as_chunks_mut::<8>().0;
     for pair in pairs.iter_mut().take(args.nattr as usize) {
         let kind = u32::from_le_bytes([pair[0], pair[1], pair[2], pair[3]]);
-        let value = if matches!(kind, PREFERRED_LOCATION | PREFETCH_LOCATION) { LOCATION_UNDEFINED } else { 0 };
+        let value = if matches!(kind, PREFERRED_LOCATION | PREFETCH_LOCATION) {
+            LOCATION_UNDEFINED
+        } else {
+            0
+        };
         pair[4..].copy_from_slice(&value.to_le_bytes());
     }
     Ok(())

@@ -9,6 +9,8 @@ pub mod kfd;
 pub mod memory;
 pub mod queues;
 pub mod request;
+#[cfg(test)]
+mod tests;
 
 pub use errno::Errno;
 

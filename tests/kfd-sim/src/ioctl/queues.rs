@@ -39,7 +39,12 @@ fn check_ring(base: u64, size: u32, percentage: u32, priority: u32) -> IoctlResu
 }
 
 fn check(machine: &Machine, args: &CreateQueue) -> Result<usize, Errno> {
-    check_ring(args.ring_base_address, args.ring_size, args.queue_percentage, args.queue_priority)?;
+    check_ring(
+        args.ring_base_address,
+        args.ring_size,
+        args.queue_percentage,
+        args.queue_priority,
+    )?;
     let pointers = [
         args.read_pointer_address,
         args.write_pointer_address,
@@ -62,7 +67,10 @@ fn check(machine: &Machine, args: &CreateQueue) -> Result<usize, Errno> {
 
 /// Since 6.12 the driver looks the buffers up: ring and pointers must be memory of the client.
 fn check_memory(process: &Process, args: &CreateQueue) -> IoctlResult {
-    let ring_end = args.ring_base_address.saturating_add(u64::from(args.ring_size)).wrapping_sub(4);
+    let ring_end = args
+        .ring_base_address
+        .saturating_add(u64::from(args.ring_size))
+        .wrapping_sub(4);
     let mapped = |va: u64| process.space.read_u32(va).is_ok();
     let ring_is_mapped = args.ring_size == 0 || mapped(args.ring_base_address) && mapped(ring_end);
     if ring_is_mapped && mapped(args.read_pointer_address) && mapped(args.write_pointer_address) {
@@ -77,10 +85,16 @@ pub fn create(machine: &Arc<Machine>, process: &Arc<Process>, args: &mut CreateQ
     let gpu = check(machine, args)?;
     check_memory(process, args)?;
     let mut state = process.state();
-    args.queue_id = (0..MAX_QUEUES).find(|id| !state.queues.contains_key(id)).ok_or(Errno::ENOMEM)?;
+    args.queue_id = (0..MAX_QUEUES)
+        .find(|id| !state.queues.contains_key(id))
+        .ok_or(Errno::ENOMEM)?;
     let doorbell = doorbell_page(machine, &mut state, gpu)?.take().ok_or(Errno::ENOMEM)?;
     args.doorbell_offset = doorbell;
-    machine.truth.counts.queues.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    machine
+        .truth
+        .counts
+        .queues
+        .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     log_create(machine, process.pid, args);
     match Queue::start(machine, process, *args, doorbell) {
         Ok(queue) => state.queues.insert(args.queue_id, queue),
@@ -116,9 +130,16 @@ fn publish(machine: &Machine, pid: i32, args: &CreateQueue) {
         kind::SDMA_BY_ENG_ID => 5,
         other => other,
     };
-    let files = [("gpuid", args.gpu_id), ("type", internal_type), ("size", args.ring_size)];
-    let result = fs::create_dir_all(&folder)
-        .and_then(|()| files.into_iter().try_for_each(|(name, value)| fs::write(folder.join(name), value.to_string())));
+    let files = [
+        ("gpuid", args.gpu_id),
+        ("type", internal_type),
+        ("size", args.ring_size),
+    ];
+    let result = fs::create_dir_all(&folder).and_then(|()| {
+        files
+            .into_iter()
+            .try_for_each(|(name, value)| fs::write(folder.join(name), value.to_string()))
+    });
     if let Err(error) = result {
         log::warn!("{}: {error}", folder.display());
     }
@@ -135,16 +156,25 @@ pub fn destroy(machine: &Machine, process: &Process, args: &DestroyQueue) -> Ioc
         page.give(created.doorbell_offset);
     }
     // The folder is missing if it could not be made.
-    let _ = fs::remove_dir_all(machine.sysfs_proc.join(format!("{}/queues/{}", process.pid, args.queue_id)));
-    machine.truth.line(|| {
-        json!({"ev": "queue_destroy", "pid": process.pid, "queue_id": args.queue_id, "time_ns": monotonic_ns()})
-    });
+    let _ = fs::remove_dir_all(
+        machine
+            .sysfs_proc
+            .join(format!("{}/queues/{}", process.pid, args.queue_id)),
+    );
+    machine.truth.line(
+        || json!({"ev": "queue_destroy", "pid": process.pid, "queue_id": args.queue_id, "time_ns": monotonic_ns()}),
+    );
     Ok(())
 }
 
 /// UPDATE_QUEUE.
 pub fn update(machine: &Machine, process: &Process, args: &UpdateQueue) -> IoctlResult {
-    check_ring(args.ring_base_address, args.ring_size, args.queue_percentage, args.queue_priority)?;
+    check_ring(
+        args.ring_base_address,
+        args.ring_size,
+        args.queue_percentage,
+        args.queue_priority,
+    )?;
     let mut state = process.state();
     let queue = state.queues.get_mut(&args.queue_id).ok_or(Errno::EFAULT)?;
     queue.update(args.ring_base_address, args.ring_size, args.queue_percentage);
@@ -164,8 +194,15 @@ pub fn set_cu_mask(process: &Process, args: &SetCuMask) -> IoctlResult {
         return Err(Errno::EINVAL);
     }
     let mut mask = vec![0; args.num_cu_mask.min(1024) as usize / 8];
-    process.space.read(args.cu_mask_ptr, &mut mask).map_err(|_| Errno::EFAULT)?;
-    if process.state().queues.contains_key(&args.queue_id) { Ok(()) } else { Err(Errno::EFAULT) }
+    process
+        .space
+        .read(args.cu_mask_ptr, &mut mask)
+        .map_err(|_| Errno::EFAULT)?;
+    if process.state().queues.contains_key(&args.queue_id) {
+        Ok(())
+    } else {
+        Err(Errno::EFAULT)
+    }
 }
 
 #[cfg(test)]

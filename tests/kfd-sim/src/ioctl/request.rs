@@ -69,8 +69,26 @@ pub struct Call {
 impl PendingIoctl {
     /// Takes the call; the clock for its entry starts here.
     pub fn new(call: Call, space: Arc<AddressSpace>, truth: Arc<Truth>, reply: ReplyIoctl) -> Self {
-        let Call { node, cmd, pid, tid, bytes, out_size } = call;
-        Self { node, cmd, pid, tid, space, bytes_in: bytes, out_size, enter_ns: monotonic_ns(), truth, reply }
+        let Call {
+            node,
+            cmd,
+            pid,
+            tid,
+            bytes,
+            out_size,
+        } = call;
+        Self {
+            node,
+            cmd,
+            pid,
+            tid,
+            space,
+            bytes_in: bytes,
+            out_size,
+            enter_ns: monotonic_ns(),
+            truth,
+            reply,
+        }
     }
 
     /// The argument bytes, padded with zeros for callers whose struct is older and shorter.
@@ -116,7 +134,11 @@ impl PendingIoctl {
         let exit_ns = monotonic_ns();
         self.truth.counts.ioctls.fetch_add(1, Ordering::Relaxed);
         self.truth.line(|| {
-            let name = if self.node == Node::Kfd { abi::kfd_name(nr) } else { abi::drm_name(nr) };
+            let name = if self.node == Node::Kfd {
+                abi::kfd_name(nr)
+            } else {
+                abi::drm_name(nr)
+            };
             json!({
                 "ev": "ioctl", "pid": self.pid, "tid": self.tid, "dev": self.node.name(), "cmd": self.cmd, "nr": nr,
                 "name": name, "arg_in": hex(&self.bytes_in), "arg_out": hex(out), "ret": ret,

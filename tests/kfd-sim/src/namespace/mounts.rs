@@ -18,20 +18,38 @@ pub fn make_private() -> Result<()> {
 
 /// Mounts an empty tmpfs.
 pub fn mount_tmpfs(target: &Path, mode: u32) -> Result<()> {
-    mount(Some(OsStr::new(SOURCE)), target, Some("tmpfs"), 0, Some(&format!("mode={mode:o}")))
-        .with_context(|| format!("cover {}", target.display()))
+    mount(
+        Some(OsStr::new(SOURCE)),
+        target,
+        Some("tmpfs"),
+        0,
+        Some(&format!("mode={mode:o}")),
+    )
+    .with_context(|| format!("cover {}", target.display()))
 }
 
 /// Mounts the file system that is served through the descriptor of /dev/fuse.
 pub fn mount_fuse(fd: i32, target: &Path) -> Result<()> {
     let options = format!("fd={fd},rootmode=40000,user_id=0,group_id=0,allow_other");
-    mount(Some(OsStr::new(SOURCE)), target, Some("fuse"), libc::MS_NOSUID | libc::MS_NODEV, Some(&options))
+    mount(
+        Some(OsStr::new(SOURCE)),
+        target,
+        Some("fuse"),
+        libc::MS_NOSUID | libc::MS_NODEV,
+        Some(&options),
+    )
 }
 
 /// Shows a file or folder, with what is mounted below it, at another place too.
 pub fn bind_recursive(source: &Path, target: &Path) -> Result<()> {
-    mount(Some(source.as_os_str()), target, None, libc::MS_BIND | libc::MS_REC, None)
-        .with_context(|| format!("bind {} to {}", source.display(), target.display()))
+    mount(
+        Some(source.as_os_str()),
+        target,
+        None,
+        libc::MS_BIND | libc::MS_REC,
+        None,
+    )
+    .with_context(|| format!("bind {} to {}", source.display(), target.display()))
 }
 
 /// Takes a mount away from its place; what is bound elsewhere stays.
@@ -39,7 +57,12 @@ pub fn unmount(path: &Path) -> Result<()> {
     let text = c_string(path.as_os_str())?;
     // SAFETY: `text` is NUL-terminated.
     let result = unsafe { libc::umount2(text.as_ptr(), libc::MNT_DETACH) };
-    ensure!(result == 0, "unmount {}: {}", path.display(), io::Error::last_os_error());
+    ensure!(
+        result == 0,
+        "unmount {}: {}",
+        path.display(),
+        io::Error::last_os_error()
+    );
     Ok(())
 }
 
@@ -60,8 +83,15 @@ fn mount(
     let options = options.map(CString::new).transpose()?;
     let pointer = |text: &Option<CString>| text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
     // SAFETY: all pointers are null or to NUL-terminated strings that outlive the call.
-    let result =
-        unsafe { libc::mount(pointer(&source), target.as_ptr(), pointer(&kind), flags, pointer(&options).cast()) };
+    let result = unsafe {
+        libc::mount(
+            pointer(&source),
+            target.as_ptr(),
+            pointer(&kind),
+            flags,
+            pointer(&options).cast(),
+        )
+    };
     if result != 0 {
         return Err(io::Error::last_os_error().into());
     }

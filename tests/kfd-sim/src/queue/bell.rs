@@ -89,27 +89,41 @@ impl BellWatch {
     pub fn start() -> std::io::Result<Arc<Self>> {
         let watch = Arc::new(Self::default());
         let own = Arc::clone(&watch);
-        std::thread::Builder::new().name("doorbells".into()).spawn(move || own.run())?;
+        std::thread::Builder::new()
+            .name("doorbells".into())
+            .spawn(move || own.run())?;
         Ok(watch)
     }
 
     /// Watches one more doorbell.
     pub fn add(&self, bell: &Arc<Bell>) {
-        self.bells.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(bell));
+        self.bells
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::clone(bell));
         self.some.notify_one();
     }
 
     /// Stops watching a doorbell.
     pub fn remove(&self, bell: &Arc<Bell>) {
-        self.bells.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| !Arc::ptr_eq(known, bell));
+        self.bells
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|known| !Arc::ptr_eq(known, bell));
     }
 
     fn run(&self) {
         use_precise_naps();
         loop {
             let bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
-            let bells = self.some.wait_while(bells, |bells| bells.is_empty()).unwrap_or_else(PoisonError::into_inner);
-            for bell in bells.iter().filter(|bell| bell.sleeping.load(Ordering::SeqCst) && bell.is_rung()) {
+            let bells = self
+                .some
+                .wait_while(bells, |bells| bells.is_empty())
+                .unwrap_or_else(PoisonError::into_inner);
+            for bell in bells
+                .iter()
+                .filter(|bell| bell.sleeping.load(Ordering::SeqCst) && bell.is_rung())
+            {
                 bell.wake();
             }
             drop(bells);

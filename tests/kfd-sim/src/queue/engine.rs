@@ -84,7 +84,15 @@ impl Engine {
         bell: Arc<Bell>,
     ) -> Self {
         let (rung, _) = bell.look();
-        Self { machine, process, queue_id, control, bell, rung, seen: Vec::new() }
+        Self {
+            machine,
+            process,
+            queue_id,
+            control,
+            bell,
+            rung,
+            seen: Vec::new(),
+        }
     }
 
     /// Looks at the doorbell; whether it changed.
@@ -93,7 +101,10 @@ impl Engine {
         if changed {
             self.rung = value;
             self.machine.truth.counts.doorbells.fetch_add(1, Ordering::Relaxed);
-            self.log(|| Seen::Doorbell { time_ns: monotonic_ns(), value });
+            self.log(|| Seen::Doorbell {
+                time_ns: monotonic_ns(),
+                value,
+            });
         }
         changed
     }
@@ -110,7 +121,9 @@ impl Engine {
 
     /// Hands the notes over: before anything that may take time.
     pub fn flush_log(&mut self) {
-        self.machine.truth.batch(self.process.pid, self.queue_id, &mut self.seen);
+        self.machine
+            .truth
+            .batch(self.process.pid, self.queue_id, &mut self.seen);
     }
 
     /// Whether the driver wants the processor to stop where it is.

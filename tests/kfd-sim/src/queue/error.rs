@@ -64,7 +64,10 @@ pub struct QueueError {
 impl QueueError {
     /// An error with its explanation.
     pub fn new(exception: Exception, reason: impl Into<String>) -> Self {
-        Self { exception, reason: reason.into() }
+        Self {
+            exception,
+            reason: reason.into(),
+        }
     }
 }
 
@@ -84,8 +87,17 @@ const QUEUE_INACTIVE_SIGNAL: u64 = 0xc0;
 
 /// Tells the runtime. A client whose memory holds neither way is not told: it has no handler then.
 pub fn raise(truth: &Truth, process: &Process, queue: &CreateQueue, index: u64, error: &QueueError) {
-    log::warn!("queue {} of {}: {:?}: {}", queue.queue_id, process.pid, error.exception, error.reason);
-    truth.counts.queue_errors.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    log::warn!(
+        "queue {} of {}: {:?}: {}",
+        queue.queue_id,
+        process.pid,
+        error.exception,
+        error.reason
+    );
+    truth
+        .counts
+        .queue_errors
+        .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     truth.line(|| {
         json!({
             "ev": "queue_error", "pid": process.pid, "queue_id": queue.queue_id, "index": index,
@@ -94,7 +106,11 @@ pub fn raise(truth: &Truth, process: &Process, queue: &CreateQueue, index: u64, 
         })
     });
     if raise_by_driver(process, queue, error.exception).is_none() && raise_by_firmware(process, queue, error).is_err() {
-        log::warn!("queue {} of {}: the runtime cannot be told", queue.queue_id, process.pid);
+        log::warn!(
+            "queue {} of {}: the runtime cannot be told",
+            queue.queue_id,
+            process.pid
+        );
     }
 }
 
@@ -103,8 +119,16 @@ fn raise_by_driver(process: &Process, queue: &CreateQueue, exception: Exception)
     if header == 0 {
         return None;
     }
-    let reason = process.space.read_u64(header.checked_add(ERROR_REASON)?).ok().filter(|&reason| reason != 0)?;
-    let event = process.space.read_u32(header + ERROR_EVENT_ID).ok().filter(|&event| event != 0)?;
+    let reason = process
+        .space
+        .read_u64(header.checked_add(ERROR_REASON)?)
+        .ok()
+        .filter(|&reason| reason != 0)?;
+    let event = process
+        .space
+        .read_u32(header + ERROR_EVENT_ID)
+        .ok()
+        .filter(|&event| event != 0)?;
     process.space.write(reason, &exception.mask().to_le_bytes()).ok()?;
     process.events.interrupt(&process.space, event);
     Some(())
@@ -113,7 +137,12 @@ fn raise_by_driver(process: &Process, queue: &CreateQueue, exception: Exception)
 fn raise_by_firmware(process: &Process, queue: &CreateQueue, error: &QueueError) -> Result<(), Fault> {
     let amd_queue = queue.write_pointer_address.wrapping_sub(WRITE_DISPATCH_ID);
     let inactive = process.space.read_u64(amd_queue.wrapping_add(QUEUE_INACTIVE_SIGNAL))?;
-    signal::store(&process.space, &process.events, inactive, error.exception.inactive_code())
+    signal::store(
+        &process.space,
+        &process.events,
+        inactive,
+        error.exception.inactive_code(),
+    )
 }
 
 #[cfg(test)]

@@ -68,7 +68,13 @@ impl Queue {
         let initial = if is_aql { u64::MAX } else { 0 };
         let bell = Arc::new(Bell::new(machine.doorbells.file(), doorbell, initial));
         let control = Arc::new(Control::default());
-        let mut queue = Self { args, control, bell, machine: Arc::clone(machine), thread: None };
+        let mut queue = Self {
+            args,
+            control,
+            bell,
+            machine: Arc::clone(machine),
+            thread: None,
+        };
         queue.update(args.ring_base_address, args.ring_size, args.queue_percentage);
         let processor: Option<Box<dyn Processor>> = match args.queue_type {
             kind::COMPUTE_AQL => Some(Box::new(AqlProcessor::new(&args))),
@@ -84,7 +90,11 @@ impl Queue {
             Arc::clone(&queue.bell),
         );
         let name = format!("queue {}.{}", process.pid, args.queue_id);
-        queue.thread = Some(std::thread::Builder::new().name(name).spawn(move || run(engine, processor, &args))?);
+        queue.thread = Some(
+            std::thread::Builder::new()
+                .name(name)
+                .spawn(move || run(engine, processor, &args))?,
+        );
         machine.bells.add(&queue.bell);
         Ok(queue)
     }

@@ -24,7 +24,12 @@ pub struct SdmaProcessor {
 impl SdmaProcessor {
     /// A processor at the start of the ring.
     pub fn new(args: &CreateQueue) -> Self {
-        Self { read: 0, limit: 0, logged: None, read_pointer: args.read_pointer_address }
+        Self {
+            read: 0,
+            limit: 0,
+            logged: None,
+            read_pointer: args.read_pointer_address,
+        }
     }
 
     /// The dwords at the read offset, zero beyond what was submitted.
@@ -47,7 +52,14 @@ fn execute(engine: &mut Engine, packet: Sdma) -> Result<(), Halt> {
     match packet {
         Sdma::Nop | Sdma::HdpFlush | Sdma::Gcr => {}
         Sdma::Copy { src, dst, bytes } => space.copy(dst, src, bytes)?,
-        Sdma::CopyRect { src, dst, x, y, z, element } => {
+        Sdma::CopyRect {
+            src,
+            dst,
+            x,
+            y,
+            z,
+            element,
+        } => {
             for slice in 0..z {
                 for line in 0..y {
                     let at = |window: &Window| {
@@ -61,9 +73,19 @@ fn execute(engine: &mut Engine, packet: Sdma) -> Result<(), Halt> {
         }
         Sdma::Fence { dst, data } => space.write(dst, &data.to_le_bytes())?,
         Sdma::Trap { context } => engine.process.events.interrupt(space, context),
-        Sdma::Poll { src, function, reference, mask } => {
-            engine
-                .wait_until(|process| Ok(poll_passes(function, process.space.read_u32(src)? & mask, reference & mask)))?;
+        Sdma::Poll {
+            src,
+            function,
+            reference,
+            mask,
+        } => {
+            engine.wait_until(|process| {
+                Ok(poll_passes(
+                    function,
+                    process.space.read_u32(src)? & mask,
+                    reference & mask,
+                ))
+            })?;
         }
         Sdma::AtomicAdd64 { dst, operand } => {
             space.add_u64(dst, operand)?;
@@ -83,7 +105,10 @@ impl Processor for SdmaProcessor {
             return Ok(Progress::Idle);
         }
         if self.limit - self.read > size || !self.limit.is_multiple_of(4) {
-            let reason = format!("write offset {:#x} with {:#x} bytes read of a ring of {size:#x}", self.limit, self.read);
+            let reason = format!(
+                "write offset {:#x} with {:#x} bytes read of a ring of {size:#x}",
+                self.limit, self.read
+            );
             return Err(QueueError::new(Exception::PacketUnsupported, reason).into());
         }
         while self.read < self.limit {
@@ -99,11 +124,21 @@ impl Processor for SdmaProcessor {
                 let (src, dst, bytes) = packet.operands();
                 let (op, offset, time_ns) = (packet.name(), self.read, monotonic_ns());
                 engine.machine.truth.counts.sdma.fetch_add(1, Ordering::Relaxed);
-                engine.log(|| Seen::Sdma { time_ns, op, src, dst, bytes, offset });
+                engine.log(|| Seen::Sdma {
+                    time_ns,
+                    op,
+                    src,
+                    dst,
+                    bytes,
+                    offset,
+                });
             }
             execute(engine, packet)?;
             self.read += len as u64 * 4;
-            engine.process.space.write(self.read_pointer, &self.read.to_le_bytes())?;
+            engine
+                .process
+                .space
+                .write(self.read_pointer, &self.read.to_le_bytes())?;
         }
         Ok(Progress::Worked)
     }

@@ -11,13 +11,25 @@ pub enum Sdma {
     /// Copy bytes.
     Copy { src: u64, dst: u64, bytes: u64 },
     /// Copy a box of elements.
-    CopyRect { src: Window, dst: Window, x: u64, y: u64, z: u64, element: u64 },
+    CopyRect {
+        src: Window,
+        dst: Window,
+        x: u64,
+        y: u64,
+        z: u64,
+        element: u64,
+    },
     /// Store a dword.
     Fence { dst: u64, data: u32 },
     /// Raise the interrupt of an event.
     Trap { context: u32 },
     /// Wait for a dword of memory.
-    Poll { src: u64, function: u32, reference: u32, mask: u32 },
+    Poll {
+        src: u64,
+        function: u32,
+        reference: u32,
+        mask: u32,
+    },
     /// A poll without memory, which flushes the host path's cache.
     HdpFlush,
     /// Add to a quadword.
@@ -52,7 +64,14 @@ impl Sdma {
             (0, _) => (Self::Nop, 1 + (header >> 16 & 0x3fff) as usize),
             (1, 0) => {
                 let bytes = u64::from(dwords[1] & 0x3fff_ffff) + 1;
-                (Self::Copy { src: address(3), dst: address(5), bytes }, 7)
+                (
+                    Self::Copy {
+                        src: address(3),
+                        dst: address(5),
+                        bytes,
+                    },
+                    7,
+                )
             }
             (1, 4) => {
                 let window = |at: usize| Window {
@@ -75,18 +94,50 @@ impl Sdma {
                 };
                 (rect, 13)
             }
-            (5, _) => (Self::Fence { dst: address(1), data: dwords[3] }, 4),
-            (6, _) => (Self::Trap { context: dwords[1] & 0xfff_ffff }, 2),
+            (5, _) => (
+                Self::Fence {
+                    dst: address(1),
+                    data: dwords[3],
+                },
+                4,
+            ),
+            (6, _) => (
+                Self::Trap {
+                    context: dwords[1] & 0xfff_ffff,
+                },
+                2,
+            ),
             (8, _) if header >> 31 == 0 => (Self::HdpFlush, 6),
             (8, _) => {
                 let (function, reference, mask) = (header >> 28 & 7, dwords[3], dwords[4]);
-                (Self::Poll { src: address(1), function, reference, mask }, 6)
+                (
+                    Self::Poll {
+                        src: address(1),
+                        function,
+                        reference,
+                        mask,
+                    },
+                    6,
+                )
             }
-            (10, _) if header >> 25 == 47 => (Self::AtomicAdd64 { dst: address(1), operand: address(3) }, 8),
+            (10, _) if header >> 25 == 47 => (
+                Self::AtomicAdd64 {
+                    dst: address(1),
+                    operand: address(3),
+                },
+                8,
+            ),
             (11, _) if header >> 30 == 2 => {
                 // The count is one less, in bytes, and always of whole dwords.
                 let bytes = u64::from(dwords[4] & 0x3f_fffc) + 4;
-                (Self::Fill { dst: address(1), value: dwords[3], bytes }, 5)
+                (
+                    Self::Fill {
+                        dst: address(1),
+                        value: dwords[3],
+                        bytes,
+                    },
+                    5,
+                )
             }
             (13, 2) => (Self::Timestamp { dst: address(1) }, 3),
             (17, _) => (Self::Gcr, 5),
@@ -116,7 +167,14 @@ impl Sdma {
         match *self {
             Self::Nop | Self::HdpFlush | Self::Gcr => (0, 0, 0),
             Self::Copy { src, dst, bytes } => (src, dst, bytes),
-            Self::CopyRect { src, dst, x, y, z, element } => (src.base, dst.base, x * y * z * element),
+            Self::CopyRect {
+                src,
+                dst,
+                x,
+                y,
+                z,
+                element,
+            } => (src.base, dst.base, x * y * z * element),
             Self::Fence { dst, data } => (u64::from(data), dst, 4),
             Self::Trap { context } => (u64::from(context), 0, 0),
             Self::Poll { src, reference, .. } => (src, u64::from(reference), 4),
@@ -152,21 +210,75 @@ mod tests {
     #[test]
     fn linear_copy_and_fill() {
         let copy = Sdma::decode(&packet(&[1, 4095, 0, 0x1000, 0x7f00, 0x2000, 0x7f01]));
-        let expected = Sdma::Copy { src: 0x7f00_0000_1000, dst: 0x7f01_0000_2000, bytes: 4096 };
+        let expected = Sdma::Copy {
+            src: 0x7f00_0000_1000,
+            dst: 0x7f01_0000_2000,
+            bytes: 4096,
+        };
         assert_eq!(copy, Some((expected, 7)));
         let fill = Sdma::decode(&packet(&[11 | 2 << 30, 0x1000, 1, 0xabcd, (16 - 1) * 4]));
-        assert_eq!(fill, Some((Sdma::Fill { dst: 0x1_0000_1000, value: 0xabcd, bytes: 64 }, 5)));
+        assert_eq!(
+            fill,
+            Some((
+                Sdma::Fill {
+                    dst: 0x1_0000_1000,
+                    value: 0xabcd,
+                    bytes: 64
+                },
+                5
+            ))
+        );
     }
 
     #[test]
     fn rect() {
-        let dwords =
-            [1 | 4 << 8 | 2 << 29, 0x1000, 0, 1 | 2 << 16, 3 | 63 << 13, 4095, 0x2000, 0, 0, 31 << 13, 1023, 9 | 4 << 16, 1];
-        let Some((Sdma::CopyRect { src, dst, x, y, z, element }, 13)) = Sdma::decode(&packet(&dwords)) else {
+        let dwords = [
+            1 | 4 << 8 | 2 << 29,
+            0x1000,
+            0,
+            1 | 2 << 16,
+            3 | 63 << 13,
+            4095,
+            0x2000,
+            0,
+            0,
+            31 << 13,
+            1023,
+            9 | 4 << 16,
+            1,
+        ];
+        let Some((
+            Sdma::CopyRect {
+                src,
+                dst,
+                x,
+                y,
+                z,
+                element,
+            },
+            13,
+        )) = Sdma::decode(&packet(&dwords))
+        else {
             panic!("not a rect copy")
         };
-        assert_eq!(src, Window { base: 0x1000, offset: [1, 2, 3], pitch: 64, slice: 4096 });
-        assert_eq!(dst, Window { base: 0x2000, offset: [0, 0, 0], pitch: 32, slice: 1024 });
+        assert_eq!(
+            src,
+            Window {
+                base: 0x1000,
+                offset: [1, 2, 3],
+                pitch: 64,
+                slice: 4096
+            }
+        );
+        assert_eq!(
+            dst,
+            Window {
+                base: 0x2000,
+                offset: [0, 0, 0],
+                pitch: 32,
+                slice: 1024
+            }
+        );
         assert_eq!((x, y, z, element), (10, 5, 2, 4));
     }
 
@@ -175,11 +287,28 @@ mod tests {
         assert_eq!(Sdma::decode(&packet(&[3 << 16])), Some((Sdma::Nop, 4)));
         assert_eq!(Sdma::decode(&packet(&[6, 9])), Some((Sdma::Trap { context: 9 }, 2)));
         assert_eq!(Sdma::decode(&packet(&[8, 0, 0x8000_0000])), Some((Sdma::HdpFlush, 6)));
-        let poll = Sdma::Poll { src: 0x10, function: 3, reference: 0, mask: u32::MAX };
-        assert_eq!(Sdma::decode(&packet(&[8 | 3 << 28 | 1 << 31, 0x10, 0, 0, u32::MAX])), Some((poll, 6)));
-        let atomic = Sdma::AtomicAdd64 { dst: 0x10, operand: u64::MAX };
-        assert_eq!(Sdma::decode(&packet(&[10 | 47 << 25, 0x10, 0, u32::MAX, u32::MAX])), Some((atomic, 8)));
-        assert_eq!(Sdma::decode(&packet(&[13 | 2 << 8, 0x20])), Some((Sdma::Timestamp { dst: 0x20 }, 3)));
+        let poll = Sdma::Poll {
+            src: 0x10,
+            function: 3,
+            reference: 0,
+            mask: u32::MAX,
+        };
+        assert_eq!(
+            Sdma::decode(&packet(&[8 | 3 << 28 | 1 << 31, 0x10, 0, 0, u32::MAX])),
+            Some((poll, 6))
+        );
+        let atomic = Sdma::AtomicAdd64 {
+            dst: 0x10,
+            operand: u64::MAX,
+        };
+        assert_eq!(
+            Sdma::decode(&packet(&[10 | 47 << 25, 0x10, 0, u32::MAX, u32::MAX])),
+            Some((atomic, 8))
+        );
+        assert_eq!(
+            Sdma::decode(&packet(&[13 | 2 << 8, 0x20])),
+            Some((Sdma::Timestamp { dst: 0x20 }, 3))
+        );
         assert_eq!(Sdma::decode(&packet(&[0xff])), None);
     }
 

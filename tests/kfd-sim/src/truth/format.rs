@@ -12,7 +12,14 @@ pub fn push_batch(text: &mut Vec<u8>, pid: i32, queue_id: u32, seen: &[Seen]) {
                 field(text, "value", *value);
                 end(text, *time_ns);
             }
-            Seen::Sdma { time_ns, op, src, dst, bytes, offset } => {
+            Seen::Sdma {
+                time_ns,
+                op,
+                src,
+                dst,
+                bytes,
+                offset,
+            } => {
                 begin(text, "sdma", pid, queue_id);
                 string(text, "op", op);
                 field(text, "src", *src);

@@ -91,6 +91,29 @@ fn a_creation_that_its_first_doorbell_overtook_completes_the_queue() {
 }
 
 #[test]
+fn a_read_index_that_went_back_for_good_is_another_queues() {
+    let mut trace = Trace::created();
+    trace.ring(doorbell(100, 2, 0..3, 1, 3), &[consumed(0), dispatch(1), dispatch(2)]);
+    // Another CPU's walk, out of order.
+    trace.ring(doorbell(110, 1, 3..3, 0, 2), &[]);
+    assert_eq!(trace.model.queues().count(), 1);
+    // Its destruction and the next one's creation were lost.
+    trace.ring(doorbell(1 << 30, 0, 0..1, 0, 1), &[dispatch(0)]);
+    let queues: Vec<_> = trace
+        .finish()
+        .iter()
+        .map(|q| (q.origin, q.dispatches, q.destroyed_ns))
+        .collect();
+    assert_eq!(
+        queues,
+        [
+            (QueueOrigin::Created, 3, Some(1 << 30)),
+            (QueueOrigin::Adopted, 1, None)
+        ]
+    );
+}
+
+#[test]
 fn the_oldest_queue_of_an_id_is_the_one_destroyed() {
     let mut trace = Trace::created();
     // The KFD gave the id away again before the record of the destruction was written.

@@ -1,7 +1,5 @@
 //! What was pushed is what is read, to the last bit.
 
-mod support;
-
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
@@ -13,6 +11,8 @@ use tracer_core::fact::{
     Unread,
 };
 use tracer_store::{State, Table, Trace, TraceWriter};
+
+use crate::support::manifest;
 
 /// Numbers with the ones at the borders.
 fn number() -> impl Strategy<Value = u64> {
@@ -271,20 +271,15 @@ proptest! {
     #[test]
     fn rows_come_back(batches in vec(vec(fact(), 0..24), 0..6), finish: bool) {
         let dir = tempfile::tempdir().unwrap();
-        let mut writer = TraceWriter::create(dir.path(), support::manifest(), false).unwrap();
+        let mut writer = TraceWriter::create(dir.path(), manifest(), false).unwrap();
         let mut now = Instant::now();
         for batch in &batches {
             batch.iter().for_each(|fact| writer.push(fact));
             now += Duration::from_secs(1);
             writer.tick(now).unwrap();
         }
-        if finish {
-            let written = writer.finish(|manifest| manifest.complete = true).unwrap();
-            prop_assert_eq!(written.dropped, 0);
-        } else {
-            // Rows that the full queue of a slow disk sent back are still in the writer.
-            writer.finish(|_| {}).unwrap();
-        }
+        let written = writer.finish(|manifest| manifest.complete = finish).unwrap();
+        prop_assert_eq!(written.dropped, 0);
         let facts = batches.concat();
         let trace = Trace::open(dir.path()).unwrap();
         prop_assert_eq!(trace.state(), if finish { State::Complete } else { State::Interrupted });
@@ -292,7 +287,7 @@ proptest! {
             let rows: Vec<_> = trace.facts(&[table]).unwrap().map(Result::unwrap).collect();
             prop_assert_eq!(&rows, &expected(&facts, table), "{:?}", table);
             prop_assert_eq!(trace.manifest().count(table), Some(rows.len() as u64));
-            let frame = trace.scan(table).unwrap().frame.collect().unwrap();
+            let frame = trace.frame(table).unwrap().frame;
             prop_assert_eq!(frame.height(), rows.len());
         }
         let all: Vec<_> = trace.facts(&Table::ALL).unwrap().map(Result::unwrap).collect();

@@ -14,6 +14,6 @@ fn events_md_is_the_schema() {
     let found = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         found == schema_markdown(),
-        "docs/events.md is out of date: UPDATE_DOCS=1 cargo test -p tracer-store --test docs"
+        "docs/events.md is out of date: UPDATE_DOCS=1 cargo test -p tracer-store docs"
     );
 }

@@ -79,6 +79,24 @@ pub fn process(pid: u32, first_ns: u64) -> Process {
     }
 }
 
+/// Index of a dispatch.
+pub fn index(fact: &Fact) -> u64 {
+    match fact {
+        Fact::Dispatch(dispatch) => dispatch.index,
+        other => panic!("{other:?} is no dispatch"),
+    }
+}
+
+/// A folder's files, by name.
+pub fn files(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
 /// All rows of a table.
 pub fn rows(dir: &Path, table: Table) -> Vec<Fact> {
     Trace::open(dir)

@@ -1,0 +1,343 @@
+//! The comparison: every queue, doorbell, packet and ioctl of the truth is in the trace with the same fields, and
+//! nothing else is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tracer_core::fact::{Dispatch, Doorbell, Evidence, Fact, Ioctl, OtherPacket, PacketKind, Path, Queue};
+
+use crate::{scenario::Run, truth};
+
+/// What a comparison counted, to print.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Compared {
+    /// Queues.
+    pub queues: usize,
+    /// Dispatches.
+    pub dispatches: usize,
+    /// Of these, known by their body.
+    pub by_body: usize,
+    /// Other packets.
+    pub others: usize,
+    /// Doorbell values.
+    pub doorbells: usize,
+    /// SDMA submissions.
+    pub copies: usize,
+    /// Ioctls.
+    pub ioctls: usize,
+}
+
+/// Compares everything; panics with the first difference.
+pub fn all(run: &Run) -> Compared {
+    no_losses(run);
+    let pairs = queues(run);
+    let mut compared = Compared {
+        queues: pairs.len(),
+        ..Compared::default()
+    };
+    for (truth, queue) in &pairs {
+        if truth.is_aql() {
+            packets(run, truth, queue, &mut compared);
+            compared.doorbells += doorbells(run, truth, queue);
+        } else {
+            compared.copies += copies(run, truth, queue);
+        }
+    }
+    own_doorbells(run);
+    compared.ioctls = ioctls(run);
+    report(run, &compared);
+    compared
+}
+
+/// Nothing was dropped, and the trace says so.
+pub fn no_losses(run: &Run) {
+    let lost: Vec<&Fact> = run.facts.iter().filter(|fact| matches!(fact, Fact::Loss(_))).collect();
+    assert!(lost.is_empty(), "{lost:?}");
+    assert_eq!(run.report["losses"]["total"], 0);
+    assert_eq!(run.report["complete"], true);
+}
+
+/// Queues in the order of creation, paired.
+fn queues(run: &Run) -> Vec<(&truth::Queue, &Queue)> {
+    let traced: Vec<&Queue> = run
+        .facts
+        .iter()
+        .filter_map(|fact| {
+            if let Fact::Queue(queue) = fact {
+                Some(queue)
+            } else {
+                None
+            }
+        })
+        .collect();
+    let mut by_key: BTreeMap<(u32, u32), Vec<&Queue>> = BTreeMap::new();
+    for queue in &traced {
+        let id = queue
+            .queue_id
+            .unwrap_or_else(|| panic!("the creation of {queue:?} was not seen"));
+        by_key.entry((queue.pid, id)).or_default().push(queue);
+    }
+    by_key
+        .values_mut()
+        .for_each(|queues| queues.sort_by_key(|queue| std::cmp::Reverse(queue.queue)));
+    let pairs: Vec<_> = run
+        .truth
+        .queues
+        .iter()
+        .map(|truth| {
+            let queue = by_key.get_mut(&(truth.pid, truth.queue_id)).and_then(Vec::pop);
+            (
+                truth,
+                queue.unwrap_or_else(|| panic!("a queue is missing in the trace: {truth:?}")),
+            )
+        })
+        .collect();
+    assert_eq!(
+        traced.len(),
+        pairs.len(),
+        "the trace has queues that the device does not know: {traced:?}"
+    );
+    for (truth, queue) in &pairs {
+        assert_eq!(queue.gpu_id, Some(truth.gpu_id));
+        assert_eq!(queue.ring_base, truth.ring_base);
+        assert_eq!(queue.ring_bytes, truth.ring_size);
+        assert_eq!(queue.write_pointer, truth.wptr);
+        assert_eq!(queue.doorbell_offset, Some(truth.doorbell_offset));
+        assert_eq!(queue.priority, Some(truth.priority));
+        let name = ["compute-pm4", "sdma", "compute-aql", "sdma-xgmi", "sdma-by-engine"][truth.kind as usize];
+        assert_eq!(queue.kind, name);
+        assert!(
+            queue.create_enter_ns.is_some_and(|enter| enter < queue.created_ns),
+            "{queue:?}"
+        );
+    }
+    pairs
+}
+
+/// Every packet that the device took, with its fields, once; and no packet that it did not take, unless it gave up the
+/// queue.
+fn packets(run: &Run, truth: &truth::Queue, queue: &Queue, compared: &mut Compared) {
+    let mut dispatches: BTreeMap<u64, &Dispatch> = BTreeMap::new();
+    let mut others: BTreeMap<u64, &OtherPacket> = BTreeMap::new();
+    for fact in &run.facts {
+        match fact {
+            Fact::Dispatch(d) if d.queue == queue.queue => {
+                assert!(
+                    dispatches.insert(d.index, d).is_none(),
+                    "index {} of {queue:?} twice",
+                    d.index
+                );
+            }
+            Fact::Packet(p) if p.queue == queue.queue => {
+                assert!(
+                    others.insert(p.index, p).is_none(),
+                    "index {} of {queue:?} twice",
+                    p.index
+                );
+            }
+            _ => {}
+        }
+    }
+    for packet in &truth.packets {
+        if packet.kind == "kernel_dispatch" {
+            let dispatch = dispatches.remove(&packet.index).unwrap_or_else(|| {
+                panic!(
+                    "dispatch {packet:?} of {queue:?} is missing; there: {:?}",
+                    others.get(&packet.index)
+                )
+            });
+            dispatch_fields(packet, dispatch);
+            compared.dispatches += 1;
+            compared.by_body += usize::from(dispatch.evidence == Evidence::Body);
+        } else {
+            let other = others
+                .remove(&packet.index)
+                .unwrap_or_else(|| panic!("packet {packet:?} is missing"));
+            other_fields(packet, other);
+            compared.others += 1;
+        }
+    }
+    if !truth.failed {
+        assert!(dispatches.is_empty(), "never taken by the device: {dispatches:?}");
+        assert!(others.is_empty(), "never taken by the device: {others:?}");
+        let last = truth.packets.iter().map(|p| p.index).max();
+        assert_eq!((queue.last_index, queue.unread), (last, 0), "{queue:?}");
+        assert_eq!(queue.published, truth.packets.len() as u64, "{queue:?}");
+    }
+}
+
+fn dispatch_fields(truth: &truth::Packet, d: &Dispatch) {
+    let bytes = unhex(&truth.bytes);
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+    assert_eq!(d.kernel_object, truth.kernel_object, "{d:?}");
+    assert_eq!(d.kernarg, truth.kernarg_address, "{d:?}");
+    assert_eq!(d.grid, truth.grid, "{d:?}");
+    assert_eq!(d.workgroup, truth.workgroup, "{d:?}");
+    assert_eq!(d.completion_signal, truth.completion_signal, "{d:?}");
+    assert_eq!(u32::from(d.dimensions), word(0) >> 16 & 3, "{d:?}");
+    assert_eq!(d.private_segment, word(0x18), "{d:?}");
+    assert_eq!(d.group_segment, word(0x1c), "{d:?}");
+    assert_eq!(d.path, Path::Doorbell, "{d:?}");
+    if d.evidence == Evidence::Header {
+        assert_eq!(u32::from(d.header), word(0) & 0xffff, "{d:?}");
+    }
+}
+
+fn other_fields(truth: &truth::Packet, other: &OtherPacket) {
+    let bytes = unhex(&truth.bytes);
+    let kind = match (bytes[0], bytes[2]) {
+        (3, _) => PacketKind::BarrierAnd,
+        (5, _) => PacketKind::BarrierOr,
+        (4, _) => PacketKind::AgentDispatch,
+        (0, 1) => PacketKind::VendorPm4Ib,
+        (0, 2) => PacketKind::VendorBarrierValue,
+        (0, _) => PacketKind::VendorOther,
+        _ => PacketKind::Undefined,
+    };
+    assert_eq!(other.kind, kind, "{truth:?} {other:?}");
+    assert_eq!(other.count, 1);
+    assert_eq!(other.completion_signal, truth.completion_signal, "{other:?}");
+    assert_eq!(other.header, u16::from_le_bytes([bytes[0], bytes[1]]), "{other:?}");
+}
+
+/// Every value that the device noticed was seen as a doorbell.
+fn doorbells(run: &Run, truth: &truth::Queue, queue: &Queue) -> usize {
+    let traced = values(run, queue.queue);
+    for value in &truth.doorbells {
+        assert!(traced.contains(value), "doorbell value {value} of {queue:?} is missing");
+    }
+    truth.doorbells.len()
+}
+
+fn values(run: &Run, queue: u32) -> BTreeSet<u64> {
+    let of = |d: &Doorbell| (d.queue == Some(queue)).then_some(d.value);
+    run.facts
+        .iter()
+        .filter_map(|fact| if let Fact::Doorbell(d) = fact { of(d) } else { None })
+        .collect()
+}
+
+/// The device may miss a value; the program that stored it does not.
+fn own_doorbells(run: &Run) {
+    let Some(log) = &run.log else { return };
+    let mut by_handle: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+    for fact in &run.facts {
+        if let Fact::Queue(queue) = fact {
+            by_handle
+                .entry(queue.handle)
+                .or_default()
+                .extend(values(run, queue.queue));
+        }
+    }
+    for submission in &log.submissions {
+        let seen = by_handle
+            .get(&submission.queue)
+            .is_some_and(|values| values.contains(&submission.doorbell));
+        assert!(seen, "the doorbell of {submission:?} is missing");
+    }
+}
+
+/// Every position that the device noticed in an SDMA queue was seen as the end of a submission.
+fn copies(run: &Run, truth: &truth::Queue, queue: &Queue) -> usize {
+    let ends: BTreeSet<u64> = run
+        .facts
+        .iter()
+        .filter_map(|fact| if let Fact::Copy(copy) = fact { Some(copy) } else { None })
+        .filter(|copy| copy.queue == Some(queue.queue))
+        .map(|copy| copy.end)
+        .collect();
+    for value in &truth.doorbells {
+        assert!(ends.contains(value), "SDMA doorbell {value:#x} of {queue:?} is missing");
+    }
+    ends.len()
+}
+
+/// Every ioctl of every thread, in order, with arguments and result.
+fn ioctls(run: &Run) -> usize {
+    let pids: BTreeSet<u32> = run.truth.ioctls.iter().map(|ioctl| ioctl.pid).collect();
+    let mut truth: BTreeMap<u32, Vec<&truth::Ioctl>> = BTreeMap::new();
+    for ioctl in &run.truth.ioctls {
+        truth.entry(ioctl.tid).or_default().push(ioctl);
+    }
+    let mut traced: BTreeMap<u32, Vec<&Ioctl>> = BTreeMap::new();
+    for fact in &run.facts {
+        if let Fact::Ioctl(ioctl) = fact
+            && pids.contains(&ioctl.pid)
+        {
+            traced.entry(ioctl.tid).or_default().push(ioctl);
+        }
+    }
+    let mut count = 0;
+    for (tid, mut truth) in truth {
+        truth.sort_by_key(|ioctl| ioctl.enter_ns);
+        let mut own = traced.remove(&tid).unwrap_or_default();
+        own.sort_by_key(|ioctl| ioctl.enter_ns);
+        let names = |list: &[&Ioctl]| list.iter().map(|i| i.name.to_string()).collect::<Vec<_>>();
+        let expected: Vec<_> = truth.iter().map(|i| i.name.clone().unwrap_or_default()).collect();
+        // What a signal ended on the way to the device, it did not answer.
+        own.retain(|ioctl| ioctl.ret.is_some());
+        assert_eq!(
+            own.len(),
+            truth.len(),
+            "thread {tid}: device {expected:?}, trace {:?}",
+            names(&own)
+        );
+        for (truth, own) in truth.into_iter().zip(own) {
+            ioctl_fields(truth, own);
+            count += 1;
+        }
+    }
+    count
+}
+
+fn ioctl_fields(truth: &truth::Ioctl, own: &Ioctl) {
+    assert_eq!(own.cmd, truth.cmd, "{truth:?}\n{own:?}");
+    assert_eq!(own.pid, truth.pid);
+    assert_eq!(own.device, if truth.dev == "kfd" { "kfd" } else { "drm" }, "{truth:?}");
+    assert_eq!(own.ret, Some(truth.ret), "{truth:?}\n{own:?}");
+    assert!(
+        own.enter_ns <= truth.enter_ns && truth.enter_ns <= own.exit_ns,
+        "{truth:?}\n{own:?}"
+    );
+    let in_direction = own.cmd >> 30 & 1 != 0;
+    let out_direction = own.cmd >> 31 != 0;
+    if in_direction && let Some(bytes) = &own.arg_in {
+        same_bytes(bytes, &truth.arg_in, truth);
+    }
+    if out_direction && let Some(bytes) = &own.arg_out {
+        same_bytes(bytes, &truth.arg_out, truth);
+    }
+}
+
+/// The trace keeps the start of long arguments.
+fn same_bytes(own: &[u8], truth: &str, of: &truth::Ioctl) {
+    let truth = unhex(truth);
+    let common = own.len().min(truth.len());
+    assert_eq!(own[..common], truth[..common], "{of:?}");
+    assert!(common == truth.len() || common == 128, "{} bytes of {of:?}", own.len());
+}
+
+/// The report's totals are those of the rows.
+fn report(run: &Run, compared: &Compared) {
+    let report = &run.report;
+    let count = |wanted: fn(&Fact) -> bool| run.facts.iter().filter(|fact| wanted(fact)).count() as u64;
+    assert_eq!(report["dispatches"]["total"], count(|f| matches!(f, Fact::Dispatch(_))));
+    assert_eq!(
+        report["dispatches"]["by_path"]["doorbell"],
+        report["dispatches"]["total"]
+    );
+    assert_eq!(
+        report["dispatches"]["by_path"]["ring"],
+        serde_json::Value::Null,
+        "rings are not watched"
+    );
+    assert_eq!(report["doorbells"]["total"], count(|f| matches!(f, Fact::Doorbell(_))));
+    assert_eq!(report["copies"]["total"], count(|f| matches!(f, Fact::Copy(_))));
+    assert_eq!(report["queues"].as_array().map(Vec::len), Some(compared.queues));
+    assert!(report["ioctls"]["by_name"]["CREATE_QUEUE"]["count"].as_u64() >= Some(compared.queues as u64));
+    assert!(report["simulated"].is_string(), "what was simulated is called so");
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let pair = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal");
+    (0..text.len()).step_by(2).map(pair).collect()
+}

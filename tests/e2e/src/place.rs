@@ -1,0 +1,44 @@
+//! Where the programs under test and what they need lie, as `cargo xtask test` says in the environment.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+/// A variable that xtask sets, else its place in a checkout where `cargo xtask build` has run.
+fn dir(variable: &str, default: PathBuf) -> PathBuf {
+    let dir = env::var_os(variable).map_or(default, PathBuf::from);
+    assert!(
+        dir.is_dir(),
+        "{} is not there; run `cargo xtask test`, which makes it",
+        dir.display()
+    );
+    dir
+}
+
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target")
+}
+
+/// The folder of `tracer`, `kfd-sim` and `hsa-dispatch`.
+#[must_use]
+pub fn programs() -> PathBuf {
+    dir("TRACER_BIN_DIR", target().join("debug"))
+        .canonicalize()
+        .expect("it is there")
+}
+
+/// The folder of GPU code objects.
+#[must_use]
+pub fn kernels() -> PathBuf {
+    dir("TRACER_GPU_KERNELS", target().join("gpu-kernels"))
+        .canonicalize()
+        .expect("it is there")
+}
+
+/// A root file system with AMD's runtime.
+#[must_use]
+pub fn rootfs(suite: &str) -> PathBuf {
+    let home = env::var_os("HOME").map_or_else(|| PathBuf::from("/root"), PathBuf::from);
+    dir("TRACER_ROOTFS_DIR", home.join(".cache/tracer/rootfs")).join(suite)
+}

@@ -1,0 +1,152 @@
+//! Parts that are not what was written.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use polars::prelude::*;
+use proptest::prelude::*;
+use tracer_core::fact::{Fact, Loss};
+use tracer_store::{StoreError, Table, Trace, TraceWriter};
+
+use crate::support::{dispatch, manifest, rows};
+
+/// A trace with a hundred dispatches and a loss.
+fn trace(dir: &Path) -> PathBuf {
+    let mut writer = TraceWriter::create(dir, manifest(), false).unwrap();
+    (0..100).for_each(|index| writer.push(&dispatch(index, index)));
+    writer.push(&Fact::Loss(Loss {
+        time_ns: 50,
+        source: "doorbell-ring".to_owned(),
+        count: 3,
+    }));
+    writer.finish(|manifest| manifest.complete = true).unwrap();
+    dir.join("dispatches/part-000001.parquet")
+}
+
+/// The part is named, the rest readable.
+fn assert_damaged(dir: &Path, part: &Path, reason: &str) {
+    let trace = Trace::open(dir).unwrap();
+    let error = trace
+        .facts(&[Table::Dispatches])
+        .unwrap()
+        .find_map(Result::err)
+        .unwrap();
+    assert!(
+        matches!(&error, StoreError::Damaged(damage) if damage.part == part),
+        "{error}"
+    );
+    assert!(error.to_string().contains(reason), "{error}");
+    assert!(error.to_string().contains("move it out of the trace"), "{error}");
+
+    let mut facts = trace.facts(&Table::ALL).unwrap().skip_damaged();
+    let readable: Vec<_> = facts.by_ref().map(Result::unwrap).collect();
+    assert!(matches!(readable[..], [Fact::Loss(_)]), "{readable:?}");
+    assert_eq!(facts.damaged().len(), 1);
+    assert_eq!(rows(dir, Table::Losses).len(), 1);
+}
+
+fn write(part: &Path, mut frame: DataFrame) {
+    ParquetWriter::new(File::create(part).unwrap())
+        .finish(&mut frame)
+        .unwrap();
+}
+
+fn read(part: &Path) -> DataFrame {
+    ParquetReader::new(File::open(part).unwrap()).finish().unwrap()
+}
+
+/// The frame with another column of that name.
+fn with(frame: &DataFrame, column: Column) -> DataFrame {
+    let mut frame = frame.clone();
+    frame.with_column(column).unwrap();
+    frame
+}
+
+#[test]
+fn truncated_parts() {
+    let temporary = tempfile::tempdir().unwrap();
+    let part = trace(temporary.path());
+    let whole = fs::read(&part).unwrap();
+    for length in [0, 3, 8, whole.len() / 2, whole.len() - 1] {
+        fs::write(&part, &whole[..length]).unwrap();
+        assert_damaged(temporary.path(), &part, "no whole Parquet file");
+        let loaded = Trace::open(temporary.path()).unwrap().frame(Table::Dispatches).unwrap();
+        assert_eq!(loaded.damaged[0].part, part);
+        assert_eq!(
+            loaded.frame.shape(),
+            (0, Table::Dispatches.columns().len())
+        );
+    }
+}
+
+#[test]
+fn parts_of_something_else() {
+    let temporary = tempfile::tempdir().unwrap();
+    let part = trace(temporary.path());
+    let frame = read(&part);
+    fs::write(&part, "kernel,start,end\n".repeat(100)).unwrap();
+    assert_damaged(temporary.path(), &part, "no whole Parquet file");
+    write(&part, df!("kernel" => [1u64, 2]).unwrap());
+    assert_damaged(temporary.path(), &part, "it has no column `queue`");
+    let signed = frame.column("index").unwrap().cast(&DataType::Int64).unwrap();
+    write(&part, with(&frame, signed));
+    assert_damaged(temporary.path(), &part, "column `index` is i64, not u64");
+}
+
+#[test]
+fn values_that_this_version_does_not_know() {
+    let temporary = tempfile::tempdir().unwrap();
+    let part = trace(temporary.path());
+    let frame = read(&part);
+    let unknown = Column::new_scalar("path".into(), Scalar::from(PlSmallStr::from("teleport")), frame.height());
+    write(&part, with(&frame, unknown));
+    assert_damaged(temporary.path(), &part, "column `path` holds an unknown value in row 0");
+    write(&part, with(&frame, Column::full_null("index".into(), frame.height(), &DataType::UInt64)));
+    assert_damaged(temporary.path(), &part, "column `index` has missing values");
+}
+
+/// A part of an older version misses a column that came later; one of a newer version has more, perhaps elsewhere.
+#[test]
+fn parts_of_other_versions() {
+    let temporary = tempfile::tempdir().unwrap();
+    let part = trace(temporary.path());
+    let frame = read(&part);
+    write(&part, frame.drop("reserve_ns").unwrap());
+    let mut newer = frame.clone();
+    let weather = Column::new_scalar("weather".into(), Scalar::from(PlSmallStr::from("rain")), frame.height());
+    newer.insert_column(0, weather).unwrap();
+    write(&part.with_file_name("part-000002.parquet"), newer);
+
+    let facts = rows(temporary.path(), Table::Dispatches);
+    assert_eq!(facts.len(), 200);
+    let reserves = facts
+        .iter()
+        .filter(|fact| matches!(fact, Fact::Dispatch(row) if row.reserve_ns.is_some()));
+    assert_eq!(reserves.count(), 50);
+    let loaded = Trace::open(temporary.path()).unwrap().frame(Table::Dispatches).unwrap();
+    let frame = loaded.frame;
+    assert_eq!(frame.shape(), (200, Table::Dispatches.columns().len()));
+    assert_eq!(frame.column("reserve_ns").unwrap().null_count(), 150);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Bits that flipped on the disk: rows or an error, never a panic, and the rest stays readable.
+    #[test]
+    fn flipped_bits(places in prop::collection::vec((any::<prop::sample::Index>(), 0u8..8), 1..4)) {
+        let temporary = tempfile::tempdir().unwrap();
+        let part = trace(temporary.path());
+        let mut bytes = fs::read(&part).unwrap();
+        for (place, bit) in places {
+            let place = place.index(bytes.len());
+            bytes[place] ^= 1 << bit;
+        }
+        fs::write(&part, bytes).unwrap();
+        let trace = Trace::open(temporary.path()).unwrap();
+        let mut facts = trace.facts(&Table::ALL).unwrap().skip_damaged();
+        let losses = facts.by_ref().map(Result::unwrap).filter(|fact| matches!(fact, Fact::Loss(_)));
+        prop_assert_eq!(losses.count(), 1);
+        prop_assert!(facts.damaged().iter().all(|damage| damage.part == part));
+    }
+}

@@ -1,0 +1,21 @@
+//! Tests of traces on disk. They are one program, because polars takes long to link; `cfg(test)` is for clippy, which
+//! otherwise takes helpers for code that must not unwrap.
+
+#[cfg(test)]
+mod damage;
+#[cfg(test)]
+mod docs;
+#[cfg(test)]
+mod folder;
+#[cfg(test)]
+mod killed;
+#[cfg(test)]
+mod live;
+#[cfg(test)]
+mod old;
+#[cfg(test)]
+mod round_trip;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod throughput;
