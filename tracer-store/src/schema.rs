@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 use tracer_core::fact::Fact;
 
-pub(crate) use self::polars::{polars_schema, polars_type};
+pub(crate) use self::polars::polars_type;
 pub use docs::schema_markdown;
 pub(crate) use field::Misfit;
 pub(crate) use rows::{get, put};

@@ -1,17 +1,8 @@
-//! The schema as polars has it.
+//! The column types as polars has them.
 
-use polars::prelude::{DataType, Field, Schema};
+use polars::prelude::DataType;
 
-use super::{Kind, Table};
-
-/// Columns of a table.
-pub(crate) fn polars_schema(table: Table) -> Schema {
-    table
-        .columns()
-        .iter()
-        .map(|column| Field::new(column.name.into(), polars_type(column.kind)))
-        .collect()
-}
+use super::Kind;
 
 /// Type of a column.
 pub(crate) const fn polars_type(kind: Kind) -> DataType {

@@ -72,10 +72,7 @@ fn truncated_parts() {
         assert_damaged(temporary.path(), &part, "no whole Parquet file");
         let loaded = Trace::open(temporary.path()).unwrap().frame(Table::Dispatches).unwrap();
         assert_eq!(loaded.damaged[0].part, part);
-        assert_eq!(
-            loaded.frame.shape(),
-            (0, Table::Dispatches.columns().len())
-        );
+        assert_eq!(loaded.frame.shape(), (0, Table::Dispatches.columns().len()));
     }
 }
 
@@ -98,10 +95,20 @@ fn values_that_this_version_does_not_know() {
     let temporary = tempfile::tempdir().unwrap();
     let part = trace(temporary.path());
     let frame = read(&part);
-    let unknown = Column::new_scalar("path".into(), Scalar::from(PlSmallStr::from("teleport")), frame.height());
+    let unknown = Column::new_scalar(
+        "path".into(),
+        Scalar::from(PlSmallStr::from("teleport")),
+        frame.height(),
+    );
     write(&part, with(&frame, unknown));
     assert_damaged(temporary.path(), &part, "column `path` holds an unknown value in row 0");
-    write(&part, with(&frame, Column::full_null("index".into(), frame.height(), &DataType::UInt64)));
+    write(
+        &part,
+        with(
+            &frame,
+            Column::full_null("index".into(), frame.height(), &DataType::UInt64),
+        ),
+    );
     assert_damaged(temporary.path(), &part, "column `index` has missing values");
 }
 

@@ -176,11 +176,7 @@ fn version_1() {
     let read: Vec<_> = trace.facts(&Table::ALL).unwrap().map(Result::unwrap).collect();
     assert_eq!(read, facts());
     for table in Table::ALL {
-        assert_eq!(
-            trace.frame(table).unwrap().frame.height(),
-            1,
-            "{table:?}"
-        );
+        assert_eq!(trace.frame(table).unwrap().frame.height(), 1, "{table:?}");
     }
 }
 
