@@ -43,6 +43,7 @@ pub fn all(run: &Run) -> Compared {
         }
     }
     own_doorbells(run);
+    doorbell_counts(run);
     compared.ioctls = ioctls(run);
     report(run, &compared);
     compared
@@ -236,6 +237,38 @@ fn own_doorbells(run: &Run) {
     }
 }
 
+/// As many doorbells on each of the program's queues as it rang: none is missing, and none is there twice.
+fn doorbell_counts(run: &Run) {
+    let mut traced: BTreeMap<u64, u64> = BTreeMap::new();
+    for fact in &run.facts {
+        if let Fact::Queue(queue) = fact
+            && queue.kind == "compute-aql"
+        {
+            *traced.entry(queue.handle).or_default() += queue.doorbells;
+            let rows = |fact: &&Fact| matches!(fact, Fact::Doorbell(d) if d.queue == Some(queue.queue));
+            assert_eq!(
+                run.facts.iter().filter(rows).count() as u64,
+                queue.doorbells,
+                "{queue:?}"
+            );
+        }
+    }
+    // Addresses are used again by queues that come and go.
+    let mut rang: BTreeMap<u64, u64> = BTreeMap::new();
+    for queue in run.did()["queues"].as_array().expect("queues") {
+        let handle = queue["handle"].as_str().expect("an address");
+        let handle = u64::from_str_radix(handle.trim_start_matches("0x"), 16).expect("hexadecimal");
+        *rang.entry(handle).or_default() += queue["doorbells"].as_u64().expect("a number");
+    }
+    for (handle, rang) in rang {
+        assert_eq!(
+            traced.get(&handle).copied().unwrap_or(0),
+            rang,
+            "doorbells of the queue at {handle:#x}"
+        );
+    }
+}
+
 /// Every position that the device noticed in an SDMA queue was seen as the end of a submission.
 fn copies(run: &Run, truth: &truth::Queue, queue: &Queue) -> usize {
     let ends: BTreeSet<u64> = run
@@ -286,6 +319,8 @@ fn ioctls(run: &Run) -> usize {
             count += 1;
         }
     }
+    traced.retain(|_, calls| calls.iter().any(|ioctl| ioctl.ret.is_some()));
+    assert!(traced.is_empty(), "calls that the device does not know: {traced:?}");
     count
 }
 

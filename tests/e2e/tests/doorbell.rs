@@ -124,16 +124,16 @@ fn failing_launches() {
 /// At the greatest rate that the program reaches under the probes: nothing is lost.
 #[test]
 fn a_burst_at_full_rate() {
-    for detail in ["dispatch", "full"] {
+    for (detail, asic) in ["dispatch", "full"].into_iter().zip(ASICS) {
         for suite in SUITES {
-            let mut scenario = Scenario::new(suite, "gfx942", &["burst", "-n", "100000"]);
+            let mut scenario = Scenario::new(suite, asic, &["burst", "-n", "100000"]);
             scenario.detail = detail;
             let run = scenario.record();
             let compared = compare::all(&run);
             assert!(compared.dispatches >= 100_000);
             let did = run.did();
             println!(
-                "{suite} --detail {detail}: 100000 dispatches submitted in {} ns, {}/s to completion; {compared:?}",
+                "{suite} {asic} --detail {detail}: 100000 dispatches submitted in {} ns, {}/s to completion; {compared:?}",
                 did["submitted_ns"], did["dispatches_per_second"]
             );
         }
