@@ -34,6 +34,18 @@ pub struct Target<'a> {
     pub path: &'a str,
 }
 
+/// A place in the library and what the probe there is for.
+pub struct Site {
+    /// The instruction.
+    pub point: ProbePoint,
+    /// Upper half of the cookie: what the program must know of the site.
+    pub upper: u32,
+    /// What lies there, for reports.
+    pub role: String,
+    /// How the resolver came to it; `None` where there was no choice.
+    pub step: Option<String>,
+}
+
 impl Prober {
     /// Loads every program into the kernel, so that a refusal shows at the start.
     ///
@@ -55,20 +67,10 @@ impl Prober {
     ///
     /// All processes that map the file are probed, and the program passes over those that are not traced: so a second
     /// process of the tree has its probes from its first instruction on.
-    pub fn uprobe(
-        &mut self,
-        program: &'static str,
-        family: &'static str,
-        target: &Target<'_>,
-        point: &ProbePoint,
-        upper: u32,
-        role: String,
-        step: Option<String>,
-    ) -> Probe {
-        let site = self.sites;
+    pub fn uprobe(&mut self, program: &'static str, family: &'static str, target: &Target<'_>, site: Site) -> Probe {
+        let cookie = u64::from(site.upper) << 32 | u64::from(self.sites);
         self.sites += 1;
-        let cookie = u64::from(upper) << 32 | u64::from(site);
-        let location = UProbeAttachLocation::AbsoluteOffset(point.file_offset);
+        let location = UProbeAttachLocation::AbsoluteOffset(site.point.file_offset);
         let path = PathBuf::from(format!("/proc/self/fd/{}", target.file.as_raw_fd()));
         let attached = self.program::<UProbe>(program).and_then(|p| {
             p.attach(
@@ -84,10 +86,10 @@ impl Prober {
         Probe {
             family,
             target: target.path.to_owned(),
-            role,
-            file_offset: Some(point.file_offset),
-            instruction: Some(point.instruction.to_string()),
-            step,
+            role: site.role,
+            file_offset: Some(site.point.file_offset),
+            instruction: Some(site.point.instruction.to_string()),
+            step: site.step,
             error: attached.err().map(|e| e.to_string()),
         }
     }

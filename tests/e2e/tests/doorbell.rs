@@ -39,7 +39,7 @@ fn compute_only() {
 #[test]
 fn copy_only() {
     everywhere(&["copy-only", "-n", "4", "--bytes", "1000000"], |_, compared| {
-        assert!(compared.copies >= 4)
+        assert!(compared.copies >= 4);
     });
 }
 

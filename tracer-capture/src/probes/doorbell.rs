@@ -1,6 +1,6 @@
 //! AQL doorbells: the functions of `AqlQueue` that the resolver found.
 
-use super::{Prober, Target};
+use super::{Prober, Site, Target};
 use crate::{inventory::Probe, resolver::Resolution};
 
 /// Attaches to every doorbell function.
@@ -8,17 +8,13 @@ pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution)
     let sites = resolution.doorbells.iter();
     sites
         .map(|site| {
-            let displacement = i32::from(site.signal_offset) as u32;
-            let (role, step) = (site.role.to_string(), site.step.to_string());
-            prober.uprobe(
-                "doorbell",
-                "doorbell",
-                target,
-                &site.probe,
-                displacement,
-                role,
-                Some(step),
-            )
+            let site = Site {
+                point: site.probe,
+                upper: i32::from(site.signal_offset) as u32,
+                role: site.role.to_string(),
+                step: Some(site.step.to_string()),
+            };
+            prober.uprobe("doorbell", "doorbell", target, site)
         })
         .collect()
 }

@@ -1,6 +1,6 @@
 //! Executable mappings, and the entry of `hsa_init`: where processes are held.
 
-use super::{Prober, Target};
+use super::{Prober, Site, Target};
 use crate::{inventory::Probe, resolver::Resolution};
 
 /// Attaches the mmap events.
@@ -14,13 +14,11 @@ pub fn attach(prober: &mut Prober) -> Vec<Probe> {
 /// Attaches to `hsa_init`, by whose entry the library's API table is filled.
 pub fn attach_init(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution) -> Option<Probe> {
     let init = resolution.exports.init.as_ref()?;
-    Some(prober.uprobe(
-        "runtime_init",
-        "mapping",
-        target,
-        &init.probe,
-        0,
-        "hsa_init".to_owned(),
-        None,
-    ))
+    let site = Site {
+        point: init.probe,
+        upper: 0,
+        role: "hsa_init".to_owned(),
+        step: None,
+    };
+    Some(prober.uprobe("runtime_init", "mapping", target, site))
 }

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, os::unix::fs::FileExt};
 
 use tracer_common::record::reserve_op;
 
-use super::{Prober, Target};
+use super::{Prober, Site, Target};
 use crate::{
     inventory::Probe,
     proc_maps::{FileId, Mapping},
@@ -40,9 +40,13 @@ pub fn attach(
         let (point, step) = behind.map_or((site.export.probe, "exported stub"), |p| (p, "API table"));
         // Several names may share one function.
         if placed.insert(point.file_offset) {
-            let role = site.export.names.join(", ");
-            let step = Some(step.to_owned());
-            probes.push(prober.uprobe("reserve", "reserve", target, &point, u32::from(operation), role, step));
+            let site = Site {
+                point,
+                upper: u32::from(operation),
+                role: site.export.names.join(", "),
+                step: Some(step.to_owned()),
+            };
+            probes.push(prober.uprobe("reserve", "reserve", target, site));
         }
     }
     probes

@@ -1,6 +1,6 @@
 //! SDMA doorbells: the instances of BlitSdma's store function that the resolver found.
 
-use super::{Prober, Target};
+use super::{Prober, Site, Target};
 use crate::{inventory::Probe, resolver::Resolution};
 
 /// Attaches to every instance.
@@ -8,17 +8,13 @@ pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution)
     let sites = resolution.sdma.iter();
     sites
         .map(|site| {
-            let displacement = i32::from(site.wptr_ptr_offset) as u32;
-            let role = format!("BlitSdma::UpdateWriteAndDoorbellRegister ({} bits)", site.width);
-            prober.uprobe(
-                "sdma_doorbell",
-                "sdma",
-                target,
-                &site.probe,
-                displacement,
-                role,
-                Some("pattern".to_owned()),
-            )
+            let site = Site {
+                point: site.probe,
+                upper: i32::from(site.wptr_ptr_offset) as u32,
+                role: format!("BlitSdma::UpdateWriteAndDoorbellRegister ({} bits)", site.width),
+                step: Some("pattern".to_owned()),
+            };
+            prober.uprobe("sdma_doorbell", "sdma", target, site)
         })
         .collect()
 }

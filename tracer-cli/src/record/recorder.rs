@@ -173,7 +173,7 @@ impl Work {
             session, sinks, model, ..
         } = self;
         session.drain(BATCH, &mut |event: &Event<'_>| {
-            model.apply(event, &mut |fact| sinks.take(&fact))
+            model.apply(event, &mut |fact| sinks.take(&fact));
         })
     }
 
