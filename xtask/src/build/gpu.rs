@@ -2,31 +2,33 @@
 
 use anyhow::Result;
 
-use super::cross::CrossBuild;
+use super::{Job, cross::CrossBuild};
 use crate::project::Project;
 
 /// The processors to build for; tests/gpu-kernels/README.md says which GPUs they are.
 const CPUS: [&str; 5] = ["gfx90a", "gfx942", "gfx1100", "gfx9-4-generic", "gfx11-generic"];
 
-/// Builds `tests/gpu-kernels` for each processor.
-pub fn build(project: &Project) -> Result<()> {
+/// What builds `tests/gpu-kernels`, a job for each processor.
+pub fn jobs(project: &Project) -> impl Iterator<Item = Job<'_>> {
+    CPUS.into_iter()
+        .map(move |cpu| Box::new(move || build(project, cpu)) as Job<'_>)
+}
+
+fn build(project: &Project, cpu: &str) -> Result<()> {
     let krate = project.root().join("tests/gpu-kernels");
-    for cpu in CPUS {
-        let flags = flags(cpu);
-        let build = CrossBuild {
-            krate: krate.clone(),
-            sources: vec![krate.clone()],
-            target: "amdgcn-amd-amdhsa",
-            target_dir: project.target().join("gpu-kernels-build").join(cpu),
-            artifact: "gpu_kernels.elf",
-            output: project.gpu_kernels().join(format!("{cpu}.co")),
-            settings: flags.clone(),
-        };
-        build.run(project, |cargo| {
-            cargo.env("RUSTFLAGS", &flags);
-        })?;
-    }
-    Ok(())
+    let flags = flags(cpu);
+    let build = CrossBuild {
+        sources: vec![krate.clone()],
+        krate,
+        target: "amdgcn-amd-amdhsa",
+        target_dir: project.target().join("gpu-kernels-build").join(cpu),
+        artifact: "gpu_kernels.elf",
+        output: project.gpu_kernels().join(format!("{cpu}.co")),
+        settings: flags.clone(),
+    };
+    build.run(project, |cargo| {
+        cargo.env("RUSTFLAGS", &flags);
+    })
 }
 
 /// The compiler's flags; exact processors get the object version that runtimes before ROCr 6.3 can load, generic ones

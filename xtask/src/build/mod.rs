@@ -4,7 +4,11 @@ mod cross;
 mod ebpf;
 mod gpu;
 
-use anyhow::Result;
+use std::num::NonZero;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use anyhow::{Result, bail};
 
 use crate::cmd;
 use crate::project::Project;
@@ -31,6 +35,60 @@ pub fn run(project: &Project, profile: Profile) -> Result<()> {
 /// Builds the eBPF object and the GPU code objects, as far as their sources changed.
 fn objects(project: &Project) -> Result<()> {
     setup::run(project, &Part::BUILD)?;
-    ebpf::build(project, &BpfLinker::choose(project)?)?;
-    gpu::build(project)
+    let linker = BpfLinker::choose(project)?;
+    let ebpf: Job<'_> = Box::new(|| ebpf::build(project, &linker));
+    // The last one is begun first, and this one takes longest.
+    side_by_side(gpu::jobs(project).chain(std::iter::once(ebpf)))
+}
+
+/// A build that needs no other.
+type Job<'a> = Box<dyn FnOnce() -> Result<()> + Send + 'a>;
+
+/// Runs the jobs on all processors: each one compiles `core`, most of the time on one processor only.
+///
+/// The first failure is returned once the running jobs have ended; jobs that had not begun are left out.
+fn side_by_side<'a>(jobs: impl Iterator<Item = Job<'a>>) -> Result<()> {
+    let waiting = Mutex::new(jobs.collect::<Vec<_>>());
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let work = || {
+        while let Some(job) = next() {
+            job().inspect_err(|_| while next().is_some() {})?;
+        }
+        Ok(())
+    };
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..processors).map(|_| scope.spawn(work)).collect();
+        let results: Vec<Result<()>> = workers.into_iter().map(join).collect();
+        results.into_iter().collect()
+    })
+}
+
+fn join(worker: thread::ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
+    match worker.join() {
+        Ok(result) => result,
+        Err(_) => bail!("a build ended in a panic"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn every_job_runs_and_a_failure_is_reported() {
+        let runs = AtomicUsize::new(0);
+        let count = |fails: bool| -> Job<'_> {
+            let runs = &runs;
+            Box::new(move || {
+                runs.fetch_add(1, Ordering::Relaxed);
+                if fails { bail!("no") } else { Ok(()) }
+            })
+        };
+        side_by_side((0..20).map(|_| count(false))).unwrap();
+        assert_eq!(runs.load(Ordering::Relaxed), 20);
+        assert!(side_by_side((0..20).map(|_| count(true))).is_err());
+    }
 }
