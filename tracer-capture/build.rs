@@ -1,19 +1,25 @@
-//! Finds the eBPF object that `cargo xtask build` makes, so that the library can carry it.
+//! Finds the eBPF objects that `cargo xtask build` makes, so that the library can carry them.
 //!
-//! Without one the crate still builds (for `cargo check`, clippy, editors); loading it then says what is missing.
+//! Without them the crate still builds (for `cargo check`, clippy, editors); loading one then says what is missing.
 
 use std::{env, path::PathBuf};
 
+/// Of each object: the variable that names it, its default place, and the `cfg` that says it is there.
+const OBJECTS: [(&str, &str, &str); 2] = [
+    ("TRACER_EBPF_OBJECT", "tracer-ebpf.o", "has_ebpf_object"),
+    ("TRACER_EBPF_LOG_OBJECT", "tracer-ebpf-log.o", "has_ebpf_log_object"),
+];
+
 fn main() {
-    println!("cargo::rerun-if-env-changed=TRACER_EBPF_OBJECT");
-    let object = env::var_os("TRACER_EBPF_OBJECT").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf/tracer-ebpf.o")),
-        PathBuf::from,
-    );
-    println!("cargo::rerun-if-changed={}", object.display());
-    println!("cargo::rustc-check-cfg=cfg(has_ebpf_object)");
-    if object.is_file() {
-        println!("cargo::rustc-cfg=has_ebpf_object");
-        println!("cargo::rustc-env=TRACER_EBPF_OBJECT_PATH={}", object.display());
+    for (variable, file, cfg) in OBJECTS {
+        println!("cargo::rerun-if-env-changed={variable}");
+        let built = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf")).join(file);
+        let object = env::var_os(variable).map_or(built, PathBuf::from);
+        println!("cargo::rerun-if-changed={}", object.display());
+        println!("cargo::rustc-check-cfg=cfg({cfg})");
+        if object.is_file() {
+            println!("cargo::rustc-cfg={cfg}");
+            println!("cargo::rustc-env={variable}_PATH={}", object.display());
+        }
     }
 }

@@ -16,7 +16,7 @@ use tracer_common::record::{Hold, hold_reason};
 use crate::{
     decode, devices,
     guardian::{self, Guardian},
-    inventory::Inventory,
+    inventory::{Inventory, Probe},
     library::{Libraries, Look},
     probes::{Prober, Target, doorbell, mapping, reserve, sdma},
     proc_maps, sys,
@@ -116,6 +116,7 @@ impl Holder {
                     if self.reserves {
                         probes.extend(mapping::attach_init(&mut self.prober, &target, &runtime.resolution));
                     }
+                    told(&library.path, &probes);
                     let mut inventory = lock(&self.inventory);
                     inventory.devices.get_or_insert_with(|| devices::of_process(pid));
                     let notes = runtime
@@ -151,8 +152,18 @@ impl Holder {
                 &mapping.file,
                 &mappings,
             );
+            told(&runtime.path, &probes);
             lock(&self.inventory).probes.append(&mut probes);
         }
+    }
+}
+
+/// Says which probes were put into a library, and how each place was found.
+fn told(path: &str, probes: &[Probe]) {
+    let attached = probes.iter().filter(|probe| probe.attached()).count();
+    log::info!("{path}: {attached} of {} probes attached", probes.len());
+    for probe in probes {
+        log::debug!("{path}: {probe}");
     }
 }
 

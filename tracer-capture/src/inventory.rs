@@ -1,5 +1,7 @@
 //! What capture is made of: libraries found, probes placed, what could not be done. Goes into the trace's manifest.
 
+use std::fmt;
+
 use crate::devices::Devices;
 
 /// A library that a traced process mapped and that is an HSA runtime.
@@ -43,6 +45,25 @@ impl Probe {
     #[must_use]
     pub fn attached(&self) -> bool {
         self.error.is_none()
+    }
+}
+
+impl fmt::Display for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} probe for {}", self.family, self.role)?;
+        if let Some(offset) = self.file_offset {
+            write!(f, " at file offset {offset:#x}")?;
+        }
+        if let Some(instruction) = &self.instruction {
+            write!(f, " ({instruction})")?;
+        }
+        if let Some(step) = &self.step {
+            write!(f, ", found by {step}")?;
+        }
+        match &self.error {
+            Some(error) => write!(f, ", not attached: {error}"),
+            None => Ok(()),
+        }
     }
 }
 

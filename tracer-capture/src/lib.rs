@@ -5,6 +5,7 @@
 
 pub mod decode;
 pub mod devices;
+mod diagnostics;
 mod elf_peek;
 pub mod error;
 pub mod guardian;

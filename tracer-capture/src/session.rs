@@ -17,11 +17,11 @@ use tracer_common::record::LossSource;
 use tracer_core::event::{Event, Lost};
 
 use crate::{
-    CaptureError, decode,
+    CaptureError, decode, diagnostics,
     guardian::Guardian,
     hold::{self, Holder},
     inventory::Inventory,
-    object,
+    object::Object,
     probes::{Prober, ioctl, mapping, process},
     sys,
 };
@@ -33,6 +33,8 @@ pub struct Options {
     pub reserves: bool,
     /// Trace children too.
     pub follow: bool,
+    /// Pass on what the programs say of their decisions, at level debug of [`log`].
+    pub diagnostics: bool,
 }
 
 /// A running capture.
@@ -46,6 +48,7 @@ pub struct Session {
     inventory: Arc<Mutex<Inventory>>,
     stop: Arc<AtomicBool>,
     holder: Option<JoinHandle<Prober>>,
+    listener: Option<JoinHandle<()>>,
 }
 
 impl Session {
@@ -56,13 +59,16 @@ impl Session {
     pub fn start(options: Options, guardian: Option<Guardian>) -> Result<Self, CaptureError> {
         let mut inventory = Inventory::default();
         // On a thread of its own: it may need a mount namespace of its own to see tracefs, which ends with it.
-        let loaded = std::thread::scope(|scope| scope.spawn(|| load(options, &mut inventory)).join());
-        let (mut ebpf, prober) =
-            loaded.map_err(|_| CaptureError::system("loading", io::Error::other("the loader panicked")))??;
-        let inventory = Arc::new(Mutex::new(inventory));
         let stop = Arc::new(AtomicBool::new(false));
+        let loaded = std::thread::scope(|scope| scope.spawn(|| load(options, &mut inventory, &stop)).join());
+        let Loaded {
+            mut maps,
+            prober,
+            listener,
+        } = loaded.map_err(|_| CaptureError::system("loading", io::Error::other("the loader panicked")))??;
+        let inventory = Arc::new(Mutex::new(inventory));
         let holder = Holder {
-            ring: take(&mut ebpf, "HOLDS")?,
+            ring: take(&mut maps, "HOLDS")?,
             prober,
             guardian,
             inventory: Arc::clone(&inventory),
@@ -71,15 +77,16 @@ impl Session {
         };
         let spawned = std::thread::Builder::new().name("holder".into()).spawn(|| holder.run());
         Ok(Self {
-            events: take(&mut ebpf, "EVENTS")?,
-            traced: take(&mut ebpf, "TRACED")?,
-            queues: take(&mut ebpf, "QUEUES")?,
-            losses: take(&mut ebpf, "LOSSES")?,
+            events: take(&mut maps, "EVENTS")?,
+            traced: take(&mut maps, "TRACED")?,
+            queues: take(&mut maps, "QUEUES")?,
+            losses: take(&mut maps, "LOSSES")?,
             counted: [0; LossSource::ALL.len()],
             undecoded: 0,
             inventory,
             stop,
             holder: Some(spawned.map_err(|e| CaptureError::system("starting a thread", e))?),
+            listener,
         })
     }
 
@@ -166,6 +173,10 @@ impl Session {
         if let Some(Ok(prober)) = self.holder.take().map(JoinHandle::join) {
             drop(prober);
         }
+        if let Some(listener) = self.listener.take() {
+            // Its panic would be about words only.
+            let _ = listener.join();
+        }
     }
 }
 
@@ -176,28 +187,45 @@ impl Drop for Session {
 }
 
 /// Takes a map out of the object.
-fn take<M: TryFrom<Map, Error = MapError>>(ebpf: &mut Maps, name: &'static str) -> Result<M, CaptureError> {
-    let map = ebpf.remove(name).ok_or(CaptureError::Missing(name))?;
+fn take<M: TryFrom<Map, Error = MapError>>(maps: &mut Maps, name: &'static str) -> Result<M, CaptureError> {
+    let map = maps.remove(name).ok_or(CaptureError::Missing(name))?;
     M::try_from(map).map_err(|_| CaptureError::Missing(name))
 }
 
 type Maps = std::collections::HashMap<&'static str, Map>;
 
+/// What loading gives.
+struct Loaded {
+    maps: Maps,
+    prober: Prober,
+    listener: Option<JoinHandle<()>>,
+}
+
 /// Loads the object, every program of it, and attaches the trace events.
-fn load(options: Options, inventory: &mut Inventory) -> Result<(Maps, Prober), CaptureError> {
+fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> Result<Loaded, CaptureError> {
     sys::ensure_tracefs().map_err(|error| match error.raw_os_error() {
         Some(libc::EPERM) => CaptureError::NotPermitted("mounting tracefs: operation not permitted".to_owned()),
         _ => CaptureError::NoTracefs(error),
     })?;
     let layout = process::Layout::read()?;
     let follow = u8::from(options.follow);
+    let object = if options.diagnostics {
+        Object::Diagnostic
+    } else {
+        Object::Plain
+    };
     let mut loader = EbpfLoader::new();
     layout.apply(&mut loader, &follow);
-    let mut ebpf = loader.load(object::bytes()?).map_err(|error| not_loaded(&error))?;
+    let mut ebpf = loader.load(object.bytes()?).map_err(|error| not_loaded(&error))?;
     let mut maps = Maps::new();
     for name in ["EVENTS", "HOLDS", "TRACED", "QUEUES", "LOSSES"] {
         maps.insert(name, take_from(&mut ebpf, name)?);
     }
+    // The log's ring too is taken out of the object before its programs are loaded.
+    let listener = options
+        .diagnostics
+        .then(|| diagnostics::listen(&mut ebpf, Arc::clone(stop)))
+        .transpose()?;
     let mut prober = Prober::load(ebpf)?;
     for probes in [
         ioctl::attach(&mut prober),
@@ -213,7 +241,7 @@ fn load(options: Options, inventory: &mut Inventory) -> Result<(Maps, Prober), C
             inventory.probes.push(probe);
         }
     }
-    Ok((maps, prober))
+    Ok(Loaded { maps, prober, listener })
 }
 
 fn take_from(ebpf: &mut Ebpf, name: &'static str) -> Result<Map, CaptureError> {

@@ -51,6 +51,7 @@ async fn record(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<
         session::Options {
             reserves: options.detail == Detail::Full,
             follow: !options.no_follow,
+            diagnostics: log::log_enabled!(log::Level::Debug),
         },
         guardian,
     )?;

@@ -4,31 +4,28 @@
 //! copied here, because the GPU may consume them the moment after. With several producers a slot below the value may
 //! not be written yet; the walk starts again there at the queue's next doorbell.
 
+mod ring;
+mod walk;
+
 use aya_ebpf::{
     EbpfContext,
-    helpers::{
-        bpf_ktime_get_ns,
-        generated::{bpf_get_attach_cookie, bpf_loop},
-    },
+    helpers::{bpf_ktime_get_ns, generated::bpf_get_attach_cookie},
     macros::{map, uprobe},
     maps::HashMap,
     programs::ProbeContext,
 };
-use core::{ffi::c_void, ptr::addr_of_mut};
+use core::ptr::addr_of_mut;
 use tracer_common::{
-    aql::{PACKET_LEN, Packet, packet_type},
-    queue,
-    record::{Doorbell, Header, LossSource, PACKETS_PER_RECORD, Packets, doorbell_flags as flag, kind},
+    aql::{PACKET_LEN, Packet},
+    record::{Doorbell, Header, LossSource, doorbell_flags as flag, kind},
 };
+
+use self::{ring::Ring, walk::Walk};
 
 use crate::{
     maps::{Current, EVENTS, lose},
     user,
 };
-
-/// The longest walk at one doorbell, in records of `PACKETS_PER_RECORD` packets, two of which may be cut short by the
-/// ring's end: the largest ring. What lies beyond is `TRUNCATED`.
-const MAX_RECORDS: u32 = queue::MAX_PACKETS / PACKETS_PER_RECORD as u32 + 2;
 
 /// Ring buffer flag: the reader polls, don't wake it.
 pub const NO_WAKEUP: u64 = 1;
@@ -57,23 +54,6 @@ pub struct Walked {
 #[map]
 pub static QUEUES: HashMap<QueueKey, Walked> = HashMap::with_max_entries(16 << 10, 0);
 
-/// The start of an `amd_queue_t`.
-#[repr(C, align(8))]
-#[derive(Clone, Copy)]
-struct Head([u64; queue::HEAD_LEN / 8]);
-
-/// Words from the write index to the read index, both included: one read takes both.
-const INDEXES: usize = (queue::READ_DISPATCH_ID - queue::WRITE_DISPATCH_ID) / 8 + 1;
-
-/// What one walk needs to know of its queue.
-struct Ring {
-    queue: u64,
-    base: u64,
-    size: u32,
-    read_index: u64,
-    write_index: u64,
-}
-
 /// Attach cookie: the site's number below, the displacement from `rdi` of the pointer to the `amd_signal_t` above.
 #[uprobe]
 pub fn doorbell(ctx: ProbeContext) -> u32 {
@@ -93,7 +73,7 @@ fn capture(current: Current, cookie: u64, this: u64, value: u64) {
     let time_ns = unsafe { bpf_ktime_get_ns() };
     let site = cookie as u32;
     let displacement = i64::from((cookie >> 32) as i32);
-    let Some(ring) = ring_of(this.wrapping_add_signed(displacement)) else {
+    let Some(ring) = Ring::of(this.wrapping_add_signed(displacement)) else {
         unreadable(current, site, time_ns, value);
         return;
     };
@@ -118,11 +98,19 @@ fn capture(current: Current, cookie: u64, this: u64, value: u64) {
     let mut walk = Walk::of(ring, known, value, current, time_ns);
     walk.flags |= flags;
     if walk.end > walk.first.wrapping_add(1) {
-        // SAFETY: the callback gets this very `Walk`, which outlives the call.
-        unsafe { bpf_loop(MAX_RECORDS, walk_record as *mut c_void, (&raw mut walk).cast(), 0) };
-        if walk.next < walk.end {
-            walk.flags |= flag::TRUNCATED;
-        }
+        walk.copy_packets();
+    }
+    if walk.flags != 0 {
+        diagnose!(
+            "process {}: doorbell {} of queue {:x}, flags {:x}: packets {}..{}, read index {}",
+            current.tgid,
+            value,
+            walk.ring.queue,
+            walk.flags,
+            walk.first,
+            walk.end,
+            walk.ring.read_index
+        );
     }
     submit(&mut walk, current.header(kind::DOORBELL, 0, site, time_ns), value);
     let now = Walked {
@@ -182,204 +170,15 @@ fn submit(walk: &mut Walk, mut header: Header, value: u64) {
     entry.submit(NO_WAKEUP);
 }
 
-/// The indexes that a doorbell makes worth reading, and how far the reading is.
-struct Walk {
-    ring: Ring,
-    current: Current,
-    time_ns: u64,
-    first: u64,
-    end: u64,
-    /// First index that is not copied yet.
-    next: u64,
-    /// Every index from `first` up to here is final.
-    low: u64,
-    flags: u16,
-}
-
-impl Walk {
-    #[inline(always)]
-    fn of(ring: Ring, known: Walked, value: u64, current: Current, time_ns: u64) -> Self {
-        let size = u64::from(ring.size);
-        let mut flags = 0;
-        let mut first = known.low;
-        // A slot is reused only after its packet was consumed, and by a producer that reserved it: one that reserved
-        // beyond the ring waits, and its reservation alone says nothing about slots.
-        let mut oldest = ring.write_index.saturating_sub(size);
-        if oldest > ring.read_index {
-            oldest = ring.read_index;
-        }
-        if first < oldest {
-            first = oldest;
-            flags |= flag::LAPPED;
-        }
-        // One past the value, but a value of all ones has nothing past it.
-        let mut end = value.saturating_add(1);
-        if end > first && end - first > size {
-            end = ring.write_index;
-            flags |= flag::BEYOND;
-        }
-        if end < known.max {
-            end = known.max;
-        }
-        if end < first {
-            end = first;
-        }
-        if end - first > size {
-            end = first + size;
-        }
-        Self {
-            current,
-            time_ns,
-            first,
-            end,
-            next: first,
-            low: first,
-            flags,
-            ring,
-        }
-    }
-}
-
-/// Copies the next packets of a [`Walk`] into a record of their own: a callback of `bpf_loop`, 1 ends the loop.
-extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
-    // SAFETY: `capture` passes its Walk.
-    let walk = unsafe { &mut *walk.cast::<Walk>() };
-    if walk.next >= walk.end {
-        return 1;
-    }
-    let Some(mut entry) = EVENTS.reserve::<Packets>(0) else {
-        lose(LossSource::PacketsRing, 1);
-        return 1;
-    };
-    let record = entry.as_mut_ptr();
-    // No run may go past the ring's end.
-    let to_end = u64::from(walk.ring.size) - (walk.next & u64::from(walk.ring.size - 1));
-    let mut count = walk.end - walk.next;
-    if count > to_end {
-        count = to_end;
-    }
-    if count > PACKETS_PER_RECORD as u64 {
-        count = PACKETS_PER_RECORD as u64;
-    }
-    // The verifier must bound the length of the copy. Read back from the record, of whose contents it knows nothing,
-    // the count is bounded by the test alone, and the walk's own numbers stay without consequence to it: else it
-    // looks at every way to reach them.
-    // SAFETY: a field of the reserved entry.
-    let copied = unsafe {
-        addr_of_mut!((*record).count).write_volatile(count as u32);
-        let opaque = addr_of_mut!((*record).count).read_volatile();
-        // `packets` takes PACKETS_PER_RECORD packets.
-        opaque <= PACKETS_PER_RECORD as u32
-            && user::copy(
-                addr_of_mut!((*record).packets).cast(),
-                opaque * PACKET_LEN as u32,
-                walk.ring.slot(walk.next),
-            )
-    };
-    let (true, Some(limit)) = (copied, walk.ring.limit_now()) else {
-        entry.discard(NO_WAKEUP);
-        return 1;
-    };
-    // SAFETY: `record` is the reserved entry, of which every field but the packets past `count` is written.
-    unsafe {
-        addr_of_mut!((*record).header).write(walk.current.header(kind::PACKETS, 0, 0, walk.time_ns));
-        addr_of_mut!((*record).queue).write(walk.ring.queue);
-        addr_of_mut!((*record).first).write(walk.next);
-        addr_of_mut!((*record).limit).write(limit);
-        addr_of_mut!((*record).read_index).write(walk.ring.read_index);
-        addr_of_mut!((*record).size).write(walk.ring.size);
-    }
-    let packets = record_packets(record);
-    for i in 0..PACKETS_PER_RECORD {
-        let index = walk.next.wrapping_add(i as u64);
-        // A lowest index that is not final stays where it is.
-        if i as u64 >= count || walk.low != index {
-            break;
-        }
-        // SAFETY: `i` is below PACKETS_PER_RECORD; the packets up to `count` were written by the copy.
-        let first_byte = unsafe { (*packets.add(i)).bytes[0] };
-        if walk.ring.is_final(index, first_byte, limit) {
-            walk.low = index.wrapping_add(1);
-        }
-    }
-    entry.submit(NO_WAKEUP);
-    walk.next += count;
-    0
-}
-
-#[inline(always)]
-fn record_packets(record: *mut Packets) -> *mut Packet {
-    // SAFETY: only the address of a field inside the reserved entry is taken.
-    unsafe { addr_of_mut!((*record).packets).cast() }
-}
-
-/// The ring of the queue whose signal's pointer lies at `signal_pointer`, read from the process.
-#[inline(always)]
-fn ring_of(signal_pointer: u64) -> Option<Ring> {
-    let signal: u64 = user::read(signal_pointer)?;
-    let queue: u64 = user::read(signal.wrapping_add(queue::SIGNAL_QUEUE_PTR as u64))?;
-    let head: Head = user::read(queue)?;
-    let size = head.0[queue::SIZE / 8] as u32;
-    if size == 0 || size > queue::MAX_PACKETS || size & (size - 1) != 0 {
-        return None;
-    }
-    Some(Ring {
-        queue,
-        base: head.0[queue::BASE_ADDRESS / 8],
-        size,
-        read_index: head.0[queue::READ_DISPATCH_ID / 8],
-        write_index: head.0[queue::WRITE_DISPATCH_ID / 8],
-    })
-}
-
-impl Ring {
-    /// Address of the slot of packet `index`.
-    #[inline(always)]
-    fn slot(&self, index: u64) -> u64 {
-        self.base
-            .wrapping_add((index & u64::from(self.size - 1)) * PACKET_LEN as u64)
-    }
-
-    /// One past the highest index whose producer may write, now: see `Packets::limit`.
-    #[inline(always)]
-    fn limit_now(&self) -> Option<u64> {
-        let from_write_index: [u64; INDEXES] = user::read(self.queue.wrapping_add(queue::WRITE_DISPATCH_ID as u64))?;
-        let reach = from_write_index[INDEXES - 1].wrapping_add(u64::from(self.size));
-        Some(if from_write_index[0] < reach {
-            from_write_index[0]
-        } else {
-            reach
-        })
-    }
-
-    /// Whether a slot that was read shows what it ever will of packet `index`: a valid header, a consumed packet, or a
-    /// slot that already belongs to a later one.
-    #[inline(always)]
-    fn is_final(&self, index: u64, first_byte: u8, write_index: u64) -> bool {
-        slot_is_final(
-            index,
-            u64::from(first_byte),
-            write_index,
-            self.read_index,
-            u64::from(self.size),
-        ) != 0
-    }
-}
-
-/// [`Ring::is_final`], as a global function, which the verifier looks at once: inlined, it would follow every
-/// combination of outcomes over the packets of a walk.
-#[unsafe(no_mangle)]
-#[inline(never)]
-pub extern "C" fn slot_is_final(index: u64, first_byte: u64, limit: u64, read_index: u64, size: u64) -> u64 {
-    let invalid = first_byte == u64::from(packet_type::INVALID);
-    let reused = limit > index.wrapping_add(size);
-    let own = read_index.wrapping_add(size) > index;
-    u64::from(reused || (own && !invalid) || (invalid && index < read_index))
-}
-
 /// A doorbell whose queue can't be read is still a doorbell.
 #[inline(always)]
 fn unreadable(current: Current, site: u32, time_ns: u64, value: u64) {
+    diagnose!(
+        "process {}: doorbell {} of a queue that can't be read, site {}",
+        current.tgid,
+        value,
+        site
+    );
     let Some(mut entry) = EVENTS.reserve::<Doorbell>(0) else {
         lose(LossSource::DoorbellRing, 1);
         return;

@@ -4,6 +4,9 @@
 #![no_std]
 #![no_main]
 
+#[macro_use]
+mod diagnostics;
+
 mod doorbell;
 mod ioctl;
 mod mapping;

@@ -91,6 +91,12 @@ fn hold(current: Current, reason: u16, site: u32, address: u64) {
     if stopped != 0 {
         lose(LossSource::HoldFailed, 1);
     }
+    diagnose!(
+        "process {} is held, reason {}, result of its stop {}",
+        current.tgid,
+        reason,
+        stopped
+    );
     entry.write(Hold {
         header: current.header(kind::HOLD, reason, site, time_ns),
         address,

@@ -49,6 +49,12 @@ pub fn task_new(ctx: TracePointContext) -> u32 {
                 if FOLLOW.load() != 0 && TRACED.insert(&child, &1, 0).is_err() {
                     lose(LossSource::TracedMap, 1);
                 }
+                diagnose!(
+                    "process {} made process {}, traced: {}",
+                    current.tgid,
+                    child,
+                    FOLLOW.load()
+                );
                 emit(&ctx, current, task_op::FORK, child, u32::MAX);
             }
         }
@@ -79,6 +85,7 @@ pub fn task_exit(ctx: TracePointContext) -> u32 {
             unsafe { ctx.read_at::<u8>(offset) }.unwrap_or(0) != 0
         };
         if last {
+            diagnose!("process {} ended", current.tgid);
             emit(&ctx, current, task_op::EXIT, 0, u32::MAX);
             let _ = TRACED.remove(&current.tgid);
         }

@@ -68,6 +68,11 @@ impl Project {
         self.target.join("ebpf/tracer-ebpf.o")
     }
 
+    /// The linked eBPF object whose programs say what they decide.
+    pub fn ebpf_log_object(&self) -> PathBuf {
+        self.target.join("ebpf/tracer-ebpf-log.o")
+    }
+
     /// The folder of GPU code objects, one `CPU.co` each.
     pub fn gpu_kernels(&self) -> PathBuf {
         self.target.join("gpu-kernels")
@@ -79,9 +84,10 @@ impl Project {
     }
 
     /// The variables by which builds and tests find what xtask made.
-    pub fn variables(&self) -> [(&'static str, PathBuf); 4] {
+    pub fn variables(&self) -> [(&'static str, PathBuf); 5] {
         [
             ("TRACER_EBPF_OBJECT", self.ebpf_object()),
+            ("TRACER_EBPF_LOG_OBJECT", self.ebpf_log_object()),
             ("TRACER_GPU_KERNELS", self.gpu_kernels()),
             ("TRACER_ROOTFS_DIR", self.rootfs_dir()),
             ("TRACER_BIN_DIR", self.bin_dir()),

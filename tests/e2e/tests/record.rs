@@ -193,6 +193,27 @@ fn a_terminated_recorder_passes_it_on_and_closes_the_trace() {
     assert_eq!(Trace::open(&trace).unwrap().state(), State::Complete);
 }
 
+/// What the programs say, they say only when asked to.
+#[test]
+fn diagnostics_are_for_vv_only() {
+    let dir = TempDir::new().unwrap();
+    let said_with = |options: &[&str], name: &str| {
+        let output = tracer()
+            .args(options)
+            .args(["record", "-o"])
+            .arg(dir.path().join(name))
+            .args(["--", "/bin/true"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        said(&output)
+    };
+    let loud = said_with(&["-vv"], "loud");
+    assert!(loud.contains("is held") && loud.contains("ended"), "{loud}");
+    let usual = said_with(&[], "usual");
+    assert!(!usual.contains("is held") && !usual.contains("ended"), "{usual}");
+}
+
 #[test]
 fn without_rights_the_error_names_the_fix() {
     let dir = TempDir::new().unwrap();

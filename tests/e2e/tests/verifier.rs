@@ -1,14 +1,24 @@
 //! Every eBPF program is accepted by this kernel's verifier, and what it cost to verify is printed.
 
 use aya::{EbpfLoader, programs::Program};
+use tracer_capture::object::Object;
 
 /// The kernel's bound on instructions that the verifier looks at (BPF_COMPLEXITY_LIMIT_INSNS, Linux 5.2 and later).
 const LIMIT: u32 = 1_000_000;
 
 #[test]
 fn every_program_passes_the_verifier_far_from_its_limit() {
+    load_all(Object::Plain);
+}
+
+#[test]
+fn so_do_those_with_diagnostics() {
+    load_all(Object::Diagnostic);
+}
+
+fn load_all(object: Object) {
     let mut ebpf = EbpfLoader::new()
-        .load(tracer_capture::object::bytes().unwrap())
+        .load(object.bytes().unwrap())
         .expect("the object loads; root is needed");
     let mut names: Vec<String> = Vec::new();
     println!("{:<16} {:>12} {:>12}", "program", "verified", "translated B");

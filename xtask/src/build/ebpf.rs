@@ -1,7 +1,7 @@
-//! The eBPF object that the tracer loads.
+//! The eBPF objects that the tracer loads: the usual one, and one whose programs say what they decide.
 
 use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -9,10 +9,14 @@ use super::cross::CrossBuild;
 use crate::project::Project;
 use crate::setup::BpfLinker;
 
-/// Builds `tracer-ebpf`.
+/// Builds `tracer-ebpf`, without and with its diagnostics.
 pub fn build(project: &Project, linker: &BpfLinker) -> Result<()> {
+    one(project, linker, project.ebpf_object(), &[])?;
+    one(project, linker, project.ebpf_log_object(), &["--features", "log"])
+}
+
+fn one(project: &Project, linker: &BpfLinker, output: PathBuf, features: &[&str]) -> Result<()> {
     let krate = project.root().join("tracer-ebpf");
-    let output = project.ebpf_object();
     let build = CrossBuild {
         sources: vec![krate.clone(), project.root().join("tracer-common")],
         krate,
@@ -20,12 +24,12 @@ pub fn build(project: &Project, linker: &BpfLinker) -> Result<()> {
         target_dir: project.target().join("ebpf"),
         artifact: "tracer-ebpf",
         output,
-        settings: linker.program.to_string_lossy().into_owned(),
+        settings: format!("{} {}", linker.program.display(), features.join(" ")),
     };
     let path = search_path(&linker.program)?;
     // The compiler looks for the linker on the search path.
     build.run(project, |cargo| {
-        cargo.env("PATH", path);
+        cargo.env("PATH", path).args(features);
     })
 }
 

@@ -1,0 +1,50 @@
+//! The words of the eBPF programs, passed on to [`log`].
+
+use std::{
+    os::fd::AsFd,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use aya::Ebpf;
+use aya_log::EbpfLogger;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::CaptureError;
+
+/// How often the listener looks whether it should end.
+const IDLE: Duration = Duration::from_millis(50);
+
+/// Starts to listen to the programs of a diagnostic object, until `stop` is set.
+///
+/// # Errors
+/// [`CaptureError::Missing`] if the object's programs have nothing to say.
+pub fn listen(ebpf: &mut Ebpf, stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, CaptureError> {
+    let mut logger = EbpfLogger::init(ebpf).map_err(|_| CaptureError::Missing("AYA_LOGS"))?;
+    let timeout = Timespec {
+        tv_sec: 0,
+        tv_nsec: i64::from(IDLE.subsec_nanos()),
+    };
+    let listen = move || {
+        loop {
+            let last = stop.load(Ordering::Acquire);
+            logger.flush();
+            if last {
+                return;
+            }
+            // An interrupted or failed wait is an early look.
+            let _ = poll(
+                &mut [PollFd::from_borrowed_fd(logger.as_fd(), PollFlags::IN)],
+                Some(&timeout),
+            );
+        }
+    };
+    std::thread::Builder::new()
+        .name("diagnostics".into())
+        .spawn(listen)
+        .map_err(|e| CaptureError::system("starting a thread", e))
+}

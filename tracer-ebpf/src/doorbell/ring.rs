@@ -1,0 +1,94 @@
+//! A queue's ring, read from the memory of its process.
+
+use tracer_common::{
+    aql::{PACKET_LEN, packet_type},
+    queue,
+};
+
+use crate::user;
+
+/// The start of an `amd_queue_t`.
+#[repr(C, align(8))]
+#[derive(Clone, Copy)]
+struct Head([u64; queue::HEAD_LEN / 8]);
+
+/// Words from the write index to the read index, both included: one read takes both.
+const INDEXES: usize = (queue::READ_DISPATCH_ID - queue::WRITE_DISPATCH_ID) / 8 + 1;
+
+/// What one walk needs to know of its queue.
+pub struct Ring {
+    /// Address of the `amd_queue_t`.
+    pub queue: u64,
+    /// Address of the ring.
+    pub base: u64,
+    /// Packets, a power of two.
+    pub size: u32,
+    /// When it was read.
+    pub read_index: u64,
+    /// At the same moment.
+    pub write_index: u64,
+}
+
+impl Ring {
+    /// The ring of the queue whose signal's pointer lies at `signal_pointer`.
+    #[inline(always)]
+    pub fn of(signal_pointer: u64) -> Option<Self> {
+        let signal: u64 = user::read(signal_pointer)?;
+        let queue: u64 = user::read(signal.wrapping_add(queue::SIGNAL_QUEUE_PTR as u64))?;
+        let head: Head = user::read(queue)?;
+        let size = head.0[queue::SIZE / 8] as u32;
+        if size == 0 || size > queue::MAX_PACKETS || size & (size - 1) != 0 {
+            return None;
+        }
+        Some(Self {
+            queue,
+            base: head.0[queue::BASE_ADDRESS / 8],
+            size,
+            read_index: head.0[queue::READ_DISPATCH_ID / 8],
+            write_index: head.0[queue::WRITE_DISPATCH_ID / 8],
+        })
+    }
+
+    /// Address of the slot of packet `index`.
+    #[inline(always)]
+    pub fn slot(&self, index: u64) -> u64 {
+        self.base
+            .wrapping_add((index & u64::from(self.size - 1)) * PACKET_LEN as u64)
+    }
+
+    /// One past the highest index whose producer may write, now: see `Packets::limit`.
+    #[inline(always)]
+    pub fn limit_now(&self) -> Option<u64> {
+        let from_write_index: [u64; INDEXES] = user::read(self.queue.wrapping_add(queue::WRITE_DISPATCH_ID as u64))?;
+        let reach = from_write_index[INDEXES - 1].wrapping_add(u64::from(self.size));
+        Some(if from_write_index[0] < reach {
+            from_write_index[0]
+        } else {
+            reach
+        })
+    }
+
+    /// Whether a slot that was read shows what it ever will of packet `index`: a valid header, a consumed packet, or a
+    /// slot that already belongs to a later one.
+    #[inline(always)]
+    pub fn is_final(&self, index: u64, first_byte: u8, write_index: u64) -> bool {
+        slot_is_final(
+            index,
+            u64::from(first_byte),
+            write_index,
+            self.read_index,
+            u64::from(self.size),
+        ) != 0
+    }
+}
+
+/// [`Ring::is_final`], as a global function, which the verifier looks at once: inlined, it would follow every
+/// combination of outcomes over the packets of a walk.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn slot_is_final(index: u64, first_byte: u64, limit: u64, read_index: u64, size: u64) -> u64 {
+    let invalid = first_byte == u64::from(packet_type::INVALID);
+    let reused = limit > index.wrapping_add(size);
+    let own = read_index.wrapping_add(size) > index;
+    u64::from(reused || (own && !invalid) || (invalid && index < read_index))
+}

@@ -1,0 +1,171 @@
+//! The walk: which packets a doorbell makes worth reading, and their copies.
+
+use core::{ffi::c_void, ptr::addr_of_mut};
+
+use aya_ebpf::helpers::generated::bpf_loop;
+use tracer_common::{
+    aql::{PACKET_LEN, Packet},
+    queue,
+    record::{LossSource, PACKETS_PER_RECORD, Packets, doorbell_flags as flag, kind},
+};
+
+use super::{NO_WAKEUP, Walked, ring::Ring};
+use crate::{
+    maps::{Current, EVENTS, lose},
+    user,
+};
+
+/// The longest walk at one doorbell, in records of `PACKETS_PER_RECORD` packets, two of which may be cut short by the
+/// ring's end: the largest ring. What lies beyond is `TRUNCATED`.
+const MAX_RECORDS: u32 = queue::MAX_PACKETS / PACKETS_PER_RECORD as u32 + 2;
+
+/// The indexes that a doorbell makes worth reading, and how far the reading is.
+pub struct Walk {
+    pub ring: Ring,
+    current: Current,
+    time_ns: u64,
+    /// First index worth reading.
+    pub first: u64,
+    /// One past the last one.
+    pub end: u64,
+    /// First index that is not copied yet.
+    next: u64,
+    /// Every index from `first` up to here is final.
+    pub low: u64,
+    /// `doorbell_flags`.
+    pub flags: u16,
+}
+
+impl Walk {
+    #[inline(always)]
+    pub fn of(ring: Ring, known: Walked, value: u64, current: Current, time_ns: u64) -> Self {
+        let size = u64::from(ring.size);
+        let mut flags = 0;
+        let mut first = known.low;
+        // A slot is reused only after its packet was consumed, and by a producer that reserved it: one that reserved
+        // beyond the ring waits, and its reservation alone says nothing about slots.
+        let mut oldest = ring.write_index.saturating_sub(size);
+        if oldest > ring.read_index {
+            oldest = ring.read_index;
+        }
+        if first < oldest {
+            first = oldest;
+            flags |= flag::LAPPED;
+        }
+        // One past the value, but a value of all ones has nothing past it.
+        let mut end = value.saturating_add(1);
+        if end > first && end - first > size {
+            end = ring.write_index;
+            flags |= flag::BEYOND;
+        }
+        if end < known.max {
+            end = known.max;
+        }
+        if end < first {
+            end = first;
+        }
+        if end - first > size {
+            end = first + size;
+        }
+        Self {
+            current,
+            time_ns,
+            first,
+            end,
+            next: first,
+            low: first,
+            flags,
+            ring,
+        }
+    }
+
+    /// Copies its packets into records of their own.
+    #[inline(always)]
+    pub fn copy_packets(&mut self) {
+        // SAFETY: the callback gets this very `Walk`, which outlives the call.
+        unsafe {
+            bpf_loop(
+                MAX_RECORDS,
+                walk_record as *mut c_void,
+                core::ptr::from_mut(self).cast(),
+                0,
+            )
+        };
+        if self.next < self.end {
+            self.flags |= flag::TRUNCATED;
+        }
+    }
+}
+
+/// Copies the next packets of a [`Walk`] into a record of their own: a callback of `bpf_loop`, 1 ends the loop.
+extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
+    // SAFETY: `copy_packets` passes its Walk.
+    let walk = unsafe { &mut *walk.cast::<Walk>() };
+    if walk.next >= walk.end {
+        return 1;
+    }
+    let Some(mut entry) = EVENTS.reserve::<Packets>(0) else {
+        lose(LossSource::PacketsRing, 1);
+        return 1;
+    };
+    let record = entry.as_mut_ptr();
+    // No run may go past the ring's end.
+    let to_end = u64::from(walk.ring.size) - (walk.next & u64::from(walk.ring.size - 1));
+    let mut count = walk.end - walk.next;
+    if count > to_end {
+        count = to_end;
+    }
+    if count > PACKETS_PER_RECORD as u64 {
+        count = PACKETS_PER_RECORD as u64;
+    }
+    // The verifier must bound the length of the copy. Read back from the record, of whose contents it knows nothing,
+    // the count is bounded by the test alone, and the walk's own numbers stay without consequence to it: else it
+    // looks at every way to reach them.
+    // SAFETY: a field of the reserved entry.
+    let copied = unsafe {
+        addr_of_mut!((*record).count).write_volatile(count as u32);
+        let opaque = addr_of_mut!((*record).count).read_volatile();
+        // `packets` takes PACKETS_PER_RECORD packets.
+        opaque <= PACKETS_PER_RECORD as u32
+            && user::copy(
+                addr_of_mut!((*record).packets).cast(),
+                opaque * PACKET_LEN as u32,
+                walk.ring.slot(walk.next),
+            )
+    };
+    let (true, Some(limit)) = (copied, walk.ring.limit_now()) else {
+        entry.discard(NO_WAKEUP);
+        return 1;
+    };
+    // SAFETY: `record` is the reserved entry, of which every field but the packets past `count` is written.
+    unsafe {
+        addr_of_mut!((*record).header).write(walk.current.header(kind::PACKETS, 0, 0, walk.time_ns));
+        addr_of_mut!((*record).queue).write(walk.ring.queue);
+        addr_of_mut!((*record).first).write(walk.next);
+        addr_of_mut!((*record).limit).write(limit);
+        addr_of_mut!((*record).read_index).write(walk.ring.read_index);
+        addr_of_mut!((*record).size).write(walk.ring.size);
+    }
+    let packets = record_packets(record);
+    for i in 0..PACKETS_PER_RECORD {
+        let index = walk.next.wrapping_add(i as u64);
+        // A lowest index that is not final stays where it is.
+        if i as u64 >= count || walk.low != index {
+            break;
+        }
+        // SAFETY: `i` is below PACKETS_PER_RECORD; the packets up to `count` were written by the copy.
+        let first_byte = unsafe { (*packets.add(i)).bytes[0] };
+        if walk.ring.is_final(index, first_byte, limit) {
+            walk.low = index.wrapping_add(1);
+        }
+    }
+    entry.submit(NO_WAKEUP);
+    walk.next += count;
+    0
+}
+
+#[inline(always)]
+fn record_packets(record: *mut Packets) -> *mut Packet {
+    // SAFETY: only the address of a field inside the reserved entry is taken.
+    unsafe { addr_of_mut!((*record).packets).cast() }
+}
