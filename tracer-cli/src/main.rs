@@ -18,7 +18,9 @@ fn main() -> ExitCode {
         cli::Command::Report(_) => Ok(None),
     };
     env_logger::Builder::new()
-        .filter_level(cli.verbosity())
+        // The tracer's own crates, the eBPF programs among them; what the libraries have to say is of no use to a user.
+        .filter_level(log::LevelFilter::Warn)
+        .filter_module("tracer", cli.verbosity())
         .format_timestamp(None)
         .format_target(false)
         .init();

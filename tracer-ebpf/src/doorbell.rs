@@ -82,7 +82,7 @@ fn capture(current: Current, cookie: u64, this: u64, value: u64) {
         tgid: current.tgid,
         pad: 0,
     };
-    let (known, flags) = match QUEUES.get_ptr_mut(&key) {
+    let (known, flags) = match QUEUES.get_ptr_mut(key) {
         // SAFETY: a map value stays valid for the program's run; entries are plain integers.
         Some(walked) => (unsafe { *walked }, 0),
         None => {
@@ -117,10 +117,10 @@ fn capture(current: Current, cookie: u64, this: u64, value: u64) {
         low: walk.low,
         max: walk.end,
     };
-    if let Some(walked) = QUEUES.get_ptr_mut(&key) {
+    if let Some(walked) = QUEUES.get_ptr_mut(key) {
         // SAFETY: as above. Concurrent stores are of whole words, and each is true by itself: see `Walked`.
         unsafe { *walked = now };
-    } else if QUEUES.insert(&key, &now, 0).is_err() {
+    } else if QUEUES.insert(key, now, 0).is_err() {
         lose(LossSource::QueueMap, 1);
     }
 }

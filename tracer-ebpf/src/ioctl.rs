@@ -86,7 +86,7 @@ fn enter(ctx: &TracePointContext, current: Current) -> Result<(), i32> {
     if entered.len > 0 && !unsafe { user::copy(entered.arg_in.as_mut_ptr(), bounded(entered.len), arg) } {
         entered.flags |= u32::from(flag::IN_UNREADABLE);
     }
-    if ENTERED.insert(&current.key(), &entered, 0).is_err() {
+    if ENTERED.insert(current.key(), entered, 0).is_err() {
         lose(LossSource::IoctlMap, 1);
     }
     Ok(())
@@ -107,7 +107,7 @@ pub fn ioctl_exit(ctx: TracePointContext) -> u32 {
 #[inline(always)]
 pub fn leave(current: Current, ret: Option<i64>) {
     let key = current.key();
-    let Some(entered) = ENTERED.get_ptr(&key) else { return };
+    let Some(entered) = ENTERED.get_ptr(key) else { return };
     if let Some(mut entry) = EVENTS.reserve::<Ioctl>(0) {
         let record = entry.as_mut_ptr();
         // SAFETY: the map's value is only changed by this thread, which is here; `record` is the reserved entry, of
@@ -145,7 +145,7 @@ pub fn leave(current: Current, ret: Option<i64>) {
         // SAFETY: as above.
         unsafe { begin_queue(current, &*entered) };
     }
-    let _ = ENTERED.remove(&key);
+    let _ = ENTERED.remove(key);
 }
 
 /// A queue that was just created begins at index 0, whatever lay at its address before.
@@ -165,7 +165,7 @@ fn begin_queue(current: Current, entered: &Entered) {
         pad: 0,
     };
     diagnose!("process {}: queue {:x} begins at index 0", current.tgid, queue);
-    if QUEUES.insert(&key, &Walked { low: 0, max: 0 }, 0).is_err() {
+    if QUEUES.insert(key, Walked { low: 0, max: 0 }, 0).is_err() {
         lose(LossSource::QueueMap, 1);
     }
 }

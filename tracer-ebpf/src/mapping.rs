@@ -40,10 +40,12 @@ pub fn mmap_enter(ctx: TracePointContext) -> u32 {
                 ctx.read_at::<u64>(SYSCALL_ARGS + 32),
             )
         };
-        if let (Ok(prot), Ok(fd)) = (prot, fd) {
-            if prot & PROT_EXEC != 0 && fd as i32 >= 0 && MAPPING.insert(&current.key(), &1, 0).is_err() {
-                lose(LossSource::HoldRing, 1);
-            }
+        if let (Ok(prot), Ok(fd)) = (prot, fd)
+            && prot & PROT_EXEC != 0
+            && fd as i32 >= 0
+            && MAPPING.insert(current.key(), 1, 0).is_err()
+        {
+            lose(LossSource::HoldRing, 1);
         }
     }
     0
@@ -51,14 +53,14 @@ pub fn mmap_enter(ctx: TracePointContext) -> u32 {
 
 #[tracepoint]
 pub fn mmap_exit(ctx: TracePointContext) -> u32 {
-    if let Some(current) = Current::traced() {
-        if MAPPING.remove(&current.key()).is_ok() {
-            // SAFETY: syscalls:sys_exit_mmap holds the result at this offset.
-            let address = unsafe { ctx.read_at::<i64>(SYSCALL_ARGS) }.unwrap_or(-1);
-            // Errors are -4095..=-1.
-            if !(-4095..0).contains(&address) {
-                hold(current, hold_reason::MAPPED, 0, address as u64);
-            }
+    if let Some(current) = Current::traced()
+        && MAPPING.remove(current.key()).is_ok()
+    {
+        // SAFETY: syscalls:sys_exit_mmap holds the result at this offset.
+        let address = unsafe { ctx.read_at::<i64>(SYSCALL_ARGS) }.unwrap_or(-1);
+        // Errors are -4095..=-1.
+        if !(-4095..0).contains(&address) {
+            hold(current, hold_reason::MAPPED, 0, address as u64);
         }
     }
     0
@@ -100,7 +102,7 @@ fn hold(current: Current, reason: u16, site: u32, address: u64) {
     entry.write(Hold {
         header: current.header(kind::HOLD, reason, site, time_ns),
         address,
-        stopped: stopped as i64,
+        stopped,
     });
     entry.submit(FORCE_WAKEUP);
 }

@@ -40,7 +40,7 @@ impl Current {
             tid: both as u32,
         };
         // SAFETY: the value is not used; whether the key is there is all that is asked.
-        unsafe { TRACED.get(&current.tgid) }.map(|_| current)
+        unsafe { TRACED.get(current.tgid) }.map(|_| current)
     }
 
     /// Key of maps that hold one entry a thread.

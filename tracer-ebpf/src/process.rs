@@ -44,19 +44,19 @@ pub fn task_new(ctx: TracePointContext) -> u32 {
                 ctx.read_at::<u64>(NEWTASK_FLAGS.load() as usize),
             )
         };
-        if let (Ok(child), Ok(flags)) = fields {
-            if flags & CLONE_THREAD == 0 {
-                if FOLLOW.load() != 0 && TRACED.insert(&child, &1, 0).is_err() {
-                    lose(LossSource::TracedMap, 1);
-                }
-                diagnose!(
-                    "process {} made process {}, traced: {}",
-                    current.tgid,
-                    child,
-                    FOLLOW.load()
-                );
-                emit(&ctx, current, task_op::FORK, child, u32::MAX);
+        if let (Ok(child), Ok(flags)) = fields
+            && flags & CLONE_THREAD == 0
+        {
+            if FOLLOW.load() != 0 && TRACED.insert(child, 1, 0).is_err() {
+                lose(LossSource::TracedMap, 1);
             }
+            diagnose!(
+                "process {} made process {}, traced: {}",
+                current.tgid,
+                child,
+                FOLLOW.load()
+            );
+            emit(&ctx, current, task_op::FORK, child, u32::MAX);
         }
     }
     0
@@ -87,7 +87,7 @@ pub fn task_exit(ctx: TracePointContext) -> u32 {
         if last {
             diagnose!("process {} ended", current.tgid);
             emit(&ctx, current, task_op::EXIT, 0, u32::MAX);
-            let _ = TRACED.remove(&current.tgid);
+            let _ = TRACED.remove(current.tgid);
         }
     }
     0

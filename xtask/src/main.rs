@@ -49,6 +49,8 @@ enum Task {
     },
     /// Record the bundled dispatcher on the simulated GPU and print the report.
     Demo,
+    /// Run clippy over the workspace, the eBPF programs and the GPU kernels; a warning is an error.
+    Lint,
     /// Build everything and run all tests; the end-to-end tests run as root (through sudo if needed).
     Test {
         /// Arguments for the test runner, such as a filter; with them, documentation tests are left out.
@@ -77,6 +79,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Setup { only } => setup::run(&project, only.as_ref().map_or(&Part::ALL, std::slice::from_ref)),
         Task::Build { release } => build::run(&project, if *release { Profile::Release } else { Profile::Dev }),
         Task::Demo => demo::run(&project),
+        Task::Lint => build::lint(&project),
         Task::Test { runner_args } => test::run(&project, runner_args),
         Task::Env => {
             print!("{}", project.shell_assignments());

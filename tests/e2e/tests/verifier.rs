@@ -18,7 +18,7 @@ fn so_do_those_with_diagnostics() {
 
 fn load_all(object: Object) {
     let mut ebpf = EbpfLoader::new()
-        .load(object.bytes().unwrap())
+        .load(object.bytes().expect("built by xtask"))
         .expect("the object loads; root is needed");
     let mut names: Vec<String> = Vec::new();
     println!("{:<16} {:>12} {:>12}", "program", "verified", "translated B");
@@ -32,7 +32,7 @@ fn load_all(object: Object) {
             ),
         }
         .unwrap_or_else(|error| panic!("{name}: {error:?}"));
-        let info = program.info().unwrap();
+        let info = program.info().expect("a loaded program");
         let verified = info.verified_instruction_count().expect("kernels since 5.16 tell");
         println!("{name:<16} {verified:>12} {:>12}", info.size_translated().unwrap_or(0));
         assert!(

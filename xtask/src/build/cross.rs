@@ -36,17 +36,29 @@ impl CrossBuild<'_> {
         if self.output.is_file() && fs::read_to_string(&stamp).is_ok_and(|last| last == fingerprint) {
             return Ok(());
         }
+        let mut cargo = self.cargo(project, "build");
+        adjust(&mut cargo);
+        cmd::run(&mut cargo)?;
+        self.publish()?;
+        fs::write(&stamp, fingerprint).with_context(|| format!("cannot write {}", stamp.display()))
+    }
+
+    /// Runs clippy over the crate, with the build's own flags: what it warns of is an error.
+    pub fn lint(&self, project: &Project, adjust: impl FnOnce(&mut Command)) -> Result<()> {
+        let mut cargo = self.cargo(project, "clippy");
+        adjust(&mut cargo);
+        cmd::run(cargo.args(["--", "--deny", "warnings"]))
+    }
+
+    fn cargo(&self, project: &Project, subcommand: &str) -> Command {
         let mut cargo = cmd::plain_cargo(project);
         // Nightly features on a stable compiler: these targets have no prebuilt `core`.
         cargo
             .env("RUSTC_BOOTSTRAP", "1")
             .env("CARGO_TARGET_DIR", &self.target_dir)
             .current_dir(&self.krate);
-        cargo.args(["build", "--release", "-Z", "build-std=core", "--target", self.target]);
-        adjust(&mut cargo);
-        cmd::run(&mut cargo)?;
-        self.publish()?;
-        fs::write(&stamp, fingerprint).with_context(|| format!("cannot write {}", stamp.display()))
+        cargo.args([subcommand, "--release", "-Z", "build-std=core", "--target", self.target]);
+        cargo
     }
 
     /// Copies the linked file to its place, unless it is there: its age decides what is built after it.

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -9,15 +10,32 @@ use super::cross::CrossBuild;
 use crate::project::Project;
 use crate::setup::BpfLinker;
 
+/// What the diagnostic object has on top.
+const DIAGNOSTICS: [&str; 2] = ["--features", "log"];
+
 /// Builds `tracer-ebpf`, without and with its diagnostics.
 pub fn build(project: &Project, linker: &BpfLinker) -> Result<()> {
-    one(project, linker, project.ebpf_object(), &[])?;
-    one(project, linker, project.ebpf_log_object(), &["--features", "log"])
+    for (output, features) in variants(project) {
+        cross(project, linker, output, features).run(project, adjust(linker, features)?)?;
+    }
+    Ok(())
 }
 
-fn one(project: &Project, linker: &BpfLinker, output: PathBuf, features: &[&str]) -> Result<()> {
+/// Runs clippy over both variants.
+pub fn lint(project: &Project, linker: &BpfLinker) -> Result<()> {
+    for (output, features) in variants(project) {
+        cross(project, linker, output, features).lint(project, adjust(linker, features)?)?;
+    }
+    Ok(())
+}
+
+fn variants(project: &Project) -> [(PathBuf, &'static [&'static str]); 2] {
+    [(project.ebpf_object(), &[]), (project.ebpf_log_object(), &DIAGNOSTICS)]
+}
+
+fn cross(project: &Project, linker: &BpfLinker, output: PathBuf, features: &[&str]) -> CrossBuild<'static> {
     let krate = project.root().join("tracer-ebpf");
-    let build = CrossBuild {
+    CrossBuild {
         sources: vec![krate.clone(), project.root().join("tracer-common")],
         krate,
         target: "bpfel-unknown-none",
@@ -25,10 +43,13 @@ fn one(project: &Project, linker: &BpfLinker, output: PathBuf, features: &[&str]
         artifact: "tracer-ebpf",
         output,
         settings: format!("{} {}", linker.program.display(), features.join(" ")),
-    };
+    }
+}
+
+/// The compiler looks for the linker on the search path.
+fn adjust(linker: &BpfLinker, features: &'static [&'static str]) -> Result<impl FnOnce(&mut Command)> {
     let path = search_path(&linker.program)?;
-    // The compiler looks for the linker on the search path.
-    build.run(project, |cargo| {
+    Ok(move |cargo: &mut Command| {
         cargo.env("PATH", path).args(features);
     })
 }

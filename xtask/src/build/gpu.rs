@@ -1,5 +1,7 @@
 //! The GPU code objects that the bundled dispatcher launches.
 
+use std::process::Command;
+
 use anyhow::Result;
 
 use super::{Job, cross::CrossBuild};
@@ -15,20 +17,33 @@ pub fn jobs(project: &Project) -> impl Iterator<Item = Job<'_>> {
 }
 
 fn build(project: &Project, cpu: &str) -> Result<()> {
+    cross(project, cpu).run(project, adjust(cpu))
+}
+
+/// Runs clippy over the crate, for one processor: its code is the same for all.
+pub fn lint(project: &Project) -> Result<()> {
+    let cpu = CPUS[0];
+    cross(project, cpu).lint(project, adjust(cpu))
+}
+
+fn cross(project: &Project, cpu: &str) -> CrossBuild<'static> {
     let krate = project.root().join("tests/gpu-kernels");
-    let flags = flags(cpu);
-    let build = CrossBuild {
+    CrossBuild {
         sources: vec![krate.clone()],
         krate,
         target: "amdgcn-amd-amdhsa",
         target_dir: project.target().join("gpu-kernels-build").join(cpu),
         artifact: "gpu_kernels.elf",
         output: project.gpu_kernels().join(format!("{cpu}.co")),
-        settings: flags.clone(),
-    };
-    build.run(project, |cargo| {
-        cargo.env("RUSTFLAGS", &flags);
-    })
+        settings: flags(cpu),
+    }
+}
+
+fn adjust(cpu: &str) -> impl FnOnce(&mut Command) {
+    let flags = flags(cpu);
+    move |cargo| {
+        cargo.env("RUSTFLAGS", flags);
+    }
 }
 
 /// The compiler's flags; exact processors get the object version that runtimes before ROCr 6.3 can load, generic ones

@@ -32,6 +32,16 @@ pub fn run(project: &Project, profile: Profile) -> Result<()> {
     cmd::run(&mut cargo)
 }
 
+/// Runs clippy over everything; what it warns of is an error.
+pub fn lint(project: &Project) -> Result<()> {
+    objects(project)?;
+    ebpf::lint(project, &BpfLinker::choose(project)?)?;
+    gpu::lint(project)?;
+    let mut cargo = cmd::cargo(project);
+    cargo.args(["clippy", "--workspace", "--all-targets"]);
+    cmd::run(cargo.envs(project.variables()).args(["--", "--deny", "warnings"]))
+}
+
 /// Builds the eBPF object and the GPU code objects, as far as their sources changed.
 fn objects(project: &Project) -> Result<()> {
     setup::run(project, &Part::BUILD)?;
