@@ -8,13 +8,14 @@ pub mod reserve;
 pub mod sdma;
 pub mod tracefs;
 
-use std::{os::fd::AsRawFd, path::PathBuf};
+use std::{os::fd::AsRawFd, path::PathBuf, thread};
 
 use aya::{
     Ebpf,
     programs::{
         ProgramError, TracePoint, UProbe,
-        uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeScope},
+        trace_point::TracePointLink,
+        uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope},
     },
 };
 
@@ -23,7 +24,33 @@ use crate::{CaptureError, inventory::Probe, resolver::ProbePoint};
 /// Attaches programs of the loaded object. They stay attached as long as it lives.
 pub struct Prober {
     ebpf: Ebpf,
+    links: Vec<Attached>,
     sites: u32,
+}
+
+/// An attachment; its end detaches.
+enum Attached {
+    Site(#[expect(dead_code, reason = "kept for its end")] UProbeLink),
+    Event(#[expect(dead_code, reason = "kept for its end")] TracePointLink),
+}
+
+/// How many attachments are taken out at once.
+const AT_ONCE: usize = 64;
+
+impl Drop for Prober {
+    /// Takes the probes out, many at once: for each the kernel waits until no processor can be inside any more (80 ms
+    /// here), and some of the waits for those that began together fall together.
+    fn drop(&mut self) {
+        while !self.links.is_empty() {
+            let some = self.links.split_off(self.links.len().saturating_sub(AT_ONCE));
+            thread::scope(|scope| {
+                for link in some {
+                    // Without a thread it is taken out here.
+                    let _ = thread::Builder::new().spawn_scoped(scope, move || drop(link));
+                }
+            });
+        }
+    }
 }
 
 /// A library file that probes can be put into.
@@ -60,7 +87,11 @@ impl Prober {
             };
             loaded.map_err(|error| refused(name, &error))?;
         }
-        Ok(Self { ebpf, sites: 0 })
+        Ok(Self {
+            ebpf,
+            links: Vec::new(),
+            sites: 0,
+        })
     }
 
     /// Attaches a uprobe; the cookie that the program sees is the site's number below `upper`.
@@ -72,17 +103,16 @@ impl Prober {
         self.sites += 1;
         let location = UProbeAttachLocation::AbsoluteOffset(site.point.file_offset);
         let path = PathBuf::from(format!("/proc/self/fd/{}", target.file.as_raw_fd()));
-        let attached = self.program::<UProbe>(program).and_then(|p| {
-            p.attach(
-                UProbeAttachPoint {
-                    location,
-                    cookie: Some(cookie),
-                },
-                path,
-                UProbeScope::AllProcesses,
-            )
-            .map_err(|error| refused(program, &error))
+        let point = UProbeAttachPoint {
+            location,
+            cookie: Some(cookie),
+        };
+        let link = self.program::<UProbe>(program).and_then(|p| {
+            p.attach(point, path, UProbeScope::AllProcesses)
+                .and_then(|id| p.take_link(id))
+                .map_err(|error| refused(program, &error))
         });
+        let error = self.keep(link.map(Attached::Site));
         Probe {
             family,
             target: target.path.to_owned(),
@@ -90,15 +120,18 @@ impl Prober {
             file_offset: Some(site.point.file_offset),
             instruction: Some(site.point.instruction.to_string()),
             step: site.step,
-            error: attached.err().map(|e| e.to_string()),
+            error,
         }
     }
 
     /// Attaches a trace event.
     pub fn tracepoint(&mut self, program: &'static str, family: &'static str, group: &str, event: &str) -> Probe {
-        let attached = self
-            .program::<TracePoint>(program)
-            .and_then(|p| p.attach(group, event).map_err(|error| refused(program, &error)));
+        let link = self.program::<TracePoint>(program).and_then(|p| {
+            p.attach(group, event)
+                .and_then(|id| p.take_link(id))
+                .map_err(|error| refused(program, &error))
+        });
+        let error = self.keep(link.map(Attached::Event));
         Probe {
             family,
             target: format!("{group}:{event}"),
@@ -106,8 +139,13 @@ impl Prober {
             file_offset: None,
             instruction: None,
             step: None,
-            error: attached.err().map(|e| e.to_string()),
+            error,
         }
+    }
+
+    /// Keeps an attachment; the words for one that failed.
+    fn keep(&mut self, link: Result<Attached, CaptureError>) -> Option<String> {
+        link.map(|link| self.links.push(link)).err().map(|e| e.to_string())
     }
 
     fn program<'a, P>(&'a mut self, name: &'static str) -> Result<&'a mut P, CaptureError>
