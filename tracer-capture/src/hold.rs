@@ -61,6 +61,10 @@ impl Holder {
             }
             release_stragglers(&mut recent);
             if ended && recent.is_empty() {
+                let inventory = lock(&self.inventory);
+                let longest = Duration::from_nanos(inventory.longest_hold_ns);
+                log::info!("processes were held {} times, {longest:?} at most", inventory.holds);
+                drop(inventory);
                 return self.prober;
             }
             self.wait();
