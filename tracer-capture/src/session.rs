@@ -41,7 +41,7 @@ pub struct Options {
 pub struct Session {
     events: RingBuf<MapData>,
     traced: HashMap<MapData, u32, u8>,
-    queues: HashMap<MapData, [u64; 2], [u64; 2]>,
+    queues: HashMap<MapData, [u64; 2], [u64; 3]>,
     losses: PerCpuArray<MapData, u64>,
     counted: [u64; LossSource::ALL.len()],
     undecoded: u64,

@@ -43,9 +43,11 @@ pub struct QueueKey {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Walked {
-    /// Every lower index was captured, or can't be any more. Concurrent programs may set it back a little: then
-    /// packets are captured twice, which user space notices, and none is skipped.
+    /// Every lower index was captured, or can't be any more. Concurrent programs may set it back a little, as the others
+    /// here: then packets are captured twice, which user space notices, and none is skipped.
     pub low: u64,
+    /// Every lower index was copied by a walk that has ended, though perhaps before its producer had written it.
+    pub copied: u64,
     /// One past the highest index published.
     pub max: u64,
 }
@@ -92,29 +94,25 @@ fn capture(current: Current, cookie: u64, this: u64, value: u64) {
             } else {
                 value
             };
-            (Walked { low, max: low }, flag::ADOPTED)
+            (
+                Walked {
+                    low,
+                    copied: low,
+                    max: low,
+                },
+                flag::ADOPTED,
+            )
         }
     };
     let mut walk = Walk::of(ring, known, value, current, time_ns);
     walk.flags |= flags;
-    if walk.end > walk.first.wrapping_add(1) {
+    if !walk.is_empty() && !walk.is_single() {
         walk.copy_packets();
-    }
-    if walk.flags != 0 {
-        diagnose!(
-            "process {}: doorbell {} of queue {:x}, flags {:x}: packets {}..{}, read index {}",
-            current.tgid,
-            value,
-            walk.ring.queue,
-            walk.flags,
-            walk.first,
-            walk.end,
-            walk.ring.read_index
-        );
     }
     submit(&mut walk, current.header(kind::DOORBELL, 0, site, time_ns), value);
     let now = Walked {
         low: walk.low,
+        copied: walk.copied,
         max: walk.end,
     };
     if let Some(walked) = QUEUES.get_ptr_mut(key) {
@@ -136,12 +134,13 @@ fn submit(walk: &mut Walk, mut header: Header, value: u64) {
     };
     let record = entry.as_mut_ptr();
     let (mut count, mut limit) = (0, 0);
-    if walk.end == walk.first.wrapping_add(1) {
+    if walk.is_single() {
         let slot = walk.ring.slot(walk.first);
         // SAFETY: the packet's place in the reserved entry takes PACKET_LEN bytes.
         let copied = unsafe { user::copy(addr_of_mut!((*record).packet).cast(), PACKET_LEN as u32, slot) };
         if let (true, Some(now)) = (copied, walk.ring.limit_now()) {
             (count, limit) = (1, now);
+            walk.copied = walk.end;
             // SAFETY: the packet was written by the copy.
             let first_byte = unsafe { (*record).packet.bytes[0] };
             if walk.ring.is_final(walk.first, first_byte, limit) {

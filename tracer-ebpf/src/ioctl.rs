@@ -165,7 +165,18 @@ fn begin_queue(current: Current, entered: &Entered) {
         pad: 0,
     };
     diagnose!("process {}: queue {:x} begins at index 0", current.tgid, queue);
-    if QUEUES.insert(key, Walked { low: 0, max: 0 }, 0).is_err() {
+    if QUEUES
+        .insert(
+            key,
+            Walked {
+                low: 0,
+                copied: 0,
+                max: 0,
+            },
+            0,
+        )
+        .is_err()
+    {
         lose(LossSource::QueueMap, 1);
     }
 }

@@ -143,6 +143,7 @@ struct Work {
 
 impl Work {
     fn run(mut self) -> anyhow::Result<Self> {
+        sys::run_first();
         let mut ticked = Instant::now();
         let mut shown = Instant::now();
         loop {

@@ -7,19 +7,27 @@ use super::{HANDLE, Phase, Readable, Record, Sim};
 
 /// Packets in a record; small, so that walks need several.
 const CHUNK: usize = 3;
+/// Packets that a late doorbell reads again; small, so that a batch can exceed it.
+const OWN: u64 = 4;
 
 /// What the program keeps for a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct State {
     /// The lowest index not captured yet.
     low: u64,
+    /// Every lower index was copied, final or not.
+    copied: u64,
     /// One past the highest published.
     max: u64,
 }
 
 impl State {
     pub fn at(index: u64) -> Self {
-        Self { low: index, max: index }
+        Self {
+            low: index,
+            copied: index,
+            max: index,
+        }
     }
 }
 
@@ -31,8 +39,11 @@ pub struct Walk {
     beyond: bool,
     adopted: bool,
     read_index: u64,
-    /// Next index to be read.
+    /// Next index to be read, of the first range.
     at: u64,
+    /// What is left to read. The last one is that of the new packets.
+    ranges: Vec<(u64, u64)>,
+    copied: u64,
     chunk: Vec<(Packet, Option<Readable>)>,
     /// Everything before was final.
     captured: u64,
@@ -57,7 +68,17 @@ impl Sim {
         let end = end.max(state.max).clamp(first, first + ring);
         let (at, captured) = (first, first);
         let chunk = Vec::new();
+        let copied = state.copied.clamp(first, end);
+        let catch_up = first + (end - copied) + CHUNK as u64;
+        let own_end = (value + 1).min(copied);
+        let ranges = vec![
+            (first, catch_up.min(copied)),
+            (own_end.saturating_sub(OWN), own_end),
+            (copied, end),
+        ];
         Phase::Ringing(Walk {
+            ranges,
+            copied,
             origin,
             value,
             first,
@@ -74,22 +95,37 @@ impl Sim {
 
     /// Reads one slot, or ends the walk.
     pub(super) fn step(&mut self, mut walk: Walk, choice: u8) -> Phase {
-        if walk.at < walk.end {
+        let stop = walk.ranges.first().map_or(walk.at, |range| range.1);
+        if walk.at < stop {
             let slot = *self.slot(walk.at);
             walk.chunk.push((slot.packet, self.oracle(&walk, slot)));
             walk.at += 1;
         }
-        let done = walk.at >= walk.end;
-        if walk.chunk.len() == CHUNK || done {
+        let range_done = walk.at >= stop;
+        if walk.chunk.len() == CHUNK || range_done {
             self.submit_packets(&mut walk, choice);
         }
-        if !done {
+        if range_done && !walk.dropped {
+            walk.ranges.remove(0);
+            if let Some(next) = walk.ranges.first() {
+                walk.at = walk.at.max(next.0);
+            }
+        }
+        if !walk.ranges.is_empty() && !walk.dropped {
             return Phase::Ringing(walk);
         }
-        walk.dropped |= self.submit_doorbell(&walk, choice);
+        if self.config.drops == 0 {
+            self.assert_own_were_read(&walk);
+        }
+        let low = if self.submit_doorbell(&walk, choice) {
+            walk.first
+        } else {
+            walk.captured
+        };
         // Without a lock: a walk that ran at the same time may be set back, and its packets be read again.
         self.bpf = Some(State {
-            low: if walk.dropped { walk.first } else { walk.captured },
+            low,
+            copied: walk.copied,
             max: walk.end,
         });
         let begin = if self.config.attach_after.is_none() {
@@ -102,6 +138,25 @@ impl Sim {
         // And now the store itself.
         self.rung = self.rung.max(walk.end);
         Phase::Idle
+    }
+
+    /// What a thread has just published itself, its own doorbell's walk reads, if it is still there.
+    fn assert_own_were_read(&mut self, walk: &Walk) {
+        let own = (walk.value + 1).saturating_sub(OWN).max(walk.first)..walk.end.min(walk.value + 1);
+        for index in own {
+            let slot = *self.slot(index);
+            let Some(truth) = self.truth_of(index).filter(|truth| truth.tid == walk.origin.tid) else {
+                continue;
+            };
+            let intact = slot.owner == Some(index) && index < walk.read_index + self.config.ring;
+            if intact && slot.packet.kind() != packet_type::INVALID {
+                assert!(
+                    truth.readable.is_some(),
+                    "{index} was not read at the doorbell {}",
+                    walk.value
+                );
+            }
+        }
     }
 
     /// What the slot tells about the index that is read, by the truth about whose packet it holds.
@@ -125,14 +180,18 @@ impl Sim {
         // One past the last index that may have been written: its slot's former packet must have been consumed.
         let write_index = self.write.min(self.read + ring);
         let first = walk.at - walk.chunk.len() as u64;
-        let dropped = self.drops(choice);
-        walk.dropped |= dropped;
         let chunk = std::mem::take(&mut walk.chunk);
+        let dropped = !chunk.is_empty() && self.drops(choice);
+        // The walk ends where a record finds no place.
+        walk.dropped |= dropped;
+        if walk.ranges.len() == 1 && !dropped {
+            walk.copied = walk.at;
+        }
         for (index, (packet, readable)) in (first..).zip(&chunk) {
             let still_its_slot = write_index <= index + ring;
             let not_stale = index < walk.read_index + ring;
             let is_final = packet.kind() != packet_type::INVALID || index < walk.read_index;
-            if walk.captured == index && (!still_its_slot || (not_stale && is_final)) {
+            if !dropped && walk.captured == index && (!still_its_slot || (not_stale && is_final)) {
                 walk.captured += 1;
             }
             let at = index.checked_sub(self.config.first).map(|at| at as usize);

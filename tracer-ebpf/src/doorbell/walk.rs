@@ -15,11 +15,21 @@ use crate::{
     user,
 };
 
-/// The longest walk at one doorbell, in records of `PACKETS_PER_RECORD` packets, two of which may be cut short by the
-/// ring's end: the largest ring. What lies beyond is `TRUNCATED`.
-const MAX_RECORDS: u32 = queue::MAX_PACKETS / PACKETS_PER_RECORD as u32 + 2;
+/// The longest walk at one doorbell, in records of `PACKETS_PER_RECORD` packets: the largest ring, and a record or a step
+/// more for each range and for the ring's end. What lies beyond is `TRUNCATED`.
+const MAX_RECORDS: u32 = queue::MAX_PACKETS / PACKETS_PER_RECORD as u32 + 8;
+
+/// Packets that a doorbell below the highest one reads again, up to its value: those that its thread has just published,
+/// which were not valid yet when a higher doorbell's walk came by.
+const OWN: u64 = 16;
 
 /// The indexes that a doorbell makes worth reading, and how far the reading is.
+///
+/// With one producer that is one range, from the last doorbell's value on. With several, a slot below the highest doorbell
+/// may have been copied before its producer had written it. To read everything from the lowest such slot on again would
+/// take a time that grows with every doorbell, as long as that producer does not run. So three ranges are read: some
+/// packets from the lowest slot in question on, at least as many as are new, so that it moves up sooner than the doorbells
+/// do; those that the thread itself has published, if it rings late; and the new ones.
 pub struct Walk {
     pub ring: Ring,
     current: Current,
@@ -28,8 +38,16 @@ pub struct Walk {
     pub first: u64,
     /// One past the last one.
     pub end: u64,
-    /// First index that is not copied yet.
+    /// First index that is not copied yet, of the range that ends at `stop`.
     next: u64,
+    stop: u64,
+    /// The range after that one, and where the last one begins: no count of ranges, because the verifier would look at
+    /// each of its values apart.
+    after: u64,
+    after_stop: u64,
+    last: u64,
+    /// Every lower index that is worth it was copied, final or not.
+    pub copied: u64,
     /// Every index from `first` up to here is final.
     pub low: u64,
     /// `doorbell_flags`.
@@ -67,12 +85,34 @@ impl Walk {
         if end - first > size {
             end = first + size;
         }
+        let mut copied = known.copied;
+        if copied < first {
+            copied = first;
+        }
+        if copied > end {
+            copied = end;
+        }
+        let mut stop = first
+            .saturating_add(end - copied)
+            .saturating_add(PACKETS_PER_RECORD as u64);
+        if stop > copied {
+            stop = copied;
+        }
+        let mut own_end = value.saturating_add(1);
+        if own_end > copied {
+            own_end = copied;
+        }
         Self {
             current,
             time_ns,
             first,
             end,
             next: first,
+            stop,
+            after: own_end.saturating_sub(OWN),
+            after_stop: own_end,
+            last: copied,
+            copied,
             low: first,
             flags,
             ring,
@@ -91,9 +131,41 @@ impl Walk {
                 0,
             )
         };
-        if self.next < self.end {
+        if !self.is_done() {
             self.flags |= flag::TRUNCATED;
         }
+        if self.copied < self.next {
+            self.copied = self.next;
+        }
+    }
+
+    /// Only the last range ends where the walk does, or those after it are empty.
+    #[inline(always)]
+    fn is_done(&self) -> bool {
+        self.next >= self.end
+    }
+
+    /// Whether there is nothing to do but to copy one new packet.
+    #[inline(always)]
+    pub fn is_single(&self) -> bool {
+        self.first == self.copied && self.end == self.first.wrapping_add(1)
+    }
+
+    /// Whether anything is worth reading.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.first == self.end
+    }
+
+    /// Begins the next range; some are empty. What an earlier one covered is left out.
+    #[inline(always)]
+    fn begin_range(&mut self) {
+        if self.next < self.after {
+            self.next = self.after;
+        }
+        self.stop = self.after_stop;
+        self.after = self.last;
+        self.after_stop = self.end;
     }
 }
 
@@ -101,8 +173,14 @@ impl Walk {
 extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
     // SAFETY: `copy_packets` passes its Walk.
     let walk = unsafe { &mut *walk.cast::<Walk>() };
-    if walk.next >= walk.end {
-        return 1;
+    if walk.next >= walk.stop {
+        if walk.is_done() {
+            return 1;
+        }
+        walk.begin_range();
+        if walk.next >= walk.stop {
+            return 0;
+        }
     }
     let Some(mut entry) = EVENTS.reserve::<Packets>(0) else {
         lose(LossSource::PacketsRing, 1);
@@ -111,7 +189,7 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
     let record = entry.as_mut_ptr();
     // No run may go past the ring's end.
     let to_end = u64::from(walk.ring.size) - (walk.next & u64::from(walk.ring.size - 1));
-    let mut count = walk.end - walk.next;
+    let mut count = walk.stop - walk.next;
     if count > to_end {
         count = to_end;
     }
