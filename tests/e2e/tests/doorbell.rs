@@ -61,7 +61,7 @@ fn many_queues() {
 
 #[test]
 fn many_threads_on_one_queue() {
-    everywhere(&["multi-thread", "--threads", "8", "-n", "500"], |run, compared| {
+    everywhere(&["multi-thread", "--threads", "8", "-n", "2000"], |run, compared| {
         at_least_own(run, compared);
         assert_eq!(run.report["dispatches"]["by_evidence"]["body"], compared.by_body);
     });
