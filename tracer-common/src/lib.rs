@@ -8,3 +8,4 @@ pub mod aql;
 pub mod kfd;
 pub mod queue;
 pub mod record;
+pub mod ring;

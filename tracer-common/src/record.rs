@@ -3,6 +3,8 @@
 //! Every record starts with a [`Header`]; `kind` says which struct it is. Times are CLOCK_MONOTONIC ns
 //! (`bpf_ktime_get_ns`), process and thread ids those of the initial pid namespace.
 
+mod ring_job;
+
 use crate::aql::Packet;
 
 /// What kind of record a [`Header`] begins.
@@ -21,6 +23,8 @@ pub mod kind {
     pub const HOLD: u16 = 6;
     /// [`super::SdmaDoorbell`].
     pub const SDMA_DOORBELL: u16 = 7;
+    /// [`super::RingJob`].
+    pub const RING_JOB: u16 = 8;
 }
 
 /// What every record starts with.
@@ -240,6 +244,8 @@ pub struct Hold {
     pub stopped: i64,
 }
 
+pub use self::ring_job::{ABSENT, EventLayout, NAME_LEN, RingJob, StructLayout, ring_flags, ring_step};
+
 /// What can lose events, and how the losses are counted: indexes into the LOSSES map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -266,11 +272,13 @@ pub enum LossSource {
     SdmaRing = 9,
     /// A process could not be stopped until its probes were in.
     HoldFailed = 10,
+    /// Ring buffer full: a step of a job of the DRM scheduler.
+    RingJobRing = 11,
 }
 
 impl LossSource {
     /// Every source, in the order of the map.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::DoorbellRing,
         Self::PacketsRing,
         Self::IoctlRing,
@@ -282,6 +290,7 @@ impl LossSource {
         Self::TracedMap,
         Self::SdmaRing,
         Self::HoldFailed,
+        Self::RingJobRing,
     ];
 
     /// Name in reports, metrics and the manifest.
@@ -299,6 +308,7 @@ impl LossSource {
             Self::TracedMap => "traced-map",
             Self::SdmaRing => "sdma-ring",
             Self::HoldFailed => "hold-failed",
+            Self::RingJobRing => "ring-job-ring",
         }
     }
 }

@@ -29,6 +29,8 @@ pub enum Event<'a> {
     Reserve(Reserve),
     /// An ioctl on a KFD or DRM device, whole.
     Ioctl(Ioctl<'a>),
+    /// A step in the life of a job of the DRM scheduler.
+    RingJob(RingJob<'a>),
     /// A traced process made another one.
     Fork(Origin, u32),
     /// A process runs a new program; its name (at most 15 bytes).
@@ -166,4 +168,52 @@ pub struct Lost {
     pub source: &'static str,
     /// Events dropped since the last such event of this source.
     pub count: u64,
+}
+
+/// What the events of one job have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum JobKey {
+    /// Address of its finished fence (kernels before 6.17, without BTF); used again after the job's end.
+    Fence(u64),
+    /// Context and sequence number of its finished fence: unique while the machine is up.
+    Seqno {
+        /// Fence context.
+        context: u64,
+        /// Sequence number in it.
+        seqno: u64,
+    },
+}
+
+/// A step in a job's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RingStep {
+    /// Put into its entity's queue, in the submitter's context.
+    Submit,
+    /// Handed to the hardware, by a thread of the kernel.
+    Run,
+    /// Its hardware fence signalled.
+    Done,
+}
+
+/// A step in the life of a job of the DRM scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingJob<'a> {
+    /// When, and in whose context. Only a submit's context is the submitter's.
+    pub origin: Origin,
+    /// Which step.
+    pub step: RingStep,
+    /// Which job.
+    pub key: JobKey,
+    /// Name of the ring; `None` if the event does not tell.
+    pub ring: Option<&'a [u8]>,
+    /// Name of the device; `None` if the event does not tell.
+    pub device: Option<&'a [u8]>,
+    /// Client id, or a reason code; `None` if the event does not tell.
+    pub client_id: Option<u64>,
+    /// Number of the job on its ring; `None` if the event does not tell.
+    pub job_id: Option<u64>,
+    /// Jobs in the entity's queue; `None` if the event does not tell.
+    pub queued: Option<u32>,
+    /// Whether the process in whose context it came is traced.
+    pub traced: bool,
 }

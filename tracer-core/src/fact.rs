@@ -1,6 +1,10 @@
 //! What the model concludes, with the evidence for it. One struct is one row of a table of the trace.
 
+mod ring_job;
+
 use serde::{Deserialize, Serialize};
+
+pub use ring_job::RingJob;
 
 /// A conclusion.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +19,8 @@ pub enum Fact {
     Copy(Copy),
     /// An ioctl.
     Ioctl(Ioctl),
+    /// A job on a ring of the kernel driver, at its end or the trace's.
+    RingJob(RingJob),
     /// A queue, at its end (destroyed, its process ended, or the trace ended): final numbers.
     Queue(Queue),
     /// A traced process, at its end or the trace's.

@@ -12,6 +12,7 @@ mod processes;
 mod queue;
 mod queues;
 mod reserves;
+mod ring_jobs;
 mod span;
 mod walk;
 
@@ -24,6 +25,7 @@ use ioctls::{Device, QueueChange};
 use processes::Processes;
 use queue::End;
 use queues::{Queues, Sight};
+use ring_jobs::RingJobs;
 
 /// How long, in trace time, an ended queue or process waits for events that are late. Buffers of different sources are
 /// read one after the other: this is far more than a busy collector lets one of them wait.
@@ -38,6 +40,7 @@ const QUEUE_LIMIT: &str = "model-queues";
 pub struct Model {
     queues: Queues,
     processes: Processes,
+    ring_jobs: RingJobs,
 }
 
 /// What a collector needs to go on with a walk.
@@ -79,6 +82,7 @@ impl Model {
                 self.queues.reserve(write_pointer(event.handle), event, out);
             }
             Event::Ioctl(event) => self.ioctl(event, out),
+            Event::RingJob(event) => self.ring_jobs.apply(event, out),
             Event::Fork(origin, child) => self.processes.fork(*origin, *child, out),
             Event::Exec(origin, comm) => {
                 self.processes.exec(*origin, comm);
@@ -103,6 +107,7 @@ impl Model {
     /// The model is as new afterwards, but goes on numbering queues where it was.
     pub fn finish(&mut self, time_ns: u64, out: &mut impl FnMut(Fact)) {
         self.queues.finish(time_ns, out);
+        self.ring_jobs.finish(out);
         self.processes.finish(out);
     }
 
@@ -237,7 +242,8 @@ fn origin(event: &Event<'_>) -> Option<Origin> {
         Event::Reserve(event) => Some(event.origin),
         Event::Ioctl(event) => Some(event.origin),
         Event::Fork(origin, _) | Event::Exec(origin, _) | Event::Exit(origin) => Some(*origin),
-        Event::Lost(_) => None,
+        // Most come in threads of the kernel, or of processes that are not traced.
+        Event::RingJob(_) | Event::Lost(_) => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod histogram;
 mod report;
+mod rings;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,6 +13,7 @@ pub use histogram::{Histogram, Stats};
 pub use report::{
     ByEvidence, ByPath, Copies, Dispatches, Doorbells, IoctlCalls, Ioctls, Kernel, Losses, Packets, Report,
 };
+pub use rings::{Ring, RingJobs};
 
 /// Kernels that are told apart. Their addresses come from the traced process, which could invent them.
 const MAX_KERNELS: usize = 65536;
@@ -51,6 +53,7 @@ pub struct Summary {
     ioctls: BTreeMap<String, Calls>,
     kernels: HashMap<(u32, u64), u64>,
     other_kernels: u64,
+    rings: rings::Counter,
     losses: BTreeMap<String, u64>,
     queues: Vec<Queue>,
     processes: Vec<Process>,
@@ -80,6 +83,7 @@ impl Summary {
             ioctls: BTreeMap::new(),
             kernels: HashMap::new(),
             other_kernels: 0,
+            rings: rings::Counter::default(),
             losses: BTreeMap::new(),
             queues: Vec::new(),
             processes: Vec::new(),
@@ -105,6 +109,7 @@ impl Summary {
             }
             Fact::Copy(copy) => self.copies[copy.path as usize] += 1,
             Fact::Ioctl(ioctl) => self.ioctl(ioctl),
+            Fact::RingJob(job) => self.rings.add(job),
             Fact::Queue(queue) => self.queues.push(queue.clone()),
             Fact::Process(process) => self.processes.push(process.clone()),
             Fact::Loss(loss) => count(&mut self.losses, &loss.source, loss.count),
@@ -167,6 +172,7 @@ impl Summary {
                     .map(|(name, calls)| (name.clone(), calls.report()))
                     .collect(),
             },
+            ring_jobs: self.rings.report(known.kernel_rings),
             kernels,
             other_kernels: self.other_kernels,
             losses: Losses {

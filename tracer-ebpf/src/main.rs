@@ -13,6 +13,7 @@ mod mapping;
 mod maps;
 mod process;
 mod reserve;
+mod ring;
 mod sdma;
 mod user;
 

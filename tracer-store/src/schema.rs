@@ -39,13 +39,15 @@ pub enum Table {
     Packets,
     /// SDMA submissions.
     Copies,
+    /// Jobs on rings of the kernel driver.
+    RingJobs,
     /// Events that sources lost.
     Losses,
 }
 
 impl Table {
     /// Every table.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Processes,
         Self::Queues,
         Self::Ioctls,
@@ -53,6 +55,7 @@ impl Table {
         Self::Dispatches,
         Self::Packets,
         Self::Copies,
+        Self::RingJobs,
         Self::Losses,
     ];
 
@@ -67,6 +70,7 @@ impl Table {
             Self::Dispatches => "dispatches",
             Self::Packets => "packets",
             Self::Copies => "copies",
+            Self::RingJobs => "ring_jobs",
             Self::Losses => "losses",
         }
     }
@@ -82,6 +86,7 @@ impl Table {
             Self::Dispatches => "Kernel dispatch packets that were published.",
             Self::Packets => "Published packets that are no kernel dispatches, and indexes whose packets are unread.",
             Self::Copies => "SDMA submissions: stores to the doorbells of SDMA queues.",
+            Self::RingJobs => "Jobs of the DRM scheduler on rings of the kernel driver, of every process and of the driver itself.",
             Self::Losses => "Events that sources lost.",
         }
     }
@@ -103,6 +108,7 @@ impl Table {
             Fact::Dispatch(_) => Self::Dispatches,
             Fact::Packet(_) => Self::Packets,
             Fact::Copy(_) => Self::Copies,
+            Fact::RingJob(_) => Self::RingJobs,
             Fact::Loss(_) => Self::Losses,
         }
     }
@@ -114,7 +120,7 @@ impl Table {
             Self::Processes => "first_ns",
             Self::Queues => "created_ns",
             Self::Ioctls => "enter_ns",
-            Self::Doorbells | Self::Dispatches | Self::Packets | Self::Copies | Self::Losses => "time_ns",
+            Self::Doorbells | Self::Dispatches | Self::Packets | Self::Copies | Self::RingJobs | Self::Losses => "time_ns",
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Stats;
+use super::{RingJobs, Stats};
 use crate::fact::{Process, Queue};
 
 /// The counts of a trace. A number that could not be observed is `None` (`null`), never 0.
@@ -24,6 +24,8 @@ pub struct Report {
     pub queues: Vec<Queue>,
     /// Ioctls on KFD and DRM devices.
     pub ioctls: Ioctls,
+    /// Jobs on rings of the kernel driver.
+    pub ring_jobs: RingJobs,
     /// Kernels, the most dispatched first.
     pub kernels: Vec<Kernel>,
     /// Dispatches of kernels beyond the number that is kept apart.

@@ -1,6 +1,6 @@
 //! The columns of every table, field by field of the fact that is its row.
 
-use tracer_core::fact::{Copy, Dispatch, Doorbell, Fact, Ioctl, Loss, OtherPacket, Process, Queue};
+use tracer_core::fact::{Copy, Dispatch, Doorbell, Fact, Ioctl, Loss, OtherPacket, Process, Queue, RingJob};
 
 use super::field::{Field, Get, Misfit, describe};
 use super::{Column, Table};
@@ -23,6 +23,7 @@ pub(super) fn columns(table: Table) -> Vec<Column> {
         Table::Dispatches => Dispatch::columns(),
         Table::Packets => OtherPacket::columns(),
         Table::Copies => Copy::columns(),
+        Table::RingJobs => RingJob::columns(),
         Table::Losses => Loss::columns(),
     }
 }
@@ -37,6 +38,7 @@ pub(crate) fn put(fact: &Fact, to: &mut [Buffer]) {
         Fact::Dispatch(row) => row.put(to),
         Fact::Packet(row) => row.put(to),
         Fact::Copy(row) => row.put(to),
+        Fact::RingJob(row) => row.put(to),
         Fact::Loss(row) => row.put(to),
     }
 }
@@ -52,6 +54,7 @@ pub(crate) fn get(table: Table, columns: &[Buffer], row: usize) -> Result<Fact, 
         Table::Dispatches => Fact::Dispatch(Row::get(&mut from)?),
         Table::Packets => Fact::Packet(Row::get(&mut from)?),
         Table::Copies => Fact::Copy(Row::get(&mut from)?),
+        Table::RingJobs => Fact::RingJob(Row::get(&mut from)?),
         Table::Losses => Fact::Loss(Row::get(&mut from)?),
     })
 }
@@ -121,6 +124,25 @@ rows! {
         first_index, "index", "First index published; null if none was.";
         last_index, "index", "Last index published; null if none was.";
         max_depth, "packets", "Most packets between read index and published index at a doorbell.";
+    }
+
+    RingJob {
+        time_ns, "ns", "First event seen of it.";
+        ring, "", "Name of the ring, as the driver gives it; null if only its end was seen.";
+        class, "", "Class of the ring: `gfx`, `comp`, `sdma`, `page`, `vcn`, `jpeg`, `media`, `kiq`, `mes`, `other`.";
+        device, "", "Device, such as `0000:c1:00.0`; null where the kernel's events do not tell.";
+        context, "", "Context of its finished fence; null where the kernel's events do not tell.";
+        seqno, "", "Sequence number in that context; null likewise.";
+        job_id, "", "Number of the job, unique per ring; null where the kernel's events do not tell.";
+        client_id, "", "DRM client that it was submitted for, or a reason code of the driver; null where the kernel's events do not tell.";
+        reason, "", "Why the driver made it for itself; null if a client made it or nobody knows.";
+        pid, "", "Process in whose context it was submitted; null if its submit was not seen.";
+        tid, "", "Thread; null likewise.";
+        traced, "", "Whether that process was traced; null likewise.";
+        submit_ns, "ns", "Put into its entity's queue; null if not seen.";
+        run_ns, "ns", "Handed to the hardware; null if not seen.";
+        done_ns, "ns", "Its hardware fence signalled; null if not seen.";
+        queued, "jobs", "Jobs in its entity's queue at its submit; null where the kernel's events do not tell.";
     }
 
     Ioctl {

@@ -1,0 +1,141 @@
+//! Jobs of the DRM scheduler: which of its events this kernel has, and where their fields lie.
+
+use std::path::Path;
+
+use aya::EbpfLoader;
+use tracer_common::record::{ABSENT, EventLayout, StructLayout};
+
+use super::{
+    Prober,
+    tracefs::{self, Format},
+};
+use crate::{CaptureError, btf::Structs, inventory::Probe};
+
+/// Group of the events, in every version, also where the module is called amd-sched.
+const GROUP: &str = "gpu_scheduler";
+
+/// The names of the three events. The set changed in Linux 6.17, but backports and DKMS drivers move that border: tracefs
+/// tells, the kernel's version does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventSet {
+    /// Submit, run and done.
+    pub names: [&'static str; 3],
+    /// The events' records hold pointers only; the raw events say more.
+    old: bool,
+}
+
+/// Newest first: a driver that has both is of the time of the change.
+const SETS: [EventSet; 2] = [
+    EventSet {
+        names: ["drm_sched_job_queue", "drm_sched_job_run", "drm_sched_job_done"],
+        old: false,
+    },
+    EventSet {
+        names: ["drm_sched_job", "drm_run_job", "drm_sched_process_job"],
+        old: true,
+    },
+];
+
+/// How the scheduler's events are read on this kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The events.
+    pub set: EventSet,
+    layouts: [EventLayout; 3],
+    structs: StructLayout,
+    raw: bool,
+}
+
+impl Plan {
+    /// Looks at tracefs, and for the old events at the kernel's BTF.
+    ///
+    /// # Errors
+    /// [`CaptureError::NoEvent`] if the kernel has none of the sets, or one whose fields are not understood.
+    pub fn read() -> Result<Self, CaptureError> {
+        let mut missing = None;
+        for set in SETS {
+            match set.names.map(|name| Format::read(GROUP, name)) {
+                [Ok(submit), Ok(run), Ok(done)] => {
+                    let structs = set.old.then(|| structs_of(Path::new("/sys/kernel/btf"))).flatten();
+                    return Self::of(set, &[submit, run, done], structs);
+                }
+                [Err(error), ..] | [_, Err(error), _] | [.., Err(error)] => missing = missing.or(Some(error)),
+            }
+        }
+        Err(missing.unwrap_or_else(|| CaptureError::NoEvent(GROUP.to_owned())))
+    }
+
+    /// The plan for these format files; `structs` where BTF tells the structures.
+    ///
+    /// # Errors
+    /// [`CaptureError::NoEvent`] naming a field without which jobs can't be joined.
+    pub fn of(set: EventSet, formats: &[Format; 3], structs: Option<StructLayout>) -> Result<Self, CaptureError> {
+        let [submit, run, done] = formats;
+        let layouts = [job_layout(submit, set.old)?, job_layout(run, set.old)?, done_layout(done, set.old)?];
+        Ok(Self {
+            set,
+            layouts,
+            raw: structs.is_some(),
+            structs: structs.unwrap_or(StructLayout::NONE),
+        })
+    }
+
+    /// Hands the layouts to the programs.
+    pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
+        let [submit, run, done] = &self.layouts;
+        loader
+            .override_global("RING_SUBMIT", Plain::of(submit), true)
+            .override_global("RING_RUN", Plain::of(run), true)
+            .override_global("RING_DONE", Plain::of(done), true)
+            .override_global("RING_STRUCTS", Plain::of(&self.structs), true);
+    }
+
+    /// Attaches to the three events.
+    pub fn attach(&self, prober: &mut Prober) -> Vec<Probe> {
+        let [submit, run, done] = self.set.names;
+        if self.raw {
+            vec![
+                prober.raw_tracepoint("ring_submit_raw", "ring", GROUP, submit),
+                prober.raw_tracepoint("ring_run_raw", "ring", GROUP, run),
+                prober.raw_tracepoint("ring_done_raw", "ring", GROUP, done),
+            ]
+        } else {
+            vec![
+                prober.tracepoint("ring_submit", "ring", GROUP, submit),
+                prober.tracepoint("ring_run", "ring", GROUP, run),
+                prober.tracepoint("ring_done", "ring", GROUP, done),
+            ]
+        }
+    }
+}
+
+/// Layout of a submit or run event.
+fn job_layout(format: &Format, old: bool) -> Result<EventLayout, CaptureError> {
+    let optional = |name, size| format.offset(name, size).unwrap_or(ABSENT);
+    Ok(EventLayout {
+        // The field is called `name`; `ring` is what the text form calls it.
+        ring: format.require_string("name")?,
+        device: format.string("dev").unwrap_or(ABSENT),
+        client_id: optional("client_id", 8),
+        job_id: optional("id", 8),
+        queued: optional("job_count", 4),
+        ..key_layout(format, old)?
+    })
+}
+
+/// Layout of a done event.
+fn done_layout(format: &Format, old: bool) -> Result<EventLayout, CaptureError> {
+    key_layout(format, old)
+}
+
+/// What all three must have to be joined.
+fn key_layout(format: &Format, old: bool) -> Result<EventLayout, CaptureError> {
+    let mut layout = EventLayout::NONE;
+    if old {
+        layout.fence = format.require("fence", 8)?;
+    } else {
+        layout.context = format.require("fence_context", 8)?;
+        layout.seqno = format.require("fence_seqno", 8)?;
+    }
+    Ok(layout)
+}

@@ -1,0 +1,146 @@
+//! Steps of jobs of the DRM scheduler.
+
+use super::Header;
+
+/// Which step: low byte of [`Header::flags`] in a [`RingJob`].
+pub mod ring_step {
+    /// Put into its entity's queue, in the submitter's context.
+    pub const SUBMIT: u16 = 1;
+    /// Handed to the hardware.
+    pub const RUN: u16 = 2;
+    /// Its hardware fence signalled.
+    pub const DONE: u16 = 3;
+    /// The bits that hold it.
+    pub const MASK: u16 = 0xff;
+}
+
+/// What a [`RingJob`] holds: bits of [`Header::flags`] above [`ring_step::MASK`].
+pub mod ring_flags {
+    /// `context` and `seqno`.
+    pub const SEQNO: u16 = 0x100;
+    /// `fence`.
+    pub const FENCE: u16 = 0x200;
+    /// `client_id`.
+    pub const CLIENT: u16 = 0x400;
+    /// `job_id`.
+    pub const JOB_ID: u16 = 0x800;
+    /// `queued`.
+    pub const QUEUED: u16 = 0x1000;
+    /// `ring`.
+    pub const RING: u16 = 0x2000;
+    /// `device`.
+    pub const DEVICE: u16 = 0x4000;
+    /// The current process is traced.
+    pub const TRACED: u16 = 0x8000;
+}
+
+/// Bytes that are kept of a ring's and a device's name, the closing 0 included. `amdgpu_ring.name` takes 16.
+pub const NAME_LEN: usize = 32;
+
+/// A step in the life of a job of the DRM scheduler; `header` names the thread in whose context it came.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RingJob {
+    /// Header; [`ring_step`] and [`ring_flags`].
+    pub header: Header,
+    /// Context of the finished fence.
+    pub context: u64,
+    /// Sequence number of the finished fence.
+    pub seqno: u64,
+    /// Address of the finished fence, in the kernel.
+    pub fence: u64,
+    /// DRM client, or reason.
+    pub client_id: u64,
+    /// Number of the job on its ring.
+    pub job_id: u64,
+    /// Jobs in the entity's queue.
+    pub queued: u32,
+    /// Unused.
+    pub pad: u32,
+    /// Name of the ring, up to its first 0.
+    pub ring: [u8; NAME_LEN],
+    /// Name of the device, up to its first 0.
+    pub device: [u8; NAME_LEN],
+}
+
+/// Where the fields lie in the record of a scheduler event, by its format file: byte offsets, [`ABSENT`] for what the event
+/// does not have.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventLayout {
+    /// `__data_loc` of the ring's name, 4 bytes.
+    pub ring: u32,
+    /// `__data_loc` of the device's name, 4 bytes.
+    pub device: u32,
+    /// `fence_context`, 8 bytes.
+    pub context: u32,
+    /// `fence_seqno`, 8 bytes.
+    pub seqno: u32,
+    /// `fence`, a kernel address of 8 bytes.
+    pub fence: u32,
+    /// `client_id`, 8 bytes.
+    pub client_id: u32,
+    /// `id`, 8 bytes.
+    pub job_id: u32,
+    /// `job_count`, 4 bytes.
+    pub queued: u32,
+}
+
+/// Where the fields lie in the kernel's structures, by its BTF: byte offsets, [`ABSENT`] for what it does not have.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StructLayout {
+    /// `drm_sched_job.s_fence`.
+    pub job_fence: u32,
+    /// `drm_sched_job.sched`.
+    pub job_sched: u32,
+    /// `drm_sched_job.id`, 8 bytes.
+    pub job_id: u32,
+    /// `drm_sched_fence.finished.context`.
+    pub context: u32,
+    /// `drm_sched_fence.finished.seqno`.
+    pub seqno: u32,
+    /// `drm_sched_fence.drm_client_id`.
+    pub client_id: u32,
+    /// `drm_gpu_scheduler.name`, a pointer.
+    pub sched_name: u32,
+    /// `drm_gpu_scheduler.dev`, a pointer.
+    pub sched_dev: u32,
+    /// `device.kobj.name`, a pointer.
+    pub device_name: u32,
+    /// `drm_sched_entity.job_queue.job_count`, 4 bytes.
+    pub queued: u32,
+}
+
+/// No such field.
+pub const ABSENT: u32 = u32::MAX;
+
+impl EventLayout {
+    /// No field is there.
+    pub const NONE: Self = Self {
+        ring: ABSENT,
+        device: ABSENT,
+        context: ABSENT,
+        seqno: ABSENT,
+        fence: ABSENT,
+        client_id: ABSENT,
+        job_id: ABSENT,
+        queued: ABSENT,
+    };
+}
+
+impl StructLayout {
+    /// No field is there.
+    pub const NONE: Self = Self {
+        job_fence: ABSENT,
+        job_sched: ABSENT,
+        job_id: ABSENT,
+        context: ABSENT,
+        seqno: ABSENT,
+        client_id: ABSENT,
+        sched_name: ABSENT,
+        sched_dev: ABSENT,
+        device_name: ABSENT,
+        queued: ABSENT,
+    };
+}

@@ -1,0 +1,263 @@
+//! Rings of the kernel driver, as the DRM scheduler names them, and the driver's own jobs on them.
+//!
+//! Names are those of `amdgpu_ring.name` (char\[16\]), as the ring files of drivers/gpu/drm/amd/amdgpu build them:
+//! `gfx_0.0.0`, `comp_1.0.0`, `comp_0.1.0.3` (MI300), `sdma0`, `sdma1.2`, `page0`, `vcn_unified_1`, `jpeg_dec_0.7`. Forms
+//! without the underscore, such as `compute0.0`, are written in documents; they are understood too.
+
+/// What a ring feeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RingClass {
+    /// `gfx*`: the graphics engine.
+    Gfx,
+    /// `comp_*`: kernel compute queues.
+    Compute,
+    /// `sdma*`: copy engines.
+    Sdma,
+    /// `page*`: page-table queues of the copy engines.
+    Page,
+    /// `vcn_*`: video.
+    Vcn,
+    /// `jpeg_*`.
+    Jpeg,
+    /// `uvd*`, `vce*`, `vpe`: older and other media engines.
+    Media,
+    /// `kiq_*`: the driver's queue to the scheduler firmware. No job of the DRM scheduler runs there.
+    Kiq,
+    /// `mes_*`: the queue to the MES. No job of the DRM scheduler runs there.
+    Mes,
+    /// A name of another driver, or of another form.
+    Other,
+}
+
+/// Numbers in a ring's name at the most: xcc, me, pipe, queue.
+pub const MAX_NUMBERS: usize = 4;
+
+/// A ring's name, taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingName {
+    /// What it feeds.
+    pub class: RingClass,
+    numbers: [u8; MAX_NUMBERS],
+    count: u8,
+}
+
+/// Where a ring of the graphics or compute engine lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Accelerator die; `None` on GPUs whose names don't tell.
+    pub xcc: Option<u8>,
+    /// Micro engine.
+    pub me: u8,
+    /// Pipe.
+    pub pipe: u8,
+    /// Queue.
+    pub queue: u8,
+}
+
+impl RingClass {
+    /// The word in data, metrics and policies.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gfx => "gfx",
+            Self::Compute => "comp",
+            Self::Sdma => "sdma",
+            Self::Page => "page",
+            Self::Vcn => "vcn",
+            Self::Jpeg => "jpeg",
+            Self::Media => "media",
+            Self::Kiq => "kiq",
+            Self::Mes => "mes",
+            Self::Other => "other",
+        }
+    }
+
+    /// The class of a word; `None` if no ring is called so.
+    fn of(word: &str) -> Option<Self> {
+        Some(match word {
+            "gfx" | "gfx_low" | "gfx_high" => Self::Gfx,
+            "comp" | "compute" => Self::Compute,
+            "sdma" => Self::Sdma,
+            "page" => Self::Page,
+            "vcn" | "vcn_dec" | "vcn_enc" | "vcn_unified" => Self::Vcn,
+            "jpeg" | "jpeg_dec" => Self::Jpeg,
+            "uvd" | "uvd_enc" | "vce" | "vpe" => Self::Media,
+            "kiq" => Self::Kiq,
+            "mes" | "mes_kiq" => Self::Mes,
+            _ => return None,
+        })
+    }
+}
+
+impl RingName {
+    /// Takes a name apart. What is not of the grammar is [`RingClass::Other`], without numbers.
+    #[must_use]
+    pub fn parse(name: &str) -> Self {
+        Self::of_grammar(name).unwrap_or(Self {
+            class: RingClass::Other,
+            numbers: [0; MAX_NUMBERS],
+            count: 0,
+        })
+    }
+
+    fn of_grammar(name: &str) -> Option<Self> {
+        let digits = name.find(|c: char| c.is_ascii_digit()).unwrap_or(name.len());
+        let (word, rest) = name.split_at(digits);
+        // `gfx_0.0.0` and `sdma0`, but not `comp_` alone.
+        let word = if rest.is_empty() {
+            word
+        } else {
+            word.strip_suffix('_').unwrap_or(word)
+        };
+        let class = RingClass::of(word)?;
+        let mut numbers = [0; MAX_NUMBERS];
+        let mut count = 0;
+        if !rest.is_empty() {
+            for part in rest.split('.') {
+                // `parse` would take a sign.
+                let plain = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+                *numbers.get_mut(usize::from(count))? = part.parse().ok().filter(|_| plain)?;
+                count += 1;
+            }
+        }
+        Some(Self { class, numbers, count })
+    }
+
+    /// Its numbers, as they stand there.
+    #[must_use]
+    pub fn numbers(&self) -> &[u8] {
+        self.numbers.get(..usize::from(self.count)).unwrap_or_default()
+    }
+
+    /// Where it lies, if its name says so: me.pipe.queue, with the xcc before them on GPUs that have several.
+    #[must_use]
+    pub fn place(&self) -> Option<Place> {
+        let placed = matches!(
+            self.class,
+            RingClass::Gfx | RingClass::Compute | RingClass::Kiq | RingClass::Mes
+        );
+        match *self.numbers() {
+            [me, pipe, queue] if placed => Some(Place {
+                xcc: None,
+                me,
+                pipe,
+                queue,
+            }),
+            [xcc, me, pipe, queue] if placed => Some(Place {
+                xcc: Some(xcc),
+                me,
+                pipe,
+                queue,
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// Values of a job's client id from here on are not those of a DRM file but the driver's own reasons
+/// (drivers/gpu/drm/amd/amdgpu/amdgpu_job.h counts them down from `u64::MAX`).
+const FIRST_REASON: u64 = u64::MAX - 63;
+
+/// Why the driver itself made a job, by the client id that it gave it; `None` for the id of a DRM client.
+///
+/// The codes are not an ABI: one that is not known here is `driver-unknown`.
+#[must_use]
+pub const fn reason(client_id: u64) -> Option<&'static str> {
+    if client_id < FIRST_REASON {
+        return None;
+    }
+    Some(match u64::MAX - client_id {
+        0 => "vm-update",
+        1 => "vm-update-pdes",
+        2 => "vm-update-range",
+        3 => "vm-pt-clear",
+        4 => "ttm-map-buffer",
+        5 => "ttm-access-memory-sdma",
+        6 => "ttm-copy-buffer",
+        7 => "clear-on-release",
+        8 => "move-blit",
+        9 => "ttm-clear-buffer",
+        10 => "cleaner-shader",
+        11 => "flush-gpu-tlb",
+        12 => "kfd-gart-map",
+        13 => "vcn-ring-test",
+        14 => "gfx-ring-test",
+        15 => "sdma-ring-test",
+        16 => "vpe-ring-test",
+        17 => "run-shader",
+        _ => "driver-unknown",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(name: &str) -> (RingClass, Vec<u8>) {
+        let ring = RingName::parse(name);
+        (ring.class, ring.numbers().to_vec())
+    }
+
+    #[test]
+    fn names_of_the_driver() {
+        let cases: &[(&str, RingClass, &[u8])] = &[
+            ("gfx", RingClass::Gfx, &[]),
+            ("gfx_low", RingClass::Gfx, &[]),
+            ("gfx_1", RingClass::Gfx, &[1]),
+            ("gfx_0.0.0", RingClass::Gfx, &[0, 0, 0]),
+            ("comp_1.0.0", RingClass::Compute, &[1, 0, 0]),
+            ("comp_1.3.7", RingClass::Compute, &[1, 3, 7]),
+            ("comp_7.1.3.1", RingClass::Compute, &[7, 1, 3, 1]),
+            ("sdma0", RingClass::Sdma, &[0]),
+            ("sdma1.3", RingClass::Sdma, &[1, 3]),
+            ("page12", RingClass::Page, &[12]),
+            ("vcn_dec", RingClass::Vcn, &[]),
+            ("vcn_enc1.0", RingClass::Vcn, &[1, 0]),
+            ("vcn_unified_1", RingClass::Vcn, &[1]),
+            ("jpeg_dec_0.7", RingClass::Jpeg, &[0, 7]),
+            ("uvd_enc0", RingClass::Media, &[0]),
+            ("vpe", RingClass::Media, &[]),
+            ("kiq_0.2.1.0", RingClass::Kiq, &[0, 2, 1, 0]),
+            ("mes_3.0.0", RingClass::Mes, &[3, 0, 0]),
+            ("mes_kiq_3.1.0", RingClass::Mes, &[3, 1, 0]),
+        ];
+        for &(name, class, numbers) in cases {
+            assert_eq!(parsed(name), (class, numbers.to_vec()), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_documents() {
+        assert_eq!(parsed("compute0.0"), (RingClass::Compute, vec![0, 0]));
+        assert_eq!(parsed("sdma0.0"), (RingClass::Sdma, vec![0, 0]));
+    }
+
+    #[test]
+    fn what_is_no_ring_of_the_driver_is_other() {
+        for name in [
+            "", "compositor", "comp_", "comp_a.b.c", "comp_1.0.0.0.0", "comp_1..0", "comp_1.0.", "sdma-1", "sdma300",
+            "sdma+1", "gfx_0.0.0x", "GFX", "bcs0",
+        ] {
+            assert_eq!(parsed(name), (RingClass::Other, vec![]), "{name}");
+        }
+    }
+
+    #[test]
+    fn places() {
+        let place = |name| RingName::parse(name).place();
+        let at = |xcc, me, pipe, queue| Some(Place { xcc, me, pipe, queue });
+        assert_eq!(place("comp_1.2.3"), at(None, 1, 2, 3));
+        assert_eq!(place("comp_5.1.2.3"), at(Some(5), 1, 2, 3));
+        assert_eq!(place("sdma1.2"), None);
+        assert_eq!(place("compute0.0"), None);
+    }
+
+    #[test]
+    fn reasons_are_told_from_clients() {
+        assert_eq!(reason(u64::MAX), Some("vm-update"));
+        assert_eq!(reason(u64::MAX - 17), Some("run-shader"));
+        assert_eq!(reason(u64::MAX - 63), Some("driver-unknown"));
+        assert_eq!(reason(u64::MAX - 64), None);
+        assert_eq!(reason(0), None);
+    }
+}
