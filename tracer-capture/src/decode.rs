@@ -3,9 +3,13 @@
 use tracer_common::{
     aql::{PACKET_LEN, Packet},
     queue,
-    record::{self, Header, PACKETS_PER_RECORD, doorbell_flags, ioctl_flags, kind, reserve_op, task_op},
+    record::{
+        self, Header, PACKETS_PER_RECORD, doorbell_flags, ioctl_flags, kind, reserve_op, ring_flags, ring_step, task_op,
+    },
 };
-use tracer_core::event::{Doorbell, Event, Ioctl, Origin, Packets, Reserve, ReserveOp, SdmaDoorbell};
+use tracer_core::event::{
+    Doorbell, Event, Ioctl, JobKey, Origin, Packets, Reserve, ReserveOp, RingJob, RingStep, SdmaDoorbell,
+};
 
 use crate::sys;
 
@@ -30,6 +34,8 @@ unsafe impl Record for record::Task {}
 unsafe impl Record for record::SdmaDoorbell {}
 // SAFETY: as above.
 unsafe impl Record for record::Hold {}
+// SAFETY: as above.
+unsafe impl Record for record::RingJob {}
 
 fn view<T: Record>(bytes: &[u8]) -> Option<&T> {
     let aligned = bytes.as_ptr().cast::<T>().is_aligned();
@@ -64,6 +70,7 @@ pub fn record(bytes: &[u8], sink: &mut impl FnMut(&Event<'_>)) -> bool {
         kind::IOCTL => view(bytes).map(|r| ioctl(r, sink)),
         kind::RESERVE => view(bytes).map(|r| reserve(r, sink)),
         kind::TASK => view(bytes).map(|r| task(r, sink)),
+        kind::RING_JOB => view(bytes).map(|r| ring_job(r, sink)),
         kind::SDMA_DOORBELL => view(bytes).map(|r| sdma(r, sink)),
         _ => None,
     };
@@ -175,6 +182,40 @@ fn ioctl(r: &record::Ioctl, sink: &mut impl FnMut(&Event<'_>)) {
         arg_in: bytes(&r.arg_in[..len], ioctl_flags::IN_UNREADABLE),
         arg_out: bytes(&r.arg_out[..len], ioctl_flags::OUT_UNREADABLE),
     }));
+}
+
+fn ring_job(r: &record::RingJob, sink: &mut impl FnMut(&Event<'_>)) {
+    let flags = r.header.flags;
+    let has = |flag| flags & flag != 0;
+    let step = match flags & ring_step::MASK {
+        ring_step::SUBMIT => RingStep::Submit,
+        ring_step::RUN => RingStep::Run,
+        _ => RingStep::Done,
+    };
+    let key = if has(ring_flags::SEQNO) {
+        JobKey::Seqno {
+            context: r.context,
+            seqno: r.seqno,
+        }
+    } else {
+        JobKey::Fence(r.fence)
+    };
+    sink(&Event::RingJob(RingJob {
+        origin: origin(&r.header),
+        step,
+        key,
+        ring: has(ring_flags::RING).then_some(text(&r.ring)),
+        device: has(ring_flags::DEVICE).then_some(text(&r.device)),
+        client_id: has(ring_flags::CLIENT).then_some(r.client_id),
+        job_id: has(ring_flags::JOB_ID).then_some(r.job_id),
+        queued: has(ring_flags::QUEUED).then_some(r.queued),
+        traced: has(ring_flags::TRACED),
+    }));
+}
+
+/// Up to the first 0.
+fn text(bytes: &[u8]) -> &[u8] {
+    bytes.split(|b| *b == 0).next().unwrap_or_default()
 }
 
 fn reserve(r: &record::Reserve, sink: &mut impl FnMut(&Event<'_>)) {

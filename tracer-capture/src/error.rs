@@ -32,6 +32,14 @@ pub enum CaptureError {
     /// A trace event that capture stands on is absent.
     #[error("this kernel has no trace event {0}; it needs CONFIG_FTRACE_SYSCALLS and CONFIG_EVENT_TRACING")]
     NoEvent(String),
+    /// A trace event's format file is not understood: its fields can't be read.
+    #[error("the format of the trace event {event} can't be used: {what}")]
+    BadFormat {
+        /// Group and name.
+        event: String,
+        /// What is wrong with it.
+        what: String,
+    },
     /// A file that was expected can't be read.
     #[error("{path} can't be read: {source}")]
     Unreadable {

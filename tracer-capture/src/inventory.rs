@@ -85,6 +85,16 @@ pub struct Inventory {
 }
 
 impl Inventory {
+    /// Adds probes, and a warning for each that is not in.
+    pub fn add(&mut self, probes: Vec<Probe>) {
+        for probe in probes {
+            if let Some(error) = &probe.error {
+                self.warnings.push(format!("{} is not traced: {error}", probe.target));
+            }
+            self.probes.push(probe);
+        }
+    }
+
     /// Whether any probe of the family is in.
     #[must_use]
     pub fn has(&self, family: &str) -> bool {

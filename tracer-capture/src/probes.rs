@@ -5,6 +5,7 @@ pub mod ioctl;
 pub mod mapping;
 pub mod process;
 pub mod reserve;
+pub mod ring;
 pub mod sdma;
 pub mod tracefs;
 
@@ -13,7 +14,8 @@ use std::{os::fd::AsRawFd, path::PathBuf, thread};
 use aya::{
     Ebpf,
     programs::{
-        ProgramError, TracePoint, UProbe,
+        ProgramError, RawTracePoint, TracePoint, UProbe,
+        raw_trace_point::RawTracePointLink,
         trace_point::TracePointLink,
         uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope},
     },
@@ -32,6 +34,7 @@ pub struct Prober {
 enum Attached {
     Site(#[expect(dead_code, reason = "kept for its end")] UProbeLink),
     Event(#[expect(dead_code, reason = "kept for its end")] TracePointLink),
+    RawEvent(#[expect(dead_code, reason = "kept for its end")] RawTracePointLink),
 }
 
 /// How many attachments are taken out at once.
@@ -83,6 +86,7 @@ impl Prober {
             let loaded = match program {
                 aya::programs::Program::UProbe(p) => p.load(),
                 aya::programs::Program::TracePoint(p) => p.load(),
+                aya::programs::Program::RawTracePoint(p) => p.load(),
                 _ => Ok(()),
             };
             loaded.map_err(|error| refused(name, &error))?;
@@ -139,6 +143,25 @@ impl Prober {
             file_offset: None,
             instruction: None,
             step: None,
+            error,
+        }
+    }
+
+    /// Attaches to a trace event's arguments, past the record that it makes.
+    pub fn raw_tracepoint(&mut self, program: &'static str, family: &'static str, group: &str, event: &str) -> Probe {
+        let link = self.program::<RawTracePoint>(program).and_then(|p| {
+            p.attach(event)
+                .and_then(|id| p.take_link(id))
+                .map_err(|error| refused(program, &error))
+        });
+        let error = self.keep(link.map(Attached::RawEvent));
+        Probe {
+            family,
+            target: format!("{group}:{event}"),
+            role: program.to_owned(),
+            file_offset: None,
+            instruction: None,
+            step: Some("BTF".to_owned()),
             error,
         }
     }

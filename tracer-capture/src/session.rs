@@ -22,7 +22,7 @@ use crate::{
     hold::{self, Holder},
     inventory::Inventory,
     object::Object,
-    probes::{Prober, ioctl, mapping, process},
+    probes::{Prober, ioctl, mapping, process, ring},
     sys,
 };
 
@@ -209,6 +209,8 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
     })?;
     let layout = process::Layout::read()?;
     let follow = u8::from(options.follow);
+    // Without the scheduler's events rings are not watched: a kernel without DRM, or whose driver is not loaded yet.
+    let rings = ring::Plan::read();
     let object = if options.diagnostics {
         Object::Diagnostic
     } else {
@@ -216,6 +218,9 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
     };
     let mut loader = EbpfLoader::new();
     layout.apply(&mut loader, &follow);
+    if let Ok(plan) = &rings {
+        plan.apply(&mut loader);
+    }
     let mut ebpf = loader.load(object.bytes()?).map_err(|error| not_loaded(&error))?;
     let mut maps = Maps::new();
     for name in ["EVENTS", "HOLDS", "TRACED", "QUEUES", "LOSSES"] {
@@ -232,14 +237,11 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
         process::attach(&mut prober),
         mapping::attach(&mut prober),
     ] {
-        for probe in probes {
-            if let Some(error) = &probe.error {
-                inventory
-                    .warnings
-                    .push(format!("{} is not traced: {error}", probe.target));
-            }
-            inventory.probes.push(probe);
-        }
+        inventory.add(probes);
+    }
+    match &rings {
+        Ok(plan) => inventory.add(plan.attach(&mut prober)),
+        Err(error) => log::info!("rings of the kernel driver are not watched: {error}"),
     }
     Ok(Loaded { maps, prober, listener })
 }

@@ -191,6 +191,10 @@ pub const fn reason(client_id: u64) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
+    use std::{vec, vec::Vec};
+
     use super::*;
 
     fn parsed(name: &str) -> (RingClass, Vec<u8>) {
@@ -235,8 +239,19 @@ mod tests {
     #[test]
     fn what_is_no_ring_of_the_driver_is_other() {
         for name in [
-            "", "compositor", "comp_", "comp_a.b.c", "comp_1.0.0.0.0", "comp_1..0", "comp_1.0.", "sdma-1", "sdma300",
-            "sdma+1", "gfx_0.0.0x", "GFX", "bcs0",
+            "",
+            "compositor",
+            "comp_",
+            "comp_a.b.c",
+            "comp_1.0.0.0.0",
+            "comp_1..0",
+            "comp_1.0.",
+            "sdma-1",
+            "sdma300",
+            "sdma+1",
+            "gfx_0.0.0x",
+            "GFX",
+            "bcs0",
         ] {
             assert_eq!(parsed(name), (RingClass::Other, vec![]), "{name}");
         }

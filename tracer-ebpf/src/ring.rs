@@ -9,14 +9,14 @@ use core::{mem::offset_of, ptr::addr_of_mut};
 use aya_ebpf::{
     EbpfContext, Global,
     helpers::{
-        bpf_get_current_pid_tgid, bpf_ktime_get_ns, bpf_probe_read_kernel,
-        generated::bpf_probe_read_kernel_str,
+        bpf_get_current_pid_tgid, bpf_ktime_get_ns, bpf_probe_read_kernel, generated::bpf_probe_read_kernel_str,
     },
     macros::{raw_tracepoint, tracepoint},
     programs::{RawTracePointContext, TracePointContext},
 };
 use tracer_common::record::{
-    ABSENT, EventLayout, Header, LossSource, NAME_LEN, RingJob, StructLayout, kind, ring_flags as flag, ring_step as step,
+    ABSENT, EventLayout, Header, LossSource, NAME_LEN, RingJob, StructLayout, kind, ring_flags as flag,
+    ring_step as step,
 };
 
 use crate::{

@@ -91,7 +91,9 @@ impl Buffer {
             Kind::I32 => self.numeric::<Int32Type>(name, |bits| bits as i32),
             Kind::I64 => self.numeric::<Int64Type>(name, u64::cast_signed),
             Kind::Bool => {
-                BooleanChunked::from_iter_values(name, self.numbers.iter().map(|&bits| bits != 0)).into_series()
+                let cells = self.numbers.iter().enumerate();
+                let cells = cells.map(|(row, &bits)| (!self.is_missing(row)).then_some(bits != 0));
+                BooleanChunked::from_iter_options(name, cells).into_series()
             }
             Kind::Text => StringChunked::from_iter_options(name, self.slices().map(|cell| str::from_utf8(cell?).ok()))
                 .into_series(),

@@ -86,7 +86,9 @@ impl Table {
             Self::Dispatches => "Kernel dispatch packets that were published.",
             Self::Packets => "Published packets that are no kernel dispatches, and indexes whose packets are unread.",
             Self::Copies => "SDMA submissions: stores to the doorbells of SDMA queues.",
-            Self::RingJobs => "Jobs of the DRM scheduler on rings of the kernel driver, of every process and of the driver itself.",
+            Self::RingJobs => {
+                "Jobs of the DRM scheduler on rings of the kernel driver, of every process and of the driver itself."
+            }
             Self::Losses => "Events that sources lost.",
         }
     }
@@ -120,7 +122,9 @@ impl Table {
             Self::Processes => "first_ns",
             Self::Queues => "created_ns",
             Self::Ioctls => "enter_ns",
-            Self::Doorbells | Self::Dispatches | Self::Packets | Self::Copies | Self::RingJobs | Self::Losses => "time_ns",
+            Self::Doorbells | Self::Dispatches | Self::Packets | Self::Copies | Self::RingJobs | Self::Losses => {
+                "time_ns"
+            }
         }
     }
 

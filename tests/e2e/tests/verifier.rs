@@ -26,6 +26,7 @@ fn load_all(object: Object) {
         match program {
             Program::UProbe(p) => p.load(),
             Program::TracePoint(p) => p.load(),
+            Program::RawTracePoint(p) => p.load(),
             other => panic!(
                 "{name}: a kind of program that this test does not know: {:?}",
                 other.prog_type()
@@ -49,6 +50,12 @@ fn load_all(object: Object) {
         "mmap_enter",
         "mmap_exit",
         "reserve",
+        "ring_done",
+        "ring_done_raw",
+        "ring_run",
+        "ring_run_raw",
+        "ring_submit",
+        "ring_submit_raw",
         "runtime_init",
         "sdma_doorbell",
         "task_exec",

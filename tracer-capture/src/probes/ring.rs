@@ -2,14 +2,11 @@
 
 use std::path::Path;
 
-use aya::EbpfLoader;
+use aya::{EbpfLoader, Pod};
 use tracer_common::record::{ABSENT, EventLayout, StructLayout};
 
-use super::{
-    Prober,
-    tracefs::{self, Format},
-};
-use crate::{CaptureError, btf::Structs, inventory::Probe};
+use super::{Prober, tracefs::Format};
+use crate::{CaptureError, btf::Btf, inventory::Probe};
 
 /// Group of the events, in every version, also where the module is called amd-sched.
 const GROUP: &str = "gpu_scheduler";
@@ -36,15 +33,27 @@ const SETS: [EventSet; 2] = [
     },
 ];
 
+/// Modules that may hold the scheduler: the kernel's, and that of DKMS drivers. Built in, it is in the kernel's own BTF.
+const MODULES: [&str; 2] = ["gpu_sched", "amd_sched"];
+
 /// How the scheduler's events are read on this kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The events.
     pub set: EventSet,
-    layouts: [EventLayout; 3],
-    structs: StructLayout,
+    layouts: [Plain<EventLayout>; 3],
+    structs: Plain<StructLayout>,
     raw: bool,
 }
+
+/// A layout, as the programs take it.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Plain<T>(T);
+// SAFETY: `repr(C)` of u32 only.
+unsafe impl Pod for Plain<EventLayout> {}
+// SAFETY: as above.
+unsafe impl Pod for Plain<StructLayout> {}
 
 impl Plan {
     /// Looks at tracefs, and for the old events at the kernel's BTF.
@@ -56,7 +65,7 @@ impl Plan {
         for set in SETS {
             match set.names.map(|name| Format::read(GROUP, name)) {
                 [Ok(submit), Ok(run), Ok(done)] => {
-                    let structs = set.old.then(|| structs_of(Path::new("/sys/kernel/btf"))).flatten();
+                    let structs = set.old.then(|| structs(Path::new("/sys/kernel/btf"))).flatten();
                     return Self::of(set, &[submit, run, done], structs);
                 }
                 [Err(error), ..] | [_, Err(error), _] | [.., Err(error)] => missing = missing.or(Some(error)),
@@ -71,12 +80,16 @@ impl Plan {
     /// [`CaptureError::NoEvent`] naming a field without which jobs can't be joined.
     pub fn of(set: EventSet, formats: &[Format; 3], structs: Option<StructLayout>) -> Result<Self, CaptureError> {
         let [submit, run, done] = formats;
-        let layouts = [job_layout(submit, set.old)?, job_layout(run, set.old)?, done_layout(done, set.old)?];
+        let layouts = [
+            job_layout(submit, set.old)?,
+            job_layout(run, set.old)?,
+            key_layout(done, set.old)?,
+        ];
         Ok(Self {
             set,
-            layouts,
+            layouts: layouts.map(Plain),
             raw: structs.is_some(),
-            structs: structs.unwrap_or(StructLayout::NONE),
+            structs: Plain(structs.unwrap_or(StructLayout::NONE)),
         })
     }
 
@@ -84,10 +97,10 @@ impl Plan {
     pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
         let [submit, run, done] = &self.layouts;
         loader
-            .override_global("RING_SUBMIT", Plain::of(submit), true)
-            .override_global("RING_RUN", Plain::of(run), true)
-            .override_global("RING_DONE", Plain::of(done), true)
-            .override_global("RING_STRUCTS", Plain::of(&self.structs), true);
+            .override_global("RING_SUBMIT", submit, true)
+            .override_global("RING_RUN", run, true)
+            .override_global("RING_DONE", done, true)
+            .override_global("RING_STRUCTS", &self.structs, true);
     }
 
     /// Attaches to the three events.
@@ -123,11 +136,6 @@ fn job_layout(format: &Format, old: bool) -> Result<EventLayout, CaptureError> {
     })
 }
 
-/// Layout of a done event.
-fn done_layout(format: &Format, old: bool) -> Result<EventLayout, CaptureError> {
-    key_layout(format, old)
-}
-
 /// What all three must have to be joined.
 fn key_layout(format: &Format, old: bool) -> Result<EventLayout, CaptureError> {
     let mut layout = EventLayout::NONE;
@@ -139,3 +147,26 @@ fn key_layout(format: &Format, old: bool) -> Result<EventLayout, CaptureError> {
     }
     Ok(layout)
 }
+
+/// Where the scheduler's structures hold what its old events leave out; `None` where BTF does not tell enough to join jobs
+/// by, and to name their rings.
+fn structs(folder: &Path) -> Option<StructLayout> {
+    let btf = Btf::read(folder, &MODULES).ok()?;
+    let optional = |name, path: &[&str]| btf.offset(name, path).unwrap_or(ABSENT);
+    Some(StructLayout {
+        job_fence: btf.offset("drm_sched_job", &["s_fence"])?,
+        job_sched: btf.offset("drm_sched_job", &["sched"])?,
+        job_id: optional("drm_sched_job", &["id"]),
+        context: btf.offset("drm_sched_fence", &["finished", "context"])?,
+        seqno: btf.offset("drm_sched_fence", &["finished", "seqno"])?,
+        client_id: optional("drm_sched_fence", &["drm_client_id"]),
+        sched_name: btf.offset("drm_gpu_scheduler", &["name"])?,
+        sched_dev: optional("drm_gpu_scheduler", &["dev"]),
+        device_name: optional("device", &["kobj", "name"]),
+        queued: optional("drm_sched_entity", &["job_queue", "job_count"]),
+    })
+}
+
+#[cfg(test)]
+#[path = "ring/tests.rs"]
+mod tests;

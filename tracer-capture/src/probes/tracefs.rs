@@ -16,10 +16,14 @@ pub struct Format {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Field {
+    declaration: String,
     name: String,
     offset: u32,
     size: u32,
 }
+
+/// Longer records do not fit into a page of the kernel's ring buffer.
+const MAX_RECORD: u32 = 4096;
 
 impl Format {
     /// Reads an event's format.
@@ -30,15 +34,33 @@ impl Format {
         let path = |root: &&str| Path::new(root).join("events").join(group).join(event).join("format");
         let text = ROOTS.iter().find_map(|root| fs::read_to_string(path(root)).ok());
         let name = format!("{group}:{event}");
-        text.map(|text| Self::parse(&name, &text))
-            .ok_or(CaptureError::NoEvent(name))
+        match text {
+            Some(text) => Self::parse(&name, &text),
+            None => Err(CaptureError::NoEvent(name)),
+        }
     }
 
-    fn parse(event: &str, text: &str) -> Self {
-        Self {
+    /// The fields that the text of a format file declares; `event` is its name in errors.
+    ///
+    /// # Errors
+    /// [`CaptureError::BadFormat`] for a text that is cut short, or that declares a field in a form that is not known.
+    pub fn parse(event: &str, text: &str) -> Result<Self, CaptureError> {
+        let bad = |what: String| CaptureError::BadFormat {
             event: event.to_owned(),
-            fields: text.lines().filter_map(Field::parse).collect(),
+            what,
+        };
+        let mut fields = Vec::new();
+        for line in text.lines().map(str::trim).filter(|line| line.starts_with("field:")) {
+            fields.push(Field::parse(line).ok_or_else(|| bad(format!("the line `{line}` is not understood")))?);
         }
+        // The last thing in every format file.
+        if !text.contains("print fmt:") {
+            return Err(bad("it is cut short".to_owned()));
+        }
+        Ok(Self {
+            event: event.to_owned(),
+            fields,
+        })
     }
 
     /// Offset of a field, if it is there with this size.
@@ -48,6 +70,24 @@ impl Format {
             .iter()
             .find(|f| f.name == name && f.size == size)
             .map(|f| f.offset)
+    }
+
+    /// Offset of a field that says where a string of variable length lies (`__data_loc char[]`), if it is there.
+    #[must_use]
+    pub fn string(&self, name: &str) -> Option<u32> {
+        self.fields
+            .iter()
+            .find(|f| f.name == name && f.size == 4 && f.declaration.starts_with("__data_loc char[]"))
+            .map(|f| f.offset)
+    }
+
+    /// As [`Self::string`], of a field that must be there.
+    ///
+    /// # Errors
+    /// [`CaptureError::NoEvent`] naming the field.
+    pub fn require_string(&self, name: &str) -> Result<u32, CaptureError> {
+        let lacking = || CaptureError::NoEvent(format!("{} with a string {name}", self.event));
+        self.string(name).ok_or_else(lacking)
     }
 
     /// Offset of a field that must be there.
@@ -63,12 +103,18 @@ impl Format {
 impl Field {
     /// `\tfield:TYPE NAME[N];\toffset:O;\tsize:S;\tsigned:B;`
     fn parse(line: &str) -> Option<Self> {
-        let mut parts = line.trim().split(';').map(str::trim);
+        let mut parts = line.split(';').map(str::trim);
         let declaration = parts.next()?.strip_prefix("field:")?;
-        let offset = parts.next()?.strip_prefix("offset:")?.parse().ok()?;
-        let size = parts.next()?.strip_prefix("size:")?.parse().ok()?;
-        let name = declaration.rsplit(' ').next()?.split('[').next()?.to_owned();
-        Some(Self { name, offset, size })
+        let offset: u32 = parts.next()?.strip_prefix("offset:")?.parse().ok()?;
+        let size: u32 = parts.next()?.strip_prefix("size:")?.parse().ok()?;
+        let name = declaration.rsplit([' ', '*']).next()?.split('[').next()?.to_owned();
+        let fits = offset.checked_add(size)? <= MAX_RECORD;
+        (fits && !name.is_empty()).then(|| Self {
+            declaration: declaration.to_owned(),
+            name,
+            offset,
+            size,
+        })
     }
 }
 
@@ -83,7 +129,7 @@ mod tests {
             \tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n\
             \tfield:char comm[16];\toffset:12;\tsize:16;\tsigned:0;\n\
             \tfield:u64 clone_flags;\toffset:32;\tsize:8;\tsigned:0;\n\nprint fmt: \"pid=%d\", REC->pid\n";
-        let format = Format::parse("task:task_newtask", text);
+        let format = Format::parse("task:task_newtask", text).unwrap();
         assert_eq!(format.offset("pid", 4), Some(8));
         assert_eq!(format.offset("comm", 16), Some(12));
         assert_eq!(format.offset("clone_flags", 4), None);

@@ -64,7 +64,7 @@ pub fn capabilities(inventory: &Inventory) -> Capabilities {
         sdma_doorbells: whole("sdma"),
         reserves: whole("reserve"),
         ioctls: events("ioctl"),
-        kernel_rings: false,
+        kernel_rings: events("ring"),
         thunk: false,
         unseen: false,
     }

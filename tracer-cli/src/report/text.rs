@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use tracer_core::{
     fact::{Path, Queue, QueueOrigin},
-    summary::{ByPath, Report, Stats},
+    summary::{ByPath, Report, Ring, Stats},
 };
 use tracer_store::manifest::{Exit, Manifest, Target};
 
@@ -69,6 +69,7 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
         known(report.copies.total),
         paths(&report.copies.by_path)
     )?;
+    ring_summary(out, report)?;
     writeln!(out, "ioctls     {}", known(report.ioctls.total))?;
     writeln!(
         out,
@@ -91,6 +92,7 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
 pub fn details(out: &mut impl Write, report: &Report, runs: &Runs, most: usize) -> io::Result<()> {
     queues(out, &report.queues)?;
     dispatches(out, runs, most)?;
+    rings(out, &report.ring_jobs.rings)?;
     ioctls(out, report)
 }
 
@@ -151,6 +153,51 @@ fn dispatches(out: &mut impl Write, runs: &Runs, most: usize) -> io::Result<()> 
         0 => Ok(()),
         more => writeln!(out, "... and {more} more runs; --all shows them"),
     }
+}
+
+/// Jobs on rings, and whose they are.
+fn ring_summary(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let jobs = &report.ring_jobs;
+    let (Some(total), Some(traced)) = (jobs.total, jobs.traced) else {
+        return writeln!(out, "ring jobs  unknown: rings of the kernel driver were not watched");
+    };
+    write!(out, "ring jobs  {total}: {traced} submitted by traced processes")?;
+    match jobs.submitter_unknown {
+        Some(unknown) if unknown > 0 => writeln!(out, ", {unknown} by nobody knows whom (submit not seen)"),
+        _ => writeln!(out),
+    }
+}
+
+fn rings(out: &mut impl Write, rings: &[Ring]) -> io::Result<()> {
+    if rings.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\nring             device        class  jobs      traced    unfinished  queued p50  running p50  reasons"
+    )?;
+    for ring in rings {
+        let p50 = |stats: Option<Stats>| stats.map_or_else(|| "unknown".to_owned(), |ns| duration(ns.p50));
+        let reasons: Vec<String> = ring
+            .by_reason
+            .iter()
+            .map(|(reason, n)| format!("{reason} {n}"))
+            .collect();
+        writeln!(
+            out,
+            "{:<16} {:<13} {:<6} {:<9} {:<9} {:<11} {:<11} {:<12} {}",
+            ring.ring.as_deref().unwrap_or("unknown"),
+            ring.device.as_deref().unwrap_or("unknown"),
+            ring.class,
+            ring.jobs,
+            ring.traced,
+            ring.unfinished,
+            p50(ring.queued_ns),
+            p50(ring.running_ns),
+            reasons.join(", ")
+        )?;
+    }
+    Ok(())
 }
 
 fn ioctls(out: &mut impl Write, report: &Report) -> io::Result<()> {

@@ -3,6 +3,7 @@
 mod processes;
 mod queues;
 mod reserves;
+mod ring_jobs;
 mod walks;
 
 use tracer_common::aql::{Packet, packet_type};

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use super::*;
-use crate::fact::{Copy, Doorbell, Loss};
+use crate::fact::{Copy, Doorbell, Loss, RingJob};
 
 const ALL: Capabilities = Capabilities {
     doorbells: true,
@@ -108,6 +108,26 @@ fn everything_is_counted_under_its_name() {
         begin: 0,
         end: 64,
     };
+    let job = |traced: Option<bool>, reason: Option<&str>, client_id| {
+        Fact::RingJob(RingJob {
+            time_ns: 10,
+            ring: Some("sdma0".to_owned()),
+            class: "sdma".to_owned(),
+            device: None,
+            context: Some(1),
+            seqno: Some(1),
+            job_id: None,
+            client_id,
+            reason: reason.map(str::to_owned),
+            pid: traced.map(|_| 7),
+            tid: traced.map(|_| 7),
+            traced,
+            submit_ns: traced.map(|_| 10),
+            run_ns: Some(30),
+            done_ns: reason.map(|_| 80),
+            queued: None,
+        })
+    };
     let facts = [
         dispatch(64, Evidence::Header),
         dispatch(128, Evidence::Header),
@@ -118,6 +138,9 @@ fn everything_is_counted_under_its_name() {
         doorbell(Some(40)),
         doorbell(None),
         Fact::Copy(copy),
+        job(Some(true), None, Some(5)),
+        job(Some(false), Some("ttm-clear-buffer"), Some(9)),
+        job(None, None, None),
         loss("packets-ring", 2),
         loss("packets-ring", 3),
     ];
@@ -138,6 +161,22 @@ fn everything_is_counted_under_its_name() {
             "copies": {"total": 1, "by_path": path(1)},
             "queues": [],
             "ioctls": {"total": 0, "by_name": {}},
+            "ring_jobs": {
+                "total": 3,
+                "traced": 1,
+                "submitter_unknown": 1,
+                "rings": [{
+                    "device": null,
+                    "ring": "sdma0",
+                    "class": "sdma",
+                    "jobs": 3,
+                    "traced": 1,
+                    "unfinished": 2,
+                    "by_reason": {"client": 1, "ttm-clear-buffer": 1, "untold": 1},
+                    "queued_ns": {"min": 20, "p50": 20, "p99": 20, "max": 20, "total": 40},
+                    "running_ns": {"min": 50, "p50": 50, "p99": 50, "max": 50, "total": 50},
+                }],
+            },
             "kernels": [
                 {"pid": 7, "kernel_object": 128, "count": 2},
                 {"pid": 7, "kernel_object": 64, "count": 1},
@@ -163,6 +202,8 @@ fn what_was_not_watched_is_unknown_not_zero() {
         "/doorbells/reserve_to_doorbell_ns",
         "/packets/total",
         "/copies/total",
+        "/ring_jobs/total",
+        "/ring_jobs/traced",
         "/copies/by_path/doorbell",
         "/ioctls/total",
     ];

@@ -171,12 +171,19 @@ fn version_1() {
     assert_eq!((trace.state(), trace.manifest().format_version()), (State::Complete, 1));
     let mut expected = manifest();
     expected.complete = true;
-    expected.counts = Table::ALL.map(|table| (table.name().to_owned(), 1)).into();
+    // Written before there were tables for these.
+    let there = |table: &Table| *table != Table::RingJobs;
+    let counts = Table::ALL
+        .into_iter()
+        .filter(there)
+        .map(|table| (table.name().to_owned(), 1));
+    expected.counts = counts.collect();
     assert_eq!(*trace.manifest(), expected);
     let read: Vec<_> = trace.facts(&Table::ALL).unwrap().map(Result::unwrap).collect();
     assert_eq!(read, facts());
     for table in Table::ALL {
-        assert_eq!(trace.frame(table).unwrap().frame.height(), 1, "{table:?}");
+        let rows = usize::from(there(&table));
+        assert_eq!(trace.frame(table).unwrap().frame.height(), rows, "{table:?}");
     }
 }
 

@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 use tracer_core::fact::{
     Copy, Dispatch, Doorbell, Evidence, Fact, Ioctl, Loss, OtherPacket, PacketKind, Path, Process, Queue, QueueOrigin,
-    Unread,
+    RingJob, Unread,
 };
 use tracer_store::{State, Table, Trace, TraceWriter};
 
@@ -219,6 +219,39 @@ fn copy() -> impl Strategy<Value = Fact> {
     })
 }
 
+fn ring_job() -> impl Strategy<Value = Fact> {
+    let names = (
+        any::<Option<String>>(),
+        any::<String>(),
+        any::<Option<String>>(),
+        any::<Option<String>>(),
+    );
+    let numbers = (vec(number(), 1), vec(proptest::option::of(number()), 7));
+    let submitter = any::<(Option<u32>, Option<u32>, Option<bool>, Option<u32>)>();
+    (names, numbers, submitter).prop_map(
+        |((ring, class, device, reason), (time, n), (pid, tid, traced, queued))| {
+            Fact::RingJob(RingJob {
+                time_ns: time[0],
+                ring,
+                class,
+                device,
+                context: n[0],
+                seqno: n[1],
+                job_id: n[2],
+                client_id: n[3],
+                reason,
+                pid,
+                tid,
+                traced,
+                submit_ns: n[4],
+                run_ns: n[5],
+                done_ns: n[6],
+                queued,
+            })
+        },
+    )
+}
+
 fn loss() -> impl Strategy<Value = Fact> {
     (number(), any::<String>(), number())
         .prop_map(|(time_ns, source, count)| Fact::Loss(Loss { time_ns, source, count }))
@@ -233,6 +266,7 @@ fn fact() -> impl Strategy<Value = Fact> {
         dispatch(),
         packet(),
         copy(),
+        ring_job(),
         loss()
     ]
 }
@@ -247,6 +281,7 @@ fn key_and_time(fact: &Fact) -> (Option<(u32, u64)>, u64) {
         Fact::Dispatch(row) => (None, row.time_ns),
         Fact::Packet(row) => (None, row.time_ns),
         Fact::Copy(row) => (None, row.time_ns),
+        Fact::RingJob(row) => (None, row.time_ns),
         Fact::Loss(row) => (None, row.time_ns),
     }
 }
