@@ -4,14 +4,15 @@ use tracer_common::{
     aql::{PACKET_LEN, Packet},
     queue,
     record::{
-        self, Header, PACKETS_PER_RECORD, doorbell_flags, ioctl_flags, kind, reserve_op, ring_flags, ring_step, task_op,
+        self, Header, PACKETS_PER_RECORD, doorbell_flags, driver_flags, ioctl_flags, kind, reserve_op, ring_flags,
+        ring_step, task_op,
     },
 };
 use tracer_core::event::{
-    Doorbell, Event, Ioctl, JobKey, Origin, Packets, Reserve, ReserveOp, RingJob, RingStep, SdmaDoorbell,
+    Doorbell, DriverCall, Event, Ioctl, JobKey, Origin, Packets, Reserve, ReserveOp, RingJob, RingStep, SdmaDoorbell,
 };
 
-use crate::sys;
+use crate::{probes::driver::Functions, sys};
 
 /// Plain records: any bytes are a valid value.
 ///
@@ -36,6 +37,8 @@ unsafe impl Record for record::SdmaDoorbell {}
 unsafe impl Record for record::Hold {}
 // SAFETY: as above.
 unsafe impl Record for record::RingJob {}
+// SAFETY: as above.
+unsafe impl Record for record::DriverCall {}
 
 fn view<T: Record>(bytes: &[u8]) -> Option<&T> {
     let aligned = bytes.as_ptr().cast::<T>().is_aligned();
@@ -60,7 +63,7 @@ fn origin(header: &Header) -> Origin {
 }
 
 /// Turns one record into its events. `false`: not a record that this build knows (object and binary differ).
-pub fn record(bytes: &[u8], sink: &mut impl FnMut(&Event<'_>)) -> bool {
+pub fn record(bytes: &[u8], functions: &Functions, sink: &mut impl FnMut(&Event<'_>)) -> bool {
     let Some(header) = view::<Header>(bytes) else {
         return false;
     };
@@ -70,6 +73,7 @@ pub fn record(bytes: &[u8], sink: &mut impl FnMut(&Event<'_>)) -> bool {
         kind::IOCTL => view(bytes).map(|r| ioctl(r, sink)),
         kind::RESERVE => view(bytes).map(|r| reserve(r, sink)),
         kind::TASK => view(bytes).map(|r| task(r, sink)),
+        kind::DRIVER_CALL => view(bytes).and_then(|r| driver_call(r, functions, sink)),
         kind::RING_JOB => view(bytes).map(|r| ring_job(r, sink)),
         kind::SDMA_DOORBELL => view(bytes).map(|r| sdma(r, sink)),
         _ => None,
@@ -182,6 +186,18 @@ fn ioctl(r: &record::Ioctl, sink: &mut impl FnMut(&Event<'_>)) {
         arg_in: bytes(&r.arg_in[..len], ioctl_flags::IN_UNREADABLE),
         arg_out: bytes(&r.arg_out[..len], ioctl_flags::OUT_UNREADABLE),
     }));
+}
+
+/// `None` for a function that no probe was put into.
+fn driver_call(r: &record::DriverCall, functions: &Functions, sink: &mut impl FnMut(&Event<'_>)) -> Option<()> {
+    sink(&Event::DriverCall(DriverCall {
+        origin: origin(&r.header),
+        exit_ns: r.exit_ns,
+        function: functions.name(r.function)?,
+        ret: r.ret,
+        traced: r.header.flags & driver_flags::TRACED != 0,
+    }));
+    Some(())
 }
 
 fn ring_job(r: &record::RingJob, sink: &mut impl FnMut(&Event<'_>)) {

@@ -12,6 +12,7 @@ pub mod error;
 pub mod guardian;
 mod hold;
 pub mod inventory;
+pub mod kallsyms;
 pub mod launch;
 mod library;
 pub mod object;

@@ -1,6 +1,7 @@
 //! The probes: one file a family, named as the eBPF program's file.
 
 pub mod doorbell;
+pub mod driver;
 pub mod ioctl;
 pub mod mapping;
 pub mod process;
@@ -14,7 +15,8 @@ use std::{os::fd::AsRawFd, path::PathBuf, thread};
 use aya::{
     Ebpf,
     programs::{
-        ProgramError, RawTracePoint, TracePoint, UProbe,
+        KProbe, ProgramError, RawTracePoint, TracePoint, UProbe,
+        kprobe::KProbeLink,
         raw_trace_point::RawTracePointLink,
         trace_point::TracePointLink,
         uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope},
@@ -34,6 +36,7 @@ pub struct Prober {
 enum Attached {
     Site(#[expect(dead_code, reason = "kept for its end")] UProbeLink),
     Event(#[expect(dead_code, reason = "kept for its end")] TracePointLink),
+    Function(#[expect(dead_code, reason = "kept for its end")] KProbeLink),
     RawEvent(#[expect(dead_code, reason = "kept for its end")] RawTracePointLink),
 }
 
@@ -86,6 +89,8 @@ impl Prober {
             let loaded = match program {
                 aya::programs::Program::UProbe(p) => p.load(),
                 aya::programs::Program::TracePoint(p) => p.load(),
+                // Kernels without kprobes have none of the functions either: loaded when one is attached.
+                aya::programs::Program::KProbe(_) => Ok(()),
                 aya::programs::Program::RawTracePoint(p) => p.load(),
                 _ => Ok(()),
             };
@@ -164,6 +169,23 @@ impl Prober {
             step: Some("BTF".to_owned()),
             error,
         }
+    }
+
+    /// Attaches to the entry or, as the program is, the return of a function of the kernel.
+    ///
+    /// # Errors
+    /// [`CaptureError::Refused`] by a kernel that can't probe it.
+    pub fn kprobe(&mut self, program: &'static str, function: &str) -> Result<(), CaptureError> {
+        let probe = self.program::<KProbe>(program)?;
+        if probe.fd().is_err() {
+            probe.load().map_err(|error| refused(program, &error))?;
+        }
+        let link = probe
+            .attach(function, 0)
+            .and_then(|id| probe.take_link(id))
+            .map_err(|error| refused(program, &error))?;
+        self.links.push(Attached::Function(link));
+        Ok(())
     }
 
     /// Keeps an attachment; the words for one that failed.

@@ -21,8 +21,13 @@ use crate::{
     guardian::Guardian,
     hold::{self, Holder},
     inventory::Inventory,
+    kallsyms::Kallsyms,
     object::Object,
-    probes::{Prober, ioctl, mapping, process, ring},
+    probes::{
+        Prober,
+        driver::{self, Functions},
+        ioctl, mapping, process, ring,
+    },
     sys,
 };
 
@@ -45,6 +50,7 @@ pub struct Session {
     losses: PerCpuArray<MapData, u64>,
     counted: [u64; LossSource::ALL.len()],
     undecoded: u64,
+    functions: Functions,
     inventory: Arc<Mutex<Inventory>>,
     stop: Arc<AtomicBool>,
     holder: Option<JoinHandle<Prober>>,
@@ -63,6 +69,7 @@ impl Session {
         let loaded = std::thread::scope(|scope| scope.spawn(|| load(options, &mut inventory, &stop)).join());
         let Loaded {
             mut maps,
+            functions,
             prober,
             listener,
         } = loaded.map_err(|_| CaptureError::system("loading", io::Error::other("the loader panicked")))??;
@@ -83,6 +90,7 @@ impl Session {
             losses: take(&mut maps, "LOSSES")?,
             counted: [0; LossSource::ALL.len()],
             undecoded: 0,
+            functions,
             inventory,
             stop,
             holder: Some(spawned.map_err(|e| CaptureError::system("starting a thread", e))?),
@@ -107,7 +115,7 @@ impl Session {
             let Some(item) = self.events.next() else { break };
             count += 1;
             let mut ended = None;
-            let known = decode::record(&item, &mut |event| {
+            let known = decode::record(&item, &self.functions, &mut |event| {
                 if let Event::Exit(origin) = event {
                     ended = Some(origin.pid);
                 }
@@ -198,6 +206,7 @@ type Maps = std::collections::HashMap<&'static str, Map>;
 struct Loaded {
     maps: Maps,
     prober: Prober,
+    functions: Functions,
     listener: Option<JoinHandle<()>>,
 }
 
@@ -239,11 +248,24 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
     ] {
         inventory.add(probes);
     }
+    let (functions, probes) = match Kallsyms::read(driver::is_wanted) {
+        Ok(symbols) => driver::attach(&mut prober, &symbols),
+        Err(error) => {
+            log::info!("functions of the kernel driver are not watched: /proc/kallsyms: {error}");
+            Default::default()
+        }
+    };
+    inventory.add(probes);
     match &rings {
         Ok(plan) => inventory.add(plan.attach(&mut prober)),
         Err(error) => log::info!("rings of the kernel driver are not watched: {error}"),
     }
-    Ok(Loaded { maps, prober, listener })
+    Ok(Loaded {
+        maps,
+        prober,
+        functions,
+        listener,
+    })
 }
 
 fn take_from(ebpf: &mut Ebpf, name: &'static str) -> Result<Map, CaptureError> {

@@ -3,6 +3,7 @@
 //! Every record starts with a [`Header`]; `kind` says which struct it is. Times are CLOCK_MONOTONIC ns
 //! (`bpf_ktime_get_ns`), process and thread ids those of the initial pid namespace.
 
+mod driver;
 mod ring_job;
 
 use crate::aql::Packet;
@@ -25,6 +26,8 @@ pub mod kind {
     pub const SDMA_DOORBELL: u16 = 7;
     /// [`super::RingJob`].
     pub const RING_JOB: u16 = 8;
+    /// [`super::DriverCall`].
+    pub const DRIVER_CALL: u16 = 9;
 }
 
 /// What every record starts with.
@@ -244,6 +247,7 @@ pub struct Hold {
     pub stopped: i64,
 }
 
+pub use self::driver::{DriverCall, driver_flags};
 pub use self::ring_job::{ABSENT, EventLayout, NAME_LEN, RingJob, StructLayout, ring_flags, ring_step};
 
 /// What can lose events, and how the losses are counted: indexes into the LOSSES map.
@@ -274,11 +278,15 @@ pub enum LossSource {
     HoldFailed = 10,
     /// Ring buffer full: a step of a job of the DRM scheduler.
     RingJobRing = 11,
+    /// Ring buffer full: a call of a driver function.
+    DriverRing = 12,
+    /// Map full: the entry of a driver function could not be kept.
+    DriverMap = 13,
 }
 
 impl LossSource {
     /// Every source, in the order of the map.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::DoorbellRing,
         Self::PacketsRing,
         Self::IoctlRing,
@@ -291,6 +299,8 @@ impl LossSource {
         Self::SdmaRing,
         Self::HoldFailed,
         Self::RingJobRing,
+        Self::DriverRing,
+        Self::DriverMap,
     ];
 
     /// Name in reports, metrics and the manifest.
@@ -309,6 +319,8 @@ impl LossSource {
             Self::SdmaRing => "sdma-ring",
             Self::HoldFailed => "hold-failed",
             Self::RingJobRing => "ring-job-ring",
+            Self::DriverRing => "driver-ring",
+            Self::DriverMap => "driver-map",
         }
     }
 }

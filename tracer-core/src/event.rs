@@ -31,6 +31,8 @@ pub enum Event<'a> {
     Ioctl(Ioctl<'a>),
     /// A step in the life of a job of the DRM scheduler.
     RingJob(RingJob<'a>),
+    /// A call of a function of the kernel driver.
+    DriverCall(DriverCall<'a>),
     /// A traced process made another one.
     Fork(Origin, u32),
     /// A process runs a new program; its name (at most 15 bytes).
@@ -215,5 +217,20 @@ pub struct RingJob<'a> {
     /// Jobs in the entity's queue; `None` if the event does not tell.
     pub queued: Option<u32>,
     /// Whether the process in whose context it came is traced.
+    pub traced: bool,
+}
+
+/// A call of a function of the kernel driver, whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriverCall<'a> {
+    /// The thread that ran it, and the time of entry.
+    pub origin: Origin,
+    /// Time of return.
+    pub exit_ns: u64,
+    /// Name of the function, as the kernel's symbol table has it, without a compiler's suffix.
+    pub function: &'a str,
+    /// What the return register held.
+    pub ret: i64,
+    /// Whether that thread's process is traced.
     pub traced: bool,
 }

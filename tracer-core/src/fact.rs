@@ -1,9 +1,11 @@
 //! What the model concludes, with the evidence for it. One struct is one row of a table of the trace.
 
+mod driver_call;
 mod ring_job;
 
 use serde::{Deserialize, Serialize};
 
+pub use driver_call::DriverCall;
 pub use ring_job::RingJob;
 
 /// A conclusion.
@@ -21,6 +23,8 @@ pub enum Fact {
     Ioctl(Ioctl),
     /// A job on a ring of the kernel driver, at its end or the trace's.
     RingJob(RingJob),
+    /// A call of a function of the kernel driver.
+    DriverCall(DriverCall),
     /// A queue, at its end (destroyed, its process ended, or the trace ended): final numbers.
     Queue(Queue),
     /// A traced process, at its end or the trace's.

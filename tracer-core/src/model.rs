@@ -83,6 +83,15 @@ impl Model {
             }
             Event::Ioctl(event) => self.ioctl(event, out),
             Event::RingJob(event) => self.ring_jobs.apply(event, out),
+            Event::DriverCall(call) => out(Fact::DriverCall(fact::DriverCall {
+                pid: call.origin.pid,
+                tid: call.origin.tid,
+                enter_ns: call.origin.time_ns,
+                exit_ns: call.exit_ns,
+                function: call.function.to_owned(),
+                ret: call.ret as i32,
+                traced: call.traced,
+            })),
             Event::Fork(origin, child) => self.processes.fork(*origin, *child, out),
             Event::Exec(origin, comm) => {
                 self.processes.exec(*origin, comm);
@@ -243,7 +252,7 @@ fn origin(event: &Event<'_>) -> Option<Origin> {
         Event::Ioctl(event) => Some(event.origin),
         Event::Fork(origin, _) | Event::Exec(origin, _) | Event::Exit(origin) => Some(*origin),
         // Most come in threads of the kernel, or of processes that are not traced.
-        Event::RingJob(_) | Event::Lost(_) => None,
+        Event::RingJob(_) | Event::DriverCall(_) | Event::Lost(_) => None,
     }
 }
 

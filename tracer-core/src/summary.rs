@@ -1,5 +1,6 @@
 //! Counts over facts: what a recording ends with, what a report and a policy start from.
 
+mod driver;
 mod histogram;
 mod report;
 mod rings;
@@ -9,6 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 
 use crate::fact::{Dispatch, Evidence, Fact, Ioctl, OtherPacket, PacketKind, Path, Process, Queue, Unread};
+pub use driver::{DriverCalls, Function};
 pub use histogram::{Histogram, Stats};
 pub use report::{
     ByEvidence, ByPath, Copies, Dispatches, Doorbells, IoctlCalls, Ioctls, Kernel, Losses, Packets, Report,
@@ -33,6 +35,8 @@ pub struct Capabilities {
     pub ioctls: bool,
     /// Jobs on rings of the kernel driver.
     pub kernel_rings: bool,
+    /// Functions of the kernel driver: those that it has.
+    pub driver: bool,
     /// hsaKmtQueueRingDoorbell.
     pub thunk: bool,
     /// Packets published past every probe.
@@ -54,6 +58,7 @@ pub struct Summary {
     kernels: HashMap<(u32, u64), u64>,
     other_kernels: u64,
     rings: rings::Counter,
+    driver: driver::Counter,
     losses: BTreeMap<String, u64>,
     queues: Vec<Queue>,
     processes: Vec<Process>,
@@ -84,6 +89,7 @@ impl Summary {
             kernels: HashMap::new(),
             other_kernels: 0,
             rings: rings::Counter::default(),
+            driver: driver::Counter::default(),
             losses: BTreeMap::new(),
             queues: Vec::new(),
             processes: Vec::new(),
@@ -110,6 +116,7 @@ impl Summary {
             Fact::Copy(copy) => self.copies[copy.path as usize] += 1,
             Fact::Ioctl(ioctl) => self.ioctl(ioctl),
             Fact::RingJob(job) => self.rings.add(job),
+            Fact::DriverCall(call) => self.driver.add(call),
             Fact::Queue(queue) => self.queues.push(queue.clone()),
             Fact::Process(process) => self.processes.push(process.clone()),
             Fact::Loss(loss) => count(&mut self.losses, &loss.source, loss.count),
@@ -173,6 +180,7 @@ impl Summary {
                     .collect(),
             },
             ring_jobs: self.rings.report(known.kernel_rings),
+            driver_calls: self.driver.report(known.driver),
             kernels,
             other_kernels: self.other_kernels,
             losses: Losses {

@@ -8,6 +8,7 @@
 mod diagnostics;
 
 mod doorbell;
+mod driver;
 mod ioctl;
 mod mapping;
 mod maps;

@@ -41,13 +41,15 @@ pub enum Table {
     Copies,
     /// Jobs on rings of the kernel driver.
     RingJobs,
+    /// Calls of functions of the kernel driver.
+    DriverCalls,
     /// Events that sources lost.
     Losses,
 }
 
 impl Table {
     /// Every table.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Processes,
         Self::Queues,
         Self::Ioctls,
@@ -56,6 +58,7 @@ impl Table {
         Self::Packets,
         Self::Copies,
         Self::RingJobs,
+        Self::DriverCalls,
         Self::Losses,
     ];
 
@@ -71,6 +74,7 @@ impl Table {
             Self::Packets => "packets",
             Self::Copies => "copies",
             Self::RingJobs => "ring_jobs",
+            Self::DriverCalls => "driver_calls",
             Self::Losses => "losses",
         }
     }
@@ -89,6 +93,7 @@ impl Table {
             Self::RingJobs => {
                 "Jobs of the DRM scheduler on rings of the kernel driver, of every process and of the driver itself."
             }
+            Self::DriverCalls => "Calls of functions of the kernel driver: KFD handlers, queue life, MES and HWS.",
             Self::Losses => "Events that sources lost.",
         }
     }
@@ -111,6 +116,7 @@ impl Table {
             Fact::Packet(_) => Self::Packets,
             Fact::Copy(_) => Self::Copies,
             Fact::RingJob(_) => Self::RingJobs,
+            Fact::DriverCall(_) => Self::DriverCalls,
             Fact::Loss(_) => Self::Losses,
         }
     }
@@ -121,7 +127,7 @@ impl Table {
         match self {
             Self::Processes => "first_ns",
             Self::Queues => "created_ns",
-            Self::Ioctls => "enter_ns",
+            Self::Ioctls | Self::DriverCalls => "enter_ns",
             Self::Doorbells | Self::Dispatches | Self::Packets | Self::Copies | Self::RingJobs | Self::Losses => {
                 "time_ns"
             }

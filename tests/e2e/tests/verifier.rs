@@ -26,6 +26,7 @@ fn load_all(object: Object) {
         match program {
             Program::UProbe(p) => p.load(),
             Program::TracePoint(p) => p.load(),
+            Program::KProbe(p) => p.load(),
             Program::RawTracePoint(p) => p.load(),
             other => panic!(
                 "{name}: a kind of program that this test does not know: {:?}",
@@ -45,6 +46,8 @@ fn load_all(object: Object) {
     names.sort();
     let expected = [
         "doorbell",
+        "driver_enter",
+        "driver_return",
         "ioctl_enter",
         "ioctl_exit",
         "mmap_enter",

@@ -65,6 +65,7 @@ pub fn capabilities(inventory: &Inventory) -> Capabilities {
         reserves: whole("reserve"),
         ioctls: events("ioctl"),
         kernel_rings: events("ring"),
+        driver: inventory.has("driver"),
         thunk: false,
         unseen: false,
     }
@@ -92,6 +93,7 @@ pub fn parse(names: &[String]) -> Capabilities {
         reserves: has("reserves"),
         ioctls: has("ioctls"),
         kernel_rings: has("kernel_rings"),
+        driver: has("driver"),
         thunk: has("thunk"),
         unseen: has("unseen"),
     }

@@ -10,6 +10,7 @@ const ALL: Capabilities = Capabilities {
     reserves: true,
     ioctls: true,
     kernel_rings: true,
+    driver: true,
     thunk: true,
     unseen: true,
 };
@@ -177,6 +178,7 @@ fn everything_is_counted_under_its_name() {
                     "running_ns": {"min": 50, "p50": 50, "p99": 50, "max": 50, "total": 50},
                 }],
             },
+            "driver_calls": {"total": 0, "by_function": {}},
             "kernels": [
                 {"pid": 7, "kernel_object": 128, "count": 2},
                 {"pid": 7, "kernel_object": 64, "count": 1},

@@ -1,6 +1,8 @@
 //! The columns of every table, field by field of the fact that is its row.
 
-use tracer_core::fact::{Copy, Dispatch, Doorbell, Fact, Ioctl, Loss, OtherPacket, Process, Queue, RingJob};
+use tracer_core::fact::{
+    Copy, Dispatch, Doorbell, DriverCall, Fact, Ioctl, Loss, OtherPacket, Process, Queue, RingJob,
+};
 
 use super::field::{Field, Get, Misfit, describe};
 use super::{Column, Table};
@@ -24,6 +26,7 @@ pub(super) fn columns(table: Table) -> Vec<Column> {
         Table::Packets => OtherPacket::columns(),
         Table::Copies => Copy::columns(),
         Table::RingJobs => RingJob::columns(),
+        Table::DriverCalls => DriverCall::columns(),
         Table::Losses => Loss::columns(),
     }
 }
@@ -39,6 +42,7 @@ pub(crate) fn put(fact: &Fact, to: &mut [Buffer]) {
         Fact::Packet(row) => row.put(to),
         Fact::Copy(row) => row.put(to),
         Fact::RingJob(row) => row.put(to),
+        Fact::DriverCall(row) => row.put(to),
         Fact::Loss(row) => row.put(to),
     }
 }
@@ -55,6 +59,7 @@ pub(crate) fn get(table: Table, columns: &[Buffer], row: usize) -> Result<Fact, 
         Table::Packets => Fact::Packet(Row::get(&mut from)?),
         Table::Copies => Fact::Copy(Row::get(&mut from)?),
         Table::RingJobs => Fact::RingJob(Row::get(&mut from)?),
+        Table::DriverCalls => Fact::DriverCall(Row::get(&mut from)?),
         Table::Losses => Fact::Loss(Row::get(&mut from)?),
     })
 }
@@ -124,6 +129,16 @@ rows! {
         first_index, "index", "First index published; null if none was.";
         last_index, "index", "Last index published; null if none was.";
         max_depth, "packets", "Most packets between read index and published index at a doorbell.";
+    }
+
+    DriverCall {
+        pid, "", "Process of the thread that ran it.";
+        tid, "", "Thread.";
+        enter_ns, "ns", "Entry.";
+        exit_ns, "ns", "Return.";
+        function, "", "Name of the function, without a compiler's suffix.";
+        ret, "", "Low half of the return register: the result, of functions that return `int`.";
+        traced, "", "Whether that process was traced.";
     }
 
     RingJob {

@@ -7,8 +7,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use tracer_core::fact::{
-    Copy, Dispatch, Doorbell, Evidence, Fact, Ioctl, Loss, OtherPacket, PacketKind, Path, Process, Queue, QueueOrigin,
-    RingJob, Unread,
+    Copy, Dispatch, Doorbell, DriverCall, Evidence, Fact, Ioctl, Loss, OtherPacket, PacketKind, Path, Process, Queue,
+    QueueOrigin, RingJob, Unread,
 };
 use tracer_store::{State, Table, Trace, TraceWriter};
 
@@ -219,6 +219,21 @@ fn copy() -> impl Strategy<Value = Fact> {
     })
 }
 
+fn driver_call() -> impl Strategy<Value = Fact> {
+    let ids = any::<(u32, u32, i32, bool)>();
+    (ids, vec(number(), 2), any::<String>()).prop_map(|((pid, tid, ret, traced), n, function)| {
+        Fact::DriverCall(DriverCall {
+            pid,
+            tid,
+            enter_ns: n[0],
+            exit_ns: n[1],
+            function,
+            ret,
+            traced,
+        })
+    })
+}
+
 fn ring_job() -> impl Strategy<Value = Fact> {
     let names = (
         any::<Option<String>>(),
@@ -267,6 +282,7 @@ fn fact() -> impl Strategy<Value = Fact> {
         packet(),
         copy(),
         ring_job(),
+        driver_call(),
         loss()
     ]
 }
@@ -282,6 +298,7 @@ fn key_and_time(fact: &Fact) -> (Option<(u32, u64)>, u64) {
         Fact::Packet(row) => (None, row.time_ns),
         Fact::Copy(row) => (None, row.time_ns),
         Fact::RingJob(row) => (None, row.time_ns),
+        Fact::DriverCall(row) => (None, row.enter_ns),
         Fact::Loss(row) => (None, row.time_ns),
     }
 }
