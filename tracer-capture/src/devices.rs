@@ -99,10 +99,7 @@ fn gfx_name(version: u32) -> String {
 /// compute microcode before. That the driver was not told otherwise (`sched_policy`) is not known from the topology.
 fn scheduler(version: u32) -> (&'static str, String) {
     let name = if version >= 110_000 { "mes" } else { "hws" };
-    (
-        name,
-        format!("gfx_target_version {version} in the KFD topology; not confirmed by kernel functions"),
-    )
+    (name, format!("gfx_target_version {version} in the KFD topology"))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 pub mod manifest;
 mod output;
 mod recorder;
+mod scheduler;
 mod signals;
 
 use std::{

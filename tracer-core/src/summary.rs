@@ -123,6 +123,12 @@ impl Summary {
         }
     }
 
+    /// Calls of driver functions so far; `watched`: whether any function was.
+    #[must_use]
+    pub fn driver_calls(&self, watched: bool) -> DriverCalls {
+        self.driver.clone().report(watched)
+    }
+
     /// The counts. `complete`: whether the trace was written to its end.
     #[must_use]
     pub fn finish(mut self, complete: bool) -> Report {

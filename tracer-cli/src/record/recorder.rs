@@ -21,7 +21,7 @@ use tracer_core::{
 };
 use tracer_store::{Manifest, TraceWriter, Written};
 
-use super::manifest;
+use super::{manifest, scheduler};
 
 /// Records taken between two looks at the clock.
 const BATCH: usize = 4096;
@@ -223,9 +223,11 @@ impl Work {
             ..
         } = self.sinks;
         let mut last = writer.manifest().clone();
+        let calls = summary.driver_calls(inventory.has("driver"));
         let written = writer.finish(|manifest| {
             manifest::describe(manifest, &inventory, &losses);
             manifest::end(manifest, ending.status);
+            scheduler::confirm(&mut manifest.devices, manifest.simulated.is_some(), &calls);
             last = manifest.clone();
         });
         let written = written.context("writing the trace")?;

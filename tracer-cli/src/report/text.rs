@@ -93,7 +93,8 @@ pub fn details(out: &mut impl Write, report: &Report, runs: &Runs, most: usize) 
     queues(out, &report.queues)?;
     dispatches(out, runs, most)?;
     rings(out, &report.ring_jobs.rings)?;
-    ioctls(out, report)
+    ioctls(out, report)?;
+    driver_calls(out, report)
 }
 
 fn queues(out: &mut impl Write, queues: &[Queue]) -> io::Result<()> {
@@ -153,6 +154,28 @@ fn dispatches(out: &mut impl Write, runs: &Runs, most: usize) -> io::Result<()> 
         0 => Ok(()),
         more => writeln!(out, "... and {more} more runs; --all shows them"),
     }
+}
+
+fn driver_calls(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.driver_calls.by_function.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\nkernel function                  count  traced  p50         p99         max"
+    )?;
+    for (name, calls) in &report.driver_calls.by_function {
+        let times = calls.ns.map_or_else(String::new, |ns| {
+            format!(
+                "{:<10}  {:<10}  {}",
+                duration(ns.p50),
+                duration(ns.p99),
+                duration(ns.max)
+            )
+        });
+        writeln!(out, "{name:<31} {:>6}  {:>6}  {times}", calls.count, calls.traced)?;
+    }
+    Ok(())
 }
 
 /// Jobs on rings, and whose they are.
