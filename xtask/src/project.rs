@@ -83,6 +83,11 @@ impl Project {
         self.cache.join("rootfs")
     }
 
+    /// The folder of virtual machines: tools, and one folder a kernel.
+    pub fn vm_dir(&self) -> PathBuf {
+        self.cache.join("vm")
+    }
+
     /// The variables by which builds and tests find what xtask made.
     pub fn variables(&self) -> [(&'static str, PathBuf); 5] {
         [
