@@ -48,7 +48,9 @@ fn wrap(program: &Path, unpacked: &Path, place: &Path, runtime: &Path) -> Result
     fs::rename(program, &moved).with_context(|| format!("cannot rename {}", program.display()))?;
     let real = DISPATCHERS
         .iter()
-        .find(|(dispatcher, _)| *dispatcher == name)
+        .map(|(dispatcher, real)| (*dispatcher, *real))
+        // In older packages the program of this name is the real one.
+        .find(|(dispatcher, real)| *dispatcher == name && has_program(program, real))
         .map_or(name.as_str(), |(_, real)| real);
     let folder = program
         .strip_prefix(unpacked)?
@@ -63,6 +65,11 @@ fn wrap(program: &Path, unpacked: &Path, place: &Path, runtime: &Path) -> Result
         quoted(&elf),
     );
     write_script(program, &script)
+}
+
+/// Whether a program of this name lies beside another, wrapped already or not.
+fn has_program(beside: &Path, name: &str) -> bool {
+    beside.with_file_name(name).exists()
 }
 
 /// Whether a file is an ELF program for this machine that may be run.

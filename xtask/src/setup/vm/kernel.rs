@@ -18,7 +18,7 @@ use crate::setup::{Install, Rootfs};
 /// The first program of a virtual machine.
 const INIT: &str = include_str!("../../../../tests/vm/init.sh");
 /// Raised whenever the same packages give another folder.
-const RECIPE: u32 = 1;
+const RECIPE: u32 = 2;
 /// What a virtual machine needs to see the host's files and the simulated device, and to talk to the host.
 const BASE_MODULES: [&str; 6] = ["virtio_pci", "9p", "9pnet_virtio", "overlay", "virtio_console", "fuse"];
 /// What is loaded on demand, each with what it needs.

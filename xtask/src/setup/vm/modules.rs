@@ -86,6 +86,12 @@ pub fn strip(module: &Path) -> Result<()> {
     let table = cmd::read(Command::new("nm").arg(module)).context("binutils are needed: `apt-get install binutils`")?;
     let kept = module.with_extension("symbols");
     fs::write(&kept, functions(&table).join("\n")).with_context(|| format!("cannot write {}", kept.display()))?;
+    // Global symbols count as needed, those of padding too; a pattern among the 15,000 kept names would take minutes.
+    cmd::read(
+        Command::new("objcopy")
+            .args(["--wildcard", "--strip-symbol", "__pfx_*"])
+            .arg(module),
+    )?;
     let mut objcopy = Command::new("objcopy");
     objcopy
         .arg("--strip-unneeded")
