@@ -26,6 +26,12 @@ pub fn run(command: &mut Command) -> Result<()> {
 
 /// Runs a command quietly and returns what it printed; its complaints appear in the error only.
 pub fn read(command: &mut Command) -> Result<String> {
+    let stdout = read_bytes(command)?;
+    String::from_utf8(stdout).with_context(|| format!("`{}` printed something else than text", program(command)))
+}
+
+/// Runs a command quietly and returns the bytes that it printed.
+pub fn read_bytes(command: &mut Command) -> Result<Vec<u8>> {
     let output = command
         .stdin(Stdio::null())
         .output()
@@ -34,7 +40,7 @@ pub fn read(command: &mut Command) -> Result<String> {
         let complaint = String::from_utf8_lossy(&output.stderr);
         bail!("`{}` failed ({}): {}", render(command), output.status, complaint.trim());
     }
-    String::from_utf8(output.stdout).with_context(|| format!("`{}` printed something else than text", program(command)))
+    Ok(output.stdout)
 }
 
 /// Finds a program on the search path.

@@ -11,6 +11,7 @@ mod lock;
 mod project;
 mod setup;
 mod test;
+mod vm;
 
 use std::process::ExitCode;
 
@@ -57,6 +58,11 @@ enum Task {
         #[arg(last = true, value_name = "RUNNER ARGS")]
         runner_args: Vec<String>,
     },
+    /// Run a command, or a shell, on one of Debian's kernels with amdgpu, in a virtual machine that sees all files here.
+    ///
+    /// The command runs as root, with this workspace's programs on its PATH and in this working directory; its exit
+    /// code is passed on, 125 means that the machine itself failed. Its writes are gone afterwards but for shared folders.
+    Vm(vm::Vm),
     /// Print the paths in use, as shell assignments: `eval "$(cargo xtask env)"`.
     Env,
     /// Remove everything that `setup` installed.
@@ -65,7 +71,7 @@ enum Task {
 
 fn main() -> ExitCode {
     match run(&Cli::parse().task) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -73,18 +79,20 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(task: &Task) -> Result<()> {
+fn run(task: &Task) -> Result<ExitCode> {
     let project = Project::locate()?;
-    match task {
+    let done = match task {
         Task::Setup { only } => setup::run(&project, only.as_ref().map_or(&Part::ALL, std::slice::from_ref)),
         Task::Build { release } => build::run(&project, if *release { Profile::Release } else { Profile::Dev }),
         Task::Demo => demo::run(&project),
         Task::Lint => build::lint(&project),
         Task::Test { runner_args } => test::run(&project, runner_args),
+        Task::Vm(wanted) => return vm::run(&project, wanted),
         Task::Env => {
             print!("{}", project.shell_assignments());
             Ok(())
         }
         Task::CleanCache => setup::clean(&project),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }

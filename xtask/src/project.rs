@@ -83,14 +83,25 @@ impl Project {
         self.cache.join("rootfs")
     }
 
+    /// The folder of virtual machines: tools, and one folder a kernel.
+    pub fn vm_dir(&self) -> PathBuf {
+        self.cache.join("vm")
+    }
+
+    /// The folder of the mock scheduler's modules, one folder a kernel.
+    pub fn drm_sched_mock(&self) -> PathBuf {
+        self.target.join("drm-sched-mock")
+    }
+
     /// The variables by which builds and tests find what xtask made.
-    pub fn variables(&self) -> [(&'static str, PathBuf); 5] {
+    pub fn variables(&self) -> [(&'static str, PathBuf); 6] {
         [
             ("TRACER_EBPF_OBJECT", self.ebpf_object()),
             ("TRACER_EBPF_LOG_OBJECT", self.ebpf_log_object()),
             ("TRACER_GPU_KERNELS", self.gpu_kernels()),
             ("TRACER_ROOTFS_DIR", self.rootfs_dir()),
             ("TRACER_BIN_DIR", self.bin_dir()),
+            ("TRACER_DRM_SCHED_MOCK", self.drm_sched_mock()),
         ]
     }
 

@@ -96,6 +96,32 @@ impl Suite {
         }
     }
 
+    /// Downloads these packages in the suite's versions, none of what they depend on; returns the files.
+    pub fn download_only(&self, packages: &[String]) -> Result<Vec<PathBuf>> {
+        eprintln!("==> downloading {} from Debian {}", packages.join(", "), self.name);
+        let mut command = self.apt("apt-get");
+        cmd::read(
+            command
+                .args(["-q", "download"])
+                .args(packages)
+                .current_dir(self.archives()),
+        )
+        .with_context(|| {
+            format!(
+                "cannot get {} from Debian {}: run the step again",
+                packages.join(", "),
+                self.name
+            )
+        })?;
+        self.downloads()
+    }
+
+    /// The packages that a package names as needed, alternatives included.
+    pub fn depends(&self, package: &str) -> Result<Vec<String>> {
+        let listing = cmd::read(self.apt("apt-cache").args(["depends", package]))?;
+        Ok(parse_depends(&listing))
+    }
+
     /// Removes lists and downloads, which are of no use once the packages are unpacked.
     pub fn close(self) -> Result<()> {
         cmd::remove_all(&self.dir)
@@ -203,9 +229,27 @@ fn parse_madison(table: &str) -> Vec<String> {
         .collect()
 }
 
+/// Takes the real packages out of `apt-cache depends`.
+fn parse_depends(listing: &str) -> Vec<String> {
+    listing
+        .lines()
+        .filter_map(|line| line.split_once("Depends: "))
+        .map(|(_, name)| name.trim().to_owned())
+        .filter(|name| !name.starts_with('<'))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dependencies_are_listed_without_virtual_packages() {
+        let listing = "linux-image-6.12.107+deb13-amd64\n  PreDepends: linux-base\n  Depends: kmod\n \
+                       |Depends: initramfs-tools\n  Depends: <linux-initramfs-tool>\n    dracut\n  Breaks: fdutils\n";
+        assert_eq!(parse_depends(listing), ["linux-base", "kmod", "initramfs-tools"]);
+        assert!(parse_depends("kmod\n").is_empty());
+    }
 
     #[test]
     fn madison_lists_versions() {

@@ -3,6 +3,7 @@
 mod cross;
 mod ebpf;
 mod gpu;
+mod mock;
 
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
@@ -13,6 +14,7 @@ use anyhow::{Result, bail};
 use crate::cmd;
 use crate::project::Project;
 use crate::setup::{self, BpfLinker, Part};
+pub use mock::build as mock;
 
 /// How to build the workspace.
 #[derive(Clone, Copy, PartialEq, Eq)]

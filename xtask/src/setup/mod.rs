@@ -7,6 +7,7 @@
 mod bpf_linker;
 mod rootfs;
 mod rust_src;
+mod vm;
 
 use std::time::Instant;
 
@@ -15,11 +16,13 @@ use clap::ValueEnum;
 
 pub use bpf_linker::BpfLinker;
 pub use rootfs::Rootfs;
+pub use vm::{Series, VmKernel};
 
 use crate::cmd;
 use crate::lock;
 use crate::project::Project;
 use rust_src::RustSrc;
+use vm::VmTools;
 
 /// What `setup` can install.
 #[derive(Clone, Copy, ValueEnum)]
@@ -30,10 +33,12 @@ pub enum Part {
     BpfLinker,
     /// Folders with AMD's unmodified runtime, as Debian ships it, for the simulated GPU.
     Rootfs,
+    /// QEMU and Debian's kernels, for tests on drivers that this machine's kernel lacks.
+    Vm,
 }
 
 impl Part {
-    /// Every part.
+    /// Every part that the demonstration and the tests without virtual machines need.
     pub const ALL: [Self; 3] = [Self::RustSrc, Self::BpfLinker, Self::Rootfs];
     /// The parts that a build needs.
     pub const BUILD: [Self; 2] = [Self::RustSrc, Self::BpfLinker];
@@ -45,6 +50,13 @@ impl Part {
             Self::Rootfs => Rootfs::all(project)
                 .map(|rootfs| Box::new(rootfs) as Box<dyn Install>)
                 .collect(),
+            Self::Vm => {
+                // Programs of newer headers run with the C library of such a folder.
+                let mut installs = Self::Rootfs.installs(project)?;
+                installs.push(Box::new(VmTools::new(project)));
+                installs.extend(VmKernel::all(project).map(|kernel| Box::new(kernel) as Box<dyn Install>));
+                installs
+            }
         })
     }
 }
@@ -92,7 +104,7 @@ fn install(project: &Project, wanted: &dyn Install) -> Result<()> {
 pub fn clean(project: &Project) -> Result<()> {
     let _lock = lock::acquire(project.cache())?;
     RustSrc::new(project).unlink(project)?;
-    for folder in ["apt", "rootfs", "rust-src", "tools"] {
+    for folder in ["apt", "rootfs", "rust-src", "tools", "vm"] {
         cmd::remove_all(&project.cache().join(folder))?;
     }
     eprintln!(

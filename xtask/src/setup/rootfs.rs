@@ -42,6 +42,11 @@ impl Rootfs {
         project.rootfs_dir().join(SUITES[0])
     }
 
+    /// The folder with the newest C library.
+    pub fn newest(project: &Project) -> PathBuf {
+        project.rootfs_dir().join(SUITES[1])
+    }
+
     fn unpack(&self, packages: &[PathBuf], into: &Path) -> Result<()> {
         eprintln!("==> unpacking {} packages", packages.len());
         for folder in ["dev", "etc", "mnt", "proc", "root", "run", "sys", "tmp"] {

@@ -1,0 +1,83 @@
+//! What a virtual machine consists of.
+
+use std::env;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::kernel::{Kernel, Module};
+
+/// Memory unless chosen otherwise, MiB.
+const MEMORY_MIB: u32 = 2048;
+/// Time until the agent must be ready: twenty times what it takes on an idle machine.
+const BOOT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A virtual machine to be booted.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Its kernel.
+    pub kernel: Kernel,
+    /// Modules to load, in this order.
+    pub modules: Vec<Module>,
+    /// Names of the mock's rings, comma-separated; the module's default if empty.
+    pub rings: String,
+    /// Memory, MiB. What commands write into files lies there as well.
+    pub memory_mib: u32,
+    /// Processors.
+    pub processors: u32,
+    /// Folders of the host that the machine may write to; all others it sees, but keeps what it writes for itself.
+    pub shared: Vec<PathBuf>,
+    /// Time until the agent must be ready.
+    pub boot_timeout: Duration,
+    /// Whether the console is this process's terminal, for [`crate::Vm::terminal`].
+    pub interactive: bool,
+    /// Whether the console is also copied to standard error.
+    pub verbose: bool,
+    /// The program that runs commands in the machine.
+    pub agent: PathBuf,
+}
+
+impl Config {
+    /// A machine with amdgpu and the mock loaded.
+    ///
+    /// Fails if the agent is not built: it is expected in the folder that `TRACER_BIN_DIR` names, else beside or one
+    /// folder above the running program, which is where cargo puts it.
+    pub fn new(kernel: Kernel) -> Result<Self> {
+        Ok(Self {
+            kernel,
+            modules: vec![Module::Amdgpu, Module::Mock],
+            rings: String::new(),
+            memory_mib: MEMORY_MIB,
+            processors: 2,
+            shared: Vec::new(),
+            boot_timeout: BOOT_TIMEOUT,
+            interactive: false,
+            verbose: false,
+            agent: find_agent()?,
+        })
+    }
+}
+
+fn find_agent() -> Result<PathBuf> {
+    let folders = match env::var_os("TRACER_BIN_DIR") {
+        Some(folder) => vec![PathBuf::from(folder)],
+        None => {
+            let program = env::current_exe().context("cannot learn this program's path")?;
+            program.ancestors().skip(1).take(2).map(PathBuf::from).collect()
+        }
+    };
+    let found = folders
+        .iter()
+        .map(|folder| folder.join("vm-agent"))
+        .find(|file| file.is_file());
+    let agent = found.with_context(|| format!("no vm-agent in {folders:?}: run `cargo xtask build`"))?;
+    let agent = agent.canonicalize().context("cannot resolve the agent's path")?;
+    // The kernel's command line is split at spaces.
+    ensure!(
+        !agent.to_string_lossy().contains(char::is_whitespace),
+        "{} has a space in its path, which a kernel's command line cannot carry",
+        agent.display()
+    );
+    Ok(agent)
+}
