@@ -1,0 +1,152 @@
+//! What schedules the queues: the topology's word, and what the driver's functions say to it.
+
+use std::collections::BTreeMap;
+
+use tracer_core::summary::{DriverCalls, Function};
+use tracer_store::manifest::{Device, SchedulerKind};
+
+/// Functions that run only under one scheduler (drivers/gpu/drm/amd/amdkfd/kfd_device_queue_manager.c).
+const SIGNS: [(SchedulerKind, &[&str]); 3] = [
+    (
+        SchedulerKind::Mes,
+        &[
+            "add_queue_mes",
+            "mes_v10_1_add_hw_queue",
+            "mes_v11_0_add_hw_queue",
+            "mes_v12_0_add_hw_queue",
+            "mes_v12_1_add_hw_queue",
+        ],
+    ),
+    (SchedulerKind::Hws, &["pm_send_runlist"]),
+    (SchedulerKind::Nohws, &["create_queue_nocpsch"]),
+];
+
+/// Adds to each GPU's evidence what the calls of driver functions say; where they contradict the topology, they are right.
+///
+/// A call does not tell its GPU. Where GPUs of several schedulers are in one machine, it confirms those that it fits, and
+/// contradicts none.
+pub fn confirm(devices: &mut [Device], simulated: bool, calls: &DriverCalls) {
+    let seen: Vec<(SchedulerKind, String)> = SIGNS
+        .into_iter()
+        .filter_map(|(kind, names)| Some((kind, sign(names, &calls.by_function)?)))
+        .collect();
+    let alike = devices
+        .windows(2)
+        .all(|pair| pair[0].scheduler.kind == pair[1].scheduler.kind);
+    for device in devices {
+        let scheduler = &mut device.scheduler;
+        let fitting = seen.iter().find(|(kind, _)| *kind == scheduler.kind);
+        scheduler.evidence.push(match (fitting, &seen[..]) {
+            // A simulated GPU has no driver whose functions could be called for it.
+            _ if simulated => "not confirmed by kernel functions: the GPU is simulated".to_owned(),
+            (Some((_, sign)), _) => format!("confirmed by {sign}"),
+            (None, [(kind, sign)]) if alike => {
+                let topology = std::mem::replace(&mut scheduler.kind, *kind);
+                format!("not {} as the topology suggests: {sign}", topology.name())
+            }
+            _ if calls.total.is_none() => "not confirmed by kernel functions: none could be watched".to_owned(),
+            _ => "not confirmed by kernel functions: none was called by a traced process".to_owned(),
+        });
+    }
+}
+
+/// Which of the functions traced processes called, in words.
+fn sign(names: &[&str], calls: &BTreeMap<String, Function>) -> Option<String> {
+    let called = names.iter().filter_map(|name| {
+        let traced = calls.get(*name)?.traced;
+        (traced > 0).then(|| format!("{traced} calls of {name}"))
+    });
+    let called: Vec<String> = called.collect();
+    (!called.is_empty()).then(|| called.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use tracer_store::manifest::Scheduler;
+
+    use super::*;
+
+    fn device(kind: SchedulerKind) -> Device {
+        Device {
+            gpu_id: 1,
+            name: "gfx1100".into(),
+            gfx_target_version: 110_000,
+            scheduler: Scheduler {
+                kind,
+                evidence: vec!["topology".into()],
+            },
+        }
+    }
+
+    fn calls(names: &[(&str, u64)]) -> DriverCalls {
+        let function = |traced| Function {
+            count: traced + 1,
+            traced,
+            ns: None,
+        };
+        DriverCalls {
+            total: Some(9),
+            by_function: names
+                .iter()
+                .map(|(name, n)| ((*name).to_owned(), function(*n)))
+                .collect(),
+        }
+    }
+
+    fn confirmed(kinds: &[SchedulerKind], simulated: bool, calls: &DriverCalls) -> Vec<(SchedulerKind, String)> {
+        let mut devices: Vec<Device> = kinds.iter().map(|kind| device(*kind)).collect();
+        confirm(&mut devices, simulated, calls);
+        let told = |device: Device| (device.scheduler.kind, device.scheduler.evidence.concat());
+        devices.into_iter().map(told).collect()
+    }
+
+    #[test]
+    fn a_call_that_fits_confirms() {
+        let [(kind, evidence)] = &confirmed(&[SchedulerKind::Mes], false, &calls(&[("add_queue_mes", 2)]))[..] else {
+            panic!("not one");
+        };
+        assert_eq!(*kind, SchedulerKind::Mes);
+        assert!(evidence.contains("confirmed by 2 calls of add_queue_mes"), "{evidence}");
+    }
+
+    #[test]
+    fn a_call_that_does_not_fit_is_right() {
+        let devices = confirmed(&[SchedulerKind::Hws; 2], false, &calls(&[("create_queue_nocpsch", 1)]));
+        for (kind, evidence) in devices {
+            assert_eq!(kind, SchedulerKind::Nohws);
+            assert!(evidence.contains("not hws as the topology suggests"), "{evidence}");
+        }
+    }
+
+    #[test]
+    fn among_gpus_of_several_schedulers_it_contradicts_none() {
+        let kinds = [SchedulerKind::Mes, SchedulerKind::Hws];
+        let devices = confirmed(&kinds, false, &calls(&[("pm_send_runlist", 3)]));
+        assert_eq!(devices[0].0, SchedulerKind::Mes);
+        assert!(devices[0].1.contains("not confirmed"), "{}", devices[0].1);
+        assert!(devices[1].1.contains("confirmed by 3 calls"), "{}", devices[1].1);
+    }
+
+    #[test]
+    fn calls_of_others_and_of_nothing_confirm_nothing() {
+        for (simulated, calls, words) in [
+            (false, calls(&[("add_queue_mes", 0)]), "none was called"),
+            (true, calls(&[("add_queue_mes", 5)]), "simulated"),
+            (
+                false,
+                DriverCalls {
+                    total: None,
+                    ..calls(&[])
+                },
+                "none could be watched",
+            ),
+        ] {
+            let devices = confirmed(&[SchedulerKind::Mes], simulated, &calls);
+            assert!(
+                devices[0].1.contains("not confirmed") && devices[0].1.contains(words),
+                "{}",
+                devices[0].1
+            );
+        }
+    }
+}
