@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 /// Shows which path every kernel submitted to an AMD GPU takes: a doorbell stored from user space into an AQL queue, or
 /// a job on a ring of the kernel driver.
 #[derive(Debug, Parser)]
-#[command(version, about, max_term_width = 100)]
+#[command(name = "tracer", version, about, max_term_width = 100)]
 pub struct Cli {
     /// Say more of what is done (-v), and of what is decided (-vv)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]

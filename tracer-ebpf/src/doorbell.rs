@@ -20,7 +20,7 @@ use tracer_common::{
     record::{Doorbell, Header, LossSource, doorbell_flags as flag, kind},
 };
 
-use self::{ring::Ring, walk::Walk};
+use self::walk::Walk;
 
 use crate::{
     maps::{Current, EVENTS, lose},
@@ -75,37 +75,32 @@ fn capture(current: Current, cookie: u64, this: u64, value: u64) {
     let time_ns = unsafe { bpf_ktime_get_ns() };
     let site = cookie as u32;
     let displacement = i64::from((cookie >> 32) as i32);
-    let Some(ring) = Ring::of(this.wrapping_add_signed(displacement)) else {
+    let mut walk = Walk::by(current, time_ns);
+    if !walk.ring.read(this.wrapping_add_signed(displacement)) {
         unreadable(current, site, time_ns, value);
         return;
-    };
+    }
     let key = QueueKey {
-        queue: ring.queue,
+        queue: walk.ring.queue,
         tgid: current.tgid,
         pad: 0,
     };
-    let (known, flags) = match QUEUES.get_ptr_mut(key) {
+    let known = match QUEUES.get_ptr_mut(key) {
         // SAFETY: a map value stays valid for the program's run; entries are plain integers.
-        Some(walked) => (unsafe { *walked }, 0),
+        Some(walked) => unsafe { *walked },
         None => {
             // Nothing before this moment is claimed: what the GPU has not consumed yet is there to be read.
-            let low = if ring.read_index < value {
-                ring.read_index
-            } else {
-                value
-            };
-            (
-                Walked {
-                    low,
-                    copied: low,
-                    max: low,
-                },
-                flag::ADOPTED,
-            )
+            let read_index = walk.ring.read_index;
+            let low = if read_index < value { read_index } else { value };
+            walk.flags = flag::ADOPTED;
+            Walked {
+                low,
+                copied: low,
+                max: low,
+            }
         }
     };
-    let mut walk = Walk::of(ring, known, value, current, time_ns);
-    walk.flags |= flags;
+    walk.begin(&known, value);
     if !walk.is_empty() && !walk.is_single() {
         walk.copy_packets();
     }

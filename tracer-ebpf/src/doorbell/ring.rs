@@ -30,9 +30,26 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// The ring of the queue whose signal's pointer lies at `signal_pointer`.
+    /// Nothing read yet.
+    pub const EMPTY: Self = Self {
+        queue: 0,
+        base: 0,
+        size: 0,
+        read_index: 0,
+        write_index: 0,
+    };
+
+    /// Reads the ring of the queue whose signal's pointer lies at `signal_pointer`; whether it could.
+    ///
+    /// A function of its own: inlined, what it reads would lie on the stack below the walk's callback, and 512 bytes are
+    /// all that kernels allow a chain of calls.
+    #[inline(never)]
+    pub fn read(&mut self, signal_pointer: u64) -> bool {
+        self.try_read(signal_pointer).is_some()
+    }
+
     #[inline(always)]
-    pub fn of(signal_pointer: u64) -> Option<Self> {
+    fn try_read(&mut self, signal_pointer: u64) -> Option<()> {
         let signal: u64 = user::read(signal_pointer)?;
         let queue: u64 = user::read(signal.wrapping_add(queue::SIGNAL_QUEUE_PTR as u64))?;
         let head: Head = user::read(queue)?;
@@ -40,13 +57,12 @@ impl Ring {
         if size == 0 || size > queue::MAX_PACKETS || size & (size - 1) != 0 {
             return None;
         }
-        Some(Self {
-            queue,
-            base: head.0[queue::BASE_ADDRESS / 8],
-            size,
-            read_index: head.0[queue::READ_DISPATCH_ID / 8],
-            write_index: head.0[queue::WRITE_DISPATCH_ID / 8],
-        })
+        self.queue = queue;
+        self.base = head.0[queue::BASE_ADDRESS / 8];
+        self.size = size;
+        self.read_index = head.0[queue::READ_DISPATCH_ID / 8];
+        self.write_index = head.0[queue::WRITE_DISPATCH_ID / 8];
+        Some(())
     }
 
     /// Address of the slot of packet `index`.

@@ -2,7 +2,7 @@
 
 use core::{ffi::c_void, ptr::addr_of_mut};
 
-use aya_ebpf::helpers::generated::bpf_loop;
+use aya_ebpf::helpers::generated::{bpf_loop, bpf_probe_read_kernel};
 use tracer_common::{
     aql::{PACKET_LEN, Packet},
     queue,
@@ -55,10 +55,33 @@ pub struct Walk {
 }
 
 impl Walk {
+    /// Of a queue that is not read yet.
     #[inline(always)]
-    pub fn of(ring: Ring, known: Walked, value: u64, current: Current, time_ns: u64) -> Self {
+    pub fn by(current: Current, time_ns: u64) -> Self {
+        Self {
+            ring: Ring::EMPTY,
+            current,
+            time_ns,
+            first: 0,
+            end: 0,
+            next: 0,
+            stop: 0,
+            after: 0,
+            after_stop: 0,
+            last: 0,
+            copied: 0,
+            low: 0,
+            flags: 0,
+        }
+    }
+
+    /// Finds the ranges that a doorbell of this value makes worth reading; the ring has been read.
+    ///
+    /// In place, and in a function of its own, for the stack's sake: see [`Ring::read`].
+    #[inline(never)]
+    pub fn begin(&mut self, known: &Walked, value: u64) {
+        let ring = &self.ring;
         let size = u64::from(ring.size);
-        let mut flags = 0;
         let mut first = known.low;
         // A slot is reused only after its packet was consumed, and by a producer that reserved it: one that reserved
         // beyond the ring waits, and its reservation alone says nothing about slots.
@@ -68,13 +91,13 @@ impl Walk {
         }
         if first < oldest {
             first = oldest;
-            flags |= flag::LAPPED;
+            self.flags |= flag::LAPPED;
         }
         // One past the value, but a value of all ones has nothing past it.
         let mut end = value.saturating_add(1);
         if end > first && end - first > size {
             end = ring.write_index;
-            flags |= flag::BEYOND;
+            self.flags |= flag::BEYOND;
         }
         if end < known.max {
             end = known.max;
@@ -102,35 +125,27 @@ impl Walk {
         if own_end > copied {
             own_end = copied;
         }
-        Self {
-            current,
-            time_ns,
-            first,
-            end,
-            next: first,
-            stop,
-            after: own_end.saturating_sub(OWN),
-            after_stop: own_end,
-            last: copied,
-            copied,
-            low: first,
-            flags,
-            ring,
-        }
+        self.first = first;
+        self.end = end;
+        self.next = first;
+        self.stop = stop;
+        self.after = own_end.saturating_sub(OWN);
+        self.after_stop = own_end;
+        self.last = copied;
+        self.copied = copied;
+        self.low = first;
     }
 
     /// Copies its packets into records of their own.
     #[inline(always)]
     pub fn copy_packets(&mut self) {
+        let this: *mut c_void = core::ptr::from_mut(self).cast();
+        // The verifier knows of every number here by which of many ways it came about, and would look at the callback for
+        // each of them. What a helper has written it knows nothing of: this one copies the numbers to where they are.
+        // SAFETY: plain numbers, onto themselves.
+        unsafe { bpf_probe_read_kernel(this, size_of::<Self>() as u32, this) };
         // SAFETY: the callback gets this very `Walk`, which outlives the call.
-        unsafe {
-            bpf_loop(
-                MAX_RECORDS,
-                walk_record as *mut c_void,
-                core::ptr::from_mut(self).cast(),
-                0,
-            )
-        };
+        unsafe { bpf_loop(MAX_RECORDS, walk_record as *mut c_void, this, 0) };
         if !self.is_done() {
             self.flags |= flag::TRUNCATED;
         }
