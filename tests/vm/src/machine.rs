@@ -133,6 +133,14 @@ impl Vm {
         Ok(exit.code)
     }
 
+    /// Unloads a module, which must not be in use; what it needed stays.
+    pub fn unload(&mut self, module: Module) -> Result<()> {
+        let name = module.name().to_owned();
+        let what = format!("unloading {name}");
+        self.send(&Request::Unload { name })?;
+        self.exit(&what, LOAD_TIMEOUT).map(drop)
+    }
+
     fn load(&mut self, config: &Config, module: Module) -> Result<()> {
         let rings = match module {
             Module::Mock if !config.rings.is_empty() => format!("rings={}", config.rings),
