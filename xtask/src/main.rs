@@ -54,6 +54,9 @@ enum Task {
     Lint,
     /// Build everything and run all tests; the end-to-end tests run as root (through sudo if needed).
     Test {
+        /// Run the tests on Debian's kernels in virtual machines instead of the others.
+        #[arg(long)]
+        vm: bool,
         /// Arguments for the test runner, such as a filter; with them, documentation tests are left out.
         #[arg(last = true, value_name = "RUNNER ARGS")]
         runner_args: Vec<String>,
@@ -86,7 +89,8 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Build { release } => build::run(&project, if *release { Profile::Release } else { Profile::Dev }),
         Task::Demo => demo::run(&project),
         Task::Lint => build::lint(&project),
-        Task::Test { runner_args } => test::run(&project, runner_args),
+        Task::Test { vm: true, runner_args } => test::run_in_machines(&project, runner_args),
+        Task::Test { vm: false, runner_args } => test::run(&project, runner_args),
         Task::Vm(wanted) => return vm::run(&project, wanted),
         Task::Env => {
             print!("{}", project.shell_assignments());

@@ -13,6 +13,9 @@ use crate::setup::{self, Part};
 /// The package whose tests load eBPF programs and mount file systems.
 const PRIVILEGED: &str = "tracer-e2e";
 
+/// The package whose tests boot kernels; they are ignored unless asked for.
+const MACHINES: &str = "tracer-vm";
+
 /// Builds everything and runs the tests.
 pub fn run(project: &Project, runner_args: &[String]) -> Result<()> {
     setup::run(project, &Part::ALL)?;
@@ -42,6 +45,18 @@ pub fn run(project: &Project, runner_args: &[String]) -> Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Builds everything and runs the tests in virtual machines, one after the other.
+pub fn run_in_machines(project: &Project, runner_args: &[String]) -> Result<()> {
+    setup::run(project, &Part::ALL)?;
+    setup::run(project, &[Part::Vm])?;
+    build::run(project, Profile::Dev)?;
+    build::mock(project)?;
+    let mut cargo = cmd::cargo(project);
+    cargo.args(["test", "--no-fail-fast", "--package", MACHINES, "--tests", "--"]);
+    cargo.args(["--ignored", "--test-threads", "1"]).args(runner_args);
+    cmd::run(cargo.envs(project.variables()).env("TRACER_CACHE", project.cache()))
 }
 
 /// The privileged tests: built by this user, each run by sudo.

@@ -26,6 +26,16 @@ pub enum Module {
     Mock,
 }
 
+impl Module {
+    /// Its name in the kernel's list of modules.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Amdgpu => "amdgpu",
+            Self::Mock => "drm_sched_mock",
+        }
+    }
+}
+
 impl Kernel {
     /// A kernel by the name of its series: `6.1`, `6.12` or `7.x` (also `7`).
     ///

@@ -125,12 +125,24 @@ impl Vm {
     /// Runs a command on the console, which must be this process's terminal ([`Config::interactive`]), without a limit
     /// of time; then switches the machine off, so that QEMU restores the terminal. Returns the exit code.
     pub fn terminal(mut self, command: &Command) -> Result<i32> {
-        let size = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(TERMINAL, |size| (size.ws_row, size.ws_col));
+        let size = rustix::termios::tcgetwinsize(std::io::stdout()).map(|size| (size.ws_row, size.ws_col));
+        let size = size
+            .ok()
+            .filter(|(rows, columns)| *rows > 0 && *columns > 0)
+            .unwrap_or(TERMINAL);
         self.send(&command.request(Some(size)))?;
         let exit: Exit = self.answer(&command.shown(), Duration::MAX, Kind::Exit, &mut |_, _| {})?;
         self.send(&Request::PowerOff)?;
         self.qemu.wait(MOUNT_TIMEOUT)?;
         Ok(exit.code)
+    }
+
+    /// Unloads a module, which must not be in use; what it needed stays.
+    pub fn unload(&mut self, module: Module) -> Result<()> {
+        let name = module.name().to_owned();
+        let what = format!("unloading {name}");
+        self.send(&Request::Unload { name })?;
+        self.exit(&what, LOAD_TIMEOUT).map(drop)
     }
 
     fn load(&mut self, config: &Config, module: Module) -> Result<()> {

@@ -29,6 +29,11 @@ pub enum Request {
         /// Parameters of the last one, as on `insmod`'s command line.
         parameters: String,
     },
+    /// Unload a kernel module. Answered by [`Kind::Exit`].
+    Unload {
+        /// Its name, with underscores.
+        name: String,
+    },
     /// Run a program; its output comes as frames, [`Kind::Exit`] ends it.
     Run {
         /// The program and its arguments.

@@ -57,11 +57,11 @@ const CALLS: [Call; 7] = [
         cmd: number(READ | WRITE, 0x08, 32),
         argument: Argument::Words(&[(16, 1)]),
     },
-    // No GPU has the id at offset 28 (EINVAL).
+    // An AQL queue of 4096 bytes on a GPU whose id, at offset 36, none has (EINVAL).
     Call {
         name: "CREATE_QUEUE",
         cmd: number(READ | WRITE, 0x02, 88),
-        argument: Argument::Words(&[(24, 4096), (28, 0xbad), (32, 2), (36, 100), (40, 7)]),
+        argument: Argument::Words(&[(32, 4096), (36, 0xbad), (40, 2), (44, 100), (48, 7)]),
     },
     // There is no such queue (EINVAL).
     Call {
@@ -87,7 +87,10 @@ fn main() -> ExitCode {
     let device = match File::options().read(true).write(true).open(DEVICE) {
         Ok(device) => device,
         Err(error) => {
-            println!("{}", json!({"pid": std::process::id(), "open": errno(&error), "ioctls": []}));
+            println!(
+                "{}",
+                json!({"pid": std::process::id(), "open": errno(&error), "ioctls": []})
+            );
             return ExitCode::from(2);
         }
     };
@@ -112,7 +115,11 @@ fn make(device: RawFd, call: &Call) -> Value {
     // SAFETY: the driver writes at most the `size` bytes that the number says, and the buffer is larger than all of
     // them; the bad address is below the lowest that can be mapped, so that the driver cannot write there.
     let status = unsafe { libc::ioctl(device, libc::Ioctl::from(call.cmd), address) };
-    let ret = if status == 0 { 0 } else { -errno(&io::Error::last_os_error()) };
+    let ret = if status == 0 {
+        0
+    } else {
+        -errno(&io::Error::last_os_error())
+    };
     let out: String = bytes[..size].iter().map(|byte| format!("{byte:02x}")).collect();
     json!({"name": call.name, "nr": call.cmd & 0xff, "cmd": call.cmd, "ret": ret, "out": out})
 }

@@ -86,6 +86,8 @@ fn run(cli: &Cli) -> Result<Value> {
 fn counts() -> Result<Value> {
     let mut text = String::new();
     let mut device = File::open(DEVICE).with_context(|| format!("cannot open {DEVICE}"))?;
-    device.read_to_string(&mut text).with_context(|| format!("cannot read {DEVICE}"))?;
+    device
+        .read_to_string(&mut text)
+        .with_context(|| format!("cannot read {DEVICE}"))?;
     serde_json::from_str(&text).with_context(|| format!("{DEVICE} says something unknown: {text}"))
 }

@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(bytes.len() % 4, 0);
         let text = String::from_utf8(bytes).unwrap();
         assert!(text.starts_with("07070100000001000041ed"), "{text}");
-        assert!(text.contains("init\0\0#!/bin/sh\n\0\0070701"), "{text:?}");
+        assert!(text.contains("init\x00\x00#!/bin/sh\n\x00\x00070701"), "{text:?}");
         assert!(text.contains("TRAILER!!!"));
     }
 }

@@ -66,6 +66,7 @@ fn carry_out(port: &Port, request: &Request) -> Result<i32> {
     match request {
         Request::Share { tag, path } => mounts::share(tag, path).map(|()| 0),
         Request::Load { files, parameters } => modules::load(files, parameters).map(|()| 0),
+        Request::Unload { name } => modules::unload(name).map(|()| 0),
         Request::Run {
             argv,
             env,

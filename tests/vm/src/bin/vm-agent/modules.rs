@@ -1,4 +1,4 @@
-//! Loading of kernel modules.
+//! Loading and unloading of kernel modules.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use rustix::io::Errno;
-use rustix::system::finit_module;
+use rustix::system::{delete_module, finit_module};
 
 /// Loads modules in their order; the last one gets the parameters.
 pub fn load(files: &[PathBuf], parameters: &str) -> Result<()> {
@@ -22,4 +22,10 @@ pub fn load(files: &[PathBuf], parameters: &str) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Unloads a module that nothing uses.
+pub fn unload(name: &str) -> Result<()> {
+    // O_NONBLOCK: a module in use is an error, not something to wait for.
+    delete_module(&CString::new(name)?, libc::O_NONBLOCK).with_context(|| format!("cannot unload {name}"))
 }

@@ -1,0 +1,188 @@
+//! On each of Debian's kernels: commands, the real /dev/kfd, and jobs on the kernel's own scheduler.
+//!
+//! `cargo xtask test --vm` runs them: they need what `cargo xtask setup --only vm` installs.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by it, with the line")]
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tracer_vm::{Command, Config, Kernel, Module, Output, Vm};
+
+/// Why the tests are left out of an ordinary run.
+macro_rules! on_each_kernel {
+    ($($check:ident),*) => {
+        mod v6_1 { $(#[test] #[ignore = "needs virtual machines: cargo xtask test --vm"] fn $check() { super::$check("6.1"); })* }
+        mod v6_12 { $(#[test] #[ignore = "needs virtual machines: cargo xtask test --vm"] fn $check() { super::$check("6.12"); })* }
+        mod v7 { $(#[test] #[ignore = "needs virtual machines: cargo xtask test --vm"] fn $check() { super::$check("7.x"); })* }
+    };
+}
+on_each_kernel!(
+    commands,
+    jobs_are_counted_and_traced,
+    a_killed_submitter_leaves_nothing,
+    kfd_answers
+);
+
+fn config(kernel: &str, modules: &[Module]) -> Config {
+    let mut config = Config::new(Kernel::find(kernel).unwrap()).unwrap();
+    config.modules = modules.to_vec();
+    config
+}
+
+fn boot(kernel: &str, modules: &[Module]) -> Vm {
+    let vm = Vm::boot(&config(kernel, modules)).unwrap();
+    let (wall, guest) = vm.boot_time();
+    println!(
+        "{} up after {wall:.2?}, {guest:.2?} by its clock; {:?}",
+        vm.release(),
+        vm.load_times()
+    );
+    vm
+}
+
+/// Runs a shell command that must succeed.
+fn sh(vm: &mut Vm, script: &str) -> Output {
+    let output = vm.run(&Command::new("sh").args(["-ec", script])).unwrap();
+    assert_eq!(
+        output.code,
+        0,
+        "{script}: {}{}",
+        output.stdout_text(),
+        output.stderr_text()
+    );
+    output
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", output.stdout_text()))
+}
+
+/// A ring's counter of drm-sched-mock.
+fn count(rings: &Value, ring: &str, counter: &str) -> u64 {
+    let rings = rings.as_array().unwrap();
+    let found = rings.iter().find(|entry| entry["name"] == ring).unwrap();
+    found[counter].as_u64().unwrap()
+}
+
+/// Output, exit codes, working directory, shared folders, and a command that hangs.
+fn commands(kernel: &str) {
+    let shared = std::env::temp_dir().join(format!("tracer-vm-{}-{kernel}", std::process::id()));
+    std::fs::create_dir(&shared).unwrap();
+    let mut config = config(kernel, &[]);
+    config.shared = vec![shared.clone()];
+    let mut vm = Vm::boot(&config).unwrap();
+    assert_eq!(vm.release(), config.kernel.release());
+
+    let output = vm
+        .run(&Command::new("sh").args(["-c", "pwd; echo error >&2; exit 7"]))
+        .unwrap();
+    let here = std::env::current_dir().unwrap();
+    assert_eq!(output.stdout_text().trim_end(), here.to_string_lossy());
+    assert_eq!((output.stderr_text().as_str(), output.code), ("error\n", 7));
+    let killed = vm.run(&Command::new("sh").args(["-c", "kill -9 $$"])).unwrap();
+    assert_eq!(killed.code, 128 + 9);
+    let large = sh(&mut vm, "head -c 3000000 /dev/zero");
+    assert_eq!(large.stdout.len(), 3_000_000);
+    let missing = vm.run(&Command::new("/nosuch")).unwrap_err();
+    assert!(format!("{missing:#}").contains("cannot start /nosuch"), "{missing:#}");
+
+    // What is written stays in the machine, but for the shared folder.
+    let kept = shared.join("kept").display().to_string();
+    sh(
+        &mut vm,
+        &format!("echo text >{kept}; echo lost >/tracer-vm-lost; test -s /tracer-vm-lost"),
+    );
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "text\n");
+    assert!(!std::path::Path::new("/tracer-vm-lost").exists());
+    std::fs::remove_dir_all(&shared).unwrap();
+
+    let hangs = Command::new("sleep").arg("1000").timeout(Duration::from_secs(1));
+    let error = vm.run(&hangs).unwrap_err();
+    assert!(format!("{error:#}").contains("took longer than 1 s"), "{error:#}");
+    // Neither gpu-sched nor amdgpu: this machine's kernel has no DRM scheduler.
+    let vm = &mut boot(kernel, &[]);
+    sh(
+        vm,
+        "test ! -e /sys/kernel/tracing/events/gpu_scheduler; test ! -e /dev/kfd",
+    );
+}
+
+/// Every job of the mock makes one event of each kind, the first in the context of the process that asked.
+fn jobs_are_counted_and_traced(kernel: &str) {
+    let vm = &mut boot(kernel, &[Module::Mock]);
+    sh(vm, "echo 1 >/sys/kernel/tracing/events/gpu_scheduler/enable");
+    let report = json(&sh(vm, "ring-jobs -n 5 --us 500 --client 42 comp_1.0.0"));
+    let dependent = json(&sh(vm, "ring-jobs -n 2 --dependent --error 5 comp_1.1.0 sdma0"));
+    assert_eq!(count(&report["after"], "comp_1.0.0", "done"), 5);
+    assert_eq!(count(&dependent["after"], "sdma0", "failed"), 2);
+
+    let trace = sh(vm, "cat /sys/kernel/tracing/trace").stdout_text();
+    let is = |line: &str, names: [&str; 2]| names.iter().any(|name| line.contains(&format!(" {name}:")));
+    let events = |names| trace.lines().filter(move |line| is(line, names));
+    assert_eq!(events(["drm_run_job", "drm_sched_job_run"]).count(), 9, "{trace}");
+    assert_eq!(
+        events(["drm_sched_process_job", "drm_sched_job_done"]).count(),
+        9,
+        "{trace}"
+    );
+    let submits: Vec<&str> = events(["drm_sched_job", "drm_sched_job_queue"]).collect();
+    assert_eq!(submits.len(), 9, "{trace}");
+    let submitter = format!("ring-jobs-{}", report["tid"]);
+    assert_eq!(
+        submits.iter().filter(|line| line.contains(&submitter)).count(),
+        5,
+        "{trace}"
+    );
+    let refused = vm.run(&Command::new("ring-jobs").arg("nosuch")).unwrap();
+    assert_eq!(refused.code, 1);
+}
+
+/// Jobs of a killed process are freed without being run, and the module can be unloaded.
+fn a_killed_submitter_leaves_nothing(kernel: &str) {
+    let vm = &mut boot(kernel, &[Module::Mock]);
+    sh(
+        vm,
+        "ring-jobs -n 100000 --us 1000 --no-wait sdma0 & sleep 1; kill -9 $!; wait $! || true",
+    );
+    let counts = json(&sh(
+        vm,
+        "for i in $(seq 100); do sleep 0.2; c=$(cat /dev/drm-sched-mock); \
+         echo \"$c\" | grep -q 'sdma0\",\"submitted\":\\([0-9]*\\),.*\"freed\":\\1}' && break; done; echo \"$c\"",
+    ));
+    let of = |counter| count(&counts["rings"], "sdma0", counter);
+    assert!(of("run") < of("submitted") && of("done") == of("run"), "{counts}");
+    assert_eq!(of("freed"), of("submitted"), "{counts}");
+    vm.unload(Module::Mock).unwrap();
+    let log = sh(vm, "dmesg").stdout_text();
+    assert!(
+        !log.contains("WARNING") && !log.contains("BUG") && !log.contains("jobs freed"),
+        "{log}"
+    );
+}
+
+/// The driver's answers without a GPU. From 7.x on it lets nobody in.
+fn kfd_answers(kernel: &str) {
+    let vm = &mut boot(kernel, &[Module::Amdgpu]);
+    let output = vm.run(&Command::new("kfd-ioctls")).unwrap();
+    let report = json(&output);
+    if kernel == "7.x" {
+        assert_eq!((output.code, &report["open"]), (2, &Value::from(libc::EINVAL)));
+        return;
+    }
+    let ioctls = report["ioctls"].as_array().unwrap();
+    let results: Vec<_> = ioctls
+        .iter()
+        .map(|call| (call["name"].as_str().unwrap(), call["ret"].as_i64().unwrap()))
+        .collect();
+    let expected = [
+        ("GET_VERSION", 0),
+        ("GET_CLOCK_COUNTERS", 0),
+        ("CREATE_EVENT", 0),
+        ("CREATE_QUEUE", -libc::EINVAL),
+        ("DESTROY_QUEUE", -libc::EINVAL),
+        ("UNKNOWN", -libc::ENOTTY),
+        ("GET_CLOCK_COUNTERS", -libc::EFAULT),
+    ];
+    assert_eq!(results, expected.map(|(name, ret)| (name, i64::from(ret))));
+}
