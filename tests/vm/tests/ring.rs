@@ -1,0 +1,120 @@
+//! The tracer on each of Debian's kernels: jobs of the real DRM scheduler and ioctls of the real /dev/kfd, against what the
+//! programs themselves count. The jobs' hardware is made up (tests/drm-sched-mock), and there is no GPU.
+//!
+//! `cargo xtask test --vm` runs them: they need what `cargo xtask setup --only vm` installs.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by it, with the line")]
+
+use serde_json::Value;
+use tracer_vm::{Command, Config, Kernel, Module, Output, Vm};
+
+/// Why the tests are left out of an ordinary run.
+macro_rules! on_each_kernel {
+    ($($check:ident),*) => {
+        mod v6_1 { $(#[test] #[ignore = "needs virtual machines: cargo xtask test --vm"] fn $check() { super::$check("6.1"); })* }
+        mod v6_12 { $(#[test] #[ignore = "needs virtual machines: cargo xtask test --vm"] fn $check() { super::$check("6.12"); })* }
+        mod v7 { $(#[test] #[ignore = "needs virtual machines: cargo xtask test --vm"] fn $check() { super::$check("7.x"); })* }
+    };
+}
+on_each_kernel!(jobs_and_ioctls, without_a_scheduler_rings_are_unknown);
+
+/// A client id by which amdgpu marks its own clearing of buffers (amdgpu_job.h): 2^64 - 10.
+const TTM_CLEAR_BUFFER: u64 = u64::MAX - 9;
+
+fn boot(kernel: &str, modules: &[Module]) -> Vm {
+    let mut config = Config::new(Kernel::find(kernel).unwrap()).unwrap();
+    config.modules = modules.to_vec();
+    Vm::boot(&config).unwrap()
+}
+
+/// Runs a shell command that must succeed.
+fn sh(vm: &mut Vm, script: &str) -> Output {
+    let output = vm.run(&Command::new("sh").args(["-ec", script])).unwrap();
+    assert_eq!(
+        output.code,
+        0,
+        "{script}: {}{}",
+        output.stdout_text(),
+        output.stderr_text()
+    );
+    output
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", output.stdout_text()))
+}
+
+/// Records a command; its output and the report.
+fn record(vm: &mut Vm, trace: &str, command: &str) -> (Value, Value) {
+    let printed = json(&sh(vm, &format!("tracer record -o /tmp/{trace} -- {command}")));
+    let report = json(&sh(vm, &format!("tracer report --format json /tmp/{trace}")));
+    assert_eq!(report["losses"]["total"], 0, "{report}");
+    assert_eq!(report["complete"], true);
+    (printed, report)
+}
+
+fn ring<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let rings = report["ring_jobs"]["rings"].as_array().unwrap();
+    let found = rings.iter().find(|ring| ring["ring"] == name);
+    found.unwrap_or_else(|| panic!("no {name}: {rings:?}"))
+}
+
+fn jobs_and_ioctls(kernel: &str) {
+    let mut vm = boot(kernel, &[Module::Amdgpu, Module::Mock]);
+
+    let (_, report) = record(&mut vm, "many", "ring-jobs comp_1.0.0 gfx_0.0.0 -n 5000");
+    assert_eq!(report["ring_jobs"]["total"], 10_000);
+    assert_eq!(report["ring_jobs"]["traced"], 10_000);
+    assert_eq!(report["ring_jobs"]["submitter_unknown"], 0);
+    for (name, class) in [("comp_1.0.0", "comp"), ("gfx_0.0.0", "gfx")] {
+        let ring = ring(&report, name);
+        println!("{} {ring}", vm.release());
+        assert_eq!((&ring["jobs"], &ring["traced"]), (&5000.into(), &5000.into()));
+        assert_eq!((&ring["class"], &ring["unfinished"]), (&class.into(), &0.into()));
+        assert!(ring["queued_ns"]["p50"].is_u64() && ring["running_ns"]["p50"].is_u64());
+        assert_eq!(ring["device"], "drm-sched-mock");
+    }
+
+    // Another process's jobs, with the driver's own mark, are nobody's of the traced ones.
+    let others = format!("ring-jobs sdma0 -n 50 --client {TTM_CLEAR_BUFFER} > /dev/null; true");
+    sh(
+        &mut vm,
+        &format!("tracer record --no-follow -o /tmp/others -- sh -c '{others}'"),
+    );
+    let report = json(&sh(&mut vm, "tracer report --format json /tmp/others"));
+    let sdma = ring(&report, "sdma0");
+    assert_eq!((&sdma["jobs"], &sdma["traced"]), (&50.into(), &0.into()), "{report}");
+    // Linux 6.1 does not know clients of jobs.
+    let reason = if kernel == "6.1" { "untold" } else { "ttm-clear-buffer" };
+    assert_eq!(sdma["by_reason"][reason], 50, "{sdma}");
+
+    ioctls(&mut vm, kernel);
+}
+
+/// Every ioctl of the program, with its success or failure, and the same calls inside the driver.
+fn ioctls(vm: &mut Vm, kernel: &str) {
+    if kernel == "7.x" {
+        println!("not checked: without a GPU this kernel's /dev/kfd can't be opened");
+        return;
+    }
+    let (printed, report) = record(vm, "ioctls", "kfd-ioctls");
+    let calls = printed["ioctls"].as_array().unwrap_or_else(|| panic!("{printed}"));
+    let failed = calls.iter().filter(|call| call["ret"].as_i64() < Some(0)).count();
+    let by_name = report["ioctls"]["by_name"].as_object().unwrap();
+    let sum = |what: &str| by_name.values().map(|calls| calls[what].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(
+        (sum("count"), sum("errors")),
+        (calls.len() as u64, failed as u64),
+        "{printed} {report}"
+    );
+    let inside = &report["driver_calls"]["by_function"]["kfd_ioctl"];
+    println!("{} kfd_ioctl: {inside}", vm.release());
+    assert_eq!(inside["traced"], calls.len(), "{report}");
+}
+
+fn without_a_scheduler_rings_are_unknown(kernel: &str) {
+    let mut vm = boot(kernel, &[]);
+    sh(&mut vm, "tracer record -o /tmp/none -- true");
+    let report = json(&sh(&mut vm, "tracer report --format json /tmp/none"));
+    assert!(report["ring_jobs"]["total"].is_null() && report["dispatches"]["by_path"]["ring"].is_null());
+}
