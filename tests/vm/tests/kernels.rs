@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tracer_vm::{Command, Config, Kernel, Module, Output, Vm};
 
-/// Why the tests are left out of an ordinary run.
+/// A test of each name for each kernel; ordinary runs, which must not need virtual machines, leave them out.
 macro_rules! on_each_kernel {
     ($($check:ident),*) => {
         mod v6_1 { $(#[test] #[ignore = "needs virtual machines: cargo xtask test --vm"] fn $check() { super::$check("6.1"); })* }
