@@ -12,7 +12,7 @@ mod verdict;
 
 pub use context::{Context, Device, Ended};
 pub use judge::Judge;
-pub use policy::{Limits, Percentiles, Policy, PolicyError, Rules, Scheduler, Warnings};
+pub use policy::{Limits, Percentiles, Policy, PolicyError, Rules, Scheduler, Scope, Warnings};
 pub use verdict::{Missing, Offender, Outcome, RuleVerdict, Verdict};
 
 #[cfg(test)]

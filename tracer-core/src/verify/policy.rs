@@ -45,7 +45,7 @@ pub struct Rules {
     /// No traced process submitted a job on a `comp_*` or `gfx*` ring of the kernel driver.
     pub no_ring: bool,
     /// Between the reserve of a dispatch and its doorbell, its thread made no ioctl on a KFD or DRM device.
-    pub no_syscall: bool,
+    pub no_syscall: Option<Scope>,
     /// Kernels are submitted as jobs on `comp_*` rings, and none by a doorbell.
     pub ring_submission: bool,
     /// The recorded command succeeded. On unless it is set to false.
@@ -58,11 +58,22 @@ impl Default for Rules {
             scheduler: None,
             coverage: false,
             no_ring: false,
-            no_syscall: false,
+            no_syscall: None,
             ring_submission: false,
             command: true,
         }
     }
+}
+
+/// Of which dispatches the reserve has to be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// Of every one: one without it makes the rule inconclusive.
+    Every,
+    /// The rule is about those whose reserve was seen; the others are counted, and said not to be judged. The runtime
+    /// makes reserves of its own past the functions that are watched.
+    Seen,
 }
 
 /// A scheduler of user queues.

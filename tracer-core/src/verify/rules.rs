@@ -47,8 +47,8 @@ pub(super) fn of(policy: &Policy, context: &Context) -> Vec<Box<dyn Rule>> {
     if rules.no_ring {
         all.push(Box::new(no_ring::NoRing::new(context.command_began_ns)));
     }
-    if rules.no_syscall {
-        all.push(Box::new(no_syscall::NoSyscall::default()));
+    if let Some(scope) = rules.no_syscall {
+        all.push(Box::new(no_syscall::NoSyscall::new(scope)));
     }
     if rules.ring_submission {
         all.push(Box::new(ring_submission::RingSubmission::default()));

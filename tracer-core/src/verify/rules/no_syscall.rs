@@ -1,7 +1,7 @@
 //! `no-syscall`: between the reserve of a dispatch and its doorbell, its thread made no ioctl on a KFD or DRM device.
 //!
-//! Fails by an ioctl that the thread entered in between. Open if reserves or ioctls were not watched, or if the reserve of
-//! a dispatch is not known.
+//! Fails by an ioctl that the thread entered in between. Open if reserves or ioctls were not watched, if no reserve
+//! was seen at all, and, where the policy wants [`Scope::Every`], if the reserve of any dispatch was not.
 //!
 //! A thread makes one call after the other, and rings outside of them: if any ioctl lies between, its last one before the
 //! doorbell does. So one ioctl a thread is all that has to be kept.
@@ -13,16 +13,29 @@ use super::{Rule, ioctls_watched, reserves_watched};
 use crate::fact::{Dispatch, Fact};
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
+use crate::verify::policy::Scope;
 use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
 
-#[derive(Default)]
 pub(super) struct NoSyscall {
+    scope: Scope,
     /// By thread: entry and name of its last ioctl.
     last: HashMap<(u32, u32), (u64, Cow<'static, str>)>,
     /// Dispatches whose reserve is known.
     between: u64,
     broken: Offenders,
     unknown: Offenders,
+}
+
+impl NoSyscall {
+    pub(super) fn new(scope: Scope) -> Self {
+        Self {
+            scope,
+            last: HashMap::new(),
+            between: 0,
+            broken: Offenders::default(),
+            unknown: Offenders::default(),
+        }
+    }
 }
 
 fn offender(what: String, dispatch: &Dispatch) -> Offender {
@@ -67,6 +80,7 @@ impl Rule for NoSyscall {
     }
 
     fn finish(self: Box<Self>, context: &Context) -> RuleVerdict {
+        let (scope, between) = (self.scope, self.between);
         let mut finding = Finding::default();
         let reserves = reserves_watched(context, &mut finding);
         let ioctls = ioctls_watched(context, &mut finding);
@@ -77,17 +91,23 @@ impl Rule for NoSyscall {
         finding.blame(Outcome::Fail, self.broken, |n| {
             format!("the threads of {n} dispatches made an ioctl between reserve and doorbell")
         });
+        let unknown = self.unknown.total();
         if reserves {
-            finding.blame(Outcome::Inconclusive, self.unknown, |n| {
-                format!("when {n} dispatches were reserved is not known")
-            });
-            if self.between == 0 {
-                finding.say(Outcome::Inconclusive, "there is no dispatch whose reserve is known");
+            match scope {
+                Scope::Every => finding.blame(Outcome::Inconclusive, self.unknown, |n| {
+                    format!("when {n} dispatches were reserved was not seen (the runtime's own are not)")
+                }),
+                Scope::Seen if unknown > 0 => {
+                    finding.note(format!("{unknown} dispatches whose reserve was not seen: not judged"));
+                }
+                Scope::Seen => {}
+            }
+            if between == 0 {
+                finding.say(Outcome::Inconclusive, "there is no dispatch whose reserve was seen");
             }
         }
-        let between = self.between;
         finding.finish("no-syscall", || {
-            format!("no thread made a KFD or DRM ioctl between reserve and doorbell of its dispatches ({between})")
+            format!("no thread made a KFD or DRM ioctl between reserve and doorbell of the {between} dispatches whose reserve was seen")
         })
     }
 }
