@@ -175,3 +175,6 @@ fn append(path: &Path, text: &str) -> anyhow::Result<()> {
     file.and_then(|mut file| file.write_all(text.as_bytes()))
         .with_context(|| format!("cannot write the step summary to {}", path.display()))
 }
+
+#[cfg(test)]
+mod tests;

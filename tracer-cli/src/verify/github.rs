@@ -25,6 +25,7 @@ pub fn annotation(verdict: &Verdict, strict: bool) -> String {
         lines.push(format!("all {} rules pass", verdict.rules.len()));
     }
     lines.extend(verdict.simulated.iter().map(|sign| format!("simulated: {sign}")));
+    let message = lines.iter().map(|line| printable(line)).collect::<Vec<_>>().join("\n");
     let (title, message) = (
         escape_property(&printable(&title)),
         escape(&printable(&lines.join("\n"))),
@@ -84,7 +85,6 @@ fn markdown(text: &str) -> String {
             '&' => clean.push_str("&amp;"),
             '<' => clean.push_str("&lt;"),
             '>' => clean.push_str("&gt;"),
-            '\n' => clean.push(' '),
             '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '|' | '~' | '@' => {
                 clean.push('\\');
                 clean.push(c);

@@ -21,7 +21,7 @@ pub fn write(subject: &str, verdict: &Verdict, strict: bool) -> anyhow::Result<S
 }
 
 fn case(policy: &str, rule: &RuleVerdict, strict: bool) -> TestCase {
-    let text = printable(&details(rule).join("\n"));
+    let text = details(rule).join("\n");
     let sentence = printable(&rule.sentence);
     let kind = match rule.outcome {
         Outcome::Fail => Some(NonSuccessKind::Failure),
