@@ -26,10 +26,7 @@ pub fn annotation(verdict: &Verdict, strict: bool) -> String {
     }
     lines.extend(verdict.simulated.iter().map(|sign| format!("simulated: {sign}")));
     let message = lines.iter().map(|line| printable(line)).collect::<Vec<_>>().join("\n");
-    let (title, message) = (
-        escape_property(&printable(&title)),
-        escape(&printable(&lines.join("\n"))),
-    );
+    let (title, message) = (escape_property(&printable(&title)), escape(&message));
     format!("::{command} title={title}::{message}\n")
 }
 

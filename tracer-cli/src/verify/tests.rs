@@ -68,7 +68,7 @@ fail          own, odd: 1 of ./app
 fn junit_has_a_case_a_rule_and_escapes() {
     let junit = junit::write("./app <x>", &verdict(), false).unwrap();
     for part in [
-        "<testsuite name=\"tracer verify own, odd: 1\" tests=\"4\" disabled=\"0\" errors=\"1\" failures=\"1\">",
+        "<testsuite name=\"tracer verify own, odd: 1\" tests=\"4\" skipped=\"0\" errors=\"1\" failures=\"1\">",
         "<property name=\"subject\" value=\"./app &lt;x&gt;\"/>",
         "<testcase name=\"coverage\" classname=\"tracer.own, odd: 1\">",
         "<failure message=\"50% of &quot;jobs&quot; &amp; &lt;more&gt;",
