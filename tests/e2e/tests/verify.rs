@@ -12,44 +12,12 @@ use tempfile::TempDir;
 use tracer_e2e::{
     place,
     scenario::{Run, Scenario},
+    verdict::{amiss, rule, verdict},
 };
 
-/// `doorbell-bypass`, but for dispatches that the runtime makes for itself, whose reserves no probe sees.
+/// `mes-bypass`, but for dispatches that the runtime makes for itself, whose reserves no probe sees.
 const SEEN: &str =
     "name = \"seen\"\n[rules]\nscheduler = \"mes\"\ncoverage = true\nno-ring = true\nno-syscall = \"seen\"\n";
-
-fn verify(arguments: &[&str], trace: &Path) -> Output {
-    Command::new(place::programs().join("tracer"))
-        .arg("verify")
-        .args(arguments)
-        .arg(trace)
-        .output()
-        .expect("tracer runs")
-}
-
-/// Exit code and verdict.
-fn verdict(policy: &str, trace: &Path) -> (Option<i32>, Value) {
-    let output = verify(&["--format", "json", "--policy", policy], trace);
-    let said = String::from_utf8_lossy(&output.stderr);
-    let verdict = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
-    (output.status.code(), verdict)
-}
-
-/// Rules that did not pass, with their outcomes.
-fn amiss(verdict: &Value) -> BTreeMap<String, String> {
-    let rules = verdict["rules"].as_array().expect("rules");
-    let text = |rule: &Value, key: &str| rule[key].as_str().expect("a string").to_owned();
-    rules
-        .iter()
-        .map(|rule| (text(rule, "rule"), text(rule, "outcome")))
-        .filter(|(_, outcome)| outcome != "pass")
-        .collect()
-}
-
-fn rule<'a>(verdict: &'a Value, name: &str) -> &'a Value {
-    let rules = verdict["rules"].as_array().expect("rules");
-    rules.iter().find(|rule| rule["rule"] == name).expect("the rule")
-}
 
 fn record(asic: &'static str) -> Run {
     Scenario::new("trixie", asic, &["compute-only", "-n", "50"]).record()

@@ -205,8 +205,11 @@ pub fn outcomes(verdict: &Verdict) -> Vec<(&str, Outcome)> {
         .collect()
 }
 
+/// Takes a capability away.
+type Take = fn(&mut Capabilities);
+
 /// Every capability, by name, and what takes it away.
-pub const TAKE: [(&str, fn(&mut Capabilities)); 8] = [
+pub const TAKE: [(&str, Take); 8] = [
     ("doorbells", |known| known.doorbells = false),
     ("packets", |known| known.packets = false),
     ("sdma_doorbells", |known| known.sdma_doorbells = false),
