@@ -71,8 +71,8 @@ impl Default for Rules {
 pub enum Scope {
     /// Of every one: one without it makes the rule inconclusive.
     Every,
-    /// The rule is about those whose reserve was seen; the others are counted, and said not to be judged. The runtime
-    /// makes reserves of its own past the functions that are watched.
+    /// The rule is about those whose reserve is known; the others are counted, and said not to be judged. Not known are
+    /// those of the runtime itself, made past the functions that are watched, and those that another thread rang for.
     Seen,
 }
 

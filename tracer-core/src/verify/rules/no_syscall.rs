@@ -92,22 +92,27 @@ impl Rule for NoSyscall {
             format!("the threads of {n} dispatches made an ioctl between reserve and doorbell")
         });
         let unknown = self.unknown.total();
+        if reserves && unknown > 0 {
+            finding.note(
+                "not known are reserves that the runtime makes for itself, and those of packets that another thread rang for",
+            );
+        }
         if reserves {
             match scope {
                 Scope::Every => finding.blame(Outcome::Inconclusive, self.unknown, |n| {
-                    format!("when {n} dispatches were reserved was not seen (the runtime's own are not)")
+                    format!("when {n} dispatches were reserved is not known")
                 }),
                 Scope::Seen if unknown > 0 => {
-                    finding.note(format!("{unknown} dispatches whose reserve was not seen: not judged"));
+                    finding.note(format!("{unknown} dispatches whose reserve is not known: not judged"));
                 }
                 Scope::Seen => {}
             }
             if between == 0 {
-                finding.say(Outcome::Inconclusive, "there is no dispatch whose reserve was seen");
+                finding.say(Outcome::Inconclusive, "there is no dispatch whose reserve is known");
             }
         }
         finding.finish("no-syscall", || {
-            format!("no thread made a KFD or DRM ioctl between reserve and doorbell of the {between} dispatches whose reserve was seen")
+            format!("no thread made a KFD or DRM ioctl between reserve and doorbell of the {between} dispatches whose reserve is known")
         })
     }
 }
