@@ -32,6 +32,8 @@ pub enum Command {
     Record(Record),
     /// Tell what a trace says
     Report(Report),
+    /// Judge a trace, or a command that is recorded first, by a policy
+    Verify(Verify),
 }
 
 /// How much is captured of each submission.
@@ -97,4 +99,67 @@ pub struct Report {
     /// Show every run of equal dispatches, not only the first ones
     #[arg(long)]
     pub all: bool,
+}
+
+/// Form of a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum VerdictFormat {
+    /// For people
+    Text,
+    /// For programs: names and meaning are stable (docs/verdict.schema.json)
+    Json,
+    /// For CI systems: a test case a rule
+    Junit,
+    /// For GitHub Actions: an annotation, and the rules in the step's summary
+    Github,
+}
+
+/// `tracer verify`
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "tracer verify [OPTIONS] TRACE\n       tracer verify [OPTIONS] -- COMMAND [ARGUMENT]...",
+    after_help = "Exit status: 0 pass (or warn, without --strict), 1 fail, 2 wrong usage, 3 inconclusive: the evidence does not\n\
+    suffice; 125 to 127 as of `tracer record` if the command could not be recorded.\n\n\
+    Built-in policies: mes-bypass, doorbell-bypass, hws, ring-submission. Own ones: docs/policies.md.\n\n\
+    Examples:\n  tracer verify --policy mes-bypass --junit out.xml app.trace\n  \
+    sudo tracer verify --policy mes-bypass --format github -- ./app"
+)]
+pub struct Verify {
+    /// Name of a built-in policy, or a TOML file
+    #[arg(long, value_name = "NAME|FILE", default_value = "doorbell-bypass")]
+    pub policy: PathBuf,
+    /// Let warnings fail
+    #[arg(long)]
+    pub strict: bool,
+    /// Form of the verdict on standard output; a command's own output comes before it
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: VerdictFormat,
+    /// Write the verdict as JUnit there, too
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Write the verdict as JSON there, too
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Keep the trace of the command there; see `tracer record --help`
+    #[arg(short, long, value_name = "DIR", requires = "command")]
+    pub output: Option<PathBuf>,
+    /// Replace a trace that is there already
+    #[arg(long, requires = "output")]
+    pub overwrite: bool,
+    /// Don't trace the processes that the command makes
+    #[arg(long, requires = "command")]
+    pub no_follow: bool,
+    /// Run the command as root, not as the user who called sudo
+    #[arg(long, requires = "command")]
+    pub as_root: bool,
+    /// The trace
+    #[arg(
+        value_name = "TRACE",
+        required_unless_present = "command",
+        conflicts_with = "command"
+    )]
+    pub trace: Option<PathBuf>,
+    /// The command, recorded with --detail full and then judged
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
 }

@@ -8,6 +8,12 @@ use std::{
 
 use tracer_capture::CaptureError;
 
+/// A verdict: it fails.
+pub const FAILS: u8 = 1;
+/// The arguments make no sense.
+pub const USAGE: u8 = 2;
+/// A verdict: the evidence does not suffice.
+pub const INCONCLUSIVE: u8 = 3;
 /// The command's kernels could not be seen.
 pub const NOTHING_SEEN: u8 = 124;
 /// The tracer itself failed.

@@ -5,6 +5,7 @@ mod exit;
 mod record;
 mod report;
 mod units;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -15,7 +16,8 @@ fn main() -> ExitCode {
     // Before anything starts a thread: the guardian is a fork of this process.
     let guardian = match &cli.command {
         cli::Command::Record(_) => record::guardian(),
-        cli::Command::Report(_) => Ok(None),
+        cli::Command::Verify(options) if !options.command.is_empty() => record::guardian(),
+        cli::Command::Report(_) | cli::Command::Verify(_) => Ok(None),
     };
     env_logger::Builder::new()
         // The tracer's own crates, the eBPF programs among them; what the libraries have to say is of no use to a user.
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         cli::Command::Record(options) => guardian.and_then(|guardian| record::run(&options, guardian)),
         cli::Command::Report(options) => report::run(&options),
+        cli::Command::Verify(options) => guardian.and_then(|guardian| verify::run(&options, guardian)),
     };
     done.unwrap_or_else(|error| {
         eprintln!("tracer: {error:#}");

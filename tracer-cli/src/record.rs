@@ -36,8 +36,23 @@ pub fn guardian() -> anyhow::Result<Option<Guardian>> {
     Ok(Some(unsafe { Guardian::start() }?))
 }
 
-/// Runs the command and records it.
+/// A recording that ended.
+pub struct Recorded {
+    /// How the command ended; `None` if the user would not wait.
+    status: Option<ExitStatus>,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// Runs the command, records it, and tells what was seen.
 pub fn run(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
+    let Recorded { status, outcome } = capture(options, guardian)?;
+    tell(&outcome)?;
+    Ok(ExitCode::from(code(status, &outcome)))
+}
+
+/// Runs the command and records it.
+pub fn capture(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<Recorded> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -45,7 +60,7 @@ pub fn run(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<ExitC
     runtime.block_on(record(options, guardian))
 }
 
-async fn record(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
+async fn record(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<Recorded> {
     // Handlers first: the command inherits none of them, and no signal finds the recorder unprepared.
     let mut signals = Signals::new()?;
     let mut session = Session::start(
@@ -76,8 +91,10 @@ async fn record(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<
     if let Some(user) = &user {
         output::give_to(&dir, user);
     }
-    tell(&outcome)?;
-    Ok(ExitCode::from(code(status, &outcome)))
+    for warning in &outcome.manifest.warnings {
+        log::warn!("{warning}");
+    }
+    Ok(Recorded { status, outcome })
 }
 
 /// Waits for the command's end; `None` if the user would not.
@@ -107,9 +124,6 @@ async fn watch(running: Running, recorder: &Recorder, signals: &mut Signals) -> 
 
 /// The path summary.
 fn tell(outcome: &Outcome) -> anyhow::Result<()> {
-    for warning in &outcome.manifest.warnings {
-        log::warn!("{warning}");
-    }
     let mut text = Vec::new();
     crate::report::text::summary(&mut text, &outcome.manifest, &outcome.report)?;
     eprint!("{}", String::from_utf8_lossy(&text));

@@ -1,10 +1,11 @@
 //! What the tracer knows and how it concludes: events in, facts out.
 //!
 //! [`event`] is what capture sources observe, [`model`] the state machine that turns them into [`fact`]s, [`summary`]
-//! what is counted over facts. Nothing here does I/O, asks a clock or needs a privilege: what is true of a live
-//! process is true of a stored trace.
+//! what is counted over facts, [`verify`] what is judged over them. Nothing here does I/O, asks a clock or needs a
+//! privilege: what is true of a live process is true of a stored trace.
 
 pub mod event;
 pub mod fact;
 pub mod model;
 pub mod summary;
+pub mod verify;

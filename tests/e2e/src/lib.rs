@@ -6,3 +6,4 @@ pub mod dispatcher;
 pub mod place;
 pub mod scenario;
 pub mod truth;
+pub mod verdict;

@@ -1,0 +1,180 @@
+//! `tracer verify`: judges a trace by a policy, or runs and records a command first.
+
+mod context;
+mod github;
+mod json;
+mod junit;
+mod text;
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, anyhow};
+use tempfile::TempDir;
+use tracer_capture::guardian::Guardian;
+use tracer_core::verify::{Judge, Outcome, Policy, Verdict};
+use tracer_store::{StoreError, Table, Trace};
+
+use crate::{
+    cli::{Detail, Record, VerdictFormat, Verify},
+    exit, record,
+};
+
+/// Judges, and says what came of it.
+pub fn run(options: &Verify, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
+    // Before the command runs: hours later is too late to hear that the policy has a typing error.
+    let policy = match policy(&options.policy) {
+        Ok(policy) => policy,
+        Err(error) => return Ok(misused(&error)),
+    };
+    let kept = recorded(options, guardian)?;
+    let verdict = match judge(&policy, &kept.trace) {
+        Ok(verdict) => verdict,
+        Err(error @ (StoreError::NotFound(_) | StoreError::NotATrace { .. })) => return Ok(misused(&error.into())),
+        Err(error) => return Err(error.into()),
+    };
+    write(options, &kept, &verdict)?;
+    Ok(ExitCode::from(match verdict.outcome {
+        Outcome::Fail => exit::FAILS,
+        Outcome::Warn if options.strict => exit::FAILS,
+        Outcome::Inconclusive => exit::INCONCLUSIVE,
+        Outcome::Pass | Outcome::Warn => 0,
+    }))
+}
+
+fn misused(error: &anyhow::Error) -> ExitCode {
+    eprintln!("tracer: {error:#}");
+    ExitCode::from(exit::USAGE)
+}
+
+/// Finds a policy: a built-in one's name, else a file.
+fn policy(wanted: &Path) -> anyhow::Result<Policy> {
+    if let Some(text) = wanted.to_str().and_then(Policy::built_in) {
+        return Ok(Policy::parse(text)?);
+    }
+    let name = wanted.display();
+    let text = fs::read_to_string(wanted).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            let names: Vec<_> = Policy::names().collect();
+            anyhow!(
+                "there is no policy {name}: give a TOML file that is there, or one of {}",
+                names.join(", ")
+            )
+        }
+        _ => anyhow!("cannot read the policy {name}: {error}; check the path and its permissions"),
+    })?;
+    Policy::parse(&text).with_context(|| format!("cannot use the policy {name}"))
+}
+
+/// A trace to judge, and what keeps it until then.
+struct Kept {
+    trace: PathBuf,
+    temporary: Option<TempDir>,
+}
+
+/// The trace that was given, or that of the command.
+fn recorded(options: &Verify, guardian: Option<Guardian>) -> anyhow::Result<Kept> {
+    if let Some(trace) = &options.trace {
+        return Ok(Kept {
+            trace: trace.clone(),
+            temporary: None,
+        });
+    }
+    let temporary = match options.output {
+        Some(_) => None,
+        None => Some(TempDir::with_prefix("tracer-verify-").context("making a folder for the trace")?),
+    };
+    let output = options.output.clone();
+    let recorded = record::capture(
+        &Record {
+            output: output.or_else(|| temporary.as_ref().map(|dir| dir.path().join("trace"))),
+            overwrite: options.overwrite,
+            detail: Detail::Full,
+            no_follow: options.no_follow,
+            as_root: options.as_root,
+            command: options.command.clone(),
+        },
+        guardian,
+    )?;
+    Ok(Kept {
+        trace: recorded.outcome.written.dir,
+        temporary,
+    })
+}
+
+/// Reads the trace and judges it. What can't be read of it makes the verdict inconclusive.
+fn judge(policy: &Policy, dir: &Path) -> Result<Verdict, StoreError> {
+    let trace = match Trace::open(dir) {
+        // Nothing is known of it, so nothing passes.
+        Err(error @ StoreError::Manifest { .. }) => {
+            let unknown = tracer_core::verify::Context {
+                damage: vec![error.to_string()],
+                ..Default::default()
+            };
+            return Ok(Judge::new(policy, unknown).finish());
+        }
+        trace => trace?,
+    };
+    let mut judge = Judge::new(policy, context::of(&trace)?);
+    let mut facts = trace.facts(&Table::ALL)?.skip_damaged();
+    for fact in &mut facts {
+        judge.add(&fact?);
+    }
+    let damaged = facts.damaged().iter().map(ToString::to_string);
+    judge.context().damage.extend(damaged);
+    Ok(judge.finish())
+}
+
+/// Writes the verdict in every form that was asked for.
+fn write(options: &Verify, kept: &Kept, verdict: &Verdict) -> anyhow::Result<()> {
+    let subject = match options.command.as_slice() {
+        [] => kept.trace.display().to_string(),
+        words => words
+            .iter()
+            .map(|word| word.to_string_lossy())
+            .collect::<Vec<_>>()
+            .join(" "),
+    };
+    let file = |path: &Path, content: anyhow::Result<String>| {
+        fs::write(path, content?).with_context(|| format!("cannot write the verdict to {}", path.display()))
+    };
+    if let Some(path) = &options.junit {
+        file(path, junit::write(&subject, verdict, options.strict))?;
+    }
+    if let Some(path) = &options.json {
+        file(path, json::write(&subject, verdict))?;
+    }
+    let content = match options.format {
+        VerdictFormat::Text => text::write(&subject, verdict),
+        VerdictFormat::Json => json::write(&subject, verdict)?,
+        VerdictFormat::Junit => junit::write(&subject, verdict, options.strict)?,
+        VerdictFormat::Github => {
+            if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") {
+                append(Path::new(&path), &github::summary(&subject, verdict))?;
+            }
+            github::annotation(verdict, options.strict)
+        }
+    };
+    if kept.temporary.is_some() && verdict.outcome != Outcome::Pass {
+        eprintln!("tracer: the trace is not kept; `tracer verify -o DIR -- COMMAND` keeps it");
+    }
+    match io::stdout().write_all(content.as_bytes()) {
+        // A reader that has seen enough (`| head`) is no failure.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => done.context("writing the verdict"),
+    }
+}
+
+/// Steps of a job share the file: each adds to it.
+fn append(path: &Path, text: &str) -> anyhow::Result<()> {
+    let file = fs::OpenOptions::new().append(true).create(true).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
+        .with_context(|| format!("cannot write the step summary to {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! What a judge has to know of a trace, from its manifest.
+
+use tracer_core::verify::{Context, Device, Ended, Scheduler};
+use tracer_store::{
+    StoreError, Table, Trace,
+    manifest::{self, Exit, SchedulerKind, Target},
+};
+
+use crate::record::manifest::parse;
+
+/// Gathers it. Rows that the recorder counted and that are not there are damage.
+pub fn of(trace: &Trace) -> Result<Context, StoreError> {
+    let manifest = trace.manifest();
+    let command = matches!(manifest.target, Target::Command { .. });
+    let mut damage = Vec::new();
+    for table in Table::ALL {
+        let found = trace.rows(table)?;
+        if let Some(written) = manifest.count(table).filter(|&written| written != found) {
+            let name = table.name();
+            damage.push(format!(
+                "table {name} has {found} rows, and the recorder wrote {written}"
+            ));
+        }
+    }
+    Ok(Context {
+        capabilities: parse(&manifest.capabilities),
+        complete: manifest.complete,
+        damage,
+        losses: manifest.losses.clone(),
+        devices: manifest.devices.iter().map(device).collect(),
+        libraries: manifest.libraries.iter().map(|library| library.path.clone()).collect(),
+        simulated: manifest.simulated.clone(),
+        command_began_ns: command.then_some(manifest.started.monotonic_ns),
+        command: command.then_some(match manifest.exit {
+            Some(Exit::Code(code)) => Ended::Code(code),
+            Some(Exit::Signal(signal)) => Ended::Signal(signal),
+            None => Ended::Unknown,
+        }),
+    })
+}
+
+fn device(device: &manifest::Device) -> Device {
+    Device {
+        gpu_id: device.gpu_id,
+        name: device.name.clone(),
+        gfx_target_version: device.gfx_target_version,
+        scheduler: match device.scheduler.kind {
+            SchedulerKind::Mes => Some(Scheduler::Mes),
+            SchedulerKind::Hws => Some(Scheduler::Hws),
+            SchedulerKind::Nohws => Some(Scheduler::Nohws),
+            SchedulerKind::Unknown => None,
+        },
+        evidence: device.scheduler.evidence.clone(),
+    }
+}

@@ -1,0 +1,19 @@
+//! The verdict for programs: docs/verdict.schema.json, and what was judged.
+
+use serde::Serialize;
+use tracer_core::verify::Verdict;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    /// The trace, or the command line.
+    subject: &'a str,
+    #[serde(flatten)]
+    verdict: &'a Verdict,
+}
+
+/// The verdict as one JSON document.
+pub fn write(subject: &str, verdict: &Verdict) -> anyhow::Result<String> {
+    let mut text = serde_json::to_string_pretty(&Document { subject, verdict })?;
+    text.push('\n');
+    Ok(text)
+}

@@ -1,0 +1,49 @@
+//! The verdict for CI systems: JUnit XML, a test case a rule. Fail is a failure and inconclusive an error, so that CI
+//! systems count them apart.
+
+use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
+use tracer_core::verify::{Outcome, RuleVerdict, Verdict};
+
+use super::text::{details, printable};
+
+/// The verdict as a JUnit document.
+pub fn write(subject: &str, verdict: &Verdict, strict: bool) -> anyhow::Result<String> {
+    let mut suite = TestSuite::new(format!("tracer verify {}", verdict.policy));
+    suite.add_property(Property::new("subject", printable(subject)));
+    suite.add_property(Property::new("outcome", verdict.outcome.name()));
+    if let Some(sign) = &verdict.simulated {
+        suite.add_property(Property::new("simulated", printable(sign)));
+    }
+    suite.add_test_cases(verdict.rules.iter().map(|rule| case(&verdict.policy, rule, strict)));
+    let mut report = Report::new("tracer verify");
+    report.add_test_suite(suite);
+    Ok(report.to_string()?)
+}
+
+fn case(policy: &str, rule: &RuleVerdict, strict: bool) -> TestCase {
+    let text = details(rule).join("\n");
+    let sentence = printable(&rule.sentence);
+    let kind = match rule.outcome {
+        Outcome::Fail => Some(NonSuccessKind::Failure),
+        Outcome::Warn if strict => Some(NonSuccessKind::Failure),
+        Outcome::Inconclusive => Some(NonSuccessKind::Error),
+        Outcome::Pass | Outcome::Warn => None,
+    };
+    let status = match kind {
+        None => TestCaseStatus::success(),
+        Some(kind) => {
+            let mut status = TestCaseStatus::non_success(kind);
+            status
+                .set_type(rule.outcome.name())
+                .set_message(sentence.as_str())
+                .set_description(format!("{sentence}\n{text}"));
+            status
+        }
+    };
+    let mut case = TestCase::new(rule.rule.as_str(), status);
+    case.set_classname(format!("tracer.{policy}"));
+    if kind.is_none() {
+        case.set_system_out(format!("{}: {sentence}\n{text}", rule.outcome.name()));
+    }
+    case
+}

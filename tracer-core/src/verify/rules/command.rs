@@ -1,0 +1,34 @@
+//! `command`: the command that was recorded succeeded. Fails if it did not; open if its end was not seen. Processes that
+//! were attached to are no command: there is nothing to ask.
+
+use super::Rule;
+use crate::fact::Fact;
+use crate::verify::context::{Context, Ended};
+use crate::verify::finding::Finding;
+use crate::verify::verdict::{Outcome, RuleVerdict};
+
+pub(super) struct Command;
+
+impl Rule for Command {
+    fn add(&mut self, _: &Fact) {}
+
+    fn finish(self: Box<Self>, context: &Context) -> RuleVerdict {
+        let mut finding = Finding::default();
+        match context.command {
+            Some(Ended::Code(0)) | None => {}
+            Some(Ended::Code(code)) => finding.say(Outcome::Fail, format!("the command exited with {code}")),
+            Some(Ended::Signal(signal)) => {
+                finding.say(Outcome::Fail, format!("signal {signal} killed the command"));
+            }
+            Some(Ended::Unknown) => finding.lack(
+                "how the command ended was not seen",
+                "the command's end",
+                "record again, and let the command come to its end",
+            ),
+        }
+        finding.finish("command", || match context.command {
+            None => "no command was recorded, so none failed".to_owned(),
+            Some(_) => "the command exited with 0".to_owned(),
+        })
+    }
+}

@@ -1,0 +1,64 @@
+//! `ioctl-p99`: 99 of 100 ioctls of a name return within this time. Open if ioctls were not watched. A name that was never
+//! called is within its limit: that is known, and said.
+
+use std::collections::BTreeMap;
+
+use super::{Rule, ioctls_watched};
+use crate::fact::Fact;
+use crate::summary::Histogram;
+use crate::verify::context::Context;
+use crate::verify::finding::Finding;
+use crate::verify::verdict::{Outcome, RuleVerdict};
+
+pub(super) struct IoctlP99 {
+    /// By name: the limit in ns, the times of calls that returned.
+    limits: BTreeMap<String, (u64, Histogram)>,
+}
+
+impl IoctlP99 {
+    pub(super) fn new(limits: &BTreeMap<String, u64>) -> Self {
+        let limits = limits
+            .iter()
+            .map(|(name, &most)| (name.clone(), (most, Histogram::default())));
+        Self {
+            limits: limits.collect(),
+        }
+    }
+}
+
+impl Rule for IoctlP99 {
+    fn add(&mut self, fact: &Fact) {
+        if let Fact::Ioctl(ioctl) = fact
+            && ioctl.ret.is_some()
+            && let Some((_, times)) = self.limits.get_mut(ioctl.name.as_ref())
+        {
+            times.add(ioctl.exit_ns.saturating_sub(ioctl.enter_ns));
+        }
+    }
+
+    fn finish(self: Box<Self>, context: &Context) -> RuleVerdict {
+        let mut finding = Finding::default();
+        let watched = ioctls_watched(context, &mut finding);
+        for (name, (most, times)) in &self.limits {
+            let p99 = times.stats().map(|stats| stats.p99);
+            finding.count(&format!("{name}_p99_ns"), p99.filter(|_| watched));
+            match p99 {
+                Some(p99) if p99 > *most => finding.say(
+                    Outcome::Fail,
+                    format!("the 99th percentile of {name} is {p99} ns, more than {most} ns"),
+                ),
+                None if watched => finding.note(format!("{name} was not called")),
+                _ => {}
+            }
+        }
+        simulated(context, &mut finding);
+        finding.finish("ioctl-p99", || "every ioctl that has a limit is within it".to_owned())
+    }
+}
+
+/// Times of a simulated device are those of the simulator.
+pub(super) fn simulated(context: &Context, finding: &mut Finding) {
+    if context.simulated.is_some() {
+        finding.note("the GPU is simulated: these times are not those of a real one");
+    }
+}

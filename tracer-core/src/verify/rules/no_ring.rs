@@ -1,0 +1,129 @@
+//! `no-ring`: no traced process submitted a job on a compute or graphics ring of the kernel driver.
+//!
+//! Fails by a job of a client, submitted in the context of a traced process, on a `comp_*` or `gfx*` ring. Open if rings
+//! were not watched; if a traced process submitted a job on a ring of unknown kind; and if the submit of a job that may be
+//! of compute was not seen, as it may have been a traced process's. Jobs that the driver made for itself, and those on
+//! other rings, are counted and never decide.
+
+use std::collections::BTreeMap;
+
+use super::{Rule, rings_watched};
+use crate::fact::{Fact, RingJob};
+use crate::verify::context::Context;
+use crate::verify::finding::{Finding, Offenders};
+use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
+
+/// Kinds of other jobs that are told apart.
+const MAX_KINDS: usize = 256;
+
+/// What a ring's class makes of a job.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Compute,
+    Untold,
+    Elsewhere,
+}
+
+pub(super) struct NoRing {
+    /// When the first traced process began, if it was the recorder that made it: earlier jobs are no traced process's.
+    began_ns: Option<u64>,
+    jobs: u64,
+    /// Submitted by traced processes, on rings of compute and on rings of unknown kind.
+    traced: Offenders,
+    untold: Offenders,
+    /// Submitted by nobody knows whom.
+    unseen: Offenders,
+    /// Jobs that never decide, by what they are.
+    others: BTreeMap<String, u64>,
+}
+
+fn class(job: &RingJob) -> Class {
+    match job.class.as_str() {
+        "comp" | "gfx" => Class::Compute,
+        "other" => Class::Untold,
+        _ => Class::Elsewhere,
+    }
+}
+
+fn offender(what: &str, job: &RingJob) -> Offender {
+    Offender {
+        what: what.to_owned(),
+        ring: job.ring.clone(),
+        pid: job.pid,
+        tid: job.tid,
+        time_ns: Some(job.time_ns),
+        ..Offender::default()
+    }
+}
+
+impl NoRing {
+    pub(super) fn new(began_ns: Option<u64>) -> Self {
+        Self {
+            began_ns,
+            jobs: 0,
+            traced: Offenders::default(),
+            untold: Offenders::default(),
+            unseen: Offenders::default(),
+            others: BTreeMap::new(),
+        }
+    }
+
+    fn other(&mut self, job: &RingJob) {
+        let whose = match (&job.reason, job.traced) {
+            (Some(reason), _) => format!("the driver's own ({reason})"),
+            (None, Some(true)) => "traced processes".to_owned(),
+            (None, Some(false)) => "other processes".to_owned(),
+            (None, None) => "nobody knows whose".to_owned(),
+        };
+        let kind = format!("{} jobs, {whose}", job.class);
+        if self.others.len() < MAX_KINDS || self.others.contains_key(&kind) {
+            *self.others.entry(kind).or_default() += 1;
+        }
+    }
+}
+
+impl Rule for NoRing {
+    fn add(&mut self, fact: &Fact) {
+        let Fact::RingJob(job) = fact else { return };
+        self.jobs += 1;
+        let class = class(job);
+        let before = self.began_ns.is_some_and(|began| job.time_ns < began);
+        let own = job.reason.is_some();
+        match (job.traced, class) {
+            (Some(true), Class::Compute) if !own => self.traced.add(|| offender("a job of a traced process", job)),
+            (Some(true), Class::Untold) if !own => {
+                self.untold
+                    .add(|| offender("a job of a traced process on a ring of unknown kind", job));
+            }
+            (None, Class::Compute | Class::Untold) if !own && !before => {
+                self.unseen.add(|| offender("a job whose submit was not seen", job));
+            }
+            _ => self.other(job),
+        }
+    }
+
+    fn finish(self: Box<Self>, context: &Context) -> RuleVerdict {
+        let mut finding = Finding::default();
+        let watched = rings_watched(context, &mut finding);
+        finding.count("jobs", watched.then_some(self.jobs));
+        finding.count("jobs_of_traced_processes", watched.then_some(self.traced.total()));
+        finding.blame(Outcome::Fail, self.traced, |n| {
+            format!("traced processes submitted {n} jobs on compute or graphics rings")
+        });
+        finding.blame(Outcome::Inconclusive, self.untold, |n| {
+            format!("traced processes submitted {n} jobs on rings of unknown kind")
+        });
+        finding.blame(Outcome::Inconclusive, self.unseen, |n| {
+            format!("the submit of {n} jobs was not seen, so that they may be a traced process's")
+        });
+        for (kind, count) in self.others {
+            finding.note(format!("{count} {kind}: not judged"));
+        }
+        let jobs = self.jobs;
+        finding.finish("no-ring", || {
+            format!(
+                "of {jobs} jobs on rings of the kernel driver, none on a compute or graphics ring is a traced process's"
+            )
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! `queue-depth`: no compute queue was ever seen deeper than this many packets. Open if doorbells were not watched, or
+//! there was no compute queue.
+
+use super::{Rule, packets_watched};
+use crate::fact::Fact;
+use crate::verify::context::Context;
+use crate::verify::finding::{Finding, Offenders};
+use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
+
+pub(super) struct QueueDepth {
+    most: u64,
+    queues: u64,
+    deepest: u64,
+    deep: Offenders,
+}
+
+impl QueueDepth {
+    pub(super) fn new(most: u64) -> Self {
+        Self {
+            most,
+            queues: 0,
+            deepest: 0,
+            deep: Offenders::default(),
+        }
+    }
+}
+
+impl Rule for QueueDepth {
+    fn add(&mut self, fact: &Fact) {
+        let Fact::Queue(queue) = fact else { return };
+        if queue.kind != "compute-aql" {
+            return;
+        }
+        self.queues += 1;
+        self.deepest = self.deepest.max(queue.max_depth);
+        if queue.max_depth > self.most {
+            self.deep.add(|| Offender {
+                what: "a queue that was deeper".to_owned(),
+                queue: Some(queue.queue),
+                count: Some(queue.max_depth),
+                gpu_id: queue.gpu_id,
+                pid: Some(queue.pid),
+                ..Offender::default()
+            });
+        }
+    }
+
+    fn finish(self: Box<Self>, context: &Context) -> RuleVerdict {
+        let mut finding = Finding::default();
+        let watched = packets_watched(context, &mut finding);
+        let Self { most, deepest, .. } = *self;
+        finding.count("deepest", (watched && self.queues > 0).then_some(deepest));
+        if watched && self.queues == 0 {
+            finding.say(Outcome::Inconclusive, "there was no compute queue");
+        }
+        finding.blame(Outcome::Fail, self.deep, |n| {
+            format!("{n} queues were deeper than {most} packets")
+        });
+        finding.finish("queue-depth", || {
+            format!("no queue was deeper than {deepest} packets, at most {most}")
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! `queues-per-gpu`: no more than this many compute queues of traced processes lived at once on one GPU. Warns if there
+//! were more: then the scheduler may have to take turns. Open if ioctls were not watched, which tell queues and their GPUs,
+//! or if queues of unknown GPUs could make the difference. Queues of other processes are not seen.
+
+use std::collections::BTreeMap;
+
+use super::{Rule, ioctls_watched};
+use crate::fact::{Fact, Queue};
+use crate::verify::context::Context;
+use crate::verify::finding::{Finding, Offenders};
+use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
+
+pub(super) struct QueuesPerGpu {
+    most: u64,
+    /// By queue: its GPU, beginning and end. The last row of a queue counts.
+    lives: BTreeMap<u32, (Option<u32>, u64, u64)>,
+}
+
+impl QueuesPerGpu {
+    pub(super) fn new(most: u64) -> Self {
+        Self {
+            most,
+            lives: BTreeMap::new(),
+        }
+    }
+
+    /// Most queues that live at once among those of a GPU and, if `with_unknown`, those whose GPU is not known; and when.
+    fn peak(&self, gpu_id: Option<u32>, with_unknown: bool) -> (u64, u64) {
+        let mut changes: Vec<(u64, bool)> = self
+            .lives
+            .values()
+            .filter(|(of, ..)| *of == gpu_id || (with_unknown && of.is_none()))
+            .flat_map(|&(_, begin, end)| [(begin, true), (end, false)])
+            .collect();
+        // At the same time, an end comes before a beginning: false is less than true.
+        changes.sort_unstable();
+        let (mut alive, mut peak) = (0_u64, (0, 0));
+        for (time_ns, begins) in changes {
+            alive = if begins { alive + 1 } else { alive.saturating_sub(1) };
+            if alive > peak.0 {
+                peak = (alive, time_ns);
+            }
+        }
+        peak
+    }
+}
+
+fn life(queue: &Queue) -> (Option<u32>, u64, u64) {
+    let end = queue.destroyed_ns.unwrap_or(u64::MAX);
+    (
+        queue.gpu_id,
+        queue.created_ns,
+        end.max(queue.created_ns.saturating_add(1)),
+    )
+}
+
+impl Rule for QueuesPerGpu {
+    fn add(&mut self, fact: &Fact) {
+        if let Fact::Queue(queue) = fact
+            && queue.kind.starts_with("compute")
+        {
+            self.lives.insert(queue.queue, life(queue));
+        }
+    }
+
+    fn finish(self: Box<Self>, context: &Context) -> RuleVerdict {
+        let mut finding = Finding::default();
+        let watched = ioctls_watched(context, &mut finding);
+        let mut gpus: Vec<Option<u32>> = self.lives.values().map(|(gpu_id, ..)| *gpu_id).collect();
+        gpus.sort_unstable();
+        gpus.dedup();
+        let most = self.most;
+        let (mut crowded, mut perhaps, mut highest) = (Offenders::default(), Offenders::default(), 0);
+        for gpu_id in gpus {
+            let (known, at_ns) = self.peak(gpu_id, false);
+            let (possible, _) = self.peak(gpu_id, true);
+            highest = highest.max(known);
+            let offender = |what: &str, count| Offender {
+                what: what.to_owned(),
+                count: Some(count),
+                gpu_id,
+                time_ns: Some(at_ns),
+                ..Offender::default()
+            };
+            if known > most && gpu_id.is_some() {
+                crowded.add(|| offender("a GPU with more compute queues at once", known));
+            } else if possible > most {
+                perhaps.add(|| offender("a GPU that may have had more compute queues at once", possible));
+            }
+        }
+        finding.count("most_at_once", watched.then_some(highest));
+        if watched && self.lives.is_empty() {
+            finding.say(Outcome::Inconclusive, "there was no compute queue");
+        }
+        finding.blame(Outcome::Warn, crowded, |n| {
+            format!("on {n} GPUs more than {most} compute queues of traced processes lived at once")
+        });
+        finding.blame(Outcome::Inconclusive, perhaps, |_| {
+            format!("whether more than {most} compute queues lived at once on a GPU is not known")
+        });
+        finding.finish("queues-per-gpu", || {
+            format!("at most {highest} compute queues of traced processes lived at once on a GPU, not more than {most}")
+        })
+    }
+}

@@ -1,0 +1,74 @@
+//! `sound-capture`: the trace is whole. Open if doorbells and packets were not watched, events were lost, the recorder did
+//! not come to its end, or a part of the trace can't be read. It never fails: it says nothing about the program.
+
+use std::collections::BTreeMap;
+
+use super::{Rule, packets_watched};
+use crate::fact::Fact;
+use crate::verify::context::Context;
+use crate::verify::finding::Finding;
+use crate::verify::verdict::RuleVerdict;
+
+/// Sources of losses that are told apart.
+const MAX_SOURCES: usize = 1024;
+
+#[derive(Default)]
+pub(super) struct SoundCapture {
+    losses: BTreeMap<String, u64>,
+}
+
+impl Rule for SoundCapture {
+    fn add(&mut self, fact: &Fact) {
+        let Fact::Loss(loss) = fact else { return };
+        let known = self.losses.contains_key(&loss.source) || self.losses.len() < MAX_SOURCES;
+        let source = if known { loss.source.clone() } else { "other".to_owned() };
+        let sum = self.losses.entry(source).or_default();
+        *sum = sum.saturating_add(loss.count);
+    }
+
+    fn finish(self: Box<Self>, context: &Context) -> RuleVerdict {
+        let mut finding = Finding::default();
+        packets_watched(context, &mut finding);
+        // The manifest counts the same losses as the rows do, and those of the writer.
+        let mut losses = self.losses;
+        for (source, &count) in &context.losses {
+            let sum = losses.entry(source.clone()).or_default();
+            *sum = count.max(*sum);
+        }
+        losses.retain(|_, count| *count > 0);
+        let total = losses.values().fold(0_u64, |sum, &count| sum.saturating_add(count));
+        finding.count("losses", Some(total));
+        if total > 0 {
+            let list: Vec<String> = losses
+                .iter()
+                .map(|(source, count)| format!("{source} {count}"))
+                .collect();
+            finding.lack(
+                format!("{total} events were lost ({})", list.join(", ")),
+                "lost events",
+                "record again with fewer programs at work beside it, or with `--detail dispatch`",
+            );
+        }
+        if !context.complete {
+            finding.lack(
+                "the trace is not complete: its recorder did not come to its end",
+                "the end of the trace",
+                "record again, and let the recorder end by itself",
+            );
+        }
+        if let Some(first) = context.damage.first() {
+            let more = match context.damage.len() - 1 {
+                0 => String::new(),
+                more => format!(", and {more} more"),
+            };
+            finding.lack(
+                format!("the trace is damaged: {first}{more}"),
+                "damaged parts of the trace",
+                "restore the trace from a copy, or record again",
+            );
+        }
+        finding.finish("sound-capture", || {
+            "doorbells and packets were watched, nothing was lost, and the trace is complete".to_owned()
+        })
+    }
+}

@@ -1,0 +1,8 @@
+mod support;
+
+mod coverage;
+mod limits;
+mod policies;
+mod rings;
+mod rules;
+mod soundness;

@@ -1,0 +1,157 @@
+//! The rule `coverage`: which kinds of holes there are, and what each makes of the verdict.
+
+use super::support::*;
+use crate::fact::{Fact, Path, Queue, QueueOrigin};
+use crate::verify::{Context, Outcome, RuleVerdict};
+
+/// The verdict of three dispatches on a queue with a change.
+fn queue_with(context: Context, change: impl Fn(&mut Queue)) -> RuleVerdict {
+    let mut facts = good(3);
+    if let Fact::Queue(queue) = &mut facts[0] {
+        change(queue);
+    }
+    rule("coverage", context, &facts)
+}
+
+#[test]
+fn another_way_fails_and_an_unknown_way_does_not() {
+    for (path, outcome) in [
+        (Path::Doorbell, Outcome::Pass),
+        (Path::Ring, Outcome::Fail),
+        (Path::Thunk, Outcome::Fail),
+        (Path::Unseen, Outcome::Inconclusive),
+    ] {
+        let mut facts = good(2);
+        if let Some(Fact::Dispatch(last)) = facts.last_mut() {
+            last.path = path;
+        }
+        assert_eq!(rule("coverage", context(), &facts).outcome, outcome, "{path:?}");
+    }
+}
+
+#[test]
+fn unread_packets_leave_it_open() {
+    let mut facts = good(3);
+    facts.push(unread(3, 4));
+    facts.push(Fact::Doorbell(crate::fact::Doorbell {
+        published: 4,
+        ..doorbell(6)
+    }));
+    facts[0] = Fact::Queue(Queue {
+        dispatches: 3,
+        unread: 4,
+        ..queue(7)
+    });
+    let found = rule("coverage", context(), &facts);
+    assert_eq!(found.outcome, Outcome::Inconclusive);
+    assert_eq!(found.counts["unread"], Some(4));
+    assert_eq!(
+        found.sentence,
+        "4 packets were published by doorbells that were seen, but could not be read in time"
+    );
+    assert_eq!((found.offenders[0].index, found.offenders[0].count), (Some(3), Some(4)));
+}
+
+#[test]
+fn rows_that_do_not_add_up_are_gaps() {
+    for kind in ["dispatch", "doorbell", "queue"] {
+        let mut facts = good(3);
+        let gone = match kind {
+            "queue" => 0,
+            "doorbell" => 1,
+            _ => 2,
+        };
+        facts.remove(gone);
+        let found = rule("coverage", context(), &facts);
+        assert_eq!(found.outcome, Outcome::Inconclusive, "without a {kind}");
+        assert!(found.sentence.contains("gaps"), "{found:?}");
+    }
+    assert_eq!(
+        queue_with(context(), |q| q.last_index = Some(5)).outcome,
+        Outcome::Inconclusive,
+        "a hole"
+    );
+    assert_eq!(
+        queue_with(context(), |q| (q.first_index, q.last_index) = (Some(2), Some(4))).outcome,
+        Outcome::Inconclusive,
+        "a queue that was made before the eyes begins with 0"
+    );
+}
+
+#[test]
+fn pending_packets_leave_it_open_unless_stores_past_every_probe_are_watched() {
+    assert_eq!(queue_with(context(), |q| q.pending = 2).outcome, Outcome::Pass);
+    let mut blind = context();
+    blind.capabilities.unseen = false;
+    let found = queue_with(blind, |q| q.pending = 2);
+    assert_eq!(
+        (found.outcome, found.counts["pending"]),
+        (Outcome::Inconclusive, Some(2))
+    );
+    assert_eq!((found.offenders[0].index, found.offenders[0].count), (Some(3), Some(2)));
+    assert!(
+        found.notes.iter().any(|note| note.contains("past every probe")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_queue_without_its_beginning_is_open_only_if_the_recorder_was_there_first() {
+    let adopted = |first: u64| {
+        move |queue: &mut Queue| {
+            queue.origin = QueueOrigin::Adopted;
+            (queue.first_index, queue.last_index) = (Some(first), Some(first + 2));
+        }
+    };
+    assert_eq!(queue_with(context(), adopted(40)).outcome, Outcome::Inconclusive);
+    assert_eq!(queue_with(context(), adopted(0)).outcome, Outcome::Pass);
+    let attached = Context {
+        command_began_ns: None,
+        ..context()
+    };
+    let found = queue_with(attached, adopted(40));
+    assert_eq!(found.outcome, Outcome::Pass);
+    assert!(
+        found.notes.iter().any(|note| note.contains("there before")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn queues_of_copies_do_not_matter_and_unreadable_ones_do() {
+    for (kind, outcome) in [("sdma-xgmi", Outcome::Pass), ("compute-pm4", Outcome::Inconclusive)] {
+        let mut facts = good(3);
+        facts.push(Fact::Queue(Queue {
+            queue: 1,
+            kind: kind.to_owned(),
+            ..queue(9)
+        }));
+        assert_eq!(rule("coverage", context(), &facts).outcome, outcome, "{kind}");
+    }
+}
+
+#[test]
+fn a_doorbell_of_which_nothing_is_known_leaves_it_open() {
+    for (queue, beyond) in [(None, false), (Some(0), true)] {
+        let mut facts = good(3);
+        facts.push(Fact::Doorbell(crate::fact::Doorbell {
+            queue,
+            beyond,
+            published: 0,
+            ..doorbell(9)
+        }));
+        assert_eq!(rule("coverage", context(), &facts).outcome, Outcome::Inconclusive);
+    }
+}
+
+#[test]
+fn offenders_are_shown_up_to_ten_and_counted_beyond() {
+    let mut facts = good(25);
+    facts.iter_mut().for_each(|fact| {
+        if let Fact::Dispatch(dispatch) = fact {
+            dispatch.path = Path::Ring;
+        }
+    });
+    let found = rule("coverage", context(), &facts);
+    assert_eq!((found.offenders.len(), found.more_offenders), (10, 15));
+}

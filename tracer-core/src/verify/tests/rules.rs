@@ -1,0 +1,149 @@
+//! The rules that need little: what passes, fails and stays open.
+
+use super::support::*;
+use crate::fact::Fact;
+use crate::verify::{Context, Ended, Outcome, Scheduler};
+
+#[test]
+fn a_sound_trace_of_doorbells_passes() {
+    let verdict = judge(&built_in("mes-bypass"), context(), &good(3));
+    let names = [
+        "sound-capture",
+        "dispatches",
+        "command",
+        "scheduler",
+        "coverage",
+        "no-ring",
+        "no-syscall",
+    ];
+    assert_eq!(outcomes(&verdict), names.map(|name| (name, Outcome::Pass)));
+    assert_eq!(verdict.outcome, Outcome::Pass);
+}
+
+#[test]
+fn of_nothing_known_nothing_passes() {
+    let verdict = judge(&built_in("mes-bypass"), Context::default(), &[]);
+    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    let passed: Vec<_> = outcomes(&verdict)
+        .into_iter()
+        .filter(|(_, of)| *of == Outcome::Pass)
+        .collect();
+    assert_eq!(passed, [("command", Outcome::Pass)], "there was no command");
+}
+
+#[test]
+fn a_run_without_dispatches_never_passes() {
+    for name in ["mes-bypass", "doorbell-bypass", "hws", "ring-submission"] {
+        let verdict = judge(&built_in(name), context(), &good(0));
+        assert!(verdict.outcome >= Outcome::Inconclusive, "{verdict:?}");
+    }
+    assert_eq!(rule("dispatches", context(), &good(0)).outcome, Outcome::Inconclusive);
+}
+
+#[test]
+fn another_scheduler_fails_and_an_unknown_one_does_not() {
+    let with = |change: fn(&mut Context)| {
+        let mut context = context();
+        change(&mut context);
+        rule("scheduler", context, &good(1))
+    };
+    let other = with(|c| c.devices[0].scheduler = Some(Scheduler::Hws));
+    assert_eq!((other.outcome, other.offenders[0].gpu_id), (Outcome::Fail, Some(5)));
+    let open: [fn(&mut Context); 5] = [
+        |c| c.devices[0].scheduler = None,
+        |c| c.devices[0].evidence.clear(),
+        |c| c.devices[0].gfx_target_version = 90_402,
+        |c| c.devices.clear(),
+        |c| c.devices[0].gpu_id = 6,
+    ];
+    for change in open {
+        assert_eq!(with(change).outcome, Outcome::Inconclusive);
+    }
+    // Another GPU that nobody used does not matter.
+    let unused = with(|c| {
+        let mut other = c.devices[0].clone();
+        (other.gpu_id, other.scheduler) = (9, Some(Scheduler::Hws));
+        c.devices.push(other);
+    });
+    assert_eq!(unused.outcome, Outcome::Pass);
+}
+
+#[test]
+fn an_ioctl_of_the_thread_between_reserve_and_doorbell_fails() {
+    let with = |fact: Fact| {
+        let mut facts = good(3);
+        facts.insert(1, fact);
+        rule("no-syscall", context(), &facts)
+    };
+    // The dispatch at index 0 is reserved at 1950 and rung at 2000.
+    let between = with(ioctl(1_960, 8));
+    assert_eq!(between.outcome, Outcome::Fail);
+    let offender = &between.offenders[0];
+    assert_eq!(
+        (offender.queue, offender.index, offender.tid),
+        (Some(0), Some(0), Some(8))
+    );
+    assert_eq!(offender.what, "SVM 10 ns after the reserve of a dispatch");
+    assert_eq!(with(ioctl(1_960, 9)).outcome, Outcome::Pass, "another thread's");
+    assert_eq!(with(ioctl(1_900, 8)).outcome, Outcome::Pass, "before the reserve");
+}
+
+#[test]
+fn an_unknown_reserve_leaves_open_whether_there_was_an_ioctl() {
+    let mut facts = good(3);
+    let Some(Fact::Dispatch(last)) = facts.last_mut() else {
+        panic!()
+    };
+    last.reserve_ns = None;
+    assert_eq!(rule("no-syscall", context(), &facts).outcome, Outcome::Inconclusive);
+    let policy = crate::verify::Policy::parse("name = 'seen'\n[rules]\nno-syscall = 'seen'").unwrap();
+    let seen = pick("no-syscall", judge(&policy, context(), &facts));
+    assert_eq!(seen.outcome, Outcome::Pass);
+    assert_eq!(seen.notes[1], "1 dispatches whose reserve is not known: not judged");
+    assert_eq!(seen.counts["dispatches_without_reserve"], Some(1));
+    // Of none at all nothing is known, whatever the scope.
+    facts.iter_mut().for_each(|fact| {
+        if let Fact::Dispatch(dispatch) = fact {
+            dispatch.reserve_ns = None;
+        }
+    });
+    assert_eq!(
+        pick("no-syscall", judge(&policy, context(), &facts)).outcome,
+        Outcome::Inconclusive
+    );
+}
+
+#[test]
+fn a_command_that_fails_is_its_own_rule() {
+    for (ended, outcome) in [
+        (Some(Ended::Code(0)), Outcome::Pass),
+        (Some(Ended::Code(3)), Outcome::Fail),
+        (Some(Ended::Signal(11)), Outcome::Fail),
+        (Some(Ended::Unknown), Outcome::Inconclusive),
+        (None, Outcome::Pass),
+    ] {
+        let context = Context {
+            command: ended,
+            ..context()
+        };
+        assert_eq!(rule("command", context, &good(1)).outcome, outcome, "{ended:?}");
+    }
+}
+
+#[test]
+fn the_worst_rule_decides() {
+    let fails = Context {
+        command: Some(Ended::Code(1)),
+        complete: false,
+        ..context()
+    };
+    assert_eq!(judge(&built_in("mes-bypass"), fails, &good(1)).outcome, Outcome::Fail);
+    let open = Context {
+        complete: false,
+        ..context()
+    };
+    assert_eq!(
+        judge(&built_in("mes-bypass"), open, &good(1)).outcome,
+        Outcome::Inconclusive
+    );
+}

@@ -1,0 +1,221 @@
+//! Hand-made facts: one process with one queue, which everything passes on.
+
+use std::borrow::Cow;
+
+use crate::fact::{
+    Dispatch, Doorbell, Evidence, Fact, Ioctl, Loss, OtherPacket, PacketKind, Path, Queue, QueueOrigin, RingJob, Unread,
+};
+use crate::summary::Capabilities;
+use crate::verify::{Context, Device, Ended, Judge, Outcome, Policy, RuleVerdict, Scheduler, Verdict};
+
+/// When the command began.
+pub const BEGAN: u64 = 1_000;
+
+pub fn context() -> Context {
+    Context {
+        capabilities: Capabilities {
+            doorbells: true,
+            packets: true,
+            sdma_doorbells: true,
+            reserves: true,
+            ioctls: true,
+            kernel_rings: true,
+            thunk: true,
+            unseen: true,
+        },
+        complete: true,
+        devices: vec![Device {
+            gpu_id: 5,
+            name: "gfx1100".to_owned(),
+            gfx_target_version: 110_000,
+            scheduler: Some(Scheduler::Mes),
+            evidence: vec!["gfx_target_version 110000".to_owned()],
+        }],
+        libraries: vec!["/lib/libhsa-runtime64.so.1".to_owned()],
+        command_began_ns: Some(BEGAN),
+        command: Some(Ended::Code(0)),
+        ..Context::default()
+    }
+}
+
+pub fn queue(published: u64) -> Queue {
+    Queue {
+        queue: 0,
+        pid: 7,
+        origin: QueueOrigin::Created,
+        queue_id: Some(0),
+        gpu_id: Some(5),
+        kind: "compute-aql".to_owned(),
+        handle: 0x1000,
+        write_pointer: 0x1038,
+        ring_base: 0x2000,
+        ring_bytes: 4096,
+        doorbell_offset: Some(0),
+        priority: Some(7),
+        create_enter_ns: Some(1_400),
+        created_ns: 1_500,
+        destroyed_ns: Some(9_000),
+        doorbells: published,
+        published,
+        dispatches: published,
+        other_packets: 0,
+        unread: 0,
+        pending: 0,
+        first_index: (published > 0).then_some(0),
+        last_index: published.checked_sub(1),
+        max_depth: 3,
+    }
+}
+
+pub fn dispatch(index: u64) -> Dispatch {
+    let time_ns = 2_000 + 100 * index;
+    Dispatch {
+        queue: 0,
+        index,
+        pid: 7,
+        tid: 8,
+        time_ns,
+        path: Path::Doorbell,
+        evidence: Evidence::Header,
+        reserve_ns: Some(time_ns - 50),
+        header: 0,
+        dimensions: 1,
+        kernel_object: 64,
+        kernarg: 0,
+        grid: [1; 3],
+        workgroup: [1; 3],
+        private_segment: 0,
+        group_segment: 0,
+        completion_signal: 0,
+        correlation: 0,
+    }
+}
+
+pub fn doorbell(value: u64) -> Doorbell {
+    Doorbell {
+        queue: Some(0),
+        pid: 7,
+        tid: 8,
+        time_ns: 2_000 + 100 * value,
+        value,
+        published: 1,
+        read_index: value,
+        write_index: value + 1,
+        reserve_to_doorbell_ns: Some(50),
+        beyond: false,
+    }
+}
+
+pub fn unread(index: u64, count: u64) -> Fact {
+    Fact::Packet(OtherPacket {
+        queue: 0,
+        index,
+        count,
+        pid: 7,
+        tid: 0,
+        time_ns: 3_000,
+        path: Path::Doorbell,
+        kind: PacketKind::Unread,
+        unread: Some(Unread::Reused),
+        header: 0,
+        completion_signal: 0,
+    })
+}
+
+pub fn ioctl(enter_ns: u64, tid: u32) -> Fact {
+    Fact::Ioctl(Ioctl {
+        pid: 7,
+        tid,
+        enter_ns,
+        exit_ns: enter_ns + 20,
+        device: "kfd",
+        fd: 3,
+        cmd: 0,
+        name: Cow::Borrowed("SVM"),
+        ret: Some(0),
+        arg_in: None,
+        arg_out: None,
+    })
+}
+
+pub fn job(ring: &str, class: &str, traced: Option<bool>) -> RingJob {
+    RingJob {
+        time_ns: 2_500,
+        ring: Some(ring.to_owned()),
+        class: class.to_owned(),
+        device: None,
+        context: Some(1),
+        seqno: Some(1),
+        job_id: None,
+        client_id: Some(4),
+        reason: None,
+        pid: traced.map(|_| 7),
+        tid: traced.map(|_| 8),
+        traced,
+        submit_ns: traced.map(|_| 2_500),
+        run_ns: Some(2_600),
+        done_ns: Some(2_700),
+        queued: None,
+    }
+}
+
+pub fn loss(count: u64) -> Fact {
+    Fact::Loss(Loss {
+        time_ns: 2_000,
+        source: "packets-ring".to_owned(),
+        count,
+    })
+}
+
+/// A queue with this many dispatches, each with its doorbell.
+pub fn good(dispatches: u64) -> Vec<Fact> {
+    let mut facts = vec![Fact::Queue(queue(dispatches))];
+    for index in 0..dispatches {
+        facts.push(Fact::Doorbell(doorbell(index)));
+        facts.push(Fact::Dispatch(dispatch(index)));
+    }
+    facts
+}
+
+pub fn judge(policy: &Policy, context: Context, facts: &[Fact]) -> Verdict {
+    let mut judge = Judge::new(policy, context);
+    facts.iter().for_each(|fact| judge.add(fact));
+    judge.finish()
+}
+
+pub fn built_in(name: &str) -> Policy {
+    Policy::parse(Policy::built_in(name).unwrap()).unwrap()
+}
+
+/// One rule's verdict of `mes-bypass`.
+pub fn rule(name: &str, context: Context, facts: &[Fact]) -> RuleVerdict {
+    pick(name, judge(&built_in("mes-bypass"), context, facts))
+}
+
+pub fn pick(name: &str, verdict: Verdict) -> RuleVerdict {
+    let found = verdict.rules.into_iter().find(|rule| rule.rule == name);
+    found.unwrap_or_else(|| panic!("no rule {name}"))
+}
+
+pub fn outcomes(verdict: &Verdict) -> Vec<(&str, Outcome)> {
+    verdict
+        .rules
+        .iter()
+        .map(|rule| (rule.rule.as_str(), rule.outcome))
+        .collect()
+}
+
+/// Takes a capability away.
+type Take = fn(&mut Capabilities);
+
+/// Every capability, by name, and what takes it away.
+pub const TAKE: [(&str, Take); 8] = [
+    ("doorbells", |known| known.doorbells = false),
+    ("packets", |known| known.packets = false),
+    ("sdma_doorbells", |known| known.sdma_doorbells = false),
+    ("reserves", |known| known.reserves = false),
+    ("ioctls", |known| known.ioctls = false),
+    ("kernel_rings", |known| known.kernel_rings = false),
+    ("thunk", |known| known.thunk = false),
+    ("unseen", |known| known.unseen = false),
+];

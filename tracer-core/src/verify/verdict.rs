@@ -1,0 +1,129 @@
+//! What a judge says, in the form that is written: names and order are stable, and `null` means unknown.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How a rule, or all of them, came out. The order is that of precedence: the greatest of all rules is the overall one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The evidence is there, and says that the rule holds.
+    #[default]
+    Pass,
+    /// The rule holds, but something deserves a look.
+    Warn,
+    /// The evidence that the rule needs is not there.
+    Inconclusive,
+    /// The evidence says that the rule does not hold.
+    Fail,
+}
+
+impl Outcome {
+    /// The word in data.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Warn => "warn",
+            Self::Inconclusive => "inconclusive",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+/// What a judge says of a trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// Name of the policy.
+    pub policy: String,
+    /// Fail if any rule fails, else inconclusive if any is, else warn if any does, else pass.
+    pub outcome: Outcome,
+    /// The sign that the devices were simulated; `null` is no claim that they were not.
+    pub simulated: Option<String>,
+    /// The rules, in the order of the policy's documentation.
+    pub rules: Vec<RuleVerdict>,
+}
+
+/// What a judge says of one rule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RuleVerdict {
+    /// Name of the rule.
+    pub rule: String,
+    /// How it came out.
+    pub outcome: Outcome,
+    /// Why, in a sentence.
+    pub sentence: String,
+    /// What was counted; `null` where nobody looked.
+    pub counts: BTreeMap<String, Option<u64>>,
+    /// The first ones that are against the rule.
+    pub offenders: Vec<Offender>,
+    /// How many more there are.
+    pub more_offenders: u64,
+    /// Evidence that was missing, and how to get it.
+    pub missing: Vec<Missing>,
+    /// What else a reader should know; it did not decide.
+    pub notes: Vec<String>,
+}
+
+/// Something that is against a rule, or that keeps it from being decided. What does not apply is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Offender {
+    /// What it is.
+    pub what: String,
+    /// Queue, by its number in the trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<u32>,
+    /// First packet index in that queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u64>,
+    /// How many indexes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Ring of the kernel driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring: Option<String>,
+    /// KFD gpu id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_id: Option<u32>,
+    /// Process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tid: Option<u32>,
+    /// Time, CLOCK_MONOTONIC ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ns: Option<u64>,
+}
+
+/// Evidence that was missing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Missing {
+    /// The source that would have had it.
+    pub source: String,
+    /// What to do to get it.
+    pub fix: String,
+}
+
+impl std::fmt::Display for Offender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.what)?;
+        let mut number = |name: &str, number: Option<u64>| match number {
+            Some(number) => write!(f, ", {name} {number}"),
+            None => Ok(()),
+        };
+        number("queue", self.queue.map(u64::from))?;
+        number("index", self.index)?;
+        number("count", self.count)?;
+        number("gpu_id", self.gpu_id.map(u64::from))?;
+        number("pid", self.pid.map(u64::from))?;
+        number("tid", self.tid.map(u64::from))?;
+        number("at ns", self.time_ns)?;
+        match &self.ring {
+            Some(ring) => write!(f, ", ring {ring}"),
+            None => Ok(()),
+        }
+    }
+}
