@@ -13,6 +13,7 @@ pub mod guardian;
 mod hold;
 pub mod inventory;
 pub mod launch;
+pub mod kallsyms;
 mod library;
 pub mod object;
 mod probes;

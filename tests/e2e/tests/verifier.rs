@@ -44,6 +44,7 @@ fn load_all(object: Object) {
     }
     names.sort();
     let expected = [
+        "cost",
         "doorbell",
         "ioctl_enter",
         "ioctl_exit",
