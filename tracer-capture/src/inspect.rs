@@ -6,6 +6,7 @@
 
 mod cost;
 mod driver;
+mod features;
 mod gpus;
 mod kernel;
 mod libraries;
@@ -21,6 +22,7 @@ use serde::Serialize;
 
 pub use cost::{Cost, Kind};
 pub use driver::{Driver, Events, Function, State};
+pub use features::Features;
 pub use gpus::{Gpu, Gpus, Node};
 pub use kernel::Kernel;
 pub use libraries::{Library, Site};

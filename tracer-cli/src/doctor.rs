@@ -1,5 +1,6 @@
 //! `tracer doctor`: tells what `record` would capture here, what it would miss, and how to mend that.
 
+mod system;
 mod text;
 
 use std::{

@@ -84,10 +84,10 @@ pub fn measure(loaded: Option<&mut Loaded>) -> Cost {
         Ok(file) => file,
         Err(error) => return Cost::failed(format!("this program's file can't be opened: {error}")),
     };
-    let kinds = sample::all()
-        .into_iter()
-        .map(|s| kind(&mut loaded.prober, hits, &file, s));
-    let kinds: Vec<Kind> = kinds.collect();
+    let kinds: Vec<Kind> = sample::all()
+        .iter()
+        .map(|sample| kind(&mut loaded.prober, hits, &file, sample))
+        .collect();
     Cost {
         error: kinds
             .is_empty()
@@ -97,8 +97,8 @@ pub fn measure(loaded: Option<&mut Loaded>) -> Cost {
     }
 }
 
-fn kind(prober: &mut Prober, hits: &PerCpuArray<MapData, u64>, file: &File, sample: sample::Sample) -> Kind {
-    let measured = difference(prober, hits, file, &sample);
+fn kind(prober: &mut Prober, hits: &PerCpuArray<MapData, u64>, file: &File, sample: &sample::Sample) -> Kind {
+    let measured = difference(prober, hits, file, sample);
     Kind {
         instruction: sample.instruction,
         emulated: sample.kind.is_emulated(),

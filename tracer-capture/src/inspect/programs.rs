@@ -7,7 +7,10 @@ use aya::{
 };
 use serde::Serialize;
 
-use super::driver::Events;
+use super::{
+    driver::Events,
+    features::{self, Features},
+};
 use crate::{
     CaptureError,
     object::Object,
@@ -22,6 +25,8 @@ pub struct Programs {
     pub error: Option<String>,
     /// Whether `error` is a lack of rights.
     pub not_permitted: bool,
+    /// Abilities of the kernel that the programs stand on.
+    pub features: Features,
     /// Every program of the object.
     pub programs: Vec<Program>,
     /// Every trace event that was attached to.
@@ -98,7 +103,7 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
         return (failed(&error), events, None);
     }
     let plan = ring::Plan::read();
-    let events = Events::of(plan.as_ref().map_err(ToString::to_string));
+    let events = Events::of(plan.as_ref().map_err(no_events));
     let layout = process::Layout::read();
     let opened = layout.and_then(|layout| session::open(Object::Plain, true, &layout, plan.as_ref().ok()));
     match opened {
@@ -110,10 +115,19 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
     }
 }
 
+/// The events are absent for want of a driver, not of a kernel option.
+fn no_events(error: &CaptureError) -> String {
+    match error {
+        CaptureError::NoEvent(event) => format!("there is no trace event {event}"),
+        other => other.to_string(),
+    }
+}
+
 fn failed(error: &CaptureError) -> Programs {
     Programs {
         error: Some(error.to_string()),
         not_permitted: matches!(error, CaptureError::NotPermitted(_)),
+        features: features::read(),
         ..Programs::default()
     }
 }
@@ -137,6 +151,7 @@ fn attach(mut ebpf: Ebpf, rings: Option<&ring::Plan>) -> (Programs, Loaded) {
     let programs = Programs {
         programs,
         events: probes.into_iter().map(event).collect(),
+        features: features::read(),
         ..Programs::default()
     };
     (programs, Loaded { prober, hits })

@@ -110,6 +110,9 @@ impl Inspection {
             )
         } else if self.kernel.lockdown.as_deref() == Some("confidentiality") {
             Some("boot without lockdown=confidentiality: it forbids eBPF programs to read memory".to_owned())
+        } else if !self.programs.features.missing().is_empty() {
+            let missing = self.programs.features.missing().join(", ");
+            Some(format!("run Linux 5.17 or later: this kernel lacks {missing}"))
         } else if !self.kernel.btf {
             Some("run a kernel with CONFIG_DEBUG_INFO_BTF=y, as distributions' own are".to_owned())
         } else {
@@ -189,7 +192,7 @@ impl Inspection {
         if let Some(error) = &driver.events.error {
             return match driver.state {
                 State::NotLoaded => no(
-                    format!("amdgpu is not loaded, and rings of a driver that is loaded later are not watched: {error}"),
+                    "amdgpu is not loaded, and rings of a driver that is loaded later are not watched".to_owned(),
                     Some("load it before recording: sudo modprobe amdgpu".to_owned()),
                 ),
                 State::NotInstalled => no(

@@ -2,16 +2,16 @@
 
 use std::io::{self, Write};
 
-use tracer_capture::inspect::{
-    Answer, Cost, Driver, Function, Gpus, Inspection, Kernel, Library, Programs, Rights, Site, State, Verdict,
-};
+use tracer_capture::inspect::{Answer, Cost, Gpus, Inspection, Library, Site, Verdict};
+
+use super::system;
 
 /// Writes all of it.
 pub fn write(out: &mut impl Write, inspection: &Inspection, verdict: &Verdict) -> io::Result<()> {
-    kernel(out, &inspection.kernel)?;
-    rights(out, &inspection.rights)?;
-    programs(out, &inspection.programs)?;
-    driver(out, &inspection.driver)?;
+    system::kernel(out, &inspection.kernel)?;
+    system::rights(out, &inspection.rights)?;
+    system::programs(out, &inspection.programs)?;
+    system::driver(out, &inspection.driver)?;
     gpus(out, &inspection.gpus)?;
     for found in &inspection.libraries {
         library(out, found)?;
@@ -24,155 +24,13 @@ pub fn write(out: &mut impl Write, inspection: &Inspection, verdict: &Verdict) -
 }
 
 /// A line: what it is about, and what is to say.
-fn item(out: &mut impl Write, about: &str, text: impl std::fmt::Display) -> io::Result<()> {
+pub fn item(out: &mut impl Write, about: &str, text: impl std::fmt::Display) -> io::Result<()> {
     writeln!(out, "{about:<11}{text}")
 }
 
 /// A line below it.
-fn more(out: &mut impl Write, text: impl std::fmt::Display) -> io::Result<()> {
+pub fn more(out: &mut impl Write, text: impl std::fmt::Display) -> io::Result<()> {
     item(out, "", text)
-}
-
-fn kernel(out: &mut impl Write, kernel: &Kernel) -> io::Result<()> {
-    let there = |is: bool| if is { "yes" } else { "no" };
-    let setting = |value: Option<i32>| value.map_or_else(|| "unknown".to_owned(), |v| v.to_string());
-    item(
-        out,
-        "kernel",
-        format_args!("{} {}", kernel.release, kernel.architecture),
-    )?;
-    let modules = match kernel.btf_modules.as_slice() {
-        [] => "none of the driver's modules".to_owned(),
-        some => some.join(", "),
-    };
-    more(out, format_args!("BTF {}, of modules: {modules}", there(kernel.btf)))?;
-    let tracefs = kernel.tracefs.as_deref();
-    more(
-        out,
-        format_args!(
-            "tracefs {}",
-            tracefs.unwrap_or("not mounted, or not for this user: mounted for the recorder alone while it loads")
-        ),
-    )?;
-    more(
-        out,
-        format_args!(
-            "uprobes {}, kprobes {} (nothing needs them yet), lockdown {}",
-            there(kernel.uprobes),
-            there(kernel.kprobes),
-            kernel.lockdown.as_deref().unwrap_or("unknown")
-        ),
-    )?;
-    more(
-        out,
-        format_args!(
-            "unprivileged_bpf_disabled {}, perf_event_paranoid {}, kptr_restrict {} (root is above all three)",
-            setting(kernel.unprivileged_bpf_disabled),
-            setting(kernel.perf_event_paranoid),
-            setting(kernel.kptr_restrict)
-        ),
-    )
-}
-
-fn rights(out: &mut impl Write, rights: &Rights) -> io::Result<()> {
-    let capability = |c: &tracer_capture::inspect::Capability| {
-        let name = c.name.to_lowercase();
-        if c.effective { name } else { format!("no {name}") }
-    };
-    let all: Vec<String> = rights.capabilities.iter().map(capability).collect();
-    item(out, "rights", format_args!("euid {}: {}", rights.euid, all.join(", ")))
-}
-
-fn programs(out: &mut impl Write, programs: &Programs) -> io::Result<()> {
-    if let Some(error) = &programs.error {
-        return item(out, "programs", error);
-    }
-    let count = programs.programs.len();
-    let loaded = programs.programs.iter().filter(|p| p.error.is_none()).count();
-    let largest = programs.programs.iter().max_by_key(|p| p.verified_instructions);
-    let cost = largest.and_then(|p| Some((p.verified_instructions?, &p.name)));
-    let cost = cost.map_or_else(String::new, |(n, name)| {
-        format!("; the largest, {name}, took the verifier {n} instructions")
-    });
-    item(
-        out,
-        "programs",
-        format_args!("{loaded} of {count} eBPF programs load{cost}"),
-    )?;
-    for program in &programs.programs {
-        if let Some(error) = &program.error {
-            more(out, error.replace('\n', "\n             "))?;
-        }
-    }
-    let attached = programs.events.iter().filter(|e| e.error.is_none()).count();
-    more(
-        out,
-        format_args!("{attached} of {} trace events attach", programs.events.len()),
-    )?;
-    for event in &programs.events {
-        if let Some(error) = &event.error {
-            more(out, format_args!("{}: {error}", event.event))?;
-        }
-    }
-    Ok(())
-}
-
-fn driver(out: &mut impl Write, driver: &Driver) -> io::Result<()> {
-    let state = match driver.state {
-        State::Loaded => "amdgpu is loaded",
-        State::NotLoaded => "amdgpu is installed, but not loaded",
-        State::NotInstalled => "amdgpu is not installed for this kernel",
-        State::NoModules => "amdgpu is not there, and this kernel loads no modules",
-    };
-    let modules = match driver.modules.as_slice() {
-        [] => String::new(),
-        some => format!(" (modules here: {})", some.join(", ")),
-    };
-    item(out, "driver", format_args!("{state}{modules}"))?;
-    let events = &driver.events;
-    match (events.set, &events.error) {
-        (Some(set), _) => more(
-            out,
-            format_args!(
-                "scheduler events: {set} set ({}), {}",
-                events.names.join(", "),
-                if events.raw { "raw by BTF" } else { "classic" }
-            ),
-        )?,
-        (None, error) => more(
-            out,
-            format_args!(
-                "scheduler events: none usable, {}",
-                error.as_deref().unwrap_or("not looked for")
-            ),
-        )?,
-    }
-    if let Some(error) = &driver.functions_error {
-        return more(out, format_args!("functions: {error}"));
-    }
-    let (present, others): (Vec<&Function>, Vec<_>) = driver.functions.iter().partition(|f| f.presence == "present");
-    let (ambiguous, absent): (Vec<_>, Vec<_>) = others.into_iter().partition(|f| f.presence == "ambiguous");
-    more(
-        out,
-        format_args!(
-            "functions of queues (for later probes): {} present, {} ambiguous, {} absent",
-            present.len(),
-            ambiguous.len(),
-            absent.len()
-        ),
-    )?;
-    for function in present.iter().chain(&ambiguous) {
-        let module = function.module.as_deref().unwrap_or("kernel");
-        more(
-            out,
-            format_args!("  {} [{module}]: {}", function.presence, function.symbols.join(", ")),
-        )?;
-    }
-    if !absent.is_empty() && !present.is_empty() {
-        let names: Vec<&str> = absent.iter().map(|f| f.name.as_str()).collect();
-        more(out, format_args!("  absent: {}", names.join(", ")))?;
-    }
-    Ok(())
 }
 
 fn gpus(out: &mut impl Write, gpus: &Gpus) -> io::Result<()> {
@@ -239,7 +97,7 @@ fn library(out: &mut impl Write, library: &Library) -> io::Result<()> {
     for found in &library.sdma {
         site(out, "sdma", found)?;
     }
-    for found in &library.init {
+    if let Some(found) = &library.init {
         site(out, "init", found)?;
     }
     for found in &library.reserves {
