@@ -157,6 +157,28 @@ fn the_text_ends_with_what_would_be_captured() {
     assert!(said.contains("measured on this machine now"), "{said}");
 }
 
+/// Inside the simulator's namespace: its GPU, and the runtime where a container has it.
+#[test]
+fn a_simulated_gpu_is_called_so_and_its_runtime_is_found() {
+    let programs = place::programs();
+    let output = Command::new(programs.join("kfd-sim"))
+        .arg("--root")
+        .arg(place::rootfs("trixie"))
+        .args(["--asic", "gfx1100", "--bind"])
+        .arg(&programs)
+        .arg("--")
+        .arg(programs.join("tracer"))
+        .args(["doctor", "--json"])
+        .output()
+        .unwrap();
+    let found = json(&output);
+    assert!(found["gpus"]["simulated"].as_str().unwrap().contains("kfd-sim"));
+    assert_eq!(found["gpus"]["gpus"][0]["name"], "gfx1100");
+    assert_eq!(found["gpus"]["nodes"][0]["path"], "/dev/kfd");
+    assert_eq!(found["libraries"].as_array().unwrap().len(), 1, "links are one library");
+    assert_eq!(found["record_would_capture"]["doorbells"]["captured"], "yes");
+}
+
 #[test]
 fn a_user_without_rights_is_told_of_sudo() {
     // setpriv is of util-linux, which every Debian has.

@@ -22,7 +22,7 @@ const MAX_SIZE: u64 = 1 << 30;
 pub struct Library {
     /// Its path.
     pub path: String,
-    /// How it was found: `option`, `ldconfig`, `LD_LIBRARY_PATH`, `rocm`, `python`.
+    /// How it was found: `option`, `ldconfig`, `system`, `LD_LIBRARY_PATH`, `rocm`, `python`.
     pub found_by: &'static str,
     /// Why nothing can be told of it; `None` if it was resolved. Then the lists below are empty.
     pub error: Option<String>,

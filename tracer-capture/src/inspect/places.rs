@@ -11,11 +11,19 @@ use crate::launch::User;
 /// How the library's files begin.
 const NAME: &str = "libhsa-runtime64.so";
 
+/// The system's own folders of libraries: Debian's, and those of others.
+const SYSTEM: [&str; 3] = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"];
+
 /// Every place at which there may be one, with how it was found. Files may come twice.
 pub fn all() -> Vec<(PathBuf, &'static str)> {
     let mut places = Vec::new();
     let mut add = |paths: Vec<PathBuf>, by| places.extend(paths.into_iter().map(|path| (path, by)));
     add(in_cache(), "ldconfig");
+    // Where the loader looks without a cache too, as in small containers (ld.so(8)).
+    add(
+        SYSTEM.iter().flat_map(|folder| inside(Path::new(folder))).collect(),
+        "system",
+    );
     let path = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     // An empty part is the working directory to the loader, which says nothing of where the command will run.
     let folders = env::split_paths(&path).filter(|folder| !folder.as_os_str().is_empty());

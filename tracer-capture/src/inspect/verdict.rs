@@ -210,6 +210,10 @@ impl Inspection {
                             .to_owned(),
                     ),
                 ),
+                State::Loaded if self.gpus.simulated.is_some() => no(
+                    format!("the GPU is simulated, and no kernel driver is behind it: {error}"),
+                    None,
+                ),
                 State::Loaded => no(
                     format!("amdgpu is loaded, but its scheduler's events can't be used: {error}"),
                     Some("send the output of: sudo tracer doctor --json".to_owned()),

@@ -157,3 +157,13 @@ fn uprobes_that_see_nothing_are_no_uprobes() {
     assert!(verdict.doorbells.reason.contains("saw 0 of 20000"));
     assert_eq!(verdict.ioctls.captured, Answer::Yes);
 }
+
+#[test]
+fn a_simulated_gpu_has_no_driver_to_mend() {
+    let mut inspection = good();
+    inspection.gpus.simulated = Some("kfd-sim".to_owned());
+    inspection.driver.events.error = Some("no events".to_owned());
+    let rings = inspection.verdict().rings;
+    assert_eq!((rings.captured, rings.fix), (Answer::No, None));
+    assert!(rings.reason.contains("simulated"));
+}
