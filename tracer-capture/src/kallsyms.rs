@@ -1,115 +1,159 @@
-//! The kernel's symbol table, `/proc/kallsyms`: functions by the names that the sources give them.
+//! Functions of the running kernel and its modules, by the names that their source gives them: `/proc/kallsyms`.
+//!
+//! Compilers clone functions: `execute_queues_cpsch` may exist only as `execute_queues_cpsch.constprop.0`, and a kprobe
+//! takes that exact name. Whether a function can be probed is thus a question of what stands here on this machine, not of
+//! the kernel's version.
 
-use std::{collections::HashMap, fs, io};
+use std::{collections::BTreeMap, fs, io, ops::Bound};
 
-/// A function of the kernel or of a module.
+/// A function of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// Exact name, suffixes of the compiler included: what a probe must name.
+    /// Its exact name: what a kprobe takes.
     pub name: String,
-    /// Address; 0 where the kernel hides it from this process (kptr_restrict).
-    pub address: u64,
-    /// Module that it belongs to; `None` for the kernel itself.
+    /// Where it lies; `None` if the kernel hides addresses from this process (`kernel.kptr_restrict`).
+    pub address: Option<u64>,
+    /// The module that it is part of; `None`: the kernel itself.
     pub module: Option<String>,
+    /// It is a part of the function that was split off (`.part.0`): not every call comes by.
+    pub partial: bool,
 }
 
-/// Functions by base name.
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence<'a> {
+    /// No such function: not in this kernel, inlined everywhere, or its module is not loaded.
+    Absent,
+    /// One function: a probe on its exact name sees every call that was not inlined.
+    One(&'a Symbol),
+    /// Several, or only a split-off part: a probe on one of them misses calls.
+    Ambiguous(&'a [Symbol]),
+}
+
+/// All functions of one reading.
 #[derive(Clone, Debug, Default)]
 pub struct Kallsyms {
-    functions: HashMap<String, Vec<Symbol>>,
+    /// By base name: without the suffixes of clones.
+    functions: BTreeMap<String, Vec<Symbol>>,
 }
 
+/// What compilers add to the names of clones, followed by a number: GCC's `.constprop` (constant arguments), `.isra`
+/// (other arguments) and `.part` (a part split off), LLVM's `.llvm` (promoted to global).
+const CLONES: [&str; 4] = ["constprop", "isra", "part", "llvm"];
+
 impl Kallsyms {
-    /// Reads the functions whose base names `wanted` accepts; the whole table has some 200 000 symbols.
+    /// Reads those of the running kernel. This takes some milliseconds: read once.
     ///
     /// # Errors
-    /// What reading /proc/kallsyms says.
-    pub fn read(wanted: impl Fn(&str) -> bool) -> io::Result<Self> {
-        Ok(Self::parse(&fs::read_to_string("/proc/kallsyms")?, wanted))
+    /// What reading says; NotFound on a kernel without CONFIG_KALLSYMS.
+    pub fn read() -> io::Result<Self> {
+        // Lossy: module names come from files.
+        fs::read("/proc/kallsyms").map(|bytes| Self::parse(&String::from_utf8_lossy(&bytes)))
     }
 
-    /// As [`Self::read`], from a text of that form.
+    /// The functions in a text of the form `ADDRESS TYPE NAME[\t[MODULE]]`; lines of another form are passed over.
     #[must_use]
-    pub fn parse(text: &str, wanted: impl Fn(&str) -> bool) -> Self {
-        let mut functions: HashMap<String, Vec<Symbol>> = HashMap::new();
-        for line in text.lines() {
-            let Some((base, symbol)) = parse_line(line).filter(|(base, _)| wanted(base)) else {
-                continue;
-            };
+    pub fn parse(text: &str) -> Self {
+        let mut functions: BTreeMap<String, Vec<Symbol>> = BTreeMap::new();
+        for (base, symbol) in text.lines().filter_map(function) {
             functions.entry(base.to_owned()).or_default().push(symbol);
         }
         Self { functions }
     }
 
-    /// Every function of this base name: none, one, or several that can't be told apart by name.
+    /// The functions of this base name, in the kernel's order.
     #[must_use]
     pub fn find(&self, base: &str) -> &[Symbol] {
         self.functions.get(base).map_or(&[], Vec::as_slice)
     }
+
+    /// Whether a function of this base name can be probed, and by which name.
+    #[must_use]
+    pub fn presence(&self, base: &str) -> Presence<'_> {
+        presence(self.find(base))
+    }
+
+    /// The base names that a pattern fits, with their functions. A `*` in the pattern, at most one, stands for any text.
+    pub fn matching<'a>(&'a self, pattern: &'a str) -> impl Iterator<Item = (&'a str, &'a [Symbol])> {
+        let (start, end) = pattern.split_once('*').unwrap_or((pattern, ""));
+        let exact = !pattern.contains('*');
+        self.functions
+            .range::<str, _>((Bound::Included(start), Bound::Unbounded))
+            .take_while(move |(name, _)| name.starts_with(start))
+            .filter(move |(name, _)| {
+                if exact {
+                    *name == pattern
+                } else {
+                    name.len() >= start.len() + end.len() && name.ends_with(end)
+                }
+            })
+            .map(|(name, symbols)| (name.as_str(), symbols.as_slice()))
+    }
+
+    /// Number of functions.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.functions.values().map(Vec::len).sum()
+    }
+
+    /// Whether there is none at all: the kernel hides its symbols, or has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.functions.is_empty()
+    }
 }
 
-/// `ADDRESS TYPE NAME[\t[MODULE]]`, with the base name.
-fn parse_line(line: &str) -> Option<(&str, Symbol)> {
+/// As [`Kallsyms::presence`], of functions that share a base name.
+#[must_use]
+pub fn presence(symbols: &[Symbol]) -> Presence<'_> {
+    // Beside the whole function its split-off part does not count: it is called by the whole, or by inlined copies.
+    let mut whole = symbols.iter().filter(|symbol| !symbol.partial);
+    match (whole.next(), whole.next()) {
+        _ if symbols.is_empty() => Presence::Absent,
+        (Some(one), None) => Presence::One(one),
+        _ => Presence::Ambiguous(symbols),
+    }
+}
+
+/// Base name and function of a line; `None` for data, and for `.cold` parts, which only hold what is rarely executed.
+fn function(line: &str) -> Option<(&str, Symbol)> {
     let mut words = line.split_whitespace();
     let address = u64::from_str_radix(words.next()?, 16).ok()?;
+    // Text, global, local or weak (nm(1)).
     if !matches!(words.next()?, "t" | "T" | "w" | "W") {
         return None;
     }
     let name = words.next()?;
-    let module = words.next().map(|module| module.trim_matches(['[', ']']).to_owned());
-    let base = match name.split_once('.') {
-        None => name,
-        // A part that was cut out of a function is not the function.
-        Some((_, suffix)) if suffix.starts_with("cold") || suffix.starts_with("part") => return None,
-        Some((base, _)) => base,
+    let module = words.next().and_then(|tag| tag.strip_prefix('[')?.strip_suffix(']'));
+    let (mut base, mut partial) = (name, false);
+    while let Some((shorter, suffix)) = clone_suffix(base) {
+        if suffix == "cold" {
+            return None;
+        }
+        partial |= suffix == "part";
+        base = shorter;
+    }
+    let symbol = Symbol {
+        name: name.to_owned(),
+        address: (address != 0).then_some(address),
+        module: module.map(str::to_owned),
+        partial,
     };
-    Some((
-        base,
-        Symbol {
-            name: name.to_owned(),
-            address,
-            module,
-        },
-    ))
+    Some((base, symbol))
+}
+
+/// Splits off the last suffix of a clone: `f.constprop.0` into `f` and `constprop`.
+fn clone_suffix(name: &str) -> Option<(&str, &str)> {
+    if let Some(base) = name.strip_suffix(".cold").filter(|base| !base.is_empty()) {
+        return Some((base, "cold"));
+    }
+    let (rest, number) = name.rsplit_once('.')?;
+    let (base, word) = rest.rsplit_once('.')?;
+    let numbered = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    let known = word == "cold" || CLONES.contains(&word);
+    (numbered && known && !base.is_empty()).then_some((base, word))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TEXT: &str = "\
-ffffffff81000000 T _text
-ffffffffc0a01230 t kfd_ioctl\t[amdgpu]
-ffffffffc0a01990 t remove_queue_mes.isra.0\t[amdgpu]
-ffffffffc0a02000 t remove_queue_mes.cold\t[amdgpu]
-ffffffffc0a03000 t kgd_hqd_load\t[amdgpu]
-ffffffffc0a04000 t kgd_hqd_load\t[amdgpu]
-ffffffffc0a05000 d add_queue_mes\t[amdgpu]
-garbage
-";
-
-    #[test]
-    fn functions_are_found_by_base_name() {
-        let symbols = Kallsyms::parse(TEXT, |_| true);
-        let [kfd_ioctl] = symbols.find("kfd_ioctl") else {
-            panic!("not one")
-        };
-        assert_eq!(
-            (kfd_ioctl.address, kfd_ioctl.module.as_deref()),
-            (0xffff_ffff_c0a0_1230, Some("amdgpu"))
-        );
-        assert_eq!(symbols.find("_text")[0].module, None);
-        let [clone] = symbols.find("remove_queue_mes") else {
-            panic!("not one")
-        };
-        assert_eq!(clone.name, "remove_queue_mes.isra.0");
-    }
-
-    #[test]
-    fn what_is_no_function_or_no_single_one_is_told() {
-        let symbols = Kallsyms::parse(TEXT, |name| name != "_text");
-        assert_eq!(symbols.find("kgd_hqd_load").len(), 2);
-        assert!(symbols.find("add_queue_mes").is_empty(), "data");
-        assert!(symbols.find("_text").is_empty(), "not wanted");
-    }
-}
+#[path = "kallsyms/tests.rs"]
+mod tests;

@@ -11,6 +11,7 @@ mod elf_peek;
 pub mod error;
 pub mod guardian;
 mod hold;
+pub mod inspect;
 pub mod inventory;
 pub mod kallsyms;
 pub mod launch;

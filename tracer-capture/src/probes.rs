@@ -79,12 +79,32 @@ pub struct Site {
     pub step: Option<String>,
 }
 
+/// What became of a program of the object.
+pub struct LoadedProgram {
+    /// Its name.
+    pub name: String,
+    /// Instructions that the verifier looked at; kernels since 5.16 tell.
+    pub verified: Option<u32>,
+    /// Why the kernel did not take it; `None` if it did.
+    pub refused: Option<CaptureError>,
+}
+
 impl Prober {
     /// Loads every program into the kernel, so that a refusal shows at the start.
     ///
     /// # Errors
     /// [`CaptureError::Refused`] with the verifier's words.
-    pub fn load(mut ebpf: Ebpf) -> Result<Self, CaptureError> {
+    pub fn load(ebpf: Ebpf) -> Result<Self, CaptureError> {
+        let (prober, programs) = Self::load_each(ebpf);
+        programs
+            .into_iter()
+            .try_for_each(|program| program.refused.map_or(Ok(()), Err))?;
+        Ok(prober)
+    }
+
+    /// Loads every program that the kernel accepts, and tells of each how that went.
+    pub fn load_each(mut ebpf: Ebpf) -> (Self, Vec<LoadedProgram>) {
+        let mut programs = Vec::new();
         for (name, program) in ebpf.programs_mut() {
             let loaded = match program {
                 aya::programs::Program::UProbe(p) => p.load(),
@@ -94,13 +114,18 @@ impl Prober {
                 aya::programs::Program::RawTracePoint(p) => p.load(),
                 _ => Ok(()),
             };
-            loaded.map_err(|error| refused(name, &error))?;
+            programs.push(LoadedProgram {
+                name: name.to_owned(),
+                verified: program.info().ok().and_then(|info| info.verified_instruction_count()),
+                refused: loaded.err().map(|error| refused(name, &error)),
+            });
         }
-        Ok(Self {
+        let prober = Self {
             ebpf,
             links: Vec::new(),
             sites: 0,
-        })
+        };
+        (prober, programs)
     }
 
     /// Attaches a uprobe; the cookie that the program sees is the site's number below `upper`.

@@ -212,12 +212,8 @@ struct Loaded {
 
 /// Loads the object, every program of it, and attaches the trace events.
 fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> Result<Loaded, CaptureError> {
-    sys::ensure_tracefs().map_err(|error| match error.raw_os_error() {
-        Some(libc::EPERM) => CaptureError::NotPermitted("mounting tracefs: operation not permitted".to_owned()),
-        _ => CaptureError::NoTracefs(error),
-    })?;
+    see_tracefs()?;
     let layout = process::Layout::read()?;
-    let follow = u8::from(options.follow);
     // Without the scheduler's events rings are not watched: a kernel without DRM, or whose driver is not loaded yet.
     let rings = ring::Plan::read();
     let object = if options.diagnostics {
@@ -225,12 +221,7 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
     } else {
         Object::Plain
     };
-    let mut loader = EbpfLoader::new();
-    layout.apply(&mut loader, &follow);
-    if let Ok(plan) = &rings {
-        plan.apply(&mut loader);
-    }
-    let mut ebpf = loader.load(object.bytes()?).map_err(|error| not_loaded(&error))?;
+    let mut ebpf = open(object, options.follow, &layout, rings.as_ref().ok())?;
     let mut maps = Maps::new();
     for name in ["EVENTS", "HOLDS", "TRACED", "QUEUES", "LOSSES"] {
         maps.insert(name, take_from(&mut ebpf, name)?);
@@ -248,7 +239,7 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
     ] {
         inventory.add(probes);
     }
-    let (functions, probes) = match Kallsyms::read(driver::is_wanted) {
+    let (functions, probes) = match Kallsyms::read() {
         Ok(symbols) => driver::attach(&mut prober, &symbols),
         Err(error) => {
             log::info!("functions of the kernel driver are not watched: /proc/kallsyms: {error}");
@@ -266,6 +257,36 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
         functions,
         listener,
     })
+}
+
+/// Makes tracefs visible to this thread.
+///
+/// # Errors
+/// [`CaptureError::NotPermitted`] or [`CaptureError::NoTracefs`].
+pub(crate) fn see_tracefs() -> Result<(), CaptureError> {
+    sys::ensure_tracefs().map_err(|error| match error.raw_os_error() {
+        Some(libc::EPERM) => CaptureError::NotPermitted("mounting tracefs: operation not permitted".to_owned()),
+        _ => CaptureError::NoTracefs(error),
+    })
+}
+
+/// The object with this kernel's layouts in it, and its maps; none of its programs is in the kernel yet.
+///
+/// # Errors
+/// [`CaptureError::NotPermitted`] without the rights, and what else the kernel refuses.
+pub(crate) fn open(
+    object: Object,
+    follow: bool,
+    layout: &process::Layout,
+    rings: Option<&ring::Plan>,
+) -> Result<Ebpf, CaptureError> {
+    let follow = u8::from(follow);
+    let mut loader = EbpfLoader::new();
+    layout.apply(&mut loader, &follow);
+    if let Some(plan) = rings {
+        plan.apply(&mut loader);
+    }
+    loader.load(object.bytes()?).map_err(|error| not_loaded(&error))
 }
 
 fn take_from(ebpf: &mut Ebpf, name: &'static str) -> Result<Map, CaptureError> {

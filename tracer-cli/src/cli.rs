@@ -34,6 +34,8 @@ pub enum Command {
     Report(Report),
     /// Judge a trace, or a command that is recorded first, by a policy
     Verify(Verify),
+    /// Tell what record would capture on this machine, what it would miss, and how to mend that
+    Doctor(Doctor),
 }
 
 /// How much is captured of each submission.
@@ -162,4 +164,21 @@ pub struct Verify {
     /// The command, recorded with --detail full and then judged
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// `tracer doctor`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Loads every eBPF program, attaches it with nobody traced, measures uprobes in functions of its own, and takes\n\
+    all of it out again.\n\n\
+    Exit status: 0 if both doorbells and rings would be captured, 1 if not, 2 for a usage error.\n\n\
+    Examples:\n  sudo tracer doctor\n  sudo tracer doctor --library /opt/rocm/lib/libhsa-runtime64.so.1 --json"
+)]
+pub struct Doctor {
+    /// For programs: names and meaning are stable
+    #[arg(long)]
+    pub json: bool,
+    /// Look at this HSA runtime, instead of those that a search finds (may be given several times)
+    #[arg(long, value_name = "FILE")]
+    pub library: Vec<PathBuf>,
 }

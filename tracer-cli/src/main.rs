@@ -1,6 +1,7 @@
 //! The `tracer` binary: thin commands over the crates beside it.
 
 mod cli;
+mod doctor;
 mod exit;
 mod record;
 mod report;
@@ -17,7 +18,7 @@ fn main() -> ExitCode {
     let guardian = match &cli.command {
         cli::Command::Record(_) => record::guardian(),
         cli::Command::Verify(options) if !options.command.is_empty() => record::guardian(),
-        cli::Command::Report(_) | cli::Command::Verify(_) => Ok(None),
+        cli::Command::Report(_) | cli::Command::Verify(_) | cli::Command::Doctor(_) => Ok(None),
     };
     env_logger::Builder::new()
         // The tracer's own crates, the eBPF programs among them; what the libraries have to say is of no use to a user.
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         cli::Command::Record(options) => guardian.and_then(|guardian| record::run(&options, guardian)),
         cli::Command::Report(options) => report::run(&options),
         cli::Command::Verify(options) => guardian.and_then(|guardian| verify::run(&options, guardian)),
+        cli::Command::Doctor(options) => Ok(doctor::run(&options)),
     };
     done.unwrap_or_else(|error| {
         eprintln!("tracer: {error:#}");

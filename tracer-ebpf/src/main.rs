@@ -7,6 +7,7 @@
 #[macro_use]
 mod diagnostics;
 
+mod cost;
 mod doorbell;
 mod driver;
 mod ioctl;

@@ -45,6 +45,7 @@ fn load_all(object: Object) {
     }
     names.sort();
     let expected = [
+        "cost",
         "doorbell",
         "driver_enter",
         "driver_return",

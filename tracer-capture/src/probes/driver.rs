@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use super::Prober;
 use crate::{
     inventory::Probe,
-    kallsyms::{Kallsyms, Symbol},
+    kallsyms::{self, Kallsyms, Presence, Symbol},
 };
 
-/// The functions, by their names in the sources (drivers/gpu/drm/amd/amdkfd, amdgpu/mes_v1*.c).
-const FUNCTIONS: [&str; 30] = [
+/// The functions by their names in the sources (drivers/gpu/drm/amd/amdkfd, amdgpu/mes_v1*.c), as patterns for
+/// [`Kallsyms::matching`]: a `*` stands for versions, and for variants of which a kernel has one or another.
+pub const FUNCTIONS: [&str; 21] = [
     "kfd_ioctl",
     "kfd_ioctl_create_queue",
     "kfd_ioctl_destroy_queue",
@@ -25,36 +26,21 @@ const FUNCTIONS: [&str; 30] = [
     "unmap_queues_cpsch",
     "pm_send_runlist",
     "add_queue_mes",
-    "remove_queue_mes",
-    "remove_queue_mes_on_reset_option",
-    "mes_v10_1_add_hw_queue",
-    "mes_v10_1_remove_hw_queue",
-    "mes_v11_0_add_hw_queue",
-    "mes_v11_0_remove_hw_queue",
-    "mes_v12_0_add_hw_queue",
-    "mes_v12_0_remove_hw_queue",
-    "mes_v12_1_add_hw_queue",
-    "mes_v12_1_remove_hw_queue",
-    "evict_process_queues_cpsch",
-    "evict_process_queues_nocpsch",
-    "restore_process_queues_cpsch",
-    "restore_process_queues_nocpsch",
+    "remove_queue_mes*",
+    "mes_v*_add_hw_queue",
+    "mes_v*_remove_hw_queue",
+    "evict_process_queues_*",
+    "restore_process_queues_*",
     "kfd_process_evict_queues",
     "kfd_process_restore_queues",
     "amdgpu_cs_ioctl",
     "amdgpu_userq_ioctl",
 ];
 
-/// Whether a function of this base name is probed.
-#[must_use]
-pub fn is_wanted(base: &str) -> bool {
-    FUNCTIONS.contains(&base)
-}
-
 /// Names of probed functions by their addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
-    by_address: BTreeMap<u64, &'static str>,
+    by_address: BTreeMap<u64, String>,
 }
 
 /// An `endbr64` and what may stand around it: a probe at a function's entry can be told as lying a little behind its
@@ -64,9 +50,9 @@ const ENTRY_BYTES: u64 = 16;
 impl Functions {
     /// The function that a probe at this address stands in.
     #[must_use]
-    pub fn name(&self, address: u64) -> Option<&'static str> {
+    pub fn name(&self, address: u64) -> Option<&str> {
         let (start, name) = self.by_address.range(..=address).next_back()?;
-        (address - start < ENTRY_BYTES).then_some(*name)
+        (address - start < ENTRY_BYTES).then_some(name)
     }
 }
 
@@ -74,24 +60,46 @@ impl Functions {
 pub fn attach(prober: &mut Prober, symbols: &Kallsyms) -> (Functions, Vec<Probe>) {
     let mut functions = Functions::default();
     let mut probes = Vec::new();
-    for function in FUNCTIONS {
-        // Several symbols of one name can't be told apart by it, and a probe would stand in any of them.
-        let [symbol] = symbols.find(function) else { continue };
-        let probe = attach_one(prober, function, symbol);
-        if probe.attached() {
-            functions.by_address.insert(symbol.address, function);
+    for (function, clones) in FUNCTIONS.iter().flat_map(|pattern| symbols.matching(pattern)) {
+        match kallsyms::presence(clones) {
+            Presence::Absent => {}
+            Presence::One(symbol) => {
+                let probe = attach_one(prober, function, symbol);
+                if let (true, Some(address)) = (probe.attached(), symbol.address) {
+                    functions.by_address.insert(address, function.to_owned());
+                }
+                probes.push(probe);
+            }
+            // Several symbols of one name can't be told apart by it, and a probe would stand in any of them.
+            Presence::Ambiguous(symbols) => probes.push(Probe {
+                error: Some(format!("{} functions have this name, or it is a part of one", symbols.len())),
+                ..probe(function, &symbols[0])
+            }),
         }
-        probes.push(probe);
     }
     (functions, probes)
 }
 
-fn attach_one(prober: &mut Prober, function: &'static str, symbol: &Symbol) -> Probe {
+fn attach_one(prober: &mut Prober, function: &str, symbol: &Symbol) -> Probe {
+    if symbol.address.is_none() {
+        return Probe {
+            error: Some("the kernel hides addresses from this process (kernel.kptr_restrict)".to_owned()),
+            ..probe(function, symbol)
+        };
+    }
     // The return first: an entry without it would wait for one for good.
     let error = prober
         .kprobe("driver_return", &symbol.name)
         .and_then(|()| prober.kprobe("driver_enter", &symbol.name))
         .err();
+    Probe {
+        error: error.map(|e| e.to_string()),
+        ..probe(function, symbol)
+    }
+}
+
+/// The probe as it is without an error.
+fn probe(function: &str, symbol: &Symbol) -> Probe {
     Probe {
         family: "driver",
         target: symbol.name.clone(),
@@ -99,7 +107,7 @@ fn attach_one(prober: &mut Prober, function: &'static str, symbol: &Symbol) -> P
         file_offset: None,
         instruction: None,
         step: symbol.module.clone(),
-        error: error.map(|e| e.to_string()),
+        error: None,
     }
 }
 
@@ -110,7 +118,7 @@ mod tests {
     #[test]
     fn a_probe_a_little_behind_its_symbol_stands_in_it() {
         let functions = Functions {
-            by_address: BTreeMap::from([(0x1000, "a"), (0x2000, "b")]),
+            by_address: BTreeMap::from([(0x1000, "a".to_owned()), (0x2000, "b".to_owned())]),
         };
         assert_eq!(functions.name(0x1000), Some("a"));
         assert_eq!(functions.name(0x1004), Some("a"));

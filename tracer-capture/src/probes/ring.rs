@@ -9,7 +9,7 @@ use super::{Prober, tracefs::Format};
 use crate::{CaptureError, btf::Btf, inventory::Probe};
 
 /// Group of the events, in every version, also where the module is called amd-sched.
-const GROUP: &str = "gpu_scheduler";
+pub const GROUP: &str = "gpu_scheduler";
 
 /// The names of the three events. The set changed in Linux 6.17, but backports and DKMS drivers move that border: tracefs
 /// tells, the kernel's version does not.
@@ -19,6 +19,14 @@ pub struct EventSet {
     pub names: [&'static str; 3],
     /// The events' records hold pointers only; the raw events say more.
     old: bool,
+}
+
+impl EventSet {
+    /// Whether it is that of kernels before the change.
+    #[must_use]
+    pub fn is_old(self) -> bool {
+        self.old
+    }
 }
 
 /// Newest first: a driver that has both is of the time of the change.
@@ -34,7 +42,7 @@ const SETS: [EventSet; 2] = [
 ];
 
 /// Modules that may hold the scheduler: the kernel's, and that of DKMS drivers. Built in, it is in the kernel's own BTF.
-const MODULES: [&str; 2] = ["gpu_sched", "amd_sched"];
+pub const MODULES: [&str; 2] = ["gpu_sched", "amd_sched"];
 
 /// How the scheduler's events are read on this kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +99,13 @@ impl Plan {
             raw: structs.is_some(),
             structs: Plain(structs.unwrap_or(StructLayout::NONE)),
         })
+    }
+
+    /// Whether the events are taken raw, with what BTF tells of the scheduler's structures: the old set, whose records
+    /// leave out device and client. Otherwise they are taken as trace events.
+    #[must_use]
+    pub fn is_raw(&self) -> bool {
+        self.raw
     }
 
     /// Hands the layouts to the programs.

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use crate::CaptureError;
 
 /// Where tracefs may be mounted.
-const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+pub const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// The fields of one event.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,20 +5,14 @@ use std::collections::BTreeMap;
 use tracer_core::summary::{DriverCalls, Function};
 use tracer_store::manifest::{Device, SchedulerKind};
 
-/// Functions that run only under one scheduler (drivers/gpu/drm/amd/amdkfd/kfd_device_queue_manager.c).
-const SIGNS: [(SchedulerKind, &[&str]); 3] = [
-    (
-        SchedulerKind::Mes,
-        &[
-            "add_queue_mes",
-            "mes_v10_1_add_hw_queue",
-            "mes_v11_0_add_hw_queue",
-            "mes_v12_0_add_hw_queue",
-            "mes_v12_1_add_hw_queue",
-        ],
-    ),
-    (SchedulerKind::Hws, &["pm_send_runlist"]),
-    (SchedulerKind::Nohws, &["create_queue_nocpsch"]),
+/// Whether a function runs only under one scheduler (drivers/gpu/drm/amd/amdkfd/kfd_device_queue_manager.c and
+/// amdgpu/mes_v1*.c).
+const SIGNS: [(SchedulerKind, fn(&str) -> bool); 3] = [
+    (SchedulerKind::Mes, |name| {
+        name == "add_queue_mes" || name.starts_with("mes_v") && name.ends_with("_add_hw_queue")
+    }),
+    (SchedulerKind::Hws, |name| name == "pm_send_runlist"),
+    (SchedulerKind::Nohws, |name| name == "create_queue_nocpsch"),
 ];
 
 /// Adds to each GPU's evidence what the calls of driver functions say; where they contradict the topology, they are right.
@@ -28,7 +22,7 @@ const SIGNS: [(SchedulerKind, &[&str]); 3] = [
 pub fn confirm(devices: &mut [Device], simulated: bool, calls: &DriverCalls) {
     let seen: Vec<(SchedulerKind, String)> = SIGNS
         .into_iter()
-        .filter_map(|(kind, names)| Some((kind, sign(names, &calls.by_function)?)))
+        .filter_map(|(kind, is_sign)| Some((kind, sign(is_sign, &calls.by_function)?)))
         .collect();
     let alike = devices
         .windows(2)
@@ -51,12 +45,12 @@ pub fn confirm(devices: &mut [Device], simulated: bool, calls: &DriverCalls) {
 }
 
 /// Which of the functions traced processes called, in words.
-fn sign(names: &[&str], calls: &BTreeMap<String, Function>) -> Option<String> {
-    let called = names.iter().filter_map(|name| {
-        let traced = calls.get(*name)?.traced;
-        (traced > 0).then(|| format!("{traced} calls of {name}"))
-    });
-    let called: Vec<String> = called.collect();
+fn sign(is_sign: fn(&str) -> bool, calls: &BTreeMap<String, Function>) -> Option<String> {
+    let called: Vec<String> = calls
+        .iter()
+        .filter(|(name, function)| function.traced > 0 && is_sign(name))
+        .map(|(name, function)| format!("{} calls of {name}", function.traced))
+        .collect();
     (!called.is_empty()).then(|| called.join(", "))
 }
 

@@ -20,6 +20,7 @@ pub fn context() -> Context {
             reserves: true,
             ioctls: true,
             kernel_rings: true,
+            driver: true,
             thunk: true,
             unseen: true,
         },

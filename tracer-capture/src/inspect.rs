@@ -1,0 +1,94 @@
+//! What a recording would capture on this machine, and what it would miss: everything that `tracer doctor` tells.
+//!
+//! Each file here looks at one aspect, and keeps reading apart from understanding. Abilities of the kernel are tried, not
+//! concluded from its version: every program is loaded, every trace event attached to, a uprobe of each kind is hit. All of
+//! it is taken out again before [`inspect`] returns, and no mount is left behind.
+
+mod cost;
+mod driver;
+mod features;
+mod gpus;
+mod kernel;
+mod libraries;
+mod places;
+mod programs;
+mod rights;
+mod sample;
+mod verdict;
+
+use std::{path::PathBuf, thread};
+
+use serde::Serialize;
+
+pub use cost::{Cost, Kind};
+pub use driver::{Driver, Events, Function, State};
+pub use features::Features;
+pub use gpus::{Gpu, Gpus, Node};
+pub use kernel::Kernel;
+pub use libraries::{Library, Site};
+pub use programs::{Event, Program, Programs};
+pub use rights::{Capability, Rights};
+pub use verdict::{Answer, Capture, Verdict};
+
+/// What to look at.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// These libraries, instead of those that a search finds.
+    pub libraries: Vec<PathBuf>,
+}
+
+/// What was found. Its fields' names and meaning are stable: they are the JSON of `tracer doctor` (docs/doctor.md).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Inspection {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// This process.
+    pub rights: Rights,
+    /// What the kernel accepts of this process.
+    pub programs: Programs,
+    /// The kernel driver.
+    pub driver: Driver,
+    /// GPUs.
+    pub gpus: Gpus,
+    /// HSA runtimes.
+    pub libraries: Vec<Library>,
+    /// What a uprobe costs.
+    pub uprobe_cost: Cost,
+}
+
+/// Looks at this machine. Takes a second or two: the verifier, the measurement of uprobes, and taking them out.
+#[must_use]
+pub fn inspect(options: &Options) -> Inspection {
+    let kernel = kernel::read();
+    let mut driver = driver::read(&kernel.release);
+    // On a thread of its own: it may need a mount namespace of its own to see tracefs, which ends with it.
+    let tried = thread::scope(|scope| scope.spawn(try_out).join());
+    let (programs, events, uprobe_cost) = tried.unwrap_or_else(|_| {
+        let events = Events::of(Err("looking for them failed".to_owned()));
+        (Programs::panicked(), events, Cost::default())
+    });
+    driver.events = events;
+    let libraries = if options.libraries.is_empty() {
+        libraries::search()
+    } else {
+        options.libraries.iter().map(|path| (path.clone(), "option")).collect()
+    };
+    Inspection {
+        kernel,
+        rights: rights::read(),
+        programs,
+        driver,
+        gpus: gpus::read(),
+        libraries: libraries
+            .iter()
+            .map(|(path, by)| libraries::inspect(path, by, &uprobe_cost))
+            .collect(),
+        uprobe_cost,
+    }
+}
+
+fn try_out() -> (Programs, Events, Cost) {
+    let (programs, events, mut loaded) = programs::load();
+    let cost = cost::measure(loaded.as_mut());
+    (programs, events, cost)
+}

@@ -1,0 +1,219 @@
+//! What a uprobe costs here and now, by the instruction that it stands on.
+//!
+//! A program that only counts is attached to functions of this very binary, each a few instructions long; they are called
+//! with and without it. The difference is what each doorbell pays at least.
+
+use std::{fs::File, hint::black_box, io};
+
+use aya::maps::{MapData, PerCpuArray};
+use serde::Serialize;
+
+use super::{programs::Loaded, sample};
+use crate::{
+    probes::{Prober, Site, Target},
+    proc_maps,
+    resolver::{InstructionKind, ProbePoint},
+    sys,
+};
+
+/// Calls of each function, with the probe.
+const CALLS: u64 = 20_000;
+/// They are made in this many batches; the fastest one counts, since whatever disturbs a batch makes it slower. A batch of
+/// 100 is short enough that on a busy machine some are not preempted: 19 us a single-stepped hit here, as when each call is
+/// timed by itself, where batches of 1000 showed 19 to 87 us, by load.
+const BATCHES: u64 = 200;
+
+/// What a uprobe costs here. A measurement of this machine at this moment, no property of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cost {
+    /// Why nothing was measured; `None` if it was.
+    pub error: Option<String>,
+    /// Calls of each function.
+    pub calls: u64,
+    /// By kind of instruction.
+    pub kinds: Vec<Kind>,
+}
+
+/// The cost at one kind of instruction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Kind {
+    /// The instruction.
+    pub instruction: &'static str,
+    /// Whether the kernel emulates it; else it single-steps a copy.
+    pub emulated: bool,
+    /// ns of a call with the probe less those of one without; `None` if it was not measured.
+    pub ns: Option<u64>,
+    /// Why not.
+    pub error: Option<String>,
+}
+
+impl Cost {
+    /// ns of a hit at an instruction of this kind, as far as it was measured.
+    #[must_use]
+    pub fn of(&self, kind: InstructionKind) -> Option<u64> {
+        let word = match kind {
+            InstructionKind::Other => "endbr64".to_owned(),
+            // A direct jump is emulated by the same function as a conditional one.
+            InstructionKind::Jmp => "jcc".to_owned(),
+            other => other.to_string(),
+        };
+        self.kinds.iter().find(|k| k.instruction == word)?.ns
+    }
+
+    /// Whether uprobes work here: one was attached, and saw every call.
+    #[must_use]
+    pub fn works(&self) -> bool {
+        self.kinds.iter().any(|kind| kind.ns.is_some())
+    }
+
+    fn failed(error: impl Into<String>) -> Self {
+        Self {
+            error: Some(error.into()),
+            ..Self::default()
+        }
+    }
+}
+
+/// Measures. The probes stay in until `loaded` ends.
+pub fn measure(loaded: Option<&mut Loaded>) -> Cost {
+    let Some(loaded) = loaded else {
+        return Cost::failed("the programs can't be loaded");
+    };
+    let Some(hits) = &loaded.hits else {
+        return Cost::failed("the eBPF object has no map COST_HITS; rebuild with `cargo xtask build`");
+    };
+    let file = match File::open("/proc/self/exe") {
+        Ok(file) => file,
+        Err(error) => return Cost::failed(format!("this program's file can't be opened: {error}")),
+    };
+    let kinds: Vec<Kind> = sample::all()
+        .iter()
+        .map(|sample| kind(&mut loaded.prober, hits, &file, sample))
+        .collect();
+    Cost {
+        error: kinds
+            .is_empty()
+            .then(|| "this architecture's instructions are not known to it".to_owned()),
+        calls: CALLS,
+        kinds,
+    }
+}
+
+fn kind(prober: &mut Prober, hits: &PerCpuArray<MapData, u64>, file: &File, sample: &sample::Sample) -> Kind {
+    let measured = difference(prober, hits, file, sample);
+    Kind {
+        instruction: sample.instruction,
+        emulated: sample.kind.is_emulated(),
+        ns: measured.as_ref().ok().copied(),
+        error: measured.err(),
+    }
+}
+
+fn difference(
+    prober: &mut Prober,
+    hits: &PerCpuArray<MapData, u64>,
+    file: &File,
+    sample: &sample::Sample,
+) -> Result<u64, String> {
+    let vaddr = sample.function as usize as u64;
+    let file_offset = file_offset(vaddr).map_err(|e| format!("its place in the file is not known: {e}"))?;
+    let without = fastest(sample.function);
+    let site = Site {
+        point: ProbePoint {
+            function: vaddr,
+            vaddr,
+            file_offset,
+            instruction: sample.kind,
+        },
+        upper: 0,
+        role: sample.instruction.to_owned(),
+        step: None,
+    };
+    let target = Target {
+        file,
+        path: "/proc/self/exe",
+    };
+    let probe = prober.uprobe("cost", "cost", &target, site);
+    if let Some(error) = probe.error {
+        return Err(error);
+    }
+    let before = count(hits)?;
+    let with = fastest(sample.function);
+    let seen = count(hits)? - before;
+    // Another `tracer doctor` at the same time has probes and counts of its own; its calls hit ours too.
+    if seen < CALLS {
+        return Err(format!("the probe saw {seen} of {CALLS} calls"));
+    }
+    Ok(with.saturating_sub(without) / (CALLS / BATCHES))
+}
+
+/// ns of the fastest batch.
+fn fastest(function: sample::Function) -> u64 {
+    let batch = || {
+        let began = sys::monotonic_ns();
+        for _ in 0..CALLS / BATCHES {
+            black_box(function)();
+        }
+        sys::monotonic_ns() - began
+    };
+    (0..BATCHES).map(|_| batch()).min().unwrap_or(0)
+}
+
+fn count(hits: &PerCpuArray<MapData, u64>) -> Result<u64, String> {
+    let values = hits.get(&0, 0).map_err(|e| format!("hits can't be counted: {e}"))?;
+    Ok(values.iter().sum())
+}
+
+/// Where an address of this process lies in its program's file.
+fn file_offset(address: u64) -> io::Result<u64> {
+    let mappings = proc_maps::executable(std::process::id())?;
+    let mapping = mappings.iter().find(|m| (m.start..m.end).contains(&address));
+    let mapping = mapping.ok_or_else(|| io::Error::other("no file is mapped there"))?;
+    Ok(address - mapping.start + mapping.offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+    use crate::resolver::{Argument, site_in_function};
+
+    /// What the kernel will find at each place is what the table says, by the resolver's own judgement.
+    #[test]
+    fn every_sample_begins_with_its_instruction() {
+        let file = File::open("/proc/self/exe").unwrap();
+        for sample in sample::all() {
+            let mut code = [0; 8];
+            let offset = file_offset(sample.function as usize as u64).unwrap();
+            file.read_exact_at(&mut code, offset).unwrap();
+            let site = site_in_function(&code, 0, &[Argument::Rdi]).unwrap();
+            let kind = if site.offset == 0 {
+                site.instruction
+            } else {
+                InstructionKind::Other
+            };
+            assert_eq!(kind, sample.kind, "{}", sample.instruction);
+            (sample.function)();
+        }
+    }
+
+    #[test]
+    fn a_cost_is_known_by_kind() {
+        let kind = |instruction, ns| Kind {
+            instruction,
+            emulated: false,
+            ns,
+            error: None,
+        };
+        let cost = Cost {
+            kinds: vec![kind("push", Some(800)), kind("endbr64", Some(9_000)), kind("nop", None)],
+            ..Cost::default()
+        };
+        assert_eq!(cost.of(InstructionKind::Push), Some(800));
+        assert_eq!(cost.of(InstructionKind::Other), Some(9_000));
+        assert_eq!(cost.of(InstructionKind::Nop), None);
+        assert!(cost.works());
+        assert!(!Cost::failed("no").works());
+    }
+}

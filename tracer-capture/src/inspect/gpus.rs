@@ -1,0 +1,163 @@
+//! The GPUs, and whether the user may reach them.
+
+use std::{fs, os::unix::fs::MetadataExt, path::Path};
+
+use rustix::fs::{Access, access};
+use serde::Serialize;
+
+use crate::{devices, launch::User};
+
+/// The GPUs of this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Gpus {
+    /// Those of the KFD's topology.
+    pub gpus: Vec<Gpu>,
+    /// The sign that they are simulated; `None`: no sign of it was found.
+    pub simulated: Option<String>,
+    /// The device files, /dev/kfd first; empty: the driver is not loaded, or finds no GPU, or a container hides them.
+    pub nodes: Vec<Node>,
+    /// The user whom recorded commands run as.
+    pub user: String,
+}
+
+/// A GPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Gpu {
+    /// KFD's id.
+    pub gpu_id: u32,
+    /// Name of its ISA.
+    pub name: String,
+    /// What schedules its user queues.
+    pub scheduler: &'static str,
+    /// What says so.
+    pub evidence: String,
+    /// Its render node's number.
+    pub render_minor: Option<u32>,
+}
+
+/// A device file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Node {
+    /// Its path.
+    pub path: String,
+    /// Name of the group that it belongs to, or its number.
+    pub group: String,
+    /// Whether the user may read and write it.
+    pub accessible: bool,
+}
+
+/// Looks at this machine.
+#[must_use]
+pub fn read() -> Gpus {
+    let found = devices::below(Path::new("/"));
+    let user = User::invoking();
+    let groups = fs::read_to_string("/etc/group").unwrap_or_default();
+    let mut paths = vec!["/dev/kfd".to_owned()];
+    let mut render: Vec<String> = fs::read_dir("/dev/dri")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.starts_with("renderD"))
+        .map(|name| format!("/dev/dri/{name}"))
+        .collect();
+    render.sort();
+    paths.append(&mut render);
+    Gpus {
+        gpus: found.gpus.into_iter().map(gpu).collect(),
+        simulated: found.simulated,
+        nodes: paths
+            .iter()
+            .filter_map(|path| node(path, user.as_ref(), &groups))
+            .collect(),
+        user: match &user {
+            Some(user) => user.name.clone().unwrap_or_else(|| user.uid.to_string()),
+            None => format!("uid {}", rustix::process::getuid().as_raw()),
+        },
+    }
+}
+
+fn gpu(gpu: devices::Gpu) -> Gpu {
+    Gpu {
+        gpu_id: gpu.gpu_id,
+        name: gpu.gfx,
+        scheduler: gpu.scheduler,
+        evidence: gpu.scheduler_evidence,
+        render_minor: gpu.drm_render_minor,
+    }
+}
+
+/// `None` if there is no such file.
+fn node(path: &str, user: Option<&User>, groups: &str) -> Option<Node> {
+    let metadata = fs::metadata(path).ok()?;
+    let accessible = match user {
+        // The kernel's own answer, access lists included.
+        None => access(path, Access::READ_OK | Access::WRITE_OK).is_ok(),
+        // Of another user nobody can be asked; access lists are not read, so this may be too strict.
+        Some(user) => {
+            let name = user.name.as_deref();
+            let member = user.gid == metadata.gid() || name.is_some_and(|name| is_member(groups, metadata.gid(), name));
+            may(metadata.mode(), metadata.uid() == user.uid, member)
+        }
+    };
+    Some(Node {
+        path: path.to_owned(),
+        group: group_name(groups, metadata.gid()).map_or_else(|| metadata.gid().to_string(), str::to_owned),
+        accessible,
+    })
+}
+
+/// Reading and writing, by the mode's class for the owner, the group or others.
+fn may(mode: u32, owner: bool, member: bool) -> bool {
+    let class = if owner {
+        mode >> 6
+    } else if member {
+        mode >> 3
+    } else {
+        mode
+    };
+    class & 0o6 == 0o6
+}
+
+/// The group's line of /etc/group: `name:password:id:member,member` (group(5)).
+fn group(groups: &str, id: u32) -> Option<Vec<&str>> {
+    let fields = |line: &'_ str| -> bool { line.split(':').nth(2) == Some(&id.to_string()) };
+    groups
+        .lines()
+        .find(|line| fields(line))
+        .map(|line| line.split(':').collect())
+}
+
+fn group_name(groups: &str, id: u32) -> Option<&str> {
+    group(groups, id)?.first().copied()
+}
+
+fn is_member(groups: &str, id: u32, user: &str) -> bool {
+    group(groups, id)
+        .and_then(|fields| fields.get(3).copied())
+        .is_some_and(|members| members.split(',').any(|member| member == user))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GROUPS: &str = "root:x:0:\nvideo:x:44:ann\nrender:x:105:bob,ann\n";
+
+    #[test]
+    fn members_of_the_group_may() {
+        assert_eq!(group_name(GROUPS, 105), Some("render"));
+        assert!(is_member(GROUPS, 105, "ann") && is_member(GROUPS, 105, "bob"));
+        assert!(!is_member(GROUPS, 44, "bob") && !is_member(GROUPS, 7, "bob"));
+    }
+
+    #[test]
+    fn the_first_class_that_fits_decides() {
+        assert!(may(0o660, false, true));
+        assert!(!may(0o660, false, false));
+        assert!(may(0o666, false, false));
+        // An owner without rights has none, whatever others have.
+        assert!(!may(0o066, true, true));
+        assert!(!may(0o640, false, true));
+    }
+}

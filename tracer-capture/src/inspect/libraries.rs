@@ -1,0 +1,259 @@
+//! HSA runtimes on this machine, and how far the resolver gets in each.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::Read,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use serde::Serialize;
+
+use crate::{
+    elf_peek,
+    resolver::{self, DoorbellSite, ExportSite, ProbePoint, ReserveOperation, Resolution, SdmaSite},
+};
+
+/// A file larger than this is no HSA runtime (Debian's and AMD's have 3 to 30 MB), and reading it would only cost memory.
+const MAX_SIZE: u64 = 1 << 30;
+
+/// A library, and what the resolver says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Library {
+    /// Its path.
+    pub path: String,
+    /// How it was found: `option`, `ldconfig`, `system`, `LD_LIBRARY_PATH`, `rocm`, `python`.
+    pub found_by: &'static str,
+    /// Why nothing can be told of it; `None` if it was resolved. Then the lists below are empty.
+    pub error: Option<String>,
+    /// GNU build-id in hexadecimal.
+    pub build_id: Option<String>,
+    /// `DT_SONAME`.
+    pub soname: Option<String>,
+    /// Whether `record` would take it for an HSA runtime when a process maps it.
+    pub recognised: bool,
+    /// Functions that ring AQL doorbells.
+    pub doorbells: Vec<Site>,
+    /// Functions that ring SDMA doorbells.
+    pub sdma: Vec<Site>,
+    /// Exported functions that advance write indexes. `record` probes the functions behind their API table instead, which
+    /// only an initialised process tells.
+    pub reserves: Vec<Site>,
+    /// `hsa_init`, at which processes are held until their reserve functions are known.
+    pub init: Option<Site>,
+    /// What the resolver did not find, and why; a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// A place for a probe.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Site {
+    /// What lies there.
+    pub role: String,
+    /// Which step of the resolver found it.
+    pub step: String,
+    /// Address of the function, as linked.
+    pub function: u64,
+    /// Address of the instruction, as linked.
+    pub address: u64,
+    /// Offset of the instruction in the file.
+    pub file_offset: u64,
+    /// Its kind: `nop`, `push`, `jcc`, `jmp`, `call`, `single-stepped`.
+    pub instruction: String,
+    /// Whether the kernel emulates it.
+    pub emulated: bool,
+    /// ns of a hit by the measurement of this run; `None` if there is none.
+    pub ns: Option<u64>,
+    /// Other decisions of the resolver, a phrase each.
+    pub details: Vec<String>,
+}
+
+/// Looks at a file.
+#[must_use]
+pub fn inspect(path: &Path, found_by: &'static str, cost: &super::Cost) -> Library {
+    let mut library = Library {
+        path: path.display().to_string(),
+        found_by,
+        ..Library::default()
+    };
+    match read(path).and_then(|(file, bytes)| {
+        library.recognised = elf_peek::names_hsa_init(&file);
+        resolver::resolve(&bytes).map_err(|error| error.to_string())
+    }) {
+        Ok(resolution) => fill(&mut library, resolution, cost),
+        Err(error) => library.error = Some(format!("{} can't be traced: {error}", path.display())),
+    }
+    library
+}
+
+/// The whole file; words for what stands against it.
+fn read(path: &Path) -> Result<(File, Vec<u8>), String> {
+    // Opening a FIFO would wait for its other end.
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let mut file =
+        opened.map_err(|e| format!("it can't be opened ({e}); name the library's file with --library FILE"))?;
+    let metadata = file.metadata().map_err(|e| e.to_string())?;
+    if !metadata.is_file() {
+        return Err("not a regular file; name the library's file with --library FILE".to_owned());
+    }
+    if metadata.len() > MAX_SIZE {
+        return Err(format!(
+            "it has {} bytes, and no HSA runtime has more than {MAX_SIZE}; name the library's file with --library FILE",
+            metadata.len()
+        ));
+    }
+    let mut bytes = Vec::new();
+    // It may still grow.
+    let read = Read::by_ref(&mut file).take(MAX_SIZE).read_to_end(&mut bytes);
+    read.map_err(|e| format!("it can't be read: {e}"))?;
+    Ok((file, bytes))
+}
+
+fn fill(library: &mut Library, resolution: Resolution, cost: &super::Cost) {
+    let site = |point: ProbePoint, role: String, step: String, details: Vec<String>| Site {
+        role,
+        step,
+        function: point.function,
+        address: point.vaddr,
+        file_offset: point.file_offset,
+        instruction: point.instruction.to_string(),
+        emulated: point.instruction.is_emulated(),
+        ns: cost.of(point.instruction),
+        details,
+    };
+    library.doorbells = resolution
+        .doorbells
+        .iter()
+        .map(|d| site(d.probe, d.role.to_string(), d.step.to_string(), doorbell_details(d)))
+        .collect();
+    library.sdma = resolution
+        .sdma
+        .iter()
+        .map(|s| {
+            let role = format!("BlitSdma::UpdateWriteAndDoorbellRegister ({} bits)", s.width);
+            site(s.probe, role, "pattern".to_owned(), sdma_details(s))
+        })
+        .collect();
+    library.reserves = resolution
+        .exports
+        .reserves
+        .iter()
+        .map(|r| {
+            let operation = match r.operation {
+                ReserveOperation::Add => "adds",
+                ReserveOperation::Store => "stores",
+                ReserveOperation::Cas => "compares and swaps",
+            };
+            let mut details = vec![operation.to_owned()];
+            details.extend(export_details(&r.export));
+            site(r.export.probe, r.export.names.join(", "), "export".to_owned(), details)
+        })
+        .collect();
+    library.init = resolution
+        .exports
+        .init
+        .as_ref()
+        .map(|e| site(e.probe, e.names.join(", "), "export".to_owned(), export_details(e)));
+    library.build_id = resolution.build_id;
+    library.soname = resolution.soname;
+    library.notes = resolution.notes;
+}
+
+fn doorbell_details(site: &DoorbellSite) -> Vec<String> {
+    let stores: Vec<String> = site.doorbell_stores.iter().map(|s| format!("{s:#x}")).collect();
+    let mut details = vec![
+        format!("signal at rdi{:+#x}", Signed(site.signal_offset)),
+        format!("value in {:?}", site.value_register).to_lowercase(),
+        format!("doorbell stored at {}", stores.join(" and ")),
+    ];
+    if site.thunk_bypass {
+        details.push("may call a driver function (hsaKmtQueueRingDoorbell) instead of storing".to_owned());
+    }
+    details
+}
+
+fn sdma_details(site: &SdmaSite) -> Vec<String> {
+    vec![
+        format!("doorbell pointer at rdi{:+#x}", Signed(site.doorbell_ptr_offset)),
+        format!("write pointer at rdi{:+#x}", Signed(site.wptr_ptr_offset)),
+        format!(
+            "indexes in {:?} and {:?}",
+            site.curr_index_register, site.new_index_register
+        )
+        .to_lowercase(),
+        format!("doorbell stored at {:#x}", site.doorbell_store),
+    ]
+}
+
+fn export_details(site: &ExportSite) -> Vec<String> {
+    let table = site.table.map(|t| {
+        format!(
+            "jumps through slot {:#x} of the API table that {:#x} points to",
+            t.slot_offset, t.pointer_vaddr
+        )
+    });
+    table.into_iter().collect()
+}
+
+/// A displacement as assemblers print it: `-0x10`, not its two's complement.
+struct Signed(i16);
+
+impl std::fmt::LowerHex for Signed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad_integral(self.0 >= 0, "0x", &format!("{:x}", self.0.unsigned_abs()))
+    }
+}
+
+/// Where runtimes usually lie, each file once; the first way by which it was found counts.
+#[must_use]
+pub fn search() -> Vec<(PathBuf, &'static str)> {
+    let mut found: Vec<(PathBuf, &'static str)> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for (path, by) in super::places::all() {
+        // Links to one file are one library.
+        if let Ok(metadata) = path.metadata()
+            && metadata.is_file()
+            && seen.insert((metadata.dev(), metadata.ino()))
+        {
+            found.push((path, by));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn error(path: &Path) -> String {
+        inspect(path, "option", &super::super::Cost::default()).error.unwrap()
+    }
+
+    #[test]
+    fn what_is_no_library_is_told_in_a_sentence() {
+        assert!(error(Path::new("/no/such/file")).contains("can't be opened"));
+        assert!(error(Path::new("/etc/passwd")).contains("not an ELF file"));
+        assert!(error(Path::new("/dev/zero")).contains("not a regular file"));
+        assert!(error(Path::new("/etc")).contains("not a regular file"));
+        assert!(error(Path::new("/proc/self/exe")).contains("not an HSA runtime"));
+    }
+
+    #[test]
+    fn a_library_that_is_cut_short_is_an_error_wherever() {
+        let whole = fs::read("/proc/self/exe").unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("cut.so");
+        for len in [0, 3, 4, 17, 63, 64, 200, 5000] {
+            fs::write(&path, &whole[..len]).unwrap();
+            assert!(error(&path).contains("can't be traced"), "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn displacements_carry_their_sign() {
+        assert_eq!(format!("rdi{:+#x}", Signed(-0x20)), "rdi-0x20");
+        assert_eq!(format!("rdi{:+#x}", Signed(0x98)), "rdi+0x98");
+    }
+}

@@ -1,0 +1,213 @@
+//! What the kernel accepts: every program is loaded and attached to its trace events as `record` does it. Nobody is
+//! traced meanwhile, so that the programs pass over all that happens.
+
+use aya::{
+    Ebpf,
+    maps::{MapData, PerCpuArray},
+};
+use serde::Serialize;
+
+use super::{
+    driver::Events,
+    features::{self, Features},
+};
+use crate::{
+    CaptureError,
+    object::Object,
+    probes::{LoadedProgram, Prober, ioctl, mapping, process, ring},
+    session,
+};
+
+/// What the kernel accepts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Programs {
+    /// Why not even the object could be loaded; `None` if it could. Then the lists below are empty.
+    pub error: Option<String>,
+    /// Whether `error` is a lack of rights.
+    pub not_permitted: bool,
+    /// Abilities of the kernel that the programs stand on.
+    pub features: Features,
+    /// Every program of the object.
+    pub programs: Vec<Program>,
+    /// Every trace event that was attached to.
+    pub events: Vec<Event>,
+}
+
+/// A program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Program {
+    /// Its name.
+    pub name: String,
+    /// Instructions that the verifier looked at; kernels since 5.16 tell.
+    pub verified_instructions: Option<u32>,
+    /// Why the kernel refused it, with the verifier's last words; `None` if it did not.
+    pub error: Option<String>,
+}
+
+/// A trace event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Event {
+    /// Family of probes: `ioctl`, `process`, `mapping`, `ring`.
+    pub family: &'static str,
+    /// Group and name.
+    pub event: String,
+    /// Why it is not attached; `None` if it was.
+    pub error: Option<String>,
+}
+
+impl Programs {
+    /// Nothing is known: the thread that tried ended early.
+    pub(super) fn panicked() -> Self {
+        Self {
+            error: Some("loading the eBPF programs ended in a panic; run again with RUST_BACKTRACE=1".to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// Why a program is not loaded; `None` if it is.
+    #[must_use]
+    pub fn refused(&self, name: &str) -> Option<String> {
+        match (&self.error, self.programs.iter().find(|p| p.name == name)) {
+            (Some(error), _) => Some(error.clone()),
+            (None, Some(program)) => program.error.clone(),
+            (None, None) => Some(CaptureError::NoObject.to_string()),
+        }
+    }
+
+    /// Why a family's events are not attached; `None` if all are.
+    #[must_use]
+    pub fn unattached(&self, family: &str) -> Option<String> {
+        if let Some(error) = &self.error {
+            return Some(error.clone());
+        }
+        let mut events = self.events.iter().filter(|e| e.family == family).peekable();
+        if events.peek().is_none() {
+            return Some(format!("no event of the family {family} was attached"));
+        }
+        events.find_map(|e| e.error.as_ref().map(|error| format!("{}: {error}", e.event)))
+    }
+}
+
+/// Everything that is loaded; its end takes it out of the kernel.
+pub struct Loaded {
+    /// The programs, and attachments.
+    pub prober: Prober,
+    /// The count of the program `cost`.
+    pub hits: Option<PerCpuArray<MapData, u64>>,
+}
+
+/// Loads and attaches. Must run on a thread that may get a mount namespace of its own.
+pub fn load() -> (Programs, Events, Option<Loaded>) {
+    if let Err(error) = session::see_tracefs() {
+        let events = Events::of(Err(format!("they can't be looked for: {error}")));
+        return (failed(&error), events, None);
+    }
+    let plan = ring::Plan::read();
+    let events = Events::of(plan.as_ref().map_err(no_events));
+    let layout = process::Layout::read();
+    let opened = layout.and_then(|layout| session::open(Object::Plain, true, &layout, plan.as_ref().ok()));
+    match opened {
+        Ok(ebpf) => {
+            let (programs, loaded) = attach(ebpf, plan.as_ref().ok());
+            (programs, events, Some(loaded))
+        }
+        Err(error) => (failed(&error), events, None),
+    }
+}
+
+/// The events are absent for want of a driver, not of a kernel option.
+fn no_events(error: &CaptureError) -> String {
+    match error {
+        CaptureError::NoEvent(event) => format!("there is no trace event {event}"),
+        other => other.to_string(),
+    }
+}
+
+fn failed(error: &CaptureError) -> Programs {
+    Programs {
+        error: Some(error.to_string()),
+        not_permitted: matches!(error, CaptureError::NotPermitted(_)),
+        features: features::read(),
+        ..Programs::default()
+    }
+}
+
+fn attach(mut ebpf: Ebpf, rings: Option<&ring::Plan>) -> (Programs, Loaded) {
+    let hits = ebpf
+        .take_map("COST_HITS")
+        .and_then(|map| PerCpuArray::try_from(map).ok());
+    let (mut prober, loaded) = Prober::load_each(ebpf);
+    let mut probes = ioctl::attach(&mut prober);
+    probes.extend(process::attach(&mut prober));
+    probes.extend(mapping::attach(&mut prober));
+    probes.extend(rings.map(|plan| plan.attach(&mut prober)).unwrap_or_default());
+    let event = |probe: crate::inventory::Probe| Event {
+        family: probe.family,
+        event: probe.target,
+        error: probe.error,
+    };
+    let mut programs: Vec<Program> = loaded.into_iter().map(program).collect();
+    programs.sort_by(|a, b| a.name.cmp(&b.name));
+    let programs = Programs {
+        programs,
+        events: probes.into_iter().map(event).collect(),
+        features: features::read(),
+        ..Programs::default()
+    };
+    (programs, Loaded { prober, hits })
+}
+
+fn program(loaded: LoadedProgram) -> Program {
+    Program {
+        name: loaded.name,
+        verified_instructions: loaded.verified,
+        error: loaded.refused.map(|error| last_words(&error.to_string())),
+    }
+}
+
+/// Lines of the verifier's log that are kept: its reason stands at the end, thousands of lines of states before it.
+const KEPT: usize = 12;
+
+/// A text's first line, and its last ones.
+fn last_words(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    match lines.split_first() {
+        Some((first, rest)) if rest.len() > KEPT => {
+            format!("{first}\n...\n{}", rest[rest.len() - KEPT..].join("\n"))
+        }
+        _ => text.trim_end().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_log_the_end_is_kept() {
+        let log: Vec<String> = (0..100).map(|n| format!("line {n}")).collect();
+        let kept = last_words(&log.join("\n"));
+        assert!(
+            kept.starts_with("line 0\n...\nline 88\n") && kept.ends_with("line 99"),
+            "{kept}"
+        );
+        assert_eq!(last_words("one\ntwo\n"), "one\ntwo");
+    }
+
+    #[test]
+    fn a_family_is_attached_if_all_of_it_is() {
+        let event = |family, error: Option<&str>| Event {
+            family,
+            event: "group:name".to_owned(),
+            error: error.map(str::to_owned),
+        };
+        let programs = Programs {
+            events: vec![event("ioctl", None), event("ioctl", Some("no")), event("process", None)],
+            ..Programs::default()
+        };
+        assert_eq!(programs.unattached("ioctl").as_deref(), Some("group:name: no"));
+        assert_eq!(programs.unattached("process"), None);
+        assert!(programs.unattached("ring").is_some());
+        assert!(programs.refused("doorbell").is_some());
+    }
+}

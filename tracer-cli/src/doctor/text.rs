@@ -1,0 +1,193 @@
+//! The findings for people: one aspect a paragraph, the conclusion last, where a terminal shows it.
+
+use std::io::{self, Write};
+
+use tracer_capture::inspect::{Answer, Cost, Gpus, Inspection, Library, Site, Verdict};
+
+use super::system;
+
+/// Writes all of it.
+pub fn write(out: &mut impl Write, inspection: &Inspection, verdict: &Verdict) -> io::Result<()> {
+    system::kernel(out, &inspection.kernel)?;
+    system::rights(out, &inspection.rights)?;
+    system::programs(out, &inspection.programs)?;
+    system::driver(out, &inspection.driver)?;
+    gpus(out, &inspection.gpus)?;
+    for found in &inspection.libraries {
+        library(out, found)?;
+    }
+    if inspection.libraries.is_empty() {
+        item(out, "library", "no HSA runtime was found; name one with --library FILE")?;
+    }
+    cost(out, &inspection.uprobe_cost)?;
+    conclusion(out, verdict)
+}
+
+/// A line: what it is about, and what is to say.
+pub fn item(out: &mut impl Write, about: &str, text: impl std::fmt::Display) -> io::Result<()> {
+    writeln!(out, "{about:<11}{text}")
+}
+
+/// A line below it.
+pub fn more(out: &mut impl Write, text: impl std::fmt::Display) -> io::Result<()> {
+    item(out, "", text)
+}
+
+fn gpus(out: &mut impl Write, gpus: &Gpus) -> io::Result<()> {
+    for gpu in &gpus.gpus {
+        item(
+            out,
+            "gpu",
+            format_args!(
+                "{} (gpu_id {}), scheduler {}: {}",
+                gpu.name, gpu.gpu_id, gpu.scheduler, gpu.evidence
+            ),
+        )?;
+    }
+    if gpus.gpus.is_empty() {
+        item(out, "gpu", "none in the KFD's topology")?;
+    }
+    if let Some(sign) = &gpus.simulated {
+        item(
+            out,
+            "simulated",
+            format_args!("{sign}: no number here is that of a real GPU"),
+        )?;
+    }
+    for node in &gpus.nodes {
+        let (path, group, user) = (&node.path, &node.group, &gpus.user);
+        if node.accessible {
+            more(out, format_args!("{path}: open to {user}"))?;
+        } else {
+            more(
+                out,
+                format_args!("{path}: not open to {user}; fix: sudo usermod -aG {group} USER, then log in again"),
+            )?;
+        }
+    }
+    if gpus.nodes.is_empty() {
+        more(out, "no /dev/kfd and no render node")?;
+    }
+    Ok(())
+}
+
+fn library(out: &mut impl Write, library: &Library) -> io::Result<()> {
+    if let Some(error) = &library.error {
+        return item(out, "library", format_args!("{error} (found by {})", library.found_by));
+    }
+    let soname = library.soname.as_deref().unwrap_or("no soname");
+    let build_id = library.build_id.as_deref().unwrap_or("none");
+    item(
+        out,
+        "library",
+        format_args!(
+            "{} ({soname}, build id {build_id}, found by {})",
+            library.path, library.found_by
+        ),
+    )?;
+    if !library.recognised {
+        more(
+            out,
+            "record would not recognise it: hsa_init is not among its dynamic strings",
+        )?;
+    }
+    for found in &library.doorbells {
+        site(out, "doorbell", found)?;
+    }
+    for found in &library.sdma {
+        site(out, "sdma", found)?;
+    }
+    if let Some(found) = &library.init {
+        site(out, "init", found)?;
+    }
+    for found in &library.reserves {
+        site(out, "reserve", found)?;
+    }
+    if !library.reserves.is_empty() {
+        more(
+            out,
+            "reserve: record probes the functions behind the API table, known once a process has initialised the library",
+        )?;
+    }
+    for note in &library.notes {
+        more(out, format_args!("note: {note}"))?;
+    }
+    Ok(())
+}
+
+fn site(out: &mut impl Write, family: &str, site: &Site) -> io::Result<()> {
+    let ns = site.ns.map_or_else(String::new, |ns| format!(", {ns} ns a hit here"));
+    let how = match (site.emulated, site.instruction.as_str()) {
+        (true, instruction) => format!("{instruction}, emulated{ns}"),
+        (false, _) => format!("single-stepped{ns}"),
+    };
+    more(
+        out,
+        format_args!(
+            "{family}: {} at {:#x}+{:#x}, file offset {:#x}: {how}; by {}",
+            site.role,
+            site.function,
+            site.address - site.function,
+            site.file_offset,
+            site.step
+        ),
+    )?;
+    if !site.details.is_empty() {
+        more(out, format_args!("  {}", site.details.join("; ")))?;
+    }
+    Ok(())
+}
+
+fn cost(out: &mut impl Write, cost: &Cost) -> io::Result<()> {
+    if let Some(error) = &cost.error {
+        return item(out, "uprobes", format_args!("not measured: {error}"));
+    }
+    item(
+        out,
+        "uprobes",
+        format_args!(
+            "ns a hit, measured on this machine now ({} calls each, best batch, less the call itself)",
+            cost.calls
+        ),
+    )?;
+    for kind in &cost.kinds {
+        let how = if kind.emulated { "emulated" } else { "single-stepped" };
+        match (kind.ns, &kind.error) {
+            (Some(ns), _) => more(out, format_args!("{:<8} {ns:>6}  {how}", kind.instruction))?,
+            (None, error) => more(
+                out,
+                format_args!(
+                    "{:<8} not measured: {}",
+                    kind.instruction,
+                    error.as_deref().unwrap_or("unknown")
+                ),
+            )?,
+        }
+    }
+    Ok(())
+}
+
+fn conclusion(out: &mut impl Write, verdict: &Verdict) -> io::Result<()> {
+    writeln!(out, "\nWould record capture")?;
+    for (name, capture) in verdict.all() {
+        let answer = match capture.captured {
+            Answer::Yes => "yes",
+            Answer::No => "no",
+            Answer::Unknown => "unknown",
+        };
+        writeln!(out, "  {name:<10} {answer:<8} {}", capture.reason)?;
+    }
+    // Several lacks may have one cure.
+    let mut fixes: Vec<(Vec<&str>, &str)> = Vec::new();
+    for (name, capture) in verdict.all() {
+        let Some(fix) = &capture.fix else { continue };
+        match fixes.iter_mut().find(|(_, known)| known == fix) {
+            Some((names, _)) => names.push(name),
+            None => fixes.push((vec![name], fix)),
+        }
+    }
+    for (names, fix) in fixes {
+        writeln!(out, "fix for {}: {fix}", names.join(", "))?;
+    }
+    Ok(())
+}
