@@ -72,7 +72,10 @@ pub fn attach(prober: &mut Prober, symbols: &Kallsyms) -> (Functions, Vec<Probe>
             }
             // Several symbols of one name can't be told apart by it, and a probe would stand in any of them.
             Presence::Ambiguous(symbols) => probes.push(Probe {
-                error: Some(format!("{} functions have this name, or it is a part of one", symbols.len())),
+                error: Some(format!(
+                    "{} functions have this name, or it is a part of one",
+                    symbols.len()
+                )),
                 ..probe(function, &symbols[0])
             }),
         }

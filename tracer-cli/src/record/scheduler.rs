@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use tracer_core::summary::{DriverCalls, Function};
 use tracer_store::manifest::{Device, SchedulerKind};
 
+/// Whether a function of this name is a sign of a scheduler.
+type IsSign = fn(&str) -> bool;
+
 /// Whether a function runs only under one scheduler (drivers/gpu/drm/amd/amdkfd/kfd_device_queue_manager.c and
 /// amdgpu/mes_v1*.c).
-const SIGNS: [(SchedulerKind, fn(&str) -> bool); 3] = [
+const SIGNS: [(SchedulerKind, IsSign); 3] = [
     (SchedulerKind::Mes, |name| {
         name == "add_queue_mes" || name.starts_with("mes_v") && name.ends_with("_add_hw_queue")
     }),
@@ -45,7 +48,7 @@ pub fn confirm(devices: &mut [Device], simulated: bool, calls: &DriverCalls) {
 }
 
 /// Which of the functions traced processes called, in words.
-fn sign(is_sign: fn(&str) -> bool, calls: &BTreeMap<String, Function>) -> Option<String> {
+fn sign(is_sign: IsSign, calls: &BTreeMap<String, Function>) -> Option<String> {
     let called: Vec<String> = calls
         .iter()
         .filter(|(name, function)| function.traced > 0 && is_sign(name))
