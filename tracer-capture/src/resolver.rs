@@ -17,6 +17,7 @@ mod error;
 mod exports;
 mod flow;
 mod functions;
+mod own_reserve;
 mod pattern;
 mod sdma;
 mod site;
@@ -43,6 +44,8 @@ pub struct Resolution {
     pub soname: Option<String>,
     /// Probing all of these sees every AQL doorbell that ROCr rings exactly once; empty if none was found for certain.
     pub doorbells: Vec<DoorbellSite>,
+    /// Where the runtime reserves packets for its own dispatches, past the exported functions.
+    pub own_reserve: Option<OwnReserveSite>,
     /// Probing all of these sees every SDMA doorbell that ROCr rings.
     pub sdma: Vec<SdmaSite>,
     /// The exported functions of use.
@@ -92,6 +95,16 @@ impl fmt::Display for DoorbellRole {
             Self::ReleaseMain => "AqlQueue::StoreRelease",
         })
     }
+}
+
+/// `AqlQueue::AddWriteIndexAcqRel`: the function by which the runtime reserves for its own dispatches (fills and copies by
+/// kernels). The exported `hsa_queue_add_write_index_scacq_screl` ends in it, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnReserveSite {
+    /// Where to probe. There rdi is the runtime's queue object and rsi what is added to the write index.
+    pub probe: ProbePoint,
+    /// `*(rdi + queue_offset)` is the address of the queue's `hsa_queue_t`.
+    pub queue_offset: i16,
 }
 
 /// How a function was found.
@@ -144,11 +157,11 @@ pub fn resolve(elf: &[u8]) -> Result<Resolution, ResolveError> {
     }
     let functions = Functions::read(&image);
     let (exports, mut absent) = exports::exports(&image);
-    let (mut doorbells, mut sdma) = (Vec::new(), Vec::new());
+    let (mut doorbells, mut sdma, mut own_reserve) = (Vec::new(), Vec::new(), None);
     if functions.is_empty() {
         absent.push(Absence::NoFunctions);
     } else {
-        doorbells = climb(&image, &functions, &mut absent);
+        (doorbells, own_reserve) = climb(&image, &functions, &mut absent);
         let (sites, missed) = sdma::sites(&image, &functions);
         sdma = sites;
         absent.extend(missed);
@@ -157,6 +170,7 @@ pub fn resolve(elf: &[u8]) -> Result<Resolution, ResolveError> {
         build_id: image.build_id(),
         soname: image.soname(),
         doorbells,
+        own_reserve,
         sdma,
         exports,
         notes: absent.iter().map(Absence::to_string).collect(),
@@ -182,18 +196,26 @@ type Step = fn(&Image<'_>, &Functions) -> Result<Option<AqlQueue>, Absence>;
 const LADDER: [Step; 2] = [|image, _| aql_queue::by_symtab(image), aql_queue::by_vtable_shape];
 
 /// The sites of the first step whose functions pass validation.
-fn climb(image: &Image<'_>, functions: &Functions, absent: &mut Vec<Absence>) -> Vec<DoorbellSite> {
+fn climb(
+    image: &Image<'_>,
+    functions: &Functions,
+    absent: &mut Vec<Absence>,
+) -> (Vec<DoorbellSite>, Option<OwnReserveSite>) {
     for step in LADDER {
-        let found =
-            step(image, functions).and_then(|queue| queue.map(|q| doorbells::sites(image, functions, &q)).transpose());
+        let found = step(image, functions).and_then(|queue| {
+            let sites = |queue: AqlQueue| Ok((doorbells::sites(image, functions, &queue)?, queue));
+            queue.map(sites).transpose()
+        });
         match found {
-            Ok(Some((sites, missed))) => {
+            Ok(Some(((sites, missed), queue))) => {
                 absent.extend(missed);
-                return sites;
+                let own_reserve = own_reserve::site(image, functions, &queue);
+                absent.extend(own_reserve.is_none().then_some(Absence::NoOwnReserve));
+                return (sites, own_reserve);
             }
             Ok(None) => {}
             Err(absence) => absent.push(absence),
         }
     }
-    Vec::new()
+    (Vec::new(), None)
 }

@@ -104,6 +104,9 @@ pub struct Dispatch {
     /// Time at which the thread that rang the doorbell had entered the write index advance that covers this index;
     /// `None` where reserves were not traced or none of that thread's covers it.
     pub reserve_ns: Option<u64>,
+    /// Where `reserve_ns` is not known: the latest time at which the index was seen not to be reserved yet. Another thread
+    /// or the runtime reserved it, after that and before the doorbell. `None` if `reserve_ns` is known, or nothing was seen.
+    pub unreserved_ns: Option<u64>,
     /// Header, 16 bits, as read (its type is INVALID under [`Evidence::Body`]).
     pub header: u16,
     /// Dimensions, 1 to 3.

@@ -15,6 +15,7 @@ mod reserves;
 mod ring_jobs;
 mod span;
 mod walk;
+mod write_log;
 
 use tracer_common::kfd::QueueType;
 use tracer_common::queue::WRITE_DISPATCH_ID;

@@ -145,8 +145,8 @@ fn nothing_is_missing(outcome: &Outcome) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A reserve time is that of the reserve, and of the thread that rang. `always`: a thread's own packets
-/// have one, unless they were consumed before their doorbell and read at a later one.
+/// A reserve time is that of the reserve, and of the thread that rang; where it is unknown, the index was reserved later
+/// than it is said to have been free. `always`: a thread's own packets have a reserve time, unless they were consumed before their doorbell and read at a later one.
 fn reserves_are_true(outcome: &Outcome, always: bool) -> Result<(), TestCaseError> {
     for (&index, fact) in &outcome.by_index {
         let (Fact::Dispatch(dispatch), Some(truth)) = (fact, outcome.sim.truth_of(index)) else {
@@ -155,7 +155,12 @@ fn reserves_are_true(outcome: &Outcome, always: bool) -> Result<(), TestCaseErro
         if dispatch.reserve_ns.is_some() {
             prop_assert_eq!(dispatch.tid, truth.tid, "another thread's reserve: {:?}", fact);
             prop_assert_eq!(dispatch.reserve_ns, truth.reserved_ns, "{:?}", fact);
-        } else if always && dispatch.tid == truth.tid && dispatch.evidence == Evidence::Header {
+            prop_assert_eq!(dispatch.unreserved_ns, None, "{:?}", fact);
+        } else if let Some(before_ns) = dispatch.unreserved_ns {
+            prop_assert!(before_ns < truth.advanced_ns, "{:?} {:?}", fact, truth);
+        }
+        let missed = always && dispatch.reserve_ns.is_none();
+        if missed && dispatch.tid == truth.tid && dispatch.evidence == Evidence::Header {
             prop_assert_eq!(None, truth.reserved_ns, "{:?}", fact);
         }
     }

@@ -17,14 +17,21 @@ use crate::{
     user,
 };
 
-/// Entry: `rdi` the `hsa_queue_t`, then the call's one or two values.
+/// Entry: `rdi` the `hsa_queue_t`, or the runtime's object that points to it, then the call's one or two values.
 ///
-/// Attach cookie: the site's number below, the operation (`reserve_op`) above.
+/// Attach cookie: the site's number in its lower half; above it 16 bits for the operation (`reserve_op`) and 16 for the
+/// offset of the pointer in the object, 0 if `rdi` is the `hsa_queue_t` itself.
 #[uprobe]
 pub fn reserve(ctx: ProbeContext) -> u32 {
     if let (Some(current), Some(queue), Some(arg)) = (Current::traced(), ctx.arg::<u64>(0), ctx.arg::<u64>(1)) {
         // SAFETY: helpers without preconditions but a context, which this is.
         let (cookie, time_ns) = unsafe { (bpf_get_attach_cookie(ctx.as_ptr()), bpf_ktime_get_ns()) };
+        let offset = (cookie >> 48) as i16;
+        let queue = if offset == 0 {
+            queue
+        } else {
+            user::read(queue.wrapping_add_signed(offset.into())).unwrap_or(0)
+        };
         let write_index = user::read(queue.wrapping_add(queue::WRITE_DISPATCH_ID as u64)).unwrap_or(u64::MAX);
         if let Some(mut entry) = EVENTS.reserve::<Reserve>(0) {
             entry.write(Reserve {

@@ -19,6 +19,8 @@ pub(super) struct AqlQueue {
     pub(super) store_release: u64,
     pub(super) signal_store_relaxed: u64,
     pub(super) signal_store_release: u64,
+    /// `AddWriteIndexAcqRel`, by which the runtime reserves for its own dispatches.
+    pub(super) add_write_index: Option<u64>,
     /// From the signal sub-object to the queue: negative. The thunks get the former in rdi, the others the latter.
     pub(super) offset_to_top: i32,
 }
@@ -45,10 +47,12 @@ impl AqlQueue {
 
 const STORE_RELAXED: &str = "_ZN4rocr3AMD8AqlQueue12StoreRelaxedEl";
 const STORE_RELEASE: &str = "_ZN4rocr3AMD8AqlQueue12StoreReleaseEl";
+const ADD_WRITE_INDEX: &str = "_ZN4rocr3AMD8AqlQueue19AddWriteIndexAcqRelEm";
 
 /// By the names in `.symtab`, of the library itself or of its separate debug file. `None` without such names.
 pub(super) fn by_symtab(symbols: &Image<'_>) -> Result<Option<AqlQueue>, Absence> {
     let (mut relaxed, mut release) = (Unique::new(STORE_RELAXED), Unique::new(STORE_RELEASE));
+    let mut add_write_index = Unique::new("AqlQueue::AddWriteIndexAcqRel");
     let mut signal_relaxed = Unique::new("the _ZThn thunk of StoreRelaxed");
     let mut signal_release = Unique::new("the _ZThn thunk of StoreRelease");
     for symbol in symbols.symtab_functions() {
@@ -57,6 +61,7 @@ pub(super) fn by_symtab(symbols: &Image<'_>) -> Result<Option<AqlQueue>, Absence
         match thunk.map(|(bytes, method)| (bytes.parse::<u16>(), method)) {
             None if symbol.name == STORE_RELAXED => relaxed.add((symbol.vaddr, 0)),
             None if symbol.name == STORE_RELEASE => release.add((symbol.vaddr, 0)),
+            None if symbol.name == ADD_WRITE_INDEX => add_write_index.add((symbol.vaddr, 0)),
             Some((Ok(bytes), method)) if STORE_RELAXED.strip_prefix("_Z") == Some(method) => {
                 signal_relaxed.add((symbol.vaddr, -i32::from(bytes)));
             }
@@ -76,6 +81,7 @@ pub(super) fn by_symtab(symbols: &Image<'_>) -> Result<Option<AqlQueue>, Absence
         store_release: release.get()?.0,
         signal_store_relaxed,
         signal_store_release: signal_release.get()?.0,
+        add_write_index: add_write_index.get().ok().map(|(vaddr, _)| vaddr),
         offset_to_top,
     }))
 }
@@ -167,6 +173,7 @@ fn as_aql_queue(image: &Image<'_>, functions: &Functions, class: &QueueClass) ->
         store_release: *store_release,
         signal_store_relaxed: class.signal_store_relaxed,
         signal_store_release: class.signal_store_release,
+        add_write_index: class.slots.get(first_add).copied().flatten(),
         offset_to_top: class.offset_to_top,
     })
 }

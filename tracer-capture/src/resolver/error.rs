@@ -73,6 +73,10 @@ pub(super) enum Absence {
     NoSdmaProbePoint(u64),
     #[error("{0} is not exported")]
     NotExported(&'static str),
+    #[error(
+        "AqlQueue::AddWriteIndexAcqRel was not recognised: reserves of the runtime's own dispatches cannot be seen"
+    )]
+    NoOwnReserve,
     #[error("no hsa_queue_*_write_index_* function is exported: reserves cannot be seen")]
     NoReserves,
 }

@@ -25,6 +25,8 @@ pub(super) struct Store {
 pub(super) struct Effects {
     /// In address order.
     pub(super) stores: Vec<Store>,
+    /// Atomic additions (`lock xadd`), in address order; their value is what is added.
+    pub(super) locked_adds: Vec<Store>,
     /// Offsets of the object's fields that are read.
     pub(super) fields_read: Vec<i32>,
     pub(super) store_fence: bool,
@@ -171,13 +173,13 @@ impl State {
 
     fn shifted(&self, instruction: &Instruction, shift: impl Fn(i32, i32) -> Option<i32>) -> Option<Value> {
         let immediate = instruction.try_immediate(1).ok()?;
-        let Value::Object(offset) = self.get(instruction.op0_register()) else {
-            return None;
-        };
-        Some(Value::Object(shift(
-            offset,
-            i32::try_from(immediate.cast_signed()).ok()?,
-        )?))
+        let by = i32::try_from(immediate.cast_signed()).ok()?;
+        match self.get(instruction.op0_register()) {
+            Value::Object(offset) => Some(Value::Object(shift(offset, by)?)),
+            Value::Field(field) => Some(Value::Behind(field, shift(0, by)?)),
+            Value::Behind(field, offset) => Some(Value::Behind(field, shift(offset, by)?)),
+            _ => None,
+        }
     }
 
     fn record(&self, instruction: &Instruction, body: &Body, effects: &mut Effects) {
@@ -185,6 +187,14 @@ impl State {
             Mnemonic::Sfence => effects.store_fence = true,
             Mnemonic::Mov | Mnemonic::Movnti if instruction.op0_kind() == OpKind::Memory => {
                 effects.stores.push(Store {
+                    vaddr: instruction.ip(),
+                    place: self.place(instruction),
+                    value: self.stored(instruction),
+                    width: instruction.memory_size().size(),
+                });
+            }
+            Mnemonic::Xadd if instruction.has_lock_prefix() && instruction.op0_kind() == OpKind::Memory => {
+                effects.locked_adds.push(Store {
                     vaddr: instruction.ip(),
                     place: self.place(instruction),
                     value: self.stored(instruction),

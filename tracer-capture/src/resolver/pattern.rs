@@ -1,5 +1,7 @@
 //! The two doorbell patterns, as effects of a function on its arguments.
 
+use tracer_common::queue;
+
 use super::flow::{Effects, Store};
 use super::site::Argument;
 use super::value::{Place, Value};
@@ -63,6 +65,17 @@ fn doorbell_signal(store: &Store) -> Option<i32> {
         } => Some(signal),
         _ => None,
     }
+}
+
+/// Recognises `AqlQueue::AddWriteIndex*`: one atomic addition of the second argument to the write index of the
+/// `amd_queue_t` that a field points to. The field's offset.
+pub(super) fn add_write_index(effects: &Effects) -> Option<i32> {
+    let [add] = effects.locked_adds.as_slice() else {
+        return None;
+    };
+    let (field, offset) = add.place.behind_field()?;
+    let passed = add.width == 8 && add.value == Value::Passed(Argument::Rsi);
+    (passed && usize::try_from(offset) == Ok(queue::WRITE_DISPATCH_ID)).then_some(field)
 }
 
 /// How `BlitSdma::UpdateWriteAndDoorbellRegister(curr_index, new_index)` publishes SDMA packets.

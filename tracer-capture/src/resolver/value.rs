@@ -14,6 +14,8 @@ pub(super) enum Value {
     Object(i32),
     /// The word at that offset of the object.
     Field(i32),
+    /// The word at the first offset of the object, plus the second: a place in what that field points to.
+    Behind(i32, i32),
     /// The word at the second offset of what the field at the first offset points to.
     FieldOf(i32, i32),
     /// An address of static data, or what was read through one.
@@ -51,6 +53,15 @@ impl Place {
         }
     }
 
+    /// The field whose pointee the place lies in, and where in that.
+    pub(super) fn behind_field(self) -> Option<(i32, i32)> {
+        match self.base {
+            Value::Field(field) => Some((field, self.displacement)),
+            Value::Behind(field, offset) => Some((field, offset.checked_add(self.displacement)?)),
+            _ => None,
+        }
+    }
+
     /// What its address is, as a value.
     pub(super) fn address(self) -> Value {
         match self.base {
@@ -62,7 +73,10 @@ impl Place {
     /// What the word there is, as a value.
     pub(super) fn content(self) -> Value {
         match self.base {
-            Value::Field(field) => Value::FieldOf(field, self.displacement),
+            Value::Field(_) | Value::Behind(..) => match self.behind_field() {
+                Some((field, offset)) => Value::FieldOf(field, offset),
+                None => Value::Unknown,
+            },
             Value::Static => Value::Static,
             _ => self.in_object().map_or(Value::Unknown, Value::Field),
         }

@@ -146,7 +146,7 @@ fn an_sdma_doorbell_needs_the_whole_pattern() {
     }
 }
 
-const SYMBOLS: [(&str, u64); 4] = [
+const SYMBOLS: [(&str, u64); 5] = [
     ("_ZN4rocr3AMD8AqlQueue12StoreRelaxedEl", known::STORE_RELAXED),
     ("_ZN4rocr3AMD8AqlQueue12StoreReleaseEl", known::STORE_RELEASE),
     (
@@ -157,6 +157,7 @@ const SYMBOLS: [(&str, u64); 4] = [
         "_ZThn56_N4rocr3AMD8AqlQueue12StoreReleaseEl",
         known::SIGNAL_STORE_RELEASE,
     ),
+    ("_ZN4rocr3AMD8AqlQueue19AddWriteIndexAcqRelEm", 0x4e4c0),
 ];
 
 #[test]
@@ -172,6 +173,29 @@ fn symbols_lead_to_the_same_sites_as_the_vtables() {
     assert_eq!(by_name.doorbells[0].probe, by_shape.doorbells[0].probe);
     assert_eq!(by_name.doorbells[0].signal_offset, by_shape.doorbells[0].signal_offset);
     assert_eq!(by_name.notes, Vec::<String>::new());
+    assert!(by_name.own_reserve.is_some());
+    assert_eq!(by_name.own_reserve, by_shape.own_reserve);
+}
+
+/// An addition to something else than the write index, or of something else than what was passed, is not probed.
+#[test]
+fn the_runtimes_own_reserve_needs_the_whole_pattern() {
+    let site = trixie().resolve().own_reserve.unwrap();
+    assert_eq!((site.probe.function, site.queue_offset), (0x4e4c0, 0x18));
+    let changes: [(u64, &[u8]); 3] = [
+        (0x4e4ce, &[0x48, 0x83, 0xc2, 0x40]), // add $0x40,%rdx: another word of the queue
+        (0x4e4c8, &[0x48, 0x89, 0xf8]),       // mov %rdi,%rax: adds another value
+        (0x4e4d2, &[0x90]),                   // nop for the lock prefix
+    ];
+    for (offset, code) in changes {
+        let resolution = trixie().write(offset, code).resolve();
+        assert_eq!(resolution.own_reserve, None, "{offset:#x}");
+        let notes = resolution.notes.join("; ");
+        assert!(
+            !resolution.doorbells.is_empty() || notes.contains("no vtable"),
+            "{offset:#x}: {notes}"
+        );
+    }
 }
 
 #[test]

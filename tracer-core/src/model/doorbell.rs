@@ -15,6 +15,8 @@ impl Queue {
 
         if !event.unreadable {
             self.observe(now, event.ring_packets, event.read_index, event.write_index);
+            // A walk's own is no sighting: it is bounded by what may have been written.
+            self.write_log.see(now, event.write_index);
             if self.created.is_none() {
                 self.ring_base = event.ring_base;
             }

@@ -8,6 +8,7 @@ use super::ioctls::CreateQueue;
 use super::missing::Gap;
 use super::reserves::Reserves;
 use super::span::Span;
+use super::write_log::WriteLog;
 use crate::event::{Origin, ReserveOp};
 use crate::fact::{self, Fact, OtherPacket, PacketKind, QueueOrigin, Unread};
 
@@ -58,6 +59,7 @@ pub(super) struct Queue {
     /// Time of the latest doorbell or packets.
     pub(super) active_ns: u64,
     pub(super) reserves: Reserves,
+    pub(super) write_log: WriteLog,
 
     pub(super) doorbells: u64,
     pub(super) submissions: u64,
@@ -88,6 +90,7 @@ impl Queue {
             walked_from: 0,
             active_ns: 0,
             reserves: Reserves::default(),
+            write_log: WriteLog::default(),
             doorbells: 0,
             submissions: 0,
             dispatches: 0,
@@ -119,6 +122,8 @@ impl Queue {
             self.span.cover(0, 0, false);
         }
         self.credited = self.credited.or(Some(0));
+        // Nobody reserves on a queue that does not exist.
+        self.write_log.see(create.enter_ns, 0);
         self.created = Some(create);
     }
 
@@ -143,6 +148,9 @@ impl Queue {
             ReserveOp::Cas { from, to } => (event.write_index == Some(from)).then_some(to),
         };
         self.reserved_end = self.reserved_end.max(end.unwrap_or(0));
+        if let Some(write_index) = event.write_index {
+            self.write_log.see(event.origin.time_ns, write_index);
+        }
         self.reserves.reserve(event, out);
     }
 

@@ -152,11 +152,21 @@ impl Thread {
     }
 
     /// The time of the reserve that covers `index`, if the thread's last resolving doorbell said so.
-    pub(super) fn reserved_at(&self, index: u64) -> Option<u64> {
+    fn reserved_at(&self, index: u64) -> Option<u64> {
         self.rung
             .iter()
             .find(|c| (c.first..c.end).contains(&index))
             .map(|c| c.time_ns)
+    }
+
+    /// Says when a dispatch was reserved, if the thread's last resolving doorbell told.
+    pub(super) fn date(&self, fact: &mut Fact) {
+        if let Fact::Dispatch(dispatch) = fact
+            && let Some(reserve_ns) = self.reserved_at(dispatch.index)
+        {
+            dispatch.reserve_ns = Some(reserve_ns);
+            dispatch.unreserved_ns = None;
+        }
     }
 
     /// Keeps a fact until the thread's doorbell.
@@ -178,9 +188,7 @@ impl Thread {
         };
         let mut held = std::mem::take(&mut self.held);
         for mut fact in held.drain(..) {
-            if let Fact::Dispatch(dispatch) = &mut fact {
-                dispatch.reserve_ns = self.reserved_at(dispatch.index);
-            }
+            self.date(&mut fact);
             out(fact);
         }
         self.held = held;

@@ -145,6 +145,7 @@ impl Queue {
             path: Path::Doorbell,
             evidence,
             reserve_ns: None,
+            unreserved_ns: self.write_log.unreserved_ns(index),
             header: packet.header(),
             dimensions: packet.setup() & 3,
             kernel_object: packet.kernel_object(),
@@ -166,9 +167,7 @@ impl Queue {
         if thread.awaits_doorbell(walk.origin) {
             return thread.hold(fact, out);
         }
-        if let Fact::Dispatch(dispatch) = &mut fact {
-            dispatch.reserve_ns = thread.reserved_at(dispatch.index);
-        }
+        thread.date(&mut fact);
         out(fact);
     }
 }

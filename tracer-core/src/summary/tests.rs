@@ -25,6 +25,7 @@ fn dispatch(kernel_object: u64, evidence: Evidence) -> Fact {
         path: Path::Doorbell,
         evidence,
         reserve_ns: None,
+        unreserved_ns: None,
         header: 0,
         dimensions: 1,
         kernel_object,

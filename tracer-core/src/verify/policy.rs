@@ -69,10 +69,10 @@ impl Default for Rules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// Of every one: one without it makes the rule inconclusive.
+    /// Of every one: the rule is inconclusive if one is not known and its process made an ioctl since it can have been.
     Every,
-    /// The rule is about those whose reserve is known; the others are counted, and said not to be judged. Not known are
-    /// those of the runtime itself, made past the functions that are watched, and those that another thread rang for.
+    /// The rule is about those of which it can be decided; the others are counted, and said not to be judged. Not known
+    /// are reserves that another thread than the one that rang made, and those past the functions that are watched.
     Seen,
 }
 

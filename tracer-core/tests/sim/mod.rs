@@ -28,6 +28,8 @@ pub struct Truth {
     pub tid: u32,
     /// Entry of its reserve; `None` before the tracer attached.
     pub reserved_ns: Option<u64>,
+    /// When the write index passed it.
+    pub advanced_ns: u64,
     /// The first record that was delivered and could tell what it was.
     pub readable: Option<Readable>,
 }
@@ -220,6 +222,7 @@ impl Sim {
                         packet,
                         tid: producer.tid,
                         reserved_ns,
+                        advanced_ns: self.time_ns,
                         readable: None,
                     });
                 }

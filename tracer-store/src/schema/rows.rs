@@ -196,6 +196,7 @@ rows! {
         path, "", "Way that it took: `doorbell`, `ring`, `thunk` or `unseen`.";
         evidence, "", "What says that it is a dispatch: `header` (valid when read) or `body` (already consumed).";
         reserve_ns, "ns", "Time at which that thread reserved the index; null where reserves were not traced.";
+        unreserved_ns, "ns", "Where `reserve_ns` is null: latest time at which the index was seen not to be reserved yet.";
         header, "", "Packet header, 16 bits, as read; its type is INVALID if the evidence is `body`.";
         dimensions, "", "Dimensions of the grid, 1 to 3.";
         kernel_object, "address", "The kernel descriptor.";

@@ -61,6 +61,7 @@ fn facts() -> Vec<Fact> {
             path: Way::Thunk,
             evidence: Evidence::Body,
             reserve_ns: None,
+            unreserved_ns: None,
             header: 0x1501,
             dimensions: 3,
             kernel_object: 0x7f00_0000_1000,

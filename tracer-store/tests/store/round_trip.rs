@@ -138,8 +138,9 @@ fn doorbell() -> impl Strategy<Value = Fact> {
 fn dispatch() -> impl Strategy<Value = Fact> {
     let evidence = prop_oneof![Just(Evidence::Header), Just(Evidence::Body)];
     let small = any::<([u32; 5], [u16; 2], [u32; 3], [u16; 3])>();
-    (small, path(), evidence, vec(number(), 6), option::of(number())).prop_map(
-        |((a, b, grid, workgroup), path, evidence, n, reserve_ns)| {
+    let reserve = (option::of(number()), option::of(number()));
+    (small, path(), evidence, vec(number(), 6), reserve).prop_map(
+        |((a, b, grid, workgroup), path, evidence, n, (reserve_ns, unreserved_ns))| {
             Fact::Dispatch(Dispatch {
                 queue: a[0],
                 index: n[0],
@@ -149,6 +150,7 @@ fn dispatch() -> impl Strategy<Value = Fact> {
                 path,
                 evidence,
                 reserve_ns,
+                unreserved_ns,
                 header: b[0],
                 dimensions: b[1],
                 kernel_object: n[2],

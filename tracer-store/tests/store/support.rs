@@ -27,6 +27,7 @@ pub fn dispatch(index: u64, time_ns: u64) -> Fact {
         path: Way::Doorbell,
         evidence: Evidence::Header,
         reserve_ns: index.is_multiple_of(2).then_some(time_ns.saturating_sub(700)),
+        unreserved_ns: index.is_multiple_of(3).then_some(time_ns.saturating_sub(900)),
         header: 0x1502,
         dimensions: 1,
         kernel_object: 0x7f12_3400_0000 + index % 16 * 0x40,

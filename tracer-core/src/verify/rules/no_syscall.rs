@@ -1,10 +1,12 @@
 //! `no-syscall`: between the reserve of a dispatch and its doorbell, its thread made no ioctl on a KFD or DRM device.
 //!
-//! Fails by an ioctl that the thread entered in between. Open if reserves or ioctls were not watched, if no reserve
-//! was seen at all, and, where the policy wants [`Scope::Every`], if the reserve of any dispatch was not.
+//! Where the reserve is known, it fails by an ioctl that its thread entered in between. Where it is not (another thread
+//! reserved it, or no probe saw that), the rule still holds if no thread of the process entered one since the index was
+//! seen not to be reserved yet; else it is open under [`Scope::Every`]. Open is it too if ioctls were not watched, or if
+//! nothing is known of any dispatch.
 //!
 //! A thread makes one call after the other, and rings outside of them: if any ioctl lies between, its last one before the
-//! doorbell does. So one ioctl a thread is all that has to be kept.
+//! doorbell does. So one ioctl a thread and process is all that has to be kept.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,8 +22,12 @@ pub(super) struct NoSyscall {
     scope: Scope,
     /// By thread: entry and name of its last ioctl.
     last: HashMap<(u32, u32), (u64, Cow<'static, str>)>,
+    /// By process: entry of its last ioctl.
+    last_of_all: HashMap<u32, u64>,
     /// Dispatches whose reserve is known.
-    between: u64,
+    known: u64,
+    /// Dispatches whose reserve is not, but that nobody can have made an ioctl during.
+    bounded: u64,
     broken: Offenders,
     unknown: Offenders,
 }
@@ -31,9 +37,33 @@ impl NoSyscall {
         Self {
             scope,
             last: HashMap::new(),
-            between: 0,
+            last_of_all: HashMap::new(),
+            known: 0,
+            bounded: 0,
             broken: Offenders::default(),
             unknown: Offenders::default(),
+        }
+    }
+
+    fn dispatch(&mut self, dispatch: &Dispatch) {
+        if let Some(reserve_ns) = dispatch.reserve_ns {
+            self.known += 1;
+            if let Some((enter_ns, name)) = self.last.get(&(dispatch.pid, dispatch.tid))
+                && (reserve_ns..dispatch.time_ns).contains(enter_ns)
+            {
+                self.broken.add(|| {
+                    let after = enter_ns - reserve_ns;
+                    offender(format!("{name} {after} ns after the reserve of a dispatch"), dispatch)
+                });
+            }
+            return;
+        }
+        let last = self.last_of_all.get(&dispatch.pid);
+        match dispatch.unreserved_ns {
+            Some(free_ns) if last.is_none_or(|&enter_ns| enter_ns <= free_ns) => self.bounded += 1,
+            _ => self
+                .unknown
+                .add(|| offender("a dispatch whose reserve is not known".to_owned(), dispatch)),
         }
     }
 }
@@ -58,61 +88,53 @@ impl Rule for NoSyscall {
                 if last.0 <= ioctl.enter_ns {
                     *last = (ioctl.enter_ns, ioctl.name.clone());
                 }
+                let of_all = self.last_of_all.entry(ioctl.pid).or_default();
+                *of_all = ioctl.enter_ns.max(*of_all);
             }
-            Fact::Dispatch(dispatch) => {
-                let Some(reserve_ns) = dispatch.reserve_ns else {
-                    return self
-                        .unknown
-                        .add(|| offender("a dispatch whose reserve is not known".to_owned(), dispatch));
-                };
-                self.between += 1;
-                if let Some((enter_ns, name)) = self.last.get(&(dispatch.pid, dispatch.tid))
-                    && (reserve_ns..dispatch.time_ns).contains(enter_ns)
-                {
-                    self.broken.add(|| {
-                        let after = enter_ns - reserve_ns;
-                        offender(format!("{name} {after} ns after the reserve of a dispatch"), dispatch)
-                    });
-                }
-            }
+            Fact::Dispatch(dispatch) => self.dispatch(dispatch),
             _ => {}
         }
     }
 
     fn finish(self: Box<Self>, context: &Context) -> RuleVerdict {
-        let (scope, between) = (self.scope, self.between);
+        let (scope, known, bounded, unknown) = (self.scope, self.known, self.bounded, self.unknown.total());
         let mut finding = Finding::default();
-        let reserves = reserves_watched(context, &mut finding);
         let ioctls = ioctls_watched(context, &mut finding);
-        let known = reserves && ioctls;
-        finding.count("dispatches", reserves.then_some(self.between));
-        finding.count("dispatches_without_reserve", reserves.then_some(self.unknown.total()));
-        finding.count("dispatches_with_ioctl", known.then_some(self.broken.total()));
+        if unknown > 0 || known + bounded == 0 {
+            reserves_watched(context, &mut finding);
+        }
+        finding.count("dispatches", ioctls.then_some(known + bounded));
+        finding.count(
+            "dispatches_with_reserve",
+            context.capabilities.reserves.then_some(known),
+        );
+        finding.count("dispatches_undecided", ioctls.then_some(unknown));
+        finding.count("dispatches_with_ioctl", ioctls.then_some(self.broken.total()));
         finding.blame(Outcome::Fail, self.broken, |n| {
             format!("the threads of {n} dispatches made an ioctl between reserve and doorbell")
         });
-        let unknown = self.unknown.total();
-        if reserves && unknown > 0 {
-            finding.note(
-                "not known are reserves that the runtime makes for itself, and those of packets that another thread rang for",
-            );
+        match scope {
+            Scope::Every => finding.blame(Outcome::Inconclusive, self.unknown, |n| {
+                format!("when {n} dispatches were reserved is not known, and there was an ioctl before their doorbells")
+            }),
+            Scope::Seen if unknown > 0 => {
+                finding.note(format!("{unknown} dispatches whose reserve is not known: not judged"));
+            }
+            Scope::Seen => {}
         }
-        if reserves {
-            match scope {
-                Scope::Every => finding.blame(Outcome::Inconclusive, self.unknown, |n| {
-                    format!("when {n} dispatches were reserved is not known")
-                }),
-                Scope::Seen if unknown > 0 => {
-                    finding.note(format!("{unknown} dispatches whose reserve is not known: not judged"));
-                }
-                Scope::Seen => {}
-            }
-            if between == 0 {
-                finding.say(Outcome::Inconclusive, "there is no dispatch whose reserve is known");
-            }
+        if bounded > 0 {
+            finding.note(format!(
+                "of {bounded} dispatches the reserve is not known, but their process made no ioctl since before it"
+            ));
+        }
+        if known + bounded == 0 {
+            finding.say(Outcome::Inconclusive, "there is no dispatch whose reserve is known");
         }
         finding.finish("no-syscall", || {
-            format!("no thread made a KFD or DRM ioctl between reserve and doorbell of the {between} dispatches whose reserve is known")
+            format!(
+                "no thread made a KFD or DRM ioctl between reserve and doorbell of {} dispatches",
+                known + bounded
+            )
         })
     }
 }

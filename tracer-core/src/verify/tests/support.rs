@@ -79,6 +79,7 @@ pub fn dispatch(index: u64) -> Dispatch {
         path: Path::Doorbell,
         evidence: Evidence::Header,
         reserve_ns: Some(time_ns - 50),
+        unreserved_ns: None,
         header: 0,
         dimensions: 1,
         kernel_object: 64,

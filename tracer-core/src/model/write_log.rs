@@ -1,0 +1,68 @@
+//! Where a queue's write index was seen, and when: what bounds the time of a reserve that no probe saw.
+//!
+//! A write index only grows. Where it had not passed `i` at time `t`, packet `i` was reserved after `t`, whoever did it:
+//! another thread than the one that rang for it, or the runtime past every probe.
+
+use std::collections::VecDeque;
+
+/// Sightings kept. Between a packet's reserve and its doorbell lie a few of each producer of its queue.
+const MAX_SEEN: usize = 256;
+
+/// The latest sightings of one queue's write index.
+#[derive(Debug, Default)]
+pub(super) struct WriteLog {
+    /// Time and write index, in the order in which their events came.
+    seen: VecDeque<(u64, u64)>,
+}
+
+impl WriteLog {
+    /// The write index was read at `time_ns` or later.
+    pub(super) fn see(&mut self, time_ns: u64, write_index: u64) {
+        match self.seen.back_mut() {
+            Some(last) if last.1 == write_index => last.0 = last.0.max(time_ns),
+            _ => {
+                if self.seen.len() >= MAX_SEEN {
+                    self.seen.pop_front();
+                }
+                self.seen.push_back((time_ns, write_index));
+            }
+        }
+    }
+
+    /// A time at which `index` was not reserved yet, the latest that is known; `None` if that was not seen, or too long
+    /// ago.
+    pub(super) fn unreserved_ns(&self, index: u64) -> Option<u64> {
+        self.seen
+            .iter()
+            .rev()
+            .find(|(_, write_index)| *write_index <= index)
+            .map(|(time_ns, _)| *time_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_sighting_at_or_below_an_index_bounds_it() {
+        let mut log = WriteLog::default();
+        assert_eq!(log.unreserved_ns(0), None);
+        for (time_ns, write_index) in [(10, 0), (20, 0), (30, 2), (40, 5)] {
+            log.see(time_ns, write_index);
+        }
+        assert_eq!([0, 1, 2, 4, 5, 9].map(|index| log.unreserved_ns(index)), {
+            [Some(20), Some(20), Some(30), Some(30), Some(40), Some(40)]
+        });
+    }
+
+    #[test]
+    fn what_is_forgotten_bounds_nothing() {
+        let mut log = WriteLog::default();
+        for n in 0..=MAX_SEEN as u64 {
+            log.see(n, n + 1);
+        }
+        assert_eq!(log.unreserved_ns(1), None);
+        assert_eq!(log.unreserved_ns(2), Some(1));
+    }
+}
