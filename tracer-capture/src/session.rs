@@ -40,6 +40,8 @@ pub struct Options {
     pub follow: bool,
     /// Pass on what the programs say of their decisions, at level debug of [`log`].
     pub diagnostics: bool,
+    /// Size of the buffer between the programs and [`Session::drain`]: a power of two, bytes.
+    pub buffer_bytes: u32,
 }
 
 /// A running capture.
@@ -221,7 +223,14 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
     } else {
         Object::Plain
     };
-    let mut ebpf = open(object, options.follow, &layout, rings.as_ref().ok())?;
+    let loaded = Loading {
+        object,
+        follow: options.follow,
+        buffer_bytes: Some(options.buffer_bytes),
+        layout: &layout,
+        rings: rings.as_ref().ok(),
+    };
+    let mut ebpf = loaded.open()?;
     let mut maps = Maps::new();
     for name in ["EVENTS", "HOLDS", "TRACED", "QUEUES", "LOSSES"] {
         maps.insert(name, take_from(&mut ebpf, name)?);
@@ -270,23 +279,37 @@ pub(crate) fn see_tracefs() -> Result<(), CaptureError> {
     })
 }
 
-/// The object with this kernel's layouts in it, and its maps; none of its programs is in the kernel yet.
-///
-/// # Errors
-/// [`CaptureError::NotPermitted`] without the rights, and what else the kernel refuses.
-pub(crate) fn open(
-    object: Object,
-    follow: bool,
-    layout: &process::Layout,
-    rings: Option<&ring::Plan>,
-) -> Result<Ebpf, CaptureError> {
-    let follow = u8::from(follow);
-    let mut loader = EbpfLoader::new();
-    layout.apply(&mut loader, &follow);
-    if let Some(plan) = rings {
-        plan.apply(&mut loader);
+/// How the object is opened.
+pub(crate) struct Loading<'a> {
+    /// Which one.
+    pub object: Object,
+    /// Trace children too.
+    pub follow: bool,
+    /// Size of the ring of events; `None`: the object's own.
+    pub buffer_bytes: Option<u32>,
+    /// Of the kernel's process events.
+    pub layout: &'a process::Layout,
+    /// Of the scheduler's events, if rings can be watched.
+    pub rings: Option<&'a ring::Plan>,
+}
+
+impl Loading<'_> {
+    /// The object with this kernel's layouts in it, and its maps; none of its programs is in the kernel yet.
+    ///
+    /// # Errors
+    /// [`CaptureError::NotPermitted`] without the rights, and what else the kernel refuses.
+    pub fn open(&self) -> Result<Ebpf, CaptureError> {
+        let follow = u8::from(self.follow);
+        let mut loader = EbpfLoader::new();
+        self.layout.apply(&mut loader, &follow);
+        if let Some(plan) = self.rings {
+            plan.apply(&mut loader);
+        }
+        if let Some(bytes) = self.buffer_bytes {
+            loader.map_max_entries("EVENTS", bytes);
+        }
+        loader.load(self.object.bytes()?).map_err(|error| not_loaded(&error))
     }
-    loader.load(object.bytes()?).map_err(|error| not_loaded(&error))
 }
 
 fn take_from(ebpf: &mut Ebpf, name: &'static str) -> Result<Map, CaptureError> {

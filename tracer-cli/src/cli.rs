@@ -38,6 +38,9 @@ pub enum Command {
     Doctor(Doctor),
 }
 
+/// Room for events unless chosen otherwise, MiB: a burst at the highest rate measured fills it in half a second.
+const BUFFER_MIB: u32 = 32;
+
 /// How much is captured of each submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Detail {
@@ -70,6 +73,9 @@ pub struct Record {
     /// Run the command as root, not as the user who called sudo
     #[arg(long)]
     pub as_root: bool,
+    /// Room for events that the recorder has not taken yet; what finds none is lost, and counted
+    #[arg(long, value_name = "MIB", default_value_t = BUFFER_MIB, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub buffer: u32,
     /// The command
     #[arg(
         required = true,
@@ -154,6 +160,9 @@ pub struct Verify {
     /// Run the command as root, not as the user who called sudo
     #[arg(long, requires = "command")]
     pub as_root: bool,
+    /// Room for events that the recorder has not taken yet; see `tracer record --help`
+    #[arg(long, value_name = "MIB", requires = "command", default_value_t = BUFFER_MIB, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub buffer: u32,
     /// The trace
     #[arg(
         value_name = "TRACE",

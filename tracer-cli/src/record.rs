@@ -68,6 +68,7 @@ async fn record(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<
             reserves: options.detail == Detail::Full,
             follow: !options.no_follow,
             diagnostics: log::log_enabled!(log::Level::Debug),
+            buffer_bytes: (options.buffer << 20).next_power_of_two(),
         },
         guardian,
     )?;

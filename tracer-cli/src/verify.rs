@@ -96,6 +96,7 @@ fn recorded(options: &Verify, guardian: Option<Guardian>) -> anyhow::Result<Kept
             detail: Detail::Full,
             no_follow: options.no_follow,
             as_root: options.as_root,
+            buffer: options.buffer,
             command: options.command.clone(),
         },
         guardian,

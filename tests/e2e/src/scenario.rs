@@ -1,8 +1,9 @@
 //! One recorded run: a workload of the dispatcher, on a GPU, with a runtime.
 
 use std::{
+    ffi::{OsStr, OsString},
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Output},
 };
 
@@ -74,9 +75,62 @@ impl Scenario {
     /// Records it, however the command ends.
     #[must_use]
     pub fn record_any(&self) -> Run {
-        let dir = TempDir::with_prefix("tracer-e2e-").expect("a temporary directory");
-        let at = |name: &str| dir.path().join(name);
+        let dir = folder();
         let output = self.command(&dir).output().expect("tracer runs");
+        Run::read(dir, output)
+    }
+
+    /// `tracer record -- kfd-sim -- hsa-dispatch`: the simulator and its namespace are inside the recording.
+    #[must_use]
+    pub fn command(&self, dir: &TempDir) -> Command {
+        let mut command = Command::new(place::programs().join("tracer"));
+        command
+            .args(["record", "--detail", self.detail, "-o"])
+            .arg(dir.path().join("t.trace"))
+            .arg("--")
+            .args(self.simulated(dir.path()));
+        command
+    }
+
+    /// The dispatcher on the simulated GPU: both write what they did into the folder.
+    #[must_use]
+    pub fn simulated(&self, dir: &Path) -> Vec<OsString> {
+        let at = |name: &str| dir.join(name).into_os_string();
+        let (programs, kernels) = (place::programs(), place::kernels());
+        let mut words = vec![programs.join("kfd-sim").into_os_string()];
+        let mut add = |given: &[&OsStr]| words.extend(given.iter().map(OsString::from));
+        add(&["--root".as_ref(), place::rootfs(self.suite).as_ref()]);
+        add(&["--asic".as_ref(), self.asic.as_ref()]);
+        for option in &self.sim {
+            add(&[option.as_ref()]);
+        }
+        add(&["--truth".as_ref(), &at("truth.jsonl")]);
+        add(&["--kernels".as_ref(), kernels.as_ref()]);
+        for visible in [&programs, &kernels, dir] {
+            add(&["--bind".as_ref(), visible.as_ref()]);
+        }
+        add(&["--".as_ref(), programs.join("hsa-dispatch").as_ref()]);
+        add(&["--kernels".as_ref(), kernels.as_ref()]);
+        add(&["--json".as_ref(), &at("did.json")]);
+        add(&["--log".as_ref(), &at("log.jsonl")]);
+        for word in &self.workload {
+            add(&[word.as_ref()]);
+        }
+        words
+    }
+}
+
+/// A folder for the files of a run.
+#[must_use]
+pub fn folder() -> TempDir {
+    TempDir::with_prefix("tracer-e2e-").expect("a temporary directory")
+}
+
+impl Run {
+    /// What came of a scenario whose files are in that folder, its trace as `t.trace`.
+    #[must_use]
+    pub fn read(dir: TempDir, output: Output) -> Self {
+        let at = |name: &str| dir.path().join(name);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let trace = Trace::open(&at("t.trace")).unwrap_or_else(|error| panic!("{error}; the recorder said:\n{said}"));
         let facts = trace
@@ -84,7 +138,7 @@ impl Scenario {
             .expect("readable")
             .collect::<Result<_, _>>()
             .expect("no damaged part");
-        Run {
+        Self {
             facts,
             report: report(&at("t.trace")),
             truth: Truth::read(&at("truth.jsonl")),
@@ -95,43 +149,6 @@ impl Scenario {
         }
     }
 
-    /// `tracer record -- kfd-sim -- hsa-dispatch`: the simulator and its namespace are inside the recording.
-    #[must_use]
-    pub fn command(&self, dir: &TempDir) -> Command {
-        let at = |name: &str| dir.path().join(name);
-        let (programs, kernels) = (place::programs(), place::kernels());
-        let mut command = Command::new(programs.join("tracer"));
-        command
-            .args(["record", "--detail", self.detail, "-o"])
-            .arg(at("t.trace"))
-            .arg("--");
-        command
-            .arg(programs.join("kfd-sim"))
-            .arg("--root")
-            .arg(place::rootfs(self.suite));
-        command.args(["--asic", self.asic]).args(&self.sim);
-        command
-            .arg("--truth")
-            .arg(at("truth.jsonl"))
-            .arg("--kernels")
-            .arg(&kernels);
-        for visible in [&programs, &kernels, &dir.path().to_owned()] {
-            command.arg("--bind").arg(visible);
-        }
-        command.arg("--").arg(programs.join("hsa-dispatch"));
-        command
-            .arg("--kernels")
-            .arg(&kernels)
-            .arg("--json")
-            .arg(at("did.json"))
-            .arg("--log")
-            .arg(at("log.jsonl"));
-        command.args(&self.workload);
-        command
-    }
-}
-
-impl Run {
     /// What the dispatcher says it did.
     #[must_use]
     pub fn did(&self) -> serde_json::Value {

@@ -36,6 +36,18 @@ fn compute_only() {
     everywhere(&["compute-only", "-n", "100"], at_least_own);
 }
 
+/// As on kernels whose FUSE has no passthrough: then the simulator maps its device files like the dispatcher does.
+#[test]
+fn memory_that_is_shared_by_the_kernels_cache() {
+    for workload in [&["mixed"] as &[&str], &["multi-thread", "-n", "2000", "--threads", "4"]] {
+        let mut scenario = Scenario::new("trixie", "gfx1100", workload);
+        scenario.sim = vec!["--no-passthrough"];
+        let run = scenario.record();
+        at_least_own(&run, &compare::all(&run));
+        assert_eq!(run.did()["results"], "ok");
+    }
+}
+
 #[test]
 fn copy_only() {
     everywhere(&["copy-only", "-n", "4", "--bytes", "1000000"], |_, compared| {

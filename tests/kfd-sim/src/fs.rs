@@ -11,13 +11,14 @@ use std::time::{Duration, SystemTime};
 
 use fuser::{
     BackingId, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    IoctlFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, Request,
-    TimeOrNow,
+    IoctlFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyIoctl,
+    ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 
 use crate::ioctl::request::{Call, Node, PendingIoctl};
 use crate::ioctl::{drm, kfd};
 use crate::machine::Machine;
+use crate::memory::SharedFile;
 use crate::process::Process;
 use crate::topology::FIRST_RENDER_MINOR;
 use crate::vm::AddressSpace;
@@ -42,16 +43,21 @@ pub struct DeviceFs {
     next_handle: AtomicU64,
     /// What the kernel calls the memory behind each file; kept for good, as a mapping outlives the open file.
     backing: Mutex<HashMap<u64, Arc<BackingId>>>,
+    /// Whether FUSE has passthrough; without it, files are read and written through the kernel's cache.
+    passthrough: bool,
 }
 
 impl DeviceFs {
     /// The device files of that machine.
-    pub fn new(machine: Arc<Machine>) -> Self {
+    ///
+    /// With `passthrough`, clients map the memory behind them itself, if this kernel's FUSE can do that.
+    pub fn new(machine: Arc<Machine>, passthrough: bool) -> Self {
         Self {
             machine,
             open: Mutex::default(),
             next_handle: AtomicU64::new(1),
             backing: Mutex::default(),
+            passthrough,
         }
     }
 
@@ -74,7 +80,20 @@ impl DeviceFs {
         (index < self.machine.gpus as u64).then_some(INodeNo(KFD_INODE + 1 + index))
     }
 
-    fn attributes(inode: INodeNo) -> FileAttr {
+    /// The memory behind a file.
+    fn memory(&self, node: Node) -> Arc<SharedFile> {
+        match node {
+            Node::Kfd => self.machine.doorbells.file(),
+            Node::Render(_) => Arc::clone(&self.machine.vram),
+        }
+    }
+
+    fn attributes(&self, inode: INodeNo) -> FileAttr {
+        // Pages beyond a file's end can't be touched. Passthrough asks the file behind.
+        let memory = self
+            .node(inode)
+            .filter(|_| !self.passthrough)
+            .map(|node| self.memory(node));
         let (kind, perm) = if inode == INodeNo::ROOT {
             (FileType::Directory, 0o755)
         } else {
@@ -83,7 +102,7 @@ impl DeviceFs {
         let time = SystemTime::UNIX_EPOCH;
         FileAttr {
             ino: inode,
-            size: 0,
+            size: memory.map_or(0, |memory| memory.len()),
             blocks: 0,
             atime: time,
             mtime: time,
@@ -101,7 +120,9 @@ impl DeviceFs {
     }
 
     fn open_file(&self, pid: i32, node: Node) -> io::Result<Open> {
-        let process = if node == Node::Kfd {
+        // The simulator itself opens the files to map them.
+        let own = pid == std::process::id() as i32;
+        let process = if node == Node::Kfd && !own {
             Some(self.machine.process(pid)?)
         } else {
             None
@@ -114,13 +135,7 @@ impl DeviceFs {
         if let Some(id) = backing.get(&inode.0) {
             return Ok(Arc::clone(id));
         }
-        let doorbells = self.machine.doorbells.file();
-        let file = if node == Node::Kfd {
-            doorbells.as_fd()
-        } else {
-            self.machine.vram.as_fd()
-        };
-        let id = Arc::new(reply.open_backing(file)?);
+        let id = Arc::new(reply.open_backing(self.memory(node).as_fd())?);
         backing.insert(inode.0, Arc::clone(&id));
         Ok(id)
     }
@@ -178,11 +193,18 @@ fn thread_group(tid: u32, guess: Option<i32>) -> i32 {
 
 impl Filesystem for DeviceFs {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        let too_old = || io::Error::other("this kernel's FUSE has no passthrough (Linux 6.9, CONFIG_FUSE_PASSTHROUGH)");
-        config
-            .add_capabilities(InitFlags::FUSE_PASSTHROUGH)
-            .map_err(|_| too_old())?;
-        config.set_max_stack_depth(2).map_err(|_| too_old())?;
+        // Linux 6.9 and later, with CONFIG_FUSE_PASSTHROUGH.
+        self.passthrough = self.passthrough
+            && config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok()
+            && config.set_max_stack_depth(2).is_ok();
+        if !self.passthrough && self.machine.gpus > 1 {
+            // Each file has a cache of its own, and GPUs share memory.
+            return Err(io::Error::other(
+                "without FUSE passthrough (Linux 6.9, CONFIG_FUSE_PASSTHROUGH) only one GPU can be simulated: --gpus 1",
+            ));
+        }
+        // Whoever waits for it is gone only if the simulator ends.
+        let _ = self.machine.passthrough.set(self.passthrough);
         Ok(())
     }
 
@@ -192,13 +214,13 @@ impl Filesystem for DeviceFs {
             .and_then(|name| self.inode(name))
             .filter(|_| parent == INodeNo::ROOT);
         match inode {
-            Some(inode) => reply.entry(&TTL, &Self::attributes(inode), Generation(0)),
+            Some(inode) => reply.entry(&TTL, &self.attributes(inode), Generation(0)),
             None => reply.error(Errno::ENOENT),
         }
     }
 
     fn getattr(&self, _req: &Request, inode: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        reply.attr(&TTL, &Self::attributes(inode));
+        reply.attr(&TTL, &self.attributes(inode));
     }
 
     fn setattr(
@@ -219,7 +241,7 @@ impl Filesystem for DeviceFs {
         _flags: Option<fuser::BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        reply.attr(&TTL, &Self::attributes(inode));
+        reply.attr(&TTL, &self.attributes(inode));
     }
 
     fn open(&self, req: &Request, inode: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
@@ -228,19 +250,94 @@ impl Filesystem for DeviceFs {
             return;
         };
         let open = self.open_file(thread_group(req.pid(), None), node);
-        match open.and_then(|open| Ok((open, self.backing(inode, node, &reply)?))) {
+        let backed = open.and_then(|open| {
+            let backing = self
+                .passthrough
+                .then(|| self.backing(inode, node, &reply))
+                .transpose()?;
+            Ok((open, backing))
+        });
+        match backed {
             Ok((open, backing)) => {
                 let handle = self.next_handle.fetch_add(1, Ordering::Relaxed);
                 self.open
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .insert(handle, open);
-                reply.opened_passthrough(FileHandle(handle), FopenFlags::empty(), &backing);
+                match backing {
+                    Some(backing) => reply.opened_passthrough(FileHandle(handle), FopenFlags::empty(), &backing),
+                    None => reply.opened(FileHandle(handle), FopenFlags::FOPEN_KEEP_CACHE),
+                }
             }
             Err(error) => {
                 log::error!("open {node:?}: {error}");
                 reply.error(Errno::EIO);
             }
+        }
+    }
+
+    fn read(
+        &self,
+        _req: &Request,
+        inode: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let read = self
+            .node(inode)
+            .ok_or(Errno::ENODEV)
+            .and_then(|node| Ok(self.memory(node).read(offset, size as usize)?));
+        match read {
+            Ok(bytes) => reply.data(&bytes),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn write(
+        &self,
+        _req: &Request,
+        inode: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let written = self
+            .node(inode)
+            .ok_or(Errno::ENODEV)
+            .and_then(|node| Ok(self.memory(node).write(offset, data)?));
+        match written {
+            // FUSE writes come in pieces far below 4 GiB.
+            Ok(()) => reply.written(data.len() as u32),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn fallocate(
+        &self,
+        _req: &Request,
+        inode: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        length: u64,
+        _mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        // Only the simulator does it, and always punches holes.
+        let punched = self
+            .node(inode)
+            .ok_or(Errno::ENODEV)
+            .and_then(|node| Ok(self.memory(node).punch(offset, length)?));
+        match punched {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
         }
     }
 

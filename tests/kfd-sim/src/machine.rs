@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -49,6 +49,8 @@ pub struct Machine {
     pub truth: Arc<Truth>,
     /// Where the driver's per-process files would be (`/sys/class/kfd/kfd/proc`).
     pub sysfs_proc: PathBuf,
+    /// Whether clients map the memory files themselves; set when the kernel has opened the FUSE session.
+    pub passthrough: OnceLock<bool>,
     processes: Mutex<BTreeMap<i32, Arc<Process>>>,
 }
 
@@ -73,6 +75,7 @@ impl Machine {
             failures,
             truth,
             sysfs_proc,
+            passthrough: OnceLock::new(),
             processes: Mutex::default(),
         })
     }

@@ -32,7 +32,6 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use serde_json::json;
 
-use crate::fs::DeviceFs;
 use crate::kernels::Kernels;
 use crate::machine::Machine;
 use crate::options::Options;
@@ -89,7 +88,7 @@ fn simulate(options: &Options) -> Result<u8> {
         namespace::sysfs_proc(),
     )?);
     namespace::make_sysfs(options.asic, gpus)?;
-    namespace::make_devices(DeviceFs::new(Arc::clone(&machine)), gpus)?;
+    namespace::make_devices(&machine, !options.no_passthrough)?;
     if let Some(root) = &root {
         let mut shared = options.bind.clone();
         if let Ok(here) = std::env::current_dir()

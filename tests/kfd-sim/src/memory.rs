@@ -1,13 +1,16 @@
 //! The memory behind the device files: one sparse file a device, mapped whole in the simulator.
 //!
 //! FUSE passthrough lets the client's `mmap` of a device file use the same pages, so both sides share memory as a CPU
-//! and a GPU with a large BAR do: coherent, and with real atomics.
+//! and a GPU with a large BAR do: coherent, and with real atomics. Where FUSE has no passthrough, the simulator maps the
+//! device file itself ([`SharedFile::adopt`]): then both sides use the pages of the kernel's cache, and the memory file
+//! only holds what the kernel writes back.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
+use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 
 /// Everything is handed out in pages.
@@ -59,6 +62,45 @@ impl SharedFile {
         })
     }
 
+    /// Maps the device file that this memory is behind, at the same addresses. Nothing may be in use yet.
+    pub fn adopt(&self, device: &File) -> io::Result<()> {
+        let (prot, len) = (libc::PROT_READ | libc::PROT_WRITE, self.len as usize);
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        // SAFETY: replaces exactly the mapping that this value owns by one of the same length and protection.
+        let base = unsafe { libc::mmap(self.base.cast(), len, prot, flags, device.as_raw_fd(), 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// What the kernel reads into its cache.
+    pub fn read(&self, offset: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        let mut buffer = vec![0; bytes];
+        self.file.read_exact_at(&mut buffer, offset)?;
+        Ok(buffer)
+    }
+
+    /// What the kernel writes back from its cache.
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    /// Frees pages of the memory file: they read as zero.
+    pub fn punch(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: plain file operation on a descriptor that this value owns.
+        match unsafe { libc::fallocate(self.file.as_raw_fd(), mode, offset as i64, bytes as i64) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
     /// Reserves `bytes` (rounded up to pages); returns the offset in the file.
     pub fn allocate(&self, bytes: u64) -> Option<u64> {
         self.space.lock().ok()?.take(page_up(bytes))
@@ -66,9 +108,14 @@ impl SharedFile {
 
     /// Gives memory back: its pages are freed, and read as zero when they are handed out again.
     pub fn release(&self, offset: u64, bytes: u64) {
-        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        // SAFETY: plain file operation on a descriptor this value owns.
-        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, offset as i64, page_up(bytes) as i64) };
+        // Whatever file is mapped frees them: the memory file, or the device file with its pages in the kernel's cache.
+        // SAFETY: the extent lies in this value's mapping; nobody uses what is given back.
+        let freed = self
+            .at(offset, page_up(bytes))
+            .is_some_and(|at| unsafe { libc::madvise(at.cast(), page_up(bytes) as usize, libc::MADV_REMOVE) == 0 });
+        if !freed {
+            log::error!("free {bytes} bytes at {offset:#x}: {}", io::Error::last_os_error());
+        }
         if let Ok(mut space) = self.space.lock() {
             space.give(offset, page_up(bytes));
         }

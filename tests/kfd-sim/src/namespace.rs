@@ -1,5 +1,6 @@
 //! The private mount namespace: device files, sysfs files and, if asked for, another root, seen by the client alone.
 
+mod abort;
 mod mounts;
 mod veil;
 
@@ -8,6 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use fuser::{Config, Session, SessionACL};
@@ -16,6 +18,7 @@ use self::mounts::{bind_recursive, mount_fuse, unmount};
 use self::veil::Veils;
 use crate::asic::Asic;
 use crate::fs::DeviceFs;
+use crate::machine::Machine;
 use crate::topology::{self, FIRST_RENDER_MINOR};
 
 /// The folder of the driver's files.
@@ -39,7 +42,8 @@ pub fn enter() -> Result<()> {
 }
 
 /// Opens the FUSE session and puts the device files in /dev.
-pub fn make_devices(fs: DeviceFs, gpus: usize) -> Result<()> {
+pub fn make_devices(machine: &Arc<Machine>, passthrough: bool) -> Result<()> {
+    let (fs, gpus) = (DeviceFs::new(Arc::clone(machine), passthrough), machine.gpus);
     let mut veils = Veils::default();
     veils.cover(Path::new("/dev"), &["kfd", "dri"])?;
     let staging = Path::new("/dev/.kfd-sim");
@@ -68,6 +72,15 @@ pub fn make_devices(fs: DeviceFs, gpus: usize) -> Result<()> {
         bind_recursive(&staging.join(file.trim_start_matches("dri/")), &target)?;
     }
     unmount(staging)?;
+    // The session is open by now: the files were looked up.
+    if machine.passthrough.get() == Some(&false) {
+        let open = |path: &str| OpenOptions::new().read(true).write(true).open(path);
+        let kfd = open("/dev/kfd")?;
+        let render = open(&format!("/dev/dri/renderD{FIRST_RENDER_MINOR}"))?;
+        abort::on_exit(&kfd, staging)?;
+        machine.doorbells.file().adopt(&kfd).context("map /dev/kfd")?;
+        machine.vram.adopt(&render).context("map the render node")?;
+    }
     fs::remove_dir(staging)?;
     Ok(())
 }

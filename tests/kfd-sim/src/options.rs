@@ -45,6 +45,10 @@ pub struct Options {
     #[arg(long, value_name = "IOCTL:K:ERRNO")]
     pub fail: Vec<Failure>,
 
+    /// Share memory by the kernel's cache of the device files, as where FUSE has no passthrough (before Linux 6.9)
+    #[arg(long)]
+    pub no_passthrough: bool,
+
     /// Say more (ioctls; twice for everything)
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,

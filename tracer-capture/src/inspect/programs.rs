@@ -15,7 +15,7 @@ use crate::{
     CaptureError,
     object::Object,
     probes::{LoadedProgram, Prober, ioctl, mapping, process, ring},
-    session,
+    session::{self, Loading},
 };
 
 /// What the kernel accepts.
@@ -105,7 +105,16 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
     let plan = ring::Plan::read();
     let events = Events::of(plan.as_ref().map_err(no_events));
     let layout = process::Layout::read();
-    let opened = layout.and_then(|layout| session::open(Object::Plain, true, &layout, plan.as_ref().ok()));
+    let opened = layout.and_then(|layout| {
+        let loading = Loading {
+            object: Object::Plain,
+            follow: true,
+            buffer_bytes: None,
+            layout: &layout,
+            rings: plan.as_ref().ok(),
+        };
+        loading.open()
+    });
     match opened {
         Ok(ebpf) => {
             let (programs, loaded) = attach(ebpf, plan.as_ref().ok());

@@ -40,6 +40,11 @@ pub fn mount_fuse(fd: i32, target: &Path) -> Result<()> {
     )
 }
 
+/// Mounts the files that control FUSE connections.
+pub fn mount_fusectl(target: &Path) -> Result<()> {
+    mount(Some(OsStr::new(SOURCE)), target, Some("fusectl"), 0, None)
+}
+
 /// Shows a file or folder, with what is mounted below it, at another place too.
 pub fn bind_recursive(source: &Path, target: &Path) -> Result<()> {
     mount(

@@ -46,7 +46,7 @@ impl Rule for SoundCapture {
             finding.lack(
                 format!("{total} events were lost ({})", list.join(", ")),
                 "lost events",
-                "record again with fewer programs at work beside it, or with `--detail dispatch`",
+                "record again with a larger `--buffer`, with fewer programs at work beside it, or with `--detail dispatch`",
             );
         }
         if !context.complete {

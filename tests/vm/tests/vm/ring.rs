@@ -1,48 +1,11 @@
-//! The tracer on each of Debian's kernels: jobs of the real DRM scheduler and ioctls of the real /dev/kfd, against what the
-//! programs themselves count. The jobs' hardware is made up (tests/drm-sched-mock), and there is no GPU.
-//!
-//! `cargo xtask test --vm` runs them: they need what `cargo xtask setup --only vm` installs.
-
-#![expect(clippy::unwrap_used, reason = "a test fails by it, with the line")]
+//! Jobs of the real DRM scheduler and ioctls of the real /dev/kfd, against what the programs themselves count.
 
 use serde_json::Value;
-use tracer_vm::{Command, Config, Kernel, Module, Output, Vm};
+use tracer_vm::{Module, Vm};
 
-/// Why the tests are left out of an ordinary run.
-macro_rules! on_each_kernel {
-    ($($check:ident),*) => {
-        mod v6_1 { $(#[test] #[ignore = "needs virtual machines: cargo xtask test --vm"] fn $check() { super::$check("6.1"); })* }
-        mod v6_12 { $(#[test] #[ignore = "needs virtual machines: cargo xtask test --vm"] fn $check() { super::$check("6.12"); })* }
-        mod v7 { $(#[test] #[ignore = "needs virtual machines: cargo xtask test --vm"] fn $check() { super::$check("7.x"); })* }
-    };
-}
+use crate::support::{TTM_CLEAR_BUFFER, boot, json, sh};
+
 on_each_kernel!(jobs_and_ioctls, without_a_scheduler_rings_are_unknown);
-
-/// A client id by which amdgpu marks its own clearing of buffers (amdgpu_job.h): 2^64 - 10.
-const TTM_CLEAR_BUFFER: u64 = u64::MAX - 9;
-
-fn boot(kernel: &str, modules: &[Module]) -> Vm {
-    let mut config = Config::new(Kernel::find(kernel).unwrap()).unwrap();
-    config.modules = modules.to_vec();
-    Vm::boot(&config).unwrap()
-}
-
-/// Runs a shell command that must succeed.
-fn sh(vm: &mut Vm, script: &str) -> Output {
-    let output = vm.run(&Command::new("sh").args(["-ec", script])).unwrap();
-    assert_eq!(
-        output.code,
-        0,
-        "{script}: {}{}",
-        output.stdout_text(),
-        output.stderr_text()
-    );
-    output
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", output.stdout_text()))
-}
 
 /// Records a command; its output and the report.
 fn record(vm: &mut Vm, trace: &str, command: &str) -> (Value, Value) {

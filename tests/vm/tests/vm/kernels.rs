@@ -1,62 +1,18 @@
-//! On each of Debian's kernels: commands, the real /dev/kfd, and jobs on the kernel's own scheduler.
-//!
-//! `cargo xtask test --vm` runs them: they need what `cargo xtask setup --only vm` installs.
-
-#![expect(clippy::unwrap_used, reason = "a test fails by it, with the line")]
+//! What the other tests stand on: commands, the real /dev/kfd, and jobs on the kernel's own scheduler.
 
 use std::time::Duration;
 
 use serde_json::Value;
-use tracer_vm::{Command, Config, Kernel, Module, Output, Vm};
+use tracer_vm::{Command, Module};
 
-/// A test of each name for each kernel; ordinary runs, which must not need virtual machines, leave them out.
-macro_rules! on_each_kernel {
-    ($($check:ident),*) => {
-        mod v6_1 { $(#[test] #[ignore = "needs virtual machines: cargo xtask test --vm"] fn $check() { super::$check("6.1"); })* }
-        mod v6_12 { $(#[test] #[ignore = "needs virtual machines: cargo xtask test --vm"] fn $check() { super::$check("6.12"); })* }
-        mod v7 { $(#[test] #[ignore = "needs virtual machines: cargo xtask test --vm"] fn $check() { super::$check("7.x"); })* }
-    };
-}
+use crate::support::{boot, config, json, sh, start};
+
 on_each_kernel!(
     commands,
     jobs_are_counted_and_traced,
     a_killed_submitter_leaves_nothing,
     kfd_answers
 );
-
-fn config(kernel: &str, modules: &[Module]) -> Config {
-    let mut config = Config::new(Kernel::find(kernel).unwrap()).unwrap();
-    config.modules = modules.to_vec();
-    config
-}
-
-fn boot(kernel: &str, modules: &[Module]) -> Vm {
-    let vm = Vm::boot(&config(kernel, modules)).unwrap();
-    let (wall, guest) = vm.boot_time();
-    println!(
-        "{} up after {wall:.2?}, {guest:.2?} by its clock; {:?}",
-        vm.release(),
-        vm.load_times()
-    );
-    vm
-}
-
-/// Runs a shell command that must succeed.
-fn sh(vm: &mut Vm, script: &str) -> Output {
-    let output = vm.run(&Command::new("sh").args(["-ec", script])).unwrap();
-    assert_eq!(
-        output.code,
-        0,
-        "{script}: {}{}",
-        output.stdout_text(),
-        output.stderr_text()
-    );
-    output
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", output.stdout_text()))
-}
 
 /// A ring's counter of drm-sched-mock.
 fn count(rings: &Value, ring: &str, counter: &str) -> u64 {
@@ -71,7 +27,7 @@ fn commands(kernel: &str) {
     std::fs::create_dir(&shared).unwrap();
     let mut config = config(kernel, &[]);
     config.shared = vec![shared.clone()];
-    let mut vm = Vm::boot(&config).unwrap();
+    let mut vm = start(&config);
     assert_eq!(vm.release(), config.kernel.release());
 
     let output = vm
@@ -101,6 +57,7 @@ fn commands(kernel: &str) {
     let error = vm.run(&hangs).unwrap_err();
     assert!(format!("{error:#}").contains("took longer than 1 s"), "{error:#}");
     // Neither gpu-sched nor amdgpu: this machine's kernel has no DRM scheduler.
+    drop(vm);
     let vm = &mut boot(kernel, &[]);
     sh(
         vm,

@@ -1,0 +1,54 @@
+//! `tracer doctor` where amdgpu is loaded, and where it is not.
+
+use serde_json::{Value, json};
+use tracer_e2e::place;
+use tracer_vm::Module;
+
+use crate::support::{boot, json, run};
+
+on_each_kernel!(what_would_be_captured);
+
+fn what_would_be_captured(kernel: &str) {
+    let library = place::rootfs("trixie").join("usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1");
+    let line = format!("tracer doctor --json --library {}", library.display());
+    let doctor = |modules: &[Module]| {
+        let output = run(&mut boot(kernel, modules), &line);
+        (output.code, json(&output))
+    };
+
+    let (code, found) = doctor(&[Module::Amdgpu, Module::Mock]);
+    let captured = |found: &Value, what: &str| found["record_would_capture"][what]["captured"].clone();
+    assert_eq!(code, 0, "{found:#}");
+    for what in ["doorbells", "packets", "reserves", "sdma", "ioctls", "rings"] {
+        assert_eq!(captured(&found, what), "yes", "{what}: {found:#}");
+    }
+    assert_eq!(found["driver"]["state"], "loaded");
+    let set = if kernel == "7.x" { "new" } else { "old" };
+    assert_eq!(found["driver"]["events"]["set"], set, "{}", found["driver"]);
+    let functions = found["driver"]["functions"].as_array().unwrap();
+    let presence = |name: &str| {
+        let found = functions.iter().find(|function| function["name"] == name);
+        found.map_or(Value::Null, |function| function["presence"].clone())
+    };
+    for name in [
+        "kfd_ioctl",
+        "create_queue_cpsch",
+        "add_queue_mes",
+        "mes_v11_0_add_hw_queue",
+    ] {
+        assert_eq!(presence(name), "present", "{name} {functions:?}");
+    }
+    assert_eq!(presence("kfd_ioctl_no_such"), Value::Null);
+
+    let (code, found) = doctor(&[]);
+    assert_eq!((code, captured(&found, "rings")), (1, json!("no")), "{found:#}");
+    assert_eq!(captured(&found, "doorbells"), "yes");
+    assert_eq!(found["driver"]["state"], "not-loaded", "{}", found["driver"]);
+    assert!(
+        found["record_would_capture"]["rings"]["fix"]
+            .as_str()
+            .unwrap()
+            .contains("modprobe amdgpu"),
+        "{found:#}"
+    );
+}

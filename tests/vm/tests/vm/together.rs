@@ -1,0 +1,126 @@
+//! Everything at once in one recording: AMD's runtime on a simulated GPU, jobs of the mock on the kernel's scheduler, and
+//! ioctls to the real /dev/kfd. Each is compared with its own truth.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use serde_json::Value;
+use tracer_core::fact::{DriverCall, Fact, Ioctl, RingJob};
+use tracer_e2e::{
+    compare,
+    scenario::{self, Run, Scenario},
+};
+use tracer_vm::Module;
+
+use crate::support::{boot_sharing, quoted, sh};
+
+on_each_kernel!(all_that_is_traced_at_once_equals_its_truth);
+
+const JOBS: usize = 500;
+
+fn all_that_is_traced_at_once_equals_its_truth(kernel: &str) {
+    let dir = scenario::folder();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let mut vm = boot_sharing(kernel, &[Module::Amdgpu, Module::Mock], dir.path());
+    let scenario = Scenario::new("trixie", "gfx1100", &["mixed"]);
+    // 7.x lets nobody open its /dev/kfd without a GPU: the program says so by its exit code.
+    let traced = format!(
+        "ring-jobs comp_1.0.0 sdma0 -n {JOBS} > {} & {{ kfd-ioctls > {} || test $? = 2; }} & {}; wait",
+        at("jobs.json"),
+        at("calls.json"),
+        quoted(&scenario.simulated(dir.path())),
+    );
+    let script = at("all.sh");
+    std::fs::write(&script, traced).unwrap();
+    sh(
+        &mut vm,
+        &format!("tracer record --detail full -o {} -- sh -e {script}", at("t.trace")),
+    );
+    let read = |name: &str| -> Value { serde_json::from_slice(&std::fs::read(at(name)).unwrap()).unwrap() };
+    let (jobs, calls) = (read("jobs.json"), read("calls.json"));
+    // What the machine printed is in its output; the files are here.
+    let done = Command::new("true").output().unwrap();
+    let run = Run::read(dir, done);
+
+    println!("{kernel}: {:?}", compare::all(&run));
+    assert_eq!(run.did()["results"], "ok");
+    ring_jobs(&run, &jobs);
+    ioctls(&run, &calls);
+    driver_calls(&run, &calls, kernel);
+}
+
+fn facts<'a, T>(run: &'a Run, of: impl Fn(&'a Fact) -> Option<&'a T>) -> Vec<&'a T> {
+    run.facts.iter().filter_map(of).collect()
+}
+
+/// Each job once, of that process and thread, submitted, run and done in this order.
+fn ring_jobs(run: &Run, truth: &Value) {
+    let traced = facts(run, |fact| match fact {
+        Fact::RingJob(job) => Some(job),
+        _ => None,
+    });
+    for ring in ["comp_1.0.0", "sdma0"] {
+        let jobs: Vec<&&RingJob> = traced.iter().filter(|job| job.ring.as_deref() == Some(ring)).collect();
+        assert_eq!(jobs.len(), JOBS, "{ring}");
+        for job in &jobs {
+            assert_eq!((job.pid.map(Value::from), job.tid.map(Value::from), job.traced), {
+                (Some(truth["pid"].clone()), Some(truth["tid"].clone()), Some(true))
+            });
+            let (submit, run, done) = (job.submit_ns.unwrap(), job.run_ns.unwrap(), job.done_ns.unwrap());
+            assert!(submit <= run && run <= done, "{job:?}");
+        }
+        let counted = |when: &str| {
+            let rings = truth[when].as_array().unwrap();
+            let found = rings.iter().find(|entry| entry["name"] == ring).unwrap();
+            found["done"].as_u64().unwrap()
+        };
+        assert_eq!(counted("after") - counted("before"), JOBS as u64);
+    }
+    assert_eq!(traced.len(), 2 * JOBS, "and no job of anybody else");
+    let identified = |job: &&RingJob| Some((job.context?, job.seqno?));
+    let fences: BTreeSet<_> = traced.iter().filter_map(identified).collect();
+    assert_eq!(fences.len(), 2 * JOBS, "the joins are one to one");
+}
+
+/// The calls of the program, in its order: command, result, and the bytes that came back.
+fn ioctls(run: &Run, truth: &Value) {
+    let own = facts(run, |fact| match fact {
+        Fact::Ioctl(ioctl) if truth["pid"] == ioctl.pid => Some(ioctl),
+        _ => None,
+    });
+    let calls = truth["ioctls"].as_array().unwrap();
+    let told = |ioctl: &&Ioctl| (u64::from(ioctl.cmd), ioctl.ret.unwrap());
+    let made = |call: &Value| (call["cmd"].as_u64().unwrap(), call["ret"].as_i64().unwrap());
+    assert_eq!(
+        own.iter().map(told).collect::<Vec<_>>(),
+        calls.iter().map(made).collect::<Vec<_>>()
+    );
+    for (ioctl, call) in own.iter().zip(calls) {
+        // Bits 31 and 30 of a command say which way its argument goes.
+        let bytes = ioctl
+            .arg_out
+            .as_deref()
+            .filter(|_| ioctl.cmd >> 31 == 1 && ioctl.ret == Some(0));
+        if let Some(bytes) = bytes {
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(call["out"].as_str().unwrap(), hex, "{ioctl:?}");
+        }
+    }
+}
+
+/// The same calls inside the driver. Those of the simulated device never get there.
+fn driver_calls(run: &Run, truth: &Value, kernel: &str) {
+    let inside = facts(run, |fact| match fact {
+        Fact::DriverCall(call) if call.function == "kfd_ioctl" => Some(call),
+        _ => None,
+    });
+    let results = |call: &&DriverCall| i64::from(call.ret);
+    let made = |call: &Value| call["ret"].as_i64().unwrap();
+    let calls = truth["ioctls"].as_array().unwrap();
+    assert_eq!(calls.is_empty(), kernel == "7.x");
+    assert_eq!(
+        inside.iter().map(results).collect::<Vec<_>>(),
+        calls.iter().map(made).collect::<Vec<_>>()
+    );
+    assert!(inside.iter().all(|call| truth["pid"] == call.pid));
+}
