@@ -26,7 +26,7 @@ use crate::{
     probes::{
         Prober,
         driver::{self, Functions},
-        ioctl, mapping, process, ring,
+        driver_event, ioctl, mapping, process, ring,
     },
     sys,
 };
@@ -216,12 +216,13 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
     let layout = process::Layout::read()?;
     // Without the scheduler's events rings are not watched: a kernel without DRM, or whose driver is not loaded yet.
     let rings = ring::Plan::read();
+    let driver_events = driver_event::Plan::read();
     let object = if options.diagnostics {
         Object::Diagnostic
     } else {
         Object::Plain
     };
-    let mut ebpf = open(object, options.follow, &layout, rings.as_ref().ok())?;
+    let mut ebpf = open(object, options.follow, &layout, rings.as_ref().ok(), &driver_events)?;
     let mut maps = Maps::new();
     for name in ["EVENTS", "HOLDS", "TRACED", "QUEUES", "LOSSES"] {
         maps.insert(name, take_from(&mut ebpf, name)?);
@@ -251,6 +252,7 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
         Ok(plan) => inventory.add(plan.attach(&mut prober)),
         Err(error) => log::info!("rings of the kernel driver are not watched: {error}"),
     }
+    inventory.add(driver_events.attach(&mut prober));
     Ok(Loaded {
         maps,
         prober,
@@ -279,6 +281,7 @@ pub(crate) fn open(
     follow: bool,
     layout: &process::Layout,
     rings: Option<&ring::Plan>,
+    driver_events: &driver_event::Plan,
 ) -> Result<Ebpf, CaptureError> {
     let follow = u8::from(follow);
     let mut loader = EbpfLoader::new();
@@ -286,6 +289,7 @@ pub(crate) fn open(
     if let Some(plan) = rings {
         plan.apply(&mut loader);
     }
+    driver_events.apply(&mut loader);
     loader.load(object.bytes()?).map_err(|error| not_loaded(&error))
 }
 

@@ -6,6 +6,7 @@
 
 pub mod aql;
 pub mod kfd;
+pub mod placement;
 pub mod queue;
 pub mod record;
 pub mod ring;

@@ -21,6 +21,7 @@ pub fn context() -> Context {
             ioctls: true,
             kernel_rings: true,
             driver: true,
+            driver_events: true,
             thunk: true,
             unseen: true,
         },
