@@ -5,6 +5,7 @@
 #![no_std]
 
 pub mod aql;
+pub mod ioctl_args;
 pub mod kfd;
 pub mod placement;
 pub mod queue;

@@ -288,6 +288,9 @@ pub struct Ioctl {
     pub name: std::borrow::Cow<'static, str>,
     /// Result; `None` if it never returned.
     pub ret: Option<i64>,
+    /// The argument's fields, `name=value`, results of a call that succeeded behind `->`; `None` where the layout is not
+    /// known or the argument was unreadable. Layouts: `tracer_common::ioctl_args`.
+    pub args: Option<String>,
     /// The argument at entry; `None` if unreadable.
     pub arg_in: Option<Vec<u8>>,
     /// The argument at exit; `None` if unreadable.

@@ -7,6 +7,7 @@
 
 mod doorbell;
 mod driver_events;
+mod ioctl_args;
 mod ioctls;
 mod missing;
 mod processes;

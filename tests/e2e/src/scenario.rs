@@ -75,24 +75,8 @@ impl Scenario {
     #[must_use]
     pub fn record_any(&self) -> Run {
         let dir = TempDir::with_prefix("tracer-e2e-").expect("a temporary directory");
-        let at = |name: &str| dir.path().join(name);
         let output = self.command(&dir).output().expect("tracer runs");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let trace = Trace::open(&at("t.trace")).unwrap_or_else(|error| panic!("{error}; the recorder said:\n{said}"));
-        let facts = trace
-            .facts(&Table::ALL)
-            .expect("readable")
-            .collect::<Result<_, _>>()
-            .expect("no damaged part");
-        Run {
-            facts,
-            report: report(&at("t.trace")),
-            truth: Truth::read(&at("truth.jsonl")),
-            log: at("log.jsonl").exists().then(|| Log::read(&at("log.jsonl"))),
-            trace,
-            output,
-            dir,
-        }
+        Run::read(dir, output)
     }
 
     /// `tracer record -- kfd-sim -- hsa-dispatch`: the simulator and its namespace are inside the recording.
@@ -132,6 +116,28 @@ impl Scenario {
 }
 
 impl Run {
+    /// Reads what a recording left in `dir`: t.trace, truth.jsonl, and log.jsonl if the dispatcher ran.
+    #[must_use]
+    pub fn read(dir: TempDir, output: Output) -> Self {
+        let at = |name: &str| dir.path().join(name);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let trace = Trace::open(&at("t.trace")).unwrap_or_else(|error| panic!("{error}; the recorder said:\n{said}"));
+        let facts = trace
+            .facts(&Table::ALL)
+            .expect("readable")
+            .collect::<Result<_, _>>()
+            .expect("no damaged part");
+        Self {
+            facts,
+            report: report(&at("t.trace")),
+            truth: Truth::read(&at("truth.jsonl")),
+            log: at("log.jsonl").exists().then(|| Log::read(&at("log.jsonl"))),
+            trace,
+            output,
+            dir,
+        }
+    }
+
     /// What the dispatcher says it did.
     #[must_use]
     pub fn did(&self) -> serde_json::Value {

@@ -81,6 +81,7 @@ fn ioctl(device: &'static str, name: &'static str, exit_ns: u64, ret: Option<i64
         cmd: 0,
         name: Cow::Borrowed(name),
         ret,
+        args: None,
         arg_in: None,
         arg_out: None,
     })

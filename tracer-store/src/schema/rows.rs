@@ -190,6 +190,7 @@ rows! {
         cmd, "", "The whole ioctl command.";
         name, "", "Name of the command; `nr-0xNN` for an unknown one.";
         ret, "", "Result, negative for -errno; null if the call never returned.";
+        args, "", "Fields of the argument, `name=value`, the results of a call that succeeded behind `->`; null where the layout is not known or the argument was unreadable.";
         arg_in, "", "Argument at entry, perhaps only its start; null if unreadable.";
         arg_out, "", "Argument at exit, perhaps only its start; null if unreadable.";
     }

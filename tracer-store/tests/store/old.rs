@@ -37,6 +37,7 @@ fn facts() -> Vec<Fact> {
             cmd: 0xc058_4b02,
             name: Cow::Borrowed("create-queue"),
             ret: Some(-22),
+            args: None,
             arg_in: Some(vec![0, 1, 255]),
             arg_out: None,
         }),

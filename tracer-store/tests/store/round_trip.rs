@@ -84,7 +84,7 @@ fn ioctl() -> impl Strategy<Value = Fact> {
     ];
     let device = prop_oneof![Just("kfd"), Just("drm")];
     let result = prop_oneof![Just(None), Just(Some(i64::MIN)), Just(Some(-22)), any::<Option<i64>>()];
-    let bytes = any::<(Option<Vec<u8>>, Option<Vec<u8>>)>();
+    let bytes = any::<(Option<String>, Option<Vec<u8>>, Option<Vec<u8>>)>();
     (
         any::<(u32, u32, i32, u32)>(),
         number(),
@@ -95,7 +95,7 @@ fn ioctl() -> impl Strategy<Value = Fact> {
         bytes,
     )
         .prop_map(
-            |((pid, tid, fd, cmd), enter_ns, exit_ns, device, name, ret, (arg_in, arg_out))| {
+            |((pid, tid, fd, cmd), enter_ns, exit_ns, device, name, ret, (args, arg_in, arg_out))| {
                 Fact::Ioctl(Ioctl {
                     pid,
                     tid,
@@ -106,6 +106,7 @@ fn ioctl() -> impl Strategy<Value = Fact> {
                     cmd,
                     name,
                     ret,
+                    args,
                     arg_in,
                     arg_out,
                 })

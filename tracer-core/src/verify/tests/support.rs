@@ -135,6 +135,7 @@ pub fn ioctl(enter_ns: u64, tid: u32) -> Fact {
         cmd: 0,
         name: Cow::Borrowed("SVM"),
         ret: Some(0),
+        args: None,
         arg_in: None,
         arg_out: None,
     })
