@@ -1,7 +1,7 @@
-//! Where members lie in the kernel's structures, by its BTF: `/sys/kernel/btf/vmlinux` and the split BTF of modules.
+//! Where members lie in the kernel's structures, and values of its enumerations, by its BTF: `/sys/kernel/btf/vmlinux` and the split BTF of modules.
 //!
-//! Layout: Documentation/bpf/btf.rst. Only what a path of members needs is read: structures, unions, and the types that
-//! lead from a member to its structure.
+//! Layout: Documentation/bpf/btf.rst. Only what these need is read: structures, unions, the types that lead from a
+//! member to its structure, and enumerations of 32 bits.
 
 use std::{collections::HashMap, fs, io, path::Path};
 
@@ -76,6 +76,28 @@ impl Btf {
         ids.copied().find_map(|id| self.offset_in(id, path))
     }
 
+    /// Value of a member of enumeration `name`; `None` if the kernel has none of that name.
+    #[must_use]
+    pub fn enumerator(&self, name: &str, member: &str) -> Option<u32> {
+        let named = |s: &Section| s.by_name.get(name.as_bytes()).cloned().unwrap_or_default();
+        let ids: Vec<u32> = self.sections.iter().rev().flat_map(named).collect();
+        ids.into_iter().find_map(|id| self.value_in(id, member))
+    }
+
+    fn value_in(&self, id: u32, member: &str) -> Option<u32> {
+        let (section, at) = self.find(id)?;
+        if section.kind(at)? != kind::ENUM {
+            return None;
+        }
+        let (count, _) = section.members(at)?;
+        let mut members = (0..count).map(|i| at + 12 + i * 8);
+        let found = members.find(|&at| {
+            let name = section.word(at).and_then(|name| self.string(name));
+            name == Some(member.as_bytes())
+        });
+        section.word(found? + 4)
+    }
+
     fn offset_in(&self, id: u32, path: &[&str]) -> Option<u32> {
         let (first, rest) = path.split_first()?;
         let (bits, member) = self.member(id, first, 0)?;
@@ -123,8 +145,7 @@ impl Btf {
     /// The structure or union that a type is, behind typedefs and qualifiers.
     fn structure(&self, mut id: u32) -> Option<(&Section, usize)> {
         for _ in 0..16 {
-            let section = self.sections.iter().find(|s| (s.first_id..s.next_id()).contains(&id))?;
-            let at = *section.types.get((id - section.first_id) as usize)?;
+            let (section, at) = self.find(id)?;
             match section.kind(at)? {
                 kind::STRUCT | kind::UNION => return Some((section, at)),
                 kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::RESTRICT | kind::TYPE_TAG => {
@@ -134,6 +155,12 @@ impl Btf {
             }
         }
         None
+    }
+
+    fn find(&self, id: u32) -> Option<(&Section, usize)> {
+        let section = self.sections.iter().find(|s| (s.first_id..s.next_id()).contains(&id))?;
+        let at = *section.types.get((id - section.first_id) as usize)?;
+        Some((section, at))
     }
 
     fn string(&self, offset: u32) -> Option<&[u8]> {
@@ -172,19 +199,19 @@ impl Section {
         while at < end {
             let id = first_id.checked_add(section.types.len() as u32)?;
             section.types.push(at);
-            if matches!(section.kind(at)?, kind::STRUCT | kind::UNION) {
-                section.name_structure(at, id);
+            if matches!(section.kind(at)?, kind::STRUCT | kind::UNION | kind::ENUM) {
+                section.name_type(at, id);
             }
             at += 12 + section.tail(at)?;
         }
         Some(section)
     }
 
-    fn name_structure(&mut self, at: usize, id: u32) {
+    fn name_type(&mut self, at: usize, id: u32) {
         let name = self
             .word(at)
             .and_then(|name| self.string(name.checked_sub(self.first_string)?));
-        // A module's structure that the kernel names too stands in the kernel's strings; it is found there.
+        // A module's type that the kernel names too stands in the kernel's strings; it is found there.
         if let Some(name) = name.filter(|name| !name.is_empty()).map(<[u8]>::to_vec) {
             self.by_name.entry(name).or_default().push(id);
         }
@@ -274,8 +301,9 @@ mod tests {
                 &[at(1), info(kind::STRUCT, 2), 24, at(5), 1, 0, 0, 4, 64],
                 &[0, info(kind::UNION, 2), 16, at(7), 5, 0, at(12), 1, 0],
                 &[at(14), info(kind::TYPEDEF, 0), 2],
+                &[at(22), info(kind::ENUM, 2), 4, at(27), 0, at(29), 4],
             ],
-            b"\0job\0x\0done\0y\0fence_t\0",
+            b"\0job\0x\0done\0y\0fence_t\0type\0A\0B\0",
         );
         fs::write(dir.path().join("vmlinux"), base).unwrap();
         fs::write(dir.path().join("amd_sched"), module).unwrap();
@@ -295,6 +323,19 @@ mod tests {
         assert_eq!(btf.offset("job", &["x", "inside"]), None);
         assert_eq!(btf.offset("nothing", &["x"]), None);
         assert_eq!(btf.offset("job", &[]), None);
+    }
+
+    #[test]
+    fn members_of_enumerations_have_their_values() {
+        let dir = folder();
+        let btf = Btf::read(dir.path(), &["amd_sched"]).unwrap();
+        assert_eq!(
+            [btf.enumerator("type", "A"), btf.enumerator("type", "B")],
+            [Some(0), Some(4)]
+        );
+        assert_eq!(btf.enumerator("type", "C"), None);
+        assert_eq!(btf.enumerator("job", "x"), None, "a structure");
+        assert_eq!(btf.offset("type", &["A"]), None);
     }
 
     #[test]
@@ -320,7 +361,7 @@ mod tests {
             fs::write(&path, &flipped).unwrap();
             // Anything but a panic or an endless loop.
             if let Ok(btf) = Btf::read(dir.path(), &["amd_sched"]) {
-                let _ = btf.offset("job", &["done", "seqno"]);
+                let _ = (btf.offset("job", &["done", "seqno"]), btf.enumerator("type", "B"));
             }
         }
     }
