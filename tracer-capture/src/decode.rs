@@ -302,3 +302,6 @@ fn sdma(r: &record::SdmaDoorbell, sink: &mut impl FnMut(&Event<'_>)) {
         end: r.end,
     }));
 }
+
+#[cfg(test)]
+mod tests;
