@@ -1,7 +1,7 @@
-//! Where members lie in the kernel's structures, by its BTF: `/sys/kernel/btf/vmlinux` and the split BTF of modules.
+//! Where members lie in the kernel's structures, and values of its enumerations, by its BTF: `/sys/kernel/btf/vmlinux` and the split BTF of modules.
 //!
-//! Layout: Documentation/bpf/btf.rst. Only what a path of members needs is read: structures, unions, and the types that
-//! lead from a member to its structure.
+//! Layout: Documentation/bpf/btf.rst. Only what these need is read: structures, unions, the types that lead from a
+//! member to its structure, and enumerations of 32 bits.
 
 use std::{collections::HashMap, fs, io, path::Path};
 
@@ -76,6 +76,28 @@ impl Btf {
         ids.copied().find_map(|id| self.offset_in(id, path))
     }
 
+    /// Value of a member of enumeration `name`; `None` if the kernel has none of that name.
+    #[must_use]
+    pub fn enumerator(&self, name: &str, member: &str) -> Option<u32> {
+        let named = |s: &Section| s.by_name.get(name.as_bytes()).cloned().unwrap_or_default();
+        let ids: Vec<u32> = self.sections.iter().rev().flat_map(named).collect();
+        ids.into_iter().find_map(|id| self.value_in(id, member))
+    }
+
+    fn value_in(&self, id: u32, member: &str) -> Option<u32> {
+        let (section, at) = self.find(id)?;
+        if section.kind(at)? != kind::ENUM {
+            return None;
+        }
+        let (count, _) = section.members(at)?;
+        let mut members = (0..count).map(|i| at + 12 + i * 8);
+        let found = members.find(|&at| {
+            let name = section.word(at).and_then(|name| self.string(name));
+            name == Some(member.as_bytes())
+        });
+        section.word(found? + 4)
+    }
+
     fn offset_in(&self, id: u32, path: &[&str]) -> Option<u32> {
         let (first, rest) = path.split_first()?;
         let (bits, member) = self.member(id, first, 0)?;
@@ -123,8 +145,7 @@ impl Btf {
     /// The structure or union that a type is, behind typedefs and qualifiers.
     fn structure(&self, mut id: u32) -> Option<(&Section, usize)> {
         for _ in 0..16 {
-            let section = self.sections.iter().find(|s| (s.first_id..s.next_id()).contains(&id))?;
-            let at = *section.types.get((id - section.first_id) as usize)?;
+            let (section, at) = self.find(id)?;
             match section.kind(at)? {
                 kind::STRUCT | kind::UNION => return Some((section, at)),
                 kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::RESTRICT | kind::TYPE_TAG => {
@@ -134,6 +155,12 @@ impl Btf {
             }
         }
         None
+    }
+
+    fn find(&self, id: u32) -> Option<(&Section, usize)> {
+        let section = self.sections.iter().find(|s| (s.first_id..s.next_id()).contains(&id))?;
+        let at = *section.types.get((id - section.first_id) as usize)?;
+        Some((section, at))
     }
 
     fn string(&self, offset: u32) -> Option<&[u8]> {
@@ -172,19 +199,19 @@ impl Section {
         while at < end {
             let id = first_id.checked_add(section.types.len() as u32)?;
             section.types.push(at);
-            if matches!(section.kind(at)?, kind::STRUCT | kind::UNION) {
-                section.name_structure(at, id);
+            if matches!(section.kind(at)?, kind::STRUCT | kind::UNION | kind::ENUM) {
+                section.name_type(at, id);
             }
             at += 12 + section.tail(at)?;
         }
         Some(section)
     }
 
-    fn name_structure(&mut self, at: usize, id: u32) {
+    fn name_type(&mut self, at: usize, id: u32) {
         let name = self
             .word(at)
             .and_then(|name| self.string(name.checked_sub(self.first_string)?));
-        // A module's structure that the kernel names too stands in the kernel's strings; it is found there.
+        // A module's type that the kernel names too stands in the kernel's strings; it is found there.
         if let Some(name) = name.filter(|name| !name.is_empty()).map(<[u8]>::to_vec) {
             self.by_name.entry(name).or_default().push(id);
         }
@@ -234,107 +261,4 @@ impl Section {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A blob of types, given by their words, and strings.
-    fn blob(types: &[&[u32]], strings: &[u8]) -> Vec<u8> {
-        let words: Vec<u32> = types.iter().flat_map(|words| words.iter().copied()).collect();
-        let types_len = words.len() as u32 * 4;
-        let mut bytes = vec![0x9f, 0xeb, 1, 0];
-        for word in [24, 0, types_len, types_len, strings.len() as u32] {
-            bytes.extend_from_slice(&u32::to_le_bytes(word));
-        }
-        words
-            .iter()
-            .for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
-        bytes.extend_from_slice(strings);
-        bytes
-    }
-
-    fn info(kind: u32, members: u32) -> u32 {
-        kind << 24 | members
-    }
-
-    /// `struct fence { u64 context; u64 seqno; }` in the kernel, and in a module
-    /// `struct job { u32 x; union { struct fence done; u64 y; }; }` by a typedef of it.
-    fn folder() -> tempfile::TempDir {
-        let dir = tempfile::tempdir().unwrap();
-        let base = blob(
-            &[
-                &[1, info(kind::INT, 0), 8, 64],
-                &[5, info(kind::STRUCT, 2), 16, 11, 1, 0, 19, 1, 64],
-            ],
-            b"\0u64\0fence\0context\0seqno\0",
-        );
-        // Its strings go on at 25, its types at 3.
-        let at = |own: u32| 25 + own;
-        let module = blob(
-            &[
-                &[at(1), info(kind::STRUCT, 2), 24, at(5), 1, 0, 0, 4, 64],
-                &[0, info(kind::UNION, 2), 16, at(7), 5, 0, at(12), 1, 0],
-                &[at(14), info(kind::TYPEDEF, 0), 2],
-            ],
-            b"\0job\0x\0done\0y\0fence_t\0",
-        );
-        fs::write(dir.path().join("vmlinux"), base).unwrap();
-        fs::write(dir.path().join("amd_sched"), module).unwrap();
-        dir
-    }
-
-    #[test]
-    fn members_are_found_through_anonymous_unions_and_typedefs_in_either_part() {
-        let dir = folder();
-        let btf = Btf::read(dir.path(), &["gpu_sched", "amd_sched"]).unwrap();
-        assert_eq!(btf.offset("fence", &["seqno"]), Some(8));
-        assert_eq!(btf.offset("job", &["x"]), Some(0));
-        assert_eq!(btf.offset("job", &["done"]), Some(8));
-        assert_eq!(btf.offset("job", &["done", "seqno"]), Some(16));
-        assert_eq!(btf.offset("job", &["y"]), Some(8));
-        assert_eq!(btf.offset("job", &["gone"]), None);
-        assert_eq!(btf.offset("job", &["x", "inside"]), None);
-        assert_eq!(btf.offset("nothing", &["x"]), None);
-        assert_eq!(btf.offset("job", &[]), None);
-    }
-
-    #[test]
-    fn the_kernel_alone_is_enough() {
-        let dir = folder();
-        let btf = Btf::read(dir.path(), &[]).unwrap();
-        assert_eq!(btf.offset("fence", &["context"]), Some(0));
-        assert_eq!(btf.offset("job", &["x"]), None);
-    }
-
-    #[test]
-    fn damaged_types_are_no_types() {
-        let dir = folder();
-        let path = dir.path().join("vmlinux");
-        let whole = fs::read(&path).unwrap();
-        for end in 0..whole.len() {
-            fs::write(&path, &whole[..end]).unwrap();
-            assert!(Btf::read(dir.path(), &[]).is_err(), "{end} bytes");
-        }
-        for at in 0..whole.len() {
-            let mut flipped = whole.clone();
-            flipped[at] ^= 0xff;
-            fs::write(&path, &flipped).unwrap();
-            // Anything but a panic or an endless loop.
-            if let Ok(btf) = Btf::read(dir.path(), &["amd_sched"]) {
-                let _ = btf.offset("job", &["done", "seqno"]);
-            }
-        }
-    }
-
-    #[test]
-    fn this_kernel() {
-        let folder = Path::new("/sys/kernel/btf");
-        if !folder.join("vmlinux").exists() {
-            println!("skipped: this kernel has no BTF");
-            return;
-        }
-        let btf = Btf::read(folder, &[]).unwrap();
-        // include/linux/device.h, include/linux/kobject.h: both are first in their structures.
-        assert_eq!(btf.offset("device", &["kobj", "name"]), Some(0));
-        assert!(btf.offset("task_struct", &["thread", "fsbase"]).is_some());
-    }
-}
+mod tests;

@@ -4,12 +4,13 @@ use tracer_common::{
     aql::{PACKET_LEN, Packet},
     queue,
     record::{
-        self, Header, PACKETS_PER_RECORD, doorbell_flags, driver_flags, ioctl_flags, kind, reserve_op, ring_flags,
-        ring_step, task_op,
+        self, Header, PACKETS_PER_RECORD, doorbell_flags, driver_event_flags, driver_event_has, driver_event_kind,
+        driver_flags, ioctl_flags, kind, reserve_op, ring_flags, ring_step, task_op,
     },
 };
 use tracer_core::event::{
-    Doorbell, DriverCall, Event, Ioctl, JobKey, Origin, Packets, Reserve, ReserveOp, RingJob, RingStep, SdmaDoorbell,
+    Doorbell, DriverCall, DriverEvent, DriverEventKind, Event, Ioctl, JobKey, Origin, Packets, Reserve, ReserveOp,
+    RingJob, RingStep, SdmaDoorbell,
 };
 
 use crate::{probes::driver::Functions, sys};
@@ -39,6 +40,8 @@ unsafe impl Record for record::Hold {}
 unsafe impl Record for record::RingJob {}
 // SAFETY: as above.
 unsafe impl Record for record::DriverCall {}
+// SAFETY: as above.
+unsafe impl Record for record::DriverEvent {}
 
 fn view<T: Record>(bytes: &[u8]) -> Option<&T> {
     let aligned = bytes.as_ptr().cast::<T>().is_aligned();
@@ -74,6 +77,7 @@ pub fn record(bytes: &[u8], functions: &Functions, sink: &mut impl FnMut(&Event<
         kind::RESERVE => view(bytes).map(|r| reserve(r, sink)),
         kind::TASK => view(bytes).map(|r| task(r, sink)),
         kind::DRIVER_CALL => view(bytes).and_then(|r| driver_call(r, functions, sink)),
+        kind::DRIVER_EVENT => view(bytes).and_then(|r| driver_event(r, sink)),
         kind::RING_JOB => view(bytes).map(|r| ring_job(r, sink)),
         kind::SDMA_DOORBELL => view(bytes).map(|r| sdma(r, sink)),
         _ => None,
@@ -200,6 +204,34 @@ fn driver_call(r: &record::DriverCall, functions: &Functions, sink: &mut impl Fn
     Some(())
 }
 
+/// `None` for an event that this build does not know.
+fn driver_event(r: &record::DriverEvent, sink: &mut impl FnMut(&Event<'_>)) -> Option<()> {
+    let kind = match r.header.flags & driver_event_kind::MASK {
+        driver_event_kind::CS_IOCTL => DriverEventKind::CsIoctl,
+        driver_event_kind::SCHED_RUN_JOB => DriverEventKind::SchedRunJob,
+        driver_event_kind::BO_MOVE => DriverEventKind::BoMove,
+        driver_event_kind::VM_FLUSH => DriverEventKind::VmFlush,
+        driver_event_kind::CLEANER_SHADER => DriverEventKind::CleanerShader,
+        _ => return None,
+    };
+    let has = |field| r.has & field != 0;
+    sink(&Event::DriverEvent(DriverEvent {
+        origin: origin(&r.header),
+        kind,
+        ring: has(driver_event_has::RING).then_some(text(&r.ring)),
+        context: has(driver_event_has::CONTEXT).then_some(r.context),
+        seqno: has(driver_event_has::SEQNO).then_some(r.seqno),
+        job_id: has(driver_event_has::JOB_ID).then_some(r.job_id),
+        ibs: has(driver_event_has::IBS).then_some(r.ibs),
+        vmid: has(driver_event_has::VMID).then_some(r.vmid),
+        bytes: has(driver_event_has::BYTES).then_some(r.bytes),
+        old_placement: has(driver_event_has::OLD_PLACEMENT).then_some(r.old_placement),
+        new_placement: has(driver_event_has::NEW_PLACEMENT).then_some(r.new_placement),
+        traced: r.header.flags & driver_event_flags::TRACED != 0,
+    }));
+    Some(())
+}
+
 fn ring_job(r: &record::RingJob, sink: &mut impl FnMut(&Event<'_>)) {
     let flags = r.header.flags;
     let has = |flag| flags & flag != 0;
@@ -270,3 +302,6 @@ fn sdma(r: &record::SdmaDoorbell, sink: &mut impl FnMut(&Event<'_>)) {
         end: r.end,
     }));
 }
+
+#[cfg(test)]
+mod tests;

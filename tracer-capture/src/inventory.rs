@@ -24,7 +24,7 @@ pub struct Library {
 /// A probe, attached or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probe {
-    /// Family: `doorbell`, `sdma`, `reserve`, `ioctl`, `process`, `mapping`.
+    /// Family: `doorbell`, `sdma`, `reserve`, `ioctl`, `process`, `mapping`, `ring`, `driver`, `driver_event`.
     pub family: &'static str,
     /// Path of the library, or the trace event's name.
     pub target: String,

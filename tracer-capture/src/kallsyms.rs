@@ -30,9 +30,11 @@ pub enum Presence<'a> {
     Ambiguous(&'a [Symbol]),
 }
 
-/// All functions of one reading.
+/// The functions of one reading that were asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Kallsyms {
+    /// All functions that the text had.
+    total: usize,
     /// By base name: without the suffixes of clones.
     functions: BTreeMap<String, Vec<Symbol>>,
 }
@@ -42,23 +44,36 @@ pub struct Kallsyms {
 const CLONES: [&str; 4] = ["constprop", "isra", "part", "llvm"];
 
 impl Kallsyms {
-    /// Reads those of the running kernel. This takes some milliseconds: read once.
+    /// Reads those of the running kernel whose base names fit one of the patterns (see [`Self::matching`]).
+    ///
+    /// A kernel has some 200 000 symbols, which takes it some ten milliseconds to print: read once.
     ///
     /// # Errors
     /// What reading says; NotFound on a kernel without CONFIG_KALLSYMS.
-    pub fn read() -> io::Result<Self> {
+    pub fn read(patterns: &[&str]) -> io::Result<Self> {
         // Lossy: module names come from files.
-        fs::read("/proc/kallsyms").map(|bytes| Self::parse(&String::from_utf8_lossy(&bytes)))
+        fs::read("/proc/kallsyms").map(|bytes| Self::parse(patterns, &String::from_utf8_lossy(&bytes)))
     }
 
-    /// The functions in a text of the form `ADDRESS TYPE NAME[\t[MODULE]]`; lines of another form are passed over.
+    /// Those in a text of the form `ADDRESS TYPE NAME[\t[MODULE]]`; lines of another form are passed over.
     #[must_use]
-    pub fn parse(text: &str) -> Self {
-        let mut functions: BTreeMap<String, Vec<Symbol>> = BTreeMap::new();
-        for (base, symbol) in text.lines().filter_map(function) {
-            functions.entry(base.to_owned()).or_default().push(symbol);
+    pub fn parse(patterns: &[&str], text: &str) -> Self {
+        let mut kallsyms = Self::default();
+        let patterns: Vec<Pattern<'_>> = patterns.iter().map(|pattern| Pattern::new(pattern)).collect();
+        for line in text.lines() {
+            let Some(name) = name_of_function(line) else { continue };
+            kallsyms.total += 1;
+            // Most lines end here: a suffix of a clone leaves the name's start as it is.
+            if !patterns.iter().any(|pattern| name.starts_with(pattern.start)) {
+                continue;
+            }
+            if let Some((base, symbol)) = function(line)
+                && patterns.iter().any(|pattern| pattern.fits(base))
+            {
+                kallsyms.functions.entry(base.to_owned()).or_default().push(symbol);
+            }
         }
-        Self { functions }
+        kallsyms
     }
 
     /// The functions of this base name, in the kernel's order.
@@ -75,31 +90,43 @@ impl Kallsyms {
 
     /// The base names that a pattern fits, with their functions. A `*` in the pattern, at most one, stands for any text.
     pub fn matching<'a>(&'a self, pattern: &'a str) -> impl Iterator<Item = (&'a str, &'a [Symbol])> {
-        let (start, end) = pattern.split_once('*').unwrap_or((pattern, ""));
-        let exact = !pattern.contains('*');
+        let pattern = Pattern::new(pattern);
         self.functions
-            .range::<str, _>((Bound::Included(start), Bound::Unbounded))
-            .take_while(move |(name, _)| name.starts_with(start))
-            .filter(move |(name, _)| {
-                if exact {
-                    *name == pattern
-                } else {
-                    name.len() >= start.len() + end.len() && name.ends_with(end)
-                }
-            })
+            .range::<str, _>((Bound::Included(pattern.start), Bound::Unbounded))
+            .take_while(move |(name, _)| name.starts_with(pattern.start))
+            .filter(move |(name, _)| pattern.fits(name))
             .map(|(name, symbols)| (name.as_str(), symbols.as_slice()))
     }
 
-    /// Number of functions.
+    /// Number of functions that the text had, asked for or not.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.functions.values().map(Vec::len).sum()
+    pub fn total(&self) -> usize {
+        self.total
+    }
+}
+
+/// A name, or the beginning and end of names.
+#[derive(Clone, Copy)]
+struct Pattern<'a> {
+    start: &'a str,
+    /// `None`: nothing may come behind the start.
+    end: Option<&'a str>,
+}
+
+impl<'a> Pattern<'a> {
+    fn new(text: &'a str) -> Self {
+        match text.split_once('*') {
+            Some((start, end)) => Self { start, end: Some(end) },
+            None => Self { start: text, end: None },
+        }
     }
 
-    /// Whether there is none at all: the kernel hides its symbols, or has none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.functions.is_empty()
+    fn fits(self, name: &str) -> bool {
+        match (name.strip_prefix(self.start), self.end) {
+            (Some(rest), Some(end)) => rest.ends_with(end),
+            (Some(rest), None) => rest.is_empty(),
+            (None, _) => false,
+        }
     }
 }
 
@@ -113,6 +140,14 @@ pub fn presence(symbols: &[Symbol]) -> Presence<'_> {
         (Some(one), None) => Presence::One(one),
         _ => Presence::Ambiguous(symbols),
     }
+}
+
+/// The name in a line, if it is one of a function.
+fn name_of_function(line: &str) -> Option<&str> {
+    let mut words = line.splitn(3, ' ');
+    let (_, kind) = (words.next()?, words.next()?);
+    // Text, global, local or weak (nm(1)).
+    matches!(kind, "t" | "T" | "w" | "W").then(|| words.next()).flatten()
 }
 
 /// Base name and function of a line; `None` for data, and for `.cold` parts, which only hold what is rarely executed.

@@ -14,6 +14,7 @@ mod hold;
 pub mod inspect;
 pub mod inventory;
 pub mod kallsyms;
+pub mod kfd_proc;
 pub mod launch;
 mod library;
 pub mod object;

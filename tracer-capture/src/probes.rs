@@ -2,6 +2,7 @@
 
 pub mod doorbell;
 pub mod driver;
+pub mod driver_event;
 pub mod ioctl;
 pub mod mapping;
 pub mod process;

@@ -26,7 +26,7 @@ use crate::{
     probes::{
         Prober,
         driver::{self, Functions},
-        ioctl, mapping, process, ring,
+        driver_event, ioctl, mapping, process, ring,
     },
     sys,
 };
@@ -218,6 +218,7 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
     let layout = process::Layout::read()?;
     // Without the scheduler's events rings are not watched: a kernel without DRM, or whose driver is not loaded yet.
     let rings = ring::Plan::read();
+    let driver_events = driver_event::Plan::read();
     let object = if options.diagnostics {
         Object::Diagnostic
     } else {
@@ -229,6 +230,7 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
         buffer_bytes: Some(options.buffer_bytes),
         layout: &layout,
         rings: rings.as_ref().ok(),
+        driver_events: &driver_events,
     };
     let mut ebpf = loaded.open()?;
     let mut maps = Maps::new();
@@ -248,7 +250,7 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
     ] {
         inventory.add(probes);
     }
-    let (functions, probes) = match Kallsyms::read() {
+    let (functions, probes) = match Kallsyms::read(&driver::FUNCTIONS) {
         Ok(symbols) => driver::attach(&mut prober, &symbols),
         Err(error) => {
             log::info!("functions of the kernel driver are not watched: /proc/kallsyms: {error}");
@@ -260,6 +262,7 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
         Ok(plan) => inventory.add(plan.attach(&mut prober)),
         Err(error) => log::info!("rings of the kernel driver are not watched: {error}"),
     }
+    inventory.add(driver_events.attach(&mut prober));
     Ok(Loaded {
         maps,
         prober,
@@ -291,6 +294,8 @@ pub(crate) struct Loading<'a> {
     pub layout: &'a process::Layout,
     /// Of the scheduler's events, if rings can be watched.
     pub rings: Option<&'a ring::Plan>,
+    /// Of amdgpu's own events.
+    pub driver_events: &'a driver_event::Plan,
 }
 
 impl Loading<'_> {
@@ -305,6 +310,7 @@ impl Loading<'_> {
         if let Some(plan) = self.rings {
             plan.apply(&mut loader);
         }
+        self.driver_events.apply(&mut loader);
         if let Some(bytes) = self.buffer_bytes {
             loader.map_max_entries("EVENTS", bytes);
         }

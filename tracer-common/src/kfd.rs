@@ -161,7 +161,8 @@ pub const fn ioctl_name(nr: u8) -> Option<&'static str> {
 
 /// Name of a DRM ioctl that the AMD user space uses, by its number; `None` for the others.
 ///
-/// Source: `include/uapi/drm/drm.h`, `amdgpu_drm.h` (driver commands start at 0x40).
+/// Source: `include/uapi/drm/drm.h`, `amdgpu_drm.h` (driver commands start at 0x40; those of other drivers have the same
+/// numbers).
 #[must_use]
 pub const fn drm_ioctl_name(nr: u8) -> Option<&'static str> {
     Some(match nr {
@@ -187,6 +188,9 @@ pub const fn drm_ioctl_name(nr: u8) -> Option<&'static str> {
         0x54 => "AMDGPU_FENCE_TO_HANDLE",
         0x55 => "AMDGPU_SCHED",
         0x56 => "AMDGPU_USERQ",
+        0x57 => "AMDGPU_USERQ_SIGNAL",
+        0x58 => "AMDGPU_USERQ_WAIT",
+        0x59 => "AMDGPU_GEM_LIST_HANDLES",
         _ => return None,
     })
 }

@@ -5,7 +5,9 @@
 #![no_std]
 
 pub mod aql;
+pub mod ioctl_args;
 pub mod kfd;
+pub mod placement;
 pub mod queue;
 pub mod record;
 pub mod ring;

@@ -4,6 +4,7 @@
 //! (`bpf_ktime_get_ns`), process and thread ids those of the initial pid namespace.
 
 mod driver;
+mod driver_event;
 mod ring_job;
 
 use crate::aql::Packet;
@@ -28,6 +29,8 @@ pub mod kind {
     pub const RING_JOB: u16 = 8;
     /// [`super::DriverCall`].
     pub const DRIVER_CALL: u16 = 9;
+    /// [`super::DriverEvent`].
+    pub const DRIVER_EVENT: u16 = 10;
 }
 
 /// What every record starts with.
@@ -248,6 +251,7 @@ pub struct Hold {
 }
 
 pub use self::driver::{DriverCall, driver_flags};
+pub use self::driver_event::{DriverEvent, DriverEventLayout, driver_event_flags, driver_event_has, driver_event_kind};
 pub use self::ring_job::{ABSENT, EventLayout, NAME_LEN, RingJob, StructLayout, ring_flags, ring_step};
 
 /// What can lose events, and how the losses are counted: indexes into the LOSSES map.
@@ -282,11 +286,13 @@ pub enum LossSource {
     DriverRing = 12,
     /// Map full: the entry of a driver function could not be kept.
     DriverMap = 13,
+    /// Ring buffer full: a trace event of the driver.
+    DriverEventRing = 14,
 }
 
 impl LossSource {
     /// Every source, in the order of the map.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::DoorbellRing,
         Self::PacketsRing,
         Self::IoctlRing,
@@ -301,6 +307,7 @@ impl LossSource {
         Self::RingJobRing,
         Self::DriverRing,
         Self::DriverMap,
+        Self::DriverEventRing,
     ];
 
     /// Name in reports, metrics and the manifest.
@@ -321,6 +328,7 @@ impl LossSource {
             Self::RingJobRing => "ring-job-ring",
             Self::DriverRing => "driver-ring",
             Self::DriverMap => "driver-map",
+            Self::DriverEventRing => "driver-event-ring",
         }
     }
 }

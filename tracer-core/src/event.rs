@@ -33,6 +33,8 @@ pub enum Event<'a> {
     RingJob(RingJob<'a>),
     /// A call of a function of the kernel driver.
     DriverCall(DriverCall<'a>),
+    /// A trace event of the kernel driver itself.
+    DriverEvent(DriverEvent<'a>),
     /// A traced process made another one.
     Fork(Origin, u32),
     /// A process runs a new program; its name (at most 15 bytes).
@@ -232,5 +234,72 @@ pub struct DriverCall<'a> {
     /// What the return register held.
     pub ret: i64,
     /// Whether that thread's process is traced.
+    pub traced: bool,
+}
+
+/// Trace events of amdgpu (drivers/gpu/drm/amd/amdgpu/amdgpu_trace.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DriverEventKind {
+    /// A client's command submission (AMDGPU_CS).
+    CsIoctl,
+    /// The driver takes a job from its scheduler.
+    SchedRunJob,
+    /// A buffer moves to other memory.
+    BoMove,
+    /// A job flushes the translations of an address space.
+    VmFlush,
+    /// A job cleans registers and LDS between processes.
+    CleanerShader,
+}
+
+impl DriverEventKind {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [
+        Self::CsIoctl,
+        Self::SchedRunJob,
+        Self::BoMove,
+        Self::VmFlush,
+        Self::CleanerShader,
+    ];
+
+    /// The event's name in the kernel.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CsIoctl => "amdgpu_cs_ioctl",
+            Self::SchedRunJob => "amdgpu_sched_run_job",
+            Self::BoMove => "amdgpu_bo_move",
+            Self::VmFlush => "amdgpu_vm_flush",
+            Self::CleanerShader => "amdgpu_cleaner_shader",
+        }
+    }
+}
+
+/// A trace event of the kernel driver itself. What this kernel's event does not tell is `None`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriverEvent<'a> {
+    /// When, and in whose context.
+    pub origin: Origin,
+    /// Which event.
+    pub kind: DriverEventKind,
+    /// Name of the ring.
+    pub ring: Option<&'a [u8]>,
+    /// Context of the job's finished fence, or its lower half.
+    pub context: Option<u64>,
+    /// Sequence number of the fence, or its lower half.
+    pub seqno: Option<u64>,
+    /// Number of the job on its ring.
+    pub job_id: Option<u64>,
+    /// Indirect buffers of the job.
+    pub ibs: Option<u32>,
+    /// Hardware id of the address space.
+    pub vmid: Option<u32>,
+    /// Bytes of the buffer.
+    pub bytes: Option<u64>,
+    /// Memory that the buffer was in: see `tracer_common::placement`.
+    pub old_placement: Option<u32>,
+    /// Memory that it moves to.
+    pub new_placement: Option<u32>,
+    /// Whether the process in whose context it came is traced.
     pub traced: bool,
 }

@@ -1,11 +1,13 @@
 //! What the model concludes, with the evidence for it. One struct is one row of a table of the trace.
 
 mod driver_call;
+mod driver_event;
 mod ring_job;
 
 use serde::{Deserialize, Serialize};
 
 pub use driver_call::DriverCall;
+pub use driver_event::DriverEvent;
 pub use ring_job::RingJob;
 
 /// A conclusion.
@@ -25,6 +27,8 @@ pub enum Fact {
     RingJob(RingJob),
     /// A call of a function of the kernel driver.
     DriverCall(DriverCall),
+    /// A trace event of the kernel driver itself.
+    DriverEvent(DriverEvent),
     /// A queue, at its end (destroyed, its process ended, or the trace ended): final numbers.
     Queue(Queue),
     /// A traced process, at its end or the trace's.
@@ -287,6 +291,9 @@ pub struct Ioctl {
     pub name: std::borrow::Cow<'static, str>,
     /// Result; `None` if it never returned.
     pub ret: Option<i64>,
+    /// The argument's fields, `name=value`, results of a call that succeeded behind `->`; `None` where the layout is not
+    /// known or the argument was unreadable. Layouts: `tracer_common::ioctl_args`.
+    pub args: Option<String>,
     /// The argument at entry; `None` if unreadable.
     pub arg_in: Option<Vec<u8>>,
     /// The argument at exit; `None` if unreadable.

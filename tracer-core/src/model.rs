@@ -6,6 +6,8 @@
 //! makes the model panic, and none makes it allocate by that value.
 
 mod doorbell;
+mod driver_events;
+mod ioctl_args;
 mod ioctls;
 mod missing;
 mod processes;
@@ -93,6 +95,7 @@ impl Model {
                 ret: call.ret as i32,
                 traced: call.traced,
             })),
+            Event::DriverEvent(event) => out(Fact::DriverEvent(driver_events::fact(event))),
             Event::Fork(origin, child) => self.processes.fork(*origin, *child, out),
             Event::Exec(origin, comm) => {
                 self.processes.exec(*origin, comm);
@@ -253,7 +256,7 @@ fn origin(event: &Event<'_>) -> Option<Origin> {
         Event::Ioctl(event) => Some(event.origin),
         Event::Fork(origin, _) | Event::Exec(origin, _) | Event::Exit(origin) => Some(*origin),
         // Most come in threads of the kernel, or of processes that are not traced.
-        Event::RingJob(_) | Event::DriverCall(_) | Event::Lost(_) => None,
+        Event::RingJob(_) | Event::DriverCall(_) | Event::DriverEvent(_) | Event::Lost(_) => None,
     }
 }
 

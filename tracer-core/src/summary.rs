@@ -1,6 +1,7 @@
 //! Counts over facts: what a recording ends with, what a report and a policy start from.
 
 mod driver;
+mod driver_events;
 mod histogram;
 mod report;
 mod rings;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fact::{Dispatch, Evidence, Fact, Ioctl, OtherPacket, PacketKind, Path, Process, Queue, Unread};
 pub use driver::{DriverCalls, Function};
+pub use driver_events::{DriverEventCount, DriverEvents};
 pub use histogram::{Histogram, Stats};
 pub use report::{
     ByEvidence, ByPath, Copies, Dispatches, Doorbells, IoctlCalls, Ioctls, Kernel, Losses, Packets, Report,
@@ -37,6 +39,8 @@ pub struct Capabilities {
     pub kernel_rings: bool,
     /// Functions of the kernel driver: those that it has.
     pub driver: bool,
+    /// Trace events of the kernel driver itself: those that it has.
+    pub driver_events: bool,
     /// hsaKmtQueueRingDoorbell.
     pub thunk: bool,
     /// Packets published past every probe.
@@ -59,6 +63,7 @@ pub struct Summary {
     other_kernels: u64,
     rings: rings::Counter,
     driver: driver::Counter,
+    driver_events: driver_events::Counter,
     losses: BTreeMap<String, u64>,
     queues: Vec<Queue>,
     processes: Vec<Process>,
@@ -90,6 +95,7 @@ impl Summary {
             other_kernels: 0,
             rings: rings::Counter::default(),
             driver: driver::Counter::default(),
+            driver_events: driver_events::Counter::default(),
             losses: BTreeMap::new(),
             queues: Vec::new(),
             processes: Vec::new(),
@@ -117,6 +123,7 @@ impl Summary {
             Fact::Ioctl(ioctl) => self.ioctl(ioctl),
             Fact::RingJob(job) => self.rings.add(job),
             Fact::DriverCall(call) => self.driver.add(call),
+            Fact::DriverEvent(event) => self.driver_events.add(event),
             Fact::Queue(queue) => self.queues.push(queue.clone()),
             Fact::Process(process) => self.processes.push(process.clone()),
             Fact::Loss(loss) => count(&mut self.losses, &loss.source, loss.count),
@@ -187,6 +194,7 @@ impl Summary {
             },
             ring_jobs: self.rings.report(known.kernel_rings),
             driver_calls: self.driver.report(known.driver),
+            driver_events: self.driver_events.report(known.driver_events),
             kernels,
             other_kernels: self.other_kernels,
             losses: Losses {

@@ -8,19 +8,17 @@ use core::{mem::offset_of, ptr::addr_of_mut};
 
 use aya_ebpf::{
     EbpfContext, Global,
-    helpers::{
-        bpf_get_current_pid_tgid, bpf_ktime_get_ns, bpf_probe_read_kernel, generated::bpf_probe_read_kernel_str,
-    },
+    helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns},
     macros::{raw_tracepoint, tracepoint},
     programs::{RawTracePointContext, TracePointContext},
 };
 use tracer_common::record::{
-    ABSENT, EventLayout, Header, LossSource, NAME_LEN, RingJob, StructLayout, kind, ring_flags as flag,
-    ring_step as step,
+    ABSENT, EventLayout, Header, LossSource, RingJob, StructLayout, kind, ring_flags as flag, ring_step as step,
 };
 
 use crate::{
     doorbell::NO_WAKEUP,
+    kernel::{self, at},
     maps::{Current, EVENTS, lose},
 };
 
@@ -214,28 +212,12 @@ fn fence(record: *mut RingJob, flags: &mut u16, fence: u64, structs: &StructLayo
     }
 }
 
-/// Reads a `T` of the kernel's memory; `None` if the layout lacks the field or it can't be read.
-///
-/// # Safety
-/// Any bytes must be a valid `T`.
-#[inline(always)]
-unsafe fn at<T: Copy>(base: u64, offset: u32) -> Option<T> {
-    if offset == ABSENT {
-        return None;
-    }
-    // SAFETY: the helper checks the address itself.
-    unsafe { bpf_probe_read_kernel((base + u64::from(offset)) as *const T) }.ok()
-}
-
 /// Copies a string of the kernel's to the name at `offset` of the record.
 ///
 /// # Safety
 /// `offset` must be that of a field of `NAME_LEN` bytes.
 #[inline(always)]
 unsafe fn name(record: *mut RingJob, offset: usize, from: u64) -> bool {
-    // SAFETY: the caller's promise; the helper checks the address itself.
-    unsafe {
-        let to = record.byte_add(offset).cast();
-        bpf_probe_read_kernel_str(to, NAME_LEN as u32, from as *const _) > 0
-    }
+    // SAFETY: the caller's promise.
+    unsafe { kernel::name(record.byte_add(offset).cast(), from) }
 }

@@ -43,13 +43,15 @@ pub enum Table {
     RingJobs,
     /// Calls of functions of the kernel driver.
     DriverCalls,
+    /// Trace events of the kernel driver itself.
+    DriverEvents,
     /// Events that sources lost.
     Losses,
 }
 
 impl Table {
     /// Every table.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Processes,
         Self::Queues,
         Self::Ioctls,
@@ -59,6 +61,7 @@ impl Table {
         Self::Copies,
         Self::RingJobs,
         Self::DriverCalls,
+        Self::DriverEvents,
         Self::Losses,
     ];
 
@@ -75,6 +78,7 @@ impl Table {
             Self::Copies => "copies",
             Self::RingJobs => "ring_jobs",
             Self::DriverCalls => "driver_calls",
+            Self::DriverEvents => "driver_events",
             Self::Losses => "losses",
         }
     }
@@ -94,6 +98,10 @@ impl Table {
                 "Jobs of the DRM scheduler on rings of the kernel driver, of every process and of the driver itself."
             }
             Self::DriverCalls => "Calls of functions of the kernel driver: KFD handlers, queue life, MES and HWS.",
+            Self::DriverEvents => {
+                "Trace events of amdgpu itself, of every process and of the driver. Those that name a job tell of one that \
+                 is in `ring_jobs` too: they are not to be added to it."
+            }
             Self::Losses => "Events that sources lost.",
         }
     }
@@ -117,6 +125,7 @@ impl Table {
             Fact::Copy(_) => Self::Copies,
             Fact::RingJob(_) => Self::RingJobs,
             Fact::DriverCall(_) => Self::DriverCalls,
+            Fact::DriverEvent(_) => Self::DriverEvents,
             Fact::Loss(_) => Self::Losses,
         }
     }
@@ -128,9 +137,13 @@ impl Table {
             Self::Processes => "first_ns",
             Self::Queues => "created_ns",
             Self::Ioctls | Self::DriverCalls => "enter_ns",
-            Self::Doorbells | Self::Dispatches | Self::Packets | Self::Copies | Self::RingJobs | Self::Losses => {
-                "time_ns"
-            }
+            Self::Doorbells
+            | Self::Dispatches
+            | Self::Packets
+            | Self::Copies
+            | Self::RingJobs
+            | Self::DriverEvents
+            | Self::Losses => "time_ns",
         }
     }
 

@@ -285,7 +285,7 @@ fn copies(run: &Run, truth: &truth::Queue, queue: &Queue) -> usize {
 }
 
 /// Every ioctl of every thread, in order, with arguments and result.
-fn ioctls(run: &Run) -> usize {
+pub fn ioctls(run: &Run) -> usize {
     let pids: BTreeSet<u32> = run.truth.ioctls.iter().map(|ioctl| ioctl.pid).collect();
     let mut truth: BTreeMap<u32, Vec<&truth::Ioctl>> = BTreeMap::new();
     for ioctl in &run.truth.ioctls {

@@ -78,7 +78,7 @@ pub fn read(release: &str) -> Driver {
         .collect();
     let folder = Path::new("/lib/modules").join(release);
     let list = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
-    let kallsyms = Kallsyms::read();
+    let kallsyms = Kallsyms::read(&FUNCTIONS);
     Driver {
         state: state(
             modules.iter().any(|m| m == "amdgpu"),
@@ -88,7 +88,7 @@ pub fn read(release: &str) -> Driver {
         modules,
         events: Events::default(),
         functions_error: match &kallsyms {
-            Ok(all) if all.is_empty() => Some("the kernel hides its symbols from this process".to_owned()),
+            Ok(all) if all.total() == 0 => Some("the kernel hides its symbols from this process".to_owned()),
             Ok(_) => None,
             Err(error) => Some(format!("/proc/kallsyms can't be read: {error}")),
         },
@@ -183,6 +183,7 @@ mod tests {
     #[test]
     fn families_are_told_one_by_one_and_absent_ones_by_their_pattern() {
         let kallsyms = Kallsyms::parse(
+            &FUNCTIONS,
             "ffffffffc0000001 t mes_v11_0_add_hw_queue\t[amdgpu]\n\
              ffffffffc0000002 t mes_v12_0_add_hw_queue\t[amdgpu]\n\
              ffffffffc0000003 t remove_queue_mes_on_reset_option.constprop.0\t[amdgpu]\n\

@@ -5,7 +5,11 @@ use std::{fs, os::unix::fs::MetadataExt, path::Path};
 use rustix::fs::{Access, access};
 use serde::Serialize;
 
-use crate::{devices, launch::User};
+use crate::{
+    devices,
+    kfd_proc::{self, Numbering},
+    launch::User,
+};
 
 /// The GPUs of this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -18,6 +22,8 @@ pub struct Gpus {
     pub nodes: Vec<Node>,
     /// The user whom recorded commands run as.
     pub user: String,
+    /// Processes that have the KFD open, with their queues; `None`: the driver is not loaded, or does not tell.
+    pub processes: Option<Vec<kfd_proc::Process>>,
 }
 
 /// A GPU.
@@ -74,6 +80,7 @@ pub fn read() -> Gpus {
             Some(user) => user.name.clone().unwrap_or_else(|| user.uid.to_string()),
             None => format!("uid {}", rustix::process::getuid().as_raw()),
         },
+        processes: kfd_proc::below(Path::new("/"), Numbering::of_kernel()).ok(),
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     CaptureError,
     object::Object,
-    probes::{LoadedProgram, Prober, ioctl, mapping, process, ring},
+    probes::{LoadedProgram, Prober, driver_event, ioctl, mapping, process, ring},
     session::{self, Loading},
 };
 
@@ -47,7 +47,7 @@ pub struct Program {
 /// A trace event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Event {
-    /// Family of probes: `ioctl`, `process`, `mapping`, `ring`.
+    /// Family of probes: `ioctl`, `process`, `mapping`, `ring`, `driver_event`.
     pub family: &'static str,
     /// Group and name.
     pub event: String,
@@ -103,6 +103,7 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
         return (failed(&error), events, None);
     }
     let plan = ring::Plan::read();
+    let driver_events = driver_event::Plan::read();
     let events = Events::of(plan.as_ref().map_err(no_events));
     let layout = process::Layout::read();
     let opened = layout.and_then(|layout| {
@@ -112,12 +113,13 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
             buffer_bytes: None,
             layout: &layout,
             rings: plan.as_ref().ok(),
+            driver_events: &driver_events,
         };
         loading.open()
     });
     match opened {
         Ok(ebpf) => {
-            let (programs, loaded) = attach(ebpf, plan.as_ref().ok());
+            let (programs, loaded) = attach(ebpf, plan.as_ref().ok(), &driver_events);
             (programs, events, Some(loaded))
         }
         Err(error) => (failed(&error), events, None),
@@ -141,7 +143,7 @@ fn failed(error: &CaptureError) -> Programs {
     }
 }
 
-fn attach(mut ebpf: Ebpf, rings: Option<&ring::Plan>) -> (Programs, Loaded) {
+fn attach(mut ebpf: Ebpf, rings: Option<&ring::Plan>, driver_events: &driver_event::Plan) -> (Programs, Loaded) {
     let hits = ebpf
         .take_map("COST_HITS")
         .and_then(|map| PerCpuArray::try_from(map).ok());
@@ -150,6 +152,7 @@ fn attach(mut ebpf: Ebpf, rings: Option<&ring::Plan>) -> (Programs, Loaded) {
     probes.extend(process::attach(&mut prober));
     probes.extend(mapping::attach(&mut prober));
     probes.extend(rings.map(|plan| plan.attach(&mut prober)).unwrap_or_default());
+    probes.extend(driver_events.attach(&mut prober));
     let event = |probe: crate::inventory::Probe| Event {
         family: probe.family,
         event: probe.target,

@@ -33,7 +33,7 @@ fn one(kallsyms: &Kallsyms, base: &str) -> String {
 
 #[test]
 fn a_clone_is_found_by_its_base_name_and_probed_by_its_own() {
-    let kallsyms = Kallsyms::parse(TEXT);
+    let kallsyms = Kallsyms::parse(&["*"], TEXT);
     assert_eq!(one(&kallsyms, "kfd_ioctl"), "kfd_ioctl");
     assert_eq!(
         one(&kallsyms, "execute_queues_cpsch"),
@@ -50,7 +50,7 @@ fn a_clone_is_found_by_its_base_name_and_probed_by_its_own() {
 
 #[test]
 fn a_part_beside_the_whole_does_not_count_and_alone_it_is_not_enough() {
-    let kallsyms = Kallsyms::parse(TEXT);
+    let kallsyms = Kallsyms::parse(&["*"], TEXT);
     assert_eq!(one(&kallsyms, "pm_send_runlist"), "pm_send_runlist");
     assert_eq!(kallsyms.find("pm_send_runlist").len(), 2);
     let Presence::Ambiguous([part]) = kallsyms.presence("destroy_queue_cpsch") else {
@@ -61,7 +61,7 @@ fn a_part_beside_the_whole_does_not_count_and_alone_it_is_not_enough() {
 
 #[test]
 fn several_functions_of_one_name_are_ambiguous_and_data_is_no_function() {
-    let kallsyms = Kallsyms::parse(TEXT);
+    let kallsyms = Kallsyms::parse(&["*"], TEXT);
     assert!(matches!(kallsyms.presence("kgd_hqd_load"), Presence::Ambiguous(two) if two.len() == 2));
     assert_eq!(kallsyms.presence("kfd_data"), Presence::Absent);
     assert_eq!(kallsyms.presence("execute_queues"), Presence::Absent);
@@ -69,7 +69,7 @@ fn several_functions_of_one_name_are_ambiguous_and_data_is_no_function() {
 
 #[test]
 fn patterns_fit_base_names() {
-    let kallsyms = Kallsyms::parse(TEXT);
+    let kallsyms = Kallsyms::parse(&["*"], TEXT);
     let fits = |pattern: &str| -> Vec<String> { kallsyms.matching(pattern).map(|(name, _)| name.to_owned()).collect() };
     assert_eq!(
         fits("mes_v*_add_hw_queue"),
@@ -83,15 +83,16 @@ fn patterns_fit_base_names() {
 
 #[test]
 fn hidden_addresses_are_unknown() {
-    let kallsyms = Kallsyms::parse(TEXT);
+    let kallsyms = Kallsyms::parse(&["*"], TEXT);
     assert_eq!(kallsyms.find("hidden")[0].address, None);
     assert_eq!(kallsyms.find("kfd_ioctl")[0].address, Some(0xffff_ffff_c0a0_0000));
 }
 
 #[test]
 fn this_kernel_has_functions() {
-    let kallsyms = Kallsyms::read().unwrap();
-    assert!(!kallsyms.is_empty());
-    // In every kernel that runs eBPF programs.
-    assert!(kallsyms.len() > 1000);
+    let kallsyms = Kallsyms::read(&["bpf_prog_*", "none_such"]).unwrap();
+    assert!(kallsyms.total() > 1000);
+    // In every kernel that runs eBPF programs; and nothing that was not asked for.
+    assert!(kallsyms.matching("bpf_prog_*").count() > 3);
+    assert_eq!(kallsyms.matching("*").count(), kallsyms.matching("bpf_prog_*").count());
 }

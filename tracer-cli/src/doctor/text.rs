@@ -2,9 +2,13 @@
 
 use std::io::{self, Write};
 
-use tracer_capture::inspect::{Answer, Cost, Gpus, Inspection, Library, Site, Verdict};
+use tracer_capture::{
+    inspect::{Answer, Cost, Gpus, Inspection, Library, Site, Verdict},
+    kfd_proc::{Process, Queue},
+};
 
 use super::system;
+use crate::units::bytes;
 
 /// Writes all of it.
 pub fn write(out: &mut impl Write, inspection: &Inspection, verdict: &Verdict) -> io::Result<()> {
@@ -68,7 +72,36 @@ fn gpus(out: &mut impl Write, gpus: &Gpus) -> io::Result<()> {
     if gpus.nodes.is_empty() {
         more(out, "no /dev/kfd and no render node")?;
     }
-    Ok(())
+    gpus.processes
+        .iter()
+        .flatten()
+        .try_for_each(|found| process(out, found))
+}
+
+/// A process that uses the KFD: queues that a recording would find there.
+fn process(out: &mut impl Write, process: &Process) -> io::Result<()> {
+    let unknown = || "unknown".to_owned();
+    let queue = |queue: &Queue| {
+        let kind = queue
+            .kind
+            .map(str::to_owned)
+            .or_else(|| Some(format!("type {}", queue.type_number?)));
+        format!(
+            "queue {}{} {} on gpu_id {}, ring {}",
+            queue.queue_id,
+            queue.context.map_or_else(String::new, |n| format!(" of context {n}")),
+            kind.unwrap_or_else(unknown),
+            queue.gpu_id.map_or_else(unknown, |id| id.to_string()),
+            queue.ring_bytes.map_or_else(unknown, bytes)
+        )
+    };
+    let queues: Vec<String> = process.queues.iter().map(queue).collect();
+    let queues = if queues.is_empty() {
+        "no queues".to_owned()
+    } else {
+        queues.join("; ")
+    };
+    more(out, format_args!("process {}: {queues}", process.pid))
 }
 
 fn library(out: &mut impl Write, library: &Library) -> io::Result<()> {

@@ -66,6 +66,7 @@ pub fn capabilities(inventory: &Inventory) -> Capabilities {
         ioctls: events("ioctl"),
         kernel_rings: events("ring"),
         driver: inventory.has("driver"),
+        driver_events: inventory.has("driver_event"),
         thunk: false,
         unseen: false,
     }
@@ -94,6 +95,7 @@ pub fn parse(names: &[String]) -> Capabilities {
         ioctls: has("ioctls"),
         kernel_rings: has("kernel_rings"),
         driver: has("driver"),
+        driver_events: has("driver_events"),
         thunk: has("thunk"),
         unseen: has("unseen"),
     }

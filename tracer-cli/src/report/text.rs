@@ -94,7 +94,8 @@ pub fn details(out: &mut impl Write, report: &Report, runs: &Runs, most: usize) 
     dispatches(out, runs, most)?;
     rings(out, &report.ring_jobs.rings)?;
     ioctls(out, report)?;
-    driver_calls(out, report)
+    driver_calls(out, report)?;
+    driver_events(out, report)
 }
 
 fn queues(out: &mut impl Write, queues: &[Queue]) -> io::Result<()> {
@@ -174,6 +175,27 @@ fn driver_calls(out: &mut impl Write, report: &Report) -> io::Result<()> {
             )
         });
         writeln!(out, "{name:<31} {:>6}  {:>6}  {times}", calls.count, calls.traced)?;
+    }
+    Ok(())
+}
+
+/// Beside the rings' jobs, not more of them: the heading says whose trace events they are.
+fn driver_events(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.driver_events.by_event.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\ntrace event of the driver         count  traced   bytes (events, not jobs: those are listed by ring)"
+    )?;
+    for (name, events) in &report.driver_events.by_event {
+        writeln!(
+            out,
+            "{name:<31} {:>7}  {:<7}  {}",
+            events.count,
+            known(events.traced),
+            events.bytes.map_or_else(|| "none told".to_owned(), |n| n.to_string())
+        )?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use tracer_common::kfd::{self, QueueType, create_queue as layout};
 
+use super::ioctl_args;
 use crate::event::Ioctl;
 use crate::fact;
 
@@ -65,6 +66,7 @@ pub(super) fn fact(device: Device, event: &Ioctl<'_>) -> fact::Ioctl {
         cmd: event.cmd,
         name: name.map_or_else(|| Cow::Owned(format!("nr-{nr:#04x}")), Cow::Borrowed),
         ret: event.ret,
+        args: ioctl_args::text(event),
         arg_in: event.arg_in.map(<[u8]>::to_vec),
         arg_out: event.arg_out.map(<[u8]>::to_vec),
     }

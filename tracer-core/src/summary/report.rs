@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DriverCalls, RingJobs, Stats};
+use super::{DriverCalls, DriverEvents, RingJobs, Stats};
 use crate::fact::{Process, Queue};
 
 /// The counts of a trace. A number that could not be observed is `None` (`null`), never 0.
@@ -28,6 +28,8 @@ pub struct Report {
     pub ring_jobs: RingJobs,
     /// Calls of functions of the kernel driver.
     pub driver_calls: DriverCalls,
+    /// Trace events of the kernel driver itself.
+    pub driver_events: DriverEvents,
     /// Kernels, the most dispatched first.
     pub kernels: Vec<Kernel>,
     /// Dispatches of kernels beyond the number that is kept apart.

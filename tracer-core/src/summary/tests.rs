@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use super::*;
-use crate::fact::{Copy, Doorbell, Loss, RingJob};
+use crate::fact::{Copy, Doorbell, DriverEvent, Loss, RingJob};
 
 const ALL: Capabilities = Capabilities {
     doorbells: true,
@@ -11,6 +11,7 @@ const ALL: Capabilities = Capabilities {
     ioctls: true,
     kernel_rings: true,
     driver: true,
+    driver_events: true,
     thunk: true,
     unseen: true,
 };
@@ -81,6 +82,7 @@ fn ioctl(device: &'static str, name: &'static str, exit_ns: u64, ret: Option<i64
         cmd: 0,
         name: Cow::Borrowed(name),
         ret,
+        args: None,
         arg_in: None,
         arg_out: None,
     })
@@ -180,6 +182,7 @@ fn everything_is_counted_under_its_name() {
                 }],
             },
             "driver_calls": {"total": 0, "by_function": {}},
+            "driver_events": {"total": 0, "by_event": {}},
             "kernels": [
                 {"pid": 7, "kernel_object": 128, "count": 2},
                 {"pid": 7, "kernel_object": 64, "count": 1},
@@ -209,6 +212,7 @@ fn what_was_not_watched_is_unknown_not_zero() {
         "/ring_jobs/traced",
         "/copies/by_path/doorbell",
         "/ioctls/total",
+        "/driver_events/total",
     ];
     for name in unknown {
         assert_eq!(json.pointer(name), Some(&serde_json::Value::Null), "{name}");
@@ -218,6 +222,47 @@ fn what_was_not_watched_is_unknown_not_zero() {
         Some(&0.into()),
         "losses are always counted"
     );
+}
+
+/// A command submission and its job are one job, told of twice.
+#[test]
+fn driver_events_are_counted_apart_from_jobs() {
+    let event = |name: &str, traced: Option<bool>, bytes: Option<u64>| {
+        Fact::DriverEvent(DriverEvent {
+            time_ns: 1,
+            event: name.to_owned(),
+            pid: traced.map(|_| 7),
+            tid: traced.map(|_| 7),
+            traced,
+            ring: None,
+            context: None,
+            seqno: None,
+            job_id: None,
+            ibs: None,
+            vmid: None,
+            bytes,
+            old_placement: None,
+            new_placement: None,
+        })
+    };
+    let facts = [
+        event("amdgpu_cs_ioctl", Some(true), None),
+        event("amdgpu_cs_ioctl", Some(false), None),
+        event("amdgpu_sched_run_job", None, None),
+        event("amdgpu_bo_move", Some(true), Some(4096)),
+        event("amdgpu_bo_move", Some(false), Some(8192)),
+    ];
+    let report = report(ALL, &facts);
+    assert_eq!((report.ring_jobs.total, report.ring_jobs.traced), (Some(0), Some(0)));
+    assert_eq!((report.ioctls.total, report.driver_events.total), (Some(0), Some(5)));
+    let count = |count, traced, bytes| DriverEventCount { count, traced, bytes };
+    let expected = [
+        ("amdgpu_bo_move", count(2, Some(1), Some(12288))),
+        ("amdgpu_cs_ioctl", count(2, Some(1), None)),
+        ("amdgpu_sched_run_job", count(1, None, None)),
+    ];
+    let by_event = expected.map(|(name, count)| (name.to_owned(), count));
+    assert_eq!(report.driver_events.by_event, by_event.into());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The columns of every table, field by field of the fact that is its row.
 
 use tracer_core::fact::{
-    Copy, Dispatch, Doorbell, DriverCall, Fact, Ioctl, Loss, OtherPacket, Process, Queue, RingJob,
+    Copy, Dispatch, Doorbell, DriverCall, DriverEvent, Fact, Ioctl, Loss, OtherPacket, Process, Queue, RingJob,
 };
 
 use super::field::{Field, Get, Misfit, describe};
@@ -27,6 +27,7 @@ pub(super) fn columns(table: Table) -> Vec<Column> {
         Table::Copies => Copy::columns(),
         Table::RingJobs => RingJob::columns(),
         Table::DriverCalls => DriverCall::columns(),
+        Table::DriverEvents => DriverEvent::columns(),
         Table::Losses => Loss::columns(),
     }
 }
@@ -43,6 +44,7 @@ pub(crate) fn put(fact: &Fact, to: &mut [Buffer]) {
         Fact::Copy(row) => row.put(to),
         Fact::RingJob(row) => row.put(to),
         Fact::DriverCall(row) => row.put(to),
+        Fact::DriverEvent(row) => row.put(to),
         Fact::Loss(row) => row.put(to),
     }
 }
@@ -60,6 +62,7 @@ pub(crate) fn get(table: Table, columns: &[Buffer], row: usize) -> Result<Fact, 
         Table::Copies => Fact::Copy(Row::get(&mut from)?),
         Table::RingJobs => Fact::RingJob(Row::get(&mut from)?),
         Table::DriverCalls => Fact::DriverCall(Row::get(&mut from)?),
+        Table::DriverEvents => Fact::DriverEvent(Row::get(&mut from)?),
         Table::Losses => Fact::Loss(Row::get(&mut from)?),
     })
 }
@@ -141,6 +144,23 @@ rows! {
         traced, "", "Whether that process was traced.";
     }
 
+    DriverEvent {
+        time_ns, "ns", "Time.";
+        event, "", "Name in the kernel: `amdgpu_cs_ioctl`, `amdgpu_sched_run_job`, `amdgpu_bo_move`, `amdgpu_vm_flush` or `amdgpu_cleaner_shader`.";
+        pid, "", "Process in whose context it came: of `amdgpu_cs_ioctl` the submitter, of `amdgpu_bo_move` who made the driver move the buffer (not its owner, whom nobody tells); null for the others, which come in threads of the kernel.";
+        tid, "", "Thread; null likewise.";
+        traced, "", "Whether that process was traced; null likewise.";
+        ring, "", "Name of the ring; null if the event does not tell.";
+        context, "", "Context of the job's finished fence, as in `ring_jobs.context`; only its lower 32 bits on kernels before 6.17; null if the event does not tell.";
+        seqno, "", "Sequence number in that context, likewise; of `amdgpu_cleaner_shader`, of its own fence on the ring.";
+        job_id, "", "Number of the job, unique per ring; null if the event does not tell, as on kernels from 6.17 on.";
+        ibs, "", "Indirect buffers of the job; null if the event does not tell.";
+        vmid, "", "Hardware id of the address space; null if the event does not tell.";
+        bytes, "bytes", "Size of the buffer; null if the event does not tell.";
+        old_placement, "", "Memory that the buffer was in: `system`, `gtt`, `vram`, `gds`, `gws`, `oa`, `preempt`, `doorbell`, `mmio-remap`, `none`, or a number that is not known; null if the event does not tell.";
+        new_placement, "", "Memory that it moves to, likewise.";
+    }
+
     RingJob {
         time_ns, "ns", "First event seen of it.";
         ring, "", "Name of the ring, as the driver gives it; null if only its end was seen.";
@@ -170,6 +190,7 @@ rows! {
         cmd, "", "The whole ioctl command.";
         name, "", "Name of the command; `nr-0xNN` for an unknown one.";
         ret, "", "Result, negative for -errno; null if the call never returned.";
+        args, "", "Fields of the argument, `name=value`, the results of a call that succeeded behind `->`; null where the layout is not known or the argument was unreadable.";
         arg_in, "", "Argument at entry, perhaps only its start; null if unreadable.";
         arg_out, "", "Argument at exit, perhaps only its start; null if unreadable.";
     }

@@ -7,8 +7,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use tracer_core::fact::{
-    Copy, Dispatch, Doorbell, DriverCall, Evidence, Fact, Ioctl, Loss, OtherPacket, PacketKind, Path, Process, Queue,
-    QueueOrigin, RingJob, Unread,
+    Copy, Dispatch, Doorbell, DriverCall, DriverEvent, Evidence, Fact, Ioctl, Loss, OtherPacket, PacketKind, Path,
+    Process, Queue, QueueOrigin, RingJob, Unread,
 };
 use tracer_store::{State, Table, Trace, TraceWriter};
 
@@ -84,7 +84,7 @@ fn ioctl() -> impl Strategy<Value = Fact> {
     ];
     let device = prop_oneof![Just("kfd"), Just("drm")];
     let result = prop_oneof![Just(None), Just(Some(i64::MIN)), Just(Some(-22)), any::<Option<i64>>()];
-    let bytes = any::<(Option<Vec<u8>>, Option<Vec<u8>>)>();
+    let bytes = any::<(Option<String>, Option<Vec<u8>>, Option<Vec<u8>>)>();
     (
         any::<(u32, u32, i32, u32)>(),
         number(),
@@ -95,7 +95,7 @@ fn ioctl() -> impl Strategy<Value = Fact> {
         bytes,
     )
         .prop_map(
-            |((pid, tid, fd, cmd), enter_ns, exit_ns, device, name, ret, (arg_in, arg_out))| {
+            |((pid, tid, fd, cmd), enter_ns, exit_ns, device, name, ret, (args, arg_in, arg_out))| {
                 Fact::Ioctl(Ioctl {
                     pid,
                     tid,
@@ -106,6 +106,7 @@ fn ioctl() -> impl Strategy<Value = Fact> {
                     cmd,
                     name,
                     ret,
+                    args,
                     arg_in,
                     arg_out,
                 })
@@ -236,6 +237,34 @@ fn driver_call() -> impl Strategy<Value = Fact> {
     })
 }
 
+fn driver_event() -> impl Strategy<Value = Fact> {
+    let context = any::<(Option<u32>, Option<u32>, Option<bool>)>();
+    let names = any::<(String, Option<String>, Option<String>, Option<String>)>();
+    let numbers = (
+        number(),
+        vec(proptest::option::of(number()), 4),
+        any::<[Option<u32>; 2]>(),
+    );
+    (context, names, numbers).prop_map(|((pid, tid, traced), (event, ring, old, new), (time_ns, n, small))| {
+        Fact::DriverEvent(DriverEvent {
+            time_ns,
+            event,
+            pid,
+            tid,
+            traced,
+            ring,
+            context: n[0],
+            seqno: n[1],
+            job_id: n[2],
+            ibs: small[0],
+            vmid: small[1],
+            bytes: n[3],
+            old_placement: old,
+            new_placement: new,
+        })
+    })
+}
+
 fn ring_job() -> impl Strategy<Value = Fact> {
     let names = (
         any::<Option<String>>(),
@@ -285,6 +314,7 @@ fn fact() -> impl Strategy<Value = Fact> {
         copy(),
         ring_job(),
         driver_call(),
+        driver_event(),
         loss()
     ]
 }
@@ -301,6 +331,7 @@ fn key_and_time(fact: &Fact) -> (Option<(u32, u64)>, u64) {
         Fact::Copy(row) => (None, row.time_ns),
         Fact::RingJob(row) => (None, row.time_ns),
         Fact::DriverCall(row) => (None, row.enter_ns),
+        Fact::DriverEvent(row) => (None, row.time_ns),
         Fact::Loss(row) => (None, row.time_ns),
     }
 }

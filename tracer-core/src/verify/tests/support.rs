@@ -21,6 +21,7 @@ pub fn context() -> Context {
             ioctls: true,
             kernel_rings: true,
             driver: true,
+            driver_events: true,
             thunk: true,
             unseen: true,
         },
@@ -135,6 +136,7 @@ pub fn ioctl(enter_ns: u64, tid: u32) -> Fact {
         cmd: 0,
         name: Cow::Borrowed("SVM"),
         ret: Some(0),
+        args: None,
         arg_in: None,
         arg_out: None,
     })

@@ -1,0 +1,185 @@
+//! The programs of amdgpu's trace events read what a layout names. The events themselves come only from a real GPU's
+//! driver; so a program is attached to another event of the kernel, whose fields are known, with a layout of these.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by it, with the line")]
+
+use std::{
+    fs,
+    io::{Read, Write},
+    process::{Command, Stdio},
+};
+
+use aya::{
+    EbpfLoader, Pod,
+    maps::{HashMap, RingBuf},
+    programs::TracePoint,
+};
+use tracer_capture::{decode, object::Object, sys};
+use tracer_common::record::{ABSENT, DriverEventLayout};
+use tracer_core::event::{DriverEvent, DriverEventKind, Event};
+
+/// A layout, as the programs take it.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+struct Plain(DriverEventLayout);
+// SAFETY: `repr(C)` of u32 only.
+unsafe impl Pod for Plain {}
+
+/// What one event told, with nothing borrowed.
+#[derive(Debug, PartialEq, Eq)]
+struct Told {
+    pid: u32,
+    ring: Option<String>,
+    context: Option<u64>,
+    seqno: Option<u64>,
+    vmid: Option<u32>,
+    bytes: Option<u64>,
+    traced: bool,
+}
+
+/// Attaches the program to `sched:sched_process_exec`, runs a command, and takes what came of its two execs: that of a
+/// shell, which is not traced yet, and that of /bin/true, which is.
+fn of_execs(program: &str, variable: &str, layout: DriverEventLayout, kind: DriverEventKind) -> [Told; 2] {
+    let layout = Plain(layout);
+    let mut ebpf = EbpfLoader::new()
+        .override_global(variable, &layout, true)
+        .load(object())
+        .expect("the object loads; root is needed");
+    let probe: &mut TracePoint = ebpf.program_mut(program).unwrap().try_into().unwrap();
+    probe.load().unwrap();
+    probe.attach("sched", "sched_process_exec").unwrap();
+    let mut events = RingBuf::try_from(ebpf.take_map("EVENTS").unwrap()).unwrap();
+    let mut traced: HashMap<_, u32, u8> = ebpf.take_map("TRACED").unwrap().try_into().unwrap();
+    let mut child = Command::new("/bin/sh")
+        .args(["-c", "echo runs; read line; exec /bin/true"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = child.id();
+    // Its own exec is over once it prints.
+    child.stdout.as_mut().unwrap().read_exact(&mut [0; 5]).unwrap();
+    traced.insert(pid, 1, 0).unwrap();
+    child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    let mut told = Vec::new();
+    while let Some(item) = events.next() {
+        let known = decode::record(&item, &Default::default(), &mut |event| {
+            // Others on this machine may exec too: theirs have other ids.
+            if let Event::DriverEvent(event) = event
+                && event.origin.pid == pid
+            {
+                assert_eq!(event.kind, kind);
+                told.push(owned(event));
+            }
+        });
+        assert!(known, "a record that decoding does not know");
+    }
+    told.try_into().expect("two execs")
+}
+
+fn owned(event: &DriverEvent<'_>) -> Told {
+    Told {
+        pid: event.origin.pid,
+        ring: event.ring.map(|name| String::from_utf8_lossy(name).into_owned()),
+        context: event.context,
+        seqno: event.seqno,
+        vmid: event.vmid,
+        bytes: event.bytes,
+        traced: event.traced,
+    }
+}
+
+fn object() -> &'static [u8] {
+    Object::Plain.bytes().expect("built by xtask")
+}
+
+/// Offset of a field, by the kernel's format file.
+fn offset(field: &str) -> u32 {
+    sys::ensure_tracefs().unwrap();
+    let roots = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+    let text = roots
+        .iter()
+        .find_map(|root| fs::read_to_string(format!("{root}/events/sched/sched_process_exec/format")).ok())
+        .expect("every kernel with tracing has it");
+    let line = text.lines().find(|line| line.contains(&format!(" {field};"))).unwrap();
+    let (_, rest) = line.split_once("offset:").unwrap();
+    rest.split(';').next().unwrap().parse().unwrap()
+}
+
+/// `__data_loc char[] filename; pid_t pid; pid_t old_pid` (include/trace/events/sched.h).
+fn layout() -> DriverEventLayout {
+    DriverEventLayout {
+        ring: offset("filename"),
+        context: offset("pid"),
+        seqno: offset("old_pid"),
+        fence_bytes: 4,
+        vmid: offset("pid"),
+        ..DriverEventLayout::NONE
+    }
+}
+
+#[test]
+fn names_and_short_numbers_are_read_where_the_layout_says() {
+    let told = of_execs(
+        "driver_event_flush",
+        "DRIVER_EVENT_FLUSH",
+        layout(),
+        DriverEventKind::VmFlush,
+    );
+    let pid = told[0].pid;
+    let expected = |file: &str, traced| Told {
+        pid,
+        ring: Some(file.to_owned()),
+        context: Some(u64::from(pid)),
+        seqno: Some(u64::from(pid)),
+        vmid: Some(pid),
+        bytes: None,
+        traced,
+    };
+    assert_eq!(told, [expected("/bin/sh", false), expected("/bin/true", true)]);
+}
+
+#[test]
+fn eight_bytes_are_read_as_eight_and_what_is_absent_is_not_told() {
+    let long = DriverEventLayout {
+        // `pid` with `old_pid` behind it, as one number.
+        context: offset("pid"),
+        seqno: ABSENT,
+        fence_bytes: 8,
+        bytes: offset("pid"),
+        ..DriverEventLayout::NONE
+    };
+    assert_eq!(offset("old_pid"), offset("pid") + 4);
+    let [_, told] = of_execs("driver_event_cs", "DRIVER_EVENT_CS", long, DriverEventKind::CsIoctl);
+    let both = u64::from(told.pid) << 32 | u64::from(told.pid);
+    let expected = Told {
+        pid: told.pid,
+        ring: None,
+        context: Some(both),
+        seqno: None,
+        vmid: None,
+        bytes: Some(both),
+        traced: true,
+    };
+    assert_eq!(told, expected);
+}
+
+/// Each program says which event it is for, and reads by the layout of that event.
+#[test]
+fn every_program_names_its_event() {
+    for (program, variable, kind) in [
+        ("driver_event_cs", "DRIVER_EVENT_CS", DriverEventKind::CsIoctl),
+        ("driver_event_run", "DRIVER_EVENT_RUN", DriverEventKind::SchedRunJob),
+        ("driver_event_move", "DRIVER_EVENT_MOVE", DriverEventKind::BoMove),
+        ("driver_event_flush", "DRIVER_EVENT_FLUSH", DriverEventKind::VmFlush),
+        (
+            "driver_event_cleaner",
+            "DRIVER_EVENT_CLEANER",
+            DriverEventKind::CleanerShader,
+        ),
+    ] {
+        let [_, told] = of_execs(program, variable, layout(), kind);
+        assert_eq!(told.ring.as_deref(), Some("/bin/true"), "{program}");
+    }
+}

@@ -1,0 +1,121 @@
+//! Trace events of the kernel driver itself (trace system `amdgpu`).
+
+use super::{ABSENT, Header, NAME_LEN};
+
+/// Which event: low byte of [`Header::flags`] in a [`DriverEvent`].
+pub mod driver_event_kind {
+    /// amdgpu_cs_ioctl: a client's command submission, in the submitter's context.
+    pub const CS_IOCTL: u16 = 1;
+    /// amdgpu_sched_run_job: the driver takes a job from its scheduler.
+    pub const SCHED_RUN_JOB: u16 = 2;
+    /// amdgpu_bo_move: a buffer moves to other memory.
+    pub const BO_MOVE: u16 = 3;
+    /// amdgpu_vm_flush: a job flushes the translations of an address space.
+    pub const VM_FLUSH: u16 = 4;
+    /// amdgpu_cleaner_shader: a job cleans registers and LDS between processes.
+    pub const CLEANER_SHADER: u16 = 5;
+    /// The bits that hold it.
+    pub const MASK: u16 = 0xff;
+}
+
+/// Bits of [`Header::flags`] above [`driver_event_kind::MASK`] in a [`DriverEvent`].
+pub mod driver_event_flags {
+    /// The current process is traced.
+    pub const TRACED: u16 = 0x100;
+}
+
+/// What a [`DriverEvent`] holds: bits of [`DriverEvent::has`].
+pub mod driver_event_has {
+    /// `ring`.
+    pub const RING: u32 = 1;
+    /// `context`.
+    pub const CONTEXT: u32 = 2;
+    /// `seqno`.
+    pub const SEQNO: u32 = 4;
+    /// `job_id`.
+    pub const JOB_ID: u32 = 8;
+    /// `ibs`.
+    pub const IBS: u32 = 0x10;
+    /// `vmid`.
+    pub const VMID: u32 = 0x20;
+    /// `bytes`.
+    pub const BYTES: u32 = 0x40;
+    /// `old_placement`.
+    pub const OLD_PLACEMENT: u32 = 0x80;
+    /// `new_placement`.
+    pub const NEW_PLACEMENT: u32 = 0x100;
+}
+
+/// One of the driver's trace events; `header` names the thread in whose context it came.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DriverEvent {
+    /// Header; [`driver_event_kind`] and [`driver_event_flags`].
+    pub header: Header,
+    /// Context of the job's finished fence; its lower half where the event keeps no more (kernels before 6.17).
+    pub context: u64,
+    /// Sequence number of that fence; its lower half likewise. Of amdgpu_cleaner_shader, that of the cleaning job's own
+    /// fence on the ring.
+    pub seqno: u64,
+    /// Number of the job on its ring.
+    pub job_id: u64,
+    /// Size of the buffer.
+    pub bytes: u64,
+    /// [`driver_event_has`].
+    pub has: u32,
+    /// Indirect buffers of the job.
+    pub ibs: u32,
+    /// Hardware id of the address space.
+    pub vmid: u32,
+    /// Memory that the buffer was in: see [`crate::placement`].
+    pub old_placement: u32,
+    /// Memory that it moves to.
+    pub new_placement: u32,
+    /// Unused.
+    pub pad: u32,
+    /// Name of the ring, up to its first 0.
+    pub ring: [u8; NAME_LEN],
+}
+
+/// Where the fields lie in the record of one of the events, by its format file: byte offsets, [`ABSENT`] for what the event
+/// does not have.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriverEventLayout {
+    /// `__data_loc` of the ring's name, 4 bytes.
+    pub ring: u32,
+    /// `context`, of [`Self::fence_bytes`].
+    pub context: u32,
+    /// `seqno`, of [`Self::fence_bytes`].
+    pub seqno: u32,
+    /// Bytes that `context` and `seqno` take: 4 or 8.
+    pub fence_bytes: u32,
+    /// `sched_job_id`, 8 bytes.
+    pub job_id: u32,
+    /// `num_ibs`, 4 bytes.
+    pub ibs: u32,
+    /// `vmid`, 4 bytes.
+    pub vmid: u32,
+    /// `bo_size`, 8 bytes.
+    pub bytes: u32,
+    /// `old_placement`, 4 bytes.
+    pub old_placement: u32,
+    /// `new_placement`, 4 bytes.
+    pub new_placement: u32,
+}
+
+impl DriverEventLayout {
+    /// No field is there.
+    pub const NONE: Self = Self {
+        ring: ABSENT,
+        context: ABSENT,
+        seqno: ABSENT,
+        fence_bytes: 8,
+        job_id: ABSENT,
+        ibs: ABSENT,
+        vmid: ABSENT,
+        bytes: ABSENT,
+        old_placement: ABSENT,
+        new_placement: ABSENT,
+    };
+}
