@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 /// Shows which path every kernel submitted to an AMD GPU takes: a doorbell stored from user space into an AQL queue, or
 /// a job on a ring of the kernel driver.
@@ -120,45 +120,76 @@ pub enum VerdictFormat {
     Junit,
     /// For GitHub Actions: an annotation, and the rules in the step's summary
     Github,
+    /// For documents: tables
+    Markdown,
 }
 
 /// `tracer verify`
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "tracer verify [OPTIONS] TRACE\n       tracer verify [OPTIONS] -- COMMAND [ARGUMENT]...",
+    override_usage = "tracer verify [OPTIONS] TRACE\n       tracer verify [OPTIONS] -- COMMAND [ARGUMENT]...\n       \
+    tracer verify --claims[=ID,...] [OPTIONS] [-- DISPATCHER [ARGUMENT]...]",
+    group = ArgGroup::new("recording").args(["command", "claims"]).multiple(true),
     after_help = "Exit status: 0 pass (or warn, without --strict), 1 fail, 2 wrong usage, 3 inconclusive: the evidence does not\n\
-    suffice; 125 to 127 as of `tracer record` if the command could not be recorded.\n\n\
+    suffice; 125 to 127 as of `tracer record` if the command could not be recorded.\n\
+    With --claims: 0 every claim that could be tested was decided, and as the sources say (which may be: contradicted);\n\
+    1 one was decided otherwise than the sources say; 3 one is inconclusive, or (with --strict) not tested.\n\n\
     Built-in policies: mes-bypass, doorbell-bypass, hws, ring-submission. Own ones: docs/policies.md.\n\n\
     Examples:\n  tracer verify --policy mes-bypass --junit out.xml app.trace\n  \
-    sudo tracer verify --policy mes-bypass --format github -- ./app"
+    sudo tracer verify --policy mes-bypass --format github -- ./app\n  \
+    sudo tracer verify --claims --json claims.json"
 )]
 pub struct Verify {
     /// Name of a built-in policy, or a TOML file
-    #[arg(long, value_name = "NAME|FILE", default_value = "doorbell-bypass")]
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        default_value = "doorbell-bypass",
+        conflicts_with = "claims"
+    )]
     pub policy: PathBuf,
-    /// Let warnings fail
+    /// Test the claims of docs/claims.md, or those of these ids, on the GPU of this machine
+    ///
+    /// Records workloads of hsa-dispatch, which is looked for beside tracer and on PATH, unless a command is given: then
+    /// each workload's words are appended to that. One of them (C7) provokes errors on queues of its own.
+    #[arg(
+        long,
+        value_name = "ID",
+        num_args = 0..=1,
+        require_equals = true,
+        value_delimiter = ',',
+        default_missing_value = "all"
+    )]
+    pub claims: Option<Vec<String>>,
+    /// A shell command that submits jobs on compute rings of the driver: shows that such jobs would be seen
+    #[arg(long, value_name = "COMMAND", requires = "claims", conflicts_with = "trace")]
+    pub control: Option<String>,
+    /// Test nothing, but show what `--claims --json FILE` wrote (may be given several times)
+    #[arg(long, value_name = "FILE", requires = "claims", conflicts_with_all = ["command", "control", "output", "trace"])]
+    pub from: Vec<PathBuf>,
+    /// Let warnings fail; let claims that were not tested be inconclusive
     #[arg(long)]
     pub strict: bool,
     /// Form of the verdict on standard output; a command's own output comes before it
     #[arg(long, value_enum, default_value = "text")]
     pub format: VerdictFormat,
     /// Write the verdict as JUnit there, too
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "claims")]
     pub junit: Option<PathBuf>,
-    /// Write the verdict as JSON there, too
+    /// Write the verdict as JSON there, too (of claims: docs/claims.schema.json)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Keep the trace of the command there; see `tracer record --help`
-    #[arg(short, long, value_name = "DIR", requires = "command")]
+    /// Keep the trace of the command there (with --claims, a folder of traces); see `tracer record --help`
+    #[arg(short, long, value_name = "DIR", requires = "recording")]
     pub output: Option<PathBuf>,
     /// Replace a trace that is there already
     #[arg(long, requires = "output")]
     pub overwrite: bool,
     /// Don't trace the processes that the command makes
-    #[arg(long, requires = "command")]
+    #[arg(long, requires = "command", conflicts_with = "claims")]
     pub no_follow: bool,
     /// Run the command as root, not as the user who called sudo
-    #[arg(long, requires = "command")]
+    #[arg(long, requires = "recording")]
     pub as_root: bool,
     /// Room for events that the recorder has not taken yet; see `tracer record --help`
     #[arg(long, value_name = "MIB", requires = "command", default_value_t = BUFFER_MIB, value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -166,13 +197,20 @@ pub struct Verify {
     /// The trace
     #[arg(
         value_name = "TRACE",
-        required_unless_present = "command",
-        conflicts_with = "command"
+        required_unless_present = "recording",
+        conflicts_with = "recording"
     )]
     pub trace: Option<PathBuf>,
     /// The command, recorded with --detail full and then judged
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+impl Verify {
+    /// Whether this process records a command. Claims are tested by recorders of their own.
+    pub fn records(&self) -> bool {
+        !self.command.is_empty() && self.claims.is_none()
+    }
 }
 
 /// `tracer doctor`

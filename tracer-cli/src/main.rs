@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     // Before anything starts a thread: the guardian is a fork of this process.
     let guardian = match &cli.command {
         cli::Command::Record(_) => record::guardian(),
-        cli::Command::Verify(options) if !options.command.is_empty() => record::guardian(),
+        cli::Command::Verify(options) if options.records() => record::guardian(),
         cli::Command::Report(_) | cli::Command::Verify(_) | cli::Command::Doctor(_) => Ok(None),
     };
     env_logger::Builder::new()

@@ -1,10 +1,10 @@
 //! `tracer record`: runs a command and records the path of every kernel that it submits.
 
 pub mod manifest;
-mod output;
+pub mod output;
 mod recorder;
 mod scheduler;
-mod signals;
+pub mod signals;
 
 use std::{
     io::IsTerminal,

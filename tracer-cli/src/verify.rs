@@ -1,5 +1,6 @@
-//! `tracer verify`: judges a trace by a policy, or runs and records a command first.
+//! `tracer verify`: judges a trace by a policy, or runs and records a command first; or tests the documents' claims.
 
+mod claims;
 mod context;
 mod github;
 mod json;
@@ -26,6 +27,9 @@ use crate::{
 
 /// Judges, and says what came of it.
 pub fn run(options: &Verify, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
+    if options.claims.is_some() {
+        return claims::run(options);
+    }
     // Before the command runs: hours later is too late to hear that the policy has a typing error.
     let policy = match policy(&options.policy) {
         Ok(policy) => policy,
@@ -159,10 +163,16 @@ fn write(options: &Verify, kept: &Kept, verdict: &Verdict) -> anyhow::Result<()>
             }
             github::annotation(verdict, options.strict)
         }
+        VerdictFormat::Markdown => github::summary(&subject, verdict),
     };
     if kept.temporary.is_some() && verdict.outcome != Outcome::Pass {
         eprintln!("tracer: the trace is not kept; `tracer verify -o DIR -- COMMAND` keeps it");
     }
+    print(&content)
+}
+
+/// Writes to standard output.
+fn print(content: &str) -> anyhow::Result<()> {
     match io::stdout().write_all(content.as_bytes()) {
         // A reader that has seen enough (`| head`) is no failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

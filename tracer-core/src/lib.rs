@@ -1,9 +1,11 @@
 //! What the tracer knows and how it concludes: events in, facts out.
 //!
 //! [`event`] is what capture sources observe, [`model`] the state machine that turns them into [`fact`]s, [`summary`]
-//! what is counted over facts, [`verify`] what is judged over them. Nothing here does I/O, asks a clock or needs a
+//! what is counted over facts, [`verify`] what is judged over them, [`claims`] what that says of what others wrote.
+//! Nothing here does I/O, asks a clock or needs a
 //! privilege: what is true of a live process is true of a stored trace.
 
+pub mod claims;
 pub mod event;
 pub mod fact;
 pub mod model;

@@ -16,4 +16,4 @@ pub use policy::{Limits, Percentiles, Policy, PolicyError, Rules, Scheduler, Sco
 pub use verdict::{Missing, Offender, Outcome, RuleVerdict, Verdict};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

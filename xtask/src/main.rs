@@ -5,6 +5,7 @@
 
 mod apt;
 mod build;
+mod claims;
 mod cmd;
 mod demo;
 mod lock;
@@ -66,6 +67,8 @@ enum Task {
     /// The command runs as root, with this workspace's programs on its PATH and in this working directory; its exit
     /// code is passed on, 125 means that the machine itself failed. Its writes are gone afterwards but for shared folders.
     Vm(vm::Vm),
+    /// Test the documents' claims on simulated GPUs, on a real kernel in a virtual machine, and write docs/claims.md.
+    Claims,
     /// Print the paths in use, as shell assignments: `eval "$(cargo xtask env)"`.
     Env,
     /// Remove everything that `setup` installed.
@@ -92,6 +95,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Test { vm: true, runner_args } => test::run_in_machines(&project, runner_args),
         Task::Test { vm: false, runner_args } => test::run(&project, runner_args),
         Task::Vm(wanted) => return vm::run(&project, wanted),
+        Task::Claims => return claims::run(&project),
         Task::Env => {
             print!("{}", project.shell_assignments());
             Ok(())

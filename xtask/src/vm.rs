@@ -75,6 +75,23 @@ pub fn run(project: &Project, vm: &Vm) -> Result<ExitCode> {
 }
 
 impl Vm {
+    /// A command on a kernel, with rings of these names.
+    pub fn new(kernel: &str, command: &[&str], rings: &str) -> Self {
+        Self {
+            target: kernel.to_owned(),
+            kernel: None,
+            command: command.iter().map(|&word| word.to_owned()).collect(),
+            no_amdgpu: false,
+            no_mock: false,
+            rings: Some(rings.to_owned()),
+            memory: None,
+            processors: None,
+            timeout: None,
+            share: Vec::new(),
+            verbose: false,
+        }
+    }
+
     /// The kernel to boot; none if nothing but a build is wanted.
     fn series(&self) -> Result<Option<Series>> {
         match (self.target.as_str(), self.kernel, self.command.is_empty()) {

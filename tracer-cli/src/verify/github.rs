@@ -75,7 +75,7 @@ fn escape_property(text: &str) -> String {
 }
 
 /// Text that Markdown shows as it is, in a cell of a table as elsewhere.
-fn markdown(text: &str) -> String {
+pub fn markdown(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for c in printable(text).chars() {
         match c {

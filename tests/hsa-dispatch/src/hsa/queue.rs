@@ -7,7 +7,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use super::types::{QUEUE_MULTI, QUEUE_SINGLE, RawQueue, SignalHandle, Status, status};
+use super::types::{QUEUE_COOPERATIVE, QUEUE_MULTI, QUEUE_SINGLE, RawQueue, SignalHandle, Status, status};
 use super::{Agent, Runtime};
 use crate::error::{Error, Result};
 use crate::packet::{PACKET_BYTES, Packet};
@@ -22,6 +22,8 @@ pub enum QueueKind {
     Multi,
     /// One thread at a time.
     Single,
+    /// The queue of cooperative kernels: one for each GPU and process, of a size that the runtime chooses.
+    Cooperative,
 }
 
 /// The function that stores to the doorbell.
@@ -65,6 +67,7 @@ impl Queue {
         let kind = match kind {
             QueueKind::Multi => QUEUE_MULTI,
             QueueKind::Single => QUEUE_SINGLE,
+            QueueKind::Cooperative => QUEUE_COOPERATIVE,
         };
         let mut raw = ptr::null_mut();
         let (no_private, no_group) = (u32::MAX, u32::MAX);

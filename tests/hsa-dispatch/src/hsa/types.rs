@@ -164,3 +164,5 @@ pub const WAIT_BLOCKED: u32 = 0;
 pub const QUEUE_MULTI: u32 = 0;
 /// `HSA_QUEUE_TYPE_SINGLE` (hsa.h): one thread submits.
 pub const QUEUE_SINGLE: u32 = 1;
+/// `HSA_QUEUE_TYPE_COOPERATIVE` (hsa.h): kernels on it may use the GPU's global wave sync.
+pub const QUEUE_COOPERATIVE: u32 = 2;

@@ -3,7 +3,8 @@
 use clap::Args;
 
 use super::{
-    Workload, barriers, batch, burst, churn, compute, copy, fail, long, mixed, multi_queue, multi_thread, wrap,
+    Workload, barriers, batch, burst, churn, compute, copy, fail, inference, long, mixed, multi_queue, multi_thread,
+    wrap,
 };
 use crate::context::Context;
 use crate::error::Result;
@@ -46,6 +47,11 @@ impl All {
                 n: 2,
                 dispatches: 6,
                 elements: 10_000,
+            }),
+            Workload::Inference(inference::Inference {
+                n: 2,
+                dispatches: 20,
+                bytes: 1 << 16,
             }),
             Workload::MultiQueue(multi_queue::MultiQueue { queues: 4, n: 50 }),
             Workload::MultiThread(multi_thread::MultiThread { threads: 4, n: 200 }),

@@ -7,8 +7,10 @@ mod batch;
 mod burst;
 mod churn;
 mod compute;
+mod cooperative;
 mod copy;
 mod fail;
+mod inference;
 mod long;
 mod mixed;
 mod multi_queue;
@@ -35,6 +37,8 @@ pub enum Workload {
     CopyOnly(copy::CopyOnly),
     /// Copies in, kernels (vector_add, saxpy, reduce), copies out.
     Mixed(mixed::Mixed),
+    /// Rounds of one copy in, many kernels, one copy out: kinds of operations in the numbers of an inference.
+    Inference(inference::Inference),
     /// Several queues, served in turn by one thread.
     MultiQueue(multi_queue::MultiQueue),
     /// Several threads that share one queue.
@@ -47,6 +51,8 @@ pub enum Workload {
     Wrap(wrap::Wrap),
     /// Queues created, used and destroyed again and again.
     Churn(churn::Churn),
+    /// Kernels on the queue of cooperative launches, which has global wave sync.
+    Cooperative(cooperative::Cooperative),
     /// As many dispatches per second as possible, one doorbell each.
     Burst(burst::Burst),
     /// Kernels that take long.
@@ -65,12 +71,14 @@ impl Workload {
             Self::ComputeOnly(_) => "compute-only",
             Self::CopyOnly(_) => "copy-only",
             Self::Mixed(_) => "mixed",
+            Self::Inference(_) => "inference",
             Self::MultiQueue(_) => "multi-queue",
             Self::MultiThread(_) => "multi-thread",
             Self::Barriers(_) => "barriers",
             Self::Batch(_) => "batch",
             Self::Wrap(_) => "wrap",
             Self::Churn(_) => "churn",
+            Self::Cooperative(_) => "cooperative",
             Self::Burst(_) => "burst",
             Self::Long(_) => "long",
             Self::Fail(_) => "fail",
@@ -87,12 +95,14 @@ impl Workload {
             Self::ComputeOnly(workload) => workload.run(context, outcome),
             Self::CopyOnly(workload) => workload.run(context, outcome),
             Self::Mixed(workload) => workload.run(context, outcome),
+            Self::Inference(workload) => workload.run(context, outcome),
             Self::MultiQueue(workload) => workload.run(context, outcome),
             Self::MultiThread(workload) => workload.run(context, outcome),
             Self::Barriers(workload) => workload.run(context, outcome),
             Self::Batch(workload) => workload.run(context, outcome),
             Self::Wrap(workload) => workload.run(context, outcome),
             Self::Churn(workload) => workload.run(context, outcome),
+            Self::Cooperative(workload) => workload.run(context, outcome),
             Self::Burst(workload) => workload.run(context, outcome),
             Self::Long(workload) => workload.run(context, outcome),
             Self::Fail(workload) => workload.run(context, outcome),

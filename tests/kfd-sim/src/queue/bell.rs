@@ -18,7 +18,16 @@ pub struct Bell {
     /// The value the queue's thread knows.
     known: AtomicU64,
     sleeping: AtomicBool,
-    thread: Mutex<Option<Thread>>,
+    sleeper: Mutex<Sleeper>,
+}
+
+/// Who is to be woken.
+#[derive(Default)]
+struct Sleeper {
+    /// The queue's thread, from its first sleep on.
+    thread: Option<Thread>,
+    /// It was woken before that: the first sleep must not begin.
+    woken: bool,
 }
 
 impl Bell {
@@ -29,7 +38,7 @@ impl Bell {
             offset,
             known: AtomicU64::new(initial),
             sleeping: AtomicBool::new(false),
-            thread: Mutex::new(None),
+            sleeper: Mutex::default(),
         };
         bell.word().store(initial, Ordering::Release);
         bell
@@ -61,7 +70,13 @@ impl Bell {
 
     /// Sleeps until the doorbell changes or `wake` is called; may also return without a reason.
     pub fn sleep(&self) {
-        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::thread::current());
+        {
+            let mut sleeper = self.sleeper.lock().unwrap_or_else(PoisonError::into_inner);
+            sleeper.thread = Some(std::thread::current());
+            if std::mem::take(&mut sleeper.woken) {
+                return;
+            }
+        }
         self.sleeping.store(true, Ordering::SeqCst);
         if !self.is_rung() {
             std::thread::park();
@@ -71,8 +86,10 @@ impl Bell {
 
     /// Wakes the queue's thread whatever the doorbell holds.
     pub fn wake(&self) {
-        if let Some(thread) = &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
-            thread.unpark();
+        let mut sleeper = self.sleeper.lock().unwrap_or_else(PoisonError::into_inner);
+        match &sleeper.thread {
+            Some(thread) => thread.unpark(),
+            None => sleeper.woken = true,
         }
     }
 }
@@ -135,6 +152,20 @@ impl BellWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A queue that is destroyed before its thread first sleeps: else it would sleep on, and its destroyer wait for it.
+    #[test]
+    fn a_wake_before_the_first_sleep_is_not_lost() {
+        let file = Arc::new(SharedFile::new("test", 1 << 20).unwrap());
+        let bell = Arc::new(Bell::new(file, 64, u64::MAX));
+        bell.wake();
+        let sleeper = std::thread::spawn(move || bell.sleep());
+        let deadline = std::time::Instant::now() + Duration::from_secs(10);
+        while !sleeper.is_finished() {
+            assert!(std::time::Instant::now() < deadline, "it sleeps on");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 
     #[test]
     fn a_store_wakes_the_sleeper() {

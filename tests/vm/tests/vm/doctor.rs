@@ -2,28 +2,28 @@
 
 use serde_json::{Value, json};
 use tracer_e2e::place;
-use tracer_vm::Module;
 
-use crate::support::{boot, json, run};
+use crate::machine::{Machine, json};
 
-on_each_kernel!(what_would_be_captured);
-
-fn what_would_be_captured(kernel: &str) {
+/// What doctor says of a library, and its exit code.
+fn doctor(machine: &mut Machine) -> (i32, Value) {
     let library = place::rootfs("trixie").join("usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1");
-    let line = format!("tracer doctor --json --library {}", library.display());
-    let doctor = |modules: &[Module]| {
-        let output = run(&mut boot(kernel, modules), &line);
-        (output.code, json(&output))
-    };
+    let output = machine.run(&format!("tracer doctor --json --library {}", library.display()));
+    (output.code, json(&output))
+}
 
-    let (code, found) = doctor(&[Module::Amdgpu, Module::Mock]);
-    let captured = |found: &Value, what: &str| found["record_would_capture"][what]["captured"].clone();
+fn captured(found: &Value, what: &str) -> Value {
+    found["record_would_capture"][what]["captured"].clone()
+}
+
+pub fn both_paths_would_be_captured(machine: &mut Machine) {
+    let (code, found) = doctor(machine);
     assert_eq!(code, 0, "{found:#}");
     for what in ["doorbells", "packets", "reserves", "sdma", "ioctls", "rings"] {
         assert_eq!(captured(&found, what), "yes", "{what}: {found:#}");
     }
     assert_eq!(found["driver"]["state"], "loaded");
-    let set = if kernel == "7.x" { "new" } else { "old" };
+    let set = if machine.kernel == "7.x" { "new" } else { "old" };
     assert_eq!(found["driver"]["events"]["set"], set, "{}", found["driver"]);
     let functions = found["driver"]["functions"].as_array().unwrap();
     let presence = |name: &str| {
@@ -39,8 +39,10 @@ fn what_would_be_captured(kernel: &str) {
         assert_eq!(presence(name), "present", "{name} {functions:?}");
     }
     assert_eq!(presence("kfd_ioctl_no_such"), Value::Null);
+}
 
-    let (code, found) = doctor(&[]);
+pub fn what_is_missing_is_told(machine: &mut Machine) {
+    let (code, found) = doctor(machine);
     assert_eq!((code, captured(&found, "rings")), (1, json!("no")), "{found:#}");
     assert_eq!(captured(&found, "doorbells"), "yes");
     assert_eq!(found["driver"]["state"], "not-loaded", "{}", found["driver"]);

@@ -5,14 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tracer_vm::{Command, Module};
 
-use crate::support::{boot, config, json, sh, start};
-
-on_each_kernel!(
-    commands,
-    jobs_are_counted_and_traced,
-    a_killed_submitter_leaves_nothing,
-    kfd_answers
-);
+use crate::machine::{Machine, json};
 
 /// A ring's counter of drm-sched-mock.
 fn count(rings: &Value, ring: &str, counter: &str) -> u64 {
@@ -21,60 +14,50 @@ fn count(rings: &Value, ring: &str, counter: &str) -> u64 {
     found[counter].as_u64().unwrap()
 }
 
-/// Output, exit codes, working directory, shared folders, and a command that hangs.
-fn commands(kernel: &str) {
-    let shared = std::env::temp_dir().join(format!("tracer-vm-{}-{kernel}", std::process::id()));
-    std::fs::create_dir(&shared).unwrap();
-    let mut config = config(kernel, &[]);
-    config.shared = vec![shared.clone()];
-    let mut vm = start(&config);
-    assert_eq!(vm.release(), config.kernel.release());
-
-    let output = vm
+/// Output, exit codes, working directory, shared folders, and a command that hangs, which ends the machine.
+pub fn commands(machine: &mut Machine) {
+    let shared = machine.folder();
+    let output = machine
+        .vm
         .run(&Command::new("sh").args(["-c", "pwd; echo error >&2; exit 7"]))
         .unwrap();
     let here = std::env::current_dir().unwrap();
     assert_eq!(output.stdout_text().trim_end(), here.to_string_lossy());
     assert_eq!((output.stderr_text().as_str(), output.code), ("error\n", 7));
-    let killed = vm.run(&Command::new("sh").args(["-c", "kill -9 $$"])).unwrap();
-    assert_eq!(killed.code, 128 + 9);
-    let large = sh(&mut vm, "head -c 3000000 /dev/zero");
+    assert_eq!(machine.run("kill -9 $$").code, 128 + 9);
+    let large = machine.sh("head -c 3000000 /dev/zero");
     assert_eq!(large.stdout.len(), 3_000_000);
-    let missing = vm.run(&Command::new("/nosuch")).unwrap_err();
+    let missing = machine.vm.run(&Command::new("/nosuch")).unwrap_err();
     assert!(format!("{missing:#}").contains("cannot start /nosuch"), "{missing:#}");
 
     // What is written stays in the machine, but for the shared folder.
-    let kept = shared.join("kept").display().to_string();
-    sh(
-        &mut vm,
-        &format!("echo text >{kept}; echo lost >/tracer-vm-lost; test -s /tracer-vm-lost"),
-    );
+    let kept = shared.path().join("kept").display().to_string();
+    machine.sh(&format!(
+        "echo text >{kept}; echo lost >/tracer-vm-lost; test -s /tracer-vm-lost"
+    ));
     assert_eq!(std::fs::read_to_string(&kept).unwrap(), "text\n");
     assert!(!std::path::Path::new("/tracer-vm-lost").exists());
-    std::fs::remove_dir_all(&shared).unwrap();
 
     let hangs = Command::new("sleep").arg("1000").timeout(Duration::from_secs(1));
-    let error = vm.run(&hangs).unwrap_err();
+    let error = machine.vm.run(&hangs).unwrap_err();
     assert!(format!("{error:#}").contains("took longer than 1 s"), "{error:#}");
-    // Neither gpu-sched nor amdgpu: this machine's kernel has no DRM scheduler.
-    drop(vm);
-    let vm = &mut boot(kernel, &[]);
-    sh(
-        vm,
-        "test ! -e /sys/kernel/tracing/events/gpu_scheduler; test ! -e /dev/kfd",
-    );
+}
+
+/// Neither gpu-sched nor amdgpu is loaded: this kernel has no DRM scheduler.
+pub fn there_is_no_driver(machine: &mut Machine) {
+    machine.sh("test ! -e /sys/kernel/tracing/events/gpu_scheduler; test ! -e /dev/kfd");
 }
 
 /// Every job of the mock makes one event of each kind, the first in the context of the process that asked.
-fn jobs_are_counted_and_traced(kernel: &str) {
-    let vm = &mut boot(kernel, &[Module::Mock]);
-    sh(vm, "echo 1 >/sys/kernel/tracing/events/gpu_scheduler/enable");
-    let report = json(&sh(vm, "ring-jobs -n 5 --us 500 --client 42 comp_1.0.0"));
-    let dependent = json(&sh(vm, "ring-jobs -n 2 --dependent --error 5 comp_1.1.0 sdma0"));
+pub fn jobs_are_counted_and_traced(machine: &mut Machine) {
+    machine.sh("echo 1 >/sys/kernel/tracing/events/gpu_scheduler/enable");
+    let report = json(&machine.sh("ring-jobs -n 5 --us 500 --client 42 comp_1.0.0"));
+    let dependent = json(&machine.sh("ring-jobs -n 2 --dependent --error 5 comp_1.1.0 sdma0"));
     assert_eq!(count(&report["after"], "comp_1.0.0", "done"), 5);
     assert_eq!(count(&dependent["after"], "sdma0", "failed"), 2);
 
-    let trace = sh(vm, "cat /sys/kernel/tracing/trace").stdout_text();
+    let trace = machine.sh("cat /sys/kernel/tracing/trace").stdout_text();
+    machine.sh("echo 0 >/sys/kernel/tracing/events/gpu_scheduler/enable; echo >/sys/kernel/tracing/trace");
     let is = |line: &str, names: [&str; 2]| names.iter().any(|name| line.contains(&format!(" {name}:")));
     let events = |names| trace.lines().filter(move |line| is(line, names));
     assert_eq!(events(["drm_run_job", "drm_sched_job_run"]).count(), 9, "{trace}");
@@ -91,27 +74,21 @@ fn jobs_are_counted_and_traced(kernel: &str) {
         5,
         "{trace}"
     );
-    let refused = vm.run(&Command::new("ring-jobs").arg("nosuch")).unwrap();
-    assert_eq!(refused.code, 1);
+    assert_eq!(machine.run("ring-jobs nosuch").code, 1);
 }
 
 /// Jobs of a killed process are freed without being run, and the module can be unloaded.
-fn a_killed_submitter_leaves_nothing(kernel: &str) {
-    let vm = &mut boot(kernel, &[Module::Mock]);
-    sh(
-        vm,
-        "ring-jobs -n 100000 --us 1000 --no-wait sdma0 & sleep 1; kill -9 $!; wait $! || true",
+pub fn a_killed_submitter_leaves_nothing(machine: &mut Machine) {
+    machine.sh("ring-jobs -n 100000 --us 1000 --no-wait sdma0 & sleep 1; kill -9 $!; wait $! || true");
+    let counts = json(
+        &machine.sh("for i in $(seq 100); do sleep 0.2; c=$(cat /dev/drm-sched-mock); \
+         echo \"$c\" | grep -q 'sdma0\",\"submitted\":\\([0-9]*\\),.*\"freed\":\\1}' && break; done; echo \"$c\""),
     );
-    let counts = json(&sh(
-        vm,
-        "for i in $(seq 100); do sleep 0.2; c=$(cat /dev/drm-sched-mock); \
-         echo \"$c\" | grep -q 'sdma0\",\"submitted\":\\([0-9]*\\),.*\"freed\":\\1}' && break; done; echo \"$c\"",
-    ));
     let of = |counter| count(&counts["rings"], "sdma0", counter);
     assert!(of("run") < of("submitted") && of("done") == of("run"), "{counts}");
     assert_eq!(of("freed"), of("submitted"), "{counts}");
-    vm.unload(Module::Mock).unwrap();
-    let log = sh(vm, "dmesg").stdout_text();
+    machine.vm.unload(Module::Mock).unwrap();
+    let log = machine.sh("dmesg").stdout_text();
     assert!(
         !log.contains("WARNING") && !log.contains("BUG") && !log.contains("jobs freed"),
         "{log}"
@@ -119,11 +96,10 @@ fn a_killed_submitter_leaves_nothing(kernel: &str) {
 }
 
 /// The driver's answers without a GPU. From 7.x on it lets nobody in.
-fn kfd_answers(kernel: &str) {
-    let vm = &mut boot(kernel, &[Module::Amdgpu]);
-    let output = vm.run(&Command::new("kfd-ioctls")).unwrap();
+pub fn kfd_answers(machine: &mut Machine) {
+    let output = machine.run("kfd-ioctls");
     let report = json(&output);
-    if kernel == "7.x" {
+    if machine.kernel == "7.x" {
         assert_eq!((output.code, &report["open"]), (2, &Value::from(libc::EINVAL)));
         return;
     }

@@ -1,22 +1,93 @@
 //! The tracer on each of Debian's kernels, against what the programs in there count themselves. The jobs' hardware is made
 //! up (tests/drm-sched-mock), and GPUs are simulated (tests/kfd-sim): there is none.
 //!
-//! They need what `cargo xtask setup --only vm` installs; `cargo xtask test` and `cargo xtask test --vm` do it.
+//! Two machines a kernel, each for many checks, as booting takes longer than most of them: one with amdgpu and the mock,
+//! one without any driver. They need what `cargo xtask setup --only vm` installs; `cargo xtask test` does it.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by it, with the line")]
 
-/// A test of each name for each kernel.
-macro_rules! on_each_kernel {
-    ($($check:ident),* $(,)?) => {
-        mod v6_1 { $(#[test] fn $check() { super::$check("6.1"); })* }
-        mod v6_12 { $(#[test] fn $check() { super::$check("6.12"); })* }
-        mod v7 { $(#[test] fn $check() { super::$check("7.x"); })* }
-    };
-}
-
+mod claims;
 mod doctor;
+mod driver_event;
 mod kernels;
+mod kfd_proc;
+mod machine;
 mod ring;
-mod support;
 mod together;
 mod verify;
+
+use tracer_vm::Module;
+
+use crate::machine::{Check, Machine};
+
+/// Checks, by their names.
+macro_rules! checks {
+    ($($module:ident :: $check:ident),* $(,)?) => { &[$((stringify!($module::$check), $module::$check as Check)),*] };
+}
+
+/// A kernel with amdgpu, but without a GPU, and with real scheduler rings.
+fn with_drivers(kernel: &str) {
+    Machine::boot(kernel, &[Module::Amdgpu, Module::Mock]).hold(checks![
+        kernels::jobs_are_counted_and_traced,
+        kernels::kfd_answers,
+        ring::jobs_and_ioctls,
+        together::all_that_is_traced_at_once_equals_its_truth,
+        verify::verdicts,
+        claims::jobs_on_a_compute_ring_decide_the_first_claim,
+        doctor::both_paths_would_be_captured,
+        driver_event::every_event_that_there_is_is_watched,
+        kfd_proc::processes_are_listed_where_the_driver_is,
+        // Unloads the mock.
+        kernels::a_killed_submitter_leaves_nothing,
+    ]);
+}
+
+/// A kernel on which the DRM scheduler is not there, as on one that was built without.
+fn without_drivers(kernel: &str) {
+    Machine::boot(kernel, &[]).hold(checks![
+        kernels::there_is_no_driver,
+        ring::without_a_scheduler_rings_are_unknown,
+        verify::without_a_scheduler_nothing_passes,
+        doctor::what_is_missing_is_told,
+        driver_event::without_the_driver_they_are_unknown,
+        kfd_proc::without_the_driver_nothing_is_known,
+        // A command that hangs ends the machine.
+        kernels::commands,
+    ]);
+}
+
+mod v6_1 {
+    #[test]
+    fn with_drivers() {
+        super::with_drivers("6.1");
+    }
+
+    #[test]
+    fn without_drivers() {
+        super::without_drivers("6.1");
+    }
+}
+
+mod v6_12 {
+    #[test]
+    fn with_drivers() {
+        super::with_drivers("6.12");
+    }
+
+    #[test]
+    fn without_drivers() {
+        super::without_drivers("6.12");
+    }
+}
+
+mod v7 {
+    #[test]
+    fn with_drivers() {
+        super::with_drivers("7.x");
+    }
+
+    #[test]
+    fn without_drivers() {
+        super::without_drivers("7.x");
+    }
+}

@@ -1,20 +1,8 @@
 //! Jobs of the real DRM scheduler and ioctls of the real /dev/kfd, against what the programs themselves count.
 
 use serde_json::Value;
-use tracer_vm::{Module, Vm};
 
-use crate::support::{TTM_CLEAR_BUFFER, boot, json, sh};
-
-on_each_kernel!(jobs_and_ioctls, without_a_scheduler_rings_are_unknown);
-
-/// Records a command; its output and the report.
-fn record(vm: &mut Vm, trace: &str, command: &str) -> (Value, Value) {
-    let printed = json(&sh(vm, &format!("tracer record -o /tmp/{trace} -- {command}")));
-    let report = json(&sh(vm, &format!("tracer report --format json /tmp/{trace}")));
-    assert_eq!(report["losses"]["total"], 0, "{report}");
-    assert_eq!(report["complete"], true);
-    (printed, report)
-}
+use crate::machine::{Machine, TTM_CLEAR_BUFFER, json};
 
 fn ring<'a>(report: &'a Value, name: &str) -> &'a Value {
     let rings = report["ring_jobs"]["rings"].as_array().unwrap();
@@ -22,16 +10,14 @@ fn ring<'a>(report: &'a Value, name: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no {name}: {rings:?}"))
 }
 
-fn jobs_and_ioctls(kernel: &str) {
-    let mut vm = boot(kernel, &[Module::Amdgpu, Module::Mock]);
-
-    let (_, report) = record(&mut vm, "many", "ring-jobs comp_1.0.0 gfx_0.0.0 -n 5000");
+pub fn jobs_and_ioctls(machine: &mut Machine) {
+    let (_, report) = machine.record("", "ring-jobs comp_1.0.0 gfx_0.0.0 -n 5000");
     assert_eq!(report["ring_jobs"]["total"], 10_000);
     assert_eq!(report["ring_jobs"]["traced"], 10_000);
     assert_eq!(report["ring_jobs"]["submitter_unknown"], 0);
     for (name, class) in [("comp_1.0.0", "comp"), ("gfx_0.0.0", "gfx")] {
         let ring = ring(&report, name);
-        println!("{} {ring}", vm.release());
+        println!("{} {ring}", machine.vm.release());
         assert_eq!((&ring["jobs"], &ring["traced"]), (&5000.into(), &5000.into()));
         assert_eq!((&ring["class"], &ring["unfinished"]), (&class.into(), &0.into()));
         assert!(ring["queued_ns"]["p50"].is_u64() && ring["running_ns"]["p50"].is_u64());
@@ -39,28 +25,29 @@ fn jobs_and_ioctls(kernel: &str) {
     }
 
     // Another process's jobs, with the driver's own mark, are nobody's of the traced ones.
-    let others = format!("ring-jobs sdma0 -n 50 --client {TTM_CLEAR_BUFFER} > /dev/null; true");
-    sh(
-        &mut vm,
-        &format!("tracer record --no-follow -o /tmp/others -- sh -c '{others}'"),
-    );
-    let report = json(&sh(&mut vm, "tracer report --format json /tmp/others"));
+    let others = format!("sh -c 'ring-jobs sdma0 -n 50 --client {TTM_CLEAR_BUFFER} > /dev/null; true'");
+    let (_, report) = machine.record("--no-follow", &others);
     let sdma = ring(&report, "sdma0");
     assert_eq!((&sdma["jobs"], &sdma["traced"]), (&50.into(), &0.into()), "{report}");
     // Linux 6.1 does not know clients of jobs.
-    let reason = if kernel == "6.1" { "untold" } else { "ttm-clear-buffer" };
+    let reason = if machine.kernel == "6.1" {
+        "untold"
+    } else {
+        "ttm-clear-buffer"
+    };
     assert_eq!(sdma["by_reason"][reason], 50, "{sdma}");
 
-    ioctls(&mut vm, kernel);
+    ioctls(machine);
 }
 
 /// Every ioctl of the program, with its success or failure, and the same calls inside the driver.
-fn ioctls(vm: &mut Vm, kernel: &str) {
-    if kernel == "7.x" {
+fn ioctls(machine: &mut Machine) {
+    if machine.kernel == "7.x" {
         println!("not checked: without a GPU this kernel's /dev/kfd can't be opened");
         return;
     }
-    let (printed, report) = record(vm, "ioctls", "kfd-ioctls");
+    let (output, report) = machine.record("", "kfd-ioctls");
+    let printed = json(&output);
     let calls = printed["ioctls"].as_array().unwrap_or_else(|| panic!("{printed}"));
     let failed = calls.iter().filter(|call| call["ret"].as_i64() < Some(0)).count();
     let by_name = report["ioctls"]["by_name"].as_object().unwrap();
@@ -71,13 +58,11 @@ fn ioctls(vm: &mut Vm, kernel: &str) {
         "{printed} {report}"
     );
     let inside = &report["driver_calls"]["by_function"]["kfd_ioctl"];
-    println!("{} kfd_ioctl: {inside}", vm.release());
+    println!("{} kfd_ioctl: {inside}", machine.vm.release());
     assert_eq!(inside["traced"], calls.len(), "{report}");
 }
 
-fn without_a_scheduler_rings_are_unknown(kernel: &str) {
-    let mut vm = boot(kernel, &[]);
-    sh(&mut vm, "tracer record -o /tmp/none -- true");
-    let report = json(&sh(&mut vm, "tracer report --format json /tmp/none"));
+pub fn without_a_scheduler_rings_are_unknown(machine: &mut Machine) {
+    let (_, report) = machine.record("", "true");
     assert!(report["ring_jobs"]["total"].is_null() && report["dispatches"]["by_path"]["ring"].is_null());
 }

@@ -8,20 +8,16 @@ use serde_json::Value;
 use tracer_core::fact::{DriverCall, Fact, Ioctl, RingJob};
 use tracer_e2e::{
     compare,
-    scenario::{self, Run, Scenario},
+    scenario::{Run, Scenario},
 };
-use tracer_vm::Module;
 
-use crate::support::{boot_sharing, quoted, sh};
-
-on_each_kernel!(all_that_is_traced_at_once_equals_its_truth);
+use crate::machine::{Machine, quoted, read_json};
 
 const JOBS: usize = 500;
 
-fn all_that_is_traced_at_once_equals_its_truth(kernel: &str) {
-    let dir = scenario::folder();
+pub fn all_that_is_traced_at_once_equals_its_truth(machine: &mut Machine) {
+    let dir = machine.folder();
     let at = |name: &str| dir.path().join(name).display().to_string();
-    let mut vm = boot_sharing(kernel, &[Module::Amdgpu, Module::Mock], dir.path());
     let scenario = Scenario::new("trixie", "gfx1100", &["mixed"]);
     // 7.x lets nobody open its /dev/kfd without a GPU: the program says so by its exit code.
     let traced = format!(
@@ -32,21 +28,23 @@ fn all_that_is_traced_at_once_equals_its_truth(kernel: &str) {
     );
     let script = at("all.sh");
     std::fs::write(&script, traced).unwrap();
-    sh(
-        &mut vm,
-        &format!("tracer record --detail full -o {} -- sh -e {script}", at("t.trace")),
+    machine.sh(&format!(
+        "tracer record --detail full -o {} -- sh -e {script}",
+        at("t.trace")
+    ));
+    let (jobs, calls) = (
+        read_json(at("jobs.json").as_ref()),
+        read_json(at("calls.json").as_ref()),
     );
-    let read = |name: &str| -> Value { serde_json::from_slice(&std::fs::read(at(name)).unwrap()).unwrap() };
-    let (jobs, calls) = (read("jobs.json"), read("calls.json"));
     // What the machine printed is in its output; the files are here.
     let done = Command::new("true").output().unwrap();
     let run = Run::read(dir, done);
 
-    println!("{kernel}: {:?}", compare::all(&run));
+    println!("{}: {:?}", machine.kernel, compare::all(&run));
     assert_eq!(run.did()["results"], "ok");
     ring_jobs(&run, &jobs);
     ioctls(&run, &calls);
-    driver_calls(&run, &calls, kernel);
+    driver_calls(&run, &calls, &machine.kernel);
 }
 
 fn facts<'a, T>(run: &'a Run, of: impl Fn(&'a Fact) -> Option<&'a T>) -> Vec<&'a T> {

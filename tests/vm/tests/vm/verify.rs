@@ -5,17 +5,14 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tracer_e2e::{
-    scenario::{self, Scenario},
+    scenario::Scenario,
     verdict::{amiss, rule},
 };
-use tracer_vm::{Module, Vm};
 
-use crate::support::{TTM_CLEAR_BUFFER, boot_sharing, quoted, run, sh};
-
-on_each_kernel!(verdicts, without_a_scheduler_nothing_passes);
+use crate::machine::{Machine, TTM_CLEAR_BUFFER, quoted, read_json};
 
 /// Exit code and verdict of a command under a policy.
-fn verify(vm: &mut Vm, dir: &Path, policy: &str, options: &str, command: &str) -> (i32, Value) {
+fn verify(machine: &mut Machine, dir: &Path, policy: &str, options: &str, command: &str) -> (i32, Value) {
     let (script, verdict) = (dir.join("command.sh"), dir.join("verdict.json"));
     std::fs::write(&script, command).unwrap();
     let _ = std::fs::remove_file(&verdict);
@@ -24,50 +21,48 @@ fn verify(vm: &mut Vm, dir: &Path, policy: &str, options: &str, command: &str) -
         verdict.display(),
         script.display()
     );
-    let output = run(vm, &line);
+    let output = machine.run(&line);
     let said = output.stdout_text() + &output.stderr_text();
-    let text = std::fs::read(&verdict).unwrap_or_else(|error| panic!("{error}: {said}"));
     println!("{line}\n{said}");
-    (output.code, serde_json::from_slice(&text).unwrap())
+    (output.code, read_json(&verdict))
 }
 
 fn passes((code, found): &(i32, Value)) {
     assert_eq!((*code, &found["outcome"]), (0, &json!("pass")), "{found:#}");
 }
 
-fn verdicts(kernel: &str) {
-    let dir = scenario::folder();
-    let mut vm = boot_sharing(kernel, &[Module::Amdgpu, Module::Mock], dir.path());
+pub fn verdicts(machine: &mut Machine) {
+    let dir = machine.folder();
     let on = |asic| quoted(&Scenario::new("trixie", asic, &["compute-only", "-n", "20"]).simulated(dir.path()));
     let (mes, hws) = (on("gfx1100"), on("gfx942"));
 
-    passes(&verify(&mut vm, dir.path(), "mes-bypass", "", &mes));
-    passes(&verify(&mut vm, dir.path(), "doorbell-bypass", "", &hws));
-    passes(&verify(&mut vm, dir.path(), "hws", "", &hws));
-    let (code, found) = verify(&mut vm, dir.path(), "mes-bypass", "", &hws);
+    passes(&verify(machine, dir.path(), "mes-bypass", "", &mes));
+    passes(&verify(machine, dir.path(), "doorbell-bypass", "", &hws));
+    passes(&verify(machine, dir.path(), "hws", "", &hws));
+    let (code, found) = verify(machine, dir.path(), "mes-bypass", "", &hws);
     assert_eq!(
         (code, amiss(&found)),
         (1, [("scheduler".into(), "fail".into())].into()),
         "{found:#}"
     );
 
-    jobs_of_the_process_fail(&mut vm, dir.path(), &mes);
-    jobs_of_others_do_not_decide(&mut vm, dir.path(), &mes, kernel);
-    a_lost_event_leaves_it_open(&mut vm, dir.path(), &mes);
-    kernels_on_rings(&mut vm, dir.path(), &mes);
+    jobs_of_the_process_fail(machine, dir.path(), &mes);
+    jobs_of_others_do_not_decide(machine, dir.path(), &mes);
+    a_lost_event_leaves_it_open(machine, dir.path(), &mes);
+    kernels_on_rings(machine, dir.path(), &mes);
 }
 
 /// The jobs are named: ring, process and thread.
-fn jobs_of_the_process_fail(vm: &mut Vm, dir: &Path, compute: &str) {
+fn jobs_of_the_process_fail(machine: &mut Machine, dir: &Path, compute: &str) {
     let jobs = dir.join("jobs.json");
     let command = format!("{compute}; ring-jobs comp_1.0.0 -n 3 > {}", jobs.display());
-    let (code, found) = verify(vm, dir, "mes-bypass", "", &command);
+    let (code, found) = verify(machine, dir, "mes-bypass", "", &command);
     assert_eq!(
         (code, amiss(&found)),
         (1, [("no-ring".into(), "fail".into())].into()),
         "{found:#}"
     );
-    let jobs: Value = serde_json::from_slice(&std::fs::read(jobs).unwrap()).unwrap();
+    let jobs = read_json(&jobs);
     let rings = rule(&found, "no-ring");
     assert_eq!(rings["counts"]["jobs_of_traced_processes"], 3);
     let offenders = rings["offenders"].as_array().unwrap();
@@ -81,14 +76,14 @@ fn jobs_of_the_process_fail(vm: &mut Vm, dir: &Path, compute: &str) {
 }
 
 /// The driver's own jobs on sdma0, and an untraced process's on a compute ring, while the program runs.
-fn jobs_of_others_do_not_decide(vm: &mut Vm, dir: &Path, compute: &str, kernel: &str) {
+fn jobs_of_others_do_not_decide(machine: &mut Machine, dir: &Path, compute: &str) {
     let stop = dir.join("stop");
     let others = format!(
         "while [ ! -e {} ]; do ring-jobs sdma0 -n 5 --client {TTM_CLEAR_BUFFER}; ring-jobs comp_1.1.0; done",
         stop.display()
     );
-    sh(vm, &format!("({others}) < /dev/null > /dev/null 2>&1 &"));
-    let (code, found) = verify(vm, dir, "mes-bypass", "", compute);
+    machine.sh(&format!("({others}) < /dev/null > /dev/null 2>&1 &"));
+    let (code, found) = verify(machine, dir, "mes-bypass", "", compute);
     std::fs::write(&stop, "").unwrap();
     passes(&(code, found.clone()));
     let rings = rule(&found, "no-ring");
@@ -96,7 +91,7 @@ fn jobs_of_others_do_not_decide(vm: &mut Vm, dir: &Path, compute: &str, kernel: 
     assert_eq!(rings["counts"]["jobs_of_traced_processes"], 0);
     let notes = rings["notes"].to_string();
     // Linux 6.1 does not know clients of jobs.
-    let sdma = if kernel == "6.1" {
+    let sdma = if machine.kernel == "6.1" {
         "sdma jobs, other processes"
     } else {
         "sdma jobs, the driver's own (ttm-clear-buffer)"
@@ -108,13 +103,13 @@ fn jobs_of_others_do_not_decide(vm: &mut Vm, dir: &Path, compute: &str, kernel: 
 }
 
 /// The recorder is stopped until its smallest buffer has no room any more.
-fn a_lost_event_leaves_it_open(vm: &mut Vm, dir: &Path, compute: &str) {
+fn a_lost_event_leaves_it_open(machine: &mut Machine, dir: &Path, compute: &str) {
     let jobs = "ring=sdma0 count=1000 us=0 client=0 error=0 dep=0 wait=1";
     let command = format!(
         "{compute}\nkill -STOP $PPID\nfor i in 1 2 3 4 5 6 7 8; do echo '{jobs}' > /dev/drm-sched-mock; done\n\
          kill -CONT $PPID\n"
     );
-    let (code, found) = verify(vm, dir, "mes-bypass", "--buffer 1", &command);
+    let (code, found) = verify(machine, dir, "mes-bypass", "--buffer 1", &command);
     assert_eq!(code, 3, "{found:#}");
     let sound = rule(&found, "sound-capture");
     assert_eq!(sound["outcome"], "inconclusive");
@@ -122,8 +117,8 @@ fn a_lost_event_leaves_it_open(vm: &mut Vm, dir: &Path, compute: &str) {
 }
 
 /// The opposite expectation: jobs on compute rings and no doorbell.
-fn kernels_on_rings(vm: &mut Vm, dir: &Path, compute: &str) {
-    let (code, found) = verify(vm, dir, "ring-submission", "", compute);
+fn kernels_on_rings(machine: &mut Machine, dir: &Path, compute: &str) {
+    let (code, found) = verify(machine, dir, "ring-submission", "", compute);
     assert_eq!(
         (code, &rule(&found, "ring-submission")["outcome"]),
         (1, &json!("fail")),
@@ -131,12 +126,11 @@ fn kernels_on_rings(vm: &mut Vm, dir: &Path, compute: &str) {
     );
 }
 
-fn without_a_scheduler_nothing_passes(kernel: &str) {
-    let dir = scenario::folder();
-    let mut vm = boot_sharing(kernel, &[], dir.path());
+pub fn without_a_scheduler_nothing_passes(machine: &mut Machine) {
+    let dir = machine.folder();
     let scenario = Scenario::new("trixie", "gfx1100", &["compute-only", "-n", "20"]);
     let compute = quoted(&scenario.simulated(dir.path()));
-    let (code, found) = verify(&mut vm, dir.path(), "mes-bypass", "", &compute);
+    let (code, found) = verify(machine, dir.path(), "mes-bypass", "", &compute);
     assert_eq!(
         (code, amiss(&found)),
         (3, [("no-ring".into(), "inconclusive".into())].into()),

@@ -1,0 +1,124 @@
+//! A machine, commands in it, and the checks that it is booted for.
+
+use std::any::Any;
+use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tracer_e2e::scenario::folder;
+use tracer_vm::{Command, Config, Kernel, Module, Output, Vm};
+
+/// A client id by which amdgpu marks its own clearing of buffers (amdgpu_job.h): 2^64 - 10.
+pub const TTM_CLEAR_BUFFER: u64 = u64::MAX - 9;
+
+/// Where the runner does not see to it, one machine at a time: each takes 2 GiB, and a processor.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// Something to find out in a machine; it panics if that is not as it should be.
+pub type Check = fn(&mut Machine);
+
+/// A running machine.
+pub struct Machine {
+    pub vm: Vm,
+    /// The series of its kernel: `6.1`, `6.12` or `7.x`.
+    pub kernel: String,
+    /// Holds the folders that both sides write to.
+    shared: TempDir,
+    _one: MutexGuard<'static, ()>,
+}
+
+impl Machine {
+    /// Boots, and says how long that took.
+    pub fn boot(kernel: &str, modules: &[Module]) -> Self {
+        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = folder();
+        let mut config = Config::new(Kernel::find(kernel).unwrap()).unwrap();
+        config.modules = modules.to_vec();
+        config.shared = vec![shared.path().to_owned()];
+        let vm = Vm::boot(&config).unwrap();
+        let (wall, guest) = vm.boot_time();
+        println!(
+            "{} up after {wall:.2?}, {guest:.2?} by its clock; {:?}",
+            vm.release(),
+            vm.load_times()
+        );
+        Self {
+            vm,
+            kernel: kernel.to_owned(),
+            shared,
+            _one: one,
+        }
+    }
+
+    /// Makes every check, also after one that failed; fails if any did.
+    pub fn hold(mut self, checks: &[(&str, Check)]) {
+        let mut failed = Vec::new();
+        for (name, check) in checks {
+            let began = Instant::now();
+            let done = catch_unwind(AssertUnwindSafe(|| check(&mut self)));
+            let seconds = began.elapsed().as_secs_f64();
+            println!(
+                "==> {} {name}: {} ({seconds:.1} s)",
+                self.kernel,
+                if done.is_ok() { "ok" } else { "FAILED" }
+            );
+            failed.extend(done.err().map(|panic| format!("{name}: {}", words(panic.as_ref()))));
+        }
+        assert!(failed.is_empty(), "{}", failed.join("\n"));
+    }
+
+    /// A new folder that the machine writes to as well.
+    pub fn folder(&self) -> TempDir {
+        TempDir::new_in(self.shared.path()).unwrap()
+    }
+
+    /// Runs a shell command.
+    pub fn run(&mut self, script: &str) -> Output {
+        self.vm.run(&Command::new("sh").args(["-ec", script])).unwrap()
+    }
+
+    /// Runs a shell command that must succeed.
+    pub fn sh(&mut self, script: &str) -> Output {
+        let output = self.run(script);
+        let (out, said) = (output.stdout_text(), output.stderr_text());
+        assert_eq!(output.code, 0, "{script}: {out}{said}");
+        output
+    }
+
+    /// Records a command with nothing lost; its output, and the report.
+    pub fn record(&mut self, options: &str, command: &str) -> (Output, Value) {
+        let output = self.sh(&format!("tracer record --overwrite -o /tmp/t {options} -- {command}"));
+        let report = json(&self.sh("tracer report --format json /tmp/t"));
+        assert_eq!(report["losses"]["total"], 0, "{report}");
+        assert_eq!(report["complete"], true);
+        (output, report)
+    }
+}
+
+/// What a panic said.
+fn words(panic: &(dyn Any + Send)) -> &str {
+    match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
+        (Some(text), _) => text,
+        (None, Some(text)) => text,
+        (None, None) => "a panic without words",
+    }
+}
+
+pub fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", output.stdout_text(), output.stderr_text()))
+}
+
+pub fn read_json(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// Words as a shell takes them.
+pub fn quoted(words: &[OsString]) -> String {
+    let word = |word: &OsString| format!("'{}'", word.to_string_lossy());
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
+}

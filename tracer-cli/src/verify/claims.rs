@@ -1,0 +1,223 @@
+//! `tracer verify --claims`: tests what documents say on the GPU of this machine.
+
+mod markdown;
+mod place;
+mod recorder;
+mod text;
+
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, anyhow};
+use tempfile::TempDir;
+use tracer_capture::launch::User;
+use tracer_core::claims::{self, CLAIMS, Claim, Evidence, Report, Scenario};
+
+use super::{misused, print};
+use crate::{
+    cli::{VerdictFormat, Verify},
+    exit,
+    record::{output, signals::Signals},
+};
+use recorder::{Recorded, Recorder};
+
+/// The program that makes the workloads.
+const DISPATCHER: &str = "hsa-dispatch";
+
+/// Tests the claims that were asked for, or shows what was found of them before.
+pub fn run(options: &Verify) -> anyhow::Result<ExitCode> {
+    let wanted = match wanted(options) {
+        Ok(wanted) => wanted,
+        Err(error) => return Ok(misused(&error)),
+    };
+    let reports = if options.from.is_empty() {
+        match test(options, &wanted)? {
+            Ok(report) => vec![report],
+            Err(code) => return Ok(code),
+        }
+    } else {
+        let read = |path: &PathBuf| read(path, &wanted);
+        match options.from.iter().map(read).collect::<anyhow::Result<_>>() {
+            Ok(reports) => reports,
+            Err(error) => return Ok(misused(&error)),
+        }
+    };
+    write(options, &reports)?;
+    let codes = reports.iter().map(|report| code(report, options.strict));
+    // What is against the sources matters more than what is not known.
+    Ok(ExitCode::from(
+        codes.min_by_key(|code| (*code == 0, *code)).unwrap_or(0),
+    ))
+}
+
+/// The claims that were asked for.
+fn wanted(options: &Verify) -> anyhow::Result<Vec<&'static Claim>> {
+    if matches!(options.format, VerdictFormat::Junit | VerdictFormat::Github) {
+        return Err(anyhow!(
+            "claims have no form of that name: use --format text, json or markdown"
+        ));
+    }
+    if options.from.len() > 1 && (options.format == VerdictFormat::Json || options.json.is_some()) {
+        return Err(anyhow!(
+            "several reports are no JSON document: give one by --from, or use --format markdown"
+        ));
+    }
+    let ids = options.claims.as_deref().unwrap_or_default();
+    if ids.iter().any(|id| id == "all") {
+        return Ok(CLAIMS.iter().collect());
+    }
+    let find = |id: &String| {
+        Claim::by_id(id).ok_or_else(|| anyhow!("there is no claim {id}: there are C1 to C12 (`--claims=C1,C5`)"))
+    };
+    ids.iter().map(find).collect()
+}
+
+/// Runs the scenarios and judges; an exit code if they can't be run.
+fn test(options: &Verify, wanted: &[&'static Claim]) -> anyhow::Result<Result<Report, ExitCode>> {
+    let Some(dispatcher) = dispatcher(&options.command)? else {
+        eprintln!(
+            "tracer: cannot find {DISPATCHER}, which makes the workloads, beside tracer or on PATH; build it with \
+             `cargo xtask build`, or give its command: `sudo tracer verify --claims -- /path/to/{DISPATCHER}`"
+        );
+        return Ok(Err(ExitCode::from(exit::NOT_FOUND)));
+    };
+    let (dir, _temporary) = folder(options)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting tokio")?;
+    runtime.block_on(async {
+        let recorder = Recorder {
+            dir,
+            overwrite: options.overwrite,
+            as_root: options.as_root,
+            signals: Signals::new()?,
+        };
+        record(recorder, options.control.as_deref(), &dispatcher, wanted).await
+    })
+}
+
+/// Where traces go, and what removes them if they are not kept.
+fn folder(options: &Verify) -> anyhow::Result<(PathBuf, Option<TempDir>)> {
+    let Some(dir) = &options.output else {
+        let temporary = TempDir::with_prefix("tracer-claims-").context("making a folder for traces")?;
+        return Ok((temporary.path().to_owned(), Some(temporary)));
+    };
+    if !dir.is_dir() {
+        fs::create_dir_all(dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
+        if let Some(user) = User::invoking().filter(|_| !options.as_root) {
+            output::give_to(dir, &user);
+        }
+    }
+    Ok((dir.clone(), None))
+}
+
+async fn record(
+    mut recorder: Recorder,
+    control: Option<&str>,
+    dispatcher: &[OsString],
+    wanted: &[&'static Claim],
+) -> anyhow::Result<Result<Report, ExitCode>> {
+    let mut evidence = Evidence::default();
+    let mut place = place::Place::default();
+    if let Some(command) = control {
+        let words = ["/bin/sh", "-c", command].map(OsString::from);
+        eprintln!("tracer: control: {command}");
+        match recorder.record("control", &words).await? {
+            Recorded::Stopped(code) => return Ok(Err(code)),
+            Recorded::Done(done) => {
+                if let Some(reason) = done.failed {
+                    log::warn!("the control command failed: {reason}");
+                }
+                place.control(command, &done.observed);
+                evidence.control = Some(done.observed);
+            }
+        }
+    }
+    for scenario in Scenario::ALL {
+        if !wanted.iter().any(|claim| claim.scenario == Some(scenario)) {
+            continue;
+        }
+        let workload = scenario.workload().iter().map(OsString::from);
+        let words: Vec<OsString> = dispatcher.iter().cloned().chain(workload).collect();
+        eprintln!("tracer: {}: {}", scenario.name(), scenario.workload().join(" "));
+        match recorder.record(scenario.name(), &words).await? {
+            Recorded::Stopped(code) => return Ok(Err(code)),
+            Recorded::Done(done) => {
+                // Where nothing can be launched at all, every other scenario would only say so again.
+                if let (Some(reason), Scenario::Launches) = (&done.failed, scenario) {
+                    eprintln!("tracer: the claims can't be tested here: {reason}");
+                    return Ok(Err(ExitCode::from(exit::FAILED)));
+                }
+                place.scenario(&done);
+                match done.failed {
+                    Some(reason) => drop(evidence.failed.insert(scenario, reason)),
+                    None => drop(evidence.runs.insert(scenario, done.observed)),
+                }
+            }
+        }
+    }
+    evidence.product = place.product();
+    let verdicts = wanted.iter().map(|claim| claims::judge(claim, &evidence));
+    Ok(Ok(Report::new(place.finish(dispatcher), verdicts.collect())))
+}
+
+/// The command that workloads are appended to; `None` if none was given and there is none.
+fn dispatcher(given: &[OsString]) -> anyhow::Result<Option<Vec<OsString>>> {
+    if !given.is_empty() {
+        return Ok(Some(given.to_vec()));
+    }
+    let own = std::env::current_exe().context("finding this program's folder")?;
+    let beside = own.parent().map(Path::to_owned);
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = beside.into_iter().chain(std::env::split_paths(&paths));
+    let found = folders.find_map(|folder| Some(folder.join(DISPATCHER)).filter(|file| file.is_file()));
+    Ok(found.map(|file| vec![file.into_os_string()]))
+}
+
+/// Reads what `--json` wrote, as far as it is about these claims.
+fn read(path: &Path, wanted: &[&'static Claim]) -> anyhow::Result<Report> {
+    let text = fs::read(path).with_context(|| format!("cannot read the report {}", path.display()))?;
+    let report: Report = serde_json::from_slice(&text)
+        .with_context(|| format!("{} is no report of `tracer verify --claims --json`", path.display()))?;
+    let asked = |id: &str| wanted.iter().any(|claim| claim.id == id);
+    let claims = report.claims.into_iter().filter(|claim| asked(&claim.id));
+    Ok(Report::new(report.place, claims.collect()))
+}
+
+/// Writes the reports in every form that was asked for.
+fn write(options: &Verify, reports: &[Report]) -> anyhow::Result<()> {
+    if let (Some(path), [report]) = (&options.json, reports) {
+        fs::write(path, json(report)?).with_context(|| format!("cannot write the report to {}", path.display()))?;
+    }
+    match options.format {
+        VerdictFormat::Json => reports.iter().try_for_each(|report| print(&json(report)?)),
+        VerdictFormat::Markdown => print(&markdown::write(reports)),
+        _ => reports.iter().try_for_each(|report| print(&text::write(report))),
+    }
+}
+
+/// The report for programs: docs/claims.schema.json.
+fn json(report: &Report) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(report)? + "\n")
+}
+
+/// The exit code of a report.
+fn code(report: &Report, strict: bool) -> u8 {
+    let tally = report.tally;
+    let decided = tally.holds + tally.contradicted;
+    if tally.against_sources > 0 {
+        exit::FAILS
+    } else if tally.inconclusive > 0 || decided == 0 || strict && tally.not_tested > 0 {
+        exit::INCONCLUSIVE
+    } else {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Where and when claims were tested.
+
+use std::{ffi::OsString, fs, path::Path};
+
+use serde::Deserialize;
+use tracer_core::claims::{self, Control, Gpu, Observed};
+use tracer_store::manifest::{Device, Manifest, SchedulerKind};
+
+use super::recorder::Done;
+
+/// What recordings tell of the place.
+#[derive(Default)]
+pub struct Place {
+    manifest: Option<Manifest>,
+    summary: Option<Summary>,
+    control: Option<Control>,
+}
+
+/// What the dispatcher tells of its surroundings; everything else of its summary is of no interest here.
+#[derive(Deserialize)]
+struct Summary {
+    runtime: Runtime,
+    agent: Agent,
+}
+
+#[derive(Deserialize)]
+struct Runtime {
+    library: String,
+    version: String,
+}
+
+#[derive(Deserialize)]
+struct Agent {
+    name: String,
+    gfx: String,
+}
+
+impl Place {
+    /// Takes what the control command showed.
+    pub fn control(&mut self, command: &str, observed: &Observed) {
+        self.control = Some(Control {
+            command: command.to_owned(),
+            jobs: observed.ring_jobs(),
+        });
+    }
+
+    /// Takes what a scenario showed; the first one counts.
+    pub fn scenario(&mut self, done: &Done) {
+        let parse = |line: &str| serde_json::from_str(line).ok();
+        if self.summary.is_none() {
+            self.summary = done.said.lines().find_map(parse);
+        }
+        self.manifest.get_or_insert_with(|| done.manifest.clone());
+    }
+
+    /// Name of the GPU's product.
+    pub fn product(&self) -> Option<String> {
+        self.summary.as_ref().map(|summary| summary.agent.name.clone())
+    }
+
+    /// The place.
+    pub fn finish(self, dispatcher: &[OsString]) -> claims::Place {
+        let Some(manifest) = self.manifest else {
+            return claims::Place::default();
+        };
+        let has = |name: &str| manifest.capabilities.iter().any(|word| word == name);
+        let product = |gpu: &Device| {
+            let summary = self.summary.as_ref()?;
+            (summary.agent.gfx == gpu.name).then(|| summary.agent.name.clone())
+        };
+        let gpu = |gpu: &Device| Gpu {
+            name: gpu.name.clone(),
+            product: product(gpu),
+            gfx_target_version: gpu.gfx_target_version,
+            scheduler: (gpu.scheduler.kind != SchedulerKind::Unknown).then(|| gpu.scheduler.kind.name().to_owned()),
+            evidence: gpu.scheduler.evidence.clone(),
+        };
+        claims::Place {
+            time: manifest.started.time.clone(),
+            tracer: manifest.tool.version.clone(),
+            kernel: manifest.host.kernel_release.clone(),
+            machine: machine(),
+            runtime: self
+                .summary
+                .as_ref()
+                .map(|summary| format!("{} {}", summary.runtime.library, summary.runtime.version)),
+            dispatcher: shown(dispatcher),
+            gpus: manifest.devices.iter().map(gpu).collect(),
+            simulated: manifest.simulated.clone(),
+            ring_events: has("kernel_rings"),
+            driver_functions: has("driver"),
+            control: self.control,
+        }
+    }
+}
+
+/// A command for people, without the folders of its words: they are nobody's business elsewhere.
+fn shown(command: &[OsString]) -> String {
+    let name = |word: &OsString| {
+        let path = Path::new(word);
+        let name = path.file_name().filter(|_| path.is_absolute());
+        name.unwrap_or(word).to_string_lossy().into_owned()
+    };
+    command.iter().map(name).collect::<Vec<_>>().join(" ")
+}
+
+/// What the firmware calls the machine: a virtual one says so.
+fn machine() -> Option<String> {
+    let read = |name: &str| fs::read_to_string(format!("/sys/class/dmi/id/{name}")).ok();
+    let words = [read("sys_vendor")?, read("product_name")?];
+    let name = words.each_ref().map(|word| word.trim()).join(" ");
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}

@@ -1,0 +1,131 @@
+//! Hand-made recordings of every scenario, in which all goes as the sources say.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::claims::{CLAIMS, ClaimVerdict, Evidence, Observer, Scenario, Standing, judge};
+use crate::fact::{Copy, DriverCall, Fact, Ioctl, Path};
+use crate::verify::tests::support::{self, good};
+pub use crate::verify::tests::support::{TAKE, job, loss};
+use crate::verify::{Context, Device, Scheduler};
+
+/// A change of a recording.
+pub type Change = fn(Scenario, &mut Context, &mut Vec<Fact>);
+
+pub fn copy(number: u64) -> Fact {
+    Fact::Copy(Copy {
+        queue: Some(1),
+        pid: 7,
+        tid: 8,
+        time_ns: 2_000 + number,
+        path: Path::Doorbell,
+        begin: 64 * number,
+        end: 64 * (number + 1),
+    })
+}
+
+/// An ioctl of another thread than the one that launches, about queue 0, of 1000 ns.
+pub fn ioctl(name: &'static str) -> Fact {
+    Fact::Ioctl(Ioctl {
+        pid: 7,
+        tid: 99,
+        enter_ns: 1_600,
+        exit_ns: 2_600,
+        device: "kfd",
+        fd: 3,
+        cmd: 0,
+        name: Cow::Borrowed(name),
+        ret: Some(0),
+        arg_in: Some(vec![0; 16]),
+        arg_out: None,
+        args: None,
+    })
+}
+
+pub fn call(function: &str) -> Fact {
+    Fact::DriverCall(DriverCall {
+        pid: 7,
+        tid: 8,
+        enter_ns: 1_600,
+        exit_ns: 1_700,
+        function: function.to_owned(),
+        ret: 0,
+        traced: true,
+    })
+}
+
+pub fn facts(scenario: Scenario) -> Vec<Fact> {
+    let asked = scenario.asked();
+    let mut facts = good(asked.dispatches);
+    facts.extend((0..asked.copies).map(copy));
+    facts.push(ioctl("SVM"));
+    match scenario {
+        Scenario::Queues => {
+            for _ in 0..asked.queues {
+                facts.extend(["CREATE_QUEUE", "DESTROY_QUEUE"].map(ioctl));
+                facts.extend(["add_queue_mes", "mes_v11_0_add_hw_queue"].map(call));
+            }
+        }
+        Scenario::Cooperative => facts.push(ioctl("ALLOC_QUEUE_GWS")),
+        _ => {}
+    }
+    facts
+}
+
+fn evidence(context: &Context, change: impl Fn(Scenario, &mut Context, &mut Vec<Fact>)) -> Evidence {
+    let mut evidence = Evidence::default();
+    for scenario in Scenario::ALL {
+        let (mut context, mut facts) = (context.clone(), facts(scenario));
+        change(scenario, &mut context, &mut facts);
+        let mut observer = Observer::new(context);
+        facts.iter().for_each(|fact| observer.add(fact));
+        evidence.runs.insert(scenario, observer.finish(Vec::new()));
+    }
+    evidence
+}
+
+/// A real GPU that the MES schedules.
+pub fn mes(change: impl Fn(Scenario, &mut Context, &mut Vec<Fact>)) -> Evidence {
+    evidence(&support::context(), change)
+}
+
+/// A real MI300X.
+pub fn hws(change: impl Fn(Scenario, &mut Context, &mut Vec<Fact>)) -> Evidence {
+    let mut context = support::context();
+    context.devices = vec![Device {
+        gpu_id: 5,
+        name: "gfx942".to_owned(),
+        gfx_target_version: 90_402,
+        scheduler: Some(Scheduler::Hws),
+        evidence: vec!["confirmed by 3 calls of pm_send_runlist".to_owned()],
+    }];
+    evidence(&context, change)
+}
+
+/// A job of the traced process on a compute ring, in every scenario.
+pub fn job_on_compute_ring(_: Scenario, _: &mut Context, facts: &mut Vec<Fact>) {
+    facts.push(Fact::RingJob(job("comp_1.0.0", "comp", Some(true))));
+}
+
+pub fn all(evidence: &Evidence) -> Vec<ClaimVerdict> {
+    CLAIMS.iter().map(|claim| judge(claim, evidence)).collect()
+}
+
+pub fn one(id: &str, evidence: &Evidence) -> ClaimVerdict {
+    let claim = CLAIMS.iter().find(|claim| claim.id == id);
+    judge(claim.expect("the claim"), evidence)
+}
+
+pub fn verdicts(evidence: &Evidence) -> BTreeMap<String, Standing> {
+    let of = |claim: ClaimVerdict| (claim.id, claim.verdict);
+    all(evidence).into_iter().map(of).collect()
+}
+
+/// The ids of claims with a verdict, in the order of their numbers.
+pub fn with(standing: Standing, evidence: &Evidence) -> Vec<String> {
+    let claims = all(evidence).into_iter();
+    claims
+        .filter(|claim| claim.verdict == standing)
+        .map(|claim| claim.id)
+        .collect()
+}
