@@ -17,6 +17,7 @@ pub mod kallsyms;
 pub mod kfd_proc;
 pub mod launch;
 mod library;
+mod losses;
 pub mod object;
 mod probes;
 mod proc_maps;

@@ -11,7 +11,11 @@ pub mod ring;
 pub mod sdma;
 pub mod tracefs;
 
-use std::{os::fd::AsRawFd, path::PathBuf, thread};
+use std::{
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+    path::PathBuf,
+    thread,
+};
 
 use aya::{
     Ebpf,
@@ -127,6 +131,20 @@ impl Prober {
             sites: 0,
         };
         (prober, programs)
+    }
+
+    /// Descriptors of the loaded programs, with their names.
+    ///
+    /// # Errors
+    /// If there is no descriptor left.
+    pub fn programs(&self) -> Result<Vec<(String, OwnedFd)>, CaptureError> {
+        let loaded = self.ebpf.programs().filter_map(|(name, program)| {
+            let fd = program.fd().ok()?.as_fd();
+            Some(fd.try_clone_to_owned().map(|fd| (name.to_owned(), fd)))
+        });
+        loaded
+            .collect::<Result<_, _>>()
+            .map_err(|error| CaptureError::system("keeping programs", error))
     }
 
     /// Attaches a uprobe; the cookie that the program sees is the site's number below `upper`.

@@ -11,9 +11,8 @@ use std::{
 
 use aya::{
     Ebpf, EbpfError, EbpfLoader,
-    maps::{HashMap, Map, MapData, MapError, PerCpuArray, RingBuf},
+    maps::{HashMap, Map, MapData, MapError, RingBuf},
 };
-use tracer_common::record::LossSource;
 use tracer_core::event::{Event, Lost};
 
 use crate::{
@@ -22,6 +21,7 @@ use crate::{
     hold::{self, Holder},
     inventory::Inventory,
     kallsyms::Kallsyms,
+    losses::Losses,
     object::Object,
     probes::{
         Prober,
@@ -47,10 +47,8 @@ pub struct Options {
 /// A running capture.
 pub struct Session {
     events: RingBuf<MapData>,
-    traced: HashMap<MapData, u32, u8>,
-    queues: HashMap<MapData, [u64; 2], [u64; 3]>,
-    losses: PerCpuArray<MapData, u64>,
-    counted: [u64; LossSource::ALL.len()],
+    traced: HashMap<MapData, u32, u32>,
+    losses: Losses,
     undecoded: u64,
     functions: Functions,
     inventory: Arc<Mutex<Inventory>>,
@@ -75,6 +73,8 @@ impl Session {
             prober,
             listener,
         } = loaded.map_err(|_| CaptureError::system("loading", io::Error::other("the loader panicked")))??;
+        let counters = maps.remove("LOSSES").ok_or(CaptureError::Missing("LOSSES"))?;
+        let losses = Losses::new(&counters, prober.programs()?)?;
         let inventory = Arc::new(Mutex::new(inventory));
         let holder = Holder {
             ring: take(&mut maps, "HOLDS")?,
@@ -88,9 +88,7 @@ impl Session {
         Ok(Self {
             events: take(&mut maps, "EVENTS")?,
             traced: take(&mut maps, "TRACED")?,
-            queues: take(&mut maps, "QUEUES")?,
-            losses: take(&mut maps, "LOSSES")?,
-            counted: [0; LossSource::ALL.len()],
+            losses,
             undecoded: 0,
             functions,
             inventory,
@@ -116,50 +114,17 @@ impl Session {
         while count < most {
             let Some(item) = self.events.next() else { break };
             count += 1;
-            let mut ended = None;
-            let known = decode::record(&item, &self.functions, &mut |event| {
-                if let Event::Exit(origin) = event {
-                    ended = Some(origin.pid);
-                }
-                sink(event);
-            });
+            let known = decode::record(&item, &self.functions, sink);
             self.undecoded += u64::from(!known);
-            drop(item);
-            if let Some(pid) = ended {
-                self.forget(pid);
-            }
         }
         count
-    }
-
-    /// Removes an ended process's walk states: its queues are gone, and its id may come back.
-    fn forget(&mut self, pid: u32) {
-        let gone: Vec<[u64; 2]> = self
-            .queues
-            .keys()
-            .flatten()
-            .filter(|key| key[1] as u32 == pid)
-            .collect();
-        for key in gone {
-            // Another program may have removed it.
-            let _ = self.queues.remove(&key);
-        }
     }
 
     /// Hands over what was lost since the last call.
     pub fn report_losses(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
         let time_ns = sys::monotonic_ns();
         let mut lost = |source, count| sink(&Event::Lost(Lost { time_ns, source, count }));
-        for (source, counted) in LossSource::ALL.iter().zip(&mut self.counted) {
-            let total = self
-                .losses
-                .get(&(*source as u32), 0)
-                .map_or(*counted, |values| values.iter().sum());
-            if total > *counted {
-                lost(source.name(), total - *counted);
-                *counted = total;
-            }
-        }
+        self.losses.report(&mut lost);
         if self.undecoded > 0 {
             lost("undecoded", std::mem::take(&mut self.undecoded));
         }
@@ -234,7 +199,7 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
     };
     let mut ebpf = loaded.open()?;
     let mut maps = Maps::new();
-    for name in ["EVENTS", "HOLDS", "TRACED", "QUEUES", "LOSSES"] {
+    for name in ["EVENTS", "HOLDS", "TRACED", "LOSSES"] {
         maps.insert(name, take_from(&mut ebpf, name)?);
     }
     // The log's ring too is taken out of the object before its programs are loaded.

@@ -1,6 +1,10 @@
 //! System calls that have no safe wrapper in the libraries used.
 
-use std::{io, mem::MaybeUninit};
+use std::{
+    io,
+    mem::MaybeUninit,
+    os::fd::{AsRawFd, BorrowedFd},
+};
 
 /// Lets this thread run before others: a reader that waits for its turn among busy threads loses events. Without the
 /// right to do so it stays as it is.
@@ -16,6 +20,44 @@ pub fn monotonic_ns() -> u64 {
     (t.tv_sec as u64)
         .saturating_mul(1_000_000_000)
         .saturating_add(t.tv_nsec as u64)
+}
+
+/// Where bpf_prog_info has `recursion_misses` (include/uapi/linux/bpf.h).
+const RECURSION_MISSES: usize = 208;
+
+/// How often the kernel did not run a program that was to run. Kernels before 6.7 count this for raw trace events only.
+///
+/// # Errors
+/// What the system call says.
+pub fn program_misses(program: BorrowedFd<'_>) -> io::Result<u64> {
+    const BPF_OBJ_GET_INFO_BY_FD: libc::c_int = 15;
+    /// bpf_attr of that command.
+    #[repr(C)]
+    struct Attributes {
+        fd: u32,
+        len: u32,
+        info: u64,
+    }
+    // Lists in it have length 0: the kernel fills in no more than this.
+    let mut info = [0_u64; RECURSION_MISSES / 8 + 1];
+    let attributes = Attributes {
+        fd: program.as_raw_fd() as u32,
+        len: size_of_val(&info) as u32,
+        info: info.as_mut_ptr().expose_provenance() as u64,
+    };
+    // SAFETY: the kernel reads `attributes` and writes at most `len` bytes to `info`, which both live through the call.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_OBJ_GET_INFO_BY_FD,
+            &raw const attributes,
+            size_of::<Attributes>(),
+        )
+    };
+    if done != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(info[RECURSION_MISSES / 8])
 }
 
 /// Copies `to.len()` bytes from `address` of another process (`process_vm_readv`); faults pages in.

@@ -291,6 +291,11 @@ pub enum LossSource {
 }
 
 impl LossSource {
+    /// Processors that have counters of their own; of more, two share one.
+    pub const PROCESSORS: u32 = 1024;
+    /// Counters of one processor: a power of two, with room for every source.
+    pub const STRIDE: u32 = 16;
+
     /// Every source, in the order of the map.
     pub const ALL: [Self; 15] = [
         Self::DoorbellRing,

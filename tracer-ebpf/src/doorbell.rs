@@ -11,7 +11,7 @@ use aya_ebpf::{
     EbpfContext,
     helpers::{bpf_ktime_get_ns, generated::bpf_get_attach_cookie},
     macros::{map, uprobe},
-    maps::HashMap,
+    maps::LruHashMap,
     programs::ProbeContext,
 };
 use core::ptr::addr_of_mut;
@@ -36,7 +36,8 @@ pub const NO_WAKEUP: u64 = 1;
 pub struct QueueKey {
     pub queue: u64,
     pub tgid: u32,
-    pub pad: u32,
+    /// Of the process: what stays of an ended one is never taken for that of another.
+    pub generation: u32,
 }
 
 /// How far a queue was walked.
@@ -52,9 +53,10 @@ pub struct Walked {
     pub max: u64,
 }
 
-/// Queues by key. CREATE_QUEUE's exit puts them in, user space removes those of ended processes.
+/// Queues by key. CREATE_QUEUE's exit puts them in; those that were not rung for longest make room. One that comes back
+/// after that is walked from where the GPU is: packets are read twice, none is skipped.
 #[map]
-pub static QUEUES: HashMap<QueueKey, Walked> = HashMap::with_max_entries(16 << 10, 0);
+pub static QUEUES: LruHashMap<QueueKey, Walked> = LruHashMap::with_max_entries(16 << 10, 0);
 
 /// Attach cookie: the site's number below, the displacement from `rdi` of the pointer to the `amd_signal_t` above.
 #[uprobe]
@@ -83,7 +85,7 @@ fn capture(current: Current, cookie: u64, this: u64, value: u64) {
     let key = QueueKey {
         queue: walk.ring.queue,
         tgid: current.tgid,
-        pad: 0,
+        generation: current.generation,
     };
     let known = match QUEUES.get_ptr_mut(key) {
         // SAFETY: a map value stays valid for the program's run; entries are plain integers.

@@ -162,7 +162,7 @@ fn begin_queue(current: Current, entered: &Entered) {
     let key = QueueKey {
         queue,
         tgid: current.tgid,
-        pad: 0,
+        generation: current.generation,
     };
     diagnose!("process {}: queue {:x} begins at index 0", current.tgid, queue);
     if QUEUES

@@ -1,9 +1,9 @@
 //! Maps, settings and counters that the programs share with user space.
 
 use aya_ebpf::{
-    helpers::bpf_get_current_pid_tgid,
+    helpers::{bpf_get_current_pid_tgid, bpf_get_smp_processor_id, bpf_ktime_get_ns},
     macros::map,
-    maps::{HashMap, PerCpuArray, RingBuf},
+    maps::{Array, HashMap, RingBuf},
 };
 use tracer_common::record::{Header, LossSource};
 
@@ -15,19 +15,25 @@ pub static EVENTS: RingBuf = RingBuf::with_byte_size(32 << 20, 0);
 #[map]
 pub static HOLDS: RingBuf = RingBuf::with_byte_size(256 << 10, 0);
 
-/// Thread-group ids that are traced. User space puts the first ones in; forks add to them.
+/// Thread-group ids that are traced, with their generations. User space puts the first ones in; forks add to them.
 #[map]
-pub static TRACED: HashMap<u32, u8> = HashMap::with_max_entries(16 << 10, 0);
+pub static TRACED: HashMap<u32, u32> = HashMap::with_max_entries(16 << 10, 0);
 
-/// Events that a source dropped, by `LossSource`.
+/// BPF_F_MMAPABLE of include/uapi/linux/bpf.h.
+const MMAPABLE: u32 = 1 << 10;
+
+/// Events that a source dropped, by processor and `LossSource`. User space maps it: a system call for a map would keep the kernel from
+/// running programs on that processor meanwhile.
 #[map]
-pub static LOSSES: PerCpuArray<u64> = PerCpuArray::with_max_entries(LossSource::ALL.len() as u32, 0);
+pub static LOSSES: Array<u64> = Array::with_max_entries(LossSource::PROCESSORS * LossSource::STRIDE, MMAPABLE);
 
 /// The process and thread that run the program.
 #[derive(Clone, Copy)]
 pub struct Current {
     pub tgid: u32,
     pub tid: u32,
+    /// Tells processes and programs apart that have the same id, one after the other.
+    pub generation: u32,
 }
 
 impl Current {
@@ -35,12 +41,14 @@ impl Current {
     #[inline(always)]
     pub fn traced() -> Option<Self> {
         let both = bpf_get_current_pid_tgid();
-        let current = Self {
-            tgid: (both >> 32) as u32,
+        let tgid = (both >> 32) as u32;
+        // SAFETY: an entry is one word, of which every state is true.
+        let generation = *unsafe { TRACED.get(tgid) }?;
+        Some(Self {
+            tgid,
             tid: both as u32,
-        };
-        // SAFETY: the value is not used; whether the key is there is all that is asked.
-        unsafe { TRACED.get(current.tgid) }.map(|_| current)
+            generation,
+        })
     }
 
     /// Key of maps that hold one entry a thread.
@@ -62,11 +70,20 @@ impl Current {
     }
 }
 
+/// A generation that differs from those of earlier processes: time in units of 2^20 ns (1 ms).
+#[inline(always)]
+pub fn generation() -> u32 {
+    // SAFETY: a helper without preconditions.
+    (unsafe { bpf_ktime_get_ns() } >> 20) as u32
+}
+
 /// Counts `n` events that `source` dropped.
 #[inline(always)]
 pub fn lose(source: LossSource, n: u64) {
-    if let Some(count) = LOSSES.get_ptr_mut(source as u32) {
-        // SAFETY: a per-CPU slot that only programs on this CPU write. One that interrupts another may lose an
+    // SAFETY: a helper without preconditions.
+    let processor = unsafe { bpf_get_smp_processor_id() } % LossSource::PROCESSORS;
+    if let Some(count) = LOSSES.get_ptr_mut(processor * LossSource::STRIDE + source as u32) {
+        // SAFETY: a slot that only programs on this processor write. One that interrupts another may lose an
         // increment; none of the probes here runs inside another.
         unsafe { *count += n };
     }

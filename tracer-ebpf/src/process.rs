@@ -11,7 +11,7 @@ use tracer_common::record::{LossSource, Task, kind, task_op};
 use crate::{
     doorbell::NO_WAKEUP,
     ioctl,
-    maps::{Current, EVENTS, TRACED, lose},
+    maps::{Current, EVENTS, TRACED, generation, lose},
 };
 
 /// Whether children of traced processes are traced too.
@@ -47,7 +47,7 @@ pub fn task_new(ctx: TracePointContext) -> u32 {
         if let (Ok(child), Ok(flags)) = fields
             && flags & CLONE_THREAD == 0
         {
-            if FOLLOW.load() != 0 && TRACED.insert(child, 1, 0).is_err() {
+            if FOLLOW.load() != 0 && TRACED.insert(child, generation(), 0).is_err() {
                 lose(LossSource::TracedMap, 1);
             }
             diagnose!(
@@ -62,10 +62,11 @@ pub fn task_new(ctx: TracePointContext) -> u32 {
     0
 }
 
-/// sched:sched_process_exec.
+/// sched:sched_process_exec. The queues of the process's former program are gone.
 #[tracepoint]
 pub fn task_exec(ctx: TracePointContext) -> u32 {
     if let Some(current) = Current::traced() {
+        let _ = TRACED.insert(current.tgid, generation(), 0);
         emit(&ctx, current, task_op::EXEC, 0, u32::MAX);
     }
     0

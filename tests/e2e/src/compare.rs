@@ -307,12 +307,14 @@ pub fn ioctls(run: &Run) -> usize {
         let names = |list: &[&Ioctl]| list.iter().map(|i| i.name.to_string()).collect::<Vec<_>>();
         let expected: Vec<_> = truth.iter().map(|i| i.name.clone().unwrap_or_default()).collect();
         // What a signal ended on the way to the device, it did not answer.
+        let all = own.len();
         own.retain(|ioctl| ioctl.ret.is_some());
         assert_eq!(
             own.len(),
             truth.len(),
-            "thread {tid}: device {expected:?}, trace {:?}",
-            names(&own)
+            "thread {tid}: device {expected:?}, trace {:?}, and {} without a result",
+            names(&own),
+            all - own.len()
         );
         for (truth, own) in truth.into_iter().zip(own) {
             ioctl_fields(truth, own);

@@ -1,7 +1,9 @@
 //! Every eBPF program is accepted by this kernel's verifier, and what it cost to verify is printed.
 
 use aya::{EbpfLoader, programs::Program};
-use tracer_capture::object::Object;
+use std::os::fd::AsFd;
+
+use tracer_capture::{object::Object, sys::program_misses};
 
 /// The kernel's bound on instructions that the verifier looks at (BPF_COMPLEXITY_LIMIT_INSNS, Linux 5.2 and later).
 const LIMIT: u32 = 1_000_000;
@@ -35,6 +37,8 @@ fn load_all(object: Object) {
         }
         .unwrap_or_else(|error| panic!("{name}: {error:?}"));
         let info = program.info().expect("a loaded program");
+        let misses = program_misses(program.fd().expect("a loaded program").as_fd());
+        assert_eq!(misses.expect("kernels since 5.12 tell"), 0, "{name} was never attached");
         let verified = info.verified_instruction_count().expect("kernels since 5.16 tell");
         println!("{name:<16} {verified:>12} {:>12}", info.size_translated().unwrap_or(0));
         assert!(

@@ -45,7 +45,8 @@ pub fn what_is_missing_is_told(machine: &mut Machine) {
     let (code, found) = doctor(machine);
     assert_eq!((code, captured(&found, "rings")), (1, json!("no")), "{found:#}");
     assert_eq!(captured(&found, "doorbells"), "yes");
-    assert_eq!(found["driver"]["state"], "not-loaded", "{}", found["driver"]);
+    // In this machine amdgpu is no module of /lib/modules.
+    assert_eq!(found["driver"]["state"], "not-installed", "{}", found["driver"]);
     assert!(
         found["record_would_capture"]["rings"]["fix"]
             .as_str()

@@ -35,7 +35,7 @@ pub fn every_event_that_there_is_is_watched(machine: &mut Machine) {
         .collect();
     // The cleaner shader came with 6.16.
     assert_eq!(expected.len(), if machine.kernel == "7.x" { 5 } else { 4 }, "{there}");
-    let (_, report) = machine.record("", "true");
+    let (_, report) = machine.report("", "true");
     println!("{} {:?}", machine.vm.release(), watched(&report));
     assert_eq!(watched(&report), expected);
     assert_eq!(report["driver_events"]["total"], 0, "watched, and none came");
@@ -43,7 +43,7 @@ pub fn every_event_that_there_is_is_watched(machine: &mut Machine) {
 }
 
 pub fn without_the_driver_they_are_unknown(machine: &mut Machine) {
-    let (_, report) = machine.record("", "true");
+    let (_, report) = machine.report("", "true");
     assert_eq!(watched(&report), [""; 0]);
     assert!(report["driver_events"]["total"].is_null(), "{report}");
 }

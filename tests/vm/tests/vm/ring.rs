@@ -11,7 +11,7 @@ fn ring<'a>(report: &'a Value, name: &str) -> &'a Value {
 }
 
 pub fn jobs_and_ioctls(machine: &mut Machine) {
-    let (_, report) = machine.record("", "ring-jobs comp_1.0.0 gfx_0.0.0 -n 5000");
+    let (_, report) = machine.report("", "ring-jobs comp_1.0.0 gfx_0.0.0 -n 5000");
     assert_eq!(report["ring_jobs"]["total"], 10_000);
     assert_eq!(report["ring_jobs"]["traced"], 10_000);
     assert_eq!(report["ring_jobs"]["submitter_unknown"], 0);
@@ -26,7 +26,7 @@ pub fn jobs_and_ioctls(machine: &mut Machine) {
 
     // Another process's jobs, with the driver's own mark, are nobody's of the traced ones.
     let others = format!("sh -c 'ring-jobs sdma0 -n 50 --client {TTM_CLEAR_BUFFER} > /dev/null; true'");
-    let (_, report) = machine.record("--no-follow", &others);
+    let (_, report) = machine.report("--no-follow", &others);
     let sdma = ring(&report, "sdma0");
     assert_eq!((&sdma["jobs"], &sdma["traced"]), (&50.into(), &0.into()), "{report}");
     // Linux 6.1 does not know clients of jobs.
@@ -46,7 +46,7 @@ fn ioctls(machine: &mut Machine) {
         println!("not checked: without a GPU this kernel's /dev/kfd can't be opened");
         return;
     }
-    let (output, report) = machine.record("", "kfd-ioctls");
+    let (output, report) = machine.report("", "kfd-ioctls");
     let printed = json(&output);
     let calls = printed["ioctls"].as_array().unwrap_or_else(|| panic!("{printed}"));
     let failed = calls.iter().filter(|call| call["ret"].as_i64() < Some(0)).count();
@@ -63,6 +63,6 @@ fn ioctls(machine: &mut Machine) {
 }
 
 pub fn without_a_scheduler_rings_are_unknown(machine: &mut Machine) {
-    let (_, report) = machine.record("", "true");
+    let (_, report) = machine.report("", "true");
     assert!(report["ring_jobs"]["total"].is_null() && report["dispatches"]["by_path"]["ring"].is_null());
 }

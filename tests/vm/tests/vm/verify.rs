@@ -1,34 +1,41 @@
 //! Verdicts where both paths can be seen: doorbells of AMD's runtime on a simulated GPU, and rings of the kernel's own
 //! scheduler with the mock's hardware.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tracer_e2e::{
     scenario::Scenario,
-    verdict::{amiss, rule},
+    verdict::{amiss, rule, verdict},
 };
 
 use crate::machine::{Machine, TTM_CLEAR_BUFFER, quoted, read_json};
 
-/// Exit code and verdict of a command under a policy.
-fn verify(machine: &mut Machine, dir: &Path, policy: &str, options: &str, command: &str) -> (i32, Value) {
-    let (script, verdict) = (dir.join("command.sh"), dir.join("verdict.json"));
+/// A command of several lines, as one word or two.
+fn script(dir: &Path, command: &str) -> String {
+    let script = dir.join("command.sh");
     std::fs::write(&script, command).unwrap();
-    let _ = std::fs::remove_file(&verdict);
-    let line = format!(
-        "tracer verify --policy {policy} {options} --json {} -- sh -e {}",
-        verdict.display(),
-        script.display()
-    );
-    let output = machine.run(&line);
-    let said = output.stdout_text() + &output.stderr_text();
-    println!("{line}\n{said}");
-    (output.code, read_json(&verdict))
+    format!("sh -e {}", script.display())
 }
 
-fn passes((code, found): &(i32, Value)) {
-    assert_eq!((*code, &found["outcome"]), (0, &json!("pass")), "{found:#}");
+/// Records a command, to be judged on this side.
+fn record(machine: &mut Machine, dir: &Path, options: &str, command: &str) -> PathBuf {
+    let command = script(dir, command);
+    machine.record(&format!("--detail full {options}"), &command).1
+}
+
+/// Exit code, and the rules that did not pass.
+fn expect(policy: &str, trace: &Path, code: i32, wrong: &[(&str, &str)]) -> Value {
+    let (ended, found) = verdict(policy, trace);
+    let wrong = wrong
+        .iter()
+        .map(|(rule, outcome)| ((*rule).to_owned(), (*outcome).to_owned()));
+    assert_eq!(
+        (ended, amiss(&found)),
+        (Some(code), wrong.collect()),
+        "{policy}: {found:#}"
+    );
+    found
 }
 
 pub fn verdicts(machine: &mut Machine) {
@@ -36,32 +43,31 @@ pub fn verdicts(machine: &mut Machine) {
     let on = |asic| quoted(&Scenario::new("trixie", asic, &["compute-only", "-n", "20"]).simulated(dir.path()));
     let (mes, hws) = (on("gfx1100"), on("gfx942"));
 
-    passes(&verify(machine, dir.path(), "mes-bypass", "", &mes));
-    passes(&verify(machine, dir.path(), "doorbell-bypass", "", &hws));
-    passes(&verify(machine, dir.path(), "hws", "", &hws));
-    let (code, found) = verify(machine, dir.path(), "mes-bypass", "", &hws);
-    assert_eq!(
-        (code, amiss(&found)),
-        (1, [("scheduler".into(), "fail".into())].into()),
-        "{found:#}"
-    );
+    // The whole way in there, with its exit code.
+    let kept = dir.path().join("kept.trace");
+    let line = format!("tracer verify --policy mes-bypass -o {} -- {mes}", kept.display());
+    let output = machine.sh(&line);
+    println!("{line}\n{}", output.stdout_text());
+    expect("mes-bypass", &kept, 0, &[]);
+    let rings = expect("ring-submission", &kept, 1, &[("ring-submission", "fail")]);
+    assert_eq!(rings["simulated"], "kfd-sim 0.1.0 gfx1100");
+
+    let trace = record(machine, dir.path(), "", &hws);
+    expect("doorbell-bypass", &trace, 0, &[]);
+    expect("hws", &trace, 0, &[]);
+    expect("mes-bypass", &trace, 1, &[("scheduler", "fail")]);
 
     jobs_of_the_process_fail(machine, dir.path(), &mes);
     jobs_of_others_do_not_decide(machine, dir.path(), &mes);
     a_lost_event_leaves_it_open(machine, dir.path(), &mes);
-    kernels_on_rings(machine, dir.path(), &mes);
 }
 
 /// The jobs are named: ring, process and thread.
 fn jobs_of_the_process_fail(machine: &mut Machine, dir: &Path, compute: &str) {
     let jobs = dir.join("jobs.json");
     let command = format!("{compute}; ring-jobs comp_1.0.0 -n 3 > {}", jobs.display());
-    let (code, found) = verify(machine, dir, "mes-bypass", "", &command);
-    assert_eq!(
-        (code, amiss(&found)),
-        (1, [("no-ring".into(), "fail".into())].into()),
-        "{found:#}"
-    );
+    let trace = record(machine, dir, "", &command);
+    let found = expect("mes-bypass", &trace, 1, &[("no-ring", "fail")]);
     let jobs = read_json(&jobs);
     let rings = rule(&found, "no-ring");
     assert_eq!(rings["counts"]["jobs_of_traced_processes"], 3);
@@ -83,9 +89,9 @@ fn jobs_of_others_do_not_decide(machine: &mut Machine, dir: &Path, compute: &str
         stop.display()
     );
     machine.sh(&format!("({others}) < /dev/null > /dev/null 2>&1 &"));
-    let (code, found) = verify(machine, dir, "mes-bypass", "", compute);
+    let trace = record(machine, dir, "", compute);
     std::fs::write(&stop, "").unwrap();
-    passes(&(code, found.clone()));
+    let found = expect("mes-bypass", &trace, 0, &[]);
     let rings = rule(&found, "no-ring");
     assert!(rings["counts"]["jobs"].as_u64() >= Some(6), "{rings:#}");
     assert_eq!(rings["counts"]["jobs_of_traced_processes"], 0);
@@ -109,32 +115,19 @@ fn a_lost_event_leaves_it_open(machine: &mut Machine, dir: &Path, compute: &str)
         "{compute}\nkill -STOP $PPID\nfor i in 1 2 3 4 5 6 7 8; do echo '{jobs}' > /dev/drm-sched-mock; done\n\
          kill -CONT $PPID\n"
     );
-    let (code, found) = verify(machine, dir, "mes-bypass", "--buffer 1", &command);
-    assert_eq!(code, 3, "{found:#}");
+    let trace = record(machine, dir, "--buffer 1", &command);
+    let (code, found) = verdict("mes-bypass", &trace);
+    assert_eq!(code, Some(3), "{found:#}");
     let sound = rule(&found, "sound-capture");
     assert_eq!(sound["outcome"], "inconclusive");
     assert!(sound["counts"]["losses"].as_u64() > Some(0), "{sound:#}");
-}
-
-/// The opposite expectation: jobs on compute rings and no doorbell.
-fn kernels_on_rings(machine: &mut Machine, dir: &Path, compute: &str) {
-    let (code, found) = verify(machine, dir, "ring-submission", "", compute);
-    assert_eq!(
-        (code, &rule(&found, "ring-submission")["outcome"]),
-        (1, &json!("fail")),
-        "{found:#}"
-    );
 }
 
 pub fn without_a_scheduler_nothing_passes(machine: &mut Machine) {
     let dir = machine.folder();
     let scenario = Scenario::new("trixie", "gfx1100", &["compute-only", "-n", "20"]);
     let compute = quoted(&scenario.simulated(dir.path()));
-    let (code, found) = verify(machine, dir.path(), "mes-bypass", "", &compute);
-    assert_eq!(
-        (code, amiss(&found)),
-        (3, [("no-ring".into(), "inconclusive".into())].into()),
-        "{found:#}"
-    );
+    let trace = record(machine, dir.path(), "", &compute);
+    let found = expect("mes-bypass", &trace, 3, &[("no-ring", "inconclusive")]);
     assert_eq!(rule(&found, "no-ring")["missing"][0]["source"], "gpu_scheduler events");
 }
