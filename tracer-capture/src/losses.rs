@@ -5,6 +5,7 @@
 //! are mapped, and nothing is looked up or removed while processes are traced.
 
 use std::{
+    collections::BTreeMap,
     io,
     os::fd::{AsFd, AsRawFd, OwnedFd},
     ptr,
@@ -14,7 +15,7 @@ use std::{
 use aya::maps::Map;
 use tracer_common::record::LossSource;
 
-use crate::{CaptureError, sys};
+use crate::{CaptureError, probes::twins, sys};
 
 /// The programs' counters, and the kernel's.
 pub struct Losses {
@@ -23,6 +24,9 @@ pub struct Losses {
     counted: [u64; LossSource::ALL.len()],
     programs: Vec<(String, OwnedFd)>,
     missed: u64,
+    /// What they had missed when tracing began and ended: what they miss before and after that is no loss.
+    first: Option<u64>,
+    last: Option<u64>,
 }
 
 // SAFETY: the mapping belongs to this value alone, and is read by atomic loads.
@@ -52,7 +56,23 @@ impl Losses {
             counted: [0; LossSource::ALL.len()],
             programs,
             missed: 0,
+            first: None,
+            last: None,
         })
+    }
+
+    /// From now on there are traced processes.
+    pub fn begin(&mut self) {
+        if self.first.is_none() {
+            self.first = Some(self.missed());
+        }
+    }
+
+    /// From now on there are none.
+    pub fn end(&mut self) {
+        if self.last.is_none() {
+            self.last = Some(self.missed());
+        }
     }
 
     /// Hands over what was lost since the last call, by source.
@@ -69,7 +89,8 @@ impl Losses {
                 *counted = total;
             }
         }
-        let missed = self.missed();
+        let Some(first) = self.first else { return };
+        let missed = self.last.unwrap_or_else(|| self.missed()).saturating_sub(first);
         if missed > self.missed {
             lost("missed", missed - self.missed);
             self.missed = missed;
@@ -77,19 +98,33 @@ impl Losses {
     }
 
     /// How often the kernel did not run a program, because the processor was inside another one or inside a system call
-    /// for a map. It was perhaps no traced process's event.
+    /// for a map. It was perhaps no traced process's event. An event is missed if both of twins were passed over: at most
+    /// as often as the one that was passed over less.
     fn missed(&self) -> u64 {
         let of = |(name, fd): &(String, OwnedFd)| match sys::program_misses(fd.as_fd()) {
             Ok(misses) => {
                 if misses > 0 {
-                    log::debug!("the program {name} was not run {misses} times");
+                    log::debug!("the kernel did not run {name} {misses} times since it was loaded");
                 }
                 misses
             }
             // Kernels before 5.12 do not tell.
             Err(_) => 0,
         };
-        self.programs.iter().map(of).sum()
+        let misses: BTreeMap<&str, u64> = self
+            .programs
+            .iter()
+            .map(|program| (program.0.as_str(), of(program)))
+            .collect();
+        let both = |(name, missed): (&&str, &u64)| match misses.get(format!("{name}{}", twins::SUFFIX).as_str()) {
+            Some(twin) => *twin.min(missed),
+            None => *missed,
+        };
+        misses
+            .iter()
+            .filter(|(name, _)| !name.ends_with(twins::SUFFIX))
+            .map(both)
+            .sum()
     }
 }
 

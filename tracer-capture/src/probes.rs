@@ -10,6 +10,7 @@ pub mod reserve;
 pub mod ring;
 pub mod sdma;
 pub mod tracefs;
+pub mod twins;
 
 use std::{
     os::fd::{AsFd, AsRawFd, OwnedFd},
@@ -35,6 +36,8 @@ pub struct Prober {
     ebpf: Ebpf,
     links: Vec<Attached>,
     sites: u32,
+    /// Programs that were attached to trace events.
+    attached: Vec<&'static str>,
 }
 
 /// An attachment; its end detaches.
@@ -129,16 +132,20 @@ impl Prober {
             ebpf,
             links: Vec::new(),
             sites: 0,
+            attached: Vec::new(),
         };
         (prober, programs)
     }
 
-    /// Descriptors of the loaded programs, with their names.
+    /// Descriptors of the loaded programs, with their names; of twins, those that are attached.
     ///
     /// # Errors
     /// If there is no descriptor left.
     pub fn programs(&self) -> Result<Vec<(String, OwnedFd)>, CaptureError> {
         let loaded = self.ebpf.programs().filter_map(|(name, program)| {
+            if name.ends_with(twins::SUFFIX) && !self.attached.contains(&name) {
+                return None;
+            }
             let fd = program.fd().ok()?.as_fd();
             Some(fd.try_clone_to_owned().map(|fd| (name.to_owned(), fd)))
         });
@@ -185,6 +192,9 @@ impl Prober {
                 .map_err(|error| refused(program, &error))
         });
         let error = self.keep(link.map(Attached::Event));
+        if error.is_none() {
+            self.attached.push(program);
+        }
         Probe {
             family,
             target: format!("{group}:{event}"),

@@ -26,7 +26,7 @@ use crate::{
     probes::{
         Prober,
         driver::{self, Functions},
-        driver_event, ioctl, mapping, process, ring,
+        driver_event, ioctl, mapping, process, ring, twins,
     },
     sys,
 };
@@ -105,7 +105,9 @@ impl Session {
     pub fn trace(&mut self, pid: u32) -> Result<(), CaptureError> {
         self.traced
             .insert(pid, 1, 0)
-            .map_err(|e| CaptureError::system("tracing a process", io::Error::other(e)))
+            .map_err(|e| CaptureError::system("tracing a process", io::Error::other(e)))?;
+        self.losses.begin();
+        Ok(())
     }
 
     /// Hands over at most `most` records that have come in; returns how many there were.
@@ -139,6 +141,7 @@ impl Session {
     /// Stops tracing, lets every held process go on and takes the probes out. What was captured before can still be
     /// drained.
     pub fn detach(&mut self) {
+        self.losses.end();
         // First the filter: programs that still run see no traced process, so nobody is stopped any more.
         let pids: Vec<u32> = self.traced.keys().flatten().collect();
         for pid in pids {
@@ -208,14 +211,16 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
         .then(|| diagnostics::listen(&mut ebpf, Arc::clone(stop)))
         .transpose()?;
     let mut prober = Prober::load(ebpf)?;
+    let symbols = Kallsyms::read(&[driver::FUNCTIONS.as_slice(), &[twins::PREEMPTIBLE]].concat());
+    let twins = twins::needed(symbols.as_ref().ok());
     for probes in [
-        ioctl::attach(&mut prober),
+        ioctl::attach(&mut prober, twins),
         process::attach(&mut prober),
-        mapping::attach(&mut prober),
+        mapping::attach(&mut prober, twins),
     ] {
         inventory.add(probes);
     }
-    let (functions, probes) = match Kallsyms::read(&driver::FUNCTIONS) {
+    let (functions, probes) = match symbols {
         Ok(symbols) => driver::attach(&mut prober, &symbols),
         Err(error) => {
             log::info!("functions of the kernel driver are not watched: /proc/kallsyms: {error}");

@@ -47,6 +47,15 @@ pub fn ioctl_enter(ctx: TracePointContext) -> u32 {
     0
 }
 
+/// A twin: where the kernel passes over one of them, the other one does the same. Doing it twice changes nothing.
+#[tracepoint]
+pub fn ioctl_enter_twin(ctx: TracePointContext) -> u32 {
+    if let Some(current) = Current::traced() {
+        let _ = enter(&ctx, current);
+    }
+    0
+}
+
 #[inline(always)]
 fn enter(ctx: &TracePointContext, current: Current) -> Result<(), i32> {
     // SAFETY: the tracepoint's record holds the three arguments at these offsets, 8 bytes each. libc may
@@ -94,6 +103,17 @@ fn enter(ctx: &TracePointContext, current: Current) -> Result<(), i32> {
 
 #[tracepoint]
 pub fn ioctl_exit(ctx: TracePointContext) -> u32 {
+    exit(&ctx)
+}
+
+/// A twin, as that of the entry: the first one that runs takes what the entry left.
+#[tracepoint]
+pub fn ioctl_exit_twin(ctx: TracePointContext) -> u32 {
+    exit(&ctx)
+}
+
+#[inline(always)]
+fn exit(ctx: &TracePointContext) -> u32 {
     if let Some(current) = Current::traced() {
         // SAFETY: the tracepoint's record holds the result at this offset.
         if let Ok(ret) = unsafe { ctx.read_at::<i64>(SYSCALL_ARGS) } {

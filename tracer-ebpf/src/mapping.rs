@@ -32,6 +32,17 @@ static MAPPING: HashMap<u64, u8> = HashMap::with_max_entries(16 << 10, 0);
 
 #[tracepoint]
 pub fn mmap_enter(ctx: TracePointContext) -> u32 {
+    enter(&ctx)
+}
+
+/// A twin, as those of ioctls.
+#[tracepoint]
+pub fn mmap_enter_twin(ctx: TracePointContext) -> u32 {
+    enter(&ctx)
+}
+
+#[inline(always)]
+fn enter(ctx: &TracePointContext) -> u32 {
     if let Some(current) = Current::traced() {
         // SAFETY: syscalls:sys_enter_mmap holds (addr, len, prot, flags, fd, off), 8 bytes each.
         let (prot, fd) = unsafe {
@@ -53,6 +64,17 @@ pub fn mmap_enter(ctx: TracePointContext) -> u32 {
 
 #[tracepoint]
 pub fn mmap_exit(ctx: TracePointContext) -> u32 {
+    exit(&ctx)
+}
+
+/// A twin, as those of ioctls: the first one that runs holds the process.
+#[tracepoint]
+pub fn mmap_exit_twin(ctx: TracePointContext) -> u32 {
+    exit(&ctx)
+}
+
+#[inline(always)]
+fn exit(ctx: &TracePointContext) -> u32 {
     if let Some(current) = Current::traced()
         && MAPPING.remove(current.key()).is_ok()
     {

@@ -54,8 +54,10 @@ enum Task {
     /// Run clippy over the workspace, the eBPF programs and the GPU kernels; a warning is an error.
     Lint,
     /// Build everything and run all tests; the end-to-end tests run as root (through sudo if needed).
+    ///
+    /// Those on Debian's kernels, in virtual machines, are among them if QEMU is there or can be installed.
     Test {
-        /// Run the tests on Debian's kernels in virtual machines instead of the others.
+        /// Run only the tests on Debian's kernels.
         #[arg(long)]
         vm: bool,
         /// Arguments for the test runner, such as a filter; with them, documentation tests are left out.

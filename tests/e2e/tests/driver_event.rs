@@ -49,7 +49,7 @@ fn of_execs(program: &str, variable: &str, layout: DriverEventLayout, kind: Driv
     probe.load().unwrap();
     probe.attach("sched", "sched_process_exec").unwrap();
     let mut events = RingBuf::try_from(ebpf.take_map("EVENTS").unwrap()).unwrap();
-    let mut traced: HashMap<_, u32, u8> = ebpf.take_map("TRACED").unwrap().try_into().unwrap();
+    let mut traced: HashMap<_, u32, u32> = ebpf.take_map("TRACED").unwrap().try_into().unwrap();
     let mut child = Command::new("/bin/sh")
         .args(["-c", "echo runs; read line; exec /bin/true"])
         .stdin(Stdio::piped())

@@ -148,9 +148,10 @@ fn attach(mut ebpf: Ebpf, rings: Option<&ring::Plan>, driver_events: &driver_eve
         .take_map("COST_HITS")
         .and_then(|map| PerCpuArray::try_from(map).ok());
     let (mut prober, loaded) = Prober::load_each(ebpf);
-    let mut probes = ioctl::attach(&mut prober);
+    // Also those that only some kernels need.
+    let mut probes = ioctl::attach(&mut prober, true);
     probes.extend(process::attach(&mut prober));
-    probes.extend(mapping::attach(&mut prober));
+    probes.extend(mapping::attach(&mut prober, true));
     probes.extend(rings.map(|plan| plan.attach(&mut prober)).unwrap_or_default());
     probes.extend(driver_events.attach(&mut prober));
     let event = |probe: crate::inventory::Probe| Event {

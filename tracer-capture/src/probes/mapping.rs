@@ -1,14 +1,19 @@
 //! Executable mappings, and the entry of `hsa_init`: where processes are held.
 
-use super::{Prober, Site, Target};
+use super::{Prober, Site, Target, twins};
 use crate::{inventory::Probe, resolver::Resolution};
 
 /// Attaches the mmap events.
-pub fn attach(prober: &mut Prober) -> Vec<Probe> {
-    vec![
-        prober.tracepoint("mmap_enter", "mapping", "syscalls", "sys_enter_mmap"),
-        prober.tracepoint("mmap_exit", "mapping", "syscalls", "sys_exit_mmap"),
-    ]
+pub fn attach(prober: &mut Prober, twins: bool) -> Vec<Probe> {
+    twins::attach(
+        prober,
+        twins,
+        "mapping",
+        [
+            ["mmap_enter", "mmap_enter_twin", "sys_enter_mmap"],
+            ["mmap_exit", "mmap_exit_twin", "sys_exit_mmap"],
+        ],
+    )
 }
 
 /// Attaches to `hsa_init`, by whose entry the library's API table is filled.
