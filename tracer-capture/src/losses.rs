@@ -23,10 +23,11 @@ pub struct Losses {
     counters: *const AtomicU64,
     counted: [u64; LossSource::ALL.len()],
     programs: Vec<(String, OwnedFd)>,
-    missed: u64,
+    /// What of their misses was told, by family.
+    missed: BTreeMap<&'static str, u64>,
     /// What they had missed when tracing began and ended: what they miss before and after that is no loss.
-    first: Option<u64>,
-    last: Option<u64>,
+    first: Option<BTreeMap<&'static str, u64>>,
+    last: Option<BTreeMap<&'static str, u64>>,
 }
 
 // SAFETY: the mapping belongs to this value alone, and is read by atomic loads.
@@ -55,7 +56,7 @@ impl Losses {
             counters: base.cast(),
             counted: [0; LossSource::ALL.len()],
             programs,
-            missed: 0,
+            missed: BTreeMap::new(),
             first: None,
             last: None,
         })
@@ -89,43 +90,49 @@ impl Losses {
                 *counted = total;
             }
         }
-        let Some(first) = self.first else { return };
-        let missed = self.last.unwrap_or_else(|| self.missed()).saturating_sub(first);
-        if missed > self.missed {
-            lost("missed", missed - self.missed);
-            self.missed = missed;
+        let Some(first) = &self.first else { return };
+        let missed = self.last.clone().unwrap_or_else(|| self.missed());
+        for (family, total) in missed {
+            let total = total.saturating_sub(first.get(family).copied().unwrap_or(0));
+            let counted = self.missed.entry(family).or_default();
+            if total > *counted {
+                lost(family, total - *counted);
+                *counted = total;
+            }
         }
     }
 
-    /// How often the kernel did not run a program, because the processor was inside another one or inside a system call
-    /// for a map. It was perhaps no traced process's event. An event is missed if both of twins were passed over: at most
-    /// as often as the one that was passed over less.
-    fn missed(&self) -> u64 {
-        let of = |(name, fd): &(String, OwnedFd)| match sys::program_misses(fd.as_fd()) {
-            Ok(misses) => {
-                if misses > 0 {
-                    log::debug!("the kernel did not run {name} {misses} times since it was loaded");
-                }
-                misses
-            }
-            // Kernels before 5.12 do not tell.
-            Err(_) => 0,
-        };
-        let misses: BTreeMap<&str, u64> = self
-            .programs
-            .iter()
-            .map(|program| (program.0.as_str(), of(program)))
-            .collect();
-        let both = |(name, missed): (&&str, &u64)| match misses.get(format!("{name}{}", twins::SUFFIX).as_str()) {
-            Some(twin) => *twin.min(missed),
-            None => *missed,
-        };
-        misses
-            .iter()
-            .filter(|(name, _)| !name.ends_with(twins::SUFFIX))
-            .map(both)
-            .sum()
+    /// How often the kernel did not run programs, by family, because the processor was inside another one or inside a
+    /// system call for a map. It was perhaps no traced process's event. An event is missed if both of twins were passed
+    /// over: at most as often as the one that was passed over less.
+    fn missed(&self) -> BTreeMap<&'static str, u64> {
+        // Kernels before 5.12 do not tell.
+        let of = |fd: &OwnedFd| sys::program_misses(fd.as_fd()).unwrap_or(0);
+        let misses: BTreeMap<&str, u64> = self.programs.iter().map(|(name, fd)| (name.as_str(), of(fd))).collect();
+        let mut by_family = BTreeMap::new();
+        for (name, missed) in misses.iter().filter(|(name, _)| !name.ends_with(twins::SUFFIX)) {
+            let twin = misses.get(format!("{name}{}", twins::SUFFIX).as_str());
+            let both = twin.map_or(*missed, |twin| *twin.min(missed));
+            *by_family.entry(family(name)).or_default() += both;
+        }
+        by_family
     }
+}
+
+/// The source of losses that a program's misses are.
+fn family(program: &str) -> &'static str {
+    let families = [
+        ("ioctl_", "missed-ioctl"),
+        ("mmap_", "missed-mapping"),
+        ("task_", "missed-process"),
+        ("ring_", "missed-ring"),
+        ("driver_event_", "missed-driver-event"),
+        ("driver_", "missed-driver"),
+    ];
+    families
+        .into_iter()
+        .find(|(start, _)| program.starts_with(start))
+        .map_or("missed-other", |(_, source)| source)
 }
 
 impl Drop for Losses {

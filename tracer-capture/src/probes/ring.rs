@@ -17,7 +17,7 @@ pub const GROUP: &str = "gpu_scheduler";
 pub struct EventSet {
     /// Submit, run and done.
     pub names: [&'static str; 3],
-    /// The events' records hold pointers only; the raw events say more.
+    /// The events' records hold pointers only.
     old: bool,
 }
 
@@ -64,7 +64,7 @@ unsafe impl Pod for Plain<EventLayout> {}
 unsafe impl Pod for Plain<StructLayout> {}
 
 impl Plan {
-    /// Looks at tracefs, and for the old events at the kernel's BTF.
+    /// Looks at tracefs, and at the kernel's BTF.
     ///
     /// # Errors
     /// [`CaptureError::NoEvent`] if the kernel has none of the sets, or one whose fields are not understood.
@@ -73,8 +73,7 @@ impl Plan {
         for set in SETS {
             match set.names.map(|name| Format::read(GROUP, name)) {
                 [Ok(submit), Ok(run), Ok(done)] => {
-                    let structs = set.old.then(|| structs(Path::new("/sys/kernel/btf"))).flatten();
-                    return Self::of(set, &[submit, run, done], structs);
+                    return Self::of(set, &[submit, run, done], structs(Path::new("/sys/kernel/btf")));
                 }
                 [Err(error), ..] | [_, Err(error), _] | [.., Err(error)] => missing = missing.or(Some(error)),
             }
@@ -101,8 +100,10 @@ impl Plan {
         })
     }
 
-    /// Whether the events are taken raw, with what BTF tells of the scheduler's structures: the old set, whose records
-    /// leave out device and client. Otherwise they are taken as trace events.
+    /// Whether the events are taken raw, with what BTF tells of the scheduler's structures. Then the old set, whose records
+    /// leave out device and client, tells as much as the new one; and a job that ends in an interrupt is not passed over
+    /// because that came while another program ran, as the kernel does with programs of trace events (`trace_call_bpf`).
+    /// Without BTF they are taken as trace events.
     #[must_use]
     pub fn is_raw(&self) -> bool {
         self.raw
