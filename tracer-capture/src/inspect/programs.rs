@@ -13,8 +13,9 @@ use super::{
 };
 use crate::{
     CaptureError,
+    kallsyms::Kallsyms,
     object::Object,
-    probes::{LoadedProgram, Prober, driver_event, ioctl, mapping, process, ring},
+    probes::{LoadedProgram, Prober, driver, driver_event, ioctl, mapping, process, ring},
     session::{self, Loading},
 };
 
@@ -29,7 +30,7 @@ pub struct Programs {
     pub features: Features,
     /// Every program of the object.
     pub programs: Vec<Program>,
-    /// Every trace event that was attached to.
+    /// Every trace event, and every function of the driver, that was attached to.
     pub events: Vec<Event>,
 }
 
@@ -44,12 +45,12 @@ pub struct Program {
     pub error: Option<String>,
 }
 
-/// A trace event.
+/// A trace event, or a function of the driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Event {
-    /// Family of probes: `ioctl`, `process`, `mapping`, `ring`, `driver_event`.
+    /// Family of probes: `ioctl`, `process`, `mapping`, `ring`, `driver_event`, `driver`.
     pub family: &'static str,
-    /// Group and name.
+    /// Group and name; of a function, the exact name that a kprobe takes.
     pub event: String,
     /// Why it is not attached; `None` if it was.
     pub error: Option<String>,
@@ -154,6 +155,10 @@ fn attach(mut ebpf: Ebpf, rings: Option<&ring::Plan>, driver_events: &driver_eve
     probes.extend(mapping::attach(&mut prober, true));
     probes.extend(rings.map(|plan| plan.attach(&mut prober)).unwrap_or_default());
     probes.extend(driver_events.attach(&mut prober));
+    // What the kernel hides or does not have is told by `Driver`.
+    if let Ok(symbols) = Kallsyms::read(&driver::FUNCTIONS) {
+        probes.extend(driver::attach(&mut prober, &symbols).1);
+    }
     let event = |probe: crate::inventory::Probe| Event {
         family: probe.family,
         event: probe.target,

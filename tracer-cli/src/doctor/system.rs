@@ -31,7 +31,7 @@ pub fn kernel(out: &mut impl Write, kernel: &Kernel) -> io::Result<()> {
     more(
         out,
         format_args!(
-            "uprobes {}, kprobes {} (nothing needs them yet), lockdown {}",
+            "uprobes {}, kprobes {}, lockdown {}",
             there(kernel.uprobes),
             there(kernel.kprobes),
             kernel.lockdown.as_deref().unwrap_or("unknown")
@@ -85,7 +85,10 @@ pub fn programs(out: &mut impl Write, programs: &Programs) -> io::Result<()> {
     let attached = programs.events.iter().filter(|e| e.error.is_none()).count();
     more(
         out,
-        format_args!("{attached} of {} trace events attach", programs.events.len()),
+        format_args!(
+            "{attached} of {} trace events and driver functions attach",
+            programs.events.len()
+        ),
     )?;
     for event in &programs.events {
         if let Some(error) = &event.error {
@@ -134,7 +137,7 @@ pub fn driver(out: &mut impl Write, driver: &Driver) -> io::Result<()> {
     more(
         out,
         format_args!(
-            "functions of queues (for later probes): {} present, {} ambiguous, {} absent",
+            "functions of the driver: {} present, {} ambiguous, {} absent",
             present.len(),
             ambiguous.len(),
             absent.len()

@@ -25,6 +25,12 @@ pub fn both_paths_would_be_captured(machine: &mut Machine) {
     assert_eq!(found["driver"]["state"], "loaded");
     let set = if machine.kernel == "7.x" { "new" } else { "old" };
     assert_eq!(found["driver"]["events"]["set"], set, "{}", found["driver"]);
+    assert_eq!(found["driver"]["events"]["raw"], true, "the modules have BTF");
+    let probes = found["programs"]["events"].as_array().unwrap();
+    let failed: Vec<&Value> = probes.iter().filter(|probe| !probe["error"].is_null()).collect();
+    assert_eq!(failed, [&Value::Null; 0]);
+    let kprobe = |probe: &&Value| probe["family"] == "driver" && probe["event"] == "kfd_ioctl";
+    assert_eq!(probes.iter().filter(kprobe).count(), 1, "{probes:?}");
     let functions = found["driver"]["functions"].as_array().unwrap();
     let presence = |name: &str| {
         let found = functions.iter().find(|function| function["name"] == name);
