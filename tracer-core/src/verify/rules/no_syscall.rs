@@ -115,7 +115,7 @@ impl Rule for NoSyscall {
         });
         match scope {
             Scope::Every => finding.blame(Outcome::Inconclusive, self.unknown, |n| {
-                format!("when {n} dispatches were reserved is not known, and there was an ioctl before their doorbells")
+                format!("when {n} dispatches were reserved is not known, and an ioctl may have come between that and their doorbells")
             }),
             Scope::Seen if unknown > 0 => {
                 finding.note(format!("{unknown} dispatches whose reserve is not known: not judged"));
