@@ -1,16 +1,19 @@
 //! Ring buffer records into events. Nothing is concluded here, and nothing allocated.
 
+mod api;
+mod sdma;
+
 use tracer_common::{
     aql::{PACKET_LEN, Packet},
     queue,
     record::{
         self, Header, PACKETS_PER_RECORD, doorbell_flags, driver_event_flags, driver_event_has, driver_event_kind,
-        driver_flags, ioctl_flags, kind, reserve_op, ring_flags, ring_step, task_op,
+        driver_flags, ioctl_flags, kind, progress_flags, reserve_op, ring_flags, ring_step, task_op,
     },
 };
 use tracer_core::event::{
-    Doorbell, DriverCall, DriverEvent, DriverEventKind, Event, Ioctl, JobKey, Origin, Packets, Reserve, ReserveOp,
-    RingJob, RingStep, SdmaDoorbell,
+    Before, Doorbell, DriverCall, DriverEvent, DriverEventKind, Event, Ioctl, JobKey, Occasion, Origin, Packets,
+    Progress, Reserve, ReserveOp, RingJob, RingStep,
 };
 
 use crate::{probes::driver::Functions, sys};
@@ -42,6 +45,10 @@ unsafe impl Record for record::RingJob {}
 unsafe impl Record for record::DriverCall {}
 // SAFETY: as above.
 unsafe impl Record for record::DriverEvent {}
+// SAFETY: as above.
+unsafe impl Record for record::Progress {}
+// SAFETY: as above.
+unsafe impl Record for record::ApiCall {}
 
 fn view<T: Record>(bytes: &[u8]) -> Option<&T> {
     let aligned = bytes.as_ptr().cast::<T>().is_aligned();
@@ -79,7 +86,9 @@ pub fn record(bytes: &[u8], functions: &Functions, sink: &mut impl FnMut(&Event<
         kind::DRIVER_CALL => view(bytes).and_then(|r| driver_call(r, functions, sink)),
         kind::DRIVER_EVENT => view(bytes).and_then(|r| driver_event(r, sink)),
         kind::RING_JOB => view(bytes).map(|r| ring_job(r, sink)),
-        kind::SDMA_DOORBELL => view(bytes).map(|r| sdma(r, sink)),
+        kind::API_CALL => view(bytes).and_then(|r| api::call(r, sink)),
+        kind::SDMA_DOORBELL => view(bytes).map(|r| sdma::doorbell(r, sink)),
+        kind::PROGRESS => view(bytes).map(|r| progress(r, sink)),
         _ => None,
     };
     done.is_some()
@@ -89,6 +98,7 @@ fn doorbell(r: &record::Doorbell, sink: &mut impl FnMut(&Event<'_>)) {
     let flags = r.header.flags;
     let origin = origin(&r.header);
     let mut read = r.first;
+    let before = before(r.rung_end, r.value, r.read_index);
     if r.count == 1 {
         read = read.saturating_add(1);
         sink(&Event::Packets(Packets {
@@ -98,7 +108,10 @@ fn doorbell(r: &record::Doorbell, sink: &mut impl FnMut(&Event<'_>)) {
             ring_packets: r.size,
             read_index: r.read_index,
             write_index: r.limit,
+            value: r.value,
+            call: api::in_call(r.call),
             packets: std::slice::from_ref(&r.packet),
+            before,
         }));
     }
     if flags & doorbell_flags::TRUNCATED != 0 {
@@ -117,7 +130,16 @@ fn doorbell(r: &record::Doorbell, sink: &mut impl FnMut(&Event<'_>)) {
         unreadable: flags & doorbell_flags::UNREADABLE != 0,
         beyond: flags & doorbell_flags::BEYOND != 0,
         adopted: flags & doorbell_flags::ADOPTED != 0,
+        rung_end: before.map(|before| before.rung_end),
     }));
+}
+
+fn before(rung_end: u64, value: u64, read_index: u64) -> Option<Before> {
+    (rung_end != record::UNKNOWN).then_some(Before {
+        rung_end,
+        value,
+        read_index,
+    })
 }
 
 /// Reads what the program's walk could not: pages that were not resident, or more packets than its bound. The indexes
@@ -153,7 +175,10 @@ fn continue_walk(r: &record::Doorbell, origin: Origin, from: u64, sink: &mut imp
             ring_packets: r.size,
             read_index,
             write_index,
+            value: r.value,
+            call: api::in_call(r.call),
             packets: slots,
+            before: before(r.rung_end, r.value, r.read_index),
         }));
         first += count as u64;
     }
@@ -172,7 +197,26 @@ fn packets(r: &record::Packets, sink: &mut impl FnMut(&Event<'_>)) {
         ring_packets: r.size,
         read_index: r.read_index,
         write_index: r.limit,
+        value: r.value,
+        call: api::in_call(r.call),
         packets: r.packets.get(..r.count as usize).unwrap_or(&r.packets),
+        before: before(r.rung_end, r.value, r.read_index),
+    }));
+}
+
+fn progress(r: &record::Progress, sink: &mut impl FnMut(&Event<'_>)) {
+    sink(&Event::Progress(Progress {
+        origin: origin(&r.header),
+        after_ns: r.after_ns,
+        handle: r.queue,
+        read_index: r.read_index,
+        write_index: r.write_index,
+        rung_end: (r.rung_end != record::UNKNOWN).then_some(r.rung_end),
+        occasion: match r.header.flags & progress_flags::OCCASION {
+            progress_flags::DESTROY => Occasion::Destroy,
+            progress_flags::DESTROYED => Occasion::Destroyed,
+            _ => Occasion::ProcessEnd,
+        },
     }));
 }
 
@@ -292,15 +336,6 @@ fn task(r: &record::Task, sink: &mut impl FnMut(&Event<'_>)) {
         task_op::EXEC => Event::Exec(origin, comm),
         _ => Event::Exit(origin),
     });
-}
-
-fn sdma(r: &record::SdmaDoorbell, sink: &mut impl FnMut(&Event<'_>)) {
-    sink(&Event::SdmaDoorbell(SdmaDoorbell {
-        origin: origin(&r.header),
-        write_pointer: r.write_pointer,
-        begin: r.begin,
-        end: r.end,
-    }));
 }
 
 #[cfg(test)]

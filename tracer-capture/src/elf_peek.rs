@@ -1,11 +1,11 @@
-//! A first look at a mapped file: does it define `hsa_init`? Read with a few small reads, so that a process is not held
+//! A first look at a mapped file: does it name `hsa_init`, is it HIP? Read with a few small reads, so that a process is not held
 //! for the sake of a 500 MB library that has nothing to do with HSA.
 
 use std::{fs::File, os::unix::fs::FileExt};
 
 use object::{
     LittleEndian as LE,
-    elf::{DT_NULL, DT_STRSZ, DT_STRTAB, Dyn64, ELFMAG, FileHeader64, PT_DYNAMIC, PT_LOAD, ProgramHeader64},
+    elf::{DT_NULL, DT_SONAME, DT_STRSZ, DT_STRTAB, Dyn64, ELFMAG, FileHeader64, PT_DYNAMIC, PT_LOAD, ProgramHeader64},
     pod::{from_bytes, slice_from_bytes},
     read::elf::{Dyn, ProgramHeader},
 };
@@ -13,12 +13,32 @@ use object::{
 /// A dynamic string table longer than this belongs to no HSA runtime (Debian's are under 100 KiB).
 const MAX_STRINGS: u64 = 16 << 20;
 
-/// Whether the file's dynamic strings name `hsa_init`. A file that is no ELF, or a broken one, does not.
-pub fn names_hsa_init(file: &File) -> bool {
-    strings(file).is_some_and(|s| s.split(|&b| b == 0).any(|name| name == b"hsa_init"))
+/// What a first look tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Peek {
+    /// The file's dynamic strings name `hsa_init`: an HSA runtime, or a client of one.
+    pub names_hsa_init: bool,
+    /// It is called like HIP's library, `libamdhip64.so.6`, by its own word (DT_SONAME): clients of HIP name the same
+    /// functions, and some of them are very large.
+    pub is_hip: bool,
 }
 
-fn strings(file: &File) -> Option<Vec<u8>> {
+/// Looks at a file. One that is no ELF, or a broken one, is nothing.
+pub fn peek(file: &File) -> Peek {
+    let Some((strings, soname)) = strings(file) else {
+        return Peek::default();
+    };
+    let soname = soname
+        .and_then(|at| strings.get(usize::try_from(at).ok()?..))
+        .unwrap_or_default();
+    Peek {
+        names_hsa_init: strings.split(|&b| b == 0).any(|name| name == b"hsa_init"),
+        is_hip: soname.starts_with(b"libamdhip64"),
+    }
+}
+
+/// The dynamic strings, and where among them the library's own name begins.
+fn strings(file: &File) -> Option<(Vec<u8>, Option<u64>)> {
     let head = read(file, 0, size_of::<FileHeader64<LE>>() as u64)?;
     let (header, _) = from_bytes::<FileHeader64<LE>>(&head).ok()?;
     (header.e_ident.magic == ELFMAG && header.e_ident.class == object::elf::ELFCLASS64).then_some(())?;
@@ -41,7 +61,7 @@ fn strings(file: &File) -> Option<Vec<u8>> {
         let within = address.checked_sub(s.p_vaddr(LE)).filter(|&w| w < s.p_filesz(LE))?;
         s.p_offset(LE).checked_add(within)
     })?;
-    read(file, offset, size)
+    Some((read(file, offset, size)?, value(DT_SONAME)))
 }
 
 fn read(file: &File, offset: u64, len: u64) -> Option<Vec<u8>> {
@@ -59,8 +79,8 @@ mod tests {
 
     #[test]
     fn libraries_and_other_files_without_hsa_are_passed_over() {
-        assert!(!names_hsa_init(&File::open("/proc/self/exe").unwrap()));
-        assert!(!names_hsa_init(&File::open("/etc/passwd").unwrap()));
-        assert!(!names_hsa_init(&File::open("/dev/null").unwrap()));
+        for path in ["/proc/self/exe", "/etc/passwd", "/dev/null"] {
+            assert_eq!(peek(&File::open(path).unwrap()), Peek::default(), "{path}");
+        }
     }
 }

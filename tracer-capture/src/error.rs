@@ -56,6 +56,14 @@ pub enum CaptureError {
         /// Why.
         source: io::Error,
     },
+    /// A process can't be attached to.
+    #[error("process {pid} can't be traced: {why}")]
+    NotAttached {
+        /// Its id.
+        pid: u32,
+        /// Why, and what to do.
+        why: String,
+    },
     /// A system call failed.
     #[error("{what} failed: {source}")]
     System {

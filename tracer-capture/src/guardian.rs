@@ -3,6 +3,10 @@
 //! The recorder names traced processes through a pipe. When the pipe closes, because the recorder ended in any way,
 //! the guardian lets those of them go on that are stopped, and ends. The eBPF programs are gone by then: their
 //! descriptors were the recorder's.
+//!
+//! A command and what it makes are the recorder's own. Processes that were attached to are not: somebody else may have
+//! stopped one of them, and that is to stay. Only those go on that are held right now, or whose stop shows where it came
+//! from: at the end of a system call that maps a file to execute.
 
 use std::{
     collections::BTreeSet,
@@ -42,10 +46,78 @@ impl Guardian {
         }
     }
 
-    /// Names a process that may be stopped by the recorder from now on.
+    /// Names a process of the command's that may be stopped by the recorder from now on.
     pub fn watch(&mut self, pid: u32) {
-        if let Err(error) = self.pipe.write_all(&pid.to_ne_bytes()) {
+        self.tell(Word::Own, pid);
+    }
+
+    /// Names a process that is attached to.
+    pub fn attach(&mut self, pid: u32) {
+        self.tell(Word::Attached, pid);
+    }
+
+    /// A process that was attached to, or a child of one, is held.
+    pub fn held(&mut self, pid: u32) {
+        self.tell(Word::Held, pid);
+    }
+
+    /// Its hold is over.
+    pub fn free(&mut self, pid: u32) {
+        self.tell(Word::Free, pid);
+    }
+
+    fn tell(&mut self, word: Word, pid: u32) {
+        let [a, b, c, d] = pid.to_ne_bytes();
+        if let Err(error) = self.pipe.write_all(&[word as u8, a, b, c, d]) {
             log::warn!("the guardian is gone ({error}): a recorder that is killed may leave processes stopped");
+        }
+    }
+}
+
+/// What the recorder says of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    Own,
+    Attached,
+    Held,
+    Free,
+}
+
+/// The processes that the guardian knows.
+#[derive(Debug, Default)]
+struct Watched {
+    own: BTreeSet<u32>,
+    attached: BTreeSet<u32>,
+    held: BTreeSet<u32>,
+}
+
+impl Watched {
+    fn hear(&mut self, word: u8, pid: u32) {
+        let _ = match word {
+            w if w == Word::Own as u8 => self.own.insert(pid),
+            w if w == Word::Attached as u8 => self.attached.insert(pid),
+            w if w == Word::Held as u8 => self.held.insert(pid),
+            _ => self.held.remove(&pid),
+        };
+    }
+
+    /// Lets go on whatever the recorder may have left stopped.
+    fn release(&mut self) {
+        // Children that were forked after the last message are descendants of those named.
+        add_descendants(&mut self.own);
+        add_descendants(&mut self.attached);
+        let ours = |pid: &u32| self.own.contains(pid) || self.held.contains(pid) || is_stopped_at_mapping(*pid);
+        let all: BTreeSet<u32> = [&self.own, &self.attached, &self.held]
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect();
+        for &pid in all
+            .iter()
+            .filter(|&&pid| state(pid) == Some('T'))
+            .filter(|pid| ours(pid))
+        {
+            let _ = sys::signal(pid, libc::SIGCONT);
         }
     }
 }
@@ -64,35 +136,57 @@ fn guard(pipe: OwnedFd) {
         unsafe { libc::close(fd) };
     }
     let mut pipe = fs::File::from(pipe);
-    let mut watched = BTreeSet::new();
-    let mut pid = [0; 4];
-    while pipe.read_exact(&mut pid).is_ok() {
-        watched.insert(u32::from_ne_bytes(pid));
+    let mut watched = Watched::default();
+    let mut message = [0; 5];
+    while pipe.read_exact(&mut message).is_ok() {
+        let [word, a, b, c, d] = message;
+        watched.hear(word, u32::from_ne_bytes([a, b, c, d]));
     }
     // A stop that was on its way when the recorder died may still arrive.
     for pause_ms in [0, 20, 200] {
         std::thread::sleep(std::time::Duration::from_millis(pause_ms));
-        release_stopped(&mut watched);
+        watched.release();
     }
 }
 
-fn release_stopped(watched: &mut BTreeSet<u32>) {
+/// Adds the children of processes, and theirs.
+pub(crate) fn add_descendants(pids: &mut BTreeSet<u32>) {
+    if pids.is_empty() {
+        return;
+    }
     let parents = parents();
-    // Children that were forked after the last message are descendants of those named.
     loop {
         let more: Vec<u32> = parents
             .iter()
-            .filter(|(c, p)| watched.contains(p) && !watched.contains(c))
+            .filter(|(c, p)| pids.contains(p) && !pids.contains(c))
             .map(|&(c, _)| c)
             .collect();
         if more.is_empty() {
-            break;
+            return;
         }
-        watched.extend(more);
+        pids.extend(more);
     }
-    for &pid in watched.iter().filter(|&&pid| state(pid) == Some('T')) {
-        let _ = sys::signal(pid, libc::SIGCONT);
-    }
+}
+
+/// Whether a thread of a stopped process stands at the end of an mmap of something to execute: there, and nowhere else,
+/// mappings are held. A thread that another one's signal stops in user space is in no system call.
+pub(crate) fn is_stopped_at_mapping(pid: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut calls = tasks.filter_map(|task| fs::read_to_string(task.path().join("syscall")).ok());
+    calls.any(|call| is_executable_mapping(&call))
+}
+
+/// /proc/PID/syscall: the call's number and its arguments in hexadecimal, `running`, or -1 outside of calls.
+fn is_executable_mapping(call: &str) -> bool {
+    let mut words = call.split_whitespace();
+    let number: Option<i64> = words.next().and_then(|word| word.parse().ok());
+    let protection = words
+        .nth(2)
+        .and_then(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
+    number == Some(libc::SYS_mmap) && protection.is_some_and(|bits| bits & libc::PROT_EXEC as u64 != 0)
 }
 
 /// `(child, parent)` of every process.
@@ -116,4 +210,35 @@ fn stat(pid: u32) -> Option<String> {
     let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let text = String::from_utf8_lossy(&text).into_owned();
     text.rsplit_once(") ").map(|(_, rest)| rest.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_executable_mappings_are_told_as_such() {
+        assert!(is_executable_mapping(
+            "9 0x7f0000000000 0x1000 0x5 0x812 0x3 0x2000 0x7ffd 0x7f01\n"
+        ));
+        assert!(!is_executable_mapping(
+            "9 0x7f0000000000 0x1000 0x1 0x812 0x3 0x2000 0x7ffd 0x7f01\n"
+        ));
+        assert!(!is_executable_mapping(
+            "10 0x7f0000000000 0x1000 0x5 0x812 0x3 0x2000 0x7ffd 0x7f01\n"
+        ));
+        for other in ["running\n", "-1 0x7ffd 0x7f01\n", "", "9\n"] {
+            assert!(!is_executable_mapping(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_hold_that_is_over_is_forgotten() {
+        let mut watched = Watched::default();
+        watched.hear(Word::Held as u8, 7);
+        watched.hear(Word::Held as u8, 8);
+        watched.hear(Word::Free as u8, 7);
+        watched.hear(Word::Own as u8, 9);
+        assert_eq!((watched.held, watched.own), ([8].into(), [9].into()));
+    }
 }

@@ -1,31 +1,55 @@
 //! The holder: a thread that hears of held processes, puts their probes in and lets them go on.
 
+mod scan;
+
 use std::{
     os::fd::{AsRawFd, BorrowedFd},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
+        mpsc,
     },
     time::Duration,
 };
 
 use aya::maps::{MapData, RingBuf};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tracer_common::record::{Hold, hold_reason};
+use tracer_common::{
+    api::Layer,
+    record::{Hold, hold_reason},
+};
+
+use tracer_core::event::Origin;
 
 use crate::{
+    code_object::lists::Lists,
     decode, devices,
     guardian::{self, Guardian},
     inventory::{Inventory, Probe},
-    library::{Libraries, Look},
-    probes::{Prober, Target, doorbell, mapping, reserve, sdma},
-    proc_maps, sys,
+    library::{Hip, Libraries, Look},
+    probes::{
+        Prober, Target,
+        api::{self, Api},
+        code_object, doorbell, mapping, reserve, sdma,
+    },
+    proc_maps::{self, Mapping},
+    sys,
 };
+
+pub use scan::Ask;
 
 /// How long a stop that was asked for may take to show. Beyond it the process is told to go on all the same.
 const STOP_TIMEOUT_NS: u64 = 100_000_000;
 /// How often the holder looks up when nothing happens: to end, and to find what it may have left stopped.
 const IDLE: Duration = Duration::from_millis(50);
+
+/// A process that was let go lately.
+struct Released {
+    pid: u32,
+    time_ns: u64,
+    /// `hold_reason`.
+    reason: u16,
+}
 
 /// What the holder works with.
 pub struct Holder {
@@ -35,10 +59,18 @@ pub struct Holder {
     pub prober: Prober,
     /// Told of every process before it can be stopped a second time.
     pub guardian: Option<Guardian>,
+    /// Follows the lists of code objects.
+    pub code_objects: Lists,
     /// Shared with the session.
     pub inventory: Arc<Mutex<Inventory>>,
     /// Whether reserve functions are probed.
     pub reserves: bool,
+    /// Whether debug files may come from the network.
+    pub debuginfod: bool,
+    /// Which functions' calls are captured.
+    pub api: Api,
+    /// What the session asks.
+    pub asked: mpsc::Receiver<Ask>,
     /// Set when the session ends.
     pub stop: Arc<AtomicBool>,
 }
@@ -51,15 +83,17 @@ pub fn lock(inventory: &Mutex<Inventory>) -> MutexGuard<'_, Inventory> {
 impl Holder {
     /// Works until the session ends; returns the prober, whose end detaches the probes.
     pub fn run(mut self) -> Prober {
-        let mut libraries = Libraries::default();
-        let mut recent: Vec<(u32, u64)> = Vec::new();
+        let mut libraries = Libraries::new(self.debuginfod, self.api);
+        let mut recent: Vec<Released> = Vec::new();
+        let mut attached = false;
         loop {
             let ended = self.stop.load(Ordering::Acquire);
-            while let Some(hold) = self.ring.next().and_then(|item| decode::hold(&item)) {
-                self.serve(&mut libraries, &hold);
-                recent.push((hold.header.tgid, sys::monotonic_ns()));
+            while let Ok(ask) = self.asked.try_recv() {
+                attached = true;
+                self.answer(&mut libraries, &mut recent, ask);
             }
-            release_stragglers(&mut recent);
+            self.serve_all(&mut libraries, &mut recent, attached);
+            self.release_stragglers(&mut libraries, &mut recent, attached);
             if ended && recent.is_empty() {
                 let inventory = lock(&self.inventory);
                 let longest = Duration::from_nanos(inventory.longest_hold_ns);
@@ -82,14 +116,35 @@ impl Holder {
         let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout));
     }
 
-    fn serve(&mut self, libraries: &mut Libraries, hold: &Hold) {
+    fn serve_all(&mut self, libraries: &mut Libraries, recent: &mut Vec<Released>, attached: bool) {
+        while let Some(hold) = self.ring.next().and_then(|item| decode::hold(&item)) {
+            self.serve(libraries, &hold, attached);
+            recent.push(Released {
+                pid: hold.header.tgid,
+                time_ns: sys::monotonic_ns(),
+                reason: hold.header.flags,
+            });
+        }
+    }
+
+    fn serve(&mut self, libraries: &mut Libraries, hold: &Hold, attached: bool) {
         let pid = hold.header.tgid;
-        if let Some(guardian) = &mut self.guardian {
-            guardian.watch(pid);
+        match &mut self.guardian {
+            Some(guardian) if attached => guardian.held(pid),
+            Some(guardian) => guardian.watch(pid),
+            None => {}
         }
         match hold.header.flags {
-            hold_reason::MAPPED => self.mapped(libraries, pid),
-            _ => self.initialising(libraries, pid),
+            hold_reason::MAPPED => drop(self.mapped(libraries, pid)),
+            hold_reason::CODE_OBJECTS => {
+                let origin = Origin {
+                    time_ns: hold.header.time_ns,
+                    pid,
+                    tid: hold.header.tid,
+                };
+                self.code_objects.changed(origin, hold.generation, hold.address);
+            }
+            _ => self.initialising(libraries, pid, &proc_maps::executable(pid).unwrap_or_default()),
         }
         if hold.stopped == 0 {
             let_go(pid);
@@ -101,11 +156,13 @@ impl Holder {
             .max(sys::monotonic_ns().saturating_sub(hold.header.time_ns));
     }
 
-    /// The process mapped a file: are there runtimes among its files that have no probes yet?
-    fn mapped(&mut self, libraries: &mut Libraries, pid: u32) {
-        for mapping in proc_maps::executable(pid).unwrap_or_default() {
-            match libraries.look(pid, &mapping) {
+    /// Are there runtimes among the files of the process that have no probes yet? Gives its mappings.
+    fn mapped(&mut self, libraries: &mut Libraries, pid: u32) -> Vec<Mapping> {
+        let mappings = proc_maps::executable(pid).unwrap_or_default();
+        for mapping in &mappings {
+            match libraries.look(pid, mapping) {
                 Look::Nothing => {}
+                Look::Hip(hip) => self.hip(*hip),
                 Look::Broken(warning) => lock(&self.inventory).warnings.push(warning),
                 Look::Runtime(library) => {
                     let Some(runtime) = libraries.runtime(&mapping.file) else {
@@ -117,8 +174,25 @@ impl Holder {
                     };
                     let mut probes = doorbell::attach(&mut self.prober, &target, &runtime.resolution);
                     probes.extend(sdma::attach(&mut self.prober, &target, &runtime.resolution));
-                    if self.reserves {
+                    probes.extend(code_object::attach(&mut self.prober, &target, &runtime.resolution));
+                    let last_resort = !runtime.resolution.last_resort().is_empty();
+                    probes.extend(api::attach(&mut self.prober, &target, &runtime.entries));
+                    if self.reserves || last_resort || self.api.wants(Layer::Hsa) {
                         probes.extend(mapping::attach_init(&mut self.prober, &target, &runtime.resolution));
+                    }
+                    if last_resort {
+                        let unseen = doorbell::unseen_by_last_resort(&library.path);
+                        lock(&self.inventory).warnings.push(unseen);
+                        // Else they are placed where `hsa_init` begins.
+                        if !probes.iter().any(|probe| probe.family == "mapping" && probe.attached()) {
+                            let resolution = &runtime.resolution;
+                            probes.extend(doorbell::attach_last_resort(
+                                &mut self.prober,
+                                &target,
+                                resolution,
+                                None,
+                            ));
+                        }
                     }
                     told(&library.path, &probes);
                     let mut inventory = lock(&self.inventory);
@@ -134,12 +208,25 @@ impl Holder {
                 }
             }
         }
+        mappings
     }
 
-    /// The process enters `hsa_init`: API tables can be read.
-    fn initialising(&mut self, libraries: &mut Libraries, pid: u32) {
-        let mappings = proc_maps::executable(pid).unwrap_or_default();
-        for mapping in &mappings {
+    /// The process mapped HIP's library.
+    fn hip(&mut self, hip: Hip) {
+        let target = Target {
+            file: &hip.file,
+            path: &hip.library.path,
+        };
+        let mut probes = api::attach(&mut self.prober, &target, &hip.entries);
+        told(&hip.library.path, &probes);
+        let mut inventory = lock(&self.inventory);
+        inventory.probes.append(&mut probes);
+        inventory.libraries.push(hip.library);
+    }
+
+    /// The process enters `hsa_init`, or has done so: API tables can be read.
+    fn initialising(&mut self, libraries: &mut Libraries, pid: u32, mappings: &[Mapping]) {
+        for mapping in mappings {
             let Some(runtime) = libraries.runtime(&mapping.file).filter(|r| !r.initialised) else {
                 continue;
             };
@@ -148,16 +235,58 @@ impl Holder {
                 file: &runtime.file,
                 path: &runtime.path,
             };
-            let mut probes = reserve::attach(
+            let process = Some((pid, &mapping.file, mappings));
+            let mut probes = doorbell::attach_last_resort(&mut self.prober, &target, &runtime.resolution, process);
+            if self.reserves {
+                probes.extend(reserve::attach(
+                    &mut self.prober,
+                    &target,
+                    &runtime.resolution,
+                    pid,
+                    &mapping.file,
+                    mappings,
+                ));
+            }
+            probes.extend(api::attach_behind_table(
                 &mut self.prober,
                 &target,
-                &runtime.resolution,
+                &runtime.entries,
                 pid,
                 &mapping.file,
-                &mappings,
-            );
+                mappings,
+            ));
             told(&runtime.path, &probes);
             lock(&self.inventory).probes.append(&mut probes);
+        }
+    }
+
+    /// A stop that showed only after its SIGCONT: looked for until well after it could.
+    fn release_stragglers(&mut self, libraries: &mut Libraries, recent: &mut Vec<Released>, attached: bool) {
+        let now = sys::monotonic_ns();
+        let (old, young) = std::mem::take(recent)
+            .into_iter()
+            .partition(|released: &Released| now.saturating_sub(released.time_ns) >= STOP_TIMEOUT_NS);
+        *recent = young;
+        let is_stopped = |released: &Released| guardian::state(released.pid) == Some('T');
+        let (stopped, mut over): (Vec<Released>, Vec<Released>) = old.into_iter().partition(is_stopped);
+        if !stopped.is_empty() {
+            // Perhaps for another hold: its record was there before its stop showed.
+            self.serve_all(libraries, recent, attached);
+        }
+        for released in stopped {
+            let pid = released.pid;
+            let held_again = recent.iter().any(|other| other.pid == pid);
+            // Somebody else may have stopped a process that was there before.
+            let ours = !attached || released.reason != hold_reason::MAPPED || guardian::is_stopped_at_mapping(pid);
+            if !held_again && ours {
+                log::debug!("process {pid} was still stopped after its hold");
+                let _ = sys::signal(pid, libc::SIGCONT);
+            }
+            over.push(released);
+        }
+        if let Some(guardian) = self.guardian.as_mut().filter(|_| attached) {
+            over.retain(|released| recent.iter().all(|other| other.pid != released.pid));
+            over.into_iter().for_each(|released| guardian.free(released.pid));
         }
     }
 }
@@ -181,18 +310,4 @@ fn let_go(pid: u32) {
         std::thread::sleep(Duration::from_micros(20));
     }
     let _ = sys::signal(pid, libc::SIGCONT);
-}
-
-/// A stop that showed only after its SIGCONT: looked for until well after it could.
-fn release_stragglers(recent: &mut Vec<(u32, u64)>) {
-    recent.retain(|&(pid, released)| {
-        if sys::monotonic_ns().saturating_sub(released) < STOP_TIMEOUT_NS {
-            return true;
-        }
-        if guardian::state(pid) == Some('T') {
-            log::debug!("process {pid} was still stopped after its hold");
-            let _ = sys::signal(pid, libc::SIGCONT);
-        }
-        false
-    });
 }

@@ -35,6 +35,8 @@ pub use verdict::{Answer, Capture, Verdict};
 pub struct Options {
     /// These libraries, instead of those that a search finds.
     pub libraries: Vec<PathBuf>,
+    /// Debug files may come from the network.
+    pub debuginfod: bool,
 }
 
 /// What was found. Its fields' names and meaning are stable: they are the JSON of `tracer doctor` (docs/doctor.md).
@@ -81,7 +83,7 @@ pub fn inspect(options: &Options) -> Inspection {
         gpus: gpus::read(),
         libraries: libraries
             .iter()
-            .map(|(path, by)| libraries::inspect(path, by, &uprobe_cost))
+            .map(|(path, by)| libraries::inspect(path, by, options.debuginfod, &uprobe_cost))
             .collect(),
         uprobe_cost,
     }

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::devices::Devices;
+use crate::{devices::Devices, resolver::Confidence};
 
-/// A library that a traced process mapped and that is an HSA runtime.
+/// A library that a traced process mapped: an HSA runtime, or HIP's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Library {
     /// Path as the process saw it.
@@ -19,12 +19,15 @@ pub struct Library {
     pub soname: Option<String>,
     /// First process that was seen to map it.
     pub first_pid: u32,
+    /// Whether it is HIP's, which submits by an HSA runtime.
+    pub hip: bool,
 }
 
 /// A probe, attached or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probe {
-    /// Family: `doorbell`, `sdma`, `reserve`, `ioctl`, `process`, `mapping`, `ring`, `driver`, `driver_event`.
+    /// Family: `api`, `doorbell`, `sdma`, `reserve`, `ioctl`, `process`, `mapping`, `code_object`, `progress`, `ring`, `driver`,
+    /// `driver_event`.
     pub family: &'static str,
     /// Path of the library, or the trace event's name.
     pub target: String,
@@ -36,6 +39,8 @@ pub struct Probe {
     pub instruction: Option<String>,
     /// Which step of the resolver found it (uprobes).
     pub step: Option<String>,
+    /// How sure the resolver is of it.
+    pub confidence: Option<Confidence>,
     /// Why it is not attached; `None` if it is.
     pub error: Option<String>,
 }
@@ -59,6 +64,9 @@ impl fmt::Display for Probe {
         }
         if let Some(step) = &self.step {
             write!(f, ", found by {step}")?;
+        }
+        if let Some(confidence) = self.confidence {
+            write!(f, ", confidence {confidence}")?;
         }
         match &self.error {
             Some(error) => write!(f, ", not attached: {error}"),

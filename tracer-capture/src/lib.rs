@@ -3,12 +3,17 @@
 //! [`session::Session`] is the whole of it: it loads the programs, holds each process that maps an HSA runtime until
 //! its probes are in, and hands over [`tracer_core::event::Event`]s. It concludes nothing from them.
 
+pub mod attach;
 mod btf;
+pub mod candidate;
+pub mod code_object;
+pub mod debug_files;
 pub mod decode;
 pub mod devices;
 mod diagnostics;
 mod elf_peek;
 pub mod error;
+mod gate;
 pub mod guardian;
 mod hold;
 pub mod inspect;
@@ -19,9 +24,11 @@ pub mod launch;
 mod library;
 mod losses;
 pub mod object;
+pub mod positions;
 mod probes;
 mod proc_maps;
 pub mod resolver;
+pub mod sampler;
 pub mod session;
 pub mod sys;
 

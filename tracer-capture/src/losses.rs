@@ -122,9 +122,11 @@ impl Losses {
 /// The source of losses that a program's misses are.
 fn family(program: &str) -> &'static str {
     let families = [
+        ("api_", "missed-api"),
         ("ioctl_", "missed-ioctl"),
         ("mmap_", "missed-mapping"),
         ("task_", "missed-process"),
+        ("progress_", "missed-progress"),
         ("ring_", "missed-ring"),
         ("driver_event_", "missed-driver-event"),
         ("driver_", "missed-driver"),

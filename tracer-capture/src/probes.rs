@@ -1,11 +1,16 @@
 //! The probes: one file a family, named as the eBPF program's file.
 
+pub mod api;
+pub mod api_table;
+pub mod code_object;
 pub mod doorbell;
 pub mod driver;
 pub mod driver_event;
 pub mod ioctl;
 pub mod mapping;
+pub mod multi;
 pub mod process;
+pub mod progress;
 pub mod reserve;
 pub mod ring;
 pub mod sdma;
@@ -13,6 +18,8 @@ pub mod tracefs;
 pub mod twins;
 
 use std::{
+    ffi::CStr,
+    io,
     os::fd::{AsFd, AsRawFd, OwnedFd},
     path::PathBuf,
     thread,
@@ -29,12 +36,18 @@ use aya::{
     },
 };
 
-use crate::{CaptureError, inventory::Probe, resolver::ProbePoint};
+use self::multi::Multi;
+use crate::{
+    CaptureError,
+    inventory::Probe,
+    resolver::{Confidence, ProbePoint, ResolverStep},
+};
 
 /// Attaches programs of the loaded object. They stay attached as long as it lives.
 pub struct Prober {
     ebpf: Ebpf,
     links: Vec<Attached>,
+    multi: Multi,
     sites: u32,
     /// Programs that were attached to trace events.
     attached: Vec<&'static str>,
@@ -46,6 +59,7 @@ enum Attached {
     Event(#[expect(dead_code, reason = "kept for its end")] TracePointLink),
     Function(#[expect(dead_code, reason = "kept for its end")] KProbeLink),
     RawEvent(#[expect(dead_code, reason = "kept for its end")] RawTracePointLink),
+    Functions(#[expect(dead_code, reason = "kept for its end")] [OwnedFd; 2]),
 }
 
 /// How many attachments are taken out at once.
@@ -83,8 +97,8 @@ pub struct Site {
     pub upper: u32,
     /// What lies there, for reports.
     pub role: String,
-    /// How the resolver came to it; `None` where there was no choice.
-    pub step: Option<String>,
+    /// How the resolver came to it, and how sure it is; `None` where there was no choice.
+    pub found: Option<(ResolverStep, Confidence)>,
 }
 
 /// What became of a program of the object.
@@ -131,6 +145,7 @@ impl Prober {
         let prober = Self {
             ebpf,
             links: Vec::new(),
+            multi: Multi::default(),
             sites: 0,
             attached: Vec::new(),
         };
@@ -149,7 +164,12 @@ impl Prober {
             let fd = program.fd().ok()?.as_fd();
             Some(fd.try_clone_to_owned().map(|fd| (name.to_owned(), fd)))
         });
+        let multi = self
+            .multi
+            .programs()
+            .map(|(name, fd)| Ok((format!("{name}_multi"), fd.try_clone_to_owned()?)));
         loaded
+            .chain(multi)
             .collect::<Result<_, _>>()
             .map_err(|error| CaptureError::system("keeping programs", error))
     }
@@ -161,17 +181,7 @@ impl Prober {
     pub fn uprobe(&mut self, program: &'static str, family: &'static str, target: &Target<'_>, site: Site) -> Probe {
         let cookie = u64::from(site.upper) << 32 | u64::from(self.sites);
         self.sites += 1;
-        let location = UProbeAttachLocation::AbsoluteOffset(site.point.file_offset);
-        let path = PathBuf::from(format!("/proc/self/fd/{}", target.file.as_raw_fd()));
-        let point = UProbeAttachPoint {
-            location,
-            cookie: Some(cookie),
-        };
-        let link = self.program::<UProbe>(program).and_then(|p| {
-            p.attach(point, path, UProbeScope::AllProcesses)
-                .and_then(|id| p.take_link(id))
-                .map_err(|error| refused(program, &error))
-        });
+        let link = self.site(program, target, site.point.file_offset, cookie);
         let error = self.keep(link.map(Attached::Site));
         Probe {
             family,
@@ -179,9 +189,71 @@ impl Prober {
             role: site.role,
             file_offset: Some(site.point.file_offset),
             instruction: Some(site.point.instruction.to_string()),
-            step: site.step,
+            step: site.found.map(|(step, _)| step.to_string()),
+            confidence: site.found.map(|(_, confidence)| confidence),
             error,
         }
+    }
+
+    fn site(
+        &mut self,
+        program: &'static str,
+        target: &Target<'_>,
+        file_offset: u64,
+        cookie: u64,
+    ) -> Result<UProbeLink, CaptureError> {
+        let path = PathBuf::from(format!("/proc/self/fd/{}", target.file.as_raw_fd()));
+        let point = UProbeAttachPoint {
+            location: UProbeAttachLocation::AbsoluteOffset(file_offset),
+            cookie: Some(cookie),
+        };
+        self.program::<UProbe>(program).and_then(|p| {
+            p.attach(point, path, UProbeScope::AllProcesses)
+                .and_then(|id| p.take_link(id))
+                .map_err(|error| refused(program, &error))
+        })
+    }
+
+    /// Attaches to functions by links for many places at once, as far as they are loaded.
+    pub fn with_multi(mut self, multi: Multi) -> Self {
+        self.multi = multi;
+        self
+    }
+
+    /// Attaches `[entry, return]` to functions of the file at `path`, by one link each.
+    ///
+    /// # Errors
+    /// What the kernel says; nothing is attached then.
+    pub fn function_probes(
+        &mut self,
+        [enter, leave]: [&'static str; 2],
+        path: &CStr,
+        functions: &[api::Function],
+    ) -> io::Result<()> {
+        let offsets: Vec<u64> = functions.iter().map(|f| f.point().file_offset).collect();
+        let cookies: Vec<u64> = functions.iter().map(api::Function::cookie).collect();
+        // The return first: an entry without it would wait for one for good.
+        let returns = self.multi.attach(leave, path, &offsets, &cookies, true)?;
+        let entries = self.multi.attach(enter, path, &offsets, &cookies, false)?;
+        self.links.push(Attached::Functions([entries, returns]));
+        Ok(())
+    }
+
+    /// Attaches `[entry, return]` to one function.
+    ///
+    /// # Errors
+    /// [`CaptureError::Refused`] with what the kernel says.
+    pub fn function_probe(
+        &mut self,
+        [enter, leave]: [&'static str; 2],
+        target: &Target<'_>,
+        function: &api::Function,
+    ) -> Result<(), CaptureError> {
+        for program in [leave, enter] {
+            let link = self.site(program, target, function.point().file_offset, function.cookie())?;
+            self.links.push(Attached::Site(link));
+        }
+        Ok(())
     }
 
     /// Attaches a trace event.
@@ -202,6 +274,7 @@ impl Prober {
             file_offset: None,
             instruction: None,
             step: None,
+            confidence: None,
             error,
         }
     }
@@ -221,6 +294,7 @@ impl Prober {
             file_offset: None,
             instruction: None,
             step: Some("BTF".to_owned()),
+            confidence: None,
             error,
         }
     }

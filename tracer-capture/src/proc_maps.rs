@@ -1,6 +1,6 @@
 //! `/proc/PID/maps`: which files a process has mapped executable.
 
-use std::{fs, io, path::PathBuf};
+use std::{fs, io, os::unix::fs::MetadataExt, path::PathBuf};
 
 /// One executable file mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,12 +27,37 @@ pub struct FileId {
 }
 
 impl Mapping {
+    /// Where the mapping shows what lies at an offset of the file.
+    #[must_use]
+    pub fn address_of(&self, file_offset: u64) -> Option<u64> {
+        let inside = file_offset.checked_sub(self.offset)?;
+        let address = self.start.checked_add(inside)?;
+        (address < self.end).then_some(address)
+    }
+
     /// Opens the very file that is mapped, in whatever mount namespace it lies and even if it is deleted.
     ///
     /// # Errors
-    /// EPERM without CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE; ENOENT if the mapping is gone.
+    /// EPERM without CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE, if the file has no name any more; ENOENT if the mapping is
+    /// gone.
     pub fn open(&self, pid: u32) -> io::Result<fs::File> {
-        fs::File::open(self.link(pid))
+        let opened = fs::File::open(self.link(pid));
+        match &opened {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.open_by_name(pid).or(opened),
+            _ => opened,
+        }
+    }
+
+    /// Opens what has the file's name in the process's root, if it is still the file.
+    fn open_by_name(&self, pid: u32) -> io::Result<fs::File> {
+        let file = fs::File::open(format!("/proc/{pid}/root{}", self.path))?;
+        let found = file.metadata()?;
+        let device = format!("{:02x}:{:02x}", libc::major(found.dev()), libc::minor(found.dev()));
+        if (found.ino(), device) == (self.file.inode, self.file.device.clone()) {
+            Ok(file)
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
     }
 
     /// The link in `/proc/PID/map_files` that stands for the mapped file.
@@ -103,6 +128,17 @@ mod tests {
             None
         );
         assert_eq!(parse("nonsense"), None);
+    }
+
+    #[test]
+    fn a_file_is_found_by_its_name_too_unless_another_has_it() {
+        let pid = std::process::id();
+        let mappings = executable(pid).unwrap();
+        let own = mappings.iter().find(|m| m.open(pid).is_ok()).unwrap();
+        assert!(own.open_by_name(pid).is_ok(), "{own:?}");
+        let mut other = own.clone();
+        other.file.inode += 1;
+        assert!(other.open_by_name(pid).is_err());
     }
 
     #[test]

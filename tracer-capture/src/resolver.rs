@@ -11,29 +11,45 @@
 
 mod aql_queue;
 mod code;
+mod code_objects;
+pub mod debug;
 mod doorbells;
 mod elf;
+mod entries;
 mod error;
 mod exports;
 mod flow;
 mod functions;
+mod ladder;
 mod own_reserve;
 mod pattern;
 mod sdma;
 mod site;
+mod step;
 mod value;
 mod vtables;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use aql_queue::AqlQueue;
+use debug::{DebugFiles, NoDebugFiles};
 use elf::Image;
 use error::Absence;
 use functions::Functions;
+use ladder::Climb;
 
+pub(crate) use elf::{MAX_NAME, build_id_in};
+
+pub use entries::{Entries, Entry, entries};
 pub use error::ResolveError;
 pub use exports::{ExportSite, Exports, ReserveOperation, ReserveSite, TableSlot};
+pub use ladder::{Decision, Outcome, Sought};
 pub use site::{Argument, FunctionSite, InstructionKind, ProbePoint, site_in_function};
+pub use step::{Confidence, ResolverStep};
+
+/// A file larger than this is no HSA runtime (Debian's and AMD's have 3 to 30 MB, with debug information 200), and reading
+/// it would only cost memory.
+pub const MAX_FILE: u64 = 512 << 20;
 
 /// What was found in one library. All addresses are those it was linked at; add the load bias of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,14 +60,46 @@ pub struct Resolution {
     pub soname: Option<String>,
     /// Probing all of these sees every AQL doorbell that ROCr rings exactly once; empty if none was found for certain.
     pub doorbells: Vec<DoorbellSite>,
+    /// The functions of `AqlQueue` among which they are.
+    pub functions: Vec<DoorbellFunction>,
     /// Where the runtime reserves packets for its own dispatches, past the exported functions.
     pub own_reserve: Option<OwnReserveSite>,
     /// Probing all of these sees every SDMA doorbell that ROCr rings.
     pub sdma: Vec<SdmaSite>,
+    /// Where the runtime tells debuggers of code objects that it loads and unloads.
+    pub code_objects: Option<CodeObjectSite>,
     /// The exported functions of use.
     pub exports: Exports,
     /// Why something is absent, a sentence each.
     pub notes: Vec<String>,
+    /// Every decision, in order.
+    pub account: Vec<Decision>,
+}
+
+impl Resolution {
+    /// Exported functions that store to any signal, doorbells included: what is left to probe where no doorbell function was
+    /// found. The runtime's own dispatches do not pass them. Empty where better is known.
+    #[must_use]
+    pub fn last_resort(&self) -> &[ExportSite] {
+        if self.doorbells.is_empty() {
+            &self.exports.signal_stores
+        } else {
+            &[]
+        }
+    }
+}
+
+/// A function of `AqlQueue` through which doorbells are rung.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DoorbellFunction {
+    /// Which one it is.
+    pub role: DoorbellRole,
+    /// Address, as linked.
+    pub vaddr: u64,
+    /// From what it gets in rdi to the queue.
+    pub adjustment: i32,
+    /// Whether it stores to the doorbell itself, and is probed; else it hands over to one that does.
+    pub rings: bool,
 }
 
 /// A function that rings AQL doorbells.
@@ -67,6 +115,8 @@ pub struct DoorbellSite {
     pub value_register: Argument,
     /// How the function was found.
     pub step: ResolverStep,
+    /// How sure that is.
+    pub confidence: Confidence,
     /// The instructions that write to a doorbell; on one path of the function only one of them is executed.
     pub doorbell_stores: Vec<u64>,
     /// The function can call a driver function from a table (`hsaKmtQueueRingDoorbell`) instead of storing.
@@ -105,24 +155,10 @@ pub struct OwnReserveSite {
     pub probe: ProbePoint,
     /// `*(rdi + queue_offset)` is the address of the queue's `hsa_queue_t`.
     pub queue_offset: i16,
-}
-
-/// How a function was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ResolverStep {
-    /// By its name in `.symtab`.
-    Symtab,
-    /// By the shape of its class's vtables.
-    VtableShape,
-}
-
-impl fmt::Display for ResolverStep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Symtab => ".symtab",
-            Self::VtableShape => "vtable shape",
-        })
-    }
+    /// How the function was found.
+    pub step: ResolverStep,
+    /// How sure that is.
+    pub confidence: Confidence,
 }
 
 /// A function that rings SDMA doorbells: an instance of `BlitSdma::UpdateWriteAndDoorbellRegister`.
@@ -143,6 +179,25 @@ pub struct SdmaSite {
     pub width: u8,
     /// The instruction that writes to the doorbell.
     pub doorbell_store: u64,
+    /// How the function was found.
+    pub step: ResolverStep,
+    /// How sure that is.
+    pub confidence: Confidence,
+}
+
+/// The function that the runtime calls around each change of its list of code objects (`_amdgpu_r_debug`, `r_brk`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodeObjectSite {
+    /// Where to probe.
+    pub probe: ProbePoint,
+    /// Address of the list, as linked.
+    pub debug: u64,
+    /// From the probe to the list.
+    pub debug_displacement: i32,
+    /// How the function was found.
+    pub step: ResolverStep,
+    /// How sure that is.
+    pub confidence: Confidence,
 }
 
 /// Finds the probe sites in an HSA runtime library; `elf` is its whole file.
@@ -151,71 +206,71 @@ pub struct SdmaSite {
 /// If it is not an x86-64 ELF file, or not an HSA runtime, or so damaged that its tables cannot be read. A runtime in
 /// which something could not be found is not an error: see [`Resolution::notes`].
 pub fn resolve(elf: &[u8]) -> Result<Resolution, ResolveError> {
+    resolve_with(elf, &mut NoDebugFiles)
+}
+
+/// As [`resolve`], and looks for the separate debug file of a library that names no functions.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_with(elf: &[u8], debug: &mut dyn DebugFiles) -> Result<Resolution, ResolveError> {
     let image = Image::parse(elf)?;
     if !is_hsa_runtime(&image) {
         return Err(ResolveError::NoHsaRuntime);
     }
     let functions = Functions::read(&image);
     let (exports, mut absent) = exports::exports(&image);
-    let (mut doorbells, mut sdma, mut own_reserve) = (Vec::new(), Vec::new(), None);
+    let (mut climb, mut sdma, mut code_objects) = (Climb::default(), Vec::new(), None);
     if functions.is_empty() {
+        climb.account.push(ladder::no_functions());
         absent.push(Absence::NoFunctions);
     } else {
-        (doorbells, own_reserve) = climb(&image, &functions, &mut absent);
-        let (sites, missed) = sdma::sites(&image, &functions);
+        climb = ladder::climb(&image, &functions, debug);
+        absent.append(&mut climb.absent);
+        let (sites, missed, decision) = sdma::sites(&image, &functions, &sdma_names(&image, &climb));
         sdma = sites;
         absent.extend(missed);
+        climb.account.push(decision);
+        let (site, absence, decision) = code_objects::site(&image, &functions);
+        code_objects = site;
+        absent.extend(absence);
+        climb.account.push(decision);
     }
+    climb.account.push(ladder::last_resort(&climb, &exports.signal_stores));
     Ok(Resolution {
         build_id: image.build_id(),
         soname: image.soname(),
-        doorbells,
-        own_reserve,
+        doorbells: climb.doorbells,
+        functions: climb.functions,
+        own_reserve: climb.own_reserve,
         sdma,
+        code_objects,
         exports,
         notes: absent.iter().map(Absence::to_string).collect(),
+        account: climb.account,
     })
+}
+
+/// Addresses of what is called like an SDMA doorbell function.
+fn sdma_names(image: &Image<'_>, climb: &Climb) -> BTreeSet<u64> {
+    let own = image.symtab_functions().map(|symbol| (symbol.name, symbol.vaddr));
+    let others = climb.names.iter().map(|named| (named.name.as_str(), named.vaddr));
+    let all = own.chain(others).filter(|(name, _)| sdma::is_name(name));
+    all.map(|(_, vaddr)| vaddr).collect()
+}
+
+/// GNU build-id of an ELF file.
+pub fn build_id(elf: &[u8]) -> Option<String> {
+    Image::parse(elf).ok()?.build_id()
 }
 
 /// Whether a file is an HSA runtime: it exports `hsa_init` and `hsa_queue_create`.
 ///
-/// Meant for every library that a process maps: it reads the ELF header, the section headers and, by the hash table,
-/// a few entries of the dynamic symbol table.
+/// It reads the ELF header, the section headers and the dynamic symbol table.
 pub fn looks_like_hsa_runtime(elf: &[u8]) -> bool {
     Image::parse(elf).is_ok_and(|image| is_hsa_runtime(&image))
 }
 
 fn is_hsa_runtime(image: &Image<'_>) -> bool {
     image.exports(exports::INIT) && image.exports(exports::QUEUE_CREATE)
-}
-
-/// A way to find `AqlQueue`; `Ok(None)` where it does not apply to the library.
-type Step = fn(&Image<'_>, &Functions) -> Result<Option<AqlQueue>, Absence>;
-
-/// From the best evidence to the weakest.
-const LADDER: [Step; 2] = [|image, _| aql_queue::by_symtab(image), aql_queue::by_vtable_shape];
-
-/// The sites of the first step whose functions pass validation.
-fn climb(
-    image: &Image<'_>,
-    functions: &Functions,
-    absent: &mut Vec<Absence>,
-) -> (Vec<DoorbellSite>, Option<OwnReserveSite>) {
-    for step in LADDER {
-        let found = step(image, functions).and_then(|queue| {
-            let sites = |queue: AqlQueue| Ok((doorbells::sites(image, functions, &queue)?, queue));
-            queue.map(sites).transpose()
-        });
-        match found {
-            Ok(Some(((sites, missed), queue))) => {
-                absent.extend(missed);
-                let own_reserve = own_reserve::site(image, functions, &queue);
-                absent.extend(own_reserve.is_none().then_some(Absence::NoOwnReserve));
-                return (sites, own_reserve);
-            }
-            Ok(None) => {}
-            Err(absence) => absent.push(absence),
-        }
-    }
-    (Vec::new(), None)
 }

@@ -5,6 +5,7 @@ use std::{
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
+        mpsc,
     },
     thread::JoinHandle,
 };
@@ -16,39 +17,56 @@ use aya::{
 use tracer_core::event::{Event, Lost};
 
 use crate::{
-    CaptureError, decode, diagnostics,
+    CaptureError,
+    code_object::lists::{self, Changes},
+    decode, diagnostics,
+    gate::Gate,
     guardian::Guardian,
-    hold::{self, Holder},
+    hold::{self, Ask, Holder},
     inventory::Inventory,
     kallsyms::Kallsyms,
     losses::Losses,
     object::Object,
     probes::{
-        Prober,
+        Prober, api,
         driver::{self, Functions},
-        driver_event, ioctl, mapping, process, ring, twins,
+        driver_event, ioctl, mapping,
+        multi::Multi,
+        process, progress, ring, twins,
     },
     sys,
 };
+
+pub use crate::probes::api::Api;
 
 /// What to capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Probe the functions that advance write indexes (`--detail full`).
     pub reserves: bool,
+    /// Capture calls of HIP and HSA functions.
+    pub api: Api,
     /// Trace children too.
     pub follow: bool,
+    /// Load debug files of runtimes from the servers in DEBUGINFOD_URLS (`--debuginfod`).
+    pub debuginfod: bool,
     /// Pass on what the programs say of their decisions, at level debug of [`log`].
     pub diagnostics: bool,
     /// Size of the buffer between the programs and [`Session::drain`]: a power of two, bytes.
     pub buffer_bytes: u32,
 }
 
+/// Generation of the processes that are traced first: no other one has theirs.
+pub(crate) const GENERATION: u32 = 1;
+
 /// A running capture.
 pub struct Session {
     events: RingBuf<MapData>,
     traced: HashMap<MapData, u32, u32>,
     losses: Losses,
+    code_objects: Changes,
+    gate: Gate,
+    pub(crate) asks: mpsc::Sender<Ask>,
     undecoded: u64,
     functions: Functions,
     inventory: Arc<Mutex<Inventory>>,
@@ -75,13 +93,21 @@ impl Session {
         } = loaded.map_err(|_| CaptureError::system("loading", io::Error::other("the loader panicked")))??;
         let counters = maps.remove("LOSSES").ok_or(CaptureError::Missing("LOSSES"))?;
         let losses = Losses::new(&counters, prober.programs()?)?;
+        let counting = maps.remove("COUNTING").ok_or(CaptureError::Missing("COUNTING"))?;
+        let gate = Gate::new(&counting)?;
         let inventory = Arc::new(Mutex::new(inventory));
+        let (lists, code_objects) = lists::lists();
+        let (asks, asked) = mpsc::channel();
         let holder = Holder {
+            code_objects: lists,
             ring: take(&mut maps, "HOLDS")?,
             prober,
             guardian,
             inventory: Arc::clone(&inventory),
             reserves: options.reserves,
+            debuginfod: options.debuginfod,
+            asked,
+            api: options.api,
             stop: Arc::clone(&stop),
         };
         let spawned = std::thread::Builder::new().name("holder".into()).spawn(|| holder.run());
@@ -89,6 +115,9 @@ impl Session {
             events: take(&mut maps, "EVENTS")?,
             traced: take(&mut maps, "TRACED")?,
             losses,
+            code_objects,
+            gate,
+            asks,
             undecoded: 0,
             functions,
             inventory,
@@ -103,18 +132,31 @@ impl Session {
     /// # Errors
     /// [`CaptureError::System`] if there are too many.
     pub fn trace(&mut self, pid: u32) -> Result<(), CaptureError> {
-        self.traced
-            .insert(pid, 1, 0)
-            .map_err(|e| CaptureError::system("tracing a process", io::Error::other(e)))?;
-        self.losses.begin();
+        self.insert(pid)?;
+        self.begin();
         Ok(())
+    }
+
+    /// Enters a process among the traced. What it submits does not count yet.
+    pub(crate) fn insert(&mut self, pid: u32) -> Result<(), CaptureError> {
+        self.traced
+            .insert(pid, GENERATION, 0)
+            .map_err(|e| CaptureError::system("tracing a process", io::Error::other(e)))
+    }
+
+    /// From now on what traced processes submit counts, and no system call for a map is made any more.
+    pub(crate) fn begin(&mut self) {
+        self.losses.begin();
+        self.gate.open();
     }
 
     /// Hands over at most `most` records that have come in; returns how many there were.
     pub fn drain(&mut self, most: usize, sink: &mut impl FnMut(&Event<'_>)) -> usize {
         let mut count = 0;
         while count < most {
-            let Some(item) = self.events.next() else { break };
+            let next = self.events.next();
+            self.code_objects.take(sink);
+            let Some(item) = next else { break };
             count += 1;
             let known = decode::record(&item, &self.functions, sink);
             self.undecoded += u64::from(!known);
@@ -195,14 +237,20 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
     let loaded = Loading {
         object,
         follow: options.follow,
+        api: options.api,
         buffer_bytes: Some(options.buffer_bytes),
         layout: &layout,
         rings: rings.as_ref().ok(),
         driver_events: &driver_events,
     };
     let mut ebpf = loaded.open()?;
+    let multi = if options.api == Api::None {
+        Multi::default()
+    } else {
+        multi(&ebpf, object)
+    };
     let mut maps = Maps::new();
-    for name in ["EVENTS", "HOLDS", "TRACED", "LOSSES"] {
+    for name in ["EVENTS", "HOLDS", "TRACED", "LOSSES", "COUNTING"] {
         maps.insert(name, take_from(&mut ebpf, name)?);
     }
     // The log's ring too is taken out of the object before its programs are loaded.
@@ -210,12 +258,13 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
         .diagnostics
         .then(|| diagnostics::listen(&mut ebpf, Arc::clone(stop)))
         .transpose()?;
-    let mut prober = Prober::load(ebpf)?;
+    let mut prober = Prober::load(ebpf)?.with_multi(multi);
     let symbols = Kallsyms::read(&[driver::FUNCTIONS.as_slice(), &[twins::PREEMPTIBLE]].concat());
     let twins = twins::needed(symbols.as_ref().ok());
     for probes in [
         ioctl::attach(&mut prober, twins),
         process::attach(&mut prober),
+        progress::attach(&mut prober, twins),
         mapping::attach(&mut prober, twins),
     ] {
         inventory.add(probes);
@@ -241,6 +290,18 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
     })
 }
 
+/// The programs of function probes for links of many places; none on kernels that know no such links.
+fn multi(ebpf: &Ebpf, object: Object) -> Multi {
+    let loaded = object
+        .bytes()
+        .map_err(io::Error::other)
+        .and_then(|bytes| Multi::load(bytes, ebpf, &api::PROGRAMS));
+    loaded.unwrap_or_else(|error| {
+        log::info!("probes in functions are attached one by one: links for many places: {error}");
+        Multi::default()
+    })
+}
+
 /// Makes tracefs visible to this thread.
 ///
 /// # Errors
@@ -258,6 +319,8 @@ pub(crate) struct Loading<'a> {
     pub object: Object,
     /// Trace children too.
     pub follow: bool,
+    /// What is done with calls of HIP and HSA functions.
+    pub api: Api,
     /// Size of the ring of events; `None`: the object's own.
     pub buffer_bytes: Option<u32>,
     /// Of the kernel's process events.
@@ -275,12 +338,21 @@ impl Loading<'_> {
     /// [`CaptureError::NotPermitted`] without the rights, and what else the kernel refuses.
     pub fn open(&self) -> Result<Ebpf, CaptureError> {
         let follow = u8::from(self.follow);
+        let api = self.api.word();
         let mut loader = EbpfLoader::new();
         self.layout.apply(&mut loader, &follow);
         if let Some(plan) = self.rings {
             plan.apply(&mut loader);
         }
         self.driver_events.apply(&mut loader);
+        loader.override_global("API", &api, true);
+        // Maps of what is not wanted take no memory.
+        if self.api == Api::None {
+            loader.map_max_entries("API_THREADS", 1);
+        }
+        if self.api != Api::Stats {
+            loader.map_max_entries("API_STATS", 1);
+        }
         if let Some(bytes) = self.buffer_bytes {
             loader.map_max_entries("EVENTS", bytes);
         }

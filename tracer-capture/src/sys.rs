@@ -3,8 +3,10 @@
 use std::{
     io,
     mem::MaybeUninit,
-    os::fd::{AsRawFd, BorrowedFd},
+    os::fd::{AsRawFd, BorrowedFd, OwnedFd},
 };
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Lets this thread run before others: a reader that waits for its turn among busy threads loses events. Without the
 /// right to do so it stays as it is.
@@ -143,6 +145,14 @@ pub fn signal(pid: u32, signal: i32) -> io::Result<()> {
     } else {
         Err(io::Error::last_os_error())
     }
+}
+
+/// Whether the process behind a pidfd has ended.
+#[must_use]
+pub fn has_ended(pidfd: &OwnedFd) -> bool {
+    let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // It is readable from the end on.
+    poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&none)).is_ok_and(|ready| ready > 0)
 }
 
 /// The boot, monotonic and real-time clocks, ns, read one after the other.

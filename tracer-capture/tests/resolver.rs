@@ -2,16 +2,26 @@
 
 #[path = "resolver/changed.rs"]
 mod changed;
+#[path = "resolver/code_objects.rs"]
+mod code_objects;
 #[path = "resolver/damaged.rs"]
 mod damaged;
+#[path = "resolver/debug.rs"]
+mod debug;
 #[path = "resolver/known.rs"]
 mod known;
 #[path = "resolver/library.rs"]
 mod library;
+#[path = "resolver/names.rs"]
+mod names;
 #[path = "resolver/patch.rs"]
 mod patch;
+#[path = "resolver/shift.rs"]
+mod shift;
 #[path = "resolver/sites.rs"]
 mod sites;
+#[path = "resolver/steps.rs"]
+mod steps;
 
 use known::{KNOWN, Known};
 use tracer_capture::resolver::{

@@ -1,8 +1,10 @@
 //! The command line.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+
+use crate::units;
 
 /// Shows which path every kernel submitted to an AMD GPU takes: a doorbell stored from user space into an AQL queue, or
 /// a job on a ring of the kernel driver.
@@ -28,10 +30,12 @@ impl Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a command and record the path of every kernel that it submits
+    /// Run a command, or attach to processes, and record the path of every kernel that they submit
     Record(Record),
     /// Tell what a trace says
     Report(Report),
+    /// Show a trace as it went, queue by queue, on a screen
+    Top(Top),
     /// Judge a trace, or a command that is recorded first, by a policy
     Verify(Verify),
     /// Tell what record would capture on this machine, what it would miss, and how to mend that
@@ -50,12 +54,38 @@ pub enum Detail {
     Full,
 }
 
+/// Which calls of the libraries above the queues are captured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Api {
+    /// None
+    #[default]
+    None,
+    /// Those of HIP functions; dispatches and copies name theirs
+    Hip,
+    /// Those of HSA functions likewise
+    Hsa,
+    /// Both
+    All,
+}
+
+impl From<Api> for tracer_capture::session::Api {
+    fn from(api: Api) -> Self {
+        match api {
+            Api::None => Self::None,
+            Api::Hip => Self::Hip,
+            Api::Hsa => Self::Hsa,
+            Api::All => Self::All,
+        }
+    }
+}
+
 /// `tracer record`
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit status: the command's own, 128 + N if signal N killed it; 124 if its kernels could not be seen,\n\
-    125 if tracer failed, 126 if the command can't be run, 127 if it is not found.\n\n\
-    Examples:\n  sudo tracer record ./app --its-own-options\n  sudo tracer record -o run-%pid%.trace --detail full -- ./app"
+    125 if tracer failed, 126 if the command can't be run, 127 if it is not found. With --pid: 0, 124 or 125.\n\n\
+    Examples:\n  sudo tracer record ./app --its-own-options\n  sudo tracer record -o run-%pid%.trace --detail full -- ./app\n  \
+    sudo tracer record -p $(pgrep -n app) --duration 10s"
 )]
 pub struct Record {
     /// Where the trace goes; %pid%, %hostname% and %time% are filled in [default: the command's name with .trace]
@@ -67,18 +97,33 @@ pub struct Record {
     /// How much to capture
     #[arg(long, value_enum, default_value = "dispatch")]
     pub detail: Detail,
-    /// Don't trace the processes that the command makes
+    /// Capture calls of HIP and HSA functions, with results and times
+    #[arg(long, value_enum, default_value = "none")]
+    pub api: Api,
+    /// Don't trace the processes that it makes
     #[arg(long)]
     pub no_follow: bool,
     /// Run the command as root, not as the user who called sudo
-    #[arg(long)]
+    #[arg(long, conflicts_with = "pid")]
     pub as_root: bool,
+    /// Let debug files of stripped runtimes come from the servers in DEBUGINFOD_URLS; the command may wait 10 s for one
+    #[arg(long)]
+    pub debuginfod: bool,
+    /// Attach to this process, with its threads and children (may be given several times)
+    ///
+    /// It is neither stopped nor ended. What it submits is recorded from the attach on, until it ends, or tracer is
+    /// interrupted; of packets that lay in its queues by then, those whose doorbells are still to come.
+    #[arg(short, long, value_name = "PID", conflicts_with = "command", value_parser = clap::value_parser!(u32).range(1..))]
+    pub pid: Vec<u32>,
+    /// End the recording after that time: 10, 10s, 500ms, 5m, 1h
+    #[arg(long, value_name = "TIME", requires = "pid", conflicts_with = "command", value_parser = units::time)]
+    pub duration: Option<Duration>,
     /// Room for events that the recorder has not taken yet; what finds none is lost, and counted
     #[arg(long, value_name = "MIB", default_value_t = BUFFER_MIB, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub buffer: u32,
     /// The command
     #[arg(
-        required = true,
+        required_unless_present = "pid",
         trailing_var_arg = true,
         allow_hyphen_values = true,
         value_name = "COMMAND"
@@ -107,6 +152,25 @@ pub struct Report {
     /// Show every run of equal dispatches, not only the first ones
     #[arg(long)]
     pub all: bool,
+}
+
+/// `tracer top`
+#[derive(Debug, Args)]
+#[command(after_help = "Keys: ? shows them all, q ends. See docs/top.md.\n\n\
+    Examples:\n  tracer top app.trace --speed 10\n  tracer top app.trace --once --json | jq .totals")]
+pub struct Top {
+    /// The trace
+    #[arg(value_name = "TRACE")]
+    pub trace: PathBuf,
+    /// How many times as fast as it went
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub speed: u32,
+    /// Print how it stands at its end, and no screen
+    #[arg(long, requires = "json")]
+    pub once: bool,
+    /// For programs: names and meaning are stable
+    #[arg(long, requires = "once")]
+    pub json: bool,
 }
 
 /// Form of a verdict.
@@ -228,4 +292,7 @@ pub struct Doctor {
     /// Look at this HSA runtime, instead of those that a search finds (may be given several times)
     #[arg(long, value_name = "FILE")]
     pub library: Vec<PathBuf>,
+    /// Let debug files of stripped runtimes come from the servers in DEBUGINFOD_URLS, where they are kept for record
+    #[arg(long)]
+    pub debuginfod: bool,
 }

@@ -32,6 +32,7 @@ struct Json<'a> {
 pub fn run(options: &Doctor) -> ExitCode {
     let inspection = inspect::inspect(&inspect::Options {
         libraries: options.library.clone(),
+        debuginfod: options.debuginfod,
     });
     let verdict = inspection.verdict();
     let mut out = io::BufWriter::new(io::stdout().lock());

@@ -5,6 +5,7 @@ mod doctor;
 mod exit;
 mod record;
 mod report;
+mod top;
 mod units;
 mod verify;
 
@@ -18,7 +19,7 @@ fn main() -> ExitCode {
     let guardian = match &cli.command {
         cli::Command::Record(_) => record::guardian(),
         cli::Command::Verify(options) if options.records() => record::guardian(),
-        cli::Command::Report(_) | cli::Command::Verify(_) | cli::Command::Doctor(_) => Ok(None),
+        cli::Command::Report(_) | cli::Command::Top(_) | cli::Command::Verify(_) | cli::Command::Doctor(_) => Ok(None),
     };
     env_logger::Builder::new()
         // The tracer's own crates, the eBPF programs among them; what the libraries have to say is of no use to a user.
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         cli::Command::Record(options) => guardian.and_then(|guardian| record::run(&options, guardian)),
         cli::Command::Report(options) => report::run(&options),
+        cli::Command::Top(options) => top::run(&options),
         cli::Command::Verify(options) => guardian.and_then(|guardian| verify::run(&options, guardian)),
         cli::Command::Doctor(options) => Ok(doctor::run(&options)),
     };

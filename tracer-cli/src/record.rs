@@ -1,5 +1,7 @@
-//! `tracer record`: runs a command and records the path of every kernel that it submits.
+//! `tracer record`: runs a command, or attaches to processes, and records the path of every kernel that they submit.
 
+mod attach;
+mod looks;
 pub mod manifest;
 pub mod output;
 mod recorder;
@@ -7,6 +9,7 @@ mod scheduler;
 pub mod signals;
 
 use std::{
+    ffi::OsString,
     io::IsTerminal,
     process::{ExitCode, ExitStatus},
     time::Duration,
@@ -38,17 +41,19 @@ pub fn guardian() -> anyhow::Result<Option<Guardian>> {
 
 /// A recording that ended.
 pub struct Recorded {
-    /// How the command ended; `None` if the user would not wait.
+    /// How the command ended; `None` if the user would not wait, or there was none.
     status: Option<ExitStatus>,
+    /// Whether processes were attached to, and no command run.
+    attached: bool,
     /// What came of it.
     pub outcome: Outcome,
 }
 
 /// Runs the command, records it, and tells what was seen.
 pub fn run(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
-    let Recorded { status, outcome } = capture(options, guardian)?;
-    tell(&outcome)?;
-    Ok(ExitCode::from(code(status, &outcome)))
+    let recorded = capture(options, guardian)?;
+    tell(&recorded.outcome)?;
+    Ok(ExitCode::from(code(&recorded)))
 }
 
 /// Runs the command and records it.
@@ -63,21 +68,26 @@ pub fn capture(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<R
 async fn record(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<Recorded> {
     // Handlers first: the command inherits none of them, and no signal finds the recorder unprepared.
     let mut signals = Signals::new()?;
-    let mut session = Session::start(
-        session::Options {
-            reserves: options.detail == Detail::Full,
-            follow: !options.no_follow,
-            diagnostics: log::log_enabled!(log::Level::Debug),
-            buffer_bytes: (options.buffer << 20).next_power_of_two(),
-        },
-        guardian,
-    )?;
+    let session_options = session::Options {
+        reserves: options.detail == Detail::Full,
+        api: options.api.into(),
+        follow: !options.no_follow,
+        debuginfod: options.debuginfod,
+        diagnostics: log::log_enabled!(log::Level::Debug),
+        buffer_bytes: (options.buffer << 20).next_power_of_two(),
+    };
+    if !options.pid.is_empty() {
+        return attach::record(options, session_options, guardian, signals).await;
+    }
+    let mut session = Session::start(session_options, guardian)?;
     let user = if options.as_root { None } else { User::invoking() };
     let waiting = Waiting::spawn(&options.command, user.as_ref())?;
-    let dir = output::directory(options.output.as_deref(), &options.command, waiting.pid());
-    let writer = TraceWriter::create(&dir, manifest::begin(&options.command), options.overwrite)?;
+    let program = options.command.first().map(OsString::as_os_str).unwrap_or_default();
+    let dir = output::directory(options.output.as_deref(), program, waiting.pid());
+    let target = manifest::command(&options.command);
+    let writer = TraceWriter::create(&dir, manifest::begin(target), options.overwrite)?;
     session.trace(waiting.pid())?;
-    let recorder = Recorder::start(session, writer)?;
+    let recorder = Recorder::start(session, writer, &[])?;
     let running = match waiting.go() {
         Ok(running) => running,
         Err(error) => {
@@ -95,7 +105,11 @@ async fn record(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<
     for warning in &outcome.manifest.warnings {
         log::warn!("{warning}");
     }
-    Ok(Recorded { status, outcome })
+    Ok(Recorded {
+        status,
+        attached: false,
+        outcome,
+    })
 }
 
 /// Waits for the command's end; `None` if the user would not.
@@ -136,13 +150,20 @@ fn tell(outcome: &Outcome) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The command's exit code, unless it says that all is well when nothing could be seen.
-fn code(status: Option<ExitStatus>, outcome: &Outcome) -> u8 {
-    let Some(status) = status else { return exit::FORCED };
-    let blind = !outcome.manifest.libraries.is_empty() && outcome.report.doorbells.total.is_none();
-    if status.success() && blind {
-        exit::NOTHING_SEEN
-    } else {
-        exit::of_status(status)
-    }
+/// The command's exit code (0 if there was none), unless it says that all is well when nothing could be seen.
+fn code(recorded: &Recorded) -> u8 {
+    let outcome = &recorded.outcome;
+    let code = match recorded.status {
+        Some(status) => exit::of_status(status),
+        None if recorded.attached => 0,
+        None => return exit::FORCED,
+    };
+    // By the last resort some are seen, though their number is unknown.
+    let seen = outcome
+        .manifest
+        .probes
+        .iter()
+        .any(|p| p.family == "doorbell" && p.attached);
+    let blind = !outcome.manifest.libraries.is_empty() && outcome.report.doorbells.total.is_none() && !seen;
+    if code == 0 && blind { exit::NOTHING_SEEN } else { code }
 }

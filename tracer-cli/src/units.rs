@@ -1,5 +1,7 @@
 //! Numbers for people.
 
+use std::time::Duration;
+
 /// A duration given in ns, in the unit that keeps it short.
 pub fn duration(ns: u64) -> String {
     let value = ns as f64;
@@ -25,9 +27,39 @@ pub fn known(n: Option<u64>) -> String {
     n.map_or_else(|| "unknown".to_owned(), |n| n.to_string())
 }
 
+/// A time as users write it: seconds, or a number with a unit.
+pub fn time(text: &str) -> Result<Duration, String> {
+    let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let second = match unit {
+        "" | "s" => 1.0,
+        "ms" => 1e-3,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("{unit} is no unit of time: use ms, s, m or h")),
+    };
+    let number: f64 = number
+        .parse()
+        .map_err(|_| format!("{text} is no time: write 10s or 500ms"))?;
+    Duration::try_from_secs_f64(number * second)
+        .ok()
+        .filter(|time| !time.is_zero())
+        .ok_or_else(|| format!("{text} is not a time above 0"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let ms = |text| time(text).map(|time| time.as_millis());
+        assert_eq!([ms("10"), ms("10s"), ms("1.5s")], [Ok(10_000), Ok(10_000), Ok(1_500)]);
+        assert_eq!([ms("500ms"), ms("2m"), ms("1h")], [Ok(500), Ok(120_000), Ok(3_600_000)]);
+        for wrong in ["", "s", "0", "-1", "10d", "1e300h", "ten"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn units_follow_the_size() {

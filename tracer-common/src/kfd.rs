@@ -58,8 +58,33 @@ pub mod create_queue {
     pub const PRIORITY: usize = 48;
     /// u32, out: per process.
     pub const QUEUE_ID: usize = 52;
-    /// The least bytes that hold every field named here.
+    /// u32, in: engine that the queue is for, of [`super::QueueType::SdmaByEngine`]; not in arguments of 88 bytes.
+    pub const SDMA_ENGINE: usize = 88;
+    /// The least bytes that hold every field named here but the engine.
     pub const MIN_LEN: usize = 56;
+}
+
+/// AMDKFD_IOC_ALLOC_MEMORY_OF_GPU.
+pub const NR_ALLOC_MEMORY_OF_GPU: u8 = 0x16;
+/// AMDKFD_IOC_FREE_MEMORY_OF_GPU.
+pub const NR_FREE_MEMORY_OF_GPU: u8 = 0x17;
+
+/// `kfd_ioctl_alloc_memory_of_gpu_args`: 40 bytes in every version.
+pub mod alloc_memory {
+    /// u64, in: address, for the GPU and, as the runtime does it, for the process.
+    pub const ADDRESS: usize = 0;
+    /// u64, in: bytes.
+    pub const SIZE: usize = 8;
+    /// u64, out.
+    pub const HANDLE: usize = 16;
+    /// u32, in: the bits below, and others.
+    pub const FLAGS: usize = 36;
+    /// The GPU's own memory.
+    pub const VRAM: u32 = 1;
+    /// Memory of the host that the driver allocates.
+    pub const GTT: u32 = 2;
+    /// Memory that the process has already.
+    pub const USERPTR: u32 = 4;
 }
 
 /// `queue_type` of CREATE_QUEUE.

@@ -4,10 +4,13 @@
 //! layout of its own says where the layout comes from.
 #![no_std]
 
+pub mod api;
 pub mod aql;
 pub mod ioctl_args;
 pub mod kfd;
 pub mod placement;
 pub mod queue;
+pub mod r_debug;
 pub mod record;
 pub mod ring;
+pub mod sdma;

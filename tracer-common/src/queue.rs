@@ -16,6 +16,12 @@ pub const READ_DISPATCH_ID: usize = 0x80;
 /// Bytes from the start of `amd_queue_t` that hold every field named here.
 pub const HEAD_LEN: usize = 0x88;
 
+/// `amd_signal_t::kind` (i64).
+pub const SIGNAL_KIND: usize = 0x00;
+/// `AMD_SIGNAL_KIND_DOORBELL`: a store to it is a store to a doorbell.
+pub const SIGNAL_KIND_DOORBELL: i64 = -1;
+/// `AMD_SIGNAL_KIND_LEGACY_DOORBELL`: the same on older GPUs.
+pub const SIGNAL_KIND_LEGACY_DOORBELL: i64 = -2;
 /// `amd_signal_t::queue_ptr`: the `amd_queue_t` of a doorbell signal (u64).
 pub const SIGNAL_QUEUE_PTR: usize = 0x30;
 

@@ -3,8 +3,10 @@
 //! Every record starts with a [`Header`]; `kind` says which struct it is. Times are CLOCK_MONOTONIC ns
 //! (`bpf_ktime_get_ns`), process and thread ids those of the initial pid namespace.
 
+mod api;
 mod driver;
 mod driver_event;
+mod progress;
 mod ring_job;
 
 use crate::aql::Packet;
@@ -31,6 +33,10 @@ pub mod kind {
     pub const DRIVER_CALL: u16 = 9;
     /// [`super::DriverEvent`].
     pub const DRIVER_EVENT: u16 = 10;
+    /// [`super::Progress`].
+    pub const PROGRESS: u16 = 11;
+    /// [`super::ApiCall`].
+    pub const API_CALL: u16 = 12;
 }
 
 /// What every record starts with.
@@ -94,9 +100,17 @@ pub struct Doorbell {
     pub size: u32,
     /// 1 if `packet` holds index `first`, else 0.
     pub count: u32,
+    /// One past the highest index that doorbells before this one published, those included whose records were lost;
+    /// [`UNKNOWN`] if the queue was not known before.
+    pub rung_end: u64,
+    /// The API call that the thread is in.
+    pub call: Call,
     /// The packet at `first`.
     pub packet: Packet,
 }
+
+/// An index that nobody knows.
+pub const UNKNOWN: u64 = u64::MAX;
 
 /// Packets in a [`Packets`] record at the most.
 pub const PACKETS_PER_RECORD: usize = 16;
@@ -121,9 +135,18 @@ pub struct Packets {
     pub count: u32,
     /// Packets in the ring.
     pub size: u32,
+    /// As in the [`Doorbell`] of the walk.
+    pub rung_end: u64,
+    /// As in the [`Doorbell`] of the walk.
+    pub value: u64,
+    /// The API call that the thread is in.
+    pub call: Call,
     /// The packets.
     pub packets: [Packet; PACKETS_PER_RECORD],
 }
+
+/// Bytes of commands that an [`SdmaDoorbell`] holds: a copy with all its waits and signals has 100 to 200.
+pub const SDMA_COMMANDS_LEN: usize = 512;
 
 /// A store to the doorbell of an SDMA user queue by ROCr's BlitSdma.
 #[repr(C)]
@@ -137,6 +160,19 @@ pub struct SdmaDoorbell {
     pub begin: u64,
     /// Byte offset where it ends: the doorbell's value.
     pub end: u64,
+    /// User address of the ring; 0 if the queue's creation was not seen, or the ring's indexes have 32 bits.
+    pub ring_base: u64,
+    /// Bytes of the ring: a power of two.
+    pub ring_bytes: u64,
+    /// Bytes of `commands` that are filled: all that lie between `begin` and `end`, or as many as there is room for; 0 if
+    /// they could not be read.
+    pub len: u32,
+    /// Unused.
+    pub pad: u32,
+    /// The commands from `begin` on, as they lay in the ring.
+    pub commands: [u8; SDMA_COMMANDS_LEN],
+    /// The API call that the thread is in.
+    pub call: Call,
 }
 
 /// Bytes of an ioctl's argument that are kept; no KFD argument is longer but GET_PROCESS_APERTURES (400).
@@ -236,6 +272,8 @@ pub mod hold_reason {
     pub const MAPPED: u16 = 1;
     /// It entered `hsa_init`: the runtime's API table is filled now.
     pub const RUNTIME_INIT: u16 = 2;
+    /// Its runtime's list of code objects changed.
+    pub const CODE_OBJECTS: u16 = 3;
 }
 
 /// A process was stopped (SIGSTOP) until the collector lets it go on.
@@ -244,14 +282,20 @@ pub mod hold_reason {
 pub struct Hold {
     /// Header; [`hold_reason`].
     pub header: Header,
-    /// Where the file was mapped, or the instruction reached.
+    /// Where the file was mapped; of a change of the code objects, the list's address (`_amdgpu_r_debug`).
     pub address: u64,
     /// Result of the request to stop it: 0, or a negative errno (then it runs on, and may run ahead of its probes).
     pub stopped: i64,
+    /// Tells programs apart that run one after the other at the same process id.
+    pub generation: u32,
+    /// Unused.
+    pub pad: u32,
 }
 
+pub use self::api::{ApiCall, Call, NO_STREAM, api_flags};
 pub use self::driver::{DriverCall, driver_flags};
 pub use self::driver_event::{DriverEvent, DriverEventLayout, driver_event_flags, driver_event_has, driver_event_kind};
+pub use self::progress::{Progress, progress_flags};
 pub use self::ring_job::{ABSENT, EventLayout, NAME_LEN, RingJob, StructLayout, ring_flags, ring_step};
 
 /// What can lose events, and how the losses are counted: indexes into the LOSSES map.
@@ -288,16 +332,28 @@ pub enum LossSource {
     DriverMap = 13,
     /// Ring buffer full: a trace event of the driver.
     DriverEventRing = 14,
+    /// Ring buffer full: a change of a list of code objects was not announced.
+    CodeObjectRing = 15,
+    /// A signal was stored to by an exported function, and whether it is a doorbell could not be read.
+    SignalUnread = 16,
+    /// Ring buffer full: a last look at a queue.
+    ProgressRing = 17,
+    /// Ring buffer full: an API call.
+    ApiRing = 18,
+    /// Map full: the calls of a thread could not be kept.
+    ApiMap = 19,
+    /// A thread was in more API calls, one inside the other, than are kept.
+    ApiDepth = 20,
 }
 
 impl LossSource {
     /// Processors that have counters of their own; of more, two share one.
     pub const PROCESSORS: u32 = 1024;
     /// Counters of one processor: a power of two, with room for every source.
-    pub const STRIDE: u32 = 16;
+    pub const STRIDE: u32 = 32;
 
     /// Every source, in the order of the map.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 21] = [
         Self::DoorbellRing,
         Self::PacketsRing,
         Self::IoctlRing,
@@ -313,6 +369,12 @@ impl LossSource {
         Self::DriverRing,
         Self::DriverMap,
         Self::DriverEventRing,
+        Self::CodeObjectRing,
+        Self::SignalUnread,
+        Self::ProgressRing,
+        Self::ApiRing,
+        Self::ApiMap,
+        Self::ApiDepth,
     ];
 
     /// Name in reports, metrics and the manifest.
@@ -334,6 +396,12 @@ impl LossSource {
             Self::DriverRing => "driver-ring",
             Self::DriverMap => "driver-map",
             Self::DriverEventRing => "driver-event-ring",
+            Self::CodeObjectRing => "code-object-ring",
+            Self::SignalUnread => "signal-unread",
+            Self::ProgressRing => "progress-ring",
+            Self::ApiRing => "api-ring",
+            Self::ApiMap => "api-map",
+            Self::ApiDepth => "api-depth",
         }
     }
 }

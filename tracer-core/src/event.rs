@@ -3,7 +3,15 @@
 //! An event says what was seen, by which probe, and nothing that would have to be concluded. Times are CLOCK_MONOTONIC
 //! ns; process and thread ids are those of the initial pid namespace.
 
+mod api;
+mod code_object;
+mod progress;
+
 use tracer_common::aql::Packet;
+
+pub use api::{ApiCall, InCall};
+pub use code_object::{CodeObject, CodeObjectChange};
+pub use progress::{Occasion, Progress};
 
 /// Where and when something was seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,8 +31,10 @@ pub enum Event<'a> {
     Doorbell(Doorbell),
     /// Packets of a ring, read at a doorbell or by the collector.
     Packets(Packets<'a>),
+    /// How far a queue's producers and its GPU were, read at no doorbell.
+    Progress(Progress),
     /// A store to the doorbell of an SDMA queue.
-    SdmaDoorbell(SdmaDoorbell),
+    SdmaDoorbell(SdmaDoorbell<'a>),
     /// A producer is about to advance a write index.
     Reserve(Reserve),
     /// An ioctl on a KFD or DRM device, whole.
@@ -35,6 +45,12 @@ pub enum Event<'a> {
     DriverCall(DriverCall<'a>),
     /// A trace event of the kernel driver itself.
     DriverEvent(DriverEvent<'a>),
+    /// A runtime's list of code objects changed.
+    CodeObject(CodeObject<'a>),
+    /// A process was there before tracing began.
+    There(There<'a>),
+    /// A call of a function of HIP or HSA, whole.
+    ApiCall(ApiCall),
     /// A traced process made another one.
     Fork(Origin, u32),
     /// A process runs a new program; its name (at most 15 bytes).
@@ -43,6 +59,30 @@ pub enum Event<'a> {
     Exit(Origin),
     /// A source dropped events since the last such event.
     Lost(Lost),
+}
+
+/// A process that was there before tracing began.
+#[derive(Clone, Copy, Debug)]
+pub struct There<'a> {
+    /// Which, and the moment from which on its doorbells count; the thread is its first.
+    pub origin: Origin,
+    /// Name of its program, at most 15 bytes.
+    pub comm: &'a [u8],
+    /// The queues that the KFD says it had then.
+    pub queues: &'a [KfdQueue],
+}
+
+/// A queue, as the KFD's files show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KfdQueue {
+    /// KFD queue id.
+    pub queue_id: u32,
+    /// KFD gpu id.
+    pub gpu_id: Option<u32>,
+    /// Whether it takes packets (compute) or commands of a copy engine (SDMA); `None` if it is of another type.
+    pub compute: Option<bool>,
+    /// Bytes of its ring.
+    pub ring_bytes: Option<u64>,
 }
 
 /// A store to an AQL doorbell.
@@ -72,6 +112,9 @@ pub struct Doorbell {
     pub beyond: bool,
     /// No CREATE_QUEUE was seen for this address: what came before this doorbell is unknown.
     pub adopted: bool,
+    /// One past the highest index that doorbells before this one published, those included whose events were lost; `None`
+    /// if nobody knows.
+    pub rung_end: Option<u64>,
 }
 
 /// Packets of a ring, as they lay there.
@@ -90,13 +133,30 @@ pub struct Packets<'a> {
     /// Write index, read after the packets, but at most the read index + `ring_packets`, since a producer that reserved
     /// beyond waits: index `i` still has its slot iff `write_index <= i + ring_packets`.
     pub write_index: u64,
+    /// Value of the doorbell whose walk it is.
+    pub value: u64,
+    /// The API call in which that doorbell was rung; `None` if in none, or calls are not recorded.
+    pub call: Option<InCall>,
     /// The slots.
     pub packets: &'a [Packet],
+    /// What was so before the doorbell that led to the walk; `None` if nobody knows.
+    pub before: Option<Before>,
+}
+
+/// Where a queue was at the entry of a doorbell, before its store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Before {
+    /// [`Doorbell::rung_end`].
+    pub rung_end: u64,
+    /// The index that is stored.
+    pub value: u64,
+    /// Read index.
+    pub read_index: u64,
 }
 
 /// A store to the doorbell of an SDMA queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SdmaDoorbell {
+pub struct SdmaDoorbell<'a> {
     /// Who and when.
     pub origin: Origin,
     /// Address of the queue's write pointer (CREATE_QUEUE's `write_pointer_address`); 0 if it could not be read.
@@ -105,6 +165,10 @@ pub struct SdmaDoorbell {
     pub begin: u64,
     /// Where it ends: the value stored.
     pub end: u64,
+    /// Its commands, all of them; `None` if they could not be read.
+    pub commands: Option<&'a [u8]>,
+    /// The API call in which it was rung; `None` if in none, or calls are not recorded.
+    pub call: Option<InCall>,
 }
 
 /// How a producer moves a write index.

@@ -1,13 +1,25 @@
 //! What the model concludes, with the evidence for it. One struct is one row of a table of the trace.
 
+mod api_call;
+mod code_object;
+mod copy;
 mod driver_call;
 mod driver_event;
+mod progress;
+mod queue;
 mod ring_job;
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use api_call::ApiCall;
+pub use code_object::{CodeObject, Kernel};
+pub use copy::{Copy, CopyOp, Direction};
 pub use driver_call::DriverCall;
 pub use driver_event::DriverEvent;
+pub use progress::Progress;
+pub use queue::{Queue, QueueOrigin};
 pub use ring_job::RingJob;
 
 /// A conclusion.
@@ -29,6 +41,14 @@ pub enum Fact {
     DriverCall(DriverCall),
     /// A trace event of the kernel driver itself.
     DriverEvent(DriverEvent),
+    /// A code object, at its end (unloaded, its process ended, or the trace ended).
+    CodeObject(CodeObject),
+    /// A kernel of a code object, as that is loaded.
+    Kernel(Kernel),
+    /// How far a queue was.
+    Progress(Progress),
+    /// A call of a function of HIP or HSA.
+    ApiCall(ApiCall),
     /// A queue, at its end (destroyed, its process ended, or the trace ended): final numbers.
     Queue(Queue),
     /// A traced process, at its end or the trace's.
@@ -47,7 +67,8 @@ pub enum Path {
     Ring,
     /// hsaKmtQueueRingDoorbell.
     Thunk,
-    /// Published without a probe having seen how.
+    /// The GPU took it although no doorbell that was seen had published it: somebody stored to the doorbell past every
+    /// probe, or the GPU looked at the write index by itself when it mapped the queue.
     Unseen,
 }
 
@@ -97,9 +118,9 @@ pub struct Dispatch {
     pub index: u64,
     /// Process.
     pub pid: u32,
-    /// Thread whose doorbell published it.
+    /// Thread whose doorbell published it; 0 if it is [`Path::Unseen`].
     pub tid: u32,
-    /// Time of that doorbell.
+    /// Time of that doorbell; of the one at which it was read, if it is [`Path::Unseen`].
     pub time_ns: u64,
     /// The way it took.
     pub path: Path,
@@ -117,6 +138,8 @@ pub struct Dispatch {
     pub dimensions: u16,
     /// Address of the kernel descriptor.
     pub kernel_object: u64,
+    /// Name of the kernel, demangled; `None` if no code object that is known was loaded there at that time.
+    pub kernel: Option<Arc<str>>,
     /// Address of the arguments.
     pub kernarg: u64,
     /// Grid in work items.
@@ -131,6 +154,11 @@ pub struct Dispatch {
     pub completion_signal: u64,
     /// `reserved2`: HIP's correlation id under a profiler, else 0.
     pub correlation: u64,
+    /// Number of the innermost API call in which its thread rang for it ([`ApiCall::call`]); `None` where in none, where
+    /// calls were not recorded, or where it may be another thread's packet that the doorbell published.
+    pub api_call: Option<u64>,
+    /// Stream of the innermost call around that doorbell that names one; `None` likewise.
+    pub stream: Option<u64>,
 }
 
 /// Kind of a packet that is no kernel dispatch.
@@ -251,25 +279,6 @@ pub struct Doorbell {
     pub beyond: bool,
 }
 
-/// An SDMA submission.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Copy {
-    /// Queue, by its number in the trace; `None` if unknown.
-    pub queue: Option<u32>,
-    /// Process.
-    pub pid: u32,
-    /// Thread.
-    pub tid: u32,
-    /// Time of the doorbell.
-    pub time_ns: u64,
-    /// The way it took.
-    pub path: Path,
-    /// First byte of the submission in the queue's command stream.
-    pub begin: u64,
-    /// One past its last byte.
-    pub end: u64,
-}
-
 /// An ioctl on a KFD or DRM device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ioctl {
@@ -298,69 +307,6 @@ pub struct Ioctl {
     pub arg_in: Option<Vec<u8>>,
     /// The argument at exit; `None` if unreadable.
     pub arg_out: Option<Vec<u8>>,
-}
-
-/// How a queue came to be known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum QueueOrigin {
-    /// Its CREATE_QUEUE was seen.
-    Created,
-    /// Found by a doorbell: it was there before, or its creation was lost.
-    Adopted,
-}
-
-/// A user queue, with its final numbers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Queue {
-    /// Number in the trace, from 0, in the order of first sight. Unlike addresses and KFD ids it is never reused.
-    pub queue: u32,
-    /// Process.
-    pub pid: u32,
-    /// How it came to be known.
-    pub origin: QueueOrigin,
-    /// KFD queue id (per process); `None` if adopted.
-    pub queue_id: Option<u32>,
-    /// KFD gpu id; `None` if adopted.
-    pub gpu_id: Option<u32>,
-    /// `compute-aql`, `sdma`, ...; see `tracer_common::kfd::QueueType`.
-    pub kind: String,
-    /// Address of the `amd_queue_t` (the HSA queue handle); for other than AQL queues, of nothing: 0.
-    pub handle: u64,
-    /// Address of the write pointer.
-    pub write_pointer: u64,
-    /// Address of the ring.
-    pub ring_base: u64,
-    /// Bytes of the ring.
-    pub ring_bytes: u64,
-    /// Doorbell offset that the KFD gave; `None` if adopted.
-    pub doorbell_offset: Option<u64>,
-    /// Priority, 0 to 15; `None` if adopted.
-    pub priority: Option<u32>,
-    /// Entry of CREATE_QUEUE; `None` if adopted.
-    pub create_enter_ns: Option<u64>,
-    /// Exit of CREATE_QUEUE; for an adopted queue the first doorbell.
-    pub created_ns: u64,
-    /// Exit of DESTROY_QUEUE, or the process's end; `None` if it lived at the trace's end.
-    pub destroyed_ns: Option<u64>,
-    /// Doorbells rung.
-    pub doorbells: u64,
-    /// Indexes published, whether their packets were read or not (AQL); submissions (SDMA).
-    pub published: u64,
-    /// Kernel dispatches among them.
-    pub dispatches: u64,
-    /// Other packets among them.
-    pub other_packets: u64,
-    /// Published indexes whose packets are unread.
-    pub unread: u64,
-    /// Indexes reserved but not published when it ended (write index last seen - highest published - 1).
-    pub pending: u64,
-    /// First index published, if any.
-    pub first_index: Option<u64>,
-    /// Last index published, if any.
-    pub last_index: Option<u64>,
-    /// Most packets seen between read and published index at a doorbell.
-    pub max_depth: u64,
 }
 
 /// A traced process.

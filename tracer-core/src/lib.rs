@@ -1,13 +1,17 @@
 //! What the tracer knows and how it concludes: events in, facts out.
 //!
 //! [`event`] is what capture sources observe, [`model`] the state machine that turns them into [`fact`]s, [`summary`]
-//! what is counted over facts, [`verify`] what is judged over them, [`claims`] what that says of what others wrote.
-//! Nothing here does I/O, asks a clock or needs a
-//! privilege: what is true of a live process is true of a stored trace.
+//! what is counted over facts, [`live`] and [`metrics`] what goes on now, [`verify`] what is judged over facts,
+//! [`claims`] what that says of what others wrote. Nothing here does I/O, asks a clock or needs a privilege: what is
+//! true of a live process is true of a stored trace.
 
 pub mod claims;
+pub mod code_object;
 pub mod event;
 pub mod fact;
+pub mod live;
+pub mod losses;
+pub mod metrics;
 pub mod model;
 pub mod summary;
 pub mod verify;

@@ -5,17 +5,26 @@
 //! never guessed. Every input is untrusted, because most of it was read from the memory of a traced process: no value
 //! makes the model panic, and none makes it allocate by that value.
 
+mod adoption;
+mod api;
+mod code_objects;
+mod copies;
 mod doorbell;
 mod driver_events;
 mod ioctl_args;
 mod ioctls;
+mod kfd_queues;
+mod memory;
 mod missing;
+mod numbers;
 mod processes;
+mod publish_log;
 mod queue;
 mod queues;
 mod reserves;
 mod ring_jobs;
 mod span;
+mod unseen;
 mod walk;
 mod write_log;
 
@@ -24,7 +33,12 @@ use tracer_common::queue::WRITE_DISPATCH_ID;
 
 use crate::event::{Doorbell, Event, Ioctl, Origin, Packets, SdmaDoorbell};
 use crate::fact::{self, Fact};
+use crate::losses;
+use api::OpenCalls;
+use code_objects::CodeObjects;
 use ioctls::{Device, QueueChange};
+use kfd_queues::KfdQueues;
+use memory::Memory;
 use processes::Processes;
 use queue::End;
 use queues::{Queues, Sight};
@@ -44,6 +58,10 @@ pub struct Model {
     queues: Queues,
     processes: Processes,
     ring_jobs: RingJobs,
+    code_objects: CodeObjects,
+    memory: Memory,
+    kfd_queues: KfdQueues,
+    open_calls: OpenCalls,
 }
 
 /// What a collector needs to go on with a walk.
@@ -61,6 +79,19 @@ pub struct QueueView {
     pub published_end: u64,
 }
 
+/// Where the indexes of an AQL queue lie, in its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Position {
+    /// Process.
+    pub pid: u32,
+    /// Address of the `amd_queue_t`.
+    pub handle: u64,
+    /// Address of the read index.
+    pub read_pointer: u64,
+    /// Address of the write index.
+    pub write_pointer: u64,
+}
+
 impl Model {
     /// Knows nothing yet.
     #[must_use]
@@ -72,6 +103,30 @@ impl Model {
     ///
     /// A queue's (a process's) final numbers come out a second of trace time after its end, for late events.
     pub fn apply(&mut self, event: &Event<'_>, out: &mut impl FnMut(Fact)) {
+        // Out of the model while the rest of it works: the dispatches that come out are named by it.
+        let mut code_objects = std::mem::take(&mut self.code_objects);
+        match event {
+            Event::CodeObject(event) => {
+                code_objects.settle(event.origin.time_ns);
+                code_objects.apply(event, out);
+            }
+            Event::Exec(origin, _) => code_objects.exec(*origin, out),
+            Event::Exit(origin) => code_objects.exit(*origin, out),
+            _ => {}
+        }
+        let mut calls = std::mem::take(&mut self.open_calls);
+        self.take(event, &mut |fact| {
+            calls.count(&fact);
+            out(code_objects.named(fact));
+        });
+        if let Event::ApiCall(event) = event {
+            out(Fact::ApiCall(calls.end(event)));
+        }
+        self.code_objects = code_objects;
+        self.open_calls = calls;
+    }
+
+    fn take(&mut self, event: &Event<'_>, out: &mut impl FnMut(Fact)) {
         if let Some(origin) = origin(event) {
             self.queues.settle(origin.time_ns, out);
             self.processes.settle(origin.time_ns, out);
@@ -81,10 +136,13 @@ impl Model {
             Event::Packets(event) => self.packets(event, out),
             Event::Doorbell(event) => self.doorbell(event, out),
             Event::SdmaDoorbell(event) => self.sdma_doorbell(event, out),
+            Event::Progress(look) => self.queues.look(write_pointer(look.handle), look, out),
             Event::Reserve(event) => {
                 self.queues.reserve(write_pointer(event.handle), event, out);
             }
             Event::Ioctl(event) => self.ioctl(event, out),
+            // Only that its process was seen.
+            Event::CodeObject(_) | Event::ApiCall(_) => {}
             Event::RingJob(event) => self.ring_jobs.apply(event, out),
             Event::DriverCall(call) => out(Fact::DriverCall(fact::DriverCall {
                 pid: call.origin.pid,
@@ -96,16 +154,25 @@ impl Model {
                 traced: call.traced,
             })),
             Event::DriverEvent(event) => out(Fact::DriverEvent(driver_events::fact(event))),
+            Event::There(there) => {
+                self.processes.there(there.origin, there.comm);
+                self.kfd_queues.there(there.origin.pid, there.queues);
+            }
             Event::Fork(origin, child) => self.processes.fork(*origin, *child, out),
             Event::Exec(origin, comm) => {
                 self.processes.exec(*origin, comm);
+                self.kfd_queues.forget(origin.pid);
                 self.queues.end_process(origin.pid, End::Destroyed(origin.time_ns));
+                self.memory.end_process(origin.pid);
             }
             Event::Exit(origin) => {
                 self.processes.exit(*origin);
+                self.kfd_queues.forget(origin.pid);
                 self.queues.end_process(origin.pid, End::ProcessEnded(origin.time_ns));
+                self.memory.end_process(origin.pid);
             }
             Event::Lost(lost) => {
+                self.queues.doorbells_lost |= losses::hide_doorbells(lost.source);
                 out(Fact::Loss(fact::Loss {
                     time_ns: lost.time_ns,
                     source: lost.source.to_owned(),
@@ -119,7 +186,10 @@ impl Model {
     ///
     /// The model is as new afterwards, but goes on numbering queues where it was.
     pub fn finish(&mut self, time_ns: u64, out: &mut impl FnMut(Fact)) {
-        self.queues.finish(time_ns, out);
+        let mut code_objects = std::mem::take(&mut self.code_objects);
+        self.queues.finish(time_ns, &mut |fact| out(code_objects.named(fact)));
+        code_objects.finish(out);
+        self.code_objects = code_objects;
         self.ring_jobs.finish(out);
         self.processes.finish(out);
     }
@@ -141,9 +211,25 @@ impl Model {
         self.queues.iter().map(queue::Queue::numbers)
     }
 
+    /// Where the indexes of every living AQL queue lie, in no order.
+    pub fn positions(&self) -> impl Iterator<Item = Position> + '_ {
+        self.queues.iter().filter_map(queue::Queue::position)
+    }
+
+    /// Changes whenever [`Self::positions`] does.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.queues.revision
+    }
+
     /// Every process that lives (or ended within the last second), in no order.
     pub fn processes(&self) -> impl Iterator<Item = &fact::Process> {
         self.processes.iter()
+    }
+
+    /// Every code object that is loaded now, in no order.
+    pub fn code_objects(&self) -> impl Iterator<Item = &fact::CodeObject> {
+        self.code_objects.iter()
     }
 
     fn packets(&mut self, event: &Packets<'_>, out: &mut impl FnMut(Fact)) {
@@ -155,7 +241,7 @@ impl Model {
             write_pointer: write_pointer(event.handle),
             kind: QueueType::ComputeAql,
             first: event.first,
-            read_index: Some(event.read_index),
+            question: Some(adoption::question_of(event)),
         };
         // Those of a queue too many are counted at their doorbell.
         if let Some(queue) = self.queues.at_or_adopt(&sight) {
@@ -170,7 +256,7 @@ impl Model {
             kind: QueueType::ComputeAql,
             // Of an unreadable one nothing but its value is known: at least that index was published.
             first: if event.unreadable { event.value } else { event.first },
-            read_index: (!event.unreadable).then_some(event.read_index),
+            question: (!event.unreadable).then(|| doorbell::question_of(event)),
         };
         let queue = if event.handle == 0 {
             None
@@ -178,17 +264,22 @@ impl Model {
             self.queues.at_or_adopt(&sight)
         };
         match queue {
-            Some(queue) => queue.doorbell(event, out),
+            Some(queue) => {
+                queue.doorbell(event, out);
+                self.kfd_queues.identify(queue);
+            }
             None => {
                 out(Fact::Doorbell(doorbell::fact(event, None, 0, None)));
-                if event.handle != 0 {
+                if event.handle == 0 {
+                    self.queues.blind(event.origin.pid, event.value.saturating_add(1));
+                } else {
                     out(queue_limit(event.origin.time_ns));
                 }
             }
         }
     }
 
-    fn sdma_doorbell(&mut self, event: &SdmaDoorbell, out: &mut impl FnMut(Fact)) {
+    fn sdma_doorbell(&mut self, event: &SdmaDoorbell<'_>, out: &mut impl FnMut(Fact)) {
         let Origin { time_ns, pid, tid } = event.origin;
         let (origin, write_pointer) = (event.origin, event.write_pointer);
         let sight = Sight {
@@ -196,18 +287,22 @@ impl Model {
             write_pointer,
             kind: QueueType::Sdma,
             first: 0,
-            read_index: None,
+            question: None,
         };
         let queue = if write_pointer == 0 {
             None
         } else {
             self.queues.at_or_adopt(&sight)
         };
-        let number = queue.map(|queue| {
+        let (number, engine) = queue.map_or((None, None), |queue| {
             queue.doorbells = queue.doorbells.saturating_add(1);
             queue.submissions = queue.submissions.saturating_add(1);
-            queue.number
+            self.kfd_queues.identify(queue);
+            (Some(queue.number), queue.created.and_then(|create| create.engine))
         });
+        let moved = event.commands.and_then(copies::read);
+        let rows = moved.and_then(|moved| moved.source.zip(moved.destination));
+        let direction = rows.and_then(|(from, to)| self.memory.direction(pid, from, to));
         let path = fact::Path::Doorbell;
         out(Fact::Copy(fact::Copy {
             queue: number,
@@ -217,6 +312,15 @@ impl Model {
             path,
             begin: event.begin,
             end: event.end,
+            op: moved.map(|moved| moved.op),
+            bytes: moved.map(|moved| moved.bytes),
+            commands: moved.map(|moved| moved.commands),
+            source: moved.and_then(|moved| moved.source).map(|(start, _)| start),
+            destination: moved.and_then(|moved| moved.destination).map(|(start, _)| start),
+            direction,
+            engine,
+            api_call: event.call.map(|call| call.call),
+            stream: event.call.and_then(|call| call.stream),
         }));
         if number.is_none() && write_pointer != 0 {
             out(queue_limit(time_ns));
@@ -226,9 +330,10 @@ impl Model {
     fn ioctl(&mut self, event: &Ioctl<'_>, out: &mut impl FnMut(Fact)) {
         let Some(device) = Device::of(event.cmd) else { return };
         out(Fact::Ioctl(ioctls::fact(device, event)));
+        self.memory.ioctl(event);
         let pid = event.origin.pid;
         let known = match ioctls::queue_change(device, event) {
-            Some(QueueChange::Created(create)) => self.queues.create(pid, create),
+            Some(QueueChange::Created(create)) => self.queues.create(pid, create, out),
             Some(QueueChange::Destroyed { queue_id }) => {
                 self.queues.destroy(pid, queue_id, event.origin.time_ns, event.exit_ns);
                 true
@@ -253,10 +358,15 @@ fn origin(event: &Event<'_>) -> Option<Origin> {
         Event::Packets(event) => Some(event.origin),
         Event::SdmaDoorbell(event) => Some(event.origin),
         Event::Reserve(event) => Some(event.origin),
+        Event::ApiCall(event) => Some(event.origin),
         Event::Ioctl(event) => Some(event.origin),
+        Event::CodeObject(event) => Some(event.origin),
+        Event::There(event) => Some(event.origin),
         Event::Fork(origin, _) | Event::Exec(origin, _) | Event::Exit(origin) => Some(*origin),
         // Most come in threads of the kernel, or of processes that are not traced.
         Event::RingJob(_) | Event::DriverCall(_) | Event::DriverEvent(_) | Event::Lost(_) => None,
+        // The collector's own come past the buffer: events of earlier times may still be in it.
+        Event::Progress(_) => None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Counts over facts: what a recording ends with, what a report and a policy start from.
 
+mod api;
+mod copies;
 mod driver;
 mod driver_events;
 mod histogram;
@@ -7,15 +9,18 @@ mod report;
 mod rings;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::fact::{Dispatch, Evidence, Fact, Ioctl, OtherPacket, PacketKind, Path, Process, Queue, Unread};
+pub use api::{ApiCalls, ApiFunction, StreamQueue};
+pub use copies::{Copies, Moved};
 pub use driver::{DriverCalls, Function};
 pub use driver_events::{DriverEventCount, DriverEvents};
 pub use histogram::{Histogram, Stats};
 pub use report::{
-    ByEvidence, ByPath, Copies, Dispatches, Doorbells, IoctlCalls, Ioctls, Kernel, Losses, Packets, Report,
+    ByEvidence, ByPath, Dispatches, Doorbells, IoctlCalls, Ioctls, Kernel, Losses, Packets, Report, UnseenPackets,
 };
 pub use rings::{Ring, RingJobs};
 
@@ -41,6 +46,10 @@ pub struct Capabilities {
     pub driver: bool,
     /// Trace events of the kernel driver itself: those that it has.
     pub driver_events: bool,
+    /// Code objects that are loaded and unloaded, which name kernels.
+    pub code_objects: bool,
+    /// Functions of HIP or HSA: those that were asked for and that their libraries have.
+    pub api: bool,
     /// hsaKmtQueueRingDoorbell.
     pub thunk: bool,
     /// Packets published past every probe.
@@ -53,21 +62,29 @@ pub struct Summary {
     capabilities: Capabilities,
     dispatches: [u64; Path::ALL.len()],
     evidence: [u64; 2],
-    copies: [u64; Path::ALL.len()],
+    copies: copies::Counter,
     doorbells: u64,
     latency: Histogram,
     packets: HashMap<PacketKind, u64>,
     unread: HashMap<Unread, u64>,
+    unseen: u64,
     ioctls: BTreeMap<String, Calls>,
-    kernels: HashMap<(u32, u64), u64>,
+    /// By process and address: names with their counts, of which an address has several if it was used again.
+    kernels: HashMap<(u32, u64), Vec<Named>>,
+    kernel_count: usize,
+    code_objects: u64,
     other_kernels: u64,
     rings: rings::Counter,
     driver: driver::Counter,
     driver_events: driver_events::Counter,
+    api: api::Counter,
     losses: BTreeMap<String, u64>,
     queues: Vec<Queue>,
     processes: Vec<Process>,
 }
+
+/// A kernel's name, if it is known, and its dispatches.
+type Named = (Option<Arc<str>>, u64);
 
 /// Ioctls of one name.
 #[derive(Clone, Debug, Default)]
@@ -85,17 +102,21 @@ impl Summary {
             capabilities,
             dispatches: [0; Path::ALL.len()],
             evidence: [0; 2],
-            copies: [0; Path::ALL.len()],
+            copies: copies::Counter::default(),
             doorbells: 0,
             latency: Histogram::default(),
             packets: HashMap::new(),
             unread: HashMap::new(),
+            unseen: 0,
             ioctls: BTreeMap::new(),
             kernels: HashMap::new(),
+            kernel_count: 0,
+            code_objects: 0,
             other_kernels: 0,
             rings: rings::Counter::default(),
             driver: driver::Counter::default(),
             driver_events: driver_events::Counter::default(),
+            api: api::Counter::default(),
             losses: BTreeMap::new(),
             queues: Vec::new(),
             processes: Vec::new(),
@@ -119,11 +140,19 @@ impl Summary {
                     self.latency.add(ns);
                 }
             }
-            Fact::Copy(copy) => self.copies[copy.path as usize] += 1,
+            Fact::Copy(copy) => {
+                self.copies.add(copy);
+                self.api.submission(copy.pid, copy.stream, copy.queue);
+            }
             Fact::Ioctl(ioctl) => self.ioctl(ioctl),
             Fact::RingJob(job) => self.rings.add(job),
             Fact::DriverCall(call) => self.driver.add(call),
             Fact::DriverEvent(event) => self.driver_events.add(event),
+            Fact::CodeObject(_) => self.code_objects += 1,
+            // Told by the dispatches, and by their own table.
+            Fact::Kernel(_) => {}
+            Fact::Progress(_) => {}
+            Fact::ApiCall(call) => self.api.add(call),
             Fact::Queue(queue) => self.queues.push(queue.clone()),
             Fact::Process(process) => self.processes.push(process.clone()),
             Fact::Loss(loss) => count(&mut self.losses, &loss.source, loss.count),
@@ -146,13 +175,18 @@ impl Summary {
         let mut kernels: Vec<Kernel> = self
             .kernels
             .iter()
-            .map(|(&(pid, kernel_object), &count)| Kernel {
+            .flat_map(|(key, names)| names.iter().map(move |named| (key, named)))
+            .map(|(&(pid, kernel_object), (name, count))| Kernel {
                 pid,
                 kernel_object,
-                count,
+                name: name.as_deref().map(str::to_owned),
+                count: *count,
             })
             .collect();
-        kernels.sort_by_key(|kernel| (std::cmp::Reverse(kernel.count), kernel.pid, kernel.kernel_object));
+        kernels.sort_by(|a, b| {
+            let order = |kernel: &Kernel| (std::cmp::Reverse(kernel.count), kernel.pid, kernel.kernel_object);
+            order(a).cmp(&order(b)).then_with(|| a.name.cmp(&b.name))
+        });
         let others: Vec<u64> = self.packets.values().copied().collect();
         let calls: Vec<u64> = self.ioctls.values().map(|calls| calls.count).collect();
         let lost: Vec<u64> = self.losses.values().copied().collect();
@@ -160,7 +194,7 @@ impl Summary {
             complete,
             dispatches: Dispatches {
                 total: when(known.packets, total(&self.dispatches)),
-                by_path: self.by_path(&self.dispatches, known.packets),
+                by_path: self.by_path(&self.dispatches, known.packets, known.unseen),
                 by_evidence: ByEvidence {
                     header: when(known.packets, self.evidence[Evidence::Header as usize]),
                     body: when(known.packets, self.evidence[Evidence::Body as usize]),
@@ -179,10 +213,12 @@ impl Summary {
                     .collect(),
                 unread: self.unread.iter().map(|(why, &n)| (why.name().to_owned(), n)).collect(),
             },
-            copies: Copies {
-                total: when(known.sdma_doorbells, total(&self.copies)),
-                by_path: self.by_path(&self.copies, known.sdma_doorbells),
+            copies: {
+                // Nobody looks how far copy engines are.
+                let by_path = self.by_path(&self.copies.by_path, known.sdma_doorbells, false);
+                self.copies.report(known.sdma_doorbells, by_path)
             },
+            unseen: UnseenPackets::of(&self.queues, self.unseen, known.unseen),
             queues: self.queues,
             ioctls: Ioctls {
                 total: when(known.ioctls, total(&calls)),
@@ -195,6 +231,9 @@ impl Summary {
             ring_jobs: self.rings.report(known.kernel_rings),
             driver_calls: self.driver.report(known.driver),
             driver_events: self.driver_events.report(known.driver_events),
+            code_objects: when(known.code_objects, self.code_objects),
+            streams: self.api.streams(),
+            api_calls: self.api.report(known.api),
             kernels,
             other_kernels: self.other_kernels,
             losses: Losses {
@@ -208,17 +247,31 @@ impl Summary {
     fn dispatch(&mut self, dispatch: &Dispatch) {
         self.dispatches[dispatch.path as usize] += 1;
         self.evidence[dispatch.evidence as usize] += 1;
+        self.unseen += u64::from(dispatch.path == Path::Unseen);
+        self.api.submission(dispatch.pid, dispatch.stream, Some(dispatch.queue));
         let kernel = (dispatch.pid, dispatch.kernel_object);
-        if self.kernels.len() < MAX_KERNELS || self.kernels.contains_key(&kernel) {
-            *self.kernels.entry(kernel).or_default() += 1;
-        } else {
+        let full = self.kernel_count >= MAX_KERNELS;
+        if full && !self.kernels.contains_key(&kernel) {
             self.other_kernels += 1;
+            return;
+        }
+        let names = self.kernels.entry(kernel).or_default();
+        match names.iter_mut().find(|(name, _)| *name == dispatch.kernel) {
+            Some((_, count)) => *count += 1,
+            None if full => self.other_kernels += 1,
+            None => {
+                names.push((dispatch.kernel.clone(), 1));
+                self.kernel_count += 1;
+            }
         }
     }
 
     fn packet(&mut self, packet: &OtherPacket) {
         let kind = self.packets.entry(packet.kind).or_default();
         *kind = kind.saturating_add(packet.count);
+        if packet.path == Path::Unseen {
+            self.unseen = self.unseen.saturating_add(packet.count);
+        }
         if let Some(reason) = packet.unread {
             let unread = self.unread.entry(reason).or_default();
             *unread = unread.saturating_add(packet.count);
@@ -238,13 +291,13 @@ impl Summary {
         calls.add(ioctl);
     }
 
-    fn by_path(&self, counts: &[u64; Path::ALL.len()], doorbell: bool) -> ByPath {
+    fn by_path(&self, counts: &[u64; Path::ALL.len()], doorbell: bool, unseen: bool) -> ByPath {
         let of = |path: Path, known: bool| when(known, counts[path as usize]);
         ByPath {
             doorbell: of(Path::Doorbell, doorbell),
             ring: of(Path::Ring, self.capabilities.kernel_rings),
             thunk: of(Path::Thunk, self.capabilities.thunk),
-            unseen: of(Path::Unseen, self.capabilities.unseen),
+            unseen: of(Path::Unseen, unseen),
         }
     }
 }

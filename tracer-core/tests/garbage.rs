@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use tracer_common::aql::Packet;
-use tracer_core::event::{Doorbell, Event, Ioctl, Lost, Origin, Packets, Reserve, ReserveOp, SdmaDoorbell};
+use tracer_core::event::{
+    Before, Doorbell, Event, InCall, Ioctl, KfdQueue, Lost, Occasion, Origin, Packets, Progress, Reserve, ReserveOp,
+    SdmaDoorbell, There,
+};
 use tracer_core::fact::Fact;
 use tracer_core::model::Model;
 
@@ -84,7 +87,17 @@ fn packets() -> impl Strategy<Value = Owned> {
                         ring_packets,
                         read_index,
                         write_index,
+                        value: read_index,
+                        call: (read_index % 2 == 0).then_some(InCall {
+                            call: write_index,
+                            stream: Some(first),
+                        }),
                         packets: &[],
+                        before: Some(Before {
+                            rung_end: first,
+                            value: write_index,
+                            read_index,
+                        }),
                     },
                     packets,
                 )
@@ -115,6 +128,7 @@ fn doorbell() -> impl Strategy<Value = Owned> {
                     unreadable: a && b,
                     beyond: b && c,
                     adopted: c,
+                    rung_end: c.then_some(first),
                 }))
             },
         )
@@ -169,19 +183,73 @@ fn ioctl() -> impl Strategy<Value = Owned> {
         })
 }
 
+/// A copy at the end of memory, one that is cut short, and what is none.
+fn commands() -> impl Strategy<Value = Option<&'static [u8]>> {
+    const COPY: [u8; 28] = {
+        let mut bytes = [0xff; 28];
+        (bytes[0], bytes[1]) = (1, 0);
+        bytes
+    };
+    prop::sample::select(vec![
+        None,
+        Some(&COPY[..]),
+        Some(&COPY[..27]),
+        Some(&[0xff; 16][..]),
+        Some(&[][..]),
+    ])
+}
+
+fn look() -> impl Strategy<Value = Owned> {
+    let occasion = prop_oneof![
+        Just(Occasion::Sample),
+        Just(Occasion::TraceEnd),
+        Just(Occasion::Destroyed),
+        Just(Occasion::ProcessEnd)
+    ];
+    let numbers = [number(), number(), number()];
+    (origin(), 0..3_u64, numbers, proptest::option::of(number()), occasion).prop_map(
+        |(origin, handle, [after_ns, read_index, write_index], rung_end, occasion)| {
+            Owned::Other(Event::Progress(Progress {
+                origin,
+                after_ns,
+                handle,
+                read_index,
+                write_index,
+                rung_end,
+                occasion,
+            }))
+        },
+    )
+}
+
 fn other() -> impl Strategy<Value = Owned> {
     prop_oneof![
-        (origin(), 0..3_u64, number(), number()).prop_map(|(origin, write_pointer, begin, end)| {
-            Owned::Other(Event::SdmaDoorbell(SdmaDoorbell {
-                origin,
-                write_pointer,
-                begin,
-                end,
-            }))
-        }),
+        (origin(), 0..3_u64, number(), number(), commands()).prop_map(
+            |(origin, write_pointer, begin, end, commands)| {
+                Owned::Other(Event::SdmaDoorbell(SdmaDoorbell {
+                    origin,
+                    write_pointer,
+                    begin,
+                    end,
+                    commands,
+                    call: None,
+                }))
+            }
+        ),
+        look(),
         (origin(), 1..4_u32).prop_map(|(origin, child)| Owned::Other(Event::Fork(origin, child))),
         (origin(), proptest::collection::vec(any::<u8>(), 0..20)).prop_map(|(origin, name)| Owned::Exec(origin, name)),
         origin().prop_map(|origin| Owned::Other(Event::Exit(origin))),
+        origin().prop_map(|origin| Owned::Other(Event::There(There {
+            origin,
+            comm: b"x",
+            queues: &[KfdQueue {
+                queue_id: 1,
+                gpu_id: Some(2),
+                compute: None,
+                ring_bytes: None
+            }],
+        }))),
         (number(), number()).prop_map(|(time_ns, count)| Owned::Other(Event::Lost(Lost {
             time_ns,
             source: "test",
@@ -195,7 +263,7 @@ proptest! {
 
     #[test]
     fn no_event_breaks_the_model(
-        events in proptest::collection::vec(prop_oneof![4 => packets(), 4 => doorbell(), 2 => reserve(), 1 => ioctl(), 1 => other()], 0..200),
+        events in proptest::collection::vec(prop_oneof![4 => packets(), 4 => doorbell(), 2 => reserve(), 2 => look(), 1 => ioctl(), 1 => other()], 0..200),
     ) {
         let mut model = Model::new();
         let mut facts = Vec::new();

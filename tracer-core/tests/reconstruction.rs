@@ -2,15 +2,15 @@
 
 mod sim;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use tracer_common::aql::packet_type;
 use tracer_core::event::{Event, Ioctl, Origin};
-use tracer_core::fact::{Evidence, Fact, PacketKind, Queue, Unread};
+use tracer_core::fact::{Evidence, Fact, PacketKind, Path, Queue, Unread};
 use tracer_core::model::Model;
 
-use sim::config::{Config, configs};
+use sim::config::{Config, LastLook, any_configs, configs};
 use sim::{HANDLE, PID, Readable, Record, Sim};
 
 /// What the model made of a run, by index.
@@ -99,8 +99,11 @@ fn nothing_is_invented(outcome: &Outcome) -> Result<(), TestCaseError> {
     };
     let (from, to) = outcome.sim.published.unwrap_or_default();
     for (&index, fact) in &outcome.by_index {
-        prop_assert!((from..to).contains(&index), "{index} was never published: {fact:?}");
+        let published = (from..to).contains(&index) || outcome.sim.rung_past_probes(index);
+        prop_assert!(published, "{index} was never published: {fact:?}");
         let truth = outcome.sim.truth_of(index);
+        let before = truth.is_some_and(|truth| truth.rung_before) && !outcome.sim.named.contains(&index);
+        prop_assert!(!before, "{index} was rung for before the tracer attached: {fact:?}");
         match fact {
             Fact::Dispatch(dispatch) => {
                 let truth = truth.expect("a dispatch that nobody wrote");
@@ -126,7 +129,30 @@ fn nothing_is_invented(outcome: &Outcome) -> Result<(), TestCaseError> {
 /// What holds if no record was lost: everything that a walk could read is there.
 fn nothing_is_missing(outcome: &Outcome) -> Result<(), TestCaseError> {
     let (from, to) = outcome.sim.published.unwrap_or_default();
-    prop_assert_eq!(outcome.by_index.len() as u64, to - from);
+    if outcome.sim.config.attach_after.is_none() {
+        prop_assert_eq!(outcome.by_index.len() as u64, to - from);
+    } else if let Some((read, write)) = outcome.sim.looked {
+        // What a producer reserved after the first look, and what a doorbell names of what lay there.
+        let named = outcome
+            .sim
+            .named
+            .iter()
+            .filter(|&&value| value >= read && value < write);
+        for index in (write..to).chain(named.copied()) {
+            prop_assert!(outcome.by_index.contains_key(&index), "{} is not claimed", index);
+        }
+        let queue = outcome.queue.as_ref().expect("a look makes a queue");
+        let span = queue
+            .last_index
+            .zip(queue.first_index)
+            .map_or(0, |(last, first)| last - first + 1);
+        let holes = span - queue.published;
+        prop_assert!(
+            queue.unclaimed.is_some_and(|unclaimed| unclaimed >= holes),
+            "{:?}",
+            queue
+        );
+    }
     for (index, fact) in &outcome.by_index {
         let readable = outcome.sim.truth_of(*index).and_then(|truth| truth.readable);
         let got = match fact {
@@ -145,6 +171,73 @@ fn nothing_is_missing(outcome: &Outcome) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// What is said to be unseen was taken before any doorbell that was seen, and what is not was named by one; the numbers
+/// add up.
+fn unseen_is_true(outcome: &Outcome) -> Result<(), TestCaseError> {
+    let mut count = 0;
+    for (&index, fact) in &outcome.by_index {
+        let truth = outcome.sim.truth_of(index);
+        match path(fact) {
+            Path::Unseen => {
+                count += 1;
+                prop_assert!(
+                    truth.is_some_and(|truth| truth.unrung),
+                    "a doorbell was seen: {:?} {:?}",
+                    fact,
+                    truth
+                );
+            }
+            _ => prop_assert!(
+                index < outcome.sim.seen_end,
+                "no doorbell was seen: {:?} {:?}",
+                fact,
+                truth
+            ),
+        }
+    }
+    if let Some(queue) = &outcome.queue {
+        prop_assert!(
+            queue.unseen.is_none_or(|unseen| unseen == count),
+            "{} of {:?}",
+            count,
+            queue
+        );
+        prop_assert!(count == 0 || outcome.sim.config.direct > 0);
+    }
+    Ok(())
+}
+
+fn path(fact: &Fact) -> Path {
+    match fact {
+        Fact::Dispatch(dispatch) => dispatch.path,
+        Fact::Packet(packet) => packet.path,
+        _ => Path::Doorbell,
+    }
+}
+
+/// If nothing was lost, everything is found that can be: up to the last look.
+fn unseen_is_whole(outcome: &Outcome) -> Result<(), TestCaseError> {
+    let found = outcome.by_index.iter().filter(|(_, fact)| path(fact) == Path::Unseen);
+    let found: BTreeSet<u64> = found.map(|(index, _)| *index).collect();
+    let sim = &outcome.sim;
+    if sim.config.attach_after.is_none() {
+        // With several producers, what one's doorbell found taken may be named by another's, which came first.
+        let one = sim.config.producers == 1;
+        let sure = |index: &&u64| one || **index >= sim.seen_end;
+        let sure: BTreeSet<u64> = sim.unseen.iter().filter(sure).copied().collect();
+        prop_assert!(sure.is_subset(&found), "{:?} of {:?}", &found, &sure);
+        prop_assert!(found.is_subset(&sim.unseen), "{:?} of {:?}", &found, &sim.unseen);
+    }
+    if let Some(queue) = outcome
+        .queue
+        .as_ref()
+        .filter(|_| outcome.sim.config.last_look != LastLook::Nobody)
+    {
+        prop_assert_eq!(queue.unseen, Some(found.len() as u64));
+    }
+    Ok(())
+}
+
 /// A reserve time is that of the reserve, and of the thread that rang; where it is unknown, the index was reserved later
 /// than it is said to have been free. `always`: a thread's own packets have a reserve time, unless they were consumed before their doorbell and read at a later one.
 fn reserves_are_true(outcome: &Outcome, always: bool) -> Result<(), TestCaseError> {
@@ -159,6 +252,16 @@ fn reserves_are_true(outcome: &Outcome, always: bool) -> Result<(), TestCaseErro
         } else if let Some(before_ns) = dispatch.unreserved_ns {
             prop_assert!(before_ns < truth.advanced_ns, "{:?} {:?}", fact, truth);
         }
+        // A link is to a call of the thread that wrote the packet, and is there where that is sure.
+        let linked = dispatch.api_call.map(|call| call as u32);
+        prop_assert!(
+            linked.is_none_or(|tid| tid == truth.tid),
+            "another thread's call: {:?}",
+            fact
+        );
+        if dispatch.reserve_ns.is_some() {
+            prop_assert_eq!(linked, Some(truth.tid), "{:?}", fact);
+        }
         let missed = always && dispatch.reserve_ns.is_none();
         if missed && dispatch.tid == truth.tid && dispatch.evidence == Evidence::Header {
             prop_assert_eq!(None, truth.reserved_ns, "{:?}", fact);
@@ -167,8 +270,31 @@ fn reserves_are_true(outcome: &Outcome, always: bool) -> Result<(), TestCaseErro
     Ok(())
 }
 
+/// More for a long look: PROPTEST_CASES=15000.
+fn cases() -> ProptestConfig {
+    let wanted = std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok());
+    ProptestConfig::with_cases(wanted.unwrap_or(400))
+}
+
+type Swap = (prop::sample::Index, usize);
+
+fn swaps() -> impl Strategy<Value = Vec<Swap>> {
+    proptest::collection::vec((any::<prop::sample::Index>(), 1..8_usize), 0..50)
+}
+
+fn reorder(log: &mut [Record], swaps: &[Swap]) {
+    for (at, by) in swaps {
+        if log.len() > *by {
+            let at = at.index(log.len() - by);
+            log.swap(at, at + by);
+        }
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(cases())]
 
     #[test]
     fn without_loss_every_packet_that_could_be_read_is_a_fact(config in configs(Just(0), Just(false))) {
@@ -176,6 +302,25 @@ proptest! {
         nothing_is_invented(&outcome)?;
         nothing_is_missing(&outcome)?;
         reserves_are_true(&outcome, true)?;
+        unseen_is_true(&outcome)?;
+    }
+
+    #[test]
+    fn doorbells_past_every_probe_are_counted(config in any_configs(Just(0), Just(false), 1..=255_u8)) {
+        let outcome = reconstruct(config, |_| ())?;
+        nothing_is_invented(&outcome)?;
+        unseen_is_true(&outcome)?;
+        unseen_is_whole(&outcome)?;
+    }
+
+    #[test]
+    fn with_loss_no_doorbell_that_was_seen_is_called_unseen(
+        config in any_configs(0..200_u8, any::<bool>(), prop_oneof![Just(0_u8), any::<u8>()]),
+        swaps in swaps(),
+    ) {
+        let outcome = reconstruct(config, |log| reorder(log, &swaps))?;
+        nothing_is_invented(&outcome)?;
+        unseen_is_true(&outcome)?;
     }
 
     #[test]
@@ -195,16 +340,9 @@ proptest! {
     #[test]
     fn with_loss_garbage_and_any_order_facts_stay_true(
         config in configs(0..100_u8, any::<bool>()),
-        swaps in proptest::collection::vec((any::<prop::sample::Index>(), 1..8_usize), 0..50),
+        swaps in swaps(),
     ) {
-        let outcome = reconstruct(config, |log| {
-            for (at, by) in &swaps {
-                if log.len() > *by {
-                    let at = at.index(log.len() - by);
-                    log.swap(at, at + by);
-                }
-            }
-        })?;
+        let outcome = reconstruct(config, |log| reorder(log, &swaps))?;
         nothing_is_invented(&outcome)?;
     }
 }

@@ -4,6 +4,7 @@
 //! copied here, because the GPU may consume them the moment after. With several producers a slot below the value may
 //! not be written yet; the walk starts again there at the queue's next doorbell.
 
+mod by_signal;
 mod ring;
 mod walk;
 
@@ -17,12 +18,13 @@ use aya_ebpf::{
 use core::ptr::addr_of_mut;
 use tracer_common::{
     aql::{PACKET_LEN, Packet},
-    record::{Doorbell, Header, LossSource, doorbell_flags as flag, kind},
+    record::{Doorbell, Header, LossSource, UNKNOWN, doorbell_flags as flag, kind},
 };
 
-use self::walk::Walk;
+use self::{ring::At, walk::Walk};
 
 use crate::{
+    api,
     maps::{Current, EVENTS, lose},
     user,
 };
@@ -61,24 +63,24 @@ pub static QUEUES: LruHashMap<QueueKey, Walked> = LruHashMap::with_max_entries(1
 /// Attach cookie: the site's number below, the displacement from `rdi` of the pointer to the `amd_signal_t` above.
 #[uprobe]
 pub fn doorbell(ctx: ProbeContext) -> u32 {
-    if let Some(current) = Current::traced() {
+    if let Some(current) = Current::counted() {
         // SAFETY: a helper without preconditions but a context, which this is.
         let cookie = unsafe { bpf_get_attach_cookie(ctx.as_ptr()) };
         if let (Some(this), Some(value)) = (ctx.arg::<u64>(0), ctx.arg::<u64>(1)) {
-            capture(current, cookie, this, value);
+            let displacement = i64::from((cookie >> 32) as i32);
+            let at = At::Pointer(this.wrapping_add_signed(displacement));
+            capture(current, cookie as u32, at, value);
         }
     }
     0
 }
 
 #[inline(always)]
-fn capture(current: Current, cookie: u64, this: u64, value: u64) {
+fn capture(current: Current, site: u32, at: At, value: u64) {
     // SAFETY: a helper without preconditions.
     let time_ns = unsafe { bpf_ktime_get_ns() };
-    let site = cookie as u32;
-    let displacement = i64::from((cookie >> 32) as i32);
-    let mut walk = Walk::by(current, time_ns);
-    if !walk.ring.read(this.wrapping_add_signed(displacement)) {
+    let mut walk = Walk::by(current, time_ns, value);
+    if !walk.ring.read(at) {
         unreadable(current, site, time_ns, value);
         return;
     }
@@ -87,34 +89,40 @@ fn capture(current: Current, cookie: u64, this: u64, value: u64) {
         tgid: current.tgid,
         generation: current.generation,
     };
-    let known = match QUEUES.get_ptr_mut(key) {
+    match QUEUES.get_ptr_mut(key) {
         // SAFETY: a map value stays valid for the program's run; entries are plain integers.
-        Some(walked) => unsafe { *walked },
+        Some(walked) => unsafe {
+            walk.low = (*walked).low;
+            walk.copied = (*walked).copied;
+            walk.rung_end = (*walked).max;
+        },
         None => {
             // Nothing before this moment is claimed: what the GPU has not consumed yet is there to be read.
             let read_index = walk.ring.read_index;
-            let low = if read_index < value { read_index } else { value };
+            walk.low = if read_index < value { read_index } else { value };
+            walk.copied = walk.low;
             walk.flags = flag::ADOPTED;
-            Walked {
-                low,
-                copied: low,
-                max: low,
-            }
         }
-    };
-    walk.begin(&known, value);
+    }
+    walk.begin();
     if !walk.is_empty() && !walk.is_single() {
         walk.copy_packets();
     }
-    submit(&mut walk, current.header(kind::DOORBELL, 0, site, time_ns), value);
-    let now = Walked {
+    submit(&mut walk, current, current.header(kind::DOORBELL, 0, site, time_ns));
+    let mut now = Walked {
         low: walk.low,
         copied: walk.copied,
-        max: walk.end,
+        max: walk.rung_end_after(value),
     };
     if let Some(walked) = QUEUES.get_ptr_mut(key) {
         // SAFETY: as above. Concurrent stores are of whole words, and each is true by itself: see `Walked`.
-        unsafe { *walked = now };
+        // What was published stays so, also if another program noted it meanwhile.
+        unsafe {
+            if (*walked).max > now.max {
+                now.max = (*walked).max;
+            }
+            *walked = now;
+        };
     } else if QUEUES.insert(key, now, 0).is_err() {
         lose(LossSource::QueueMap, 1);
     }
@@ -122,7 +130,7 @@ fn capture(current: Current, cookie: u64, this: u64, value: u64) {
 
 /// Submits the doorbell's record; a walk of one packet is done here, into the record itself.
 #[inline(always)]
-fn submit(walk: &mut Walk, mut header: Header, value: u64) {
+fn submit(walk: &mut Walk, current: Current, mut header: Header) {
     let Some(mut entry) = EVENTS.reserve::<Doorbell>(0) else {
         // The queue's walk starts at the same index next time, so its packets are not lost with this record.
         lose(LossSource::DoorbellRing, 1);
@@ -153,7 +161,7 @@ fn submit(walk: &mut Walk, mut header: Header, value: u64) {
     unsafe {
         addr_of_mut!((*record).header).write(header);
         addr_of_mut!((*record).queue).write(walk.ring.queue);
-        addr_of_mut!((*record).value).write(value);
+        addr_of_mut!((*record).value).write(walk.value);
         addr_of_mut!((*record).first).write(walk.first);
         addr_of_mut!((*record).end).write(walk.end);
         addr_of_mut!((*record).write_index).write(walk.ring.write_index);
@@ -162,6 +170,8 @@ fn submit(walk: &mut Walk, mut header: Header, value: u64) {
         addr_of_mut!((*record).base).write(walk.ring.base);
         addr_of_mut!((*record).size).write(walk.ring.size);
         addr_of_mut!((*record).count).write(count);
+        addr_of_mut!((*record).rung_end).write(walk.rung_end);
+        addr_of_mut!((*record).call).write(api::open_call(current));
     }
     entry.submit(NO_WAKEUP);
 }
@@ -191,6 +201,8 @@ fn unreadable(current: Current, site: u32, time_ns: u64, value: u64) {
         base: 0,
         size: 0,
         count: 0,
+        rung_end: UNKNOWN,
+        call: api::open_call(current),
         packet: Packet::ZERO,
     });
     entry.submit(NO_WAKEUP);

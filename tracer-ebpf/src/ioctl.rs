@@ -8,7 +8,7 @@ use aya_ebpf::{
 };
 use core::ptr::addr_of_mut;
 use tracer_common::{
-    kfd::{self, create_queue, ioc_dir, ioc_nr, ioc_size, ioc_type},
+    kfd::{self, QueueType, create_queue, ioc_dir, ioc_nr, ioc_size, ioc_type},
     queue,
     record::{IOCTL_ARG_LEN, Ioctl, LossSource, ioctl_flags as flag, kind},
 };
@@ -16,7 +16,7 @@ use tracer_common::{
 use crate::{
     doorbell::{NO_WAKEUP, QUEUES, QueueKey, Walked},
     maps::{Current, EVENTS, lose},
-    user,
+    progress, sdma, user,
 };
 
 /// An ioctl that has begun.
@@ -41,7 +41,7 @@ pub const SYSCALL_ARGS: usize = 16;
 
 #[tracepoint]
 pub fn ioctl_enter(ctx: TracePointContext) -> u32 {
-    if let Some(current) = Current::traced() {
+    if let Some(current) = Current::counted() {
         let _ = enter(&ctx, current);
     }
     0
@@ -50,7 +50,7 @@ pub fn ioctl_enter(ctx: TracePointContext) -> u32 {
 /// A twin: where the kernel passes over one of them, the other one does the same. Doing it twice changes nothing.
 #[tracepoint]
 pub fn ioctl_enter_twin(ctx: TracePointContext) -> u32 {
-    if let Some(current) = Current::traced() {
+    if let Some(current) = Current::counted() {
         let _ = enter(&ctx, current);
     }
     0
@@ -95,6 +95,9 @@ fn enter(ctx: &TracePointContext, current: Current) -> Result<(), i32> {
     if entered.len > 0 && !unsafe { user::copy(entered.arg_in.as_mut_ptr(), bounded(entered.len), arg) } {
         entered.flags |= u32::from(flag::IN_UNREADABLE);
     }
+    if let Some(queue_id) = destroys(&entered) {
+        progress::destroy(current, queue_id);
+    }
     if ENTERED.insert(current.key(), entered, 0).is_err() {
         lose(LossSource::IoctlMap, 1);
     }
@@ -128,6 +131,13 @@ fn exit(ctx: &TracePointContext) -> u32 {
 pub fn leave(current: Current, ret: Option<i64>) {
     let key = current.key();
     let Some(entered) = ENTERED.get_ptr(key) else { return };
+    // Before the ioctl's record, so that it is not taken for a look at a later queue.
+    if ret == Some(0) {
+        // SAFETY: the map's value is only changed by this thread, which is here.
+        if let Some(queue_id) = destroys(unsafe { &*entered }) {
+            progress::destroyed(current, queue_id);
+        }
+    }
     if let Some(mut entry) = EVENTS.reserve::<Ioctl>(0) {
         let record = entry.as_mut_ptr();
         // SAFETY: the map's value is only changed by this thread, which is here; `record` is the reserved entry, of
@@ -175,10 +185,15 @@ fn begin_queue(current: Current, entered: &Entered) {
     if !creates || (entered.len as usize) < create_queue::MIN_LEN {
         return;
     }
-    let at = create_queue::WRITE_POINTER;
-    let mut pointer = [0; 8];
-    pointer.copy_from_slice(&entered.arg_in[at..at + 8]);
-    let queue = u64::from_ne_bytes(pointer).wrapping_sub(queue::WRITE_DISPATCH_ID as u64);
+    let write_pointer = word(entered, create_queue::WRITE_POINTER);
+    if QueueType::from_raw(half(entered, create_queue::QUEUE_TYPE)).is_sdma() {
+        let (base, bytes) = (
+            word(entered, create_queue::RING_BASE),
+            half(entered, create_queue::RING_SIZE),
+        );
+        return sdma::begin_queue(current, write_pointer, base, u64::from(bytes));
+    }
+    let queue = write_pointer.wrapping_sub(queue::WRITE_DISPATCH_ID as u64);
     let key = QueueKey {
         queue,
         tgid: current.tgid,
@@ -199,6 +214,36 @@ fn begin_queue(current: Current, entered: &Entered) {
     {
         lose(LossSource::QueueMap, 1);
     }
+    if matches!(
+        QueueType::from_raw(half(entered, create_queue::QUEUE_TYPE)),
+        QueueType::ComputeAql
+    ) {
+        let read_pointer = word(entered, create_queue::READ_POINTER);
+        progress::created(current, entered.arg, write_pointer, read_pointer);
+    }
+}
+
+/// The queue that a DESTROY_QUEUE names.
+#[inline(always)]
+fn destroys(entered: &Entered) -> Option<u32> {
+    let destroys = ioc_type(entered.cmd) == kfd::IOC_TYPE_KFD && ioc_nr(entered.cmd) == kfd::NR_DESTROY_QUEUE;
+    (destroys && entered.len >= 4).then_some(half(entered, 0))
+}
+
+/// 8 bytes of the argument, at a constant offset.
+#[inline(always)]
+fn word(entered: &Entered, at: usize) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&entered.arg_in[at..at + 8]);
+    u64::from_ne_bytes(bytes)
+}
+
+/// 4 bytes of the argument.
+#[inline(always)]
+fn half(entered: &Entered, at: usize) -> u32 {
+    let mut bytes = [0; 4];
+    bytes.copy_from_slice(&entered.arg_in[at..at + 4]);
+    u32::from_ne_bytes(bytes)
 }
 
 /// `len`, in a form whose bound the verifier sees.

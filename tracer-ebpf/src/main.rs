@@ -3,10 +3,15 @@
 //! One file a probe family, named as in the other crates; `maps.rs` holds what they share with user space.
 #![no_std]
 #![no_main]
+// For `atomic.rs`.
+#![feature(asm_experimental_arch)]
 
 #[macro_use]
 mod diagnostics;
 
+mod api;
+mod atomic;
+mod code_object;
 mod cost;
 mod doorbell;
 mod driver;
@@ -16,6 +21,7 @@ mod kernel;
 mod mapping;
 mod maps;
 mod process;
+mod progress;
 mod reserve;
 mod ring;
 mod sdma;

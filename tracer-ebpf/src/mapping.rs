@@ -82,7 +82,7 @@ fn exit(ctx: &TracePointContext) -> u32 {
         let address = unsafe { ctx.read_at::<i64>(SYSCALL_ARGS) }.unwrap_or(-1);
         // Errors are -4095..=-1.
         if !(-4095..0).contains(&address) {
-            hold(current, hold_reason::MAPPED, 0, address as u64);
+            hold(current, hold_reason::MAPPED, 0, address as u64, LossSource::HoldRing);
         }
     }
     0
@@ -94,20 +94,26 @@ pub fn runtime_init(ctx: ProbeContext) -> u32 {
     if let Some(current) = Current::traced() {
         // SAFETY: a helper without preconditions but a context, which this is.
         let cookie = unsafe { bpf_get_attach_cookie(ctx.as_ptr()) };
-        hold(current, hold_reason::RUNTIME_INIT, cookie as u32, 0);
+        hold(
+            current,
+            hold_reason::RUNTIME_INIT,
+            cookie as u32,
+            0,
+            LossSource::HoldRing,
+        );
     }
     0
 }
 
 /// Stops the process and tells user space, which lets it go on. The record is reserved first: a process that nobody
-/// would hear of is not stopped.
+/// would hear of is not stopped, and `loss` counts it.
 #[inline(always)]
-fn hold(current: Current, reason: u16, site: u32, address: u64) {
+pub fn hold(current: Current, reason: u16, site: u32, address: u64, loss: LossSource) {
     if HOLD.load() == 0 {
         return;
     }
     let Some(mut entry) = HOLDS.reserve::<Hold>(0) else {
-        lose(LossSource::HoldRing, 1);
+        lose(loss, 1);
         return;
     };
     // SAFETY: helpers without preconditions.
@@ -125,6 +131,8 @@ fn hold(current: Current, reason: u16, site: u32, address: u64) {
         header: current.header(kind::HOLD, reason, site, time_ns),
         address,
         stopped,
+        generation: current.generation,
+        pad: 0,
     });
     entry.submit(FORCE_WAKEUP);
 }

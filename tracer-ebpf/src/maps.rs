@@ -27,6 +27,11 @@ const MMAPABLE: u32 = 1 << 10;
 #[map]
 pub static LOSSES: Array<u64> = Array::with_max_entries(LossSource::PROCESSORS * LossSource::STRIDE, MMAPABLE);
 
+/// Whether what traced processes submit counts. Not before all probes are in, where processes were there before: a queue
+/// whose doorbells are seen by some of its functions only would have gaps that nobody knows of. Mapped, as [`LOSSES`].
+#[map]
+pub static COUNTING: Array<u64> = Array::with_max_entries(1, MMAPABLE);
+
 /// The process and thread that run the program.
 #[derive(Clone, Copy)]
 pub struct Current {
@@ -49,6 +54,13 @@ impl Current {
             tid: both as u32,
             generation,
         })
+    }
+
+    /// The current thread, if its process is traced and what it submits counts.
+    #[inline(always)]
+    pub fn counted() -> Option<Self> {
+        let current = Self::traced()?;
+        COUNTING.get(0).is_some_and(|on| *on != 0).then_some(current)
     }
 
     /// Key of maps that hold one entry a thread.

@@ -9,6 +9,7 @@ use aya_ebpf::{
 use tracer_common::record::{LossSource, Task, kind, task_op};
 
 use crate::{
+    api,
     doorbell::NO_WAKEUP,
     ioctl,
     maps::{Current, EVENTS, TRACED, generation, lose},
@@ -67,6 +68,7 @@ pub fn task_new(ctx: TracePointContext) -> u32 {
 pub fn task_exec(ctx: TracePointContext) -> u32 {
     if let Some(current) = Current::traced() {
         let _ = TRACED.insert(current.tgid, generation(), 0);
+        api::leave(current);
         emit(&ctx, current, task_op::EXEC, 0, u32::MAX);
     }
     0
@@ -77,6 +79,7 @@ pub fn task_exec(ctx: TracePointContext) -> u32 {
 pub fn task_exit(ctx: TracePointContext) -> u32 {
     if let Some(current) = Current::traced() {
         ioctl::leave(current, None);
+        api::leave(current);
         let offset = EXIT_GROUP_DEAD.load() as usize;
         let last = if offset == 0 {
             // The best that older kernels tell: the first thread usually ends last.

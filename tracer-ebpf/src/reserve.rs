@@ -23,7 +23,7 @@ use crate::{
 /// offset of the pointer in the object, 0 if `rdi` is the `hsa_queue_t` itself.
 #[uprobe]
 pub fn reserve(ctx: ProbeContext) -> u32 {
-    if let (Some(current), Some(queue), Some(arg)) = (Current::traced(), ctx.arg::<u64>(0), ctx.arg::<u64>(1)) {
+    if let (Some(current), Some(queue), Some(arg)) = (Current::counted(), ctx.arg::<u64>(0), ctx.arg::<u64>(1)) {
         // SAFETY: helpers without preconditions but a context, which this is.
         let (cookie, time_ns) = unsafe { (bpf_get_attach_cookie(ctx.as_ptr()), bpf_ktime_get_ns()) };
         let offset = (cookie >> 48) as i16;

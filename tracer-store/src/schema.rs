@@ -29,6 +29,8 @@ pub enum Table {
     Processes,
     /// User queues.
     Queues,
+    /// Looks at how far queues were.
+    Progress,
     /// Ioctls on KFD and DRM devices.
     Ioctls,
     /// Stores to AQL doorbells.
@@ -37,6 +39,10 @@ pub enum Table {
     Dispatches,
     /// Packets that are no kernel dispatches.
     Packets,
+    /// Code objects in processes.
+    CodeObjects,
+    /// Kernels of code objects.
+    Kernels,
     /// SDMA submissions.
     Copies,
     /// Jobs on rings of the kernel driver.
@@ -45,23 +51,29 @@ pub enum Table {
     DriverCalls,
     /// Trace events of the kernel driver itself.
     DriverEvents,
+    /// Calls of functions of HIP and HSA.
+    ApiCalls,
     /// Events that sources lost.
     Losses,
 }
 
 impl Table {
     /// Every table.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::Processes,
         Self::Queues,
+        Self::Progress,
         Self::Ioctls,
         Self::Doorbells,
         Self::Dispatches,
         Self::Packets,
+        Self::CodeObjects,
+        Self::Kernels,
         Self::Copies,
         Self::RingJobs,
         Self::DriverCalls,
         Self::DriverEvents,
+        Self::ApiCalls,
         Self::Losses,
     ];
 
@@ -71,14 +83,18 @@ impl Table {
         match self {
             Self::Processes => "processes",
             Self::Queues => "queues",
+            Self::Progress => "progress",
             Self::Ioctls => "ioctls",
             Self::Doorbells => "doorbells",
             Self::Dispatches => "dispatches",
             Self::Packets => "packets",
+            Self::CodeObjects => "code_objects",
+            Self::Kernels => "kernels",
             Self::Copies => "copies",
             Self::RingJobs => "ring_jobs",
             Self::DriverCalls => "driver_calls",
             Self::DriverEvents => "driver_events",
+            Self::ApiCalls => "api_calls",
             Self::Losses => "losses",
         }
     }
@@ -89,10 +105,17 @@ impl Table {
         match self {
             Self::Processes => "Traced processes.",
             Self::Queues => "User queues, with their numbers at their end.",
+            Self::Progress => {
+                "Looks at AQL queues that found one elsewhere than the look before: sampled, so that what happened between \
+                 two looks has no time of its own. Packet `i` was taken after the last look with `read_index <= i` and \
+                 before the first one with `read_index > i`."
+            }
             Self::Ioctls => "Ioctls on KFD and DRM devices, whole.",
             Self::Doorbells => "Stores to the doorbells of AQL queues.",
             Self::Dispatches => "Kernel dispatch packets that were published.",
             Self::Packets => "Published packets that are no kernel dispatches, and indexes whose packets are unread.",
+            Self::CodeObjects => "Code objects that runtimes have loaded: files for the GPU, with kernels in them.",
+            Self::Kernels => "Kernels of the code objects.",
             Self::Copies => "SDMA submissions: stores to the doorbells of SDMA queues.",
             Self::RingJobs => {
                 "Jobs of the DRM scheduler on rings of the kernel driver, of every process and of the driver itself."
@@ -101,6 +124,10 @@ impl Table {
             Self::DriverEvents => {
                 "Trace events of amdgpu itself, of every process and of the driver. Those that name a job tell of one that \
                  is in `ring_jobs` too: they are not to be added to it."
+            }
+            Self::ApiCalls => {
+                "Calls of functions of HIP and HSA by traced processes (`record --api`): those of a fixed list, as the \
+                 libraries' users make them. Calls that a library makes to itself are left out."
             }
             Self::Losses => "Events that sources lost.",
         }
@@ -118,14 +145,18 @@ impl Table {
         match fact {
             Fact::Process(_) => Self::Processes,
             Fact::Queue(_) => Self::Queues,
+            Fact::Progress(_) => Self::Progress,
             Fact::Ioctl(_) => Self::Ioctls,
             Fact::Doorbell(_) => Self::Doorbells,
             Fact::Dispatch(_) => Self::Dispatches,
             Fact::Packet(_) => Self::Packets,
+            Fact::CodeObject(_) => Self::CodeObjects,
+            Fact::Kernel(_) => Self::Kernels,
             Fact::Copy(_) => Self::Copies,
             Fact::RingJob(_) => Self::RingJobs,
             Fact::DriverCall(_) => Self::DriverCalls,
             Fact::DriverEvent(_) => Self::DriverEvents,
+            Fact::ApiCall(_) => Self::ApiCalls,
             Fact::Loss(_) => Self::Losses,
         }
     }
@@ -136,8 +167,10 @@ impl Table {
         match self {
             Self::Processes => "first_ns",
             Self::Queues => "created_ns",
-            Self::Ioctls | Self::DriverCalls => "enter_ns",
-            Self::Doorbells
+            Self::CodeObjects | Self::Kernels => "loaded_ns",
+            Self::Ioctls | Self::DriverCalls | Self::ApiCalls => "enter_ns",
+            Self::Progress
+            | Self::Doorbells
             | Self::Dispatches
             | Self::Packets
             | Self::Copies
@@ -150,7 +183,7 @@ impl Table {
     /// Whether a row describes a thing that goes on living: such a row can be written again, and the last one counts.
     #[must_use]
     pub const fn is_snapshot(self) -> bool {
-        matches!(self, Self::Processes | Self::Queues)
+        matches!(self, Self::Processes | Self::Queues | Self::CodeObjects)
     }
 
     /// Its columns, in order.

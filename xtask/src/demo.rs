@@ -21,7 +21,7 @@ const WORKLOADS: &str = r#"for workload in mixed "burst -n 20000"; do "$@" $work
 /// Builds everything, records the dispatcher's workloads and prints the report.
 pub fn run(project: &Project) -> Result<()> {
     let started = Instant::now();
-    setup::run(project, &Part::ALL)?;
+    setup::run(project, &Part::DEMO)?;
     build::run(project, Profile::Dev)?;
     let tracer = project.bin_dir().join("tracer");
     let trace = project.target().join("demo/demo.trace");
@@ -48,7 +48,7 @@ fn record(project: &Project, tracer: &Path, trace: &Path) -> Result<Command> {
     command
         .arg(project.bin_dir().join("kfd-sim"))
         .arg("--root")
-        .arg(Rootfs::stable(project));
+        .arg(Rootfs::stable(project).dir());
     command.args(["--asic", ASIC, "--kernels"]).arg(project.gpu_kernels());
     command.arg("--bind").arg(project.target());
     command

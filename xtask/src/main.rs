@@ -8,6 +8,7 @@ mod build;
 mod claims;
 mod cmd;
 mod demo;
+mod fuzz;
 mod lock;
 mod project;
 mod setup;
@@ -71,6 +72,8 @@ enum Task {
     Vm(vm::Vm),
     /// Test the documents' claims on simulated GPUs, on a real kernel in a virtual machine, and write docs/claims.md.
     Claims,
+    /// Give parsers of foreign files anything, under libFuzzer: a crash, an input that takes long, or a wrong result fails.
+    Fuzz(fuzz::Fuzz),
     /// Print the paths in use, as shell assignments: `eval "$(cargo xtask env)"`.
     Env,
     /// Remove everything that `setup` installed.
@@ -98,6 +101,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Test { vm: false, runner_args } => test::run(&project, runner_args),
         Task::Vm(wanted) => return vm::run(&project, wanted),
         Task::Claims => return claims::run(&project),
+        Task::Fuzz(wanted) => fuzz::run(&project, wanted),
         Task::Env => {
             print!("{}", project.shell_assignments());
             Ok(())

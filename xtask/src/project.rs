@@ -162,6 +162,15 @@ impl Toolchain {
     }
 }
 
+impl Toolchain {
+    /// The target that it builds for unless told otherwise.
+    pub fn host(&self) -> Result<&str> {
+        let mut lines = self.description.lines();
+        let host = lines.find_map(|line| line.strip_prefix("host: "));
+        host.context("`rustc -vV` names no host")
+    }
+}
+
 /// Takes the release and LLVM's major version out of `rustc -vV`.
 fn parse_version(description: &str) -> Option<(String, u32)> {
     let field = |name| description.lines().find_map(|line| line.strip_prefix(name));

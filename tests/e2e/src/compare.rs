@@ -1,11 +1,20 @@
 //! The comparison: every queue, doorbell, packet and ioctl of the truth is in the trace with the same fields, and
 //! nothing else is.
 
+mod calls;
+mod copies;
+mod names;
+mod program;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracer_core::fact::{Dispatch, Doorbell, Evidence, Fact, Ioctl, OtherPacket, PacketKind, Path, Queue};
+use tracer_core::fact::{Dispatch, Doorbell, Evidence, Fact, OtherPacket, PacketKind, Path, Queue};
+
+pub use calls::ioctls;
 
 use crate::{scenario::Run, truth};
+
+pub use program::of_program;
 
 /// What a comparison counted, to print.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,6 +25,10 @@ pub struct Compared {
     pub dispatches: usize,
     /// Of these, known by their body.
     pub by_body: usize,
+    /// Of the dispatches, those whose kernel's name the dispatcher knows, too.
+    pub named: usize,
+    /// Of the dispatches, those of kernels that the device knows by name, as HIP's own.
+    pub named_by_device: usize,
     /// Other packets.
     pub others: usize,
     /// Doorbell values.
@@ -28,6 +41,17 @@ pub struct Compared {
 
 /// Compares everything; panics with the first difference.
 pub fn all(run: &Run) -> Compared {
+    let mut compared = device(run);
+    all_seen(run);
+    own_doorbells(run);
+    compared.named = names::own(run);
+    compared.named_by_device = names::of_device(run);
+    doorbell_counts(run);
+    compared
+}
+
+/// Compares everything that the device saw; what a program says itself is of one program only.
+pub fn device(run: &Run) -> Compared {
     no_losses(run);
     let pairs = queues(run);
     let mut compared = Compared {
@@ -39,11 +63,9 @@ pub fn all(run: &Run) -> Compared {
             packets(run, truth, queue, &mut compared);
             compared.doorbells += doorbells(run, truth, queue);
         } else {
-            compared.copies += copies(run, truth, queue);
+            compared.copies += copies::submissions(run, truth, queue);
         }
     }
-    own_doorbells(run);
-    doorbell_counts(run);
     compared.ioctls = ioctls(run);
     report(run, &compared);
     compared
@@ -55,6 +77,19 @@ pub fn no_losses(run: &Run) {
     assert!(lost.is_empty(), "{lost:?}");
     assert_eq!(run.report["losses"]["total"], 0);
     assert_eq!(run.report["complete"], true);
+}
+
+/// The GPU took nothing without a doorbell, on no queue to its end.
+fn all_seen(run: &Run) {
+    for fact in &run.facts {
+        if let Fact::Queue(queue) = fact
+            && queue.kind == "compute-aql"
+        {
+            assert_eq!((queue.unseen, queue.watched_to_end), (Some(0), Some(true)), "{queue:?}");
+        }
+    }
+    let nothing = serde_json::json!({"total": 0, "found": 0, "queues_open": 0});
+    assert_eq!(run.report["unseen"], nothing);
 }
 
 /// Queues in the order of creation, paired.
@@ -166,7 +201,8 @@ fn packets(run: &Run, truth: &truth::Queue, queue: &Queue, compared: &mut Compar
     }
 }
 
-fn dispatch_fields(truth: &truth::Packet, d: &Dispatch) {
+/// The dispatch is the packet that the device took.
+pub fn dispatch_fields(truth: &truth::Packet, d: &Dispatch) {
     let bytes = unhex(&truth.bytes);
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
     assert_eq!(d.kernel_object, truth.kernel_object, "{d:?}");
@@ -217,7 +253,7 @@ fn values(run: &Run, queue: u32) -> BTreeSet<u64> {
         .collect()
 }
 
-/// The device may miss a value; the program that stored it does not.
+/// The device may miss a value; the program that had it stored by the runtime does not.
 fn own_doorbells(run: &Run) {
     let Some(log) = &run.log else { return };
     let mut by_handle: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
@@ -229,7 +265,7 @@ fn own_doorbells(run: &Run) {
                 .extend(values(run, queue.queue));
         }
     }
-    for submission in &log.submissions {
+    for submission in log.submissions.iter().filter(|submission| !submission.direct) {
         let seen = by_handle
             .get(&submission.queue)
             .is_some_and(|values| values.contains(&submission.doorbell));
@@ -237,7 +273,7 @@ fn own_doorbells(run: &Run) {
     }
 }
 
-/// As many doorbells on each of the program's queues as it rang: none is missing, and none is there twice.
+/// As many doorbells on each of the program's queues as it rang by the runtime: none is missing, and none is there twice.
 fn doorbell_counts(run: &Run) {
     let mut traced: BTreeMap<u64, u64> = BTreeMap::new();
     for fact in &run.facts {
@@ -255,10 +291,12 @@ fn doorbell_counts(run: &Run) {
     }
     // Addresses are used again by queues that come and go.
     let mut rang: BTreeMap<u64, u64> = BTreeMap::new();
-    for queue in run.did()["queues"].as_array().expect("queues") {
+    // HIP does not tell its queues.
+    for queue in run.did()["queues"].as_array().into_iter().flatten() {
         let handle = queue["handle"].as_str().expect("an address");
         let handle = u64::from_str_radix(handle.trim_start_matches("0x"), 16).expect("hexadecimal");
-        *rang.entry(handle).or_default() += queue["doorbells"].as_u64().expect("a number");
+        let count = |what: &str| queue[what].as_u64().expect("a number");
+        *rang.entry(handle).or_default() += count("doorbells") - count("direct_doorbells");
     }
     for (handle, rang) in rang {
         assert_eq!(
@@ -267,90 +305,6 @@ fn doorbell_counts(run: &Run) {
             "doorbells of the queue at {handle:#x}"
         );
     }
-}
-
-/// Every position that the device noticed in an SDMA queue was seen as the end of a submission.
-fn copies(run: &Run, truth: &truth::Queue, queue: &Queue) -> usize {
-    let ends: BTreeSet<u64> = run
-        .facts
-        .iter()
-        .filter_map(|fact| if let Fact::Copy(copy) = fact { Some(copy) } else { None })
-        .filter(|copy| copy.queue == Some(queue.queue))
-        .map(|copy| copy.end)
-        .collect();
-    for value in &truth.doorbells {
-        assert!(ends.contains(value), "SDMA doorbell {value:#x} of {queue:?} is missing");
-    }
-    ends.len()
-}
-
-/// Every ioctl of every thread, in order, with arguments and result.
-pub fn ioctls(run: &Run) -> usize {
-    let pids: BTreeSet<u32> = run.truth.ioctls.iter().map(|ioctl| ioctl.pid).collect();
-    let mut truth: BTreeMap<u32, Vec<&truth::Ioctl>> = BTreeMap::new();
-    for ioctl in &run.truth.ioctls {
-        truth.entry(ioctl.tid).or_default().push(ioctl);
-    }
-    let mut traced: BTreeMap<u32, Vec<&Ioctl>> = BTreeMap::new();
-    for fact in &run.facts {
-        if let Fact::Ioctl(ioctl) = fact
-            && pids.contains(&ioctl.pid)
-        {
-            traced.entry(ioctl.tid).or_default().push(ioctl);
-        }
-    }
-    let mut count = 0;
-    for (tid, mut truth) in truth {
-        truth.sort_by_key(|ioctl| ioctl.enter_ns);
-        let mut own = traced.remove(&tid).unwrap_or_default();
-        own.sort_by_key(|ioctl| ioctl.enter_ns);
-        let names = |list: &[&Ioctl]| list.iter().map(|i| i.name.to_string()).collect::<Vec<_>>();
-        let expected: Vec<_> = truth.iter().map(|i| i.name.clone().unwrap_or_default()).collect();
-        // What a signal ended on the way to the device, it did not answer.
-        let all = own.len();
-        own.retain(|ioctl| ioctl.ret.is_some());
-        assert_eq!(
-            own.len(),
-            truth.len(),
-            "thread {tid}: device {expected:?}, trace {:?}, and {} without a result",
-            names(&own),
-            all - own.len()
-        );
-        for (truth, own) in truth.into_iter().zip(own) {
-            ioctl_fields(truth, own);
-            count += 1;
-        }
-    }
-    traced.retain(|_, calls| calls.iter().any(|ioctl| ioctl.ret.is_some()));
-    assert!(traced.is_empty(), "calls that the device does not know: {traced:?}");
-    count
-}
-
-fn ioctl_fields(truth: &truth::Ioctl, own: &Ioctl) {
-    assert_eq!(own.cmd, truth.cmd, "{truth:?}\n{own:?}");
-    assert_eq!(own.pid, truth.pid);
-    assert_eq!(own.device, if truth.dev == "kfd" { "kfd" } else { "drm" }, "{truth:?}");
-    assert_eq!(own.ret, Some(truth.ret), "{truth:?}\n{own:?}");
-    assert!(
-        own.enter_ns <= truth.enter_ns && truth.enter_ns <= own.exit_ns,
-        "{truth:?}\n{own:?}"
-    );
-    let in_direction = own.cmd >> 30 & 1 != 0;
-    let out_direction = own.cmd >> 31 != 0;
-    if in_direction && let Some(bytes) = &own.arg_in {
-        same_bytes(bytes, &truth.arg_in, truth);
-    }
-    if out_direction && let Some(bytes) = &own.arg_out {
-        same_bytes(bytes, &truth.arg_out, truth);
-    }
-}
-
-/// The trace keeps the start of long arguments.
-fn same_bytes(own: &[u8], truth: &str, of: &truth::Ioctl) {
-    let truth = unhex(truth);
-    let common = own.len().min(truth.len());
-    assert_eq!(own[..common], truth[..common], "{of:?}");
-    assert!(common == truth.len() || common == 128, "{} bytes of {of:?}", own.len());
 }
 
 /// The report's totals are those of the rows.

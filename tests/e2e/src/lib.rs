@@ -3,7 +3,10 @@
 
 pub mod compare;
 pub mod dispatcher;
+pub mod observed;
 pub mod place;
+pub mod running;
 pub mod scenario;
+pub mod terminal;
 pub mod truth;
 pub mod verdict;

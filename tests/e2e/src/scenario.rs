@@ -13,11 +13,34 @@ use tracer_store::{Table, Trace};
 
 use crate::{dispatcher::Log, place, truth::Truth};
 
+/// Releases of AMD's runtime, each with the simulated GPUs that it knows: one whose queues the HWS schedules, and from
+/// 6.1.2 on one of the MES. A release is named by the Debian suite that ships it: ROCr 5.2.3, 6.1.2, 6.4.3 and 7.2.4.
+pub const RUNTIMES: [(&str, &str); 7] = [
+    ("bookworm", "gfx90a"),
+    ("trixie", "gfx942"),
+    ("trixie", "gfx1100"),
+    ("sid", "gfx942"),
+    ("sid", "gfx1100"),
+    ("experimental", "gfx942"),
+    ("experimental", "gfx1100"),
+];
+
+/// Each release once, with one of its GPUs: which one changes with `turn` and from release to release, so that tests
+/// which take turns meet all pairs.
+pub fn each_release(turn: usize) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let releases = RUNTIMES.chunk_by(|(one, _), (other, _)| one == other);
+    releases
+        .enumerate()
+        .map(move |(number, pairs)| pairs[(turn + number) % pairs.len()])
+}
+
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Debian suite whose runtime is used: `trixie` (ROCr 6.1.2) or `sid` (6.4.3).
+    /// Debian suite whose runtime is used, one of [`RUNTIMES`].
     pub suite: &'static str,
+    /// Whether the program goes through HIP, of the same suite, and not through the HSA runtime.
+    pub hip: bool,
     /// The simulated GPU.
     pub asic: &'static str,
     /// More options of the simulator.
@@ -26,6 +49,10 @@ pub struct Scenario {
     pub workload: Vec<&'static str>,
     /// `--detail` of the recording.
     pub detail: &'static str,
+    /// `--api` of the recording.
+    pub api: &'static str,
+    /// A program and its words that run the dispatcher; `None`: nobody but the simulator.
+    pub through: Vec<OsString>,
 }
 
 /// What came of it.
@@ -52,10 +79,22 @@ impl Scenario {
     pub fn new(suite: &'static str, asic: &'static str, workload: &[&'static str]) -> Self {
         Self {
             suite,
+            hip: false,
             asic,
             sim: Vec::new(),
             workload: workload.to_vec(),
             detail: "full",
+            api: "none",
+            through: Vec::new(),
+        }
+    }
+
+    /// A workload through HIP.
+    #[must_use]
+    pub fn hip(suite: &'static str, asic: &'static str, workload: &[&'static str]) -> Self {
+        Self {
+            hip: true,
+            ..Self::new(suite, asic, workload)
         }
     }
 
@@ -85,7 +124,7 @@ impl Scenario {
     pub fn command(&self, dir: &TempDir) -> Command {
         let mut command = Command::new(place::programs().join("tracer"));
         command
-            .args(["record", "--detail", self.detail, "-o"])
+            .args(["record", "--detail", self.detail, "--api", self.api, "-o"])
             .arg(dir.path().join("t.trace"))
             .arg("--")
             .args(self.simulated(dir.path()));
@@ -95,22 +134,40 @@ impl Scenario {
     /// The dispatcher on the simulated GPU: both write what they did into the folder.
     #[must_use]
     pub fn simulated(&self, dir: &Path) -> Vec<OsString> {
+        self.simulated_with(dir, &[])
+    }
+
+    /// The same, with more folders that it sees.
+    #[must_use]
+    pub fn simulated_with(&self, dir: &Path, visible: &[&Path]) -> Vec<OsString> {
         let at = |name: &str| dir.join(name).into_os_string();
         let (programs, kernels) = (place::programs(), place::kernels());
         let mut words = vec![programs.join("kfd-sim").into_os_string()];
         let mut add = |given: &[&OsStr]| words.extend(given.iter().map(OsString::from));
-        add(&["--root".as_ref(), place::rootfs(self.suite).as_ref()]);
+        let root = if self.hip {
+            place::rootfs(&format!("{}-hip", self.suite))
+        } else {
+            place::rootfs(self.suite)
+        };
+        add(&["--root".as_ref(), root.as_ref()]);
         add(&["--asic".as_ref(), self.asic.as_ref()]);
         for option in &self.sim {
             add(&[option.as_ref()]);
         }
         add(&["--truth".as_ref(), &at("truth.jsonl")]);
         add(&["--kernels".as_ref(), kernels.as_ref()]);
-        for visible in [&programs, &kernels, dir] {
+        for visible in [&programs, &kernels, dir].iter().chain(visible) {
             add(&["--bind".as_ref(), visible.as_ref()]);
         }
-        add(&["--".as_ref(), programs.join("hsa-dispatch").as_ref()]);
+        add(&["--".as_ref()]);
+        for word in &self.through {
+            add(&[word]);
+        }
+        add(&[programs.join("hsa-dispatch").as_ref()]);
         add(&["--kernels".as_ref(), kernels.as_ref()]);
+        if self.hip {
+            add(&["--api".as_ref(), "hip".as_ref()]);
+        }
         add(&["--json".as_ref(), &at("did.json")]);
         add(&["--log".as_ref(), &at("log.jsonl")]);
         for word in &self.workload {
@@ -130,9 +187,17 @@ impl Run {
     /// What came of a scenario whose files are in that folder, its trace as `t.trace`.
     #[must_use]
     pub fn read(dir: TempDir, output: Output) -> Self {
+        let trace = dir.path().join("t.trace");
+        Self::read_trace(dir, &trace, output)
+    }
+
+    /// The same, where the trace is another one.
+    #[must_use]
+    pub fn read_trace(dir: TempDir, trace: &Path, output: Output) -> Self {
         let at = |name: &str| dir.path().join(name);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let trace = Trace::open(&at("t.trace")).unwrap_or_else(|error| panic!("{error}; the recorder said:\n{said}"));
+        let report = report(trace);
+        let trace = Trace::open(trace).unwrap_or_else(|error| panic!("{error}; the recorder said:\n{said}"));
         let facts = trace
             .facts(&Table::ALL)
             .expect("readable")
@@ -140,7 +205,7 @@ impl Run {
             .expect("no damaged part");
         Self {
             facts,
-            report: report(&at("t.trace")),
+            report,
             truth: Truth::read(&at("truth.jsonl")),
             log: at("log.jsonl").exists().then(|| Log::read(&at("log.jsonl"))),
             trace,
@@ -168,4 +233,16 @@ pub fn report(trace: &std::path::Path) -> serde_json::Value {
         .expect("tracer runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("the report is JSON")
+}
+
+/// `tracer report --all` of a trace: the report for people.
+#[must_use]
+pub fn report_text(trace: &std::path::Path) -> String {
+    let output = Command::new(place::programs().join("tracer"))
+        .args(["report", "--all"])
+        .arg(trace)
+        .output()
+        .expect("tracer runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }

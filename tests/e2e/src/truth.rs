@@ -35,6 +35,16 @@ enum Line {
         #[serde(flatten)]
         packet: Packet,
     },
+    Sdma {
+        pid: u32,
+        queue_id: u32,
+        #[serde(flatten)]
+        command: Sdma,
+    },
+    Kernel {
+        kernel_object: u64,
+        name: String,
+    },
     Ioctl(Ioctl),
     #[serde(other)]
     Other,
@@ -67,6 +77,23 @@ pub struct Queue {
     pub doorbells: Vec<u64>,
     /// Packets taken, in order.
     pub packets: Vec<Packet>,
+    /// SDMA commands taken, in order.
+    pub commands: Vec<Sdma>,
+}
+
+/// An SDMA command that the device took.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Sdma {
+    /// `copy`, `copy_rect`, `fill`, `fence`, ...
+    pub op: String,
+    /// Where in the command stream.
+    pub offset: u64,
+    /// Of a copy: what is read.
+    pub src: u64,
+    /// What is written.
+    pub dst: u64,
+    /// Of a copy or a fill: how much.
+    pub bytes: u64,
 }
 
 /// An AQL packet that the device took, with the simulator's own decoding.
@@ -92,6 +119,8 @@ pub struct Packet {
     pub workgroup: [u16; 3],
     /// Handle, or 0.
     pub completion_signal: u64,
+    /// When the device took it.
+    pub time_ns: u64,
 }
 
 /// An ioctl that the device answered.
@@ -124,6 +153,10 @@ pub struct Truth {
     pub queues: Vec<Queue>,
     /// Ioctls in the order of their answers.
     pub ioctls: Vec<Ioctl>,
+    /// Bytes of the copies that the copy engines made.
+    copied: u64,
+    /// Names of kernels that the simulator read from the program's memory: those of HIP's own, by descriptor.
+    names: HashMap<u64, String>,
 }
 
 impl Truth {
@@ -169,11 +202,32 @@ impl Truth {
                 Line::Packet { pid, queue_id, packet } => {
                     truth.queues[latest[&(pid, queue_id)]].packets.push(packet);
                 }
+                Line::Kernel { kernel_object, name } => {
+                    truth.names.insert(kernel_object, name);
+                }
+                Line::Sdma { pid, queue_id, command } => {
+                    if command.op == "copy" {
+                        truth.copied += command.bytes;
+                    }
+                    truth.queues[latest[&(pid, queue_id)]].commands.push(command);
+                }
                 Line::Ioctl(ioctl) => truth.ioctls.push(ioctl),
                 Line::Other => {}
             }
         }
         truth
+    }
+
+    /// Bytes of the copies that the copy engines made.
+    #[must_use]
+    pub fn copied(&self) -> u64 {
+        self.copied
+    }
+
+    /// Name of a kernel that is none of the project's own.
+    #[must_use]
+    pub fn kernel_name(&self, kernel_object: u64) -> Option<&str> {
+        self.names.get(&kernel_object).map(String::as_str)
     }
 
     /// Kernel dispatches of every queue.

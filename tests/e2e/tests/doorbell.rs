@@ -1,27 +1,24 @@
-//! AQL doorbells and the packets that they publish: every workload, two versions of AMD's runtime, two GPU classes,
-//! equal to the simulator's truth field by field.
+//! AQL doorbells and the packets that they publish: every workload, on every release of AMD's runtime and every class of
+//! GPU, equal to the simulator's truth field by field.
 
 use tracer_core::fact::{Fact, QueueOrigin};
 use tracer_e2e::{
     compare::{self, Compared},
-    scenario::{Run, Scenario},
+    scenario::{RUNTIMES, Run, Scenario, each_release},
 };
 
-/// ROCr 6.1.2 and 6.4.3.
-const SUITES: [&str; 2] = ["trixie", "sid"];
-/// A GPU whose queues the HWS schedules, and one of the MES.
-const ASICS: [&str; 2] = ["gfx942", "gfx1100"];
-
-/// Records the workload everywhere, compares everything, and gives each run for more.
-fn everywhere(workload: &[&'static str], check: impl Fn(&Run, &Compared)) {
-    for suite in SUITES {
-        for asic in ASICS {
-            let run = Scenario::new(suite, asic, workload).record();
-            let compared = compare::all(&run);
-            assert_eq!(run.did()["results"], "ok");
-            println!("{suite} {asic} {}: {compared:?}", workload.join(" "));
-            check(&run, &compared);
-        }
+/// Records the workload on these runtimes, compares everything, and gives each run for more.
+fn on(
+    runtimes: impl IntoIterator<Item = (&'static str, &'static str)>,
+    workload: &[&'static str],
+    check: impl Fn(&Run, &Compared),
+) {
+    for (suite, asic) in runtimes {
+        let run = Scenario::new(suite, asic, workload).record();
+        let compared = compare::all(&run);
+        assert_eq!(run.did()["results"], "ok");
+        println!("{suite} {asic} {}: {compared:?}", workload.join(" "));
+        check(&run, &compared);
     }
 }
 
@@ -33,7 +30,19 @@ fn at_least_own(run: &Run, compared: &Compared) {
 
 #[test]
 fn compute_only() {
-    everywhere(&["compute-only", "-n", "100"], at_least_own);
+    on(RUNTIMES, &["compute-only", "-n", "100"], at_least_own);
+}
+
+/// The other function that stores to doorbells: HIP and every other test use `hsa_signal_store_screlease`. On 7.2.4 each has
+/// a store of its own, before they shared one.
+#[test]
+fn relaxed_stores() {
+    let workload = ["batch", "--packets", "4", "-n", "200", "--doorbell-op", "relaxed"];
+    on(each_release(0), &workload, |run, compared| {
+        at_least_own(run, compared);
+        let rows = run.facts.iter().filter(|fact| matches!(fact, Fact::Doorbell(_)));
+        assert!(rows.count() >= 50, "{compared:?}");
+    });
 }
 
 /// As on kernels whose FUSE has no passthrough: then the simulator maps its device files like the dispatcher does.
@@ -50,14 +59,18 @@ fn memory_that_is_shared_by_the_kernels_cache() {
 
 #[test]
 fn copy_only() {
-    everywhere(&["copy-only", "-n", "4", "--bytes", "1000000"], |_, compared| {
-        assert!(compared.copies >= 4);
-    });
+    on(
+        each_release(0),
+        &["copy-only", "-n", "4", "--bytes", "1000000"],
+        |_, compared| {
+            assert!(compared.copies >= 4);
+        },
+    );
 }
 
 #[test]
 fn mixed() {
-    everywhere(&["mixed"], |run, compared| {
+    on(RUNTIMES, &["mixed"], |run, compared| {
         at_least_own(run, compared);
         assert!(compared.copies >= 2, "{compared:?}");
     });
@@ -65,23 +78,31 @@ fn mixed() {
 
 #[test]
 fn many_queues() {
-    everywhere(&["multi-queue", "--queues", "6", "-n", "50"], |run, compared| {
-        at_least_own(run, compared);
-        assert!(compared.queues >= 6);
-    });
+    on(
+        each_release(1),
+        &["multi-queue", "--queues", "6", "-n", "50"],
+        |run, compared| {
+            at_least_own(run, compared);
+            assert!(compared.queues >= 6);
+        },
+    );
 }
 
 #[test]
 fn many_threads_on_one_queue() {
-    everywhere(&["multi-thread", "--threads", "8", "-n", "2000"], |run, compared| {
-        at_least_own(run, compared);
-        assert_eq!(run.report["dispatches"]["by_evidence"]["body"], compared.by_body);
-    });
+    on(
+        each_release(0),
+        &["multi-thread", "--threads", "8", "-n", "2000"],
+        |run, compared| {
+            at_least_own(run, compared);
+            assert_eq!(run.report["dispatches"]["by_evidence"]["body"], compared.by_body);
+        },
+    );
 }
 
 #[test]
 fn barriers() {
-    everywhere(&["barriers"], |run, compared| {
+    on(each_release(1), &["barriers"], |run, compared| {
         at_least_own(run, compared);
         assert!(compared.others > 0, "{compared:?}");
     });
@@ -89,19 +110,23 @@ fn barriers() {
 
 #[test]
 fn batches_with_one_doorbell() {
-    everywhere(&["batch", "--packets", "100", "-n", "20"], |run, compared| {
-        at_least_own(run, compared);
-        let doorbells = run.report["doorbells"]["total"].as_u64().expect("a number");
-        assert!(
-            doorbells < compared.dispatches as u64,
-            "{doorbells} doorbells, {compared:?}"
-        );
-    });
+    on(
+        each_release(0),
+        &["batch", "--packets", "100", "-n", "20"],
+        |run, compared| {
+            at_least_own(run, compared);
+            let doorbells = run.report["doorbells"]["total"].as_u64().expect("a number");
+            assert!(
+                doorbells < compared.dispatches as u64,
+                "{doorbells} doorbells, {compared:?}"
+            );
+        },
+    );
 }
 
 #[test]
 fn a_ring_that_wraps_around() {
-    everywhere(&["wrap"], |run, compared| {
+    on(each_release(1), &["wrap"], |run, compared| {
         at_least_own(run, compared);
         let laps = |fact: &Fact| match fact {
             Fact::Queue(q) if q.kind == "compute-aql" => q.published / (q.ring_bytes / 64).max(1),
@@ -113,7 +138,7 @@ fn a_ring_that_wraps_around() {
 
 #[test]
 fn queues_that_come_and_go() {
-    everywhere(&["churn", "--queues", "30"], |run, compared| {
+    on(each_release(0), &["churn", "--queues", "30"], |run, compared| {
         at_least_own(run, compared);
         assert!(compared.queues >= 30);
         let gone = |fact: &&Fact| matches!(fact, Fact::Queue(q) if q.origin == QueueOrigin::Created && q.destroyed_ns.is_some());
@@ -123,12 +148,38 @@ fn queues_that_come_and_go() {
 
 #[test]
 fn long_running_kernels() {
-    everywhere(&["long", "-n", "3", "--ms", "20"], at_least_own);
+    on(each_release(1), &["long", "-n", "3", "--ms", "20"], at_least_own);
+}
+
+/// Once a program stores to its doorbell itself, no function that a probe stands on runs: nothing is claimed of these
+/// dispatches, and what the runtime rang is there.
+#[test]
+fn doorbells_that_the_program_rings_itself() {
+    for ((suite, asic), reserve) in each_release(1).zip(["api", "raw"].into_iter().cycle()) {
+        let workload = ["direct-doorbell", "-n", "10", "--seen", "3", "--reserve", reserve];
+        let run = Scenario::new(suite, asic, &workload).record();
+        assert_eq!(run.did()["results"], "ok");
+        compare::no_losses(&run);
+        compare::ioctls(&run);
+        let log = run.log.as_ref().expect("the dispatcher's log");
+        let handle = log.submissions[0].queue;
+        let queue = run.facts.iter().find_map(|fact| match fact {
+            Fact::Queue(queue) if queue.handle == handle => Some(queue),
+            _ => None,
+        });
+        let queue = queue.expect("the program's queue");
+        let seen = |fact: &Fact| matches!(fact, Fact::Dispatch(d) if d.queue == queue.queue).then_some(());
+        let (seen, made) = (run.facts.iter().filter_map(seen).count(), log.submissions.len());
+        println!("{suite} {asic} reserve {reserve}: {seen} of {made} dispatches have a doorbell");
+        assert_eq!((seen, made, queue.doorbells), (3, 10, 3));
+        let taken = run.truth.queues.iter().find(|truth| truth.wptr == queue.write_pointer);
+        assert_eq!(taken.expect("it was created").packets.len(), made);
+    }
 }
 
 #[test]
 fn failing_launches() {
-    everywhere(&["fail"], |run, _| {
+    on(each_release(0), &["fail"], |run, _| {
         assert_eq!(run.did()["failures_seen"], run.did()["failures_expected"]);
     });
 }
@@ -136,18 +187,16 @@ fn failing_launches() {
 /// At the greatest rate that the program reaches under the probes: nothing is lost.
 #[test]
 fn a_burst_at_full_rate() {
-    for (detail, asic) in ["dispatch", "full"].into_iter().zip(ASICS) {
-        for suite in SUITES {
-            let mut scenario = Scenario::new(suite, asic, &["burst", "-n", "100000"]);
-            scenario.detail = detail;
-            let run = scenario.record();
-            let compared = compare::all(&run);
-            assert!(compared.dispatches >= 100_000);
-            let did = run.did();
-            println!(
-                "{suite} {asic} --detail {detail}: 100000 dispatches submitted in {} ns, {}/s to completion; {compared:?}",
-                did["submitted_ns"], did["dispatches_per_second"]
-            );
-        }
+    for ((suite, asic), detail) in each_release(0).zip(["dispatch", "full"].into_iter().cycle()) {
+        let mut scenario = Scenario::new(suite, asic, &["burst", "-n", "100000"]);
+        scenario.detail = detail;
+        let run = scenario.record();
+        let compared = compare::all(&run);
+        assert!(compared.dispatches >= 100_000);
+        let did = run.did();
+        println!(
+            "{suite} {asic} --detail {detail}: 100000 dispatches submitted in {} ns, {}/s to completion; {compared:?}",
+            did["submitted_ns"], did["dispatches_per_second"]
+        );
     }
 }

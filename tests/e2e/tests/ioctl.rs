@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use tracer_core::fact::{Fact, Ioctl};
 use tracer_e2e::{
     compare, place,
-    scenario::{Run, Scenario},
+    scenario::{Run, Scenario, each_release},
 };
 
 /// ENOMEM of include/uapi/asm-generic/errno-base.h.
@@ -14,8 +14,8 @@ const ENOMEM: i64 = 12;
 
 #[test]
 fn a_refused_queue_is_an_ioctl_with_its_error_and_no_queue() {
-    for suite in ["trixie", "sid"] {
-        let mut scenario = Scenario::new(suite, "gfx942", &["compute-only", "-n", "5"]);
+    for (suite, asic) in each_release(0) {
+        let mut scenario = Scenario::new(suite, asic, &["compute-only", "-n", "5"]);
         scenario.sim = vec!["--fail", "CREATE_QUEUE:2:ENOMEM"];
         let run = scenario.record_any();
         assert!(!run.output.status.success(), "the dispatcher noticed nothing");

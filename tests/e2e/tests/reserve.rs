@@ -1,12 +1,12 @@
 //! Reserves of packets: at `--detail full` every dispatch of the program has the time of its reserve.
 
 use tracer_core::fact::{Fact, Queue};
-use tracer_e2e::scenario::Scenario;
+use tracer_e2e::scenario::{Scenario, each_release};
 
 #[test]
 fn every_dispatch_of_the_program_has_its_reserve() {
-    for suite in ["trixie", "sid"] {
-        let run = Scenario::new(suite, "gfx1100", &["compute-only", "-n", "50"]).record();
+    for (suite, asic) in each_release(1) {
+        let run = Scenario::new(suite, asic, &["compute-only", "-n", "50"]).record();
         let log = run.log.as_ref().expect("the dispatcher's log");
         let own = |queue: &Queue| log.submissions.iter().any(|s| s.queue == queue.handle);
         let queues: Vec<u32> = run

@@ -47,10 +47,11 @@ fn own(run: &Run, text: &str) -> String {
 #[test]
 fn the_built_in_policies_leave_only_the_rings_open() {
     for (suite, asic, policy) in [
+        ("bookworm", "gfx90a", "hws"),
         ("trixie", "gfx1100", "mes-bypass"),
-        ("sid", "gfx1100", "mes-bypass"),
         ("trixie", "gfx942", "doorbell-bypass"),
         ("sid", "gfx942", "hws"),
+        ("experimental", "gfx1100", "mes-bypass"),
     ] {
         let run = Scenario::new(suite, asic, &["compute-only", "-n", "50"]).record();
         let (code, found) = verdict(policy, trace(&run));

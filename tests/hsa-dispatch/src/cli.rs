@@ -9,7 +9,7 @@ use crate::hsa::DoorbellOp;
 use crate::hsa::executable::LoadFrom;
 use crate::workloads::Workload;
 
-/// Submits work to an AMD GPU through the HSA runtime, checks the results, and tells exactly what it did.
+/// Submits work to an AMD GPU through the HSA runtime or HIP, checks the results, and tells exactly what it did.
 ///
 /// Exit codes: 0 all results are right; 1 something is wrong; 2 wrong usage; 3 no runtime, GPU or kernels.
 #[derive(Debug, Parser)]
@@ -27,10 +27,13 @@ pub struct Cli {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Common options")]
 pub struct Options {
+    /// The interface that the work goes through.
+    #[arg(long, value_enum, default_value_t, global = true)]
+    pub api: Api,
     /// Where the JSON summary goes; `-` is standard output.
     #[arg(long, value_name = "FILE", default_value = "-", global = true)]
     pub json: PathBuf,
-    /// Also write one JSON line per submitted packet.
+    /// Also write one JSON line per submitted packet, or per call of HIP.
     #[arg(long, value_name = "FILE", global = true)]
     pub log: Option<PathBuf>,
     /// Number of the GPU, from 0.
@@ -43,15 +46,52 @@ pub struct Options {
     /// How the code object is given to the runtime.
     #[arg(long, value_enum, default_value_t, global = true)]
     pub load_from: LoadFrom,
-    /// The HSA runtime [default: libhsa-runtime64.so.1]
+    /// The library of that interface [default: libhsa-runtime64.so.1, or the newest libamdhip64.so.N]
     #[arg(long, value_name = "PATH", global = true)]
     pub library: Option<PathBuf>,
     /// The function that rings doorbells.
     #[arg(long, value_enum, default_value_t, global = true)]
     pub doorbell_op: DoorbellOp,
+    /// Load the runtime only when this file is there.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub wait_for: Option<PathBuf>,
     /// Longest wait for anything, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "30", global = true)]
     pub timeout: NonZeroU64,
+    /// End without giving queues back to the runtime, and the runtime to nobody.
+    #[arg(long, value_enum, global = true)]
+    pub leave: Option<Leave>,
+}
+
+/// How a process ends that gives nothing back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Leave {
+    /// By `_exit(0)`.
+    Exit,
+    /// By SIGKILL.
+    Kill,
+}
+
+impl Leave {
+    /// Ends the process.
+    pub fn now(self) -> ! {
+        if self == Self::Kill {
+            // SAFETY: plain integers.
+            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        }
+        // SAFETY: nothing of this process is needed any more.
+        unsafe { libc::_exit(0) }
+    }
+}
+
+/// An interface to the GPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Api {
+    /// The HSA runtime: queues, packets and doorbells in the program's own hands.
+    #[default]
+    Hsa,
+    /// HIP, as most applications.
+    Hip,
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ pub struct Context {
     pub timeout: Duration,
     doorbell_op: DoorbellOp,
     log: bool,
+    /// Queues outlive their owners.
+    keep_queues: bool,
 }
 
 impl Context {
@@ -45,6 +47,7 @@ impl Context {
             timeout: Duration::from_secs(options.timeout.get()),
             doorbell_op: options.doorbell_op,
             log: options.log.is_some(),
+            keep_queues: options.leave.is_some(),
             runtime,
         })
     }
@@ -54,7 +57,8 @@ impl Context {
     /// # Errors
     /// The runtime refuses.
     pub fn queue(&self, size: u32, kind: QueueKind) -> Result<Queue> {
-        Queue::create(&self.runtime, &self.gpu, size, kind, self.doorbell_op)
+        let queue = Queue::create(&self.runtime, &self.gpu, size, kind, self.doorbell_op)?;
+        Ok(if self.keep_queues { queue.kept() } else { queue })
     }
 
     /// A new signal.

@@ -23,6 +23,37 @@ pub enum Error {
         /// The dynamic linker's words.
         source: libloading::Error,
     },
+    /// HIP is not there, or is not one.
+    #[error(
+        "cannot load HIP as {}: {}\n\
+         fix: install it (Debian: apt install libamdhip64-5, or the number of your release; ROCm: package hip-runtime-amd), \
+         or name the file with --library PATH",
+        library.display(), reason(source)
+    )]
+    HipLibrary {
+        /// What was loaded.
+        library: PathBuf,
+        /// The dynamic linker's words.
+        source: libloading::Error,
+    },
+    /// A call of HIP was refused.
+    #[error("{call} failed: {text} ({status}){}", hint(call))]
+    Hip {
+        /// Name of the function.
+        call: &'static str,
+        /// What it returned.
+        status: u32,
+        /// HIP's description of that.
+        text: String,
+    },
+    /// The workload needs the other interface.
+    #[error("workload {workload} is not one of this interface: add --api {api}")]
+    OtherApi {
+        /// Its name.
+        workload: &'static str,
+        /// The interface that has it.
+        api: &'static str,
+    },
     /// A call of the runtime was refused.
     #[error("{call} failed: {text} ({status:#x}){}", hint(call))]
     Hsa {
@@ -149,16 +180,22 @@ impl Error {
         }
     }
 
-    /// Exit code: 3 if the machine lacks what the program needs (so that tests can skip), else 1.
+    /// Exit code: 3 if the machine lacks what the program needs (so that tests can skip), 2 for wrong usage, else 1.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
+            Self::OtherApi { .. } => 2,
             Self::Library { .. }
+            | Self::HipLibrary { .. }
             | Self::NoGpu { .. }
             | Self::NoPool(_)
             | Self::NoKernels { .. }
             | Self::CodeObject { .. } => 3,
-            Self::Hsa { call: "hsa_init", .. } => 3,
+            Self::Hsa { call: "hsa_init", .. }
+            | Self::Hip {
+                call: "hipInit" | "hipGetDeviceCount",
+                ..
+            } => 3,
             _ => 1,
         }
     }
@@ -173,7 +210,7 @@ fn reason(error: &libloading::Error) -> String {
 /// What to do about a refused call, where that is known.
 fn hint(call: &str) -> &'static str {
     match call {
-        "hsa_init" => {
+        "hsa_init" | "hipInit" | "hipGetDeviceCount" => {
             "\nfix: see that /dev/kfd and /dev/dri/renderD* are there and accessible (groups render, video); \
              without a GPU, run under the simulator (tests/kfd-sim)"
         }

@@ -1,69 +1,16 @@
 //! The kernels of tests/gpu-kernels: where their code objects are, and how their arguments lie.
 
-use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::arguments::{ARGUMENT_STRIDE, Arguments};
+pub use crate::arguments::{Fill, Reduce, Saxpy, Spin, VectorAdd};
 use crate::error::{Error, Result};
 use crate::hsa::executable::{Executable, Kernel, LoadFrom};
 use crate::hsa::{Agent, Buffer, Pools, Runtime};
 
 /// Variable that names the folder of code objects.
 pub const DIRECTORY_VARIABLE: &str = "HSA_DISPATCH_KERNELS";
-
-/// Bytes between the arguments of two launches: a cache line.
-const ARGUMENT_STRIDE: usize = 64;
-
-/// Arguments of a kernel, in C layout.
-pub trait Arguments {
-    /// Name of the kernel.
-    const KERNEL: &'static str;
-    /// Bytes up to the end of the last argument, which is what the code object declares.
-    const BYTES: usize;
-    /// Writes them to `slot`.
-    fn write(&self, slot: &mut [u8]);
-}
-
-/// Declares the arguments of a kernel.
-macro_rules! arguments {
-    ($(#[$doc:meta])* $name:ident of $kernel:literal, $bytes:literal bytes { $($field:ident: $ty:ty,)* }) => {
-        $(#[$doc])*
-        #[repr(C)]
-        #[derive(Clone, Copy, Debug)]
-        pub struct $name {
-            $(#[doc = concat!("Argument `", stringify!($field), "`.")] pub $field: $ty,)*
-        }
-        impl Arguments for $name {
-            const KERNEL: &'static str = $kernel;
-            const BYTES: usize = $bytes;
-            fn write(&self, slot: &mut [u8]) {
-                $(slot[offset_of!(Self, $field)..][..size_of::<$ty>()].copy_from_slice(&self.$field.to_le_bytes());)*
-            }
-        }
-        const _: () = assert!(size_of::<$name>() >= $bytes && size_of::<$name>() <= ARGUMENT_STRIDE);
-    };
-}
-
-arguments! {
-    /// `c = a + b`.
-    VectorAdd of "vector_add", 28 bytes { a: u64, b: u64, c: u64, n: u32, }
-}
-arguments! {
-    /// `p = value`.
-    Fill of "fill", 16 bytes { p: u64, value: u32, n: u32, }
-}
-arguments! {
-    /// `y = a * x + y`.
-    Saxpy of "saxpy", 28 bytes { a: f32, x: u64, y: u64, n: u32, }
-}
-arguments! {
-    /// Busy for a number of ticks.
-    Spin of "spin", 8 bytes { clocks: u64, }
-}
-arguments! {
-    /// `out += sum of input`.
-    Reduce of "reduce", 20 bytes { input: u64, out: u64, n: u32, }
-}
 
 /// The kernels, loaded for one agent.
 pub struct Kernels {
@@ -187,7 +134,7 @@ impl ArgumentBuffer {
 }
 
 /// Code objects in `directory` for a GPU that runs `isas`, best first.
-fn listed(isas: &[String], directory: &Path) -> Vec<PathBuf> {
+pub(crate) fn listed(isas: &[String], directory: &Path) -> Vec<PathBuf> {
     isas.iter()
         .map(|isa| directory.join(format!("{isa}.co")))
         .filter(|path| path.exists())
@@ -195,7 +142,7 @@ fn listed(isas: &[String], directory: &Path) -> Vec<PathBuf> {
 }
 
 /// Code objects in `directory` for families of GPUs.
-fn generic(directory: &Path) -> Vec<PathBuf> {
+pub(crate) fn generic(directory: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(directory)
         .into_iter()
         .flatten()
@@ -233,25 +180,6 @@ pub fn directory(named: Option<&Path>) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn arguments_lie_as_the_kernels_expect() {
-        assert_eq!(
-            (
-                offset_of!(VectorAdd, b),
-                offset_of!(VectorAdd, c),
-                offset_of!(VectorAdd, n)
-            ),
-            (8, 16, 24)
-        );
-        assert_eq!((offset_of!(Fill, value), offset_of!(Fill, n)), (8, 12));
-        assert_eq!(
-            (offset_of!(Saxpy, x), offset_of!(Saxpy, y), offset_of!(Saxpy, n)),
-            (8, 16, 24)
-        );
-        assert_eq!((offset_of!(Reduce, out), offset_of!(Reduce, n)), (8, 16));
-        assert_eq!(offset_of!(Spin, clocks), 0);
-    }
 
     #[test]
     fn arguments_are_written_where_they_lie() {

@@ -22,6 +22,7 @@ struct Line<'a> {
     dispatch: Option<Dispatch<'a>>,
     completion_signal: String,
     doorbell: u64,
+    direct: bool,
     reserve_ns: u64,
     time_ns: u64,
 }
@@ -71,6 +72,7 @@ fn line<'a>(queue: u64, queue_id: u64, submission: &Submission, name: impl Fn(u6
         dispatch,
         completion_signal: hex(packet.completion()),
         doorbell: submission.doorbell,
+        direct: submission.direct,
         reserve_ns: submission.reserve_ns,
         time_ns: submission.time_ns,
     }
@@ -93,6 +95,7 @@ mod tests {
             packet,
             index: 7,
             doorbell: 9,
+            direct: false,
             reserve_ns: 100,
             time_ns: 200,
         };

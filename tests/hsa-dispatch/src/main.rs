@@ -3,11 +3,13 @@
 //! It stands where an application and its framework would: everything it submits goes through AMD's unmodified runtime
 //! to the GPU, or to the simulated one of tests/kfd-sim. What it reports is the truth that a trace is compared with.
 
+mod arguments;
 mod cli;
 mod clock;
 mod context;
 mod copier;
 mod error;
+mod hip;
 mod hsa;
 mod kernels;
 mod log;
@@ -21,13 +23,18 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::Cli;
+use cli::{Api, Cli};
 use context::Context;
 use error::{Error, Result};
 use report::{AgentInfo, Outcome, RuntimeInfo, Summary};
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
+    let cli = Cli::parse();
+    let result = match cli.options.api {
+        Api::Hsa => run(&cli),
+        Api::Hip => hip::run(&cli),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("hsa-dispatch: {error}");
@@ -37,6 +44,9 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<()> {
+    if let Some(path) = &cli.options.wait_for {
+        wait_for(path);
+    }
     let context = Context::open(&cli.options)?;
     let mut outcome = Outcome::default();
     let result = cli.workload.run(&context, &mut outcome);
@@ -44,6 +54,7 @@ fn run(cli: &Cli) -> Result<()> {
         log::write(path, &context.kernels, &outcome.log)?;
     }
     let summary = Summary {
+        api: "hsa",
         workload: cli.workload.name(),
         runtime: RuntimeInfo {
             library: context.runtime.library().display().to_string(),
@@ -62,7 +73,17 @@ fn run(cli: &Cli) -> Result<()> {
             .map_or_else(|| "ok".to_owned(), ToString::to_string),
     };
     print(&summary, &cli.options.json)?;
+    if let Some(leave) = cli.options.leave.filter(|_| result.is_ok()) {
+        leave.now();
+    }
     result
+}
+
+/// Waits until a file is there, however long that takes.
+fn wait_for(path: &Path) {
+    while !path.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
 }
 
 /// Writes the summary to `path`; if that is a file, a line of text goes to standard output.

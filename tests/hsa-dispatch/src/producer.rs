@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::clock::{self, Deadline};
 use crate::error::{Error, Result};
-use crate::hsa::Queue;
+use crate::hsa::{Direct, Queue};
 use crate::packet::{Kind, Packet};
 
 /// Polls of the read index before a full ring is waited for with the CPU given away.
@@ -23,6 +23,8 @@ pub struct Submission {
     pub reserve_ns: u64,
     /// When the doorbell had been stored.
     pub time_ns: u64,
+    /// Whether this program stored to the doorbell itself, and not the runtime.
+    pub direct: bool,
 }
 
 /// What to note about each submission.
@@ -45,6 +47,8 @@ pub struct Tally {
     pub others: u64,
     /// Doorbell stores.
     pub doorbells: u64,
+    /// Of these, those that the runtime had no part in.
+    pub direct: u64,
     /// Lowest and highest index used.
     pub indexes: Option<(u64, u64)>,
     /// How often the ring was full.
@@ -64,7 +68,15 @@ pub struct Producer<'q> {
     untimed: u32,
     /// The read index when last looked at: there is room at least up to that plus the ring's size.
     read: u64,
+    bypass: Bypass<'q>,
     tally: Tally,
+}
+
+/// What a producer does without the runtime.
+#[derive(Default)]
+struct Bypass<'q> {
+    reserve: Option<Direct<'q>>,
+    ring: Option<Direct<'q>>,
 }
 
 impl<'q> Producer<'q> {
@@ -77,6 +89,7 @@ impl<'q> Producer<'q> {
             doorbell: 0,
             reserve_ns: 0,
             time_ns: 0,
+            direct: false,
         };
         let tally = Tally {
             submit_ns: set_aside(expected / notes.time_every.max(1) as usize + 1, 0),
@@ -89,8 +102,19 @@ impl<'q> Producer<'q> {
             notes,
             untimed: 0,
             read: 0,
+            bypass: Bypass::default(),
             tally,
         }
+    }
+
+    /// From now on indexes are reserved without the runtime.
+    pub fn reserve_directly(&mut self, direct: Direct<'q>) {
+        self.bypass.reserve = Some(direct);
+    }
+
+    /// From now on the doorbell is rung without the runtime.
+    pub fn ring_directly(&mut self, direct: Direct<'q>) {
+        self.bypass.ring = Some(direct);
     }
 
     /// Submits `packets` under one reservation and one doorbell; returns the index of the first.
@@ -108,14 +132,20 @@ impl<'q> Producer<'q> {
         }
         let timed = self.notes.log || self.untimed == 0;
         let reserve_ns = if timed { clock::now() } else { 0 };
-        let first = self.queue.reserve(count)?;
+        let first = match &self.bypass.reserve {
+            Some(direct) => direct.reserve(count),
+            None => self.queue.reserve(count)?,
+        };
         self.wait_for_room(first + count)?;
         let last = first + count - 1;
         // SAFETY: reserving has shown that the queue is alive, and it cannot be destroyed while it is borrowed; there
         // is room. Workloads create what their packets refer to before the queue, so that it outlives it.
         unsafe {
             self.queue.write(first, packets);
-            self.queue.ring(last);
+            match &self.bypass.ring {
+                Some(direct) => direct.ring(last),
+                None => self.queue.ring(last),
+            }
         }
         let time_ns = if timed { clock::now() } else { 0 };
         self.note(packets, first, last, timed.then_some((reserve_ns, time_ns)));
@@ -165,7 +195,9 @@ impl<'q> Producer<'q> {
 
     fn note(&mut self, packets: &[Packet], first: u64, last: u64, times: Option<(u64, u64)>) {
         let tally = &mut self.tally;
+        let direct = self.bypass.ring.is_some();
         tally.doorbells += 1;
+        tally.direct += u64::from(direct);
         tally.indexes = Some((tally.indexes.map_or(first, |(lowest, _)| lowest), last));
         for packet in packets {
             match packet.kind() {
@@ -191,6 +223,7 @@ impl<'q> Producer<'q> {
                     doorbell: last,
                     reserve_ns,
                     time_ns,
+                    direct,
                 });
             }
         }

@@ -4,10 +4,13 @@ use serde::Serialize;
 
 use crate::hsa::Queue;
 use crate::producer::{Submission, Tally};
+use crate::workloads::reload::Launch;
 
 /// The printed summary.
 #[derive(Debug, Serialize)]
 pub struct Summary {
+    /// The interface used.
+    pub api: &'static str,
     /// Name of the workload.
     pub workload: &'static str,
     /// The runtime used.
@@ -60,6 +63,8 @@ pub struct QueueReport {
     pub other_packets: u64,
     /// Doorbell stores.
     pub doorbells: u64,
+    /// Of these, those that the runtime had no part in.
+    pub direct_doorbells: u64,
     /// Lowest index used; null if none was.
     pub first_index: Option<u64>,
     /// Highest index used.
@@ -99,6 +104,9 @@ impl Latency {
 pub struct Outcome {
     /// Each queue, in order of creation.
     pub queues: Vec<QueueReport>,
+    /// Dispatches of kernels that were loaded for them alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub launches: Vec<Launch>,
     /// Sum over the queues.
     pub dispatches: u64,
     /// Sum over the queues.
@@ -107,6 +115,8 @@ pub struct Outcome {
     pub other_packets: u64,
     /// Sum over the queues.
     pub doorbells: u64,
+    /// Sum over the queues.
+    pub direct_doorbells: u64,
     /// How often a producer found its ring full.
     pub ring_full: u64,
     /// Copies between host and GPU.
@@ -149,6 +159,7 @@ impl Outcome {
             barriers: 0,
             other_packets: 0,
             doorbells: 0,
+            direct_doorbells: 0,
             first_index: None,
             last_index: None,
         };
@@ -167,6 +178,7 @@ impl Outcome {
         self.barriers += report.barriers;
         self.other_packets += report.other_packets;
         self.doorbells += report.doorbells;
+        self.direct_doorbells += report.direct_doorbells;
         self.queues.push(report);
     }
 
@@ -189,10 +201,12 @@ impl Outcome {
         self.end_ns = other.end_ns;
         self.elapsed_ns += other.elapsed_ns;
         self.queues.extend(other.queues);
+        self.launches.extend(other.launches);
         self.dispatches += other.dispatches;
         self.barriers += other.barriers;
         self.other_packets += other.other_packets;
         self.doorbells += other.doorbells;
+        self.direct_doorbells += other.direct_doorbells;
         self.ring_full += other.ring_full;
         self.copies += other.copies;
         self.copied_bytes += other.copied_bytes;
@@ -218,6 +232,7 @@ impl QueueReport {
         self.barriers += tally.barriers;
         self.other_packets += tally.others;
         self.doorbells += tally.doorbells;
+        self.direct_doorbells += tally.direct;
         if let Some((first, last)) = tally.indexes {
             self.first_index = Some(self.first_index.map_or(first, |other| other.min(first)));
             self.last_index = Some(self.last_index.map_or(last, |other| other.max(last)));
@@ -254,6 +269,7 @@ mod tests {
             barriers: 0,
             other_packets: 0,
             doorbells: 0,
+            direct_doorbells: 0,
             first_index: None,
             last_index: None,
         };

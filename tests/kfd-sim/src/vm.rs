@@ -1,8 +1,10 @@
-//! A client's address space as the GPU sees it: GPU address equals CPU address.
+//! A client's address space as the GPU sees it: GPU address equals CPU address, but for host memory that was registered
+//! with the driver by a runtime before ROCr 6, which has an address of its own.
 //!
 //! Buffers that live in the render node's memory file are reached directly. Everything else (user pointers: by default
 //! ROCr's rings, signals and kernel arguments) is the client's own memory and is reached with `process_vm_readv/writev`.
 
+mod aliases;
 mod batch;
 mod remote;
 
@@ -10,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use self::aliases::Aliases;
 pub use self::batch::WriteBatch;
 use self::remote::{read_process, write_process};
 use crate::memory::SharedFile;
@@ -27,6 +30,8 @@ pub struct AddressSpace {
     file: Arc<SharedFile>,
     /// Buffers in the memory file: start -> (end, offset in the file).
     buffers: RwLock<BTreeMap<u64, (u64, u64)>>,
+    /// Client memory at other addresses.
+    aliases: Aliases,
     /// Serialise read-modify-writes of client memory among the simulator's own threads.
     locks: [Mutex<()>; 64],
 }
@@ -38,6 +43,7 @@ impl AddressSpace {
             pid,
             file,
             buffers: RwLock::default(),
+            aliases: Aliases::default(),
             locks: std::array::from_fn(|_| Mutex::new(())),
         }
     }
@@ -53,9 +59,15 @@ impl AddressSpace {
         buffers.insert(va, (va.saturating_add(bytes), offset));
     }
 
-    /// Forgets the buffer at `va`.
+    /// Makes `bytes` of the client's memory at `own` visible at `va` too.
+    pub fn alias(&self, va: u64, bytes: u64, own: u64) {
+        self.aliases.insert(va, bytes, own);
+    }
+
+    /// Forgets the buffer or alias at `va`.
     pub fn remove(&self, va: u64) {
         self.buffers.write().unwrap_or_else(PoisonError::into_inner).remove(&va);
+        self.aliases.remove(va);
     }
 
     /// The simulator's own address of `len` bytes at `va`, if one buffer holds them all.
@@ -75,7 +87,7 @@ impl AddressSpace {
             unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
             return Ok(());
         }
-        read_process(self.pid, va, out).map_err(|_| Fault(va))
+        read_process(self.pid, self.aliases.own(va), out).map_err(|_| Fault(va))
     }
 
     /// Writes all of `bytes`.
@@ -85,7 +97,7 @@ impl AddressSpace {
             return Ok(());
         }
         let mut remote = vec![libc::iovec {
-            iov_base: va as *mut libc::c_void,
+            iov_base: self.aliases.own(va) as *mut libc::c_void,
             iov_len: bytes.len(),
         }];
         write_process(self.pid, bytes, &mut remote).map_err(|_| Fault(va))
@@ -131,7 +143,7 @@ impl AddressSpace {
                 from = offset + len;
             } else {
                 remote.push(libc::iovec {
-                    iov_base: va as *mut libc::c_void,
+                    iov_base: self.aliases.own(va) as *mut libc::c_void,
                     iov_len: len,
                 });
             }

@@ -127,7 +127,7 @@ fn difference(
         },
         upper: 0,
         role: sample.instruction.to_owned(),
-        step: None,
+        found: None,
     };
     let target = Target {
         file,

@@ -5,17 +5,22 @@ use std::{
     io::Read,
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use serde::Serialize;
 
 use crate::{
+    debug_files::{Network, Search},
     elf_peek,
-    resolver::{self, DoorbellSite, ExportSite, ProbePoint, ReserveOperation, Resolution, SdmaSite},
+    resolver::{
+        self, Confidence, Decision, DoorbellSite, ExportSite, MAX_FILE, ProbePoint, ReserveOperation, Resolution,
+        ResolverStep, SdmaSite,
+    },
 };
 
-/// A file larger than this is no HSA runtime (Debian's and AMD's have 3 to 30 MB), and reading it would only cost memory.
-const MAX_SIZE: u64 = 1 << 30;
+/// How long a person may wait for a debug file from the network: servers may have to unpack it first.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A library, and what the resolver says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -39,19 +44,26 @@ pub struct Library {
     /// Exported functions that advance write indexes. `record` probes the functions behind their API table instead, which
     /// only an initialised process tells.
     pub reserves: Vec<Site>,
+    /// Exported functions that store to signals, if no doorbell function was found: what `record` would probe then, or what
+    /// lies behind them.
+    pub last_resort: Vec<Site>,
     /// `hsa_init`, at which processes are held until their reserve functions are known.
     pub init: Option<Site>,
     /// What the resolver did not find, and why; a sentence each.
     pub notes: Vec<String>,
+    /// Every decision of the resolver, in order.
+    pub account: Vec<Decision>,
 }
 
 /// A place for a probe.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Site {
     /// What lies there.
     pub role: String,
     /// Which step of the resolver found it.
-    pub step: String,
+    pub step: ResolverStep,
+    /// How sure it is that a probe there sees what it is for.
+    pub confidence: Confidence,
     /// Address of the function, as linked.
     pub function: u64,
     /// Address of the instruction, as linked.
@@ -70,15 +82,16 @@ pub struct Site {
 
 /// Looks at a file.
 #[must_use]
-pub fn inspect(path: &Path, found_by: &'static str, cost: &super::Cost) -> Library {
+pub fn inspect(path: &Path, found_by: &'static str, debuginfod: bool, cost: &super::Cost) -> Library {
     let mut library = Library {
         path: path.display().to_string(),
         found_by,
         ..Library::default()
     };
     match read(path).and_then(|(file, bytes)| {
-        library.recognised = elf_peek::names_hsa_init(&file);
-        resolver::resolve(&bytes).map_err(|error| error.to_string())
+        library.recognised = elf_peek::peek(&file).names_hsa_init;
+        let mut debug = Search::of_file(path, Network::new(debuginfod, PATIENCE));
+        resolver::resolve_with(&bytes, &mut debug).map_err(|error| error.to_string())
     }) {
         Ok(resolution) => fill(&mut library, resolution, cost),
         Err(error) => library.error = Some(format!("{} can't be traced: {error}", path.display())),
@@ -96,23 +109,24 @@ fn read(path: &Path) -> Result<(File, Vec<u8>), String> {
     if !metadata.is_file() {
         return Err("not a regular file; name the library's file with --library FILE".to_owned());
     }
-    if metadata.len() > MAX_SIZE {
+    if metadata.len() > MAX_FILE {
         return Err(format!(
-            "it has {} bytes, and no HSA runtime has more than {MAX_SIZE}; name the library's file with --library FILE",
+            "it has {} bytes, and no HSA runtime has more than {MAX_FILE}; name the library's file with --library FILE",
             metadata.len()
         ));
     }
     let mut bytes = Vec::new();
     // It may still grow.
-    let read = Read::by_ref(&mut file).take(MAX_SIZE).read_to_end(&mut bytes);
+    let read = Read::by_ref(&mut file).take(MAX_FILE).read_to_end(&mut bytes);
     read.map_err(|e| format!("it can't be read: {e}"))?;
     Ok((file, bytes))
 }
 
 fn fill(library: &mut Library, resolution: Resolution, cost: &super::Cost) {
-    let site = |point: ProbePoint, role: String, step: String, details: Vec<String>| Site {
+    let site = |point: ProbePoint, role: String, found: (ResolverStep, Confidence), details: Vec<String>| Site {
         role,
-        step,
+        step: found.0,
+        confidence: found.1,
         function: point.function,
         address: point.vaddr,
         file_offset: point.file_offset,
@@ -124,14 +138,14 @@ fn fill(library: &mut Library, resolution: Resolution, cost: &super::Cost) {
     library.doorbells = resolution
         .doorbells
         .iter()
-        .map(|d| site(d.probe, d.role.to_string(), d.step.to_string(), doorbell_details(d)))
+        .map(|d| site(d.probe, d.role.to_string(), (d.step, d.confidence), doorbell_details(d)))
         .collect();
     library.sdma = resolution
         .sdma
         .iter()
         .map(|s| {
             let role = format!("BlitSdma::UpdateWriteAndDoorbellRegister ({} bits)", s.width);
-            site(s.probe, role, "pattern".to_owned(), sdma_details(s))
+            site(s.probe, role, (s.step, s.confidence), sdma_details(s))
         })
         .collect();
     library.reserves = resolution
@@ -146,17 +160,26 @@ fn fill(library: &mut Library, resolution: Resolution, cost: &super::Cost) {
             };
             let mut details = vec![operation.to_owned()];
             details.extend(export_details(&r.export));
-            site(r.export.probe, r.export.names.join(", "), "export".to_owned(), details)
+            let found = (ResolverStep::Export, r.export.confidence);
+            site(r.export.probe, r.export.names.join(", "), found, details)
         })
         .collect();
-    library.init = resolution
-        .exports
-        .init
-        .as_ref()
-        .map(|e| site(e.probe, e.names.join(", "), "export".to_owned(), export_details(e)));
+    library.last_resort = resolution
+        .last_resort()
+        .iter()
+        .map(|e| {
+            let found = (ResolverStep::Export, Confidence::Low);
+            site(e.probe, e.names.join(", "), found, export_details(e))
+        })
+        .collect();
+    library.init = resolution.exports.init.as_ref().map(|e| {
+        let found = (ResolverStep::Export, e.confidence);
+        site(e.probe, e.names.join(", "), found, export_details(e))
+    });
     library.build_id = resolution.build_id;
     library.soname = resolution.soname;
     library.notes = resolution.notes;
+    library.account = resolution.account;
 }
 
 fn doorbell_details(site: &DoorbellSite) -> Vec<String> {
@@ -228,7 +251,9 @@ mod tests {
     use super::*;
 
     fn error(path: &Path) -> String {
-        inspect(path, "option", &super::super::Cost::default()).error.unwrap()
+        inspect(path, "option", false, &super::super::Cost::default())
+            .error
+            .unwrap()
     }
 
     #[test]

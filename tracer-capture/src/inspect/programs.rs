@@ -15,7 +15,7 @@ use crate::{
     CaptureError,
     kallsyms::Kallsyms,
     object::Object,
-    probes::{LoadedProgram, Prober, driver, driver_event, ioctl, mapping, process, ring},
+    probes::{LoadedProgram, Prober, api::Api, driver, driver_event, ioctl, mapping, process, ring},
     session::{self, Loading},
 };
 
@@ -111,6 +111,8 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
         let loading = Loading {
             object: Object::Plain,
             follow: true,
+            // More of the programs is left to be verified.
+            api: Api::All,
             buffer_bytes: None,
             layout: &layout,
             rings: plan.as_ref().ok(),

@@ -69,7 +69,10 @@ impl Inspection {
     /// Concludes.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        let doorbells = self.in_libraries("doorbells", &["doorbell"], |l| l.doorbells.len());
+        let mut doorbells = self.in_libraries("doorbells", &["doorbell"], |l| l.doorbells.len());
+        if self.libraries.iter().any(|l| !l.last_resort.is_empty()) {
+            doorbells.reason += "; those that a program rings by hsa_signal_store_* would be seen, as a last resort";
+        }
         let mut packets = doorbells.clone();
         if packets.captured == Answer::Yes {
             "the program that sees a doorbell copies its packets".clone_into(&mut packets.reason);

@@ -110,6 +110,7 @@ fn probe(function: &str, symbol: &Symbol) -> Probe {
         file_offset: None,
         instruction: None,
         step: symbol.module.clone(),
+        confidence: None,
         error: None,
     }
 }

@@ -1,7 +1,10 @@
 //! Executable mappings, and the entry of `hsa_init`: where processes are held.
 
 use super::{Prober, Site, Target, twins};
-use crate::{inventory::Probe, resolver::Resolution};
+use crate::{
+    inventory::Probe,
+    resolver::{Resolution, ResolverStep},
+};
 
 /// Attaches the mmap events.
 pub fn attach(prober: &mut Prober, twins: bool) -> Vec<Probe> {
@@ -23,7 +26,7 @@ pub fn attach_init(prober: &mut Prober, target: &Target<'_>, resolution: &Resolu
         point: init.probe,
         upper: 0,
         role: "hsa_init".to_owned(),
-        step: None,
+        found: Some((ResolverStep::Export, init.confidence)),
     };
     Some(prober.uprobe("runtime_init", "mapping", target, site))
 }

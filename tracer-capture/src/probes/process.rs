@@ -2,7 +2,7 @@
 
 use aya::EbpfLoader;
 
-use super::{Prober, tracefs};
+use super::{Prober, progress, tracefs};
 use crate::{CaptureError, inventory::Probe};
 
 /// Where the fields lie that the programs read, by this kernel's format files.
@@ -10,6 +10,7 @@ pub struct Layout {
     newtask_pid: u32,
     newtask_flags: u32,
     exit_group_dead: u32,
+    progress: progress::Layout,
 }
 
 impl Layout {
@@ -26,11 +27,13 @@ impl Layout {
             exit_group_dead: tracefs::Format::read("sched", "sched_process_exit")?
                 .offset("group_dead", 1)
                 .unwrap_or(0),
+            progress: progress::Layout::read(),
         })
     }
 
     /// Hands the layout to the programs.
     pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>, follow: &'a u8) {
+        self.progress.apply(loader);
         loader
             .override_global("NEWTASK_PID", &self.newtask_pid, true)
             .override_global("NEWTASK_FLAGS", &self.newtask_flags, true)

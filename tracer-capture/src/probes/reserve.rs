@@ -5,23 +5,17 @@
 //!
 //! The runtime reserves for its own dispatches by a virtual function of `AqlQueue`, past all of these.
 
-use std::{collections::BTreeSet, os::unix::fs::FileExt};
+use std::collections::BTreeSet;
 
 use tracer_common::record::reserve_op;
 
-use super::{Prober, Site, Target};
+use super::{Prober, Site, Target, api_table};
 use crate::{
     inventory::Probe,
     proc_maps::{FileId, Mapping},
-    resolver::{
-        Argument, InstructionKind, OwnReserveSite, ProbePoint, ReserveOperation, ReserveSite, Resolution,
-        site_in_function,
-    },
-    sys,
+    resolver::{Argument, OwnReserveSite, ReserveOperation, Resolution, ResolverStep},
 };
 
-/// Enough of a function to find a probe site in.
-const CODE_LEN: usize = 128;
 /// The exported function that ends in `AqlQueue::AddWriteIndexAcqRel`.
 const ADD_ACQ_REL: &str = "hsa_queue_add_write_index_scacq_screl";
 
@@ -46,19 +40,21 @@ pub fn attach(
             ReserveOperation::Store => (reserve_op::STORE, &[Argument::Rdi, Argument::Rsi]),
             ReserveOperation::Cas => (reserve_op::CAS, &[Argument::Rdi, Argument::Rsi, Argument::Rdx]),
         };
-        let behind = behind_table(target, site, pid, &own, keep);
+        let behind = api_table::behind(target, &site.export, pid, &own, keep);
         // It ends in the runtime's own function, which is probed.
         if own_seen && behind.is_some() && site.export.names.iter().any(|name| name == ADD_ACQ_REL) {
             continue;
         }
-        let (point, step) = behind.map_or((site.export.probe, "exported stub"), |p| (p, "API table"));
+        let (point, step) = behind.map_or((site.export.probe, ResolverStep::Export), |p| {
+            (p, ResolverStep::ApiTable)
+        });
         // Several names may share one function.
         if placed.insert(point.file_offset) {
             let site = Site {
                 point,
                 upper: u32::from(operation),
                 role: site.export.names.join(", "),
-                step: Some(step.to_owned()),
+                found: Some((step, site.export.confidence)),
             };
             probes.push(prober.uprobe("reserve", "reserve", target, site));
         }
@@ -72,42 +68,7 @@ fn attach_own(prober: &mut Prober, target: &Target<'_>, own: &OwnReserveSite) ->
         point: own.probe,
         upper: u32::from(own.queue_offset.cast_unsigned()) << 16 | u32::from(reserve_op::ADD),
         role: "AqlQueue::AddWriteIndexAcqRel".to_owned(),
-        step: Some("vtable".to_owned()),
+        found: Some((own.step, own.confidence)),
     };
     prober.uprobe("reserve", "reserve", target, site)
-}
-
-/// The probe site in the function that the stub jumps to; `None` if that lies in another file (a tool has put itself
-/// in between) or offers no site.
-fn behind_table(
-    target: &Target<'_>,
-    site: &ReserveSite,
-    pid: u32,
-    own: &[&Mapping],
-    keep: &[Argument],
-) -> Option<ProbePoint> {
-    let table = site.export.table?;
-    let stub = site.export.probe;
-    let mapping = own
-        .iter()
-        .find(|m| stub.file_offset >= m.offset && stub.file_offset - m.offset < m.end.saturating_sub(m.start))?;
-    let bias = mapping
-        .start
-        .wrapping_add(stub.file_offset - mapping.offset)
-        .wrapping_sub(stub.vaddr);
-    let pointer = sys::read_u64(pid, bias.wrapping_add(table.pointer_vaddr)).ok()?;
-    let function = sys::read_u64(pid, pointer.wrapping_add(u64::from(table.slot_offset))).ok()?;
-    let holder = own.iter().find(|m| (m.start..m.end).contains(&function))?;
-    let file_offset = function - holder.start + holder.offset;
-    let mut code = [0; CODE_LEN];
-    // From the file: memory may show the breakpoints of other probes.
-    target.file.read_exact_at(&mut code, file_offset).ok()?;
-    let vaddr = function.wrapping_sub(bias);
-    let found = site_in_function(&code, vaddr, keep)?;
-    (found.instruction != InstructionKind::Other).then_some(ProbePoint {
-        function: vaddr,
-        vaddr: vaddr.wrapping_add(found.offset),
-        file_offset: file_offset + found.offset,
-        instruction: found.instruction,
-    })
 }

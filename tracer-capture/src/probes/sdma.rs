@@ -10,9 +10,9 @@ pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution)
         .map(|site| {
             let site = Site {
                 point: site.probe,
-                upper: i32::from(site.wptr_ptr_offset) as u32,
+                upper: u32::from(site.width) << 16 | u32::from(site.wptr_ptr_offset.cast_unsigned()),
                 role: format!("BlitSdma::UpdateWriteAndDoorbellRegister ({} bits)", site.width),
-                step: Some("pattern".to_owned()),
+                found: Some((site.step, site.confidence)),
             };
             prober.uprobe("sdma_doorbell", "sdma", target, site)
         })

@@ -2,6 +2,7 @@
 
 use iced_x86::Mnemonic;
 
+use super::DoorbellRole;
 use super::code::Body;
 use super::elf::Image;
 use super::error::Absence;
@@ -9,12 +10,10 @@ use super::flow::effects;
 use super::functions::Functions;
 use super::pattern::{AqlShape, aql_doorbell};
 use super::vtables::{QueueClass, queue_classes};
-use super::{DoorbellRole, ResolverStep};
 
 /// The functions through which a doorbell of an AQL queue is rung; some only hand over to another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AqlQueue {
-    pub(super) step: ResolverStep,
     pub(super) store_relaxed: u64,
     pub(super) store_release: u64,
     pub(super) signal_store_relaxed: u64,
@@ -25,7 +24,18 @@ pub(super) struct AqlQueue {
     pub(super) offset_to_top: i32,
 }
 
+/// What a step looked at, and what it found; `Ok(None)` where it does not apply to the library.
+pub(super) struct Search {
+    pub(super) looked_at: String,
+    pub(super) found: Result<Option<AqlQueue>, Absence>,
+}
+
 impl AqlQueue {
+    /// Whether two steps found the same doorbell functions.
+    pub(super) fn agrees_with(&self, other: &Self) -> bool {
+        self.entries() == other.entries()
+    }
+
     /// Each function with its role and the offset of the queue in what it gets in rdi; `StoreRelaxed` first.
     pub(super) fn entries(&self) -> [(DoorbellRole, u64, i32); 4] {
         [
@@ -49,41 +59,71 @@ const STORE_RELAXED: &str = "_ZN4rocr3AMD8AqlQueue12StoreRelaxedEl";
 const STORE_RELEASE: &str = "_ZN4rocr3AMD8AqlQueue12StoreReleaseEl";
 const ADD_WRITE_INDEX: &str = "_ZN4rocr3AMD8AqlQueue19AddWriteIndexAcqRelEm";
 
-/// By the names in `.symtab`, of the library itself or of its separate debug file. `None` without such names.
-pub(super) fn by_symtab(symbols: &Image<'_>) -> Result<Option<AqlQueue>, Absence> {
-    let (mut relaxed, mut release) = (Unique::new(STORE_RELAXED), Unique::new(STORE_RELEASE));
-    let mut add_write_index = Unique::new("AqlQueue::AddWriteIndexAcqRel");
-    let mut signal_relaxed = Unique::new("the _ZThn thunk of StoreRelaxed");
-    let mut signal_release = Unique::new("the _ZThn thunk of StoreRelease");
-    for symbol in symbols.symtab_functions() {
+/// By mangled names: those of the library itself or of its separate debug file, which `place` names.
+pub(super) fn by_names<'a>(place: &str, symbols: impl Iterator<Item = (&'a str, u64)>) -> Search {
+    let mut names = Names::new();
+    let mut count = 0;
+    for (name, vaddr) in symbols {
+        names.add(name, vaddr);
+        count += 1;
+    }
+    Search {
+        looked_at: format!("{place}, {count} functions"),
+        found: names.queue(),
+    }
+}
+
+/// The symbols of `AqlQueue`.
+struct Names {
+    relaxed: Unique,
+    release: Unique,
+    add_write_index: Unique,
+    signal_relaxed: Unique,
+    signal_release: Unique,
+}
+
+impl Names {
+    fn new() -> Self {
+        Self {
+            relaxed: Unique::new(STORE_RELAXED),
+            release: Unique::new(STORE_RELEASE),
+            add_write_index: Unique::new(ADD_WRITE_INDEX),
+            signal_relaxed: Unique::new("the _ZThn thunk of StoreRelaxed"),
+            signal_release: Unique::new("the _ZThn thunk of StoreRelease"),
+        }
+    }
+
+    fn add(&mut self, name: &str, vaddr: u64) {
         // A non-virtual thunk is named after its adjustment: _ZThn<bytes>_<name without _Z> (Itanium C++ ABI 5.1.4.2).
-        let thunk = symbol.name.strip_prefix("_ZThn").and_then(|rest| rest.split_once('_'));
+        let thunk = name.strip_prefix("_ZThn").and_then(|rest| rest.split_once('_'));
         match thunk.map(|(bytes, method)| (bytes.parse::<u16>(), method)) {
-            None if symbol.name == STORE_RELAXED => relaxed.add((symbol.vaddr, 0)),
-            None if symbol.name == STORE_RELEASE => release.add((symbol.vaddr, 0)),
-            None if symbol.name == ADD_WRITE_INDEX => add_write_index.add((symbol.vaddr, 0)),
+            None if name == STORE_RELAXED => self.relaxed.add((vaddr, 0)),
+            None if name == STORE_RELEASE => self.release.add((vaddr, 0)),
+            None if name == ADD_WRITE_INDEX => self.add_write_index.add((vaddr, 0)),
             Some((Ok(bytes), method)) if STORE_RELAXED.strip_prefix("_Z") == Some(method) => {
-                signal_relaxed.add((symbol.vaddr, -i32::from(bytes)));
+                self.signal_relaxed.add((vaddr, -i32::from(bytes)));
             }
             Some((Ok(bytes), method)) if STORE_RELEASE.strip_prefix("_Z") == Some(method) => {
-                signal_release.add((symbol.vaddr, -i32::from(bytes)));
+                self.signal_release.add((vaddr, -i32::from(bytes)));
             }
             _ => {}
         }
     }
-    if relaxed.found.is_empty() {
-        return Ok(None);
+
+    fn queue(&self) -> Result<Option<AqlQueue>, Absence> {
+        if self.relaxed.found.is_empty() {
+            return Ok(None);
+        }
+        let (signal_store_relaxed, offset_to_top) = self.signal_relaxed.get()?;
+        Ok(Some(AqlQueue {
+            store_relaxed: self.relaxed.get()?.0,
+            store_release: self.release.get()?.0,
+            signal_store_relaxed,
+            signal_store_release: self.signal_release.get()?.0,
+            add_write_index: self.add_write_index.get().ok().map(|(vaddr, _)| vaddr),
+            offset_to_top,
+        }))
     }
-    let (signal_store_relaxed, offset_to_top) = signal_relaxed.get()?;
-    Ok(Some(AqlQueue {
-        step: ResolverStep::Symtab,
-        store_relaxed: relaxed.get()?.0,
-        store_release: release.get()?.0,
-        signal_store_relaxed,
-        signal_store_release: signal_release.get()?.0,
-        add_write_index: add_write_index.get().ok().map(|(vaddr, _)| vaddr),
-        offset_to_top,
-    }))
 }
 
 /// A symbol that must lead to one address.
@@ -101,7 +141,8 @@ impl Unique {
     }
 
     fn add(&mut self, at: (u64, i32)) {
-        if !self.found.contains(&at) {
+        // Two are as bad as any number.
+        if self.found.len() < 2 && !self.found.contains(&at) {
             self.found.push(at);
         }
     }
@@ -116,10 +157,15 @@ impl Unique {
 }
 
 /// By vtable shape and by what the virtual functions do, for a stripped library.
-pub(super) fn by_vtable_shape(image: &Image<'_>, functions: &Functions) -> Result<Option<AqlQueue>, Absence> {
+pub(super) fn by_vtable_shape(image: &Image<'_>, functions: &Functions) -> Search {
+    let classes = queue_classes(image, functions);
+    let looked_at = match classes.len() {
+        1 => "vtables, 1 pair of a queue and a signal".to_owned(),
+        n => format!("vtables, {n} pairs of a queue and a signal"),
+    };
     let mut found: Vec<(u64, AqlQueue)> = Vec::new();
     let mut silent = None;
-    for class in queue_classes(image, functions) {
+    for class in classes {
         let Some(queue) = as_aql_queue(image, functions, &class) else {
             continue;
         };
@@ -129,12 +175,13 @@ pub(super) fn by_vtable_shape(image: &Image<'_>, functions: &Functions) -> Resul
             found.push((class.vaddr, queue));
         }
     }
-    match (found.as_slice(), silent) {
+    let found = match (found.as_slice(), silent) {
         ([(_, queue)], _) => Ok(Some(*queue)),
         ([(first, _), (second, _), ..], _) => Err(Absence::SeveralQueueClasses(*first, *second)),
         ([], Some(store_relaxed)) => Err(Absence::NoDoorbellStore(store_relaxed)),
         ([], None) => Err(Absence::NoQueueClass),
-    }
+    };
+    Search { looked_at, found }
 }
 
 /// `core::Queue` declares `AddWriteIndex{AcqRel,Acquire,Relaxed,Release}`, `{Set,Get}CUMasking`, `ExecutePM4` in this
@@ -144,22 +191,25 @@ const ADD_WRITE_INDEX_VARIANTS: usize = 4;
 /// `AqlQueue::ExecutePM4` builds a packet (1144 to 1739 bytes in the builds measured); `InterceptQueue`'s forwards and
 /// `AieAqlQueue`'s asserts (under 40 bytes).
 const MIN_EXECUTE_PM4: usize = 512;
+/// Longer functions are neither: not worth decoding.
+const MAX_EXECUTE_PM4: usize = 16 << 10;
+const MAX_ADD_WRITE_INDEX: usize = 512;
 
 /// Interprets a queue class as `AqlQueue`, if its index functions and its `ExecutePM4` are those of a hardware queue.
 fn as_aql_queue(image: &Image<'_>, functions: &Functions, class: &QueueClass) -> Option<AqlQueue> {
-    let body = |slot: &Option<u64>| {
-        functions
-            .code(image, (*slot)?)
-            .map(|code| Body::decode(code.vaddr, code.bytes))
+    let code = |slot: &Option<u64>, longest: usize| {
+        let code = functions.code(image, (*slot)?)?;
+        (code.bytes.len() <= longest).then_some(code)
     };
-    let adds = |slots: &[Option<u64>]| {
-        slots
-            .iter()
-            .all(|slot| body(slot).is_some_and(|body| has_locked_add(&body)))
+    let adds = |slot: &Option<u64>| {
+        let body = code(slot, MAX_ADD_WRITE_INDEX).map(|code| Body::decode(code.vaddr, code.bytes));
+        body.is_some_and(|body| has_locked_add(&body))
     };
-    let first_add = class.slots.windows(ADD_WRITE_INDEX_VARIANTS).position(adds)?;
-    let execute_pm4 = (*class.slots.get(first_add.checked_add(EXECUTE_PM4_AFTER_ADD)?)?)?;
-    let code = functions.code(image, execute_pm4)?;
+    let adding: Vec<bool> = class.slots.iter().map(adds).collect();
+    let mut windows = adding.windows(ADD_WRITE_INDEX_VARIANTS);
+    let first_add = windows.position(|window| window.iter().all(|&adds| adds))?;
+    let execute_pm4 = class.slots.get(first_add.checked_add(EXECUTE_PM4_AFTER_ADD)?)?;
+    let code = code(execute_pm4, MAX_EXECUTE_PM4)?;
     let fences = Body::decode(code.vaddr, code.bytes)
         .instructions()
         .iter()
@@ -168,7 +218,6 @@ fn as_aql_queue(image: &Image<'_>, functions: &Functions, class: &QueueClass) ->
         return None;
     };
     (fences && code.bytes.len() >= MIN_EXECUTE_PM4).then_some(AqlQueue {
-        step: ResolverStep::VtableShape,
         store_relaxed: *store_relaxed,
         store_release: *store_release,
         signal_store_relaxed: class.signal_store_relaxed,
@@ -185,7 +234,9 @@ fn has_locked_add(body: &Body) -> bool {
 }
 
 fn rings_doorbell(image: &Image<'_>, functions: &Functions, function: u64) -> bool {
-    functions.code(image, function).is_some_and(|code| {
+    let code = functions.code(image, function);
+    let code = code.filter(|code| code.bytes.len() <= super::doorbells::MAX_LENGTH);
+    code.is_some_and(|code| {
         let effects = effects(&Body::decode(code.vaddr, code.bytes));
         matches!(aql_doorbell(&effects), AqlShape::Rings(_))
     })

@@ -11,11 +11,12 @@ use super::flow::{Effects, effects};
 use super::functions::Functions;
 use super::pattern::{AqlDoorbell, AqlShape, aql_doorbell};
 use super::site::{Argument, choose, locate};
+use super::step::{Confidence, ResolverStep};
 use super::value::Value;
-use super::{DoorbellRole, DoorbellSite};
+use super::{DoorbellFunction, DoorbellRole, DoorbellSite};
 
 /// Longer functions are not doorbell functions (those measured have at most 252 bytes): not worth interpreting.
-const MAX_LENGTH: usize = 4096;
+pub(super) const MAX_LENGTH: usize = 4096;
 /// The object and the value, which the eBPF program reads at the site.
 const NEEDED: [Argument; 2] = [Argument::Rdi, Argument::Rsi];
 
@@ -29,12 +30,38 @@ struct Entry {
     effects: Effects,
 }
 
+/// What a step of the ladder leads to.
+pub(super) struct Rung {
+    /// Where to probe.
+    pub(super) sites: Vec<DoorbellSite>,
+    /// All functions that were looked at.
+    pub(super) functions: Vec<DoorbellFunction>,
+    /// What the probes miss.
+    pub(super) missed: Vec<Absence>,
+}
+
+impl Rung {
+    /// Each function and what becomes of it.
+    pub(super) fn words(&self) -> String {
+        let words = self.functions.iter().map(|function| {
+            let fate = if function.rings {
+                "stores to the doorbell"
+            } else {
+                "hands over"
+            };
+            format!("{} at {:#x} {fate}", function.role, function.vaddr)
+        });
+        words.collect::<Vec<_>>().join("; ")
+    }
+}
+
 /// The probe sites of a queue class, and what they miss.
-pub(super) fn sites(
+pub(super) fn rung(
     image: &Image<'_>,
     functions: &Functions,
     queue: &AqlQueue,
-) -> Result<(Vec<DoorbellSite>, Vec<Absence>), Absence> {
+    step: ResolverStep,
+) -> Result<Rung, Absence> {
     let mut entries: Vec<Entry> = Vec::new();
     for (role, function, adjustment) in queue.entries() {
         if entries.iter().all(|known| known.function != function) {
@@ -60,9 +87,24 @@ pub(super) fn sites(
     check_counted_once(&ringing)?;
     let sites: Result<_, _> = ringing
         .iter()
-        .map(|(entry, doorbell)| site(image, queue, entry, doorbell))
+        .map(|(entry, doorbell)| site(image, step, entry, doorbell))
         .collect();
-    Ok((sites?, missed))
+    let rings = |entry: &Entry| ringing.iter().any(|(ringing, _)| ringing.function == entry.function);
+    let functions = entries
+        .iter()
+        .filter(|entry| rings(entry) || hands_over(entry, &entries));
+    Ok(Rung {
+        sites: sites?,
+        functions: functions
+            .map(|entry| DoorbellFunction {
+                role: entry.role,
+                vaddr: entry.function,
+                adjustment: entry.adjustment,
+                rings: rings(entry),
+            })
+            .collect(),
+        missed,
+    })
 }
 
 impl Entry {
@@ -138,7 +180,7 @@ fn check_counted_once(ringing: &[(&Entry, AqlDoorbell)]) -> Result<(), Absence> 
     Ok(())
 }
 
-fn site(image: &Image<'_>, queue: &AqlQueue, entry: &Entry, doorbell: &AqlDoorbell) -> Result<DoorbellSite, Absence> {
+fn site(image: &Image<'_>, step: ResolverStep, entry: &Entry, doorbell: &AqlDoorbell) -> Result<DoorbellSite, Absence> {
     let probe = choose(&entry.body, &NEEDED, &doorbell.stores).and_then(|site| locate(image, entry.function, site));
     let signal_offset = i16::try_from(doorbell.signal_offset).ok();
     let no_probe_point = || entry.absence(|role, function| Absence::NoProbePoint { role, function });
@@ -147,7 +189,8 @@ fn site(image: &Image<'_>, queue: &AqlQueue, entry: &Entry, doorbell: &AqlDoorbe
         role: entry.role,
         signal_offset: signal_offset.ok_or(Absence::NoDoorbellStore(entry.function))?,
         value_register: Argument::Rsi,
-        step: queue.step,
+        step,
+        confidence: Confidence::Medium,
         doorbell_stores: doorbell.stores.clone(),
         thunk_bypass: doorbell.thunk_bypass,
     })

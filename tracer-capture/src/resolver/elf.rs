@@ -1,22 +1,50 @@
 //! The library as a file: segments, sections, symbols. Nothing here knows about HSA.
+//!
+//! A file may be crafted: sections may overlap, tables may be as long as the file, and thousands of names may share one
+//! long string. So every loop here has a bound of its own, far above what real files have.
+
+mod notes;
+mod relocations;
+mod symbols;
 
 use object::elf;
-use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader, Sym, SymbolTable, VersionTable};
-use object::{LittleEndian, Object};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
+use object::{LittleEndian, SectionIndex};
 
 use super::error::ResolveError;
+use symbols::{Symbols, bounded};
+
+pub(crate) use notes::build_id_in;
+pub(super) use symbols::FunctionSymbol;
+pub(crate) use symbols::MAX_NAME;
 
 const LE: LittleEndian = LittleEndian;
 /// ELF words of a 64-bit file are this long.
 pub(super) const WORD: u64 = 8;
 
+/// Linkers make 4 to 6 loadable segments.
+const MAX_SEGMENTS: usize = 64;
+/// Libraries have 30 to 50 sections; with one for each function, thousands.
+const MAX_SECTIONS: usize = 65_536;
+/// A library has a few notes of less than 100 bytes.
+const MAX_NOTES: usize = 16;
+
 type Header = elf::FileHeader64<LittleEndian>;
-type Symbols<'data> = SymbolTable<'data, Header>;
 
 /// A parsed ELF file. Tables are found when it is made, their entries are read when asked for.
 pub(super) struct Image<'data> {
     bytes: &'data [u8],
     file: ElfFile64<'data, LittleEndian>,
+    loads: Vec<Load>,
+    section_names: &'data [u8],
+}
+
+/// A loadable segment.
+struct Load {
+    vaddr: u64,
+    offset: u64,
+    size: u64,
+    executable: bool,
 }
 
 /// A section's address and contents.
@@ -24,12 +52,6 @@ pub(super) struct Image<'data> {
 pub(super) struct Section<'data> {
     pub(super) vaddr: u64,
     pub(super) data: &'data [u8],
-}
-
-/// A named, defined function.
-pub(super) struct FunctionSymbol<'data> {
-    pub(super) name: &'data str,
-    pub(super) vaddr: u64,
 }
 
 impl<'data> Image<'data> {
@@ -46,9 +68,15 @@ impl<'data> Image<'data> {
         if header.e_machine(LE) != elf::EM_X86_64 {
             return Err(ResolveError::Not64BitX86);
         }
+        let file = ElfFile64::parse(bytes)?;
+        if file.elf_section_table().is_empty() {
+            return Err(ResolveError::NoSections);
+        }
         Ok(Self {
             bytes,
-            file: ElfFile64::parse(bytes)?,
+            loads: loads(&file)?,
+            section_names: section_names(&file, bytes).unwrap_or_default(),
+            file,
         })
     }
 
@@ -59,8 +87,18 @@ impl<'data> Image<'data> {
 
     /// Up to `len` bytes of executable code at `vaddr`, fewer at the end of its segment.
     pub(super) fn code(&self, vaddr: u64, len: u64) -> Option<&'data [u8]> {
-        let (offset, available) = self.loaded(vaddr, |flags| flags & elf::PF_X != 0)?;
+        let (offset, available) = self.loaded(vaddr, |load| load.executable)?;
         self.slice(offset, len.min(available))
+    }
+
+    /// The executable segment that `vaddr` lies in.
+    pub(super) fn code_around(&self, vaddr: u64) -> Option<std::ops::Range<u64>> {
+        self.file.elf_program_headers().iter().find_map(|segment| {
+            let start = segment.p_vaddr(LE);
+            let end = start.checked_add(segment.p_memsz(LE))?;
+            let is_code = segment.p_type(LE) == elf::PT_LOAD && segment.p_flags(LE) & elf::PF_X != 0;
+            (is_code && (start..end).contains(&vaddr)).then_some(start..end)
+        })
     }
 
     /// The word that the file holds for `vaddr`, before relocation.
@@ -72,7 +110,11 @@ impl<'data> Image<'data> {
 
     /// The first section called `name` that has contents.
     pub(super) fn section(&self, name: &[u8]) -> Option<Section<'data>> {
-        let (_, header) = self.file.elf_section_table().section_by_name(LE, name)?;
+        let header = self.headers().find(|header| {
+            let at = header.sh_name(LE) as usize;
+            let rest = self.section_names.get(at..).and_then(|rest| rest.strip_prefix(name));
+            rest.is_some_and(|rest| rest.first() == Some(&0))
+        })?;
         let data = header.data(LE, self.bytes).ok()?;
         Some(Section {
             vaddr: header.sh_addr(LE),
@@ -82,18 +124,23 @@ impl<'data> Image<'data> {
 
     /// The contents of every section of the given type.
     pub(super) fn sections_of_type(&self, kind: u32) -> impl Iterator<Item = &'data [u8]> {
-        let headers = self
-            .file
-            .elf_section_table()
-            .iter()
-            .filter(move |header| header.sh_type(LE) == kind);
+        let headers = self.headers().filter(move |header| header.sh_type(LE) == kind);
         headers.filter_map(|header| header.data(LE, self.bytes).ok())
+    }
+
+    fn headers(&self) -> impl Iterator<Item = &'data elf::SectionHeader64<LittleEndian>> {
+        self.file.elf_section_table().iter().take(MAX_SECTIONS)
     }
 
     /// GNU build-id in lower-case hexadecimal.
     pub(super) fn build_id(&self) -> Option<String> {
-        let id = self.file.build_id().ok()??;
-        Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
+        let segments = self.file.elf_program_headers().iter().take(MAX_SECTIONS);
+        let in_segments = segments
+            .filter(|segment| segment.p_type(LE) == elf::PT_NOTE)
+            .filter_map(|segment| segment.data(LE, self.bytes).ok());
+        let notes = in_segments.take(MAX_NOTES);
+        let notes = notes.chain(self.sections_of_type(elf::SHT_NOTE).take(MAX_NOTES));
+        notes.filter_map(build_id_in).next()
     }
 
     /// `DT_SONAME`.
@@ -103,61 +150,41 @@ impl<'data> Image<'data> {
         String::from_utf8(table.string(entry).ok()?.to_vec()).ok()
     }
 
+    /// Name and checksum of the separate debug file, by `.gnu_debuglink`: a string, padded to words, then the checksum.
+    pub(super) fn debug_link(&self) -> Option<(&'data [u8], u32)> {
+        let section = self.section(b".gnu_debuglink")?;
+        let name = bounded(section.data, 0)?;
+        let at = (name.len() + 1).next_multiple_of(4);
+        let checksum = section.data.get(at..)?.first_chunk()?;
+        Some((name, u32::from_le_bytes(*checksum)))
+    }
+
     /// Functions that `.dynsym` defines.
     pub(super) fn exported_functions(&self) -> impl Iterator<Item = FunctionSymbol<'data>> {
-        defined_functions(self.file.elf_dynamic_symbol_table())
+        Symbols::of(self.file.elf_dynamic_symbol_table(), &self.file, self.bytes).functions()
     }
 
     /// Functions that `.symtab` defines; none when it was stripped.
     pub(super) fn symtab_functions(&self) -> impl Iterator<Item = FunctionSymbol<'data>> {
-        defined_functions(self.file.elf_symbol_table())
+        Symbols::of(self.file.elf_symbol_table(), &self.file, self.bytes).functions()
     }
 
     /// The dynamic symbol that a relocation names: its value, and its name when it is undefined.
     pub(super) fn dynamic_symbol(&self, index: usize) -> Option<(u64, Option<&'data [u8]>)> {
-        let symbols = self.file.elf_dynamic_symbol_table();
-        let symbol = symbols.symbols().get(index)?;
-        let undefined = symbol
-            .is_undefined(LE)
-            .then(|| symbols.symbol_name(LE, symbol).ok())
-            .flatten();
-        Some((symbol.st_value(LE), undefined))
+        Symbols::of(self.file.elf_dynamic_symbol_table(), &self.file, self.bytes).value_and_undefined_name(index)
     }
 
-    /// Whether `.dynsym` defines `name`: by the GNU hash table (a few pages of the file) when there is one.
+    /// Whether `.dynsym` defines `name`.
     pub(super) fn exports(&self, name: &str) -> bool {
-        match self.hash_lookup(name.as_bytes()) {
-            Some(found) => found,
-            None => self.exported_functions().any(|symbol| symbol.name == name),
-        }
-    }
-
-    /// `None` when the hash table is absent or unusable.
-    fn hash_lookup(&self, name: &[u8]) -> Option<bool> {
-        let sections = self.file.elf_section_table();
-        let header = sections.gnu_hash_header(LE, self.bytes).ok()??;
-        // The table's reader takes these for granted: an empty table would divide by zero.
-        let usable = header.bucket_count.get(LE) > 0
-            && header.bloom_count.get(LE).is_power_of_two()
-            && header.bloom_shift.get(LE) < u32::BITS;
-        if !usable {
-            return None;
-        }
-        let (table, _) = sections.gnu_hash(LE, self.bytes).ok()??;
-        let symbols = self.file.elf_dynamic_symbol_table();
-        let found = table.find(LE, name, elf::gnu_hash(name), None, symbols, &VersionTable::default());
-        Some(found.is_some_and(|(_, symbol)| !symbol.is_undefined(LE)))
+        self.exported_functions().any(|symbol| symbol.name == name)
     }
 
     /// File offset of `vaddr` and how many bytes its segment still has there.
-    fn loaded(&self, vaddr: u64, wanted: impl Fn(u32) -> bool) -> Option<(u64, u64)> {
-        self.file.elf_program_headers().iter().find_map(|segment| {
-            let into = vaddr.checked_sub(segment.p_vaddr(LE))?;
-            let available = segment.p_filesz(LE).checked_sub(into).filter(|&left| left > 0)?;
-            let fits = segment.p_type(LE) == elf::PT_LOAD && wanted(segment.p_flags(LE));
-            fits.then(|| segment.p_offset(LE).checked_add(into))
-                .flatten()
-                .map(|offset| (offset, available))
+    fn loaded(&self, vaddr: u64, wanted: impl Fn(&Load) -> bool) -> Option<(u64, u64)> {
+        self.loads.iter().filter(|load| wanted(load)).find_map(|load| {
+            let into = vaddr.checked_sub(load.vaddr)?;
+            let available = load.size.checked_sub(into).filter(|&left| left > 0)?;
+            Some((load.offset.checked_add(into)?, available))
         })
     }
 
@@ -168,14 +195,28 @@ impl<'data> Image<'data> {
     }
 }
 
-fn defined_functions<'data>(symbols: &Symbols<'data>) -> impl Iterator<Item = FunctionSymbol<'data>> {
-    let strings = symbols.strings();
-    symbols.iter().filter_map(move |symbol| {
-        let function = symbol.st_type() == elf::STT_FUNC && !symbol.is_undefined(LE);
-        let name = function.then(|| symbol.name(LE, strings).ok()).flatten()?;
-        Some(FunctionSymbol {
-            name: str::from_utf8(name).ok()?,
-            vaddr: symbol.st_value(LE),
+fn loads(file: &ElfFile64<'_, LittleEndian>) -> Result<Vec<Load>, ResolveError> {
+    let segments = file.elf_program_headers().iter();
+    let loads: Vec<Load> = segments
+        .filter(|segment| segment.p_type(LE) == elf::PT_LOAD)
+        .map(|segment| Load {
+            vaddr: segment.p_vaddr(LE),
+            offset: segment.p_offset(LE),
+            size: segment.p_filesz(LE),
+            executable: segment.p_flags(LE) & elf::PF_X != 0,
         })
-    })
+        .take(MAX_SEGMENTS + 1)
+        .collect();
+    if loads.len() > MAX_SEGMENTS {
+        return Err(ResolveError::Malformed(format!(
+            "more than {MAX_SEGMENTS} loadable segments"
+        )));
+    }
+    Ok(loads)
+}
+
+fn section_names<'data>(file: &ElfFile64<'data, LittleEndian>, bytes: &'data [u8]) -> Option<&'data [u8]> {
+    let index = file.elf_header().shstrndx(LE, bytes).ok()?;
+    let header = file.elf_section_table().section(SectionIndex(index as usize)).ok()?;
+    header.data(LE, bytes).ok()
 }

@@ -1,6 +1,6 @@
 //! What goes wrong: errors that end a resolution, and reasons for which a part of it is absent.
 
-use super::DoorbellRole;
+use super::{DoorbellRole, ResolverStep};
 
 /// Why a file could not be resolved at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,6 +14,17 @@ pub enum ResolveError {
     /// A sound library that is not the HSA runtime.
     #[error("not an HSA runtime: it does not export hsa_init and hsa_queue_create; pass libhsa-runtime64.so.1")]
     NoHsaRuntime,
+    /// A file of which only the segments are left.
+    #[error(
+        "its section headers were stripped: install the library as its package has it (strip keeps them, sstrip does not)"
+    )]
+    NoSections,
+    /// More bytes than [`super::MAX_FILE`].
+    #[error(
+        "larger than any HSA runtime ({} bytes): pass libhsa-runtime64.so.1",
+        super::MAX_FILE
+    )]
+    TooLarge,
     /// The ELF structures contradict each other or point outside the file.
     #[error("malformed ELF file, {0}: reinstall the library if it is not still being written")]
     Malformed(String),
@@ -40,6 +51,14 @@ pub(super) enum Absence {
     SymbolMissing(&'static str),
     #[error(".symtab names {0} more than once, at different addresses")]
     SymbolAmbiguous(&'static str),
+    #[error(
+        "AqlQueue::StoreRelaxed is at {named:#x} by {step}, but at {shaped:#x} by vtable-shape: not guessing which is right"
+    )]
+    StepsDisagree {
+        step: ResolverStep,
+        named: u64,
+        shaped: u64,
+    },
     #[error("{role} at {function:#x} is not a function with unwind information")]
     NotAFunction { role: DoorbellRole, function: u64 },
     #[error("AqlQueue::StoreRelaxed at {0:#x} does not store rsi to a doorbell in a known way")]
@@ -77,6 +96,8 @@ pub(super) enum Absence {
         "AqlQueue::AddWriteIndexAcqRel was not recognised: reserves of the runtime's own dispatches cannot be seen"
     )]
     NoOwnReserve,
+    #[error("{0}: names of kernels are unknown")]
+    NoCodeObjects(&'static str),
     #[error("no hsa_queue_*_write_index_* function is exported: reserves cannot be seen")]
     NoReserves,
 }

@@ -13,9 +13,15 @@ use super::code::{Body, Step};
 use super::elf::Image;
 use super::error::Absence;
 use super::site::{Argument, ProbePoint, choose, locate};
+use super::step::Confidence;
+
+/// What the probes here read.
+const ARGUMENTS: [Argument; 4] = [Argument::Rdi, Argument::Rsi, Argument::Rdx, Argument::Rcx];
 
 /// More than a stub ever has.
 const STUB_LENGTH: u64 = 32;
+/// The API has 27 such functions and aliases.
+const MAX_EXPORTS: usize = 1024;
 
 /// The exported functions that are of use for tracing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,6 +47,8 @@ pub struct ExportSite {
     pub probe: ProbePoint,
     /// Where the stub takes its target from; `None` if the function has another form.
     pub table: Option<TableSlot>,
+    /// High if it is a stub of the known form.
+    pub confidence: Confidence,
 }
 
 /// A slot of an API table: the target is `*(*(pointer_vaddr) + slot_offset)` in a process that maps the library.
@@ -90,7 +98,8 @@ impl ReserveOperation {
 /// Finds the exports, and says which are absent.
 pub(super) fn exports(image: &Image<'_>) -> (Exports, Vec<Absence>) {
     let mut by_address: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    for symbol in image.exported_functions().filter(|symbol| is_of_use(symbol.name)) {
+    let of_use = image.exported_functions().filter(|symbol| is_of_use(symbol.name));
+    for symbol in of_use.take(MAX_EXPORTS) {
         let names = by_address.entry(symbol.vaddr).or_default();
         if !names.iter().any(|known| known == symbol.name) {
             names.push(symbol.name.to_owned());
@@ -99,7 +108,7 @@ pub(super) fn exports(image: &Image<'_>) -> (Exports, Vec<Absence>) {
     let mut exports = Exports::default();
     for site in by_address
         .into_iter()
-        .filter_map(|(vaddr, names)| export_site(image, vaddr, names))
+        .filter_map(|(vaddr, names)| export_site(image, vaddr, names, &ARGUMENTS))
     {
         let has = |name| site.names.iter().any(|known| known == name);
         match site.names.iter().find_map(|name| ReserveOperation::of(name)) {
@@ -142,18 +151,27 @@ impl Exports {
     }
 }
 
-fn export_site(image: &Image<'_>, vaddr: u64, mut names: Vec<String>) -> Option<ExportSite> {
+/// Where an exported function is probed, so that `keep` is as at its entry.
+pub(super) fn export_site(
+    image: &Image<'_>,
+    vaddr: u64,
+    mut names: Vec<String>,
+    keep: &[Argument],
+) -> Option<ExportSite> {
     names.sort_unstable();
     let body = Body::decode(vaddr, image.code(vaddr, STUB_LENGTH)?);
-    let site = choose(
-        &body,
-        &[Argument::Rdi, Argument::Rsi, Argument::Rdx, Argument::Rcx],
-        &[],
-    )?;
+    let site = choose(&body, keep, &[])?;
+    let table = table_slot(body.instructions());
     Some(ExportSite {
         names,
         probe: locate(image, vaddr, site)?,
-        table: table_slot(body.instructions()),
+        table,
+        // Its name is one sign, the form of its code the other.
+        confidence: if table.is_some() {
+            Confidence::High
+        } else {
+            Confidence::Medium
+        },
     })
 }
 

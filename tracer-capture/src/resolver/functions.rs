@@ -2,9 +2,17 @@
 //!
 //! The x86-64 psABI demands them for unwinding, so `strip` keeps them when it drops every symbol.
 
+use std::collections::HashMap;
+
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection};
 
 use super::elf::Image;
+
+/// More than any library has (Debian's runtimes have 200 KiB); what lies beyond is left out.
+const MAX_SECTION: usize = 16 << 20;
+/// Common parts that frame descriptions refer to: linkers keep one of each kind, a handful. A crafted section may have a
+/// description each 20 bytes, and each may refer to a part that is as long as the section.
+const MAX_COMMON: usize = 64;
 
 /// Start and length of every function that has unwind information, sorted by start.
 pub(super) struct Functions {
@@ -23,12 +31,24 @@ impl Functions {
     pub(super) fn read(image: &Image<'_>) -> Self {
         let mut ranges = Vec::new();
         if let Some(section) = image.section(b".eh_frame") {
-            let frames = EhFrame::new(section.data, LittleEndian);
+            let data = section.data.get(..MAX_SECTION).unwrap_or(section.data);
+            let frames = EhFrame::new(data, LittleEndian);
             let bases = BaseAddresses::default().set_eh_frame(section.vaddr);
             let mut entries = frames.entries(&bases);
+            let mut common = HashMap::new();
             while let Ok(Some(entry)) = entries.next() {
                 let CieOrFde::Fde(partial) = entry else { continue };
-                let parsed = partial.parse(|frames, bases, offset| frames.cie_from_offset(bases, offset));
+                let parsed = partial.parse(|frames, bases, offset| {
+                    if let Some(known) = common.get(&offset) {
+                        return Clone::clone(known);
+                    }
+                    if common.len() == MAX_COMMON {
+                        return Err(gimli::Error::NotCieId(offset.0 as u64));
+                    }
+                    let read = frames.cie_from_offset(bases, offset);
+                    common.insert(offset, read.clone());
+                    read
+                });
                 ranges.extend(parsed.map(|fde| (fde.initial_address(), fde.len())));
             }
         }
@@ -61,6 +81,16 @@ impl Functions {
     ) -> impl Iterator<Item = Code<'data>> + 'a {
         let fitting = self.ranges.iter().filter(move |(_, length)| lengths.contains(length));
         fitting.filter_map(|&(start, _)| self.code(image, start))
+    }
+
+    /// The functions for which `wanted` holds.
+    pub(super) fn containing<'a, 'data>(
+        &'a self,
+        image: &'a Image<'data>,
+        wanted: impl Fn(&Code<'data>) -> bool + 'a,
+    ) -> impl Iterator<Item = Code<'data>> + 'a {
+        let all = self.ranges.iter().filter_map(|&(start, _)| self.code(image, start));
+        all.filter(move |code| wanted(code))
     }
 
     fn length(&self, vaddr: u64) -> Option<u64> {

@@ -3,28 +3,49 @@
 //! `BlitSdma<...>::UpdateWriteAndDoorbellRegister` is not virtual, so no vtable leads to it; it is found by what it does.
 //! There is one per instance of the template (GPU generations differ), and each is a site.
 
+use std::collections::BTreeSet;
+
 use super::SdmaSite;
 use super::code::Body;
 use super::elf::Image;
 use super::error::Absence;
 use super::flow::effects;
 use super::functions::{Code, Functions};
+use super::ladder::{Decision, Outcome, Sought};
 use super::pattern::sdma_doorbell;
 use super::site::{Argument, choose, locate};
+use super::step::{Confidence, ResolverStep};
 
 /// Lengths of the functions examined: those measured have 143 to 191 bytes.
 const LENGTHS: std::ops::Range<u64> = 48..300;
 /// The object, `curr_index` and `new_index`.
 const NEEDED: [Argument; 3] = [Argument::Rdi, Argument::Rsi, Argument::Rdx];
 const SFENCE: [u8; 3] = [0x0f, 0xae, 0xf8];
+/// Functions of such a length with a store fence that are examined; builds have under 100.
+const MAX_EXAMINED: usize = 4096;
 
-/// All SDMA doorbell functions, in address order, and what is absent.
-pub(super) fn sites(image: &Image<'_>, functions: &Functions) -> (Vec<SdmaSite>, Vec<Absence>) {
-    let (mut sites, mut absent) = (Vec::new(), Vec::new());
+/// Whether a mangled name is that of an instance.
+pub(super) fn is_name(name: &str) -> bool {
+    name.contains("8BlitSdma") && name.contains("30UpdateWriteAndDoorbellRegister")
+}
+
+/// All SDMA doorbell functions, in address order, what is absent, and why; `named`: what is called like one.
+pub(super) fn sites(
+    image: &Image<'_>,
+    functions: &Functions,
+    named: &BTreeSet<u64>,
+) -> (Vec<SdmaSite>, Vec<Absence>, Decision) {
+    let (mut sites, mut absent, mut examined) = (Vec::new(), Vec::new(), 0);
     let fencing = |code: &Code<'_>| code.bytes.windows(SFENCE.len()).any(|window| window == SFENCE);
-    for code in functions.of_length(image, LENGTHS).filter(fencing) {
+    for code in functions.of_length(image, LENGTHS).filter(fencing).take(MAX_EXAMINED) {
+        examined += 1;
         match site(image, code) {
-            Some(Ok(site)) => sites.push(site),
+            Some(Ok(mut site)) => {
+                if named.contains(&site.probe.function) {
+                    site.confidence = Confidence::High;
+                }
+                sites.push(site);
+            }
             Some(Err(absence)) => absent.push(absence),
             None => {}
         }
@@ -32,7 +53,31 @@ pub(super) fn sites(image: &Image<'_>, functions: &Functions) -> (Vec<SdmaSite>,
     if sites.is_empty() && absent.is_empty() {
         absent.push(Absence::NoSdma);
     }
-    (sites, absent)
+    let decision = account(&sites, &absent, examined, named.len());
+    (sites, absent, decision)
+}
+
+fn account(sites: &[SdmaSite], absent: &[Absence], examined: usize, named: usize) -> Decision {
+    let sure = sites.iter().filter(|site| site.confidence == Confidence::High).count();
+    let mut words: Vec<String> = sites
+        .iter()
+        .map(|site| format!("{:#x} rings a doorbell of {} bits", site.probe.function, site.width))
+        .collect();
+    if named > 0 {
+        words.push(format!("names confirm {sure} of them and name {named}"));
+    }
+    words.extend(absent.iter().map(Absence::to_string));
+    Decision {
+        sought: Sought::Sdma,
+        step: ResolverStep::CodePattern,
+        looked_at: format!("{examined} functions of fitting length with a store fence"),
+        outcome: if sites.is_empty() {
+            Outcome::Absent
+        } else {
+            Outcome::Used
+        },
+        reason: words.join("; "),
+    }
 }
 
 /// `None` for a function that is something else.
@@ -53,5 +98,7 @@ fn site(image: &Image<'_>, code: Code<'_>) -> Option<Result<SdmaSite, Absence>> 
         new_index_register: Argument::Rdx,
         width: if doorbell.width == 8 { 64 } else { 32 },
         doorbell_store: doorbell.store,
+        step: ResolverStep::CodePattern,
+        confidence: Confidence::Medium,
     }))
 }

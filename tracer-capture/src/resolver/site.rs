@@ -72,6 +72,12 @@ pub enum Argument {
     Rdx,
     /// Fourth.
     Rcx,
+    /// Fifth.
+    R8,
+    /// Sixth.
+    R9,
+    /// No argument: the stack pointer, at whose word the return address lies, and behind it the arguments after the sixth.
+    Rsp,
 }
 
 impl Argument {
@@ -81,6 +87,9 @@ impl Argument {
             Self::Rsi => Register::RSI,
             Self::Rdx => Register::RDX,
             Self::Rcx => Register::RCX,
+            Self::R8 => Register::R8,
+            Self::R9 => Register::R9,
+            Self::Rsp => Register::RSP,
         }
     }
 }

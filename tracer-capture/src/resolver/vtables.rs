@@ -21,6 +21,9 @@ const MAX_SIGNAL_OFFSET: i64 = 200;
 
 /// A hundred times as many as any build has: a crafted file, whose sections overlap, must not keep us busy for hours.
 const MAX_RELOCATIONS: usize = 2_000_000;
+/// Builds have at most 115 vtables in all, of at most 40 functions in a queue's part.
+const MAX_CLASSES: usize = 256;
+const MAX_QUEUE_SLOTS: usize = 256;
 
 /// One vtable: the address of its first function pointer, its `offset_to_top`, its functions (`None`: pure virtual).
 struct Vtable {
@@ -55,6 +58,7 @@ pub(super) fn queue_classes(image: &Image<'_>, functions: &Functions) -> Vec<Que
                 None
             }
         })
+        .take(MAX_CLASSES)
         .collect()
 }
 
@@ -62,7 +66,7 @@ fn pair_up(queue: &Vtable, signal: &Vtable) -> Option<QueueClass> {
     let queue_end = queue.vaddr.checked_add(queue.slots.len() as u64 * WORD)?;
     let adjacent = queue_end.checked_add(2 * WORD) == Some(signal.vaddr);
     let offsets = queue.offset_to_top == 0 && (-MAX_SIGNAL_OFFSET..0).contains(&signal.offset_to_top);
-    if !adjacent || !offsets || signal.slots.len() < MIN_SIGNAL_SLOTS {
+    if !adjacent || !offsets || signal.slots.len() < MIN_SIGNAL_SLOTS || queue.slots.len() > MAX_QUEUE_SLOTS {
         return None;
     }
     Some(QueueClass {
@@ -102,6 +106,7 @@ fn rela_targets(image: &Image<'_>) -> impl Iterator<Item = FunctionPointer> {
     image
         .sections_of_type(elf::SHT_RELA)
         .flat_map(words::<3>)
+        .take(MAX_RELOCATIONS)
         .filter_map(|[vaddr, info, addend]| {
             let function = match info as u32 {
                 elf::R_X86_64_RELATIVE => Some(addend),
@@ -119,7 +124,8 @@ fn rela_targets(image: &Image<'_>) -> impl Iterator<Item = FunctionPointer> {
 /// What `SHT_RELR` sections relocate (`-z pack-relative-relocs`): an address, then bitmaps of the words that follow it.
 /// The addend is the word itself.
 fn relr_targets(image: &Image<'_>) -> impl Iterator<Item = FunctionPointer> {
-    let entries = image.sections_of_type(elf::SHT_RELR).flat_map(words::<1>);
+    let sections = image.sections_of_type(elf::SHT_RELR);
+    let entries = sections.flat_map(words::<1>).take(MAX_RELOCATIONS);
     let places = entries.scan(0u64, |next, [entry]| {
         let (base, bits) = if entry & 1 == 0 {
             (entry, 1)
@@ -131,7 +137,7 @@ fn relr_targets(image: &Image<'_>) -> impl Iterator<Item = FunctionPointer> {
         let set = (0..u64::from(u64::BITS - 1)).filter(move |bit| bits >> bit & 1 == 1);
         Some(set.map(move |bit| base.wrapping_add(bit * WORD)))
     });
-    places.flatten().filter_map(|vaddr| {
+    places.flatten().take(MAX_RELOCATIONS).filter_map(|vaddr| {
         Some(FunctionPointer {
             vaddr,
             function: Some(image.word(vaddr)?),

@@ -19,6 +19,33 @@ fn other_files_are_refused() {
 }
 
 #[test]
+fn what_was_taken_away_is_told() {
+    let none = Patched(library::load("trixie"))
+        .write(0x28, &[0; 8])
+        .write(0x3c, &[0; 4]);
+    assert_eq!(resolve(&none.0), Err(ResolveError::NoSections));
+    let frames = Patched(library::load("trixie")).rename_section(".eh_frame", ".eh_frxxx");
+    let resolution = frames.resolve();
+    assert_eq!((resolution.doorbells.len(), resolution.sdma.len()), (0, 0));
+    assert!(
+        resolution.notes.iter().any(|note| note.contains("no .eh_frame")),
+        "{:?}",
+        resolution.notes
+    );
+    assert!(
+        resolution
+            .account
+            .iter()
+            .any(|decision| decision.looked_at == ".eh_frame")
+    );
+    assert_eq!(
+        resolution.last_resort().len(),
+        2,
+        "the exported functions are still there"
+    );
+}
+
+#[test]
 fn an_unusable_hash_table_is_done_without() {
     let table = Patched(library::load("trixie")).section(".gnu.hash").start as u64;
     let (bucket_count, bloom_count, bloom_shift) = (table, table + 8, table + 12);

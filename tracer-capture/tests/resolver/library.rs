@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 /// Suites that must be there; others are used when they are.
 const REQUIRED: [&str; 2] = ["trixie", "sid"];
 const IN_ROOTFS: &str = "usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1";
+/// Where Debian has it.
+pub const PATH: &str = "/usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1";
 
 /// Every HSA runtime at hand, with the suite that it comes from.
 pub fn all() -> Vec<(String, Vec<u8>)> {

@@ -65,6 +65,29 @@ impl Patched {
         self.add_sections(&added)
     }
 
+    /// Calls a section otherwise; the loader looks at no names.
+    pub fn rename_section(self, name: &str, new: &str) -> Self {
+        assert_eq!(name.len(), new.len());
+        let names = self.section(".shstrtab");
+        let wanted = [name.as_bytes(), &[0]].concat();
+        let found = self.0[names.clone()]
+            .windows(wanted.len())
+            .position(|window| window == wanted);
+        let at = names.start + found.expect("there is such a section");
+        self.write(at as u64, new.as_bytes())
+    }
+
+    /// Makes `.gnu_debuglink` name a file of at most the present name's length, with that checksum.
+    pub fn link_debug_file(self, name: &str, checksum: u32) -> Self {
+        let section = self.section(".gnu_debuglink");
+        let mut link = name.as_bytes().to_vec();
+        // The checksum follows the name, at the next word.
+        link.resize((name.len() + 1).next_multiple_of(4), 0);
+        link.extend(checksum.to_le_bytes());
+        assert!(link.len() <= section.len());
+        self.write(section.start as u64, &link)
+    }
+
     /// Turns the relative relocations into packed ones, as `-z pack-relative-relocs` does.
     pub fn pack_relocations(mut self) -> Self {
         let mut addresses = Vec::new();

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use tracer_capture::{
     inspect::{Answer, Cost, Gpus, Inspection, Library, Site, Verdict},
     kfd_proc::{Process, Queue},
+    resolver::Decision,
 };
 
 use super::system;
@@ -127,6 +128,9 @@ fn library(out: &mut impl Write, library: &Library) -> io::Result<()> {
     for found in &library.doorbells {
         site(out, "doorbell", found)?;
     }
+    for found in &library.last_resort {
+        site(out, "last resort", found)?;
+    }
     for found in &library.sdma {
         site(out, "sdma", found)?;
     }
@@ -145,7 +149,24 @@ fn library(out: &mut impl Write, library: &Library) -> io::Result<()> {
     for note in &library.notes {
         more(out, format_args!("note: {note}"))?;
     }
-    Ok(())
+    account(out, &library.account)
+}
+
+/// How the resolver came to its sites.
+fn account(out: &mut impl Write, account: &[Decision]) -> io::Result<()> {
+    account.iter().try_for_each(|decision| {
+        more(
+            out,
+            format_args!(
+                "decided: {} by {}: {} ({}): {}",
+                decision.sought.name(),
+                decision.step,
+                decision.outcome.name(),
+                decision.looked_at,
+                decision.reason
+            ),
+        )
+    })
 }
 
 fn site(out: &mut impl Write, family: &str, site: &Site) -> io::Result<()> {
@@ -157,12 +178,13 @@ fn site(out: &mut impl Write, family: &str, site: &Site) -> io::Result<()> {
     more(
         out,
         format_args!(
-            "{family}: {} at {:#x}+{:#x}, file offset {:#x}: {how}; by {}",
+            "{family}: {} at {:#x}+{:#x}, file offset {:#x}: {how}; by {}, confidence {}",
             site.role,
             site.function,
             site.address - site.function,
             site.file_offset,
-            site.step
+            site.step,
+            site.confidence
         ),
     )?;
     if !site.details.is_empty() {

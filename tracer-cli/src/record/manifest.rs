@@ -2,20 +2,29 @@
 
 use std::{collections::BTreeMap, ffi::OsString, os::unix::process::ExitStatusExt, process::ExitStatus};
 
-use tracer_capture::inventory::{self, Inventory};
+use tracer_capture::{
+    inventory::{self, Inventory},
+    resolver::Confidence,
+};
 use tracer_core::summary::Capabilities;
 use tracer_store::manifest::{
     ClockSnapshot, Device, Exit, Host, Library, Manifest, Probe, Scheduler, SchedulerKind, Target, Tool,
 };
 
 /// As the recording begins.
-pub fn begin(command: &[OsString]) -> Manifest {
+pub fn begin(target: Target) -> Manifest {
     let tool = Tool {
         name: "tracer".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let argv = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    Manifest::new(tool, Host::here(), Target::Command { argv }, ClockSnapshot::now())
+    Manifest::new(tool, Host::here(), target, ClockSnapshot::now())
+}
+
+/// A command that the recorder runs.
+pub fn command(words: &[OsString]) -> Target {
+    Target::Command {
+        argv: words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+    }
 }
 
 /// What is being captured: at any time, also before the end.
@@ -45,14 +54,16 @@ pub fn end(manifest: &mut Manifest, status: Option<ExitStatus>) {
 /// number unknown.
 pub fn capabilities(inventory: &Inventory) -> Capabilities {
     let whole = |family: &str| {
+        // What is seen with low confidence is seen in part.
+        let sure = |p: &inventory::Probe| p.attached() && p.confidence != Some(Confidence::Low);
         let covers = |library: &inventory::Library| {
-            inventory
-                .probes
-                .iter()
-                .any(|p| p.family == family && p.target == library.path && p.attached())
+            let mut probes = inventory.probes.iter();
+            probes.any(|p| p.family == family && p.target == library.path && sure(p))
         };
         let failed = inventory.probes.iter().any(|p| p.family == family && !p.attached());
-        !inventory.libraries.is_empty() && !failed && inventory.libraries.iter().all(covers)
+        // HIP's library submits by an HSA runtime's.
+        let mut runtimes = inventory.libraries.iter().filter(|library| !library.hip).peekable();
+        runtimes.peek().is_some() && !failed && runtimes.all(covers)
     };
     let events = |family: &str| {
         let mut probes = inventory.probes.iter().filter(|p| p.family == family).peekable();
@@ -67,8 +78,10 @@ pub fn capabilities(inventory: &Inventory) -> Capabilities {
         kernel_rings: events("ring"),
         driver: inventory.has("driver"),
         driver_events: inventory.has("driver_event"),
+        code_objects: whole("code_object"),
+        api: inventory.has("api"),
         thunk: false,
-        unseen: false,
+        unseen: whole("doorbell") && events("progress"),
     }
 }
 
@@ -96,6 +109,8 @@ pub fn parse(names: &[String]) -> Capabilities {
         kernel_rings: has("kernel_rings"),
         driver: has("driver"),
         driver_events: has("driver_events"),
+        code_objects: has("code_objects"),
+        api: has("api"),
         thunk: has("thunk"),
         unseen: has("unseen"),
     }
@@ -141,6 +156,7 @@ fn probe(probe: &inventory::Probe) -> Probe {
         file_offset: probe.file_offset,
         instruction: probe.instruction.clone(),
         resolver: probe.step.clone(),
+        confidence: probe.confidence.map(|confidence| confidence.to_string()),
         attached: probe.attached(),
         error: probe.error.clone(),
     }
@@ -177,6 +193,11 @@ mod tests {
             probes: vec![probe("a")],
             ..Default::default()
         };
+        assert!(!capabilities(&inventory).doorbells);
+        inventory.probes.push(inventory::Probe {
+            confidence: Some(Confidence::Low),
+            ..probe("b")
+        });
         assert!(!capabilities(&inventory).doorbells);
         inventory.probes.push(probe("b"));
         assert!(capabilities(&inventory).doorbells);

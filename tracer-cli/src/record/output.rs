@@ -1,7 +1,7 @@
 //! Where the trace goes, and whose it is.
 
 use std::{
-    ffi::OsString,
+    ffi::OsStr,
     fs,
     os::unix::fs::lchown,
     path::{Path, PathBuf},
@@ -11,13 +11,9 @@ use tracer_capture::launch::User;
 use tracer_store::manifest::ClockSnapshot;
 
 /// The directory, with the keys of its name filled in.
-pub fn directory(wanted: Option<&Path>, command: &[OsString], pid: u32) -> PathBuf {
+pub fn directory(wanted: Option<&Path>, program: &OsStr, pid: u32) -> PathBuf {
     let Some(wanted) = wanted else {
-        let program = command
-            .first()
-            .map(Path::new)
-            .and_then(Path::file_name)
-            .unwrap_or_default();
+        let program = Path::new(program).file_name().unwrap_or_default();
         return PathBuf::from(program).with_added_extension("trace");
     };
     let Some(text) = wanted.to_str() else {
@@ -62,10 +58,10 @@ mod tests {
 
     #[test]
     fn the_default_is_named_after_the_command() {
-        let command = [OsString::from("/opt/bin/app.py"), OsString::from("arg")];
-        assert_eq!(directory(None, &command, 1), Path::new("app.py.trace"));
+        let command = OsStr::new("/opt/bin/app.py");
+        assert_eq!(directory(None, command, 1), Path::new("app.py.trace"));
         assert_eq!(
-            directory(Some(Path::new("a/%pid%.t")), &command, 77),
+            directory(Some(Path::new("a/%pid%.t")), command, 77),
             Path::new("a/77.t")
         );
     }

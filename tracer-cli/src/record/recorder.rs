@@ -12,16 +12,16 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use tracer_capture::{session::Session, sys};
+use tracer_capture::{attach::Attached, session::Session, sys};
 use tracer_core::{
-    event::Event,
+    event::{Event, Origin, There},
     fact::{Fact, Loss},
     model::Model,
     summary::{Report, Summary},
 };
 use tracer_store::{Manifest, TraceWriter, Written};
 
-use super::{manifest, scheduler};
+use super::{looks::Looks, manifest, scheduler};
 
 /// Records taken between two looks at the clock.
 const BATCH: usize = 4096;
@@ -65,15 +65,17 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts it.
-    pub fn start(session: Session, writer: TraceWriter) -> anyhow::Result<Self> {
+    /// Starts it; `there`: processes that were attached to.
+    pub fn start(session: Session, writer: TraceWriter, there: &[Attached]) -> anyhow::Result<Self> {
         let gauges = Arc::new(Gauges::default());
-        let work = Work {
+        let mut work = Work {
             session,
             sinks: Sinks::new(writer),
             model: Model::new(),
+            looks: Looks::start()?,
             gauges: Arc::clone(&gauges),
         };
+        work.begin_with(there);
         let thread = std::thread::Builder::new().name("recorder".into()).spawn(|| work.run());
         Ok(Self {
             gauges,
@@ -138,20 +140,51 @@ struct Work {
     session: Session,
     sinks: Sinks,
     model: Model,
+    looks: Looks,
     gauges: Arc<Gauges>,
 }
 
 impl Work {
+    /// Processes that were there before.
+    fn begin_with(&mut self, there: &[Attached]) {
+        let Self { sinks, model, .. } = self;
+        for process in there {
+            let origin = Origin {
+                time_ns: process.time_ns,
+                pid: process.pid,
+                tid: process.pid,
+            };
+            let event = Event::There(There {
+                origin,
+                comm: &process.comm,
+                queues: &process.queues,
+            });
+            model.apply(&event, &mut |fact| sinks.take(&fact));
+        }
+    }
+
     fn run(mut self) -> anyhow::Result<Self> {
         sys::run_first();
         let mut ticked = Instant::now();
         let mut shown = Instant::now();
+        let mut stopped = false;
         loop {
             let stopping = self.gauges.stop.load(Ordering::Acquire);
-            if stopping {
+            if stopping && !stopped {
+                stopped = true;
+                // The last queues are known only when their creations are.
+                while self.drain() > 0 {}
+                self.looks.finish(&self.model);
                 self.session.detach();
             }
+            self.looks.collect();
             let drained = self.drain();
+            if drained < BATCH {
+                let Self {
+                    looks, model, sinks, ..
+                } = &mut self;
+                looks.apply(model, |fact| sinks.take(fact));
+            }
             if ticked.elapsed() >= TICK || stopping {
                 ticked = Instant::now();
                 self.tick()?;
@@ -184,8 +217,10 @@ impl Work {
             sinks,
             model,
             gauges,
+            looks,
         } = self;
         session.report_losses(&mut |event| model.apply(event, &mut |fact| sinks.take(&fact)));
+        looks.watch(model);
         gauges.facts.store(sinks.facts, Ordering::Relaxed);
         gauges.lost.store(sinks.losses.values().sum(), Ordering::Relaxed);
         Ok(sinks.writer.tick(Instant::now())?)
@@ -201,6 +236,9 @@ impl Work {
         }
         for process in model.processes() {
             sinks.writer.push(&Fact::Process(process.clone()));
+        }
+        for code_object in model.code_objects() {
+            sinks.writer.push(&Fact::CodeObject(code_object.clone()));
         }
         let inventory = session.inventory();
         let losses = &sinks.losses;

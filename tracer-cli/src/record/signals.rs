@@ -32,6 +32,14 @@ impl Signals {
         })
     }
 
+    /// Waits for the next one, which is for nobody but the recorder.
+    pub async fn any(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
     /// The next one, passed on to the command unless the terminal did so itself.
     pub async fn next(&mut self, command: u32) -> Wish {
         let signal = tokio::select! {

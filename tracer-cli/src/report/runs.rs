@@ -1,6 +1,6 @@
 //! Runs of dispatches that differ in nothing but their index: a burst is one line.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use tracer_core::fact::{Dispatch, Evidence, Path};
 
@@ -14,9 +14,10 @@ pub struct Run {
 }
 
 /// What the dispatches of a run have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
     pub pid: u32,
+    pub kernel: Option<Arc<str>>,
     pub kernel_object: u64,
     pub dimensions: u16,
     pub grid: [u32; 3],
@@ -36,6 +37,7 @@ impl Runs {
     pub fn add(&mut self, d: &Dispatch) {
         let kind = Kind {
             pid: d.pid,
+            kernel: d.kernel.clone(),
             kernel_object: d.kernel_object,
             dimensions: d.dimensions,
             grid: d.grid,
@@ -74,6 +76,14 @@ impl Run {
 }
 
 impl Kind {
+    /// The kernel's name, or its address where that is not known.
+    pub fn kernel(&self) -> String {
+        match &self.kernel {
+            Some(name) => name.to_string(),
+            None => format!("{:#x}", self.kernel_object),
+        }
+    }
+
     /// Work items in the dimensions used: `1024` or `64x64`.
     pub fn grid(&self) -> String {
         self.extent(self.grid)

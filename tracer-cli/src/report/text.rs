@@ -1,15 +1,17 @@
 //! The report for people.
 
+mod api;
+
 use std::io::{self, Write};
 
 use tracer_core::{
     fact::{Path, Queue, QueueOrigin},
-    summary::{ByPath, Report, Ring, Stats},
+    summary::{ByPath, Copies, Moved, Report, Ring, Stats},
 };
 use tracer_store::manifest::{Exit, Manifest, Target};
 
 use super::runs::Runs;
-use crate::units::{duration, known};
+use crate::units::{bytes, duration, known};
 
 /// What was traced, and the path summary.
 pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io::Result<()> {
@@ -19,10 +21,11 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
         Target::System => "every process".to_owned(),
         Target::Imported { from } => format!("imported from {from}"),
     };
-    let ended = match manifest.exit {
-        Some(Exit::Code(code)) => format!("exit {code}"),
-        Some(Exit::Signal(signal)) => format!("killed by signal {signal}"),
-        None => "did not end while it was recorded".to_owned(),
+    let ended = match (&manifest.target, manifest.exit) {
+        (_, Some(Exit::Code(code))) => format!("exit {code}"),
+        (_, Some(Exit::Signal(signal))) => format!("killed by signal {signal}"),
+        (Target::Attached { .. } | Target::System, None) => "nothing before the recording is claimed".to_owned(),
+        (_, None) => "did not end while it was recorded".to_owned(),
     };
     writeln!(out, "target     {what}  ({ended})")?;
     for gpu in &manifest.devices {
@@ -39,12 +42,17 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
         writeln!(out, "simulated  {sign}: no number here is that of a real GPU")?;
     }
     let dispatches = &report.dispatches;
-    writeln!(
-        out,
-        "dispatches {}: {}",
-        known(dispatches.total),
-        paths(&dispatches.by_path)
-    )?;
+    let seen = report
+        .kernels
+        .iter()
+        .fold(report.other_kernels, |sum, kernel| sum + kernel.count);
+    match dispatches.total {
+        None if seen > 0 => writeln!(
+            out,
+            "dispatches unknown: {seen} were seen, and doorbells were watched only in part"
+        )?,
+        total => writeln!(out, "dispatches {}: {}", known(total), paths(&dispatches.by_path))?,
+    }
     if let Some(body) = dispatches.by_evidence.body.filter(|&n| n > 0) {
         writeln!(
             out,
@@ -63,14 +71,19 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
         known(report.packets.total),
         kinds(&report.packets.by_kind)
     )?;
+    unseen(out, report)?;
     writeln!(
         out,
         "copies     {}: {}",
         known(report.copies.total),
         paths(&report.copies.by_path)
     )?;
+    moved(out, &report.copies)?;
     ring_summary(out, report)?;
     writeln!(out, "ioctls     {}", known(report.ioctls.total))?;
+    if let Some(total) = report.api_calls.total {
+        writeln!(out, "api calls  {total}")?;
+    }
     writeln!(
         out,
         "losses     {}{}",
@@ -88,6 +101,23 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
     )
 }
 
+/// What was taken past every probe; nothing if all is known to have been rung for.
+fn unseen(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let unseen = &report.unseen;
+    if report.dispatches.by_path.unseen.is_none() || unseen.total == Some(0) {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "unseen     {} packets were taken by the GPU before any doorbell that was seen named them{}",
+        unseen.found,
+        match unseen.queues_open {
+            0 => String::new(),
+            open => format!("; {open} queues could not be watched to their end"),
+        }
+    )
+}
+
 /// Queues, dispatches and ioctls; at most `most` runs of dispatches.
 pub fn details(out: &mut impl Write, report: &Report, runs: &Runs, most: usize) -> io::Result<()> {
     queues(out, &report.queues)?;
@@ -95,13 +125,15 @@ pub fn details(out: &mut impl Write, report: &Report, runs: &Runs, most: usize) 
     rings(out, &report.ring_jobs.rings)?;
     ioctls(out, report)?;
     driver_calls(out, report)?;
-    driver_events(out, report)
+    driver_events(out, report)?;
+    api::calls(out, report)?;
+    api::streams(out, report)
 }
 
 fn queues(out: &mut impl Write, queues: &[Queue]) -> io::Result<()> {
     writeln!(
         out,
-        "\nqueue  pid      kfd id  gpu_id   type            created by      doorbells  dispatches  others  unread  pending"
+        "\nqueue  pid      kfd id  gpu_id   type            created by      doorbells  dispatches  others  unread  pending  unclaimed"
     )?;
     for q in queues {
         let created = match (q.origin, q.create_enter_ns) {
@@ -111,7 +143,7 @@ fn queues(out: &mut impl Write, queues: &[Queue]) -> io::Result<()> {
         let number = |n: Option<u32>| n.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
         writeln!(
             out,
-            "{:<6} {:<8} {:<7} {:<8} {:<15} {:<15} {:>9}  {:>10}  {:>6}  {:>6}  {:>7}",
+            "{:<6} {:<8} {:<7} {:<8} {:<15} {:<15} {:>9}  {:>10}  {:>6}  {:>6}  {:>7}  {:>9}",
             q.queue,
             q.pid,
             number(q.queue_id),
@@ -122,7 +154,8 @@ fn queues(out: &mut impl Write, queues: &[Queue]) -> io::Result<()> {
             q.dispatches,
             q.other_packets,
             q.unread,
-            q.pending
+            q.pending,
+            q.unclaimed.map_or_else(|| "-".to_owned(), |n| n.to_string())
         )?;
     }
     Ok(())
@@ -131,7 +164,7 @@ fn queues(out: &mut impl Write, queues: &[Queue]) -> io::Result<()> {
 fn dispatches(out: &mut impl Write, runs: &Runs, most: usize) -> io::Result<()> {
     writeln!(
         out,
-        "\nqueue  index            count  kernel object   grid          workgroup  path      evidence"
+        "\nqueue  index            count  grid          workgroup  path      evidence  kernel"
     )?;
     let all = runs
         .queues
@@ -141,14 +174,14 @@ fn dispatches(out: &mut impl Write, runs: &Runs, most: usize) -> io::Result<()> 
         let kind = &run.kind;
         writeln!(
             out,
-            "{queue:<6} {:<16} {:>5}  {:<#14x}  {:<12}  {:<9}  {:<8}  {}",
+            "{queue:<6} {:<16} {:>5}  {:<12}  {:<9}  {:<8}  {:<8}  {}",
             run.indexes(),
             run.count,
-            kind.kernel_object,
             kind.grid(),
             kind.workgroup(),
             kind.path.name(),
-            kind.evidence.name()
+            kind.evidence.name(),
+            kind.kernel()
         )?;
     }
     match all.count().saturating_sub(most) {
@@ -265,6 +298,19 @@ fn ioctls(out: &mut impl Write, report: &Report) -> io::Result<()> {
         writeln!(out, "{name:<28} {:>5}  {:>6}  {times}", calls.count, calls.errors)?;
     }
     Ok(())
+}
+
+/// What the copies move, by direction.
+fn moved(out: &mut impl Write, copies: &Copies) -> io::Result<()> {
+    let one = |(direction, moved): (&String, &Moved)| format!("{direction} {} in {}", bytes(moved.bytes), moved.count);
+    let mut parts: Vec<String> = copies.by_direction.iter().map(one).collect();
+    if let Some(unread) = copies.unread.filter(|&n| n > 0) {
+        parts.push(format!("{unread} whose bytes are not known"));
+    }
+    if parts.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "           {}", parts.join(", "))
 }
 
 /// `doorbell 100.0 % (12), ring not watched, ...`

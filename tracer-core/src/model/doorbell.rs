@@ -2,8 +2,9 @@
 
 use tracer_common::queue::MAX_PACKETS;
 
+use super::adoption::question;
 use super::queue::Queue;
-use crate::event::{self, Doorbell};
+use crate::event::{self, Before, Doorbell};
 use crate::fact::{self, Fact};
 
 impl Queue {
@@ -13,7 +14,14 @@ impl Queue {
         let reserved_ns = self.reserves.ring(event, out);
         self.doorbells = self.doorbells.saturating_add(1);
 
+        let before = event.rung_end.map(|rung_end| Before {
+            rung_end,
+            value: event.value,
+            read_index: event.read_index,
+        });
+        self.before(before.filter(|_| !event.unreadable));
         if !event.unreadable {
+            self.unseen.set_floor_once(event.write_index);
             self.observe(now, event.ring_packets, event.read_index, event.write_index);
             // A walk's own is no sighting: it is bounded by what may have been written.
             self.write_log.see(now, event.write_index);
@@ -21,28 +29,43 @@ impl Queue {
                 self.ring_base = event.ring_base;
             }
             if event.first < event.end {
-                self.restart_if_far_below(event.first, now, out);
-                self.span.cover(event.first, event.end, false);
+                self.restart_if_far_below(event.first, question_of(event), now, out);
+                let first = event.first.max(self.frontier());
+                if first < event.end {
+                    self.span.cover(first, event.end, false);
+                }
                 self.walked_from = self.walked_from.max(event.first);
             }
         }
+        let named = self.name(event, out);
         // An unreadable doorbell knows neither end of its walk: nothing follows from it but what its value says.
-        let first = if event.unreadable { self.span.end() } else { event.first };
+        let first = if event.unreadable {
+            self.span.end()
+        } else {
+            event.first.max(self.frontier())
+        };
         let through = self.through(event);
         let credited = self.credited.unwrap_or(first);
         self.span.cover(self.span.end(), through, event.unreadable);
         self.credited = Some(credited.max(through));
+        if through > credited {
+            self.publish_log.publish(now, through);
+        }
         if !event.unreadable {
-            self.max_depth = self.max_depth.max(self.span.end().saturating_sub(event.read_index));
+            let in_question = self.span.published() == 0 && through < self.frontier();
+            let end = if in_question { through } else { self.span.end() };
+            self.max_depth = self.max_depth.max(end.saturating_sub(event.read_index));
         }
 
         out(Fact::Doorbell(fact(
             event,
             Some(self.number),
-            through.saturating_sub(credited),
+            through.saturating_sub(credited).saturating_add(named),
             reserved_ns.map(|ns| now.saturating_sub(ns)),
         )));
         self.give_up_lapped(now, out);
+        let settled = self.span.first_missing().unwrap_or(self.span.end());
+        self.unseen.forget_below(settled);
     }
 
     /// One past the last index that the doorbell's value publishes.
@@ -56,6 +79,11 @@ impl Queue {
             _ => event.end,
         }
     }
+}
+
+/// What the first look at a queue, if this is it, leaves in question.
+pub(super) fn question_of(event: &Doorbell) -> (u64, u64) {
+    question(event.read_index, event.write_index, event.ring_packets)
 }
 
 /// The row of a doorbell.

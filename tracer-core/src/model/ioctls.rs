@@ -41,12 +41,15 @@ pub(super) struct CreateQueue {
     pub(super) ring_base: u64,
     pub(super) ring_bytes: u32,
     pub(super) write_pointer: u64,
+    pub(super) read_pointer: u64,
     pub(super) kind: QueueType,
     pub(super) gpu_id: u32,
     pub(super) priority: u32,
     /// Results of the call: unknown if the argument could not be read at exit.
     pub(super) queue_id: Option<u32>,
     pub(super) doorbell_offset: Option<u64>,
+    /// SDMA engine that was asked for; `None` if the driver chooses.
+    pub(super) engine: Option<u32>,
 }
 
 /// The row for an ioctl.
@@ -91,27 +94,30 @@ fn create_queue(event: &Ioctl<'_>) -> Option<CreateQueue> {
     let out = event.arg_out.filter(whole);
     // The driver copies the whole argument back: at exit it holds the inputs, too.
     let arg = event.arg_in.filter(whole).or(out)?;
+    let kind = QueueType::from_raw(u32_at(arg, layout::QUEUE_TYPE)?);
     Some(CreateQueue {
         enter_ns: event.origin.time_ns,
         exit_ns: event.exit_ns,
         ring_base: u64_at(arg, layout::RING_BASE)?,
         ring_bytes: u32_at(arg, layout::RING_SIZE)?,
         write_pointer: u64_at(arg, layout::WRITE_POINTER)?,
-        kind: QueueType::from_raw(u32_at(arg, layout::QUEUE_TYPE)?),
+        read_pointer: u64_at(arg, layout::READ_POINTER)?,
+        kind,
         gpu_id: u32_at(arg, layout::GPU_ID)?,
         priority: u32_at(arg, layout::PRIORITY)?,
         queue_id: out.and_then(|out| u32_at(out, layout::QUEUE_ID)),
         doorbell_offset: out.and_then(|out| u64_at(out, layout::DOORBELL_OFFSET)),
+        engine: u32_at(arg, layout::SDMA_ENGINE).filter(|_| kind == QueueType::SdmaByEngine),
     })
 }
 
-fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+pub(super) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
     bytes
         .get(offset..)?
         .first_chunk()
         .map(|field| u32::from_le_bytes(*field))
 }
-fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+pub(super) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     bytes
         .get(offset..)?
         .first_chunk()

@@ -28,6 +28,14 @@ impl Processes {
         process
     }
 
+    /// A process was there before tracing began, under that name.
+    pub(super) fn there(&mut self, origin: Origin, comm: &[u8]) {
+        let process = self.touch(origin);
+        if process.comm.is_empty() {
+            process.comm = name(comm);
+        }
+    }
+
     /// A process made another one, which runs the same program until it runs its own.
     pub(super) fn fork(&mut self, parent: Origin, child: u32, out: &mut impl FnMut(Fact)) {
         let comm = self.touch(parent).comm.clone();
@@ -54,8 +62,7 @@ impl Processes {
 
     /// A process runs a new program.
     pub(super) fn exec(&mut self, origin: Origin, comm: &[u8]) {
-        let name = comm.split(|&byte| byte == 0).next().unwrap_or_default();
-        self.touch(origin).comm = String::from_utf8_lossy(name).into_owned();
+        self.touch(origin).comm = name(comm);
     }
 
     /// A process ended.
@@ -98,4 +105,10 @@ impl Processes {
     pub(super) fn iter(&self) -> impl Iterator<Item = &Process> {
         self.by_pid.values()
     }
+}
+
+/// A name of the kernel's: up to the first 0.
+fn name(comm: &[u8]) -> String {
+    let name = comm.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(name).into_owned()
 }

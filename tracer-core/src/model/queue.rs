@@ -2,15 +2,19 @@
 
 use tracer_common::aql::PACKET_LEN;
 use tracer_common::kfd::QueueType;
-use tracer_common::queue::WRITE_DISPATCH_ID;
 
+use super::adoption::Adoption;
 use super::ioctls::CreateQueue;
+use super::kfd_queues::Kfd;
 use super::missing::Gap;
+use super::publish_log::PublishLog;
+use super::queues::Sight;
 use super::reserves::Reserves;
 use super::span::Span;
+use super::unseen::{Looks, Unseen};
 use super::write_log::WriteLog;
 use crate::event::{Origin, ReserveOp};
-use crate::fact::{self, Fact, OtherPacket, PacketKind, QueueOrigin, Unread};
+use crate::fact::{Fact, OtherPacket, PacketKind, Path, Unread};
 
 /// Longer than events of one queue can be out of order.
 const REORDER_NS: u64 = 10_000_000;
@@ -46,6 +50,10 @@ pub(super) struct Queue {
     pub(super) ring_base: u64,
     pub(super) ring_packets: u32,
 
+    /// What was in the ring when the queue was found; `None` if its creation was seen.
+    pub(super) adoption: Option<Adoption>,
+    /// What the KFD's files say of an adopted queue.
+    pub(super) kfd: Kfd,
     pub(super) span: Span,
     /// One past the highest index that a doorbell's value published. The span may reach further: packets come before
     /// their doorbell, and a lost doorbell's are credited to none.
@@ -60,6 +68,9 @@ pub(super) struct Queue {
     pub(super) active_ns: u64,
     pub(super) reserves: Reserves,
     pub(super) write_log: WriteLog,
+    pub(super) publish_log: PublishLog,
+    pub(super) unseen: Unseen,
+    pub(super) looks: Looks,
 
     pub(super) doorbells: u64,
     pub(super) submissions: u64,
@@ -70,18 +81,23 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// A queue that was found by a doorbell, whose walk began at `first`.
-    pub(super) fn adopted(number: u32, origin: Origin, write_pointer: u64, kind: QueueType, first: u64) -> Self {
+    /// A queue that was found by an event.
+    pub(super) fn adopted(number: u32, sight: &Sight) -> Self {
+        let origin = sight.origin;
+        let adoption = sight.question.map(Adoption::new);
+        let first = adoption.as_ref().map_or(sight.first, Adoption::frontier);
         Self {
             number,
             pid: origin.pid,
-            write_pointer,
-            kind,
+            write_pointer: sight.write_pointer,
+            kind: sight.kind,
             created: None,
             created_ns: origin.time_ns,
             end: None,
             ring_base: 0,
             ring_packets: 0,
+            adoption,
+            kfd: Kfd::default(),
             span: Span::new(first),
             credited: None,
             reserved_end: 0,
@@ -91,6 +107,9 @@ impl Queue {
             active_ns: 0,
             reserves: Reserves::default(),
             write_log: WriteLog::default(),
+            publish_log: PublishLog::default(),
+            unseen: Unseen::default(),
+            looks: Looks::default(),
             doorbells: 0,
             submissions: 0,
             dispatches: 0,
@@ -107,13 +126,24 @@ impl Queue {
             pid,
             tid: 0,
         };
-        let mut queue = Self::adopted(number, origin, create.write_pointer, create.kind, 0);
-        queue.complete(create);
+        let mut queue = Self::adopted(
+            number,
+            &Sight {
+                origin,
+                write_pointer: create.write_pointer,
+                kind: create.kind,
+                first: 0,
+                question: None,
+            },
+        );
+        // Nothing is known of it that could come out.
+        queue.complete(create, &mut |_| ());
         queue
     }
 
     /// The creation of an adopted queue turned up, later than its first doorbell.
-    pub(super) fn complete(&mut self, create: CreateQueue) {
+    pub(super) fn complete(&mut self, create: CreateQueue, out: &mut impl FnMut(Fact)) {
+        self.dissolve(out);
         self.kind = create.kind;
         self.created_ns = create.exit_ns;
         self.ring_base = create.ring_base;
@@ -124,6 +154,7 @@ impl Queue {
         self.credited = self.credited.or(Some(0));
         // Nobody reserves on a queue that does not exist.
         self.write_log.see(create.enter_ns, 0);
+        self.unseen.set_floor(0);
         self.created = Some(create);
     }
 
@@ -160,8 +191,11 @@ impl Queue {
     /// several CPUs can arrive out of order: a packet may have been read in time and be on its way. So it is waited for
     /// until its slot can be written for the second time; then it is a gap for good.
     pub(super) fn give_up_lapped(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
-        if self.span.first_missing().is_some() {
+        if self.span.first_missing().is_some() || self.is_in_question() {
             let lap_ago = self.reusable_below().saturating_sub(u64::from(self.ring_packets));
+            if lap_ago >= self.frontier() {
+                self.conclude(out);
+            }
             self.give_up_below(lap_ago, now, out);
         }
     }
@@ -183,16 +217,16 @@ impl Queue {
         while let Some(mut gap) = self.span.give_up_below(limit) {
             while gap.start < gap.end {
                 let (reason, end) = self.reason(gap);
-                out(self.unread_run(
-                    gap.start,
-                    end - gap.start,
+                let (path, same) = self.unseen.path(gap.start);
+                let (end, origin) = (
+                    end.min(same),
                     Origin {
                         time_ns: now,
                         pid: self.pid,
                         tid: 0,
                     },
-                    reason,
-                ));
+                );
+                out(self.unread_run(gap.start, end - gap.start, origin, reason, path));
                 gap.start = end;
             }
         }
@@ -211,17 +245,28 @@ impl Queue {
         }
     }
 
+    /// Why one index was never read.
+    pub(super) fn reason_of(&self, index: u64) -> Unread {
+        let gap = Gap {
+            start: index,
+            end: index.saturating_add(1),
+            unreadable: false,
+        };
+        self.reason(gap).0
+    }
+
     /// Counts `count` indexes from `index` as unread.
-    pub(super) fn unread_run(&mut self, index: u64, count: u64, origin: Origin, reason: Unread) -> Fact {
+    pub(super) fn unread_run(&mut self, index: u64, count: u64, origin: Origin, reason: Unread, path: Path) -> Fact {
         self.unread = self.unread.saturating_add(count);
+        let tid = self.publisher(origin.tid, path, count);
         Fact::Packet(OtherPacket {
             queue: self.number,
             index,
             count,
             pid: self.pid,
-            tid: origin.tid,
+            tid,
             time_ns: origin.time_ns,
-            path: fact::Path::Doorbell,
+            path,
             kind: PacketKind::Unread,
             unread: Some(reason),
             header: 0,
@@ -229,53 +274,21 @@ impl Queue {
         })
     }
 
-    /// The queue is over: what waited or is missing comes out, then its numbers.
-    pub(super) fn close(mut self, now: u64, out: &mut impl FnMut(Fact)) {
-        self.reserves.flush(out);
-        self.give_up_all(now, out);
-        out(Fact::Queue(self.numbers()));
+    /// Who published `count` indexes that took a way; counts the unseen ones.
+    pub(super) fn publisher(&mut self, tid: u32, path: Path, count: u64) -> u32 {
+        if path != Path::Unseen {
+            return tid;
+        }
+        self.unseen.rows = self.unseen.rows.saturating_add(count);
+        0
     }
 
-    /// Its numbers so far.
-    pub(super) fn numbers(&self) -> fact::Queue {
-        let create = self.created;
-        let bounds = self.span.bounds();
-        let aql = self.kind == QueueType::ComputeAql;
-        fact::Queue {
-            queue: self.number,
-            pid: self.pid,
-            origin: if create.is_some() {
-                QueueOrigin::Created
-            } else {
-                QueueOrigin::Adopted
-            },
-            queue_id: create.and_then(|create| create.queue_id),
-            gpu_id: create.map(|create| create.gpu_id),
-            kind: self.kind.name().to_owned(),
-            handle: if aql {
-                self.write_pointer.wrapping_sub(WRITE_DISPATCH_ID as u64)
-            } else {
-                0
-            },
-            write_pointer: self.write_pointer,
-            ring_base: self.ring_base,
-            ring_bytes: create.map_or(u64::from(self.ring_packets) * PACKET_LEN as u64, |c| {
-                u64::from(c.ring_bytes)
-            }),
-            doorbell_offset: create.and_then(|create| create.doorbell_offset),
-            priority: create.map(|create| create.priority),
-            create_enter_ns: create.map(|create| create.enter_ns),
-            created_ns: self.created_ns,
-            destroyed_ns: self.end.map(End::time_ns),
-            doorbells: self.doorbells,
-            published: self.span.published().saturating_add(self.submissions),
-            dispatches: self.dispatches,
-            other_packets: self.other_packets,
-            unread: self.unread,
-            pending: self.reserved_end.max(self.write_seen).saturating_sub(self.span.end()),
-            first_index: bounds.map(|(first, _)| first),
-            last_index: bounds.map(|(_, last)| last),
-            max_depth: self.max_depth,
-        }
+    /// The queue is over: what waited or is missing comes out, then its numbers. `lost`: doorbells may be missing.
+    pub(super) fn close(mut self, now: u64, lost: bool, out: &mut impl FnMut(Fact)) {
+        self.reserves.flush(out);
+        self.conclude(out);
+        self.conclude_looks(lost);
+        self.give_up_all(now, out);
+        out(Fact::Queue(self.numbers()));
     }
 }

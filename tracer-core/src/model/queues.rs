@@ -13,7 +13,7 @@ use tracer_common::kfd::QueueType;
 use super::ioctls::CreateQueue;
 use super::queue::{End, Queue};
 use super::{LINGER_NS, MAX_LINGERING};
-use crate::event::{Origin, Reserve};
+use crate::event::{Origin, Progress, Reserve};
 use crate::fact::Fact;
 
 /// Queues kept at the most. The addresses of adopted ones come from the traced process, which could invent them.
@@ -32,6 +32,10 @@ pub(super) struct Queues {
     births: Births,
     /// Ended ones, in the order in which their ends were seen.
     ended: VecDeque<(u64, Key, u32)>,
+    /// Whether doorbells may have been lost, on any queue.
+    pub(super) doorbells_lost: bool,
+    /// Changes with every beginning and end of a queue.
+    pub(super) revision: u64,
 }
 
 /// What a new queue needs.
@@ -51,32 +55,31 @@ pub(super) struct Sight {
     /// Address of the write pointer.
     pub(super) write_pointer: u64,
     pub(super) kind: QueueType,
-    /// First index that is accounted for.
+    /// First index that is accounted for, where nothing more is known.
     pub(super) first: u64,
-    /// The read index, if it could be read.
-    pub(super) read_index: Option<u64>,
+    /// The read index, and one past the last index that can have been rung before; `None` if they could not be read.
+    pub(super) question: Option<(u64, u64)>,
 }
 
 impl Queues {
     /// The queue that an event belongs to; an unknown one is adopted. `None` only if there are absurdly many.
     pub(super) fn at_or_adopt(&mut self, sight: &Sight) -> Option<&mut Queue> {
-        let Sight {
-            origin,
-            write_pointer,
-            kind,
-            first,
-            read_index,
-        } = *sight;
-        let key = (origin.pid, write_pointer);
-        let adopted = |number| Queue::adopted(number, origin, write_pointer, kind, first);
+        let Sight { origin, question, .. } = *sight;
+        let key = (origin.pid, sight.write_pointer);
+        let read_index = question.map(|(read_index, _)| read_index);
+        let adopted = |number| Queue::adopted(number, sight);
         let queues = match self.by_key.entry(key) {
             Entry::Occupied(queues) => queues.into_mut(),
-            Entry::Vacant(queues) => queues.insert(vec![self.births.make(key, adopted)?]),
+            Entry::Vacant(queues) => {
+                self.revision += 1;
+                queues.insert(vec![self.births.make(key, adopted)?])
+            }
         };
         let at = position(queues, origin.time_ns).filter(|&at| !queues[at].was_replaced(origin.time_ns, read_index));
         if let Some(at) = at {
             return queues.get_mut(at);
         }
+        self.revision += 1;
         queues.push(self.births.make(key, adopted)?);
         if let [.., old, _] = &mut queues[..]
             && old.end.is_none()
@@ -88,12 +91,13 @@ impl Queues {
     }
 
     /// A CREATE_QUEUE succeeded. False if there are absurdly many queues.
-    pub(super) fn create(&mut self, pid: u32, create: CreateQueue) -> bool {
+    pub(super) fn create(&mut self, pid: u32, create: CreateQueue, out: &mut impl FnMut(Fact)) -> bool {
+        self.revision += 1;
         let key = (pid, create.write_pointer);
         if let Some(last) = self.by_key.get_mut(&key).and_then(|queues| queues.last_mut()) {
             // Nobody rings on a queue before it is created: its doorbell overtook the ioctl's record.
             if last.created.is_none() && last.created_ns >= create.enter_ns {
-                last.complete(create);
+                last.complete(create, out);
                 return true;
             }
             // An address holds one queue. The end of the former one was lost, or is still to come.
@@ -112,12 +116,14 @@ impl Queues {
 
     /// A DESTROY_QUEUE succeeded.
     pub(super) fn destroy(&mut self, pid: u32, queue_id: u32, enter_ns: u64, exit_ns: u64) {
+        self.revision += 1;
         let is_it = |queue: &&mut Queue| {
             queue.pid == pid
                 && queue.end.is_none()
-                && queue
-                    .created
-                    .is_some_and(|create| create.queue_id == Some(queue_id) && create.exit_ns <= enter_ns)
+                && match queue.created {
+                    Some(create) => create.queue_id == Some(queue_id) && create.exit_ns <= enter_ns,
+                    None => queue.kfd.queue_id == Some(queue_id),
+                }
         };
         // The KFD can give an id again before the record of its release is written: the oldest of that id is meant.
         if let Some(queue) = self
@@ -135,6 +141,7 @@ impl Queues {
 
     /// A process ended, or left its address space: so do its queues.
     pub(super) fn end_process(&mut self, pid: u32, end: End) {
+        self.revision += 1;
         let mut numbers: Vec<(u32, u64)> = Vec::new();
         for queue in self
             .by_key
@@ -163,6 +170,23 @@ impl Queues {
         self.births.reserve(write_pointer, event);
     }
 
+    /// Somebody looked at a queue; nothing if it is none that is known.
+    pub(super) fn look(&mut self, write_pointer: u64, look: &Progress, out: &mut impl FnMut(Fact)) {
+        if let Some(queues) = self.by_key.get_mut(&(look.origin.pid, write_pointer))
+            && let Some(at) = position(queues, look.origin.time_ns)
+            && queues[at].kind == QueueType::ComputeAql
+        {
+            queues[at].look(look, out);
+        }
+    }
+
+    /// A process rang the doorbell of a queue that nobody knows, for everything below `end`.
+    pub(super) fn blind(&mut self, pid: u32, end: u64) {
+        let all = self.by_key.values_mut().flatten();
+        all.filter(|queue| queue.pid == pid)
+            .for_each(|queue| queue.unseen.blind(end));
+    }
+
     /// Queues that ended long enough ago become facts.
     pub(super) fn settle(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
         while let Some(&(end, key, number)) = self.ended.front() {
@@ -171,7 +195,7 @@ impl Queues {
             }
             self.ended.pop_front();
             if let Some(queue) = self.take(key, number) {
-                queue.close(end, out);
+                queue.close(end, self.doorbells_lost, out);
             }
         }
     }
@@ -184,7 +208,7 @@ impl Queues {
         all.sort_unstable_by_key(|queue| queue.number);
         for queue in all {
             let end = queue.end.map_or(now, End::time_ns);
-            queue.close(end, out);
+            queue.close(end, self.doorbells_lost, out);
         }
     }
 
@@ -222,6 +246,9 @@ impl Births {
         self.early.retain(|(write_pointer, event)| {
             let mine = (event.origin.pid, *write_pointer) == key;
             if mine {
+                if let Some(write_index) = event.write_index {
+                    queue.reserved_early(write_index);
+                }
                 // Nothing waits for a doorbell yet that this could let out.
                 queue.reserve(event, &mut |_| ());
             }

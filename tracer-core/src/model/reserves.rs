@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use super::api;
 use crate::event::{Doorbell, Origin, Reserve, ReserveOp};
 use crate::fact::Fact;
 
@@ -55,6 +56,12 @@ struct Covered {
     first: u64,
     end: u64,
     time_ns: u64,
+}
+
+/// A fact whose doorbell did not come: no index is known to be its thread's own.
+fn unlinked(mut fact: Fact) -> Fact {
+    api::keep_what_is_sure(&mut fact, None);
+    fact
 }
 
 impl Open {
@@ -172,7 +179,7 @@ impl Thread {
     /// Keeps a fact until the thread's doorbell.
     pub(super) fn hold(&mut self, fact: Fact, out: &mut impl FnMut(Fact)) {
         if self.held.len() >= MAX_HELD {
-            self.held.drain(..).for_each(&mut *out);
+            self.held.drain(..).map(unlinked).for_each(&mut *out);
         }
         self.held.push(fact);
     }
@@ -189,6 +196,7 @@ impl Thread {
         let mut held = std::mem::take(&mut self.held);
         for mut fact in held.drain(..) {
             self.date(&mut fact);
+            api::keep_what_is_sure(&mut fact, Some(event.value));
             out(fact);
         }
         self.held = held;
@@ -242,7 +250,11 @@ impl Reserves {
 
     /// Lets go of everything that still waits.
     pub(super) fn flush(&mut self, out: &mut impl FnMut(Fact)) {
-        self.threads.drain(..).flat_map(|thread| thread.held).for_each(out);
+        self.threads
+            .drain(..)
+            .flat_map(|thread| thread.held)
+            .map(unlinked)
+            .for_each(out);
     }
 
     fn last_used(&mut self, tid: u32, out: &mut impl FnMut(Fact)) -> &mut Thread {
@@ -252,7 +264,7 @@ impl Reserves {
             Some(at) => self.threads[at..].rotate_left(1),
             None => {
                 if self.threads.len() >= MAX_THREADS {
-                    self.threads.remove(0).held.into_iter().for_each(out);
+                    self.threads.remove(0).held.into_iter().map(unlinked).for_each(out);
                 }
                 self.threads.push(Thread {
                     tid,

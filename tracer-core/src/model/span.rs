@@ -49,10 +49,26 @@ impl Span {
         index < self.base.saturating_sub(u64::from(MAX_PACKETS))
     }
 
+    /// What lies between the span and `index` is not known to be published.
+    pub(super) fn skip_to(&mut self, index: u64) {
+        if self.base == self.end {
+            self.base = index;
+        }
+        self.end = self.end.max(index);
+    }
+
     /// Begins anew at `base`. What was missing must have been given up before.
     pub(super) fn restart(&mut self, base: u64) {
         self.base = base;
         self.end = base;
+    }
+
+    /// Everything from `base` on is published, up to where the span is, or to `end` if it is empty.
+    pub(super) fn lower_to(&mut self, base: u64, end: u64) {
+        if self.base == self.end {
+            self.restart(base);
+        }
+        self.cover(base, end, false);
     }
 
     /// Everything of `first..end` and between it and the span is published. What is new of it is missing.

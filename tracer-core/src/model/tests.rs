@@ -1,5 +1,8 @@
 //! The rules, one by one, on traces made by hand. Interleavings and loss at large: `tests/reconstruction.rs`.
 
+mod adoption;
+mod code_objects;
+mod looks;
 mod processes;
 mod queues;
 mod reserves;
@@ -9,7 +12,7 @@ mod walks;
 use tracer_common::aql::{Packet, packet_type};
 
 use super::{LINGER_NS, Model};
-use crate::event::{Doorbell, Event, Ioctl, Origin, Packets, Reserve, ReserveOp};
+use crate::event::{Before, Doorbell, Event, Ioctl, Origin, Packets, Reserve, ReserveOp};
 use crate::fact::{self, Fact, OtherPacket, Unread};
 
 const PID: u32 = 7;
@@ -44,6 +47,7 @@ fn doorbell(time_ns: u64, value: u64, walk: std::ops::Range<u64>, read: u64, wri
         unreadable: false,
         beyond: false,
         adopted: false,
+        rung_end: None,
     }
 }
 
@@ -147,8 +151,15 @@ impl Trace {
             ring_packets,
             read_index,
             write_index,
+            value,
+            rung_end,
             ..
         } = walk;
+        let before = rung_end.map(|rung_end| Before {
+            rung_end,
+            value,
+            read_index,
+        });
         self.apply(&Event::Packets(Packets {
             origin,
             handle,
@@ -156,7 +167,10 @@ impl Trace {
             ring_packets,
             read_index,
             write_index,
+            value: (first + packets.len() as u64).saturating_sub(1),
+            call: None,
             packets,
+            before,
         }));
     }
 

@@ -17,13 +17,15 @@
 
 use tracer_common::aql::{Packet, amd_format, packet_type};
 
+use super::adoption::question_of;
+use super::api;
 use super::queue::Queue;
-use crate::event::Packets;
+use crate::event::{Origin, Packets};
 use crate::fact::{Dispatch, Evidence, Fact, OtherPacket, PacketKind, Path, Unread};
 
 /// What a slot says about an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Slot {
+pub(super) enum Slot {
     /// Its packet.
     Packet(Evidence),
     /// Its packet was consumed, and what is left does not tell its kind.
@@ -54,20 +56,34 @@ impl Queue {
             walk.read_index,
             walk.write_index,
         );
+        self.restart_if_far_below(walk.first, question_of(walk), walk.origin.time_ns, out);
+        self.before(walk.before);
         // Consumed packets come in runs: a collector that was late finds many.
-        let mut run: Option<(u64, u64)> = None;
+        let mut run: Option<(u64, u64, Path)> = None;
         for (packet, index) in walk.packets.iter().zip(walk.first..u64::MAX) {
             let slot = look(packet, index, walk);
-            let new = slot != Slot::Silent && self.capture(index, walk.origin.time_ns, out);
-            match (&mut run, slot) {
-                (Some((_, count)), Slot::Consumed) if new => *count += 1,
-                (None, Slot::Consumed) if new => run = Some((index, 1)),
-                _ => {
-                    self.end_run(run.take(), walk, out);
-                    if let (true, Slot::Packet(evidence)) = (new, slot) {
-                        self.packet(packet, index, evidence, walk, out);
-                    }
+            if index < self.frontier() {
+                if slot != Slot::Silent {
+                    self.read_in_question(packet, index, slot, walk.origin, out);
                 }
+                continue;
+            }
+            let new = slot != Slot::Silent && self.span.capture(index);
+            if !new {
+                self.end_run(run.take(), walk, out);
+                continue;
+            }
+            let (path, _) = self.unseen.path(index);
+            match (&mut run, slot) {
+                (Some((_, count, of)), Slot::Consumed) if *of == path => *count += 1,
+                (_, Slot::Consumed) => {
+                    self.end_run(run.replace((index, 1, path)), walk, out);
+                }
+                (_, Slot::Packet(evidence)) => {
+                    self.end_run(run.take(), walk, out);
+                    self.packet(packet, index, (evidence, path), walk, out);
+                }
+                (_, Slot::Silent) => {}
             }
         }
         self.end_run(run, walk, out);
@@ -84,23 +100,9 @@ impl Queue {
         self.write_seen = self.write_seen.max(write_index);
     }
 
-    /// Starts the span anew if `first` cannot belong to it.
-    pub(super) fn restart_if_far_below(&mut self, first: u64, now: u64, out: &mut impl FnMut(Fact)) {
-        if self.span.is_far_above(first) {
-            self.give_up_all(now, out);
-            self.span.restart(first);
-            self.credited = None;
-        }
-    }
-
-    fn capture(&mut self, index: u64, now: u64, out: &mut impl FnMut(Fact)) -> bool {
-        self.restart_if_far_below(index, now, out);
-        self.span.capture(index)
-    }
-
-    fn end_run(&mut self, run: Option<(u64, u64)>, walk: &Packets<'_>, out: &mut impl FnMut(Fact)) {
-        if let Some((index, count)) = run {
-            let fact = self.unread_run(index, count, walk.origin, Unread::Consumed);
+    fn end_run(&mut self, run: Option<(u64, u64, Path)>, walk: &Packets<'_>, out: &mut impl FnMut(Fact)) {
+        if let Some((index, count, path)) = run {
+            let fact = self.unread_run(index, count, walk.origin, Unread::Consumed, path);
             self.emit(fact, walk, out);
         }
     }
@@ -109,39 +111,51 @@ impl Queue {
         &mut self,
         packet: &Packet,
         index: u64,
-        evidence: Evidence,
+        (evidence, path): (Evidence, Path),
         walk: &Packets<'_>,
         out: &mut impl FnMut(Fact),
     ) {
-        let fact = if evidence == Evidence::Body || packet.kind() == packet_type::KERNEL_DISPATCH {
-            self.dispatches = self.dispatches.saturating_add(1);
-            Fact::Dispatch(self.dispatch(packet, index, evidence, walk))
-        } else {
-            self.other_packets = self.other_packets.saturating_add(1);
-            Fact::Packet(OtherPacket {
-                queue: self.number,
-                index,
-                count: 1,
-                pid: walk.origin.pid,
-                tid: walk.origin.tid,
-                time_ns: walk.origin.time_ns,
-                path: Path::Doorbell,
-                kind: kind(packet),
-                unread: None,
-                header: packet.header(),
-                completion_signal: packet.completion_signal(),
-            })
-        };
+        let tid = self.publisher(walk.origin.tid, path, 1);
+        let mut fact = self.fact(packet, index, evidence, walk.origin);
+        // What was published unseen, the walk's thread did not publish.
+        api::link(&mut fact, walk.call.filter(|_| path == Path::Doorbell));
+        match &mut fact {
+            Fact::Dispatch(dispatch) => (dispatch.path, dispatch.tid) = (path, tid),
+            Fact::Packet(packet) => (packet.path, packet.tid) = (path, tid),
+            _ => {}
+        }
         self.emit(fact, walk, out);
     }
 
-    fn dispatch(&mut self, packet: &Packet, index: u64, evidence: Evidence, walk: &Packets<'_>) -> Dispatch {
+    /// The row of a packet that was read, counted.
+    pub(super) fn fact(&mut self, packet: &Packet, index: u64, evidence: Evidence, origin: Origin) -> Fact {
+        if evidence == Evidence::Body || packet.kind() == packet_type::KERNEL_DISPATCH {
+            self.dispatches = self.dispatches.saturating_add(1);
+            return Fact::Dispatch(self.dispatch(packet, index, evidence, origin));
+        }
+        self.other_packets = self.other_packets.saturating_add(1);
+        Fact::Packet(OtherPacket {
+            queue: self.number,
+            index,
+            count: 1,
+            pid: origin.pid,
+            tid: origin.tid,
+            time_ns: origin.time_ns,
+            path: Path::Doorbell,
+            kind: kind(packet),
+            unread: None,
+            header: packet.header(),
+            completion_signal: packet.completion_signal(),
+        })
+    }
+
+    fn dispatch(&self, packet: &Packet, index: u64, evidence: Evidence, origin: Origin) -> Dispatch {
         Dispatch {
             queue: self.number,
             index,
-            pid: walk.origin.pid,
-            tid: walk.origin.tid,
-            time_ns: walk.origin.time_ns,
+            pid: origin.pid,
+            tid: origin.tid,
+            time_ns: origin.time_ns,
             path: Path::Doorbell,
             evidence,
             reserve_ns: None,
@@ -155,19 +169,30 @@ impl Queue {
             private_segment: packet.private_segment(),
             group_segment: packet.group_segment(),
             completion_signal: packet.completion_signal(),
+            kernel: None,
             correlation: packet.correlation(),
+            api_call: None,
+            stream: None,
         }
     }
 
     /// Lets a fact of a walk out, or keeps it until the walk's doorbell says which reserve it belongs to.
     fn emit(&mut self, mut fact: Fact, walk: &Packets<'_>, out: &mut impl FnMut(Fact)) {
-        let Some(thread) = self.reserves.thread(walk.origin.tid) else {
+        let unseen = match &fact {
+            Fact::Dispatch(dispatch) => dispatch.path == Path::Unseen,
+            Fact::Packet(packet) => packet.path == Path::Unseen,
+            _ => false,
+        };
+        // The thread whose doorbell led here did not publish it.
+        let Some(thread) = self.reserves.thread(walk.origin.tid).filter(|_| !unseen) else {
+            api::keep_what_is_sure(&mut fact, Some(walk.value));
             return out(fact);
         };
         if thread.awaits_doorbell(walk.origin) {
             return thread.hold(fact, out);
         }
         thread.date(&mut fact);
+        api::keep_what_is_sure(&mut fact, Some(walk.value));
         out(fact);
     }
 }

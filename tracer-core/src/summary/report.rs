@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DriverCalls, DriverEvents, RingJobs, Stats};
+use super::{ApiCalls, Copies, DriverCalls, DriverEvents, RingJobs, Stats, StreamQueue};
 use crate::fact::{Process, Queue};
 
 /// The counts of a trace. A number that could not be observed is `None` (`null`), never 0.
@@ -18,6 +18,8 @@ pub struct Report {
     pub doorbells: Doorbells,
     /// Published packets that are no known kernel dispatches.
     pub packets: Packets,
+    /// Packets that the GPU took although no doorbell that was seen had published them.
+    pub unseen: UnseenPackets,
     /// SDMA submissions.
     pub copies: Copies,
     /// The queues.
@@ -30,6 +32,12 @@ pub struct Report {
     pub driver_calls: DriverCalls,
     /// Trace events of the kernel driver itself.
     pub driver_events: DriverEvents,
+    /// Code objects that were loaded or found; `None` if they were not watched.
+    pub code_objects: Option<u64>,
+    /// Calls of functions of HIP and HSA.
+    pub api_calls: ApiCalls,
+    /// Queues that the work of HIP's streams was seen on.
+    pub streams: Vec<StreamQueue>,
     /// Kernels, the most dispatched first.
     pub kernels: Vec<Kernel>,
     /// Dispatches of kernels beyond the number that is kept apart.
@@ -93,13 +101,30 @@ pub struct Packets {
     pub unread: BTreeMap<String, u64>,
 }
 
-/// SDMA submissions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Copies {
-    /// All of them; `None` if SDMA doorbells were not watched.
+/// Packets that the GPU took although no doorbell that was seen had published them, dispatches or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnseenPackets {
+    /// All of them; `None` if nobody looked for them, or not at every compute queue to its end.
     pub total: Option<u64>,
-    /// By the way that they took.
-    pub by_path: ByPath,
+    /// Those that were found.
+    pub found: u64,
+    /// AQL queues of which nobody can say that all were found.
+    pub queues_open: u64,
+}
+
+impl UnseenPackets {
+    /// From the rows that were `found`, and what the queues say of looking. `watched`: whether anybody looked.
+    pub(super) fn of(queues: &[Queue], found: u64, watched: bool) -> Self {
+        let open = |queue: &&Queue| {
+            queue.kind == "compute-aql" && (queue.unseen.is_none() || queue.watched_to_end != Some(true))
+        };
+        let queues_open = queues.iter().filter(open).count() as u64;
+        Self {
+            total: (watched && queues_open == 0).then_some(found),
+            found,
+            queues_open,
+        }
+    }
 }
 
 /// Ioctls on KFD and DRM devices.
@@ -123,12 +148,14 @@ pub struct IoctlCalls {
 }
 
 /// A kernel of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kernel {
     /// Process.
     pub pid: u32,
     /// Address of its descriptor.
     pub kernel_object: u64,
+    /// Its name; `None` if that is not known.
+    pub name: Option<String>,
     /// Dispatches.
     pub count: u64,
 }

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use super::*;
-use crate::fact::{Copy, Doorbell, DriverEvent, Loss, RingJob};
+use crate::fact::{ApiCall, Copy, Doorbell, DriverEvent, Loss, RingJob};
 
 const ALL: Capabilities = Capabilities {
     doorbells: true,
@@ -12,6 +12,8 @@ const ALL: Capabilities = Capabilities {
     kernel_rings: true,
     driver: true,
     driver_events: true,
+    code_objects: true,
+    api: true,
     thunk: true,
     unseen: true,
 };
@@ -36,7 +38,10 @@ fn dispatch(kernel_object: u64, evidence: Evidence) -> Fact {
         private_segment: 0,
         group_segment: 0,
         completion_signal: 0,
+        kernel: None,
         correlation: 0,
+        api_call: None,
+        stream: None,
     })
 }
 
@@ -111,6 +116,15 @@ fn everything_is_counted_under_its_name() {
         path: Path::Doorbell,
         begin: 0,
         end: 64,
+        op: None,
+        bytes: None,
+        commands: None,
+        source: None,
+        destination: None,
+        direction: None,
+        engine: None,
+        api_call: Some(3),
+        stream: None,
     };
     let job = |traced: Option<bool>, reason: Option<&str>, client_id| {
         Fact::RingJob(RingJob {
@@ -141,7 +155,28 @@ fn everything_is_counted_under_its_name() {
         packet(PacketKind::Unread, 2, Some(Unread::Consumed)),
         doorbell(Some(40)),
         doorbell(None),
-        Fact::Copy(copy),
+        Fact::Copy(Copy {
+            queue: Some(4),
+            stream: Some(0),
+            ..copy
+        }),
+        Fact::ApiCall(ApiCall {
+            call: 3,
+            parent: None,
+            pid: 7,
+            tid: 7,
+            enter_ns: 100,
+            exit_ns: Some(140),
+            layer: Cow::Borrowed("hip"),
+            function: Cow::Borrowed("hipMemcpy"),
+            ret: Some(1),
+            failed: Some(true),
+            stream: None,
+            bytes: Some(64),
+            object: None,
+            dispatches: 0,
+            copies: 1,
+        }),
         job(Some(true), None, Some(5)),
         job(Some(false), Some("ttm-clear-buffer"), Some(9)),
         job(None, None, None),
@@ -149,20 +184,28 @@ fn everything_is_counted_under_its_name() {
         loss("packets-ring", 3),
     ];
     let json = serde_json::to_value(report(ALL, &facts)).unwrap();
-    let path = |doorbell: u64| serde_json::json!({"doorbell": doorbell, "ring": 0, "thunk": 0, "unseen": 0});
+    let path = |doorbell: u64, unseen: Option<u64>| serde_json::json!({"doorbell": doorbell, "ring": 0, "thunk": 0, "unseen": unseen});
     let latency = serde_json::json!({"min": 40, "p50": 40, "p99": 40, "max": 40, "total": 40});
     assert_eq!(
         json,
         serde_json::json!({
             "complete": true,
-            "dispatches": {"total": 3, "by_path": path(3), "by_evidence": {"header": 2, "body": 1}},
+            "dispatches": {"total": 3, "by_path": path(3, Some(0)), "by_evidence": {"header": 2, "body": 1}},
             "doorbells": {"total": 2, "reserve_to_doorbell_ns": latency},
             "packets": {
                 "total": 8,
                 "by_kind": {"barrier-and": 1, "unread": 7},
                 "unread": {"consumed": 2, "reused": 5},
             },
-            "copies": {"total": 1, "by_path": path(1)},
+            "unseen": {"total": 0, "found": 0, "queues_open": 0},
+            "api_calls": {
+                "total": 1,
+                "by_function": {
+                    "hipMemcpy": {"layer": "hip", "count": 1, "errors": 1, "dispatches": 0, "copies": 1, "ns": latency},
+                },
+            },
+            "streams": [{"pid": 7, "stream": 0, "queue": 4, "submissions": 1}],
+            "copies": {"total": 1, "by_path": path(1, None), "bytes": 0, "unread": 1, "by_direction": {}},
             "queues": [],
             "ioctls": {"total": 0, "by_name": {}},
             "ring_jobs": {
@@ -183,9 +226,10 @@ fn everything_is_counted_under_its_name() {
             },
             "driver_calls": {"total": 0, "by_function": {}},
             "driver_events": {"total": 0, "by_event": {}},
+            "code_objects": 0,
             "kernels": [
-                {"pid": 7, "kernel_object": 128, "count": 2},
-                {"pid": 7, "kernel_object": 64, "count": 1},
+                {"pid": 7, "kernel_object": 128, "name": null, "count": 2},
+                {"pid": 7, "kernel_object": 64, "name": null, "count": 1},
             ],
             "other_kernels": 0,
             "losses": {"total": 5, "by_source": {"packets-ring": 5}},
@@ -207,6 +251,7 @@ fn what_was_not_watched_is_unknown_not_zero() {
         "/doorbells/total",
         "/doorbells/reserve_to_doorbell_ns",
         "/packets/total",
+        "/unseen/total",
         "/copies/total",
         "/ring_jobs/total",
         "/ring_jobs/traced",
@@ -298,4 +343,22 @@ fn a_report_can_be_read_back() {
     let report = report(ALL, &[ioctl("kfd", "SVM", 150, Some(0)), dispatch(64, Evidence::Body)]);
     let json = serde_json::to_string(&report).unwrap();
     assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+}
+
+#[test]
+fn an_address_that_is_used_again_is_another_kernel() {
+    let mut summary = Summary::new(ALL);
+    for name in [Some("a"), Some("b"), Some("a"), None] {
+        let Fact::Dispatch(mut dispatch) = dispatch(64, Evidence::Header) else {
+            panic!("a dispatch")
+        };
+        dispatch.kernel = name.map(Into::into);
+        summary.add(&Fact::Dispatch(dispatch));
+    }
+    let kernels = summary.finish(true).kernels;
+    let counts: Vec<_> = kernels
+        .iter()
+        .map(|kernel| (kernel.name.as_deref(), kernel.count))
+        .collect();
+    assert_eq!(counts, [(Some("a"), 2), (None, 1), (Some("b"), 1)]);
 }

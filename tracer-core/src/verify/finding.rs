@@ -23,6 +23,13 @@ impl Offenders {
         self.total = self.total.saturating_add(1);
     }
 
+    /// Adds all others.
+    pub(super) fn extend(&mut self, others: Self) {
+        let room = MAX_OFFENDERS.saturating_sub(self.first.len());
+        self.first.extend(others.first.into_iter().take(room));
+        self.total = self.total.saturating_add(others.total);
+    }
+
     /// How many were added.
     pub(super) fn total(&self) -> u64 {
         self.total

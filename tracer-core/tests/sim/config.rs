@@ -14,16 +14,39 @@ pub struct Config {
     pub attach_after: Option<usize>,
     /// Of 256 records, how many are dropped.
     pub drops: u8,
+    /// Of 256 doorbells, how many are stored past every probe.
+    pub direct: u8,
+    /// Who looks at the queue in the end.
+    pub last_look: LastLook,
     /// Whether doorbells with values that nobody reserved are rung.
     pub garbage: bool,
     /// Who takes a step, and how it decides.
     pub schedule: Vec<(u8, u8)>,
 }
 
-/// Any configuration.
+/// The look at a queue in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastLook {
+    Nobody,
+    /// The collector, which knows nothing of doorbells whose records are lost.
+    Collector,
+    /// A program in the process.
+    Program,
+}
+
+/// Any configuration in which every doorbell is probed.
 pub fn configs(
     drops: impl Strategy<Value = u8>,
     garbage: impl Strategy<Value = bool>,
+) -> impl Strategy<Value = Config> {
+    any_configs(drops, garbage, Just(0))
+}
+
+/// Any configuration, with producers that store to the doorbell themselves.
+pub fn any_configs(
+    drops: impl Strategy<Value = u8>,
+    garbage: impl Strategy<Value = bool>,
+    direct: impl Strategy<Value = u8>,
 ) -> impl Strategy<Value = Config> {
     let attach = prop_oneof![
         Just((None, 0)),
@@ -31,8 +54,16 @@ pub fn configs(
     ];
     let ring = (2..=6_u32).prop_map(|log| 1_u64 << log);
     let schedule = proptest::collection::vec(any::<(u8, u8)>(), 50..1500);
-    (ring, 1..=4_usize, attach, drops, garbage, schedule).prop_map(
-        |(ring, producers, (attach_after, first), drops, garbage, schedule)| Config {
+    let last_look = prop_oneof![
+        Just(LastLook::Nobody),
+        Just(LastLook::Collector),
+        Just(LastLook::Program)
+    ];
+    let past_probes = (direct, last_look);
+    (ring, 1..=4_usize, attach, drops, garbage, past_probes, schedule).prop_map(
+        |(ring, producers, (attach_after, first), drops, garbage, (direct, last_look), schedule)| Config {
+            direct,
+            last_look,
             ring,
             producers,
             first,

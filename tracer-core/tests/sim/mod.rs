@@ -3,10 +3,12 @@
 pub mod config;
 pub mod walk;
 
-use tracer_common::aql::{Packet, packet_type};
-use tracer_core::event::{Doorbell, Event, Origin, Packets, Reserve, ReserveOp};
+use std::collections::BTreeSet;
 
-use config::{Config, packet};
+use tracer_common::aql::{Packet, packet_type};
+use tracer_core::event::{Doorbell, Event, Lost, Occasion, Origin, Packets, Progress, Reserve, ReserveOp};
+
+use config::{Config, LastLook, packet};
 use walk::{State, Walk};
 
 pub const PID: u32 = 7;
@@ -30,6 +32,10 @@ pub struct Truth {
     pub reserved_ns: Option<u64>,
     /// When the write index passed it.
     pub advanced_ns: u64,
+    /// Whether its own doorbell was rung before the tracer attached.
+    pub rung_before: bool,
+    /// The GPU took it before any doorbell that was seen named it.
+    pub unrung: bool,
     /// The first record that was delivered and could tell what it was.
     pub readable: Option<Readable>,
 }
@@ -72,6 +78,8 @@ pub enum Record {
     },
     Doorbell(Doorbell),
     Reserve(Reserve),
+    Look(Progress),
+    Lost,
 }
 
 impl Record {
@@ -80,6 +88,12 @@ impl Record {
             Self::Packets { walk, packets } => Event::Packets(Packets { packets, ..*walk }),
             Self::Doorbell(doorbell) => Event::Doorbell(*doorbell),
             Self::Reserve(reserve) => Event::Reserve(*reserve),
+            Self::Look(look) => Event::Progress(*look),
+            Self::Lost => Event::Lost(Lost {
+                time_ns: 0,
+                source: "doorbell-ring",
+                count: 1,
+            }),
         }
     }
 }
@@ -91,6 +105,17 @@ pub struct Sim {
     pub truth: Vec<Truth>,
     /// Indexes that doorbells published while the tracer watched, whether their records were dropped or not.
     pub published: Option<(u64, u64)>,
+    /// Values of doorbells rung while the tracer watched, that the GPU had not passed.
+    pub named: BTreeSet<u64>,
+    /// Read and write index when the first record of a walk was delivered.
+    pub looked: Option<(u64, u64)>,
+    /// One past the highest index that doorbells which were seen published, whether their records were dropped or not.
+    pub seen_end: u64,
+    /// Indexes that a tracer which loses nothing can tell to be unseen.
+    pub unseen: BTreeSet<u64>,
+    doorbell_dropped: bool,
+    /// Read index at the last look.
+    last_read: u64,
     slots: Vec<Slot>,
     read: u64,
     write: u64,
@@ -124,6 +149,12 @@ impl Sim {
             log: Vec::new(),
             truth: Vec::new(),
             published: None,
+            named: BTreeSet::new(),
+            looked: None,
+            seen_end: first,
+            unseen: BTreeSet::new(),
+            doorbell_dropped: false,
+            last_read: first,
             read: first,
             write: first,
             rung: first,
@@ -137,6 +168,7 @@ impl Sim {
             sim.attached |= Some(step) == sim.config.attach_after;
             match producers.get_mut(usize::from(actor) % (sim.config.producers + 1)) {
                 Some(producer) => sim.produce(producer, choice),
+                None if choice == 255 => sim.look(Occasion::Sample, None),
                 None => sim.consume(),
             }
         }
@@ -148,12 +180,54 @@ impl Sim {
             }
         }
         sim.config.schedule = schedule;
+        sim.end();
         sim
+    }
+
+    /// The GPU goes on a little, and somebody takes a last look.
+    fn end(&mut self) {
+        for _ in 0..self.config.schedule.len() % 50 {
+            self.consume();
+        }
+        self.time_ns += 1;
+        match (self.config.last_look, self.bpf) {
+            (LastLook::Nobody, _) => {}
+            (LastLook::Collector, _) => self.look(Occasion::TraceEnd, None),
+            (LastLook::Program, state) => self.look(Occasion::Destroyed, state.map(|state| state.max)),
+        }
+        self.unseen.extend(self.seen_end..self.last_read);
+        if self.doorbell_dropped {
+            self.log.push(Record::Lost);
+        }
+    }
+
+    fn look(&mut self, occasion: Occasion, rung_end: Option<u64>) {
+        if self.attached {
+            self.last_read = self.read;
+            self.log.push(Record::Look(Progress {
+                origin: Origin {
+                    time_ns: self.time_ns,
+                    pid: PID,
+                    tid: 0,
+                },
+                after_ns: self.time_ns,
+                handle: HANDLE,
+                read_index: self.read,
+                write_index: self.write,
+                rung_end,
+                occasion,
+            }));
+        }
     }
 
     pub fn truth_of(&self, index: u64) -> Option<&Truth> {
         self.truth
             .get(usize::try_from(index.checked_sub(self.config.first)?).ok()?)
+    }
+
+    /// Whether somebody stored to the doorbell for an index past every probe, as far as the GPU took it.
+    pub fn rung_past_probes(&self, index: u64) -> bool {
+        self.truth_of(index).is_some_and(|truth| truth.unrung)
     }
 
     fn slot(&mut self, index: u64) -> &mut Slot {
@@ -174,6 +248,8 @@ impl Sim {
             );
             self.slot(read).packet.bytes[0] = packet_type::INVALID;
             self.consuming = true;
+            let at = (read - self.config.first) as usize;
+            self.truth[at].unrung = self.attached && read >= self.seen_end;
         }
     }
 
@@ -223,6 +299,8 @@ impl Sim {
                         tid: producer.tid,
                         reserved_ns,
                         advanced_ns: self.time_ns,
+                        rung_before: false,
+                        unrung: false,
                         readable: None,
                     });
                 }
@@ -253,11 +331,22 @@ impl Sim {
                     }
                 } else {
                     producer.last_value = Some(last);
+                    self.rung_by_its_producer(last);
                     self.ring(origin, last)
                 }
             }
             Phase::Ringing(walk) => self.step(walk, choice),
         };
+    }
+
+    /// The producer has written its packets up to `last`, and is about to ring for them.
+    fn rung_by_its_producer(&mut self, last: u64) {
+        if !self.attached {
+            let owner = self.truth_of(last).map(|truth| (truth.tid, truth.advanced_ns));
+            for truth in &mut self.truth {
+                truth.rung_before |= Some((truth.tid, truth.advanced_ns)) == owner;
+            }
+        }
     }
 
     fn log_has_reserve(&self, time_ns: u64) -> bool {

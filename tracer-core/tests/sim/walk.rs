@@ -1,7 +1,7 @@
 //! The walk of the eBPF doorbell program, step by step, so that everything else can happen between two reads.
 
 use tracer_common::aql::{Packet, packet_type};
-use tracer_core::event::{Doorbell, Origin, Packets};
+use tracer_core::event::{Before, Doorbell, InCall, Origin, Packets};
 
 use super::{HANDLE, Phase, Readable, Record, Sim};
 
@@ -18,7 +18,7 @@ pub struct State {
     /// Every lower index was copied, final or not.
     copied: u64,
     /// One past the highest published.
-    max: u64,
+    pub max: u64,
 }
 
 impl State {
@@ -38,6 +38,8 @@ pub struct Walk {
     end: u64,
     beyond: bool,
     adopted: bool,
+    rung_end: Option<u64>,
+    max: u64,
     read_index: u64,
     /// Next index to be read, of the first range.
     at: u64,
@@ -53,19 +55,25 @@ pub struct Walk {
 impl Sim {
     /// A producer enters the doorbell function.
     pub(super) fn ring(&mut self, origin: Origin, value: u64) -> Phase {
-        if !self.attached {
+        if !self.attached || origin.time_ns % 256 < u64::from(self.config.direct) {
             self.rung = self.rung.max((value + 1).min(self.write));
             return Phase::Idle;
         }
         let (read_index, write_index) = (self.read, self.write);
         let adopted = self.bpf.is_none();
+        let rung_end = self.bpf.map(|state| state.max);
+        self.unseen.extend(self.seen_end..read_index.min(value));
         let ring = self.config.ring;
         let state = *self.bpf.get_or_insert(State::at(read_index.min(value)));
         // What the GPU has not passed is still there, however far ahead of the ring producers have reserved.
         let first = state.low.max(write_index.saturating_sub(ring).min(read_index));
         let beyond = (value + 1).saturating_sub(first) > ring;
+        if !beyond && value >= read_index {
+            self.named.insert(value);
+        }
         let end = if beyond { write_index } else { value + 1 };
         let end = end.max(state.max).clamp(first, first + ring);
+        let max = state.max.max(if beyond { end } else { value + 1 });
         let (at, captured) = (first, first);
         let chunk = Vec::new();
         let copied = state.copied.clamp(first, end);
@@ -85,6 +93,8 @@ impl Sim {
             end,
             beyond,
             adopted,
+            rung_end,
+            max,
             read_index,
             at,
             chunk,
@@ -126,15 +136,12 @@ impl Sim {
         self.bpf = Some(State {
             low,
             copied: walk.copied,
-            max: walk.end,
+            max: self.bpf.map_or(walk.max, |state| state.max.max(walk.max)),
         });
-        let begin = if self.config.attach_after.is_none() {
-            0
-        } else {
-            walk.first
-        };
-        let (from, to) = self.published.unwrap_or((begin, begin));
-        self.published = Some((from.min(walk.first), to.max(walk.end)));
+        self.seen_end = self.seen_end.max(walk.max);
+        // What an attached tracer may claim of the lower ones, `Truth::rung_before` and `Sim::named` say.
+        let (from, to) = self.published.unwrap_or((0, 0));
+        self.published = Some((from, to.max(walk.end)));
         // And now the store itself.
         self.rung = self.rung.max(walk.end);
         Phase::Idle
@@ -203,6 +210,7 @@ impl Sim {
             }
         }
         if !dropped && !chunk.is_empty() {
+            self.looked.get_or_insert((self.read, self.write));
             let packets = chunk.into_iter().map(|(packet, _)| packet).collect();
             let (origin, ring_packets) = (walk.origin, ring as u32);
             let read_index = walk.read_index;
@@ -213,7 +221,18 @@ impl Sim {
                 ring_packets,
                 read_index,
                 write_index,
+                value: walk.value,
+                // Of a call that has its thread's number.
+                call: Some(InCall {
+                    call: u64::from(walk.origin.tid),
+                    stream: Some(7),
+                }),
                 packets: &[],
+                before: walk.rung_end.map(|rung_end| Before {
+                    rung_end,
+                    value: walk.value,
+                    read_index,
+                }),
             };
             self.log.push(Record::Packets { walk, packets });
         }
@@ -223,6 +242,7 @@ impl Sim {
     fn submit_doorbell(&mut self, walk: &Walk, choice: u8) -> bool {
         let dropped = self.drops(choice.rotate_left(3));
         if !dropped {
+            self.looked.get_or_insert((self.read, self.write));
             self.log.push(Record::Doorbell(Doorbell {
                 origin: walk.origin,
                 handle: HANDLE,
@@ -236,8 +256,10 @@ impl Sim {
                 unreadable: false,
                 beyond: walk.beyond,
                 adopted: walk.adopted,
+                rung_end: walk.rung_end,
             }));
         }
+        self.doorbell_dropped |= dropped;
         dropped
     }
 

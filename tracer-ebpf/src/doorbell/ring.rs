@@ -29,6 +29,15 @@ pub struct Ring {
     pub write_index: u64,
 }
 
+/// How a queue's signal is found.
+#[derive(Clone, Copy)]
+pub enum At {
+    /// Its address lies there.
+    Pointer(u64),
+    /// It lies there itself.
+    Signal(u64),
+}
+
 impl Ring {
     /// Nothing read yet.
     pub const EMPTY: Self = Self {
@@ -39,18 +48,27 @@ impl Ring {
         write_index: 0,
     };
 
-    /// Reads the ring of the queue whose signal's pointer lies at `signal_pointer`; whether it could.
+    /// Reads the ring of the queue whose signal is found at `at`; whether it could.
+    #[inline(always)]
+    pub fn read(&mut self, at: At) -> bool {
+        let signal = match at {
+            At::Signal(signal) => Some(signal),
+            At::Pointer(pointer) => user::read(pointer),
+        };
+        signal.is_some_and(|signal| self.read_of(signal))
+    }
+
+    /// Reads the ring of the signal's queue.
     ///
     /// A function of its own: inlined, what it reads would lie on the stack below the walk's callback, and 512 bytes are
     /// all that kernels allow a chain of calls.
     #[inline(never)]
-    pub fn read(&mut self, signal_pointer: u64) -> bool {
-        self.try_read(signal_pointer).is_some()
+    fn read_of(&mut self, signal: u64) -> bool {
+        self.try_read(signal).is_some()
     }
 
     #[inline(always)]
-    fn try_read(&mut self, signal_pointer: u64) -> Option<()> {
-        let signal: u64 = user::read(signal_pointer)?;
+    fn try_read(&mut self, signal: u64) -> Option<()> {
         let queue: u64 = user::read(signal.wrapping_add(queue::SIGNAL_QUEUE_PTR as u64))?;
         let head: Head = user::read(queue)?;
         let size = head.0[queue::SIZE / 8] as u32;

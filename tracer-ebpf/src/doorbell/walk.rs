@@ -6,11 +6,12 @@ use aya_ebpf::helpers::generated::{bpf_loop, bpf_probe_read_kernel};
 use tracer_common::{
     aql::{PACKET_LEN, Packet},
     queue,
-    record::{LossSource, PACKETS_PER_RECORD, Packets, doorbell_flags as flag, kind},
+    record::{LossSource, PACKETS_PER_RECORD, Packets, UNKNOWN, doorbell_flags as flag, kind},
 };
 
-use super::{NO_WAKEUP, Walked, ring::Ring};
+use super::{NO_WAKEUP, ring::Ring};
 use crate::{
+    api,
     maps::{Current, EVENTS, lose},
     user,
 };
@@ -34,6 +35,8 @@ pub struct Walk {
     pub ring: Ring,
     current: Current,
     time_ns: u64,
+    /// What the doorbell stores.
+    pub value: u64,
     /// First index worth reading.
     pub first: u64,
     /// One past the last one.
@@ -41,15 +44,16 @@ pub struct Walk {
     /// First index that is not copied yet, of the range that ends at `stop`.
     next: u64,
     stop: u64,
-    /// The range after that one, and where the last one begins: no count of ranges, because the verifier would look at
+    /// The range after that one; the last one begins at `copied`. No count of ranges, because the verifier would look at
     /// each of its values apart.
     after: u64,
     after_stop: u64,
-    last: u64,
     /// Every lower index that is worth it was copied, final or not.
     pub copied: u64,
     /// Every index from `first` up to here is final.
     pub low: u64,
+    /// See `Doorbell::rung_end`.
+    pub rung_end: u64,
     /// `doorbell_flags`.
     pub flags: u16,
 }
@@ -57,32 +61,34 @@ pub struct Walk {
 impl Walk {
     /// Of a queue that is not read yet.
     #[inline(always)]
-    pub fn by(current: Current, time_ns: u64) -> Self {
+    pub fn by(current: Current, time_ns: u64, value: u64) -> Self {
         Self {
             ring: Ring::EMPTY,
             current,
             time_ns,
+            value,
             first: 0,
             end: 0,
             next: 0,
             stop: 0,
             after: 0,
             after_stop: 0,
-            last: 0,
             copied: 0,
             low: 0,
+            rung_end: UNKNOWN,
             flags: 0,
         }
     }
 
-    /// Finds the ranges that a doorbell of this value makes worth reading; the ring has been read.
+    /// Finds the ranges that the doorbell makes worth reading; the ring has been read, and `low`, `copied` and
+    /// `rung_end` are those that earlier walks left.
     ///
     /// In place, and in a function of its own, for the stack's sake: see [`Ring::read`].
     #[inline(never)]
-    pub fn begin(&mut self, known: &Walked, value: u64) {
-        let ring = &self.ring;
+    pub fn begin(&mut self) {
+        let (ring, value) = (&self.ring, self.value);
         let size = u64::from(ring.size);
-        let mut first = known.low;
+        let mut first = self.low;
         // A slot is reused only after its packet was consumed, and by a producer that reserved it: one that reserved
         // beyond the ring waits, and its reservation alone says nothing about slots.
         let mut oldest = ring.write_index.saturating_sub(size);
@@ -99,8 +105,8 @@ impl Walk {
             end = ring.write_index;
             self.flags |= flag::BEYOND;
         }
-        if end < known.max {
-            end = known.max;
+        if self.rung_end != UNKNOWN && end < self.rung_end {
+            end = self.rung_end;
         }
         if end < first {
             end = first;
@@ -108,7 +114,7 @@ impl Walk {
         if end - first > size {
             end = first + size;
         }
-        let mut copied = known.copied;
+        let mut copied = self.copied;
         if copied < first {
             copied = first;
         }
@@ -131,7 +137,6 @@ impl Walk {
         self.stop = stop;
         self.after = own_end.saturating_sub(OWN);
         self.after_stop = own_end;
-        self.last = copied;
         self.copied = copied;
         self.low = first;
     }
@@ -151,6 +156,17 @@ impl Walk {
         }
         if self.copied < self.next {
             self.copied = self.next;
+        }
+    }
+
+    /// One past the highest index that is published once this doorbell is, at the least.
+    #[inline(always)]
+    pub fn rung_end_after(&self, value: u64) -> u64 {
+        // A value that nobody reserved publishes what there is.
+        if self.flags & flag::BEYOND != 0 {
+            self.end
+        } else {
+            value.saturating_add(1)
         }
     }
 
@@ -179,7 +195,8 @@ impl Walk {
             self.next = self.after;
         }
         self.stop = self.after_stop;
-        self.after = self.last;
+        // Where the last range begins: it changes only after them all.
+        self.after = self.copied;
         self.after_stop = self.end;
     }
 }
@@ -238,6 +255,9 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
         addr_of_mut!((*record).limit).write(limit);
         addr_of_mut!((*record).read_index).write(walk.ring.read_index);
         addr_of_mut!((*record).size).write(walk.ring.size);
+        addr_of_mut!((*record).rung_end).write(walk.rung_end);
+        addr_of_mut!((*record).value).write(walk.value);
+        addr_of_mut!((*record).call).write(api::open_call(walk.current));
     }
     let packets = record_packets(record);
     for i in 0..PACKETS_PER_RECORD {

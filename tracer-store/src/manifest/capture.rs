@@ -93,6 +93,9 @@ pub struct Probe {
     /// Step of the resolver that found it.
     #[serde(default)]
     pub resolver: Option<String>,
+    /// How sure the resolver is that it sees what it is for: `high`, `medium`, `low` (docs/doctor.md).
+    #[serde(default)]
+    pub confidence: Option<String>,
     /// Whether it was attached.
     pub attached: bool,
     /// Why it was not.

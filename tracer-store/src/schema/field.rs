@@ -2,11 +2,14 @@
 
 use std::borrow::Cow;
 use std::slice;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error as Unknown;
-use tracer_core::fact::{Evidence, PacketKind, Path, QueueOrigin, Unread};
+use tracer_core::code_object::{CodeObjectOrigin, KernelsUnread};
+use tracer_core::event::Occasion;
+use tracer_core::fact::{CopyOp, Direction, Evidence, PacketKind, Path, QueueOrigin, Unread};
 
 use super::{Column, Kind};
 use crate::columns::Buffer;
@@ -201,12 +204,18 @@ fn device(bytes: &[u8]) -> Option<&'static str> {
 text! {
     Vec<u8>, Bytes, it => it, |bytes| Some(bytes.to_vec());
     String, Text, it => it.as_bytes(), string;
+    Arc<str>, Text, it => it.as_bytes(), |bytes| string(bytes).map(Arc::from);
     Cow<'static, str>, Text, it => it.as_bytes(), |bytes| string(bytes).map(Cow::Owned);
     &'static str, Text, it => it.as_bytes(), device;
     Path, Text, it => it.name().as_bytes(), word;
     Evidence, Text, it => it.name().as_bytes(), word;
     PacketKind, Text, it => it.name().as_bytes(), word;
+    CopyOp, Text, it => it.name().as_bytes(), word;
+    Direction, Text, it => it.name().as_bytes(), word;
+    CodeObjectOrigin, Text, it => it.name().as_bytes(), word;
+    KernelsUnread, Text, it => it.name().as_bytes(), word;
     Unread, Text, it => it.name().as_bytes(), word;
+    Occasion, Text, it => it.name().as_bytes(), word;
     QueueOrigin, Text, it => origin_name(*it).as_bytes(), word;
 }
 

@@ -1,7 +1,8 @@
 //! The columns of every table, field by field of the fact that is its row.
 
 use tracer_core::fact::{
-    Copy, Dispatch, Doorbell, DriverCall, DriverEvent, Fact, Ioctl, Loss, OtherPacket, Process, Queue, RingJob,
+    ApiCall, CodeObject, Copy, Dispatch, Doorbell, DriverCall, DriverEvent, Fact, Ioctl, Kernel, Loss, OtherPacket,
+    Process, Progress, Queue, RingJob,
 };
 
 use super::field::{Field, Get, Misfit, describe};
@@ -20,14 +21,18 @@ pub(super) fn columns(table: Table) -> Vec<Column> {
     match table {
         Table::Processes => Process::columns(),
         Table::Queues => Queue::columns(),
+        Table::Progress => Progress::columns(),
         Table::Ioctls => Ioctl::columns(),
         Table::Doorbells => Doorbell::columns(),
         Table::Dispatches => Dispatch::columns(),
         Table::Packets => OtherPacket::columns(),
+        Table::CodeObjects => CodeObject::columns(),
+        Table::Kernels => Kernel::columns(),
         Table::Copies => Copy::columns(),
         Table::RingJobs => RingJob::columns(),
         Table::DriverCalls => DriverCall::columns(),
         Table::DriverEvents => DriverEvent::columns(),
+        Table::ApiCalls => ApiCall::columns(),
         Table::Losses => Loss::columns(),
     }
 }
@@ -37,14 +42,18 @@ pub(crate) fn put(fact: &Fact, to: &mut [Buffer]) {
     match fact {
         Fact::Process(row) => row.put(to),
         Fact::Queue(row) => row.put(to),
+        Fact::Progress(row) => row.put(to),
         Fact::Ioctl(row) => row.put(to),
         Fact::Doorbell(row) => row.put(to),
         Fact::Dispatch(row) => row.put(to),
         Fact::Packet(row) => row.put(to),
+        Fact::CodeObject(row) => row.put(to),
+        Fact::Kernel(row) => row.put(to),
         Fact::Copy(row) => row.put(to),
         Fact::RingJob(row) => row.put(to),
         Fact::DriverCall(row) => row.put(to),
         Fact::DriverEvent(row) => row.put(to),
+        Fact::ApiCall(row) => row.put(to),
         Fact::Loss(row) => row.put(to),
     }
 }
@@ -55,14 +64,18 @@ pub(crate) fn get(table: Table, columns: &[Buffer], row: usize) -> Result<Fact, 
     Ok(match table {
         Table::Processes => Fact::Process(Row::get(&mut from)?),
         Table::Queues => Fact::Queue(Row::get(&mut from)?),
+        Table::Progress => Fact::Progress(Row::get(&mut from)?),
         Table::Ioctls => Fact::Ioctl(Row::get(&mut from)?),
         Table::Doorbells => Fact::Doorbell(Row::get(&mut from)?),
         Table::Dispatches => Fact::Dispatch(Row::get(&mut from)?),
         Table::Packets => Fact::Packet(Row::get(&mut from)?),
+        Table::CodeObjects => Fact::CodeObject(Row::get(&mut from)?),
+        Table::Kernels => Fact::Kernel(Row::get(&mut from)?),
         Table::Copies => Fact::Copy(Row::get(&mut from)?),
         Table::RingJobs => Fact::RingJob(Row::get(&mut from)?),
         Table::DriverCalls => Fact::DriverCall(Row::get(&mut from)?),
         Table::DriverEvents => Fact::DriverEvent(Row::get(&mut from)?),
+        Table::ApiCalls => Fact::ApiCall(Row::get(&mut from)?),
         Table::Losses => Fact::Loss(Row::get(&mut from)?),
     })
 }
@@ -111,8 +124,8 @@ rows! {
         queue, "", "Number of the queue in the trace, from 0, in the order of first sight; never reused.";
         pid, "", "Process that it belongs to.";
         origin, "", "How it came to be known: `created` (its CREATE_QUEUE was seen) or `adopted` (found by a doorbell).";
-        queue_id, "", "KFD queue id, unique in a process at a time; null if adopted.";
-        gpu_id, "", "KFD gpu id; null if adopted.";
+        queue_id, "", "KFD queue id, unique in a process at a time; of an adopted queue only if the KFD's files leave no choice, else null.";
+        gpu_id, "", "KFD gpu id; of an adopted queue likewise.";
         kind, "", "Queue type: `compute-aql`, `compute-pm4`, `sdma`, `sdma-xgmi`, ...";
         handle, "address", "The `amd_queue_t`, which is the HSA queue handle; 0 for what is no AQL queue.";
         write_pointer, "address", "The write pointer.";
@@ -125,6 +138,7 @@ rows! {
         destroyed_ns, "ns", "Exit of DESTROY_QUEUE, or end of the process; null if it lived at the trace's end.";
         doorbells, "doorbells", "Doorbells rung.";
         published, "packets", "Indexes published, read or not; of an SDMA queue, submissions.";
+        unclaimed, "packets", "Of an adopted queue: indexes that lay in its ring when it was found, and that no doorbell that was seen names; published before, or never, and counted nowhere else. Null if its creation was seen.";
         dispatches, "packets", "Kernel dispatches among the published.";
         other_packets, "packets", "Other packets among the published.";
         unread, "packets", "Published indexes whose packets could not be read.";
@@ -132,6 +146,24 @@ rows! {
         first_index, "index", "First index published; null if none was.";
         last_index, "index", "Last index published; null if none was.";
         max_depth, "packets", "Most packets between read index and published index at a doorbell.";
+        unseen, "packets", "Published indexes of path `unseen`, all of them only if `watched_to_end`; null if nobody looked, or if lost doorbells may have published what was taken.";
+        watched_to_end, "", "Whether it was looked at when nothing could be published on it any more, or the recording ended; null for what is no AQL queue.";
+        looked_ns, "ns", "Time of the last look; null if there was none.";
+        read_index, "index", "Read index at the last look: the GPU had taken every lower one.";
+        in_flight, "packets", "Published, but not taken by the GPU, at the last look.";
+        oldest_ns, "ns", "Time at which the oldest of these had been published, at the latest; null if there are none.";
+        moved_ns, "ns", "Time at which the read index was first seen where it is, at the latest.";
+    }
+
+    Progress {
+        queue, "", "Queue, as in `queues.queue`.";
+        pid, "", "Process.";
+        time_ns, "ns", "Time before the look.";
+        until_ns, "ns", "Time after it.";
+        occasion, "", "Why: `sample` (from time to time), `destroy` and `destroyed` (entry and return of DESTROY_QUEUE), `process-end` or `trace-end`.";
+        read_index, "index", "Read index: the GPU had taken every lower one.";
+        write_index, "index", "Write index: producers had reserved every lower one.";
+        published_end, "index", "One past the highest index that doorbells had published by then; null if none was known.";
     }
 
     DriverCall {
@@ -159,6 +191,24 @@ rows! {
         bytes, "bytes", "Size of the buffer; null if the event does not tell.";
         old_placement, "", "Memory that the buffer was in: `system`, `gtt`, `vram`, `gds`, `gws`, `oa`, `preempt`, `doorbell`, `mmio-remap`, `none`, or a number that is not known; null if the event does not tell.";
         new_placement, "", "Memory that it moves to, likewise.";
+    }
+
+    ApiCall {
+        call, "", "Number of the call in the trace, from 1, in the order of entry.";
+        parent, "", "Number of the call of the same thread around it; null if there is none that is recorded.";
+        pid, "", "Process.";
+        tid, "", "Thread.";
+        enter_ns, "ns", "Entry.";
+        exit_ns, "ns", "Return; null if none was seen.";
+        layer, "", "Library: `hip` or `hsa`.";
+        function, "", "Exported name of the function.";
+        ret, "", "What it returned (`hipError_t`, `hsa_status_t`, or a wait's value); null if it was left without a return, its thread ended in it, or the recording did.";
+        failed, "", "Whether that is an error (`hipErrorNotReady` is none); null likewise.";
+        stream, "", "Its stream argument (`hipStream_t`), 0 for the default stream; null if the function has none.";
+        bytes, "bytes", "How many bytes it is about; null if the function does not say.";
+        object, "", "What it is about (function of a kernel, destination, handle), or the handle or address that it made; null if it has none, or made none.";
+        dispatches, "packets", "Dispatches whose `api_call` it is, or a call inside it.";
+        copies, "", "Rows of `copies` likewise.";
     }
 
     RingJob {
@@ -212,7 +262,7 @@ rows! {
         queue, "", "Queue, as in `queues.queue`.";
         index, "index", "Packet index in its queue, not modulo the ring's size.";
         pid, "", "Process.";
-        tid, "", "Thread whose doorbell published it.";
+        tid, "", "Thread whose doorbell published it; 0 if the path is `unseen`.";
         time_ns, "ns", "Time of that doorbell.";
         path, "", "Way that it took: `doorbell`, `ring`, `thunk` or `unseen`.";
         evidence, "", "What says that it is a dispatch: `header` (valid when read) or `body` (already consumed).";
@@ -221,6 +271,7 @@ rows! {
         header, "", "Packet header, 16 bits, as read; its type is INVALID if the evidence is `body`.";
         dimensions, "", "Dimensions of the grid, 1 to 3.";
         kernel_object, "address", "The kernel descriptor.";
+        kernel, "", "Name of the kernel, demangled; null if no code object that is known was loaded there at that time.";
         kernarg, "address", "The kernel arguments.";
         grid["grid_x", "grid_y", "grid_z"], "work items", "Size of the grid.";
         workgroup["workgroup_x", "workgroup_y", "workgroup_z"], "work items", "Size of a workgroup.";
@@ -228,6 +279,8 @@ rows! {
         group_segment, "bytes", "Group memory (LDS) of a workgroup.";
         completion_signal, "", "Handle of the completion signal; 0 if it has none.";
         correlation, "", "Correlation id that HIP writes under a profiler; 0 otherwise.";
+        api_call, "", "Innermost API call in which that thread rang, as in `api_calls.call`; null where in none, where calls were not recorded, or where the packet may be another thread's (neither named by the doorbell's value nor known to be reserved by that thread).";
+        stream, "", "Stream (`hipStream_t`) of the innermost call around it that names one, 0 for the default stream; null likewise.";
     }
 
     OtherPacket {
@@ -235,7 +288,7 @@ rows! {
         index, "index", "Packet index in its queue, not modulo the ring's size; of a run, the first.";
         count, "packets", "Indexes that the row stands for: 1, or more for a run of unread ones.";
         pid, "", "Process.";
-        tid, "", "Thread whose doorbell published it; 0 if unknown.";
+        tid, "", "Thread whose doorbell published it; 0 if unknown, or the path is `unseen`.";
         time_ns, "ns", "Time of that doorbell, or when reading it was given up.";
         path, "", "Way that it took: `doorbell`, `ring`, `thunk` or `unseen`.";
         kind, "", "`barrier-and`, `barrier-or`, `agent-dispatch`, `vendor-pm4-ib`, `vendor-barrier-value`, \
@@ -243,6 +296,37 @@ rows! {
         unread, "", "Why it is unread: `reused`, `consumed`, `never-valid` or `unreadable`; null if it was read.";
         header, "", "Packet header, 16 bits, as read; 0 if unread.";
         completion_signal, "", "Handle of the completion signal; 0 if it has none.";
+    }
+
+    CodeObject {
+        code_object, "", "Number of the code object in the trace, from 0, in the order of loading; never reused.";
+        pid, "", "Process.";
+        origin, "", "How it came to be known: `loaded` (that was watched) or `found` (it was there before, or a change was missed).";
+        load_base, "address", "What was added to its addresses as it was loaded.";
+        uri, "", "Where it comes from, as the runtime tells it: `file://` and a path, or `memory://` and a process id, with offset and size.";
+        target, "", "GPU that it is for, such as `amdgcn-amd-amdhsa--gfx942`; null if it does not tell.";
+        version, "", "Version of code objects, 2 to 6; null if it was not read.";
+        kernels, "kernels", "Kernels in it; null if they are not known.";
+        unread, "", "Why they are not known: `unreadable`, `changed`, `malformed`, `too-large` or `unknown-source`; null if they are.";
+        loaded_ns, "ns", "Time at which it was loaded, or found.";
+        unloaded_ns, "ns", "Time at which it was unloaded, or its process ended; null if it lived at the trace's end, or that was not seen.";
+    }
+
+    Kernel {
+        code_object, "", "Code object, as in `code_objects.code_object`.";
+        pid, "", "Process.";
+        loaded_ns, "ns", "Time at which the code object was loaded, or found.";
+        kernel_object, "address", "The kernel descriptor, as in `dispatches.kernel_object`.";
+        name, "", "Name, demangled.";
+        symbol, "", "Name in the code object, without the descriptor's suffix.";
+        kernarg_bytes, "bytes", "Size of the arguments; null if not told.";
+        group_bytes, "bytes", "Group memory (LDS) of a workgroup, without what a dispatch adds; null if not told.";
+        private_bytes, "bytes", "Private memory (scratch) of a work item; null if not told.";
+        vgprs, "registers", "Vector registers of a work item; null if not told.";
+        agprs, "registers", "Accumulation vector registers; null if not told.";
+        sgprs, "registers", "Scalar registers of a wave; null if not told.";
+        wavefront, "work items", "Work items of a wave; null if not told.";
+        max_workgroup, "work items", "Largest workgroup that it can run with; null if not told.";
     }
 
     Copy {
@@ -253,6 +337,15 @@ rows! {
         path, "", "Way that it took: `doorbell`, `ring`, `thunk` or `unseen`.";
         begin, "bytes", "Where the submission begins in the queue's command stream.";
         end, "bytes", "Where it ends, exclusive.";
+        op, "", "What its commands do: `copy`, `copy-rect`, `fill`, `mixed` or `none` (waits, padding); null if they were not read, or one is of an unknown form.";
+        bytes, "bytes", "Bytes that it moves or fills; null likewise.";
+        commands, "commands", "Commands that move or fill; null likewise.";
+        source, "address", "What is read (of a box, the surface); null if that is nothing, not one row, or not known.";
+        destination, "address", "What is written, likewise.";
+        direction, "", "Between which memories, by the process's allocations: `h2d`, `d2h`, `d2d` or `h2h`; null if they do not tell.";
+        engine, "", "SDMA engine that the process chose for the queue; null if the driver chose.";
+        api_call, "", "Innermost API call in which the thread rang, as in `api_calls.call`; null where in none, or where calls were not recorded.";
+        stream, "", "Stream (`hipStream_t`) of the innermost call around it that names one, 0 for the default stream; null likewise.";
     }
 
     Loss {

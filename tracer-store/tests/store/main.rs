@@ -2,6 +2,10 @@
 //! otherwise takes helpers for code that must not unwrap.
 
 #[cfg(test)]
+mod api_calls;
+#[cfg(test)]
+mod code_objects;
+#[cfg(test)]
 mod damage;
 #[cfg(test)]
 mod docs;
@@ -11,6 +15,8 @@ mod folder;
 mod killed;
 #[cfg(test)]
 mod live;
+#[cfg(test)]
+mod looks;
 #[cfg(test)]
 mod old;
 #[cfg(test)]

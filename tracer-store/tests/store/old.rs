@@ -72,7 +72,10 @@ fn facts() -> Vec<Fact> {
             private_segment: 7,
             group_segment: 8,
             completion_signal: 9,
+            kernel: None,
             correlation: 10,
+            api_call: None,
+            stream: None,
         }),
         Fact::Packet(OtherPacket {
             queue: 0,
@@ -95,6 +98,15 @@ fn facts() -> Vec<Fact> {
             path: Way::Doorbell,
             begin: 64,
             end: 128,
+            op: None,
+            bytes: None,
+            commands: None,
+            source: None,
+            destination: None,
+            direction: None,
+            engine: None,
+            api_call: None,
+            stream: None,
         }),
         Fact::Loss(Loss {
             time_ns: 80,
@@ -157,6 +169,7 @@ fn manifest() -> Manifest {
         file_offset: Some(0x4e5c4),
         instruction: Some("push".into()),
         resolver: Some("symtab".into()),
+        confidence: None,
         attached: true,
         error: None,
     });
@@ -174,7 +187,18 @@ fn version_1() {
     let mut expected = manifest();
     expected.complete = true;
     // Written before there were tables for these.
-    let there = |table: &Table| !matches!(table, Table::RingJobs | Table::DriverCalls | Table::DriverEvents);
+    let there = |table: &Table| !{
+        matches!(
+            table,
+            Table::Progress
+                | Table::RingJobs
+                | Table::ApiCalls
+                | Table::DriverCalls
+                | Table::DriverEvents
+                | Table::CodeObjects
+                | Table::Kernels
+        )
+    };
     let counts = Table::ALL
         .into_iter()
         .filter(there)

@@ -7,15 +7,17 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use tracer_core::fact::{
-    Copy, Dispatch, Doorbell, DriverCall, DriverEvent, Evidence, Fact, Ioctl, Loss, OtherPacket, PacketKind, Path,
-    Process, Queue, QueueOrigin, RingJob, Unread,
+    Copy, CopyOp, Direction, Dispatch, Doorbell, DriverCall, DriverEvent, Evidence, Fact, Ioctl, Loss, OtherPacket,
+    PacketKind, Path, Process, Queue, QueueOrigin, RingJob, Unread,
 };
 use tracer_store::{State, Table, Trace, TraceWriter};
 
+use crate::code_objects;
+use crate::looks;
 use crate::support::manifest;
 
 /// Numbers with the ones at the borders.
-fn number() -> impl Strategy<Value = u64> {
+pub fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         Just(0),
         Just(u64::MAX),
@@ -46,7 +48,8 @@ fn process() -> impl Strategy<Value = Fact> {
 fn queue() -> impl Strategy<Value = Fact> {
     let origin = prop_oneof![Just(QueueOrigin::Created), Just(QueueOrigin::Adopted)];
     let ids = any::<(u32, u32, Option<u32>, Option<u32>, Option<u32>, String)>();
-    (ids, origin, vec(number(), 12), vec(option::of(number()), 5)).prop_map(|(ids, origin, n, o)| {
+    let values = (vec(number(), 12), vec(option::of(number()), 12));
+    (ids, origin, values, any::<Option<bool>>()).prop_map(|(ids, origin, (n, o), watched_to_end)| {
         let (queue, pid, queue_id, gpu_id, priority, kind) = ids;
         Fact::Queue(Queue {
             queue,
@@ -66,6 +69,7 @@ fn queue() -> impl Strategy<Value = Fact> {
             destroyed_ns: o[2],
             doorbells: n[5],
             published: n[6],
+            unclaimed: o[5],
             dispatches: n[7],
             other_packets: n[8],
             unread: n[9],
@@ -73,6 +77,13 @@ fn queue() -> impl Strategy<Value = Fact> {
             first_index: o[3],
             last_index: o[4],
             max_depth: n[11],
+            unseen: o[11],
+            watched_to_end,
+            looked_ns: o[6],
+            read_index: o[7],
+            in_flight: o[8],
+            oldest_ns: o[9],
+            moved_ns: o[10],
         })
     })
 }
@@ -140,8 +151,10 @@ fn dispatch() -> impl Strategy<Value = Fact> {
     let evidence = prop_oneof![Just(Evidence::Header), Just(Evidence::Body)];
     let small = any::<([u32; 5], [u16; 2], [u32; 3], [u16; 3])>();
     let reserve = (option::of(number()), option::of(number()));
-    (small, path(), evidence, vec(number(), 6), reserve).prop_map(
-        |((a, b, grid, workgroup), path, evidence, n, (reserve_ns, unreserved_ns))| {
+    let name = any::<Option<String>>();
+    let link = (option::of(number()), option::of(number()));
+    (small, path(), evidence, vec(number(), 6), reserve, (name, link)).prop_map(
+        |((a, b, grid, workgroup), path, evidence, n, (reserve_ns, unreserved_ns), (name, (api_call, stream)))| {
             Fact::Dispatch(Dispatch {
                 queue: a[0],
                 index: n[0],
@@ -155,6 +168,7 @@ fn dispatch() -> impl Strategy<Value = Fact> {
                 header: b[0],
                 dimensions: b[1],
                 kernel_object: n[2],
+                kernel: name.map(Into::into),
                 kernarg: n[3],
                 grid,
                 workgroup,
@@ -162,6 +176,8 @@ fn dispatch() -> impl Strategy<Value = Fact> {
                 group_segment: a[4],
                 completion_signal: n[4],
                 correlation: n[5],
+                api_call,
+                stream,
             })
         },
     )
@@ -209,7 +225,22 @@ fn packet() -> impl Strategy<Value = Fact> {
 }
 
 fn copy() -> impl Strategy<Value = Fact> {
-    (any::<(Option<u32>, u32, u32)>(), path(), vec(number(), 3)).prop_map(|((queue, pid, tid), path, n)| {
+    let op = prop::sample::select(vec![
+        None,
+        Some(CopyOp::Copy),
+        Some(CopyOp::CopyRect),
+        Some(CopyOp::Mixed),
+    ]);
+    let direction = prop::sample::select(vec![
+        None,
+        Some(Direction::H2d),
+        Some(Direction::D2h),
+        Some(Direction::D2d),
+    ]);
+    let small = any::<(Option<u32>, u32, u32, Option<u32>, Option<u32>)>();
+    let words = (op, direction, path());
+    (small, words, vec(number(), 3), vec(option::of(number()), 5)).prop_map(|(small, (op, direction, path), n, o)| {
+        let (queue, pid, tid, commands, engine) = small;
         Fact::Copy(Copy {
             queue,
             pid,
@@ -218,6 +249,15 @@ fn copy() -> impl Strategy<Value = Fact> {
             path,
             begin: n[1],
             end: n[2],
+            op,
+            bytes: o[0],
+            commands,
+            source: o[1],
+            destination: o[2],
+            direction,
+            engine,
+            api_call: o[3],
+            stream: o[4],
         })
     })
 }
@@ -311,10 +351,14 @@ fn fact() -> impl Strategy<Value = Fact> {
         doorbell(),
         dispatch(),
         packet(),
+        code_objects::code_object(),
+        code_objects::kernel(),
         copy(),
         ring_job(),
         driver_call(),
         driver_event(),
+        looks::progress(),
+        crate::api_calls::api_call(),
         loss()
     ]
 }
@@ -328,10 +372,14 @@ fn key_and_time(fact: &Fact) -> (Option<(u32, u64)>, u64) {
         Fact::Doorbell(row) => (None, row.time_ns),
         Fact::Dispatch(row) => (None, row.time_ns),
         Fact::Packet(row) => (None, row.time_ns),
+        Fact::CodeObject(row) => (Some((row.code_object, 0)), row.loaded_ns),
+        Fact::Kernel(row) => (None, row.loaded_ns),
         Fact::Copy(row) => (None, row.time_ns),
         Fact::RingJob(row) => (None, row.time_ns),
         Fact::DriverCall(row) => (None, row.enter_ns),
         Fact::DriverEvent(row) => (None, row.time_ns),
+        Fact::Progress(row) => (None, row.time_ns),
+        Fact::ApiCall(row) => (None, row.enter_ns),
         Fact::Loss(row) => (None, row.time_ns),
     }
 }

@@ -37,7 +37,10 @@ pub fn dispatch(index: u64, time_ns: u64) -> Fact {
         private_segment: 0,
         group_segment: 4096,
         completion_signal: 0x7f12_7800_0000 + index % 64 * 0x40,
+        kernel: None,
         correlation: 0,
+        api_call: None,
+        stream: None,
     })
 }
 
@@ -60,6 +63,7 @@ pub fn queue(number: u32, created_ns: u64, doorbells: u64) -> Queue {
         destroyed_ns: None,
         doorbells,
         published: doorbells,
+        unclaimed: None,
         dispatches: doorbells,
         other_packets: 0,
         unread: 0,
@@ -67,6 +71,13 @@ pub fn queue(number: u32, created_ns: u64, doorbells: u64) -> Queue {
         first_index: (doorbells > 0).then_some(0),
         last_index: doorbells.checked_sub(1),
         max_depth: 3,
+        unseen: None,
+        watched_to_end: None,
+        looked_ns: None,
+        read_index: None,
+        in_flight: None,
+        oldest_ns: None,
+        moved_ns: None,
     }
 }
 

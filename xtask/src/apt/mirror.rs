@@ -45,15 +45,15 @@ impl Mirror {
         })
     }
 
-    /// The entry for one suite, in the form of a `.sources` file.
-    pub fn stanza(&self, suite: &str) -> String {
+    /// The entry for one or more suites, separated by spaces, in the form of a `.sources` file.
+    pub fn stanza(&self, suites: &str) -> String {
         let signed_by = self
             .keyring
             .as_ref()
             .map(|path| format!("Signed-By: {path}\n"))
             .unwrap_or_default();
         format!(
-            "Types: deb\nURIs: {}\nSuites: {suite}\nComponents: main\n{signed_by}",
+            "Types: deb\nURIs: {}\nSuites: {suites}\nComponents: main\n{signed_by}",
             self.uri
         )
     }

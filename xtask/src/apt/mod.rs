@@ -4,7 +4,7 @@ mod mirror;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -14,6 +14,9 @@ pub use mirror::Mirror;
 /// What to do where apt is missing.
 const NO_APT: &str = "this step takes packages from a Debian mirror by apt and dpkg; \
     run it on Debian or Ubuntu, or in a container of one of them";
+
+/// The suite that another one only adds to: experimental has nothing but packages under trial.
+const BASES: [(&str, &str); 1] = [("experimental", "sid")];
 
 /// One suite of Debian, with package lists, downloads and an empty list of installed packages in a folder of its own.
 pub struct Suite {
@@ -55,7 +58,8 @@ impl Suite {
     }
 
     /// Downloads packages and all they depend on; returns the files.
-    pub fn download_closure(&self, packages: &[&str]) -> Result<Vec<PathBuf>> {
+    pub fn download_closure(&self, packages: &[impl AsRef<str>]) -> Result<Vec<PathBuf>> {
+        let packages: Vec<&str> = packages.iter().map(AsRef::as_ref).collect();
         eprintln!(
             "==> downloading {} and what they need from Debian {}",
             packages.join(", "),
@@ -64,7 +68,7 @@ impl Suite {
         cmd::read(
             self.apt("apt-get")
                 .args(["-q", "-y", "--download-only", "install"])
-                .args(packages),
+                .args(&packages),
         )
         .with_context(|| {
             format!(
@@ -116,9 +120,10 @@ impl Suite {
         self.downloads()
     }
 
-    /// The packages that a package names as needed, alternatives included.
+    /// The packages that a package, in the version that would be installed, names as needed, alternatives included.
     pub fn depends(&self, package: &str) -> Result<Vec<String>> {
-        let listing = cmd::read(self.apt("apt-cache").args(["depends", package]))?;
+        let one_version = ["-o", "APT::Cache::AllVersions=false"];
+        let listing = cmd::read(self.apt("apt-cache").args(one_version).args(["depends", package]))?;
         Ok(parse_depends(&listing))
     }
 
@@ -165,17 +170,53 @@ impl Suite {
         fs::write(self.dir.join("status"), "")?;
         fs::write(
             self.dir.join("etc/sources.list.d/suite.sources"),
-            mirror.stanza(&self.name),
+            mirror.stanza(&suites(&self.name)),
         )?;
         let acquire = cmd::read(Command::new("apt-config").arg("dump"))?;
-        fs::write(self.dir.join("apt.conf"), configuration(&self.dir, &acquire))?;
+        let mut text = configuration(&self.dir, &acquire);
+        if base(&self.name).is_some() {
+            // By itself apt would take nothing from a suite that is not meant to be installed as a whole.
+            text.push_str(&format!("APT::Default-Release \"{}\";\n", self.name));
+        }
+        fs::write(self.dir.join("apt.conf"), text)?;
         Ok(())
     }
 }
 
+/// The suite below this one.
+fn base(suite: &str) -> Option<&'static str> {
+    BASES.iter().find(|(name, _)| *name == suite).map(|&(_, base)| base)
+}
+
+/// A suite and the one below it, as a list of sources names them.
+fn suites(suite: &str) -> String {
+    base(suite).map_or_else(|| suite.to_owned(), |base| format!("{base} {suite}"))
+}
+
 /// Unpacks a package's files into a folder; none of its scripts run.
+///
+/// Links to folders stay links: packages of old releases have files in `/lib`, which is `/usr/lib` in all of them. By
+/// itself `dpkg -x` would put a folder in the link's place.
 pub fn unpack(package: &Path, into: &Path) -> Result<()> {
-    cmd::read(Command::new("dpkg").arg("-x").arg(package).arg(into)).map(drop)
+    let mut dpkg = Command::new("dpkg")
+        .arg("--fsys-tarfile")
+        .arg(package)
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start dpkg")?;
+    let files = dpkg.stdout.take().context("dpkg has no output")?;
+    let tar = Command::new("tar")
+        .args(["-x", "--keep-directory-symlink", "-C"])
+        .arg(into)
+        .stdin(files)
+        .output()
+        .context("cannot start tar")?;
+    let read = dpkg.wait().context("cannot wait for dpkg")?;
+    if !(read.success() && tar.status.success()) {
+        let complaint = String::from_utf8_lossy(&tar.stderr);
+        bail!("cannot unpack {}: {}", package.display(), complaint.trim());
+    }
+    Ok(())
 }
 
 /// An apt configuration that knows nothing of this system but how to reach the network.
@@ -249,6 +290,12 @@ mod tests {
                        |Depends: initramfs-tools\n  Depends: <linux-initramfs-tool>\n    dracut\n  Breaks: fdutils\n";
         assert_eq!(parse_depends(listing), ["linux-base", "kmod", "initramfs-tools"]);
         assert!(parse_depends("kmod\n").is_empty());
+    }
+
+    #[test]
+    fn a_suite_that_only_adds_comes_with_the_one_below() {
+        assert_eq!(suites("experimental"), "sid experimental");
+        assert_eq!(suites("trixie"), "trixie");
     }
 
     #[test]

@@ -46,13 +46,13 @@ fn adjust(cpu: &str) -> impl FnOnce(&mut Command) {
     }
 }
 
-/// The compiler's flags; exact processors get the object version that runtimes before ROCr 6.3 can load, generic ones
-/// have no such version.
+/// The compiler's flags; exact processors get an object version that old runtimes load: 5 before ROCr 6.3, and 4 for HIP
+/// 5.2, which knows no newer processor than gfx90a. Generic ones exist in version 6 only.
 fn flags(cpu: &str) -> String {
-    let version = if cpu.ends_with("-generic") {
-        ""
-    } else {
-        " -Cllvm-args=--amdhsa-code-object-version=5"
+    let version = match cpu {
+        generic if generic.ends_with("-generic") => "",
+        "gfx90a" => " -Cllvm-args=--amdhsa-code-object-version=4",
+        _ => " -Cllvm-args=--amdhsa-code-object-version=5",
     };
     format!("-Ctarget-cpu={cpu}{version}")
 }
@@ -66,6 +66,10 @@ mod tests {
         assert_eq!(
             flags("gfx942"),
             "-Ctarget-cpu=gfx942 -Cllvm-args=--amdhsa-code-object-version=5"
+        );
+        assert_eq!(
+            flags("gfx90a"),
+            "-Ctarget-cpu=gfx90a -Cllvm-args=--amdhsa-code-object-version=4"
         );
         assert_eq!(flags("gfx11-generic"), "-Ctarget-cpu=gfx11-generic");
     }

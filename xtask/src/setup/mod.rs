@@ -31,14 +31,18 @@ pub enum Part {
     RustSrc,
     /// The linker of eBPF programs.
     BpfLinker,
-    /// Folders with AMD's unmodified runtime, as Debian ships it, for the simulated GPU.
+    /// The folder with AMD's unmodified runtime that the demonstration uses, as Debian's stable release ships it.
+    Stable,
+    /// Folders with AMD's unmodified runtimes, HSA and HIP, as each release of Debian ships them.
     Rootfs,
     /// QEMU and Debian's kernels, for tests on drivers that this machine's kernel lacks.
     Vm,
 }
 
 impl Part {
-    /// Every part that the demonstration and the tests without virtual machines need.
+    /// Every part that the demonstration needs.
+    pub const DEMO: [Self; 3] = [Self::RustSrc, Self::BpfLinker, Self::Stable];
+    /// Every part that the tests without virtual machines need.
     pub const ALL: [Self; 3] = [Self::RustSrc, Self::BpfLinker, Self::Rootfs];
     /// The parts that a build needs.
     pub const BUILD: [Self; 2] = [Self::RustSrc, Self::BpfLinker];
@@ -47,12 +51,13 @@ impl Part {
         Ok(match self {
             Self::RustSrc => vec![Box::new(RustSrc::new(project))],
             Self::BpfLinker => vec![Box::new(BpfLinker::choose(project)?)],
+            Self::Stable => vec![Box::new(Rootfs::stable(project))],
             Self::Rootfs => Rootfs::all(project)
                 .map(|rootfs| Box::new(rootfs) as Box<dyn Install>)
                 .collect(),
             Self::Vm => {
                 // Programs of newer headers run with the C library of such a folder.
-                let mut installs = Self::Rootfs.installs(project)?;
+                let mut installs: Vec<Box<dyn Install>> = vec![Box::new(Rootfs::newest(project))];
                 installs.push(Box::new(VmTools::new(project)));
                 installs.extend(VmKernel::all(project).map(|kernel| Box::new(kernel) as Box<dyn Install>));
                 installs

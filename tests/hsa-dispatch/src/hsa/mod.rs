@@ -4,6 +4,7 @@
 //! Everything holds the [`Runtime`], so that it is shut down last.
 
 pub mod agent;
+pub mod direct;
 pub mod executable;
 pub mod ffi;
 pub mod memory;
@@ -13,6 +14,7 @@ pub mod signal;
 pub mod types;
 
 pub use agent::Agent;
+pub use direct::Direct;
 pub use memory::{Buffer, Pools};
 pub use queue::{DoorbellOp, Queue, QueueKind};
 pub use runtime::Runtime;

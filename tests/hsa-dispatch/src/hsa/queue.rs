@@ -50,6 +50,8 @@ pub struct Queue {
     store: unsafe extern "C" fn(SignalHandle, i64),
     fault: Box<Fault>,
     alive: AtomicBool,
+    /// Whether it is left to the end of the process.
+    kept: bool,
 }
 
 // SAFETY: the runtime's functions on queues may be called from any thread.
@@ -101,7 +103,15 @@ impl Queue {
             },
             fault,
             alive: AtomicBool::new(true),
+            kept: false,
         })
+    }
+
+    /// The same queue, left to the end of the process.
+    #[must_use]
+    pub fn kept(mut self) -> Self {
+        self.kept = true;
+        self
     }
 
     /// Address of its `amd_queue_t`, by which a tracer knows it.
@@ -120,6 +130,11 @@ impl Queue {
     #[must_use]
     pub fn size(&self) -> u32 {
         self.size
+    }
+
+    /// The signal that is its doorbell.
+    pub(super) fn doorbell(&self) -> SignalHandle {
+        self.doorbell
     }
 
     /// Reserves `count` consecutive indexes and returns the first.
@@ -235,7 +250,7 @@ impl fmt::Display for Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        if self.alive.swap(false, Ordering::AcqRel) {
+        if !self.kept && self.alive.swap(false, Ordering::AcqRel) {
             // SAFETY: the queue was alive, and nobody else has it.
             unsafe { (self.runtime.api.hsa_queue_destroy)(self.raw) };
         }

@@ -74,11 +74,7 @@ impl Accumulator {
     /// # Errors
     /// Which sum is wrong.
     pub fn verify(&self, what: &str, times: u64) -> Result<()> {
-        if times > EXACT / step(2) {
-            return Err(Error::Unexpected(format!(
-                "{times} dispatches are too many to be counted exactly"
-            )));
-        }
+        within(times)?;
         check(
             &format!("sums of {what} after {times} dispatches"),
             &self.sums.read(),
@@ -87,13 +83,26 @@ impl Accumulator {
     }
 }
 
+/// Fails if sums of so many dispatches would not be exact.
+///
+/// # Errors
+/// They would not.
+pub(crate) fn within(times: u64) -> Result<()> {
+    if times > EXACT / step(2) {
+        return Err(Error::Unexpected(format!(
+            "{times} dispatches are too many to be counted exactly"
+        )));
+    }
+    Ok(())
+}
+
 /// What is added to sum `i`: 1, 2 or 3.
-fn step(i: usize) -> u64 {
+pub(crate) fn step(i: usize) -> u64 {
     1 + i as u64 % 3
 }
 
 #[expect(clippy::cast_precision_loss, reason = "at most EXACT, which is exact")]
-fn to_f32(value: u64) -> f32 {
+pub(crate) fn to_f32(value: u64) -> f32 {
     debug_assert!(value <= EXACT);
     value as f32
 }

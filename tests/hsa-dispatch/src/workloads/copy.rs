@@ -46,7 +46,7 @@ impl CopyOnly {
 
 /// Byte `i` of round `round`: differs between rounds, and never repeats at a power of two.
 #[expect(clippy::cast_possible_truncation, reason = "only the low byte is wanted")]
-fn pattern(round: u32, i: usize) -> u8 {
+pub(crate) fn pattern(round: u32, i: usize) -> u8 {
     (i % 251) as u8 ^ (i >> 12) as u8 ^ round as u8 | 1
 }
 

@@ -14,7 +14,7 @@ use crate::packet::{Grid, Packet};
 use crate::report::Outcome;
 
 /// The factor of saxpy.
-const FACTOR: f32 = 2.0;
+pub(crate) const FACTOR: f32 = 2.0;
 
 /// Options of `mixed`.
 #[derive(Args, Debug)]
@@ -166,16 +166,16 @@ impl Arrays {
 
 /// Small integers, so that all results are exact whichever way they are rounded.
 #[expect(clippy::cast_precision_loss, reason = "small")]
-fn value_a(round: u32, i: usize) -> f32 {
+pub(crate) fn value_a(round: u32, i: usize) -> f32 {
     ((i + round as usize) % 1000) as f32
 }
 
 #[expect(clippy::cast_precision_loss, reason = "small")]
-fn value_b(i: usize) -> f32 {
+pub(crate) fn value_b(i: usize) -> f32 {
     (i / 1000 % 1000) as f32
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "small")]
-fn value_input(round: u32, i: usize) -> u32 {
+pub(crate) fn value_input(round: u32, i: usize) -> u32 {
     (i % 7) as u32 + round % 2 + 1
 }

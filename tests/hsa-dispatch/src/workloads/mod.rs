@@ -1,20 +1,23 @@
 //! The workloads. Each checks its results and reports into an [`Outcome`] what it did, also when a check fails.
 
-mod accumulator;
+pub(crate) mod accumulator;
 mod all;
 mod barriers;
 mod batch;
 mod burst;
 mod churn;
-mod compute;
+pub(crate) mod compute;
 mod cooperative;
-mod copy;
+pub(crate) mod copy;
+mod direct_doorbell;
 mod fail;
 mod inference;
 mod long;
-mod mixed;
+pub(crate) mod mixed;
 mod multi_queue;
 mod multi_thread;
+pub mod reload;
+mod steady;
 mod wrap;
 
 use std::fmt::Display;
@@ -23,6 +26,7 @@ use clap::Subcommand;
 
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::hip::workloads as hip;
 use crate::report::Outcome;
 
 /// Most dispatches of one accumulator: sums stay exact (see `accumulator`).
@@ -51,14 +55,26 @@ pub enum Workload {
     Wrap(wrap::Wrap),
     /// Queues created, used and destroyed again and again.
     Churn(churn::Churn),
+    /// Code objects loaded and unloaded again and again, with kernels of other names at the same addresses.
+    Reload(reload::Reload),
     /// Kernels on the queue of cooperative launches, which has global wave sync.
     Cooperative(cooperative::Cooperative),
     /// As many dispatches per second as possible, one doorbell each.
     Burst(burst::Burst),
     /// Kernels that take long.
     Long(long::Long),
+    /// Doorbells rung by the program itself, by stores to their registers: no function of the runtime runs.
+    DirectDoorbell(direct_doorbell::DirectDoorbell),
+    /// A kernel by each of HIP's functions that launch one (only with --api hip).
+    Launches(hip::Launches),
+    /// A graph of kernels, launched several times (only with --api hip).
+    Graph(hip::Graph),
+    /// Several streams, each with a thread (only with --api hip).
+    Streams(hip::Streams),
     /// Launches and calls that must fail, and how they are reported.
     Fail(fail::Fail),
+    /// Dispatches that go on until a file is there: something to attach to.
+    Steady(steady::Steady),
     /// A sample of each workload, one after the other.
     All(all::All),
 }
@@ -78,10 +94,16 @@ impl Workload {
             Self::Batch(_) => "batch",
             Self::Wrap(_) => "wrap",
             Self::Churn(_) => "churn",
+            Self::Reload(_) => "reload",
             Self::Cooperative(_) => "cooperative",
             Self::Burst(_) => "burst",
             Self::Long(_) => "long",
+            Self::DirectDoorbell(_) => "direct-doorbell",
+            Self::Launches(_) => "launches",
+            Self::Graph(_) => "graph",
+            Self::Streams(_) => "streams",
             Self::Fail(_) => "fail",
+            Self::Steady(_) => "steady",
             Self::All(_) => "all",
         }
     }
@@ -102,17 +124,24 @@ impl Workload {
             Self::Batch(workload) => workload.run(context, outcome),
             Self::Wrap(workload) => workload.run(context, outcome),
             Self::Churn(workload) => workload.run(context, outcome),
+            Self::Reload(workload) => workload.run(context, outcome),
             Self::Cooperative(workload) => workload.run(context, outcome),
             Self::Burst(workload) => workload.run(context, outcome),
             Self::Long(workload) => workload.run(context, outcome),
+            Self::DirectDoorbell(workload) => workload.run(context, outcome),
+            Self::Launches(_) | Self::Graph(_) | Self::Streams(_) => Err(Error::OtherApi {
+                workload: self.name(),
+                api: "hip",
+            }),
             Self::Fail(workload) => workload.run(context, outcome),
+            Self::Steady(workload) => workload.run(context, outcome),
             Self::All(workload) => workload.run(context, outcome),
         }
     }
 }
 
 /// Fails at the first element of `found` that is not what `expected` says for its index.
-fn check<T: PartialEq + Display>(what: &str, found: &[T], expected: impl Fn(usize) -> T) -> Result<()> {
+pub(crate) fn check<T: PartialEq + Display>(what: &str, found: &[T], expected: impl Fn(usize) -> T) -> Result<()> {
     let mut wrong = (0..found.len()).filter(|&i| found[i] != expected(i));
     let Some(index) = wrong.next() else {
         return Ok(());

@@ -9,12 +9,16 @@ mod validate;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use self::packet::{INVALID_HEADER, KernelDispatch, PACKET_BYTES, Packet, RawPacket, is_filled};
 use self::validate::validate;
 use crate::blit::Blit;
 use crate::clock::{GPU_TICK_NS, gpu_ticks, monotonic_ns};
+use crate::hip_blit::HipBlit;
 use crate::ioctl::abi::CreateQueue;
 use crate::kernels::Recognised;
+use crate::loaded;
 use crate::queue::engine::{Engine, Halt};
 use crate::queue::error::{Exception, QueueError};
 use crate::queue::{Processor, Progress};
@@ -34,6 +38,7 @@ pub struct AqlProcessor {
     /// Index of the last packet that was logged (a preempted one is taken again).
     logged: Option<u64>,
     read_pointer: u64,
+    write_pointer: u64,
     /// Slots to mark invalid, and the read pointer, not yet written.
     retired: WriteBatch,
     /// For the writes of one completion.
@@ -48,6 +53,7 @@ impl AqlProcessor {
             limit: 0,
             logged: None,
             read_pointer: args.read_pointer_address,
+            write_pointer: args.write_pointer_address,
             retired: WriteBatch::default(),
             scratch: WriteBatch::default(),
         }
@@ -173,6 +179,9 @@ impl AqlProcessor {
                 machine.truth.counts.blits.fetch_add(1, Ordering::Relaxed);
                 blit.run(space)?;
             }
+            _ if own_of_hip(engine, dispatch)? => {
+                machine.truth.counts.blits.fetch_add(1, Ordering::Relaxed);
+            }
             _ => {
                 machine.truth.counts.unknown_kernels.fetch_add(1, Ordering::Relaxed);
                 if dispatch.kernarg_address != 0 && space.direct(dispatch.kernarg_address, 1).is_none() {
@@ -185,6 +194,25 @@ impl AqlProcessor {
             engine.be_busy_until(begin + busy);
         }
         Ok(())
+    }
+}
+
+/// Carries out a kernel of HIP's own; false if it is none that copies or fills. Its name is logged whatever it is.
+fn own_of_hip(engine: &Engine, dispatch: &KernelDispatch) -> Result<bool, Halt> {
+    let space = &engine.process.space;
+    let Some(name) = loaded::kernel_name(space, dispatch.kernel_object) else {
+        return Ok(false);
+    };
+    let blit = HipBlit::decode(space, &name, dispatch.kernarg_address);
+    engine.machine.truth.line(|| {
+        json!({
+            "ev": "kernel", "pid": engine.process.pid, "kernel_object": dispatch.kernel_object, "name": name,
+            "time_ns": monotonic_ns(),
+        })
+    });
+    match blit {
+        Some(blit) => blit.run(space).map(|()| true).map_err(Halt::from),
+        None => Ok(false),
     }
 }
 
@@ -245,5 +273,21 @@ impl Processor for AqlProcessor {
 
     fn position(&self) -> u64 {
         self.read
+    }
+
+    /// Of two producers the one that reserved first may ring last, and its lower value is all that is ever seen. Whatever is
+    /// reserved and filled by now is taken: a device would have got both values.
+    fn look_again(&mut self, engine: &Engine) -> Result<(), Halt> {
+        let base = engine.control.ring_base.load(Ordering::SeqCst);
+        let slots = engine.control.ring_size.load(Ordering::SeqCst) / PACKET_BYTES;
+        if slots == 0 || self.read < self.limit {
+            return Ok(());
+        }
+        let rung = self.limit;
+        self.limit = rung.max(engine.process.space.read_u64(self.write_pointer)?);
+        // Only what is filled now: the rest has its own doorbell to come.
+        let filled = self.fetch(engine, base, slots);
+        self.limit = rung.max(self.read + filled.as_ref().map_or(0, Vec::len) as u64);
+        Ok(filled.map(drop)?)
     }
 }

@@ -57,7 +57,12 @@ pub fn alloc(machine: &Machine, process: &Process, args: &mut AllocMemory) -> Io
         }
         // mmap_offset is the user's address on the way in.
         flags::USERPTR if args.mmap_offset & (PAGE - 1) != 0 => return Err(Errno::EINVAL),
-        flags::USERPTR => (None, args.mmap_offset),
+        flags::USERPTR => {
+            if args.mmap_offset != args.va_addr {
+                process.space.alias(args.va_addr, page_up(args.size), args.mmap_offset);
+            }
+            (None, args.mmap_offset)
+        }
         flags::DOORBELL if args.size != Asic::DOORBELL_PAGE => return Err(Errno::EINVAL),
         flags::DOORBELL => (None, doorbell_page(machine, &mut state, gpu)?.offset),
         flags::MMIO_REMAP if args.size != PAGE => return Err(Errno::EINVAL),
@@ -83,8 +88,8 @@ pub fn alloc(machine: &Machine, process: &Process, args: &mut AllocMemory) -> Io
 /// FREE_MEMORY_OF_GPU.
 pub fn free(machine: &Machine, process: &Process, args: &FreeMemory) -> IoctlResult {
     let buffer = process.state().buffers.remove(&args.handle).ok_or(Errno::EINVAL)?;
+    process.space.remove(buffer.va);
     if let Some(offset) = buffer.offset {
-        process.space.remove(buffer.va);
         machine.vram.release(offset, buffer.size);
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::Thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::clock::use_precise_naps;
 use crate::memory::SharedFile;
@@ -68,20 +68,26 @@ impl Bell {
         self.word().load(Ordering::Acquire) != self.known.load(Ordering::Relaxed)
     }
 
-    /// Sleeps until the doorbell changes or `wake` is called; may also return without a reason.
-    pub fn sleep(&self) {
+    /// Sleeps until the doorbell changes, `wake` is called or `limit` has passed; may also return without a reason. Whether
+    /// all of `limit` passed.
+    pub fn sleep(&self, limit: Option<Duration>) -> bool {
+        let begin = Instant::now();
         {
             let mut sleeper = self.sleeper.lock().unwrap_or_else(PoisonError::into_inner);
             sleeper.thread = Some(std::thread::current());
             if std::mem::take(&mut sleeper.woken) {
-                return;
+                return false;
             }
         }
         self.sleeping.store(true, Ordering::SeqCst);
         if !self.is_rung() {
-            std::thread::park();
+            match limit {
+                Some(limit) => std::thread::park_timeout(limit),
+                None => std::thread::park(),
+            }
         }
         self.sleeping.store(false, Ordering::SeqCst);
+        limit.is_some_and(|limit| begin.elapsed() >= limit) && !self.is_rung()
     }
 
     /// Wakes the queue's thread whatever the doorbell holds.
@@ -159,7 +165,9 @@ mod tests {
         let file = Arc::new(SharedFile::new("test", 1 << 20).unwrap());
         let bell = Arc::new(Bell::new(file, 64, u64::MAX));
         bell.wake();
-        let sleeper = std::thread::spawn(move || bell.sleep());
+        let sleeper = std::thread::spawn(move || {
+            bell.sleep(None);
+        });
         let deadline = std::time::Instant::now() + Duration::from_secs(10);
         while !sleeper.is_finished() {
             assert!(std::time::Instant::now() < deadline, "it sleeps on");
@@ -180,7 +188,7 @@ mod tests {
                     if let (value, true) = bell.look() {
                         return value;
                     }
-                    bell.sleep();
+                    bell.sleep(None);
                 }
             })
         };

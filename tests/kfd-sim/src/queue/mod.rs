@@ -7,6 +7,7 @@ pub mod error;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use self::bell::Bell;
 use self::engine::{Control, Engine, Halt, Pause};
@@ -43,7 +44,16 @@ pub trait Processor: Send {
     fn step(&mut self, engine: &mut Engine) -> Result<Progress, Halt>;
     /// Where it is: the packet index, or the offset in bytes.
     fn position(&self) -> u64;
+    /// Looks for packets that were announced by a doorbell value that another one overwrote before it was seen. Called once
+    /// when the queue has been at rest for a while since its doorbell last changed.
+    fn look_again(&mut self, _engine: &Engine) -> Result<(), Halt> {
+        Ok(())
+    }
 }
+
+/// How long a queue rests before it looks again: longer than a thread is likely to be interrupted between its packet's
+/// header and its doorbell.
+const REST: Duration = Duration::from_millis(100);
 
 /// A user queue with its thread.
 pub struct Queue {
@@ -133,9 +143,12 @@ fn run(mut engine: Engine, mut processor: Option<Box<dyn Processor>>, args: &Cre
     use_precise_naps();
     let control = Arc::clone(&engine.control);
     let mut pause = Pause::default();
+    // A doorbell was seen to change, and the queue has not looked again since.
+    let mut unsure = false;
     while !control.stop.load(Ordering::SeqCst) {
         if engine.observe() {
             pause.reset();
+            unsure = true;
         }
         control.at_rest.store(false, Ordering::SeqCst);
         let progress = match &mut processor {
@@ -153,7 +166,21 @@ fn run(mut engine: Engine, mut processor: Option<Box<dyn Processor>>, args: &Cre
             Ok(Progress::Idle) if !pause.is_long() => std::hint::spin_loop(),
             Ok(Progress::Idle) => {
                 engine.flush_log();
-                engine.bell.sleep();
+                let undisturbed = engine.bell.sleep(unsure.then_some(REST));
+                if undisturbed && unsure && !control.stop.load(Ordering::SeqCst) {
+                    unsure = false;
+                    control.at_rest.store(false, Ordering::SeqCst);
+                    let active = control.active.load(Ordering::SeqCst);
+                    // What it can't read now it will not be able to read when its doorbell rings.
+                    let looked = processor
+                        .as_mut()
+                        .filter(|_| active)
+                        .map(|processor| processor.look_again(&engine));
+                    if let Some(Err(_)) = looked {
+                        log::debug!("queue {}: nothing to look at", args.queue_id);
+                    }
+                    control.at_rest.store(true, Ordering::SeqCst);
+                }
             }
             Err(Halt::Preempted) => engine.flush_log(),
             Err(Halt::Error(error)) => {

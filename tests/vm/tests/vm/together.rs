@@ -28,10 +28,8 @@ pub fn all_that_is_traced_at_once_equals_its_truth(machine: &mut Machine) {
     );
     let script = at("all.sh");
     std::fs::write(&script, traced).unwrap();
-    machine.sh(&format!(
-        "tracer record --detail full -o {} -- sh -e {script}",
-        at("t.trace")
-    ));
+    let line = format!("tracer record --detail full -o {} -- sh -e {script}", at("t.trace"));
+    machine.recorded(&line, at("t.trace").as_ref());
     let (jobs, calls) = (
         read_json(at("jobs.json").as_ref()),
         read_json(at("calls.json").as_ref()),

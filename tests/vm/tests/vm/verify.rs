@@ -46,7 +46,7 @@ pub fn verdicts(machine: &mut Machine) {
     // The whole way in there, with its exit code.
     let kept = dir.path().join("kept.trace");
     let line = format!("tracer verify --policy mes-bypass -o {} -- {mes}", kept.display());
-    let output = machine.sh(&line);
+    let output = machine.recorded(&line, &kept);
     println!("{line}\n{}", output.stdout_text());
     expect("mes-bypass", &kept, 0, &[]);
     let rings = expect("ring-submission", &kept, 1, &[("ring-submission", "fail")]);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::inspect::{Cost, Driver, Event, Events, Kind, Program, Programs, Rights, Site};
+use crate::resolver::{Confidence, ResolverStep};
 
 /// A machine on which everything works.
 fn good() -> Inspection {
@@ -48,9 +49,9 @@ fn library(path: &str) -> Library {
     Library {
         path: path.to_owned(),
         recognised: true,
-        doorbells: vec![Site::default()],
-        sdma: vec![Site::default()],
-        reserves: vec![Site::default()],
+        doorbells: vec![site()],
+        sdma: vec![site()],
+        reserves: vec![site()],
         ..Library::default()
     }
 }
@@ -166,4 +167,19 @@ fn a_simulated_gpu_has_no_driver_to_mend() {
     let rings = inspection.verdict().rings;
     assert_eq!((rings.captured, rings.fix), (Answer::No, None));
     assert!(rings.reason.contains("simulated"));
+}
+
+fn site() -> Site {
+    Site {
+        role: String::new(),
+        step: ResolverStep::VtableShape,
+        confidence: Confidence::Medium,
+        function: 0,
+        address: 0,
+        file_offset: 0,
+        instruction: String::new(),
+        emulated: true,
+        ns: None,
+        details: Vec::new(),
+    }
 }

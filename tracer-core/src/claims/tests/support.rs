@@ -21,6 +21,15 @@ pub fn copy(number: u64) -> Fact {
         path: Path::Doorbell,
         begin: 64 * number,
         end: 64 * (number + 1),
+        op: None,
+        bytes: None,
+        commands: None,
+        source: None,
+        destination: None,
+        direction: None,
+        engine: None,
+        api_call: None,
+        stream: None,
     })
 }
 

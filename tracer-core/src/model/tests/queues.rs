@@ -159,6 +159,8 @@ fn sdma_queues_are_known_by_their_write_pointer() {
             write_pointer,
             begin: 0,
             end: 64,
+            commands: None,
+            call: None,
         })
     };
     let mut trace = Trace::new();

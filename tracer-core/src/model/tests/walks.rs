@@ -204,25 +204,6 @@ fn a_garbage_value_publishes_what_is_reserved() {
 }
 
 #[test]
-fn an_adopted_queue_begins_where_its_first_walk_does() {
-    let mut trace = Trace::new();
-    trace.ring(doorbell(100, 41, 40..42, 40, 42), &[dispatch(40), dispatch(41)]);
-    // A walk of another CPU that came before it.
-    trace.ring(doorbell(90, 39, 39..40, 39, 42), &[dispatch(39)]);
-    assert_eq!(trace.published(), [2, 0]);
-    let queue = &trace.finish()[0];
-    assert_eq!(
-        (queue.origin, queue.kind.as_str(), queue.queue_id),
-        (fact::QueueOrigin::Adopted, "compute-aql", None)
-    );
-    assert_eq!((queue.first_index, queue.published, queue.unread), (Some(39), 3, 0));
-    assert_eq!(
-        (queue.ring_base, queue.ring_bytes, queue.created_ns, queue.handle),
-        (0x5000, 256, 100, HANDLE)
-    );
-}
-
-#[test]
 fn a_queue_that_garbage_began_begins_again_at_a_real_walk() {
     let mut trace = Trace::new();
     trace.apply(&Event::Doorbell(Doorbell {

@@ -1,11 +1,14 @@
 //! `coverage`: every index of every compute queue of traced processes, from its creation (or from when it was found, if
 //! processes were attached to) to its end, was published by a doorbell that was seen.
 //!
-//! Fails by a packet that took another way. Open are:
+//! Fails by a packet that took another way: another path, or one that the GPU took although no doorbell ever named it.
+//! Open are:
 //! - unread packets: a doorbell that was seen published them, but nobody knows whether they were dispatches;
 //! - gaps: indexes without a row, or that no doorbell that was seen accounts for (lost rows, lost events);
-//! - pending ones: reserved, and no doorbell seen. Nobody published them, or somebody did past every probe, which nothing
-//!   but the `unseen` capability can tell apart;
+//! - packets that the GPU took before the doorbell that named them: somebody stored past every probe, or the GPU read the
+//!   write index by itself when it mapped the queue;
+//! - queues that nobody looked at after their last use: what the GPU took of them is not known;
+//! - pending ones of such queues: reserved, and no doorbell seen. Nobody published them, or somebody did past every probe;
 //! - queues whose beginning was not seen although the recorder was there first, and queues whose packets can't be read.
 
 mod tally;
@@ -14,6 +17,7 @@ use std::collections::BTreeMap;
 
 use super::{Rule, packets_watched};
 use crate::fact::{self, Fact, Path, QueueOrigin};
+use crate::losses::hide_doorbells;
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
 use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
@@ -25,8 +29,8 @@ pub(super) struct Coverage {
     tallies: BTreeMap<u32, Tally>,
     /// Packets that were published otherwise than by a doorbell.
     elsewhere: Offenders,
-    /// Packets that nobody saw being published.
-    unseen: Offenders,
+    /// Whether doorbells may have been lost: then nobody can say that one was not rung.
+    doorbells_lost: bool,
     unread: Offenders,
     unread_indexes: u64,
     /// Doorbells of which nothing but the value could be read, or whose value nobody had reserved.
@@ -36,9 +40,9 @@ pub(super) struct Coverage {
 impl Coverage {
     fn published(&mut self, path: Path, offender: impl FnOnce() -> Offender) {
         match path {
-            Path::Doorbell => {}
+            // Of the unseen, there are runs; they are counted by queue.
+            Path::Doorbell | Path::Unseen => {}
             Path::Ring | Path::Thunk => self.elsewhere.add(offender),
-            Path::Unseen => self.unseen.add(offender),
         }
     }
 
@@ -53,7 +57,11 @@ impl Coverage {
             time_ns: Some(packet.time_ns),
             ..Offender::default()
         };
-        self.tallies.entry(packet.queue).or_default().rows += u128::from(packet.count);
+        let tally = self.tallies.entry(packet.queue).or_default();
+        tally.rows += u128::from(packet.count);
+        if packet.path == Path::Unseen {
+            return tally.unseen(packet.index, packet.count);
+        }
         self.published(packet.path, || {
             offender(format!(
                 "a {} packet by way of {}",
@@ -70,7 +78,11 @@ impl Coverage {
 
     fn doorbell(&mut self, doorbell: &fact::Doorbell) {
         if let Some(queue) = doorbell.queue {
-            self.tallies.entry(queue).or_default().credited += u128::from(doorbell.published);
+            let tally = self.tallies.entry(queue).or_default();
+            tally.credited += u128::from(doorbell.published);
+            if !doorbell.beyond {
+                tally.named_end = tally.named_end.max(doorbell.value.saturating_add(1));
+            }
         }
         let what = match (doorbell.queue, doorbell.beyond) {
             (None, _) => "a doorbell of a queue that could not be read",
@@ -93,7 +105,11 @@ impl Rule for Coverage {
     fn add(&mut self, fact: &Fact) {
         match fact {
             Fact::Dispatch(dispatch) => {
-                self.tallies.entry(dispatch.queue).or_default().rows += 1;
+                let tally = self.tallies.entry(dispatch.queue).or_default();
+                tally.rows += 1;
+                if dispatch.path == Path::Unseen {
+                    tally.unseen(dispatch.index, 1);
+                }
                 self.published(dispatch.path, || Offender {
                     what: format!("a dispatch by way of {}", dispatch.path.name()),
                     queue: Some(dispatch.queue),
@@ -108,6 +124,7 @@ impl Rule for Coverage {
             Fact::Doorbell(doorbell) => self.doorbell(doorbell),
             // Of a recorder that was killed there can be several rows of one queue; the last one counts.
             Fact::Queue(queue) => drop(self.queues.insert(queue.queue, queue.clone())),
+            Fact::Loss(loss) => self.doorbells_lost |= hide_doorbells(&loss.source),
             _ => {}
         }
     }
@@ -127,6 +144,16 @@ impl Rule for Coverage {
         finding.count("published", watched.then_some(seen.published));
         finding.count("unread", watched.then_some(self.unread_indexes));
         finding.count("pending", watched.then_some(seen.pending_indexes));
+        let looked = watched && context.capabilities.unseen;
+        let unseen = seen.unseen_indexes.saturating_add(seen.early_indexes);
+        finding.count("unseen", looked.then_some(unseen));
+        if watched && !looked {
+            finding.lack(
+                "nobody looked for stores to doorbells past every probe",
+                "looks at queues",
+                "record again with this version of `tracer`, and see the warnings of the trace (`tracer report TRACE`)",
+            );
+        }
         if watched && seen.published == 0 {
             finding.say(Outcome::Inconclusive, "no packet was published on any compute queue");
         }
@@ -134,8 +161,22 @@ impl Rule for Coverage {
         finding.blame(Outcome::Fail, self.elsewhere, |n| {
             format!("{n} packets were published otherwise than by a doorbell")
         });
-        finding.blame(open, self.unseen, |n| {
-            format!("how {n} packets were published was not seen")
+        // A doorbell that was lost may have published them.
+        let lost = self.doorbells_lost
+            || context
+                .losses
+                .iter()
+                .any(|(source, n)| *n > 0 && hide_doorbells(source));
+        let indexes = seen.unseen_indexes;
+        finding.blame(if lost { open } else { Outcome::Fail }, seen.unseen, |_| {
+            format!("the GPU took {indexes} packets, and no doorbell was seen for them")
+        });
+        let indexes = seen.early_indexes;
+        finding.blame(open, seen.early, |_| {
+            format!("the GPU took {indexes} packets before the doorbell that named them")
+        });
+        finding.blame(open, seen.unwatched, |n| {
+            format!("{n} queues were not watched to their end")
         });
         let indexes = self.unread_indexes;
         finding.blame(open, self.unread, |_| {
@@ -155,14 +196,11 @@ impl Rule for Coverage {
         finding.blame(open, self.obscure, |n| {
             format!("what {n} doorbells published is not known")
         });
-        for (known, what) in [
-            (context.capabilities.unseen, "stores to doorbells past every probe"),
-            (context.capabilities.thunk, "doorbells by way of the thunk library"),
-        ] {
-            if !known {
-                finding.note(format!("not watched: {what}"));
-            }
+        if !context.capabilities.thunk {
+            finding.note("not watched: doorbells by way of the thunk library");
         }
+        let unclaimed = self.queues.values().filter_map(|q| q.unclaimed);
+        let unclaimed = unclaimed.fold(0_u64, u64::saturating_add);
         let adopted = self
             .queues
             .values()
@@ -171,6 +209,11 @@ impl Rule for Coverage {
         if adopted > 0 {
             finding.note(format!(
                 "{adopted} queues were there before: they are covered from their first doorbell that was seen"
+            ));
+        }
+        if unclaimed > 0 {
+            finding.note(format!(
+                "{unclaimed} packets lay in their rings by then and are not judged: no doorbell for them was seen"
             ));
         }
         let (published, queues) = (seen.published, seen.queues);

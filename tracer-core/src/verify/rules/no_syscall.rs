@@ -3,7 +3,8 @@
 //! Where the reserve is known, it fails by an ioctl that its thread entered in between. Where it is not (another thread
 //! reserved it, or no probe saw that), the rule still holds if no thread of the process entered one since the index was
 //! seen not to be reserved yet; else it is open under [`Scope::Every`]. Open is it too if ioctls were not watched, or if
-//! nothing is known of any dispatch.
+//! nothing is known of any dispatch. Of processes that were attached to, dispatches that were reserved before that are not
+//! judged, and counted in a note.
 //!
 //! A thread makes one call after the other, and rings outside of them: if any ioctl lies between, its last one before the
 //! doorbell does. So one ioctl a thread and process is all that has to be kept.
@@ -30,6 +31,8 @@ pub(super) struct NoSyscall {
     bounded: u64,
     broken: Offenders,
     unknown: Offenders,
+    /// Whose index was never seen free: of processes that were attached to, they were reserved before.
+    never_free: Offenders,
 }
 
 impl NoSyscall {
@@ -42,6 +45,7 @@ impl NoSyscall {
             bounded: 0,
             broken: Offenders::default(),
             unknown: Offenders::default(),
+            never_free: Offenders::default(),
         }
     }
 
@@ -61,9 +65,14 @@ impl NoSyscall {
         let last = self.last_of_all.get(&dispatch.pid);
         match dispatch.unreserved_ns {
             Some(free_ns) if last.is_none_or(|&enter_ns| enter_ns <= free_ns) => self.bounded += 1,
-            _ => self
-                .unknown
-                .add(|| offender("a dispatch whose reserve is not known".to_owned(), dispatch)),
+            free_ns => {
+                let undecided = if free_ns.is_some() {
+                    &mut self.unknown
+                } else {
+                    &mut self.never_free
+                };
+                undecided.add(|| offender("a dispatch whose reserve is not known".to_owned(), dispatch));
+            }
         }
     }
 }
@@ -97,7 +106,14 @@ impl Rule for NoSyscall {
     }
 
     fn finish(self: Box<Self>, context: &Context) -> RuleVerdict {
-        let (scope, known, bounded, unknown) = (self.scope, self.known, self.bounded, self.unknown.total());
+        let (scope, known, bounded) = (self.scope, self.known, self.bounded);
+        let mut undecided = self.unknown;
+        let attached = context.command_began_ns.is_none();
+        let before = if attached { self.never_free.total() } else { 0 };
+        if !attached {
+            undecided.extend(self.never_free);
+        }
+        let unknown = undecided.total();
         let mut finding = Finding::default();
         let ioctls = ioctls_watched(context, &mut finding);
         if unknown > 0 || known + bounded == 0 {
@@ -114,13 +130,18 @@ impl Rule for NoSyscall {
             format!("the threads of {n} dispatches made an ioctl between reserve and doorbell")
         });
         match scope {
-            Scope::Every => finding.blame(Outcome::Inconclusive, self.unknown, |n| {
+            Scope::Every => finding.blame(Outcome::Inconclusive, undecided, |n| {
                 format!("when {n} dispatches were reserved is not known, and an ioctl may have come between that and their doorbells")
             }),
             Scope::Seen if unknown > 0 => {
                 finding.note(format!("{unknown} dispatches whose reserve is not known: not judged"));
             }
             Scope::Seen => {}
+        }
+        if before > 0 {
+            finding.note(format!(
+                "{before} dispatches were reserved before their queues were first looked at: not judged"
+            ));
         }
         if bounded > 0 {
             finding.note(format!(

@@ -79,20 +79,93 @@ fn rows_that_do_not_add_up_are_gaps() {
 }
 
 #[test]
-fn pending_packets_leave_it_open_unless_stores_past_every_probe_are_watched() {
+fn pending_packets_leave_it_open_unless_the_queue_was_watched_to_its_end() {
     assert_eq!(queue_with(context(), |q| q.pending = 2).outcome, Outcome::Pass);
-    let mut blind = context();
-    blind.capabilities.unseen = false;
-    let found = queue_with(blind, |q| q.pending = 2);
+    let found = queue_with(context(), |q| (q.pending, q.watched_to_end) = (2, Some(false)));
     assert_eq!(
         (found.outcome, found.counts["pending"]),
         (Outcome::Inconclusive, Some(2))
     );
-    assert_eq!((found.offenders[0].index, found.offenders[0].count), (Some(3), Some(2)));
-    assert!(
-        found.notes.iter().any(|note| note.contains("past every probe")),
-        "{found:?}"
+    assert_eq!((found.offenders[0].index, found.offenders[0].count), (None, None));
+    assert_eq!((found.offenders[1].index, found.offenders[1].count), (Some(3), Some(2)));
+}
+
+fn lost(source: &str) -> Fact {
+    Fact::Loss(crate::fact::Loss {
+        time_ns: 1,
+        source: source.to_owned(),
+        count: 1,
+    })
+}
+
+/// Three packets with doorbells; the GPU took two more.
+fn two_more(change: impl Fn(&mut Vec<Fact>)) -> RuleVerdict {
+    let mut facts = good(3);
+    facts[0] = Fact::Queue(Queue {
+        dispatches: 3,
+        unread: 2,
+        unseen: Some(2),
+        doorbells: 3,
+        ..queue(5)
+    });
+    let Fact::Packet(packet) = unread(3, 2) else {
+        unreachable!("it makes packets")
+    };
+    facts.push(Fact::Packet(crate::fact::OtherPacket {
+        path: Path::Unseen,
+        ..packet
+    }));
+    change(&mut facts);
+    rule("coverage", context(), &facts)
+}
+
+#[test]
+fn what_the_gpu_took_without_a_doorbell_fails() {
+    let found = two_more(|_| ());
+    assert_eq!((found.outcome, found.counts["unseen"]), (Outcome::Fail, Some(2)));
+    assert_eq!(
+        found.sentence,
+        "the GPU took 2 packets, and no doorbell was seen for them"
     );
+    assert_eq!((found.offenders[0].index, found.offenders[0].count), (Some(3), Some(2)));
+    assert_eq!(found.counts["unread"], Some(0), "not those of doorbells that were seen");
+}
+
+#[test]
+fn a_doorbell_that_came_late_or_was_lost_leaves_it_open() {
+    let named = two_more(|facts| {
+        facts.push(Fact::Doorbell(crate::fact::Doorbell {
+            published: 0,
+            ..doorbell(4)
+        }));
+    });
+    assert_eq!(named.outcome, Outcome::Inconclusive);
+    assert_eq!(
+        named.sentence,
+        "the GPU took 2 packets before the doorbell that named them"
+    );
+    let unknown = two_more(|facts| facts.push(lost("doorbell-ring")));
+    assert_eq!(unknown.outcome, Outcome::Inconclusive);
+    let elsewhere = two_more(|facts| facts.push(lost("ring-job-ring")));
+    assert_eq!(elsewhere.outcome, Outcome::Fail);
+}
+
+#[test]
+fn a_queue_that_nobody_looked_at_to_its_end_leaves_it_open() {
+    let mut blind = context();
+    blind.capabilities.unseen = false;
+    let found = queue_with(blind, |_| ());
+    assert_eq!((found.outcome, found.counts["unseen"]), (Outcome::Inconclusive, None));
+    assert_eq!(found.missing[0].source, "looks at queues");
+    for change in [
+        (|q: &mut Queue| q.watched_to_end = Some(false)) as fn(&mut Queue),
+        |q| q.watched_to_end = None,
+        |q| q.unseen = None,
+    ] {
+        let found = queue_with(context(), change);
+        assert_eq!(found.outcome, Outcome::Inconclusive);
+        assert_eq!(found.sentence, "1 queues were not watched to their end");
+    }
 }
 
 #[test]
@@ -105,15 +178,39 @@ fn a_queue_without_its_beginning_is_open_only_if_the_recorder_was_there_first() 
     };
     assert_eq!(queue_with(context(), adopted(40)).outcome, Outcome::Inconclusive);
     assert_eq!(queue_with(context(), adopted(0)).outcome, Outcome::Pass);
-    let attached = Context {
+    let attached = || Context {
         command_began_ns: None,
         ..context()
     };
-    let found = queue_with(attached, adopted(40));
+    let found = queue_with(attached(), adopted(40));
     assert_eq!(found.outcome, Outcome::Pass);
     assert!(
         found.notes.iter().any(|note| note.contains("there before")),
         "{found:?}"
+    );
+    let holes = |unclaimed: u64| {
+        move |queue: &mut Queue| {
+            adopted(40)(queue);
+            (queue.last_index, queue.unclaimed) = (Some(44), Some(unclaimed));
+        }
+    };
+    let found = queue_with(attached(), holes(2));
+    assert_eq!(found.outcome, Outcome::Pass, "{found:?}");
+    assert!(
+        found
+            .notes
+            .iter()
+            .any(|note| note.contains("2 packets lay in their rings")),
+        "{found:?}"
+    );
+    assert_eq!(queue_with(attached(), holes(1)).outcome, Outcome::Inconclusive);
+    assert_eq!(
+        queue_with(context(), |queue| {
+            adopted(0)(queue);
+            queue.unclaimed = Some(1);
+        })
+        .outcome,
+        Outcome::Inconclusive
     );
 }
 

@@ -22,6 +22,8 @@ pub fn context() -> Context {
             kernel_rings: true,
             driver: true,
             driver_events: true,
+            code_objects: true,
+            api: true,
             thunk: true,
             unseen: true,
         },
@@ -59,6 +61,7 @@ pub fn queue(published: u64) -> Queue {
         destroyed_ns: Some(9_000),
         doorbells: published,
         published,
+        unclaimed: None,
         dispatches: published,
         other_packets: 0,
         unread: 0,
@@ -66,6 +69,13 @@ pub fn queue(published: u64) -> Queue {
         first_index: (published > 0).then_some(0),
         last_index: published.checked_sub(1),
         max_depth: 3,
+        unseen: Some(0),
+        watched_to_end: Some(true),
+        looked_ns: Some(9_000),
+        read_index: Some(3),
+        in_flight: Some(0),
+        oldest_ns: None,
+        moved_ns: Some(8_000),
     }
 }
 
@@ -90,7 +100,10 @@ pub fn dispatch(index: u64) -> Dispatch {
         private_segment: 0,
         group_segment: 0,
         completion_signal: 0,
+        kernel: None,
         correlation: 0,
+        api_call: None,
+        stream: None,
     }
 }
 

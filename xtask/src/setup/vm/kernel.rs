@@ -160,7 +160,12 @@ impl VmKernel {
             fs::rename(package.join(folder), headers.join(folder))?;
         }
         cmd::remove_all(&headers.join("usr/lib/modules"))?;
-        headers::adapt(&headers, &self.dir.join("headers"), release, &Rootfs::newest(project))?;
+        headers::adapt(
+            &headers,
+            &self.dir.join("headers"),
+            release,
+            Rootfs::newest(project).dir(),
+        )?;
         fs::write(into.join("release"), format!("{release}\n"))?;
         Ok(())
     }

@@ -12,6 +12,27 @@ pub(super) struct Tally {
     pub(super) rows: u128,
     /// Indexes that doorbells account for.
     pub(super) credited: u128,
+    /// Indexes that were taken without a doorbell.
+    pub(super) unseen: u128,
+    /// One past the highest of them.
+    pub(super) unseen_end: u64,
+    /// One past the highest index that a doorbell named.
+    pub(super) named_end: u64,
+}
+
+impl Tally {
+    /// `count` indexes from `index` on were taken without a doorbell.
+    pub(super) fn unseen(&mut self, index: u64, count: u64) {
+        self.unseen += u128::from(count);
+        self.unseen_end = self.unseen_end.max(index.saturating_add(count));
+    }
+
+    /// Of these, those that no later doorbell named either: they lie above every other index.
+    fn never_named(&self) -> u64 {
+        u64::try_from(self.unseen)
+            .unwrap_or(u64::MAX)
+            .min(self.unseen_end.saturating_sub(self.named_end))
+    }
 }
 
 /// What the queues say together.
@@ -26,6 +47,14 @@ pub(super) struct Seen {
     pub(super) headless: Offenders,
     /// Queues whose packets are not AQL, and no copies either.
     pub(super) opaque: Offenders,
+    /// Packets that the GPU took, and no doorbell ever named them.
+    pub(super) unseen: Offenders,
+    pub(super) unseen_indexes: u64,
+    /// Packets that the GPU took before the doorbell that named them.
+    pub(super) early: Offenders,
+    pub(super) early_indexes: u64,
+    /// Queues that were not watched to their end.
+    pub(super) unwatched: Offenders,
 }
 
 impl Seen {
@@ -55,14 +84,24 @@ impl Seen {
             self.gaps
                 .add(|| offender(gap, queue.first_index, Some(queue.published)));
         }
-        if queue.pending > 0 && !context.capabilities.unseen {
+        self.unseen(queue, tally, &offender);
+        let watched = queue.watched_to_end == Some(true) && queue.unseen.is_some();
+        if context.capabilities.unseen && !watched {
+            let what = match queue.unseen {
+                None => "a queue that nobody looked at, or that may owe what was taken to lost doorbells",
+                Some(_) => "a queue that was not looked at after its last use",
+            };
+            self.unwatched.add(|| offender(what.to_owned(), None, None));
+        }
+        if queue.pending > 0 && !(context.capabilities.unseen && watched) {
             self.pending_indexes = self.pending_indexes.saturating_add(queue.pending);
             let index = queue.last_index.map_or(0, |last| last.saturating_add(1));
             let what = "reserved packets without a doorbell".to_owned();
             self.pending.add(|| offender(what, Some(index), Some(queue.pending)));
         }
         // What begins with index 0 is whole, also where its making was not seen.
-        let headless = queue.origin == QueueOrigin::Adopted && queue.first_index != Some(0);
+        let whole = queue.first_index == Some(0) && queue.unclaimed.unwrap_or(0) == 0;
+        let headless = queue.origin == QueueOrigin::Adopted && !whole;
         if headless && context.command_began_ns.is_some() {
             self.headless.add(|| {
                 offender(
@@ -71,6 +110,28 @@ impl Seen {
                     None,
                 )
             });
+        }
+    }
+
+    /// What its GPU took without a doorbell.
+    fn unseen(
+        &mut self,
+        queue: &Queue,
+        tally: Tally,
+        offender: &impl Fn(String, Option<u64>, Option<u64>) -> Offender,
+    ) {
+        let never = tally.never_named();
+        if never > 0 {
+            self.unseen_indexes = self.unseen_indexes.saturating_add(never);
+            let what = "packets that the GPU took without a doorbell".to_owned();
+            let index = tally.unseen_end.saturating_sub(never);
+            self.unseen.add(|| offender(what, Some(index), Some(never)));
+        }
+        let early = u64::try_from(tally.unseen).unwrap_or(u64::MAX).saturating_sub(never);
+        if early > 0 {
+            self.early_indexes = self.early_indexes.saturating_add(early);
+            let what = "packets that the GPU took before the doorbell that named them".to_owned();
+            self.early.add(|| offender(what, queue.first_index, Some(early)));
         }
     }
 
@@ -99,11 +160,14 @@ fn gap(queue: &Queue, tally: Tally) -> Option<String> {
             tally.rows
         ));
     }
-    if span != published || (created && queue.first_index.unwrap_or(0) != 0) {
+    // Holes that an adopted queue says it has are none: what lay in its ring before is not claimed.
+    let holes = u128::from(queue.unclaimed.unwrap_or(0));
+    if span > published.saturating_add(holes) || span < published || (created && queue.first_index.unwrap_or(0) != 0) {
         return Some(format!("{published} indexes were published of a span of {span}"));
     }
-    (tally.credited < published).then(|| {
-        let missing = published - tally.credited;
+    let told = tally.credited + tally.unseen;
+    (told < published).then(|| {
+        let missing = published - told;
         format!("for {missing} indexes no doorbell was seen")
     })
 }

@@ -1,0 +1,77 @@
+//! Ioctls, compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tracer_core::fact::{Fact, Ioctl};
+
+use super::unhex;
+use crate::{scenario::Run, truth};
+
+/// Every ioctl of every thread, in order, with arguments and result.
+pub fn ioctls(run: &Run) -> usize {
+    let pids: BTreeSet<u32> = run.truth.ioctls.iter().map(|ioctl| ioctl.pid).collect();
+    let mut truth: BTreeMap<u32, Vec<&truth::Ioctl>> = BTreeMap::new();
+    for ioctl in &run.truth.ioctls {
+        truth.entry(ioctl.tid).or_default().push(ioctl);
+    }
+    let mut traced: BTreeMap<u32, Vec<&Ioctl>> = BTreeMap::new();
+    for fact in &run.facts {
+        if let Fact::Ioctl(ioctl) = fact
+            && pids.contains(&ioctl.pid)
+        {
+            traced.entry(ioctl.tid).or_default().push(ioctl);
+        }
+    }
+    let mut count = 0;
+    for (tid, mut truth) in truth {
+        truth.sort_by_key(|ioctl| ioctl.enter_ns);
+        let mut own = traced.remove(&tid).unwrap_or_default();
+        own.sort_by_key(|ioctl| ioctl.enter_ns);
+        let names = |list: &[&Ioctl]| list.iter().map(|i| i.name.to_string()).collect::<Vec<_>>();
+        let expected: Vec<_> = truth.iter().map(|i| i.name.clone().unwrap_or_default()).collect();
+        // What a signal ended on the way to the device, it did not answer.
+        let all = own.len();
+        own.retain(|ioctl| ioctl.ret.is_some());
+        assert_eq!(
+            own.len(),
+            truth.len(),
+            "thread {tid}: device {expected:?}, trace {:?}, and {} without a result",
+            names(&own),
+            all - own.len()
+        );
+        for (truth, own) in truth.into_iter().zip(own) {
+            ioctl_fields(truth, own);
+            count += 1;
+        }
+    }
+    traced.retain(|_, calls| calls.iter().any(|ioctl| ioctl.ret.is_some()));
+    assert!(traced.is_empty(), "calls that the device does not know: {traced:?}");
+    count
+}
+
+fn ioctl_fields(truth: &truth::Ioctl, own: &Ioctl) {
+    assert_eq!(own.cmd, truth.cmd, "{truth:?}\n{own:?}");
+    assert_eq!(own.pid, truth.pid);
+    assert_eq!(own.device, if truth.dev == "kfd" { "kfd" } else { "drm" }, "{truth:?}");
+    assert_eq!(own.ret, Some(truth.ret), "{truth:?}\n{own:?}");
+    assert!(
+        own.enter_ns <= truth.enter_ns && truth.enter_ns <= own.exit_ns,
+        "{truth:?}\n{own:?}"
+    );
+    let in_direction = own.cmd >> 30 & 1 != 0;
+    let out_direction = own.cmd >> 31 != 0;
+    if in_direction && let Some(bytes) = &own.arg_in {
+        same_bytes(bytes, &truth.arg_in, truth);
+    }
+    if out_direction && let Some(bytes) = &own.arg_out {
+        same_bytes(bytes, &truth.arg_out, truth);
+    }
+}
+
+/// The trace keeps the start of long arguments.
+fn same_bytes(own: &[u8], truth: &str, of: &truth::Ioctl) {
+    let truth = unhex(truth);
+    let common = own.len().min(truth.len());
+    assert_eq!(own[..common], truth[..common], "{of:?}");
+    assert!(common == truth.len() || common == 128, "{} bytes of {of:?}", own.len());
+}

@@ -1,0 +1,64 @@
+//! SDMA submissions: what their commands move is what the device moved.
+
+use std::collections::BTreeSet;
+
+use tracer_core::fact::{Copy, CopyOp, Fact, Queue};
+
+use crate::{scenario::Run, truth};
+
+/// Every position that the device noticed in an SDMA queue was seen as the end of a submission, and what each submission
+/// moves is what the device took between its ends. Returns their number.
+pub fn submissions(run: &Run, truth: &truth::Queue, queue: &Queue) -> usize {
+    let facts = run.facts.iter();
+    let own: Vec<&Copy> = facts
+        .filter_map(|fact| if let Fact::Copy(copy) = fact { Some(copy) } else { None })
+        .filter(|copy| copy.queue == Some(queue.queue))
+        .collect();
+    let ends: BTreeSet<u64> = own.iter().map(|copy| copy.end).collect();
+    for value in &truth.doorbells {
+        assert!(ends.contains(value), "SDMA doorbell {value:#x} of {queue:?} is missing");
+    }
+    let mut taken = 0;
+    for copy in &own {
+        taken += fields(truth, copy);
+    }
+    let moving = truth.commands.iter().filter(|command| moves(command)).count();
+    assert_eq!(taken, moving, "commands of {queue:?} outside of every submission");
+    own.len()
+}
+
+fn moves(command: &truth::Sdma) -> bool {
+    ["copy", "copy_rect", "fill"].contains(&command.op.as_str())
+}
+
+/// Compares one submission; returns how many commands of the device it covers.
+fn fields(truth: &truth::Queue, copy: &Copy) -> usize {
+    let commands: Vec<&truth::Sdma> = truth
+        .commands
+        .iter()
+        .filter(|command| (copy.begin..copy.end).contains(&command.offset))
+        .filter(|command| moves(command))
+        .collect();
+    let kinds: BTreeSet<&str> = commands.iter().map(|command| command.op.as_str()).collect();
+    let op = match kinds.into_iter().collect::<Vec<_>>()[..] {
+        [] => CopyOp::None,
+        ["copy"] => CopyOp::Copy,
+        ["copy_rect"] => CopyOp::CopyRect,
+        ["fill"] => CopyOp::Fill,
+        _ => CopyOp::Mixed,
+    };
+    assert_eq!(copy.op, Some(op), "{copy:?}: {commands:?}");
+    assert_eq!(
+        copy.bytes,
+        Some(commands.iter().map(|command| command.bytes).sum()),
+        "{copy:?}"
+    );
+    assert_eq!(copy.commands, Some(commands.len() as u32), "{copy:?}: {commands:?}");
+    if op == CopyOp::Copy {
+        assert_eq!(copy.source, Some(commands[0].src), "{copy:?}: {commands:?}");
+    }
+    if [CopyOp::Copy, CopyOp::Fill].contains(&op) {
+        assert_eq!(copy.destination, Some(commands[0].dst), "{copy:?}: {commands:?}");
+    }
+    commands.len()
+}

@@ -1,0 +1,66 @@
+//! Names of kernels.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tracer_core::fact::Fact;
+
+use crate::scenario::Run;
+
+/// Every dispatch has the name that the dispatcher knows its kernel by.
+pub fn own(run: &Run) -> usize {
+    let Some(log) = &run.log else { return 0 };
+    let handles: BTreeMap<u32, u64> = run
+        .facts
+        .iter()
+        .filter_map(|fact| {
+            if let Fact::Queue(queue) = fact {
+                Some((queue.queue, queue.handle))
+            } else {
+                None
+            }
+        })
+        .collect();
+    // Of an address that queues share one after the other, all have the same kernels.
+    let mut names: BTreeMap<(u64, u64), BTreeSet<Option<&str>>> = BTreeMap::new();
+    for fact in &run.facts {
+        if let Fact::Dispatch(d) = fact {
+            let key = (handles[&d.queue], d.index);
+            names.entry(key).or_default().insert(d.kernel.as_deref());
+        }
+    }
+    let mut count = 0;
+    for submission in &log.submissions {
+        if let (Some(name), Some(found)) = (&submission.kernel, names.get(&(submission.queue, submission.index))) {
+            assert!(found.contains(&Some(name.as_str())), "{submission:?}: {found:?}");
+            assert!(!found.contains(&None), "{submission:?}: {found:?}");
+            count += 1;
+        }
+    }
+    count
+}
+
+/// Every dispatch of a kernel that the device knows by its name, as HIP's own, has that name; returns their number.
+pub fn of_device(run: &Run) -> usize {
+    let kernels = |pid: u32, object: u64, symbol: &str| {
+        run.facts.iter().find_map(|fact| match fact {
+            Fact::Kernel(kernel)
+                if (kernel.pid, kernel.kernel_object) == (pid, object) && &*kernel.symbol == symbol =>
+            {
+                Some(kernel.name.clone())
+            }
+            _ => None,
+        })
+    };
+    let mut count = 0;
+    for fact in &run.facts {
+        if let Fact::Dispatch(d) = fact
+            && let Some(symbol) = run.truth.kernel_name(d.kernel_object)
+        {
+            let name = kernels(d.pid, d.kernel_object, symbol);
+            assert!(name.is_some(), "{symbol} is in no code object of the trace: {d:?}");
+            assert_eq!(d.kernel, name, "{d:?}");
+            count += 1;
+        }
+    }
+    count
+}

@@ -1,0 +1,167 @@
+//! A terminal for a program under test, and what stands on its screen.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    os::{
+        fd::{AsRawFd, FromRawFd, OwnedFd},
+        unix::process::CommandExt,
+    },
+    process::{Child, Command, ExitStatus},
+    time::{Duration, Instant},
+};
+
+/// Rows and columns.
+pub const SIZE: (u16, u16) = (40, 120);
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A program in a terminal of its own.
+pub struct Terminal {
+    master: File,
+    /// Kept open: the terminal's settings outlive the program.
+    slave: OwnedFd,
+    child: Child,
+    parser: vt100::Parser,
+    before: Settings,
+}
+
+/// What a program may change of a terminal, and must give back.
+#[derive(Debug, PartialEq, Eq)]
+struct Settings {
+    input: u32,
+    output: u32,
+    local: u32,
+}
+
+impl Terminal {
+    /// Starts the program.
+    ///
+    /// # Panics
+    /// If the machine has no terminals.
+    #[must_use]
+    pub fn start(mut command: Command) -> Self {
+        let (mut master, mut slave) = (-1, -1);
+        let size = libc::winsize {
+            ws_row: SIZE.0,
+            ws_col: SIZE.1,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        // SAFETY: the pointers are valid or null, as openpty wants them.
+        let opened = unsafe { libc::openpty(&mut master, &mut slave, std::ptr::null_mut(), std::ptr::null(), &size) };
+        assert_eq!(opened, 0, "a terminal: {}", io::Error::last_os_error());
+        // SAFETY: both are open and nobody else's.
+        let (master, slave) = unsafe { (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
+        let own = || slave.try_clone().expect("a descriptor");
+        command
+            .stdin(own())
+            .stdout(own())
+            .stderr(own())
+            .env("TERM", "xterm-256color");
+        // SAFETY: both calls are fit for a fork of a program with threads.
+        unsafe {
+            command.pre_exec(|| {
+                if libc::setsid() < 0 || libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 {
+                    return Err(io::Error::last_os_error());
+                }
+                Ok(())
+            });
+        }
+        let before = settings(&slave);
+        // SAFETY: a descriptor that is open.
+        unsafe { libc::fcntl(master.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+        Self {
+            child: command.spawn().expect("the program starts"),
+            master,
+            slave,
+            parser: vt100::Parser::new(SIZE.0, SIZE.1, 0),
+            before,
+        }
+    }
+
+    /// Waits until the screen shows what is wanted.
+    ///
+    /// # Panics
+    /// If it never does.
+    pub fn wait_for(&mut self, wanted: impl Fn(&str) -> bool) -> String {
+        let began = Instant::now();
+        loop {
+            self.read();
+            let shown = self.parser.screen().contents();
+            if wanted(&shown) {
+                return shown;
+            }
+            assert!(began.elapsed() < PATIENCE, "this is all that came:\n{shown}");
+        }
+    }
+
+    /// Presses keys.
+    ///
+    /// # Panics
+    /// If the terminal is gone.
+    pub fn press(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).expect("the terminal takes keys");
+    }
+
+    /// Sends a signal to the program.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: the child has not been waited for: the id is its own.
+        unsafe { libc::kill(self.child.id().cast_signed(), signal) };
+    }
+
+    /// Waits for the program's end, and checks that the terminal is as it was.
+    ///
+    /// # Panics
+    /// If it is not, or the program goes on.
+    pub fn end(mut self) -> (ExitStatus, String) {
+        let began = Instant::now();
+        let status = loop {
+            self.read();
+            if let Some(status) = self.child.try_wait().expect("it can be waited for") {
+                break status;
+            }
+            if began.elapsed() > PATIENCE {
+                let _ = self.child.kill();
+                panic!("it does not end:\n{}", self.parser.screen().contents());
+            }
+        };
+        self.read();
+        let screen = self.parser.screen();
+        assert!(!screen.alternate_screen(), "the other screen is still shown");
+        assert!(!screen.hide_cursor(), "the cursor is still hidden");
+        assert_eq!(
+            screen.mouse_protocol_mode(),
+            vt100::MouseProtocolMode::None,
+            "the mouse is still caught"
+        );
+        assert_eq!(
+            settings(&self.slave),
+            self.before,
+            "the terminal's settings are changed"
+        );
+        (status, screen.contents())
+    }
+
+    /// Takes what has come, or waits a moment.
+    fn read(&mut self) {
+        let mut bytes = [0; 4096];
+        match self.master.read(&mut bytes) {
+            Ok(n) if n > 0 => self.parser.process(&bytes[..n]),
+            _ => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
+}
+
+fn settings(terminal: &OwnedFd) -> Settings {
+    // SAFETY: plain data, of which zeros are a value.
+    let mut now: libc::termios = unsafe { std::mem::zeroed() };
+    // SAFETY: an open descriptor and a struct of the right type.
+    let read = unsafe { libc::tcgetattr(terminal.as_raw_fd(), &mut now) };
+    assert_eq!(read, 0, "settings: {}", io::Error::last_os_error());
+    Settings {
+        input: now.c_iflag,
+        output: now.c_oflag,
+        local: now.c_lflag,
+    }
+}

@@ -1,0 +1,182 @@
+//! Programs on HIP, on every release of it: dispatches, doorbells, copies and ioctls equal to the simulator's truth field
+//! by field, and launches to the calls that the program says it made.
+
+use tracer_core::fact::{Copy, Dispatch, Fact, Ioctl};
+use tracer_e2e::{
+    compare::{self, Compared},
+    dispatcher::Call,
+    scenario::{RUNTIMES, Run, Scenario, each_release},
+};
+
+/// Records the workload on these releases of HIP, compares everything, and gives each run for more.
+fn on(
+    runtimes: impl IntoIterator<Item = (&'static str, &'static str)>,
+    workload: &[&'static str],
+    check: impl Fn(&Run, &Compared),
+) {
+    for (suite, asic) in runtimes {
+        let run = Scenario::hip(suite, asic, workload).record();
+        let compared = compare::all(&run);
+        let did = run.did();
+        assert_eq!((&did["api"], &did["results"]), (&"hip".into(), &"ok".into()));
+        println!(
+            "HIP {} of {suite}, {asic}, {}: {compared:?}",
+            did["runtime"]["version"],
+            workload.join(" ")
+        );
+        check(&run, &compared);
+    }
+}
+
+fn calls(run: &Run, wanted: impl Fn(&Call) -> bool) -> Vec<&Call> {
+    let log = run.log.as_ref().expect("the dispatcher's log");
+    assert!(log.calls.iter().all(|call| call.result == 0), "{:?}", log.calls);
+    log.calls.iter().filter(|call| wanted(call)).collect()
+}
+
+fn dispatches(run: &Run) -> Vec<&Dispatch> {
+    let dispatches = run.facts.iter().filter_map(|fact| match fact {
+        Fact::Dispatch(dispatch) => Some(dispatch),
+        _ => None,
+    });
+    dispatches.collect()
+}
+
+/// The dispatches that a thread made during one of its calls.
+fn within<'r>(run: &'r Run, call: &Call) -> Vec<&'r Dispatch> {
+    let during = |d: &&Dispatch| d.tid == call.tid && (call.start_ns..=call.end_ns).contains(&d.time_ns);
+    dispatches(run).into_iter().filter(during).collect()
+}
+
+/// Those of the size that the call asks for: the first of a kernel may also be the occasion for kernels of ROCr's own.
+fn of_size<'r>(run: &'r Run, launch: &Call) -> Vec<&'r Dispatch> {
+    let sized = |d: &&Dispatch| {
+        let workgroup = d.workgroup.map(u32::from);
+        (Some(d.grid), Some(workgroup)) == (launch.grid, launch.workgroup)
+    };
+    within(run, launch).into_iter().filter(sized).collect()
+}
+
+/// Every launch is a dispatch of its kernel and size, made by the calling thread during the call.
+fn launches(run: &Run) -> usize {
+    let launches = calls(run, |call| call.kernel.is_some());
+    for launch in &launches {
+        let made = of_size(run, launch);
+        assert_eq!(made.len(), 1, "{launch:?} made {:?}", within(run, launch));
+        assert_eq!(made[0].kernel.as_deref(), launch.kernel.as_deref(), "{:?}", made[0]);
+    }
+    launches.len()
+}
+
+/// As the sources say: nothing but stores of the program's own lies between launch and launch.
+#[test]
+fn compute_only_has_no_ioctl_between_its_launches() {
+    on(
+        each_release(1),
+        &["compute-only", "-n", "100", "--pipelined"],
+        |run, _| {
+            let made = calls(run, |call| call.kernel.is_some());
+            assert_eq!(launches(run), 100);
+            let (first, last) = (made.first().expect("the first"), made.last().expect("the last"));
+            let of = |call: &Call| of_size(run, call).first().map(|d| d.time_ns).expect("a dispatch");
+            let between = of(first)..of(last);
+            let ioctls = run.facts.iter().filter_map(|fact| match fact {
+                Fact::Ioctl(ioctl) if ioctl.tid == first.tid => Some(ioctl),
+                _ => None,
+            });
+            let ioctls: Vec<&Ioctl> = ioctls.filter(|ioctl| between.contains(&ioctl.enter_ns)).collect();
+            assert!(ioctls.is_empty(), "{ioctls:?}");
+        },
+    );
+}
+
+/// Every byte goes by SDMA: no kernel is launched while copies are made.
+#[test]
+fn copy_only_goes_by_sdma() {
+    on(
+        each_release(0),
+        &["copy-only", "-n", "4", "--bytes", "1000000"],
+        |run, _| {
+            let copies = calls(run, |call| call.direction.is_some());
+            assert_eq!(copies.len(), 8);
+            let (first, last) = (copies.first().expect("the first"), copies.last().expect("the last"));
+            let during = first.start_ns..=last.end_ns;
+            assert!(dispatches(run).iter().all(|d| !during.contains(&d.time_ns)));
+            let submitted = run.facts.iter().filter_map(|fact| match fact {
+                Fact::Copy(copy) if during.contains(&copy.time_ns) => Some(copy),
+                _ => None,
+            });
+            let submitted: Vec<&Copy> = submitted.collect();
+            assert!(submitted.len() >= copies.len(), "{submitted:?}");
+            // What the device copied in these queues is what the program asked for.
+            let asked: u64 = copies.iter().filter_map(|call| call.bytes).sum();
+            assert_eq!(run.did()["copied_bytes"].as_u64(), Some(asked));
+            assert_eq!(run.truth.copied(), asked);
+        },
+    );
+}
+
+/// The copies and fills that HIP makes by kernels of its own are dispatches too.
+#[test]
+fn mixed() {
+    on(RUNTIMES, &["mixed"], |run, compared| {
+        assert_eq!(launches(run), 3);
+        assert!(compared.copies >= 4, "{compared:?}");
+        assert!(compared.named_by_device >= 2, "{compared:?}");
+        for (function, kernel) in [
+            ("hipMemsetAsync", "__amd_rocclr_fillBufferAligned"),
+            ("hipMemcpyAsync", "__amd_rocclr_copyBuffer"),
+        ] {
+            let own = |call: &&Call| {
+                call.call == function && call.direction.as_deref().is_none_or(|way| way == "device-to-device")
+            };
+            let calls = calls(run, |call| own(&call));
+            assert_eq!(calls.len(), 1, "{function}");
+            let made = within(run, calls[0]);
+            let names: Vec<_> = made.iter().map(|d| d.kernel.as_deref()).collect();
+            assert_eq!(names, [Some(kernel)], "{function}: {made:?}");
+            assert_eq!(run.truth.kernel_name(made[0].kernel_object), Some(kernel));
+        }
+    });
+}
+
+#[test]
+fn every_function_that_launches() {
+    on(each_release(0), &["launches"], |run, _| {
+        for function in [
+            "hipModuleLaunchKernel",
+            "hipLaunchKernel",
+            "hipExtModuleLaunchKernel",
+            "hipExtLaunchKernel",
+            "hipLaunchCooperativeKernel",
+        ] {
+            assert_eq!(calls(run, |call| call.call == function).len(), 4, "{function}");
+        }
+        assert_eq!(launches(run), 20);
+    });
+}
+
+#[test]
+fn graphs() {
+    on(each_release(1), &["graph", "-n", "5", "--nodes", "20"], |run, _| {
+        for graph in calls(run, |call| call.call == "hipGraphLaunch") {
+            let made = within(run, graph);
+            assert_eq!(Some(made.len() as u32), graph.kernels, "{graph:?}");
+            assert!(
+                made.iter().all(|d| d.kernel.as_deref() == Some("vector_add")),
+                "{made:?}"
+            );
+        }
+        // Captured, not made.
+        let captured = calls(run, |call| call.kernel.is_some());
+        assert_eq!(captured.len(), 20);
+        assert!(captured.iter().all(|call| of_size(run, call).is_empty()));
+    });
+}
+
+#[test]
+fn streams_with_a_thread_each() {
+    on(each_release(0), &["streams", "--streams", "6", "-n", "50"], |run, _| {
+        assert_eq!(launches(run), 301);
+    });
+}

@@ -1,0 +1,41 @@
+//! The end-to-end tests, a file a probe family or command, in one program.
+
+mod api;
+mod attach;
+mod attach_refused;
+mod claims;
+mod code_object;
+mod doctor;
+mod doorbell;
+mod driver_event;
+mod hip;
+mod ioctl;
+mod kfd_proc;
+mod places;
+mod progress;
+mod record;
+mod reserve;
+mod resolver;
+mod sdma;
+mod top;
+mod verifier;
+mod verify;
+
+/// A file that no line above names would be compiled by nobody, and its tests would never run.
+#[test]
+fn every_file_of_tests_is_in_this_program() {
+    let this = include_str!("main.rs");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+    for entry in std::fs::read_dir(folder).expect("the folder of this file") {
+        let path = entry.expect("its entries").path();
+        let Some(name) = path.file_stem().and_then(|name| name.to_str()) else {
+            continue;
+        };
+        if name != "main" {
+            assert!(
+                this.contains(&format!("\nmod {name};")),
+                "{name} is not in tests/main.rs"
+            );
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Copies by SDMA: what each submission moves, from where to where, equal to what the device did.
+
+use tracer_core::fact::{Copy, CopyOp, Direction, Fact};
+use tracer_e2e::{
+    compare,
+    scenario::{RUNTIMES, Run, Scenario, each_release, report_text},
+};
+
+fn copies(run: &Run) -> Vec<&Copy> {
+    let facts = run.facts.iter();
+    facts
+        .filter_map(|fact| if let Fact::Copy(copy) = fact { Some(copy) } else { None })
+        .collect()
+}
+
+/// The documents' program that only copies: every copy is a doorbell of an SDMA queue, with its bytes.
+#[test]
+fn copies_are_seen_as_sdma_doorbells_with_the_right_bytes() {
+    for (suite, asic) in RUNTIMES {
+        let run = Scenario::new(suite, asic, &["copy-only", "-n", "4", "--bytes", "1000000"]).record();
+        let compared = compare::all(&run);
+        assert_eq!(run.did()["results"], "ok");
+        let copies = copies(&run);
+        for (direction, name) in [(Direction::H2d, "h2d"), (Direction::D2h, "d2h")] {
+            let moved: Vec<_> = copies.iter().filter(|copy| copy.direction == Some(direction)).collect();
+            let bytes: u64 = moved.iter().filter_map(|copy| copy.bytes).sum();
+            assert_eq!(
+                (moved.len(), bytes),
+                (4, 4_000_000),
+                "{suite} {asic} {name}: {copies:?}"
+            );
+            assert_eq!(run.report["copies"]["by_direction"][name]["bytes"], 4_000_000);
+            assert!(moved.iter().all(|copy| copy.op == Some(CopyOp::Copy)));
+        }
+        // Of engines that are chosen, each direction has its own.
+        let engines = |direction: Direction| {
+            let of = copies.iter().filter(move |copy| copy.direction == Some(direction));
+            of.map(|copy| copy.engine).collect::<std::collections::BTreeSet<_>>()
+        };
+        let by_engine = run.truth.queues.iter().any(|queue| queue.kind == 4);
+        println!(
+            "{suite} {asic}: {compared:?}, engines {:?} and {:?}",
+            engines(Direction::H2d),
+            engines(Direction::D2h)
+        );
+        assert_eq!(copies.iter().any(|copy| copy.engine.is_some()), by_engine, "{copies:?}");
+        assert_eq!(run.report["copies"]["unread"], 0);
+        assert_eq!(
+            run.report["copies"]["bytes"].as_u64(),
+            run.did()["copied_bytes"].as_u64()
+        );
+    }
+}
+
+/// A copy of many commands is more than the program reads: the recorder reads the rest out of the ring.
+#[test]
+fn a_long_copy_is_read_whole() {
+    for (suite, asic) in each_release(0) {
+        let run = Scenario::new(suite, asic, &["copy-only", "-n", "1", "--bytes", "100000000"]).record();
+        compare::all(&run);
+        let copies = copies(&run);
+        let long: Vec<_> = copies.iter().filter(|copy| copy.bytes == Some(100_000_000)).collect();
+        println!(
+            "{suite} {asic}: {:?} commands",
+            long.iter().map(|copy| copy.commands).collect::<Vec<_>>()
+        );
+        assert_eq!(long.len(), 2, "{copies:?}");
+        assert_eq!(
+            long.iter().map(|copy| copy.direction).collect::<Vec<_>>(),
+            [Some(Direction::H2d), Some(Direction::D2h)]
+        );
+    }
+}
+
+#[test]
+fn the_report_tells_what_was_moved() {
+    let run = Scenario::new("trixie", "gfx942", &["copy-only", "-n", "2", "--bytes", "1048576"]).record();
+    let text = report_text(run.trace.dir());
+    let line = text
+        .lines()
+        .find(|line| line.contains("h2d"))
+        .expect("a line of the report");
+    assert_eq!(line.trim(), "d2h 2.0 MiB in 2, h2d 2.0 MiB in 2");
+}

@@ -1,0 +1,148 @@
+//! `tracer top` on a recorded trace: its numbers are the trace's, its keys work, and the terminal is as it was afterwards,
+//! however it ends.
+
+use std::{path::Path, process::Command};
+
+use serde_json::Value;
+use tracer_core::fact::Fact;
+use tracer_e2e::{
+    compare, place,
+    scenario::{Run, Scenario},
+    terminal::Terminal,
+};
+
+fn recorded() -> Run {
+    let run = Scenario::new("trixie", "gfx1100", &["compute-only", "-n", "50"]).record();
+    compare::all(&run);
+    run
+}
+
+fn top(trace: &Path, options: &[&str]) -> Command {
+    let mut command = Command::new(place::programs().join("tracer"));
+    command.arg("top").arg(trace).args(options);
+    command
+}
+
+/// Facts of a kind on a queue.
+fn on(run: &Run, number: u64, of: impl Fn(&Fact) -> Option<u32>) -> u64 {
+    run.facts
+        .iter()
+        .filter(|fact| of(fact).is_some_and(|queue| u64::from(queue) == number))
+        .count() as u64
+}
+
+#[test]
+fn the_picture_at_the_end_has_the_numbers_of_the_truth() {
+    let run = recorded();
+    let output = top(run.trace.dir(), &["--once", "--json"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let picture: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // The facts equal the simulator's truth: `compare::all`.
+    let dispatch = |fact: &Fact| {
+        if let Fact::Dispatch(d) = fact {
+            Some(d.queue)
+        } else {
+            None
+        }
+    };
+    let copy = |fact: &Fact| if let Fact::Copy(c) = fact { c.queue } else { None };
+    let doorbell = |fact: &Fact| if let Fact::Doorbell(d) = fact { d.queue } else { None };
+    let rows = picture["queues"].as_array().unwrap();
+    assert!(!rows.is_empty());
+    for row in rows {
+        let number = row["queue"].as_u64().unwrap();
+        assert_eq!(row["dispatches"], on(&run, number, dispatch), "{row}");
+        assert_eq!(row["copies"], on(&run, number, copy), "{row}");
+        assert_eq!(
+            row["doorbells"],
+            on(&run, number, doorbell) + on(&run, number, copy),
+            "{row}"
+        );
+        assert_eq!(row["by_path"]["unseen"], 0, "{row}");
+        assert_eq!(row["stuck"], Value::Null, "{row}");
+    }
+    let all = run.facts.iter().filter(|fact| dispatch(fact).is_some()).count();
+    assert_eq!(picture["totals"]["dispatches"], all);
+    assert_eq!(picture["totals"]["by_path"]["doorbell"], all);
+    assert_eq!(picture["losses"], Value::Array(Vec::new()));
+    let named: u64 = picture["kernels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|kernel| kernel["count"].as_u64().unwrap())
+        .sum();
+    assert_eq!(named, all as u64);
+}
+
+#[test]
+fn the_screen_shows_the_numbers_and_keys_work() {
+    let run = recorded();
+    let all = run
+        .facts
+        .iter()
+        .filter(|fact| matches!(fact, Fact::Dispatch(_)))
+        .count();
+    let kernel = run.facts.iter().find_map(|fact| {
+        if let Fact::Dispatch(dispatch) = fact {
+            dispatch.kernel.clone()
+        } else {
+            None
+        }
+    });
+    let kernel = kernel.expect("a kernel with a name");
+    let mut terminal = Terminal::start(top(run.trace.dir(), &["--speed", "1024"]));
+    let screen = terminal.wait_for(|screen| screen.contains("ended"));
+    for words in [
+        &format!("{all} dispatches, 100.0% doorbell"),
+        "lost 0",
+        "SIMULATED",
+        "not watched: ",
+    ] {
+        assert!(screen.contains(words), "no {words} in\n{screen}");
+    }
+    terminal.press("2");
+    terminal.wait_for(|screen| screen.contains(&*kernel));
+    terminal.press("5");
+    terminal.wait_for(|screen| screen.contains("hsa-dispatch"));
+    terminal.press("4");
+    terminal.wait_for(|screen| screen.contains("CREATE_QUEUE"));
+    terminal.press("1\r");
+    terminal.wait_for(|screen| screen.contains("reserve to doorbell"));
+    terminal.press("?");
+    terminal.wait_for(|screen| screen.contains("this help"));
+    terminal.press("xq");
+    assert!(terminal.end().0.success());
+}
+
+#[test]
+fn the_terminal_is_given_back_however_it_ends() {
+    let run = recorded();
+    let begin = || {
+        let mut terminal = Terminal::start(top(run.trace.dir(), &[]));
+        terminal.wait_for(|screen| screen.contains("? help"));
+        terminal
+    };
+    let mut interrupted = begin();
+    interrupted.press("\x03");
+    assert!(interrupted.end().0.success());
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+        let terminal = begin();
+        terminal.signal(signal);
+        assert!(terminal.end().0.success(), "signal {signal}");
+    }
+    let panicking = Terminal::start(Command::new(env!("CARGO_BIN_EXE_panics")));
+    let (status, screen) = panicking.end();
+    assert!(!status.success());
+    assert!(screen.contains("on purpose"), "a panic's words are lost:\n{screen}");
+}
+
+#[test]
+fn without_a_terminal_it_says_what_to_do() {
+    let run = recorded();
+    let output = top(run.trace.dir(), &[]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(said.contains("--once --json"), "{said}");
+    let output = top(Path::new("/nowhere"), &["--once", "--json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+}

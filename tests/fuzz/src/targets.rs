@@ -1,0 +1,224 @@
+//! The targets, their seeds, and what must hold for every input.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use tracer_capture::resolver::{
+    self, ProbePoint, Resolution,
+    debug::{DebugFiles, DebugKey, Lookup, NamedFunction},
+};
+use tracer_capture::{
+    code_object::{
+        list::{self, Memory},
+        parse,
+        uri::Place,
+    },
+    debug_files,
+};
+
+use crate::runtime::{Recipe, runtime};
+
+/// A parser under test.
+pub struct Target {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Gives it an input; panics if something does not hold that must.
+    pub run: fn(&[u8]),
+    /// Inputs to begin with.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+}
+
+/// All of them.
+pub const ALL: [Target; 4] = [
+    Target {
+        name: "resolver",
+        run: resolve,
+        seeds: runtimes,
+    },
+    Target {
+        name: "debug_file",
+        run: debug_file,
+        seeds: runtimes,
+    },
+    Target {
+        name: "code_object",
+        run: code_object,
+        seeds: code_objects,
+    },
+    Target {
+        name: "code_object_list",
+        run: code_object_list,
+        seeds: lists,
+    },
+];
+
+/// Sound runtimes in every form, and what is left where one was cut.
+fn runtimes() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for bits in 0..8u8 {
+        seeds.push(runtime(Recipe {
+            symbols: bits & 1 != 0,
+            link: bits & 2 != 0,
+            packed: bits & 4 != 0,
+        }));
+    }
+    let whole = seeds.first().cloned().unwrap_or_default();
+    seeds.extend([0, 4, 64, 300, whole.len() / 2].map(|len| whole.get(..len).unwrap_or_default().to_vec()));
+    seeds
+}
+
+/// Those of tests/gpu-kernels, where they are built, and an empty one.
+fn code_objects() -> Vec<Vec<u8>> {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/gpu-kernels");
+    let folder = std::env::var_os("TRACER_GPU_KERNELS").map_or(built, PathBuf::from);
+    let names = ["gfx90a.co", "gfx1100.co", "gfx11-generic.co"];
+    let mut seeds: Vec<Vec<u8>> = names
+        .iter()
+        .filter_map(|name| std::fs::read(folder.join(name)).ok())
+        .collect();
+    let mut header = b"\x7fELF\x02\x01\x01\x40\x03".to_vec();
+    header.resize(64, 0);
+    // e_machine: EM_AMDGPU.
+    header[18] = 224;
+    seeds.push(header);
+    seeds
+}
+
+fn code_object(elf: &[u8]) {
+    if let Ok(contents) = parse(elf) {
+        assert!(contents.kernels.is_sorted_by_key(|kernel| kernel.offset));
+        for kernel in &contents.kernels {
+            assert!(!kernel.symbol.is_empty() && kernel.name.len() < 1 << 17, "{kernel:?}");
+        }
+    }
+}
+
+/// Where the memory of a made-up process begins.
+const BASE: u64 = 0x1000;
+
+/// A process whose memory is the input.
+struct Process<'a>(&'a [u8]);
+
+impl Memory for Process<'_> {
+    fn read(&self, address: u64, to: &mut [u8]) -> io::Result<()> {
+        let start = address.checked_sub(BASE).and_then(|start| usize::try_from(start).ok());
+        let from = start.and_then(|start| self.0.get(start..start.checked_add(to.len())?));
+        to.copy_from_slice(from.ok_or_else(|| io::Error::other("not there"))?);
+        Ok(())
+    }
+}
+
+/// The list of code objects of a process, and where they come from.
+fn code_object_list(memory: &[u8]) {
+    let Ok(entries) = list::read(&Process(memory), BASE) else {
+        return;
+    };
+    for entry in &entries {
+        let _ = Place::parse(&entry.uri);
+    }
+    let (old, new) = entries.split_at(entries.len() / 2);
+    let (stays, added) = list::differences(old, new);
+    assert_eq!((stays.len(), added.len()), (old.len(), new.len()));
+    let (stays, added) = list::differences(&entries, &entries);
+    assert!(stays.iter().all(|stays| *stays) && added.iter().all(|added| !added));
+}
+
+/// Two entries, of the two kinds of places; and a list that goes round in a circle.
+fn lists() -> Vec<Vec<u8>> {
+    let [node, other, file, memory] = [64, 128, 192, 256].map(|at| BASE + at);
+    [0, node]
+        .map(|last| {
+            // struct r_debug: version, first entry; struct link_map: address, name, dynamic section, next, previous.
+            let mut bytes = crate::elf::words(&[11, node, 0, 0, 0, 0, 0, 0]);
+            bytes.extend(crate::elf::words(&[0x10_0000, file, 0, other, 0, 0, 0, 0]));
+            bytes.extend(crate::elf::words(&[0x20_0000, memory, 0, last, node, 0, 0, 0]));
+            bytes.extend(b"file:///opt/a%20b.co#offset=0x1000&size=4096\0");
+            bytes.resize((memory - BASE) as usize, 0);
+            bytes.extend(b"memory://7#offset=0x7f0000000000&size=64\0");
+            bytes.resize(1024, 0);
+            bytes
+        })
+        .into()
+}
+
+/// A library, and a debug file that names whatever the library's last bytes say.
+fn resolve(elf: &[u8]) {
+    let mut named = Named(elf);
+    if let Ok(resolution) = resolver::resolve_with(elf, &mut named) {
+        hold(elf, &resolution);
+    }
+    let _ = resolver::build_id(elf);
+}
+
+/// No probe outside of the file or of its function, none twice.
+fn hold(elf: &[u8], resolution: &Resolution) {
+    let doorbells = resolution.doorbells.iter().map(|site| site.probe);
+    let sdma = resolution.sdma.iter().map(|site| site.probe);
+    let own = resolution.own_reserve.iter().map(|site| site.probe);
+    let lists = resolution.code_objects.iter().map(|site| site.probe);
+    let probes: Vec<ProbePoint> = doorbells.chain(sdma).chain(own).chain(lists).collect();
+    for (number, probe) in probes.iter().enumerate() {
+        assert!(
+            probe.file_offset < elf.len() as u64,
+            "{probe:x?} lies outside of the file"
+        );
+        assert!(probe.vaddr >= probe.function, "{probe:x?} lies before its function");
+        let others = probes.get(..number).unwrap_or_default();
+        assert!(
+            others.iter().all(|other| other.vaddr != probe.vaddr),
+            "{probe:x?} is probed twice"
+        );
+    }
+    for site in &resolution.doorbells {
+        assert!(!site.doorbell_stores.is_empty(), "{site:x?} rings nothing");
+        assert!(
+            site.doorbell_stores.iter().all(|store| *store > site.probe.vaddr),
+            "{site:x?}"
+        );
+    }
+    assert!(
+        resolution.account.iter().all(|decision| !decision.reason.is_empty()),
+        "{:?}",
+        resolution.account
+    );
+}
+
+/// The names of `AqlQueue`, at addresses of the input's choice.
+struct Named<'a>(&'a [u8]);
+
+const NAMES: [&str; 5] = [
+    "_ZN4rocr3AMD8AqlQueue12StoreRelaxedEl",
+    "_ZN4rocr3AMD8AqlQueue12StoreReleaseEl",
+    "_ZThn56_N4rocr3AMD8AqlQueue12StoreRelaxedEl",
+    "_ZThn56_N4rocr3AMD8AqlQueue12StoreReleaseEl",
+    "_ZN4rocr3AMD8AqlQueue19AddWriteIndexAcqRelEm",
+];
+
+impl DebugFiles for Named<'_> {
+    fn look(&mut self, _: &DebugKey) -> Lookup {
+        let words = self.0.rchunks_exact(4).zip(NAMES);
+        let named = words.map(|(word, name)| NamedFunction {
+            name: name.to_owned(),
+            vaddr: word
+                .first_chunk()
+                .map_or(0, |word| u64::from(u32::from_le_bytes(*word))),
+        });
+        Lookup {
+            tried: Vec::new(),
+            found: Some(("the input's end".to_owned(), named.collect())),
+        }
+    }
+}
+
+fn debug_file(elf: &[u8]) {
+    if let Ok(symbols) = debug_files::read(&elf) {
+        assert!(
+            symbols
+                .functions
+                .iter()
+                .all(|function| resolver::debug::is_of_use(&function.name))
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! The summary of a run through HIP.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::runtime::Runtime;
+use crate::error::{Error, Result};
+use crate::report::{AgentInfo, RuntimeInfo};
+
+/// What a workload asked HIP for.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Outcome {
+    /// Kernels launched, those of graphs each time; HIP may launch more to copy and to fill.
+    pub dispatches: u64,
+    /// Copies.
+    pub copies: u64,
+    /// Bytes of these copies.
+    pub copied_bytes: u64,
+    /// Fills.
+    pub fills: u64,
+    /// Bytes of these fills.
+    pub filled_bytes: u64,
+    /// `end_ns - start_ns`.
+    pub elapsed_ns: u64,
+    /// `CLOCK_MONOTONIC` before the first launch or copy that belongs to the workload.
+    pub start_ns: u64,
+    /// `CLOCK_MONOTONIC` when all of it was complete.
+    pub end_ns: u64,
+}
+
+impl Outcome {
+    /// Adds copies of `bytes` bytes each.
+    pub fn add_copies(&mut self, copies: u64, bytes: usize) {
+        self.copies += copies;
+        self.copied_bytes += copies * bytes as u64;
+    }
+
+    /// Adds a fill.
+    pub fn add_fill(&mut self, bytes: usize) {
+        self.fills += 1;
+        self.filled_bytes += bytes as u64;
+    }
+
+    /// Sets when the work began and ended.
+    pub fn set_times(&mut self, start_ns: u64, end_ns: u64) {
+        (self.start_ns, self.end_ns, self.elapsed_ns) = (start_ns, end_ns, end_ns - start_ns);
+    }
+}
+
+/// The printed summary.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    api: &'static str,
+    workload: &'static str,
+    runtime: RuntimeInfo,
+    agent: AgentInfo,
+    kernels: String,
+    pid: u32,
+    #[serde(flatten)]
+    outcome: Outcome,
+    results: String,
+}
+
+impl Summary {
+    /// Puts it together.
+    pub fn new(
+        workload: &'static str,
+        runtime: &Runtime,
+        kernels: String,
+        outcome: Outcome,
+        result: &Result<()>,
+    ) -> Self {
+        Self {
+            api: "hip",
+            workload,
+            runtime: RuntimeInfo {
+                library: runtime.library.display().to_string(),
+                version: runtime.version.to_string(),
+            },
+            agent: AgentInfo {
+                name: runtime.name.clone(),
+                gfx: runtime.gfx.clone(),
+            },
+            kernels,
+            pid: std::process::id(),
+            outcome,
+            results: result
+                .as_ref()
+                .err()
+                .map_or_else(|| "ok".to_owned(), ToString::to_string),
+        }
+    }
+
+    /// Writes it to `path`; if that is a file, a line of text goes to standard output.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn print(&self, path: &Path) -> Result<()> {
+        let json = serde_json::to_string(self).map_err(|error| Error::Unexpected(format!("summary: {error}")))?;
+        if path == Path::new("-") {
+            println!("{json}");
+            return Ok(());
+        }
+        std::fs::write(path, json + "\n").map_err(|source| Error::File {
+            path: path.to_owned(),
+            source,
+        })?;
+        let outcome = &self.outcome;
+        println!(
+            "{} by HIP on {}: {} kernels, {} copies, {} fills in {} us: {}",
+            self.workload,
+            self.agent.gfx,
+            outcome.dispatches,
+            outcome.copies,
+            outcome.fills,
+            outcome.elapsed_ns / 1000,
+            self.results,
+        );
+        Ok(())
+    }
+}

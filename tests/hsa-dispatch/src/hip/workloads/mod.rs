@@ -1,0 +1,37 @@
+//! The workloads through HIP. Each checks its results and tells what it did, also when a check fails.
+
+mod accumulator;
+mod compute;
+mod copy;
+mod graph;
+mod launches;
+mod mixed;
+mod streams;
+
+use super::Context;
+use super::report::Outcome;
+use crate::error::{Error, Result};
+use crate::workloads::Workload;
+
+pub use graph::Graph;
+pub use launches::Launches;
+pub use streams::Streams;
+
+/// Does the work.
+///
+/// # Errors
+/// A call of HIP fails, or a result is wrong; the workload is one of the HSA runtime's.
+pub fn run(workload: &Workload, context: &Context, outcome: &mut Outcome) -> Result<()> {
+    match workload {
+        Workload::ComputeOnly(options) => compute::run(options, context, outcome),
+        Workload::CopyOnly(options) => copy::run(options, context, outcome),
+        Workload::Mixed(options) => mixed::run(options, context, outcome),
+        Workload::Launches(options) => options.run(context, outcome),
+        Workload::Graph(options) => options.run(context, outcome),
+        Workload::Streams(options) => options.run(context, outcome),
+        other => Err(Error::OtherApi {
+            workload: other.name(),
+            api: "hsa",
+        }),
+    }
+}

@@ -1,0 +1,177 @@
+//! A process that somebody wants to attach to: whether that can be, and if not, what to do instead.
+
+use std::{fs, io, os::fd::OwnedFd};
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::{CaptureError, guardian};
+
+/// A process that can be attached to.
+#[derive(Debug)]
+pub struct Candidate {
+    /// Its id.
+    pub pid: u32,
+    /// Its name, at most 15 bytes.
+    pub comm: Vec<u8>,
+    /// The process itself: its id may be another's one day.
+    pub pidfd: OwnedFd,
+}
+
+/// Inode of the initial pid namespace (PROC_PID_INIT_INO of include/linux/proc_ns.h).
+const INITIAL_PIDS: &str = "pid:[4026531836]";
+/// Where an ELF file says its class, and the word for 32 bits.
+const EI_CLASS: usize = 4;
+const ELFCLASS32: u8 = 1;
+
+impl Candidate {
+    /// Looks at a process.
+    ///
+    /// # Errors
+    /// [`CaptureError::NotAttached`], with the reason and what to do.
+    pub fn look(pid: u32) -> Result<Self, CaptureError> {
+        let refuse = |why: String| CaptureError::NotAttached { pid, why };
+        if fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() != INITIAL_PIDS) {
+            return Err(refuse(
+                "tracer itself runs in a pid namespace, where ids are others than the kernel's; run it outside, as with \
+                 `docker run --pid=host`"
+                    .to_owned(),
+            ));
+        }
+        let status = match fs::read_to_string(format!("/proc/{pid}/status")) {
+            Ok(status) => status,
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => {
+                return Err(refuse(not_there(pid)));
+            }
+            Err(error) => return Err(refuse(unreadable(&error))),
+        };
+        let field = |name: &str| field(&status, name);
+        if let Some(process) = field("Tgid").and_then(|text| text.parse::<u32>().ok())
+            && process != pid
+        {
+            return Err(refuse(format!("it is a thread of process {process}; use -p {process}")));
+        }
+        if matches!(guardian::state(pid), None | Some('Z' | 'X')) {
+            return Err(refuse("it has ended".to_owned()));
+        }
+        // A file without a program is a thread of the kernel's. A program may be deleted, but has a name then.
+        match fs::read_link(format!("/proc/{pid}/exe")) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(refuse(
+                    "it is a thread of the kernel, which submits nothing from user space; what the driver's rings carry, \
+                     every recording shows"
+                        .to_owned(),
+                ));
+            }
+            Err(error) => return Err(refuse(unreadable(&error))),
+        }
+        if is_32_bit(pid) {
+            return Err(refuse(
+                "it is a 32-bit process; AMD's runtime and tracer's probes are for 64 bits: run a 64-bit build of it"
+                    .to_owned(),
+            ));
+        }
+        let id = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let pidfd = id.ok_or_else(|| refuse(not_there(pid)))?;
+        let pidfd = pidfd_open(pidfd, PidfdFlags::NONBLOCK).map_err(|error| refuse(format!("opening it: {error}")))?;
+        Ok(Self {
+            pid,
+            comm: field("Name").unwrap_or_default().as_bytes().to_vec(),
+            pidfd,
+        })
+    }
+}
+
+/// A line of /proc/PID/status.
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    let line = |line: &'a str| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim());
+    status.lines().find_map(line)
+}
+
+fn is_32_bit(pid: u32) -> bool {
+    use std::io::Read;
+    let mut head = [0; EI_CLASS + 1];
+    fs::File::open(format!("/proc/{pid}/exe")).is_ok_and(|mut file| {
+        file.read_exact(&mut head).is_ok() && head.starts_with(b"\x7fELF") && head[EI_CLASS] == ELFCLASS32
+    })
+}
+
+fn unreadable(error: &io::Error) -> String {
+    format!("its files in /proc can't be read ({error}); run with sudo, or give the binary cap_sys_ptrace")
+}
+
+/// Perhaps it is the id that a process has inside its container.
+fn not_there(pid: u32) -> String {
+    let inner: Vec<String> = inside_namespaces(pid).iter().take(3).map(u32::to_string).collect();
+    match &inner[..] {
+        [] => "there is no such process; `pgrep -f NAME` shows the ids of those that there are".to_owned(),
+        some => format!(
+            "there is no such process here; inside a container, that is the id of {0}: use -p {0}",
+            some.join(" or ")
+        ),
+    }
+}
+
+/// Processes whose id is `pid` in a pid namespace of their own.
+fn inside_namespaces(pid: u32) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut found: Vec<u32> = entries
+        .filter_map(|entry| {
+            let outer: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let status = fs::read_to_string(entry.path().join("status")).ok()?;
+            let mut ids = field(&status, "NSpid")?.split_whitespace().skip(1);
+            ids.any(|id| id.parse() == Ok(pid)).then_some(outer)
+        })
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(pid: u32) -> String {
+        Candidate::look(pid).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_process_is_a_candidate_and_its_threads_are_not() {
+        let own = std::process::id();
+        let candidate = Candidate::look(own).unwrap();
+        assert_eq!(candidate.pid, own);
+        assert!(!candidate.comm.is_empty());
+        let (tell, thread) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let (go, wait) = std::sync::mpsc::channel::<()>();
+            scope.spawn(move || {
+                // SAFETY: a system call without arguments.
+                let _ = tell.send(unsafe { libc::gettid() });
+                let _ = wait.recv();
+            });
+            let thread = thread.recv().unwrap();
+            assert!(why(thread as u32).contains(&format!("use -p {own}")));
+            drop(go);
+        });
+    }
+
+    #[test]
+    fn what_cannot_be_attached_to_is_told_with_the_fix() {
+        assert!(why(u32::MAX).contains("no such process"), "{}", why(u32::MAX));
+        assert!(why(4_194_303).contains("pgrep"), "{}", why(4_194_303));
+        // kthreadd, where ids are the kernel's.
+        if fs::read_to_string("/proc/2/comm").is_ok_and(|comm| comm.trim() == "kthreadd") {
+            assert!(why(2).contains("thread of the kernel"), "{}", why(2));
+        }
+    }
+
+    #[test]
+    fn an_ended_process_is_told_so() {
+        let mut child = std::process::Command::new("/bin/true").spawn().unwrap();
+        while guardian::state(child.id()) != Some('Z') {
+            std::thread::yield_now();
+        }
+        assert!(why(child.id()).contains("has ended"), "{}", why(child.id()));
+        child.wait().unwrap();
+    }
+}

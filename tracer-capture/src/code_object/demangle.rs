@@ -1,0 +1,91 @@
+//! Names as their programmers wrote them.
+
+use std::fmt::{self, Write};
+
+/// Longer names are kept as they are in the code object.
+const MAX_NAME: usize = 64 << 10;
+
+/// The name in its language; that of the symbol if it is not mangled, or in a way that is not known.
+pub fn demangle(symbol: &str) -> String {
+    rust(symbol)
+        .or_else(|| cpp(symbol))
+        .unwrap_or_else(|| symbol.to_owned())
+}
+
+/// Rust's, without the hash that makes a name unique.
+fn rust(symbol: &str) -> Option<String> {
+    let name = rustc_demangle::try_demangle(symbol).ok()?;
+    let mut out = Bounded::default();
+    write!(out, "{name:#}").ok()?;
+    Some(out.0)
+}
+
+/// C++'s (Itanium ABI), without the type that is returned.
+fn cpp(symbol: &str) -> Option<String> {
+    // Otherwise names of types would be taken for mangled ones: `f` for `float`.
+    symbol.starts_with("_Z").then_some(())?;
+    let name = cpp_demangle::Symbol::new(symbol).ok()?;
+    let options = cpp_demangle::DemangleOptions::new().no_return_type();
+    let mut out = Bounded::default();
+    name.structured_demangle(&mut Plain(&mut out), &options).ok()?;
+    Some(out.0)
+}
+
+/// A string that does not grow beyond [`MAX_NAME`]: a short mangled name can stand for an endless one.
+#[derive(Default)]
+struct Bounded(String);
+
+impl Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.0.len() + text.len() > MAX_NAME {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+}
+
+/// The parts of a demangled C++ name, in a row.
+struct Plain<'a>(&'a mut Bounded);
+
+impl cpp_demangle::DemangleWrite for Plain<'_> {
+    fn write_string(&mut self, text: &str) -> fmt::Result {
+        self.0.write_str(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::demangle;
+
+    #[test]
+    fn every_language_by_its_own_rules() {
+        for (symbol, name) in [
+            ("vector_add", "vector_add"),
+            ("f", "f"),
+            (
+                "_Z10vector_addPKfS0_Pfi",
+                "vector_add(float const*, float const*, float*, int)",
+            ),
+            ("_ZN2at6native4copyIfEEvPT_i", "at::native::copy<float>(float*, int)"),
+            ("_RNvCs1234_7kernels10vector_add", "kernels::vector_add"),
+            ("_ZN7kernels10vector_add17h0123456789abcdefE", "kernels::vector_add"),
+            ("_Z", "_Z"),
+            ("_Znonsense", "_Znonsense"),
+            ("Cijk_Ailk_Bljk_SB_MT64x64x16", "Cijk_Ailk_Bljk_SB_MT64x64x16"),
+        ] {
+            assert_eq!(demangle(symbol), name);
+        }
+    }
+
+    #[test]
+    fn a_name_does_not_grow_without_end() {
+        // Each substitution doubles what is behind it.
+        let mut symbol = String::from("_Z1f");
+        symbol.push_str("SaIiE");
+        for at in 0..40 {
+            symbol.push_str(&format!("St4pairIS{at:X}_S{at:X}_E"));
+        }
+        assert!(demangle(&symbol).len() <= super::MAX_NAME.max(symbol.len()));
+    }
+}

@@ -1,0 +1,133 @@
+//! MessagePack, as far as the metadata of code objects needs it.
+//!
+//! Format: <https://github.com/msgpack/msgpack/blob/master/spec.md>. A reader walks over the bytes and allocates nothing;
+//! what is nested is skipped by counting, so that no depth is too great.
+
+/// One value, or the start of one that holds others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Token<'a> {
+    /// A string, which should be UTF-8.
+    Text(&'a [u8]),
+    /// A number from 0 on.
+    Number(u64),
+    /// A sequence of so many values, which follow.
+    Array(u64),
+    /// So many pairs of values, which follow.
+    Map(u64),
+    /// Anything else.
+    Other,
+}
+
+/// Reads values one after the other.
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// A reader of these bytes.
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// The next token; `None` at the end, or where the bytes are none.
+    pub fn next(&mut self) -> Option<Token<'a>> {
+        let [first] = *self.take(1)? else { return None };
+        Some(match first {
+            0x00..=0x7f => Token::Number(first.into()),
+            0x80..=0x8f => Token::Map((first & 0xf).into()),
+            0x90..=0x9f => Token::Array((first & 0xf).into()),
+            0xa0..=0xbf => Token::Text(self.take((first & 0x1f).into())?),
+            // nil, false, true; negative numbers.
+            0xc0 | 0xc2 | 0xc3 | 0xe0..=0xff => Token::Other,
+            // Never used.
+            0xc1 => return None,
+            // Bytes.
+            0xc4..=0xc6 => self.skipped(first - 0xc4, 0)?,
+            // Extensions, with a byte for their type.
+            0xc7..=0xc9 => self.skipped(first - 0xc7, 1)?,
+            // Numbers with a point.
+            0xca => self.other(4)?,
+            0xcb => self.other(8)?,
+            0xcc..=0xcf => Token::Number(self.number(first - 0xcc)?),
+            0xd0..=0xd3 => {
+                let bits = self.number(first - 0xd0)?;
+                let sign = 8 * (1 << (first - 0xd0)) - 1;
+                if bits >> sign & 1 == 0 {
+                    Token::Number(bits)
+                } else {
+                    Token::Other
+                }
+            }
+            // Extensions of a fixed size.
+            0xd4..=0xd8 => self.other(1 + (1 << (first - 0xd4)))?,
+            0xd9..=0xdb => {
+                let len = self.number(first - 0xd9)?;
+                Token::Text(self.take(len)?)
+            }
+            0xdc | 0xdd => Token::Array(self.number(first - 0xdc + 1)?),
+            0xde | 0xdf => Token::Map(self.number(first - 0xde + 1)?),
+        })
+    }
+
+    /// Skips the next value with all that it holds.
+    pub fn skip(&mut self) -> Option<()> {
+        let mut values = 1_u64;
+        while values > 0 {
+            values -= 1;
+            let held = match self.next()? {
+                Token::Array(count) => count,
+                Token::Map(pairs) => pairs.checked_mul(2)?,
+                _ => 0,
+            };
+            values = values.checked_add(held)?;
+        }
+        Some(())
+    }
+
+    /// The next value as a string.
+    pub fn text(&mut self) -> Option<&'a str> {
+        match self.next()? {
+            Token::Text(bytes) => str::from_utf8(bytes).ok(),
+            _ => None,
+        }
+    }
+
+    /// The next value as the pairs of a map.
+    pub fn map(&mut self) -> Option<u64> {
+        match self.next()? {
+            Token::Map(pairs) => Some(pairs),
+            _ => None,
+        }
+    }
+
+    /// The next value as the values of an array.
+    pub fn array(&mut self) -> Option<u64> {
+        match self.next()? {
+            Token::Array(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    fn take(&mut self, len: u64) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(usize::try_from(len).ok()?)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    fn other(&mut self, len: u64) -> Option<Token<'a>> {
+        self.take(len).map(|_| Token::Other)
+    }
+
+    /// A length of 2^`width` bytes, then as many bytes and `more`.
+    fn skipped(&mut self, width: u8, more: u64) -> Option<Token<'a>> {
+        let len = self.number(width)?;
+        self.other(len.checked_add(more)?)
+    }
+
+    /// A big-endian number of 2^`width` bytes, at most 8.
+    fn number(&mut self, width: u8) -> Option<u64> {
+        let bytes = self.take(1 << width)?;
+        Some(bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)))
+    }
+}

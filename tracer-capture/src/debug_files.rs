@@ -1,0 +1,200 @@
+//! Separate debug files: where they lie, and which of them is a library's.
+//!
+//! Folders are those of the traced process's root: a container has its own. A link in there leads nowhere else. What a file
+//! says is believed only if it is of the same build, and even then only as a hint: the resolver examines the code.
+
+mod checksum;
+mod network;
+mod reader;
+
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::OpenOptionsExt,
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+
+pub use network::Network;
+pub use reader::{DebugSymbols, Source, read};
+
+use crate::resolver::debug::{DebugFiles, DebugKey, Lookup, NotUsed, Tried};
+
+/// Where distributions put debug files.
+const SYSTEM: &str = "/usr/lib/debug";
+
+/// Looks for the debug file of one library.
+pub struct Search {
+    /// The root folder of whoever maps the library.
+    root: Result<OwnedFd, String>,
+    /// The library's folder in there.
+    folder: Option<String>,
+    /// debuginfod's caches, in this process's own root.
+    caches: Vec<PathBuf>,
+    network: Network,
+}
+
+/// How a place was found, and what must hold for its file.
+#[derive(Clone, Copy)]
+enum By<'a> {
+    BuildId(&'a str),
+    /// The checksum; and the build-id, if the library has one.
+    Link(u32, Option<&'a str>),
+}
+
+impl Search {
+    /// For a library that process `pid` maps, at `path` as /proc/PID/maps has it.
+    #[must_use]
+    pub fn of_process(pid: u32, path: &str, network: Network) -> Self {
+        let root = PathBuf::from(format!("/proc/{pid}/root"));
+        let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+        // That of a process under chroot begins outside of its root, where the link to the root leads.
+        let shown = root.read_link().unwrap_or_default();
+        let inside = Path::new(path).strip_prefix(&shown).unwrap_or(Path::new(path));
+        let path = Path::new("/").join(inside);
+        Self::new(&root, &path.to_string_lossy(), network::caches(), network)
+    }
+
+    /// For a library file of this process's own root.
+    #[must_use]
+    pub fn of_file(path: &Path, network: Network) -> Self {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        Self::new(Path::new("/"), &path.to_string_lossy(), network::caches(), network)
+    }
+
+    /// For a library at `path` in `root`.
+    #[must_use]
+    pub fn new(root: &Path, path: &str, caches: Vec<PathBuf>, network: Network) -> Self {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Self {
+            root: rustix::fs::open(root, flags, Mode::empty()).map_err(|e| io::Error::from(e).to_string()),
+            folder: path.rsplit_once('/').map(|(folder, _)| folder.to_owned()),
+            caches,
+            network,
+        }
+    }
+
+    fn in_root(&self, path: &str) -> Result<File, NotUsed> {
+        let root = self.root.as_ref().map_err(|error| NotUsed::Refused(error.clone()))?;
+        // Opening a FIFO would wait for its other end.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let opened = rustix::fs::openat2(root.as_fd(), path, flags, Mode::empty(), resolve);
+        opened.map(File::from).map_err(|error| not_opened(&error.into()))
+    }
+}
+
+impl DebugFiles for Search {
+    fn look(&mut self, key: &DebugKey) -> Lookup {
+        let mut lookup = Lookup::default();
+        for (place, by) in self.places(key) {
+            let file = self.in_root(&place);
+            if lookup.settle(place, file, by) {
+                return lookup;
+            }
+        }
+        let Some(build_id) = &key.build_id else {
+            let why_not = NotUsed::NotTried("the library has no build-id to ask for".to_owned());
+            lookup.tried.push(Tried {
+                place: "debuginfod".to_owned(),
+                why_not,
+            });
+            return lookup;
+        };
+        for cache in &self.caches {
+            let path = cache.join(build_id).join("debuginfo");
+            let file = open(&path);
+            if lookup.settle(path.display().to_string(), file, By::BuildId(build_id)) {
+                return lookup;
+            }
+        }
+        match self.network.ask(build_id) {
+            Ok(path) => {
+                let file = open(&path);
+                lookup.settle(path.display().to_string(), file, By::BuildId(build_id));
+            }
+            Err(why_not) => lookup.tried.push(Tried {
+                place: "debuginfod-find".to_owned(),
+                why_not,
+            }),
+        }
+        lookup
+    }
+}
+
+impl Search {
+    /// Paths in the root, in order: what the build-id names, then what `.gnu_debuglink` does (GDB's manual, "Separate Debug
+    /// Files").
+    fn places<'a>(&self, key: &'a DebugKey) -> Vec<(String, By<'a>)> {
+        let mut places = Vec::new();
+        let build_id = key.build_id.as_deref();
+        if let Some((id, (first, rest))) = build_id.and_then(|id| Some((id, id.split_at_checked(2)?))) {
+            places.push((format!("{SYSTEM}/.build-id/{first}/{rest}.debug"), By::BuildId(id)));
+        }
+        if let (Some((name, checksum)), Some(folder)) = (&key.link, &self.folder) {
+            let by = By::Link(*checksum, build_id);
+            places.push((format!("{folder}/{name}"), by));
+            places.push((format!("{folder}/.debug/{name}"), by));
+            places.push((format!("{SYSTEM}{folder}/{name}"), by));
+        }
+        places
+    }
+}
+
+impl Lookup {
+    /// Takes the file if it is the library's, else notes why not; whether it did.
+    fn settle(&mut self, place: String, file: Result<File, NotUsed>, by: By<'_>) -> bool {
+        match file.and_then(|file| examine(&file, by)) {
+            Ok(symbols) => {
+                self.found = Some((place, symbols.functions));
+                true
+            }
+            Err(why_not) => {
+                self.tried.push(Tried { place, why_not });
+                false
+            }
+        }
+    }
+}
+
+/// Whether the file is of the same build, and its symbols.
+fn examine(file: &File, by: By<'_>) -> Result<DebugSymbols, NotUsed> {
+    let refused = |why: String| NotUsed::Refused(why);
+    let metadata = file.metadata().map_err(|error| refused(error.to_string()))?;
+    if !metadata.is_file() {
+        return Err(refused("not a regular file".to_owned()));
+    }
+    let symbols = read(file).map_err(refused)?;
+    let (By::BuildId(build_id) | By::Link(_, Some(build_id))) = by else {
+        let By::Link(checksum, None) = by else {
+            return Ok(symbols);
+        };
+        return checksum::check(file, checksum).map(|()| symbols).map_err(refused);
+    };
+    match symbols.build_id.as_deref() {
+        Some(other) if other == build_id => {}
+        Some(other) => return Err(refused(format!("it is of another build: {other}"))),
+        None => return Err(refused("it has no build-id, but the library has".to_owned())),
+    }
+    if let By::Link(checksum, _) = by {
+        checksum::check(file, checksum).map_err(refused)?;
+    }
+    Ok(symbols)
+}
+
+/// Opens a file of this process's own root.
+fn open(path: &Path) -> Result<File, NotUsed> {
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    opened.map_err(|error| not_opened(&error))
+}
+
+fn not_opened(error: &io::Error) -> NotUsed {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => NotUsed::Absent("no such file".to_owned()),
+        _ => NotUsed::Refused(format!("it can't be opened: {error}")),
+    }
+}

@@ -1,0 +1,114 @@
+//! debuginfod: its local cache, and its client program, which may load a debug file from the network.
+
+use std::{
+    env,
+    ffi::OsString,
+    io::{ErrorKind, Read},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{launch::User, resolver::debug::NotUsed};
+
+/// elfutils' client: it knows protocols and proxies, and keeps what it loads.
+const CLIENT: &str = "debuginfod-find";
+/// A path is not longer (PATH_MAX).
+const MAX_PATH: u64 = 4096;
+
+/// Whether the network may be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// The user has allowed it.
+    pub allowed: bool,
+    /// `DEBUGINFOD_URLS`: which servers.
+    pub urls: Option<OsString>,
+    /// The client program.
+    pub client: PathBuf,
+    /// A process may wait meanwhile: after this time the client is ended.
+    pub patience: Duration,
+}
+
+impl Network {
+    /// By the environment.
+    #[must_use]
+    pub fn new(allowed: bool, patience: Duration) -> Self {
+        Self {
+            allowed,
+            urls: env::var_os("DEBUGINFOD_URLS").filter(|urls| !urls.is_empty()),
+            client: CLIENT.into(),
+            patience,
+        }
+    }
+
+    /// The file of that build, loaded by the client program.
+    pub(super) fn ask(&self, build_id: &str) -> Result<PathBuf, NotUsed> {
+        let Some(urls) = self.urls.as_ref().filter(|_| self.allowed) else {
+            let lacks = if self.allowed {
+                "DEBUGINFOD_URLS is not set (sudo does not pass it on)"
+            } else {
+                "not allowed: --debuginfod allows it"
+            };
+            return Err(NotUsed::NotTried(lacks.to_owned()));
+        };
+        let spawned = Command::new(&self.client)
+            .args(["debuginfo", build_id])
+            .env("DEBUGINFOD_URLS", urls)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut child = spawned.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => NotUsed::NotTried(format!("{CLIENT} is not installed (apt install debuginfod)")),
+            _ => NotUsed::Refused(format!("{CLIENT} can't be started: {error}")),
+        })?;
+        if !self.wait(&mut child)? {
+            return Err(NotUsed::Absent("no server has it".to_owned()));
+        }
+        let mut path = String::new();
+        let output = child.stdout.take().map(|output| output.take(MAX_PATH));
+        match output.map(|mut output| output.read_to_string(&mut path)) {
+            Some(Ok(_)) if path.starts_with('/') => Ok(PathBuf::from(path.trim_end_matches('\n'))),
+            _ => Err(NotUsed::Refused(format!("{CLIENT} named no file"))),
+        }
+    }
+
+    /// Whether the client succeeded.
+    fn wait(&self, child: &mut Child) -> Result<bool, NotUsed> {
+        let began = Instant::now();
+        loop {
+            match child.try_wait() {
+                Ok(Some(status)) => return Ok(status.success()),
+                Ok(None) if began.elapsed() < self.patience => thread::sleep(Duration::from_millis(5)),
+                Ok(None) => {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    let advice = "load it beforehand: debuginfod-find debuginfo BUILD-ID";
+                    return Err(NotUsed::Refused(format!(
+                        "{CLIENT} did not answer within {:?}; {advice}",
+                        self.patience
+                    )));
+                }
+                Err(error) => return Err(NotUsed::Refused(format!("{CLIENT} can't be waited for: {error}"))),
+            }
+        }
+    }
+}
+
+/// Where the client keeps files (debuginfod-find(1)): of this user, and of the one who called sudo.
+pub(super) fn caches() -> Vec<PathBuf> {
+    if let Some(chosen) = env::var_os("DEBUGINFOD_CACHE_PATH").filter(|path| !path.is_empty()) {
+        return vec![chosen.into()];
+    }
+    let mut caches: Vec<PathBuf> = Vec::new();
+    let base = env::var_os("XDG_CACHE_HOME").filter(|base| !base.is_empty());
+    caches.extend(base.map(|base| PathBuf::from(base).join("debuginfod_client")));
+    let invoking = User::invoking().and_then(|user| user.home).map(PathBuf::from);
+    for home in env::var_os("HOME").map(PathBuf::from).into_iter().chain(invoking) {
+        caches.push(home.join(".cache/debuginfod_client"));
+        caches.push(home.join(".debuginfod_client_cache"));
+    }
+    caches.dedup();
+    caches
+}

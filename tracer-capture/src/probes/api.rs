@@ -1,0 +1,169 @@
+//! Calls of HIP and HSA functions: entry and return of each function of the catalogue that the library exports.
+//!
+//! HSA's exported functions are stubs, neither of whose instructions the kernel can emulate: behind the API table there is
+//! a cheaper place, which the library's own calls come by too. They are told apart by where they come from.
+
+use std::{collections::BTreeSet, ffi::CString, os::fd::AsRawFd};
+
+use tracer_common::api::{Cookie, FUNCTIONS, Layer};
+
+use super::{Prober, Target, api_table};
+use crate::{
+    inventory::Probe,
+    proc_maps::{FileId, Mapping},
+    resolver::{Argument, Confidence, Entries, Entry, ProbePoint, ResolverStep},
+};
+
+/// Which calls are captured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Api {
+    /// None.
+    #[default]
+    None,
+    /// Those of HIP functions.
+    Hip,
+    /// Those of HSA functions.
+    Hsa,
+    /// Both.
+    All,
+    /// Both, counted only.
+    Stats,
+}
+
+impl Api {
+    /// Whether functions of this layer are probed.
+    #[must_use]
+    pub fn wants(self, layer: Layer) -> bool {
+        match self {
+            Self::None => false,
+            Self::Hip => layer == Layer::Hip,
+            Self::Hsa => layer == Layer::Hsa,
+            Self::All | Self::Stats => true,
+        }
+    }
+
+    /// The word that the programs know it by (`API` in tracer-ebpf/src/api.rs).
+    #[must_use]
+    pub fn word(self) -> u8 {
+        match self {
+            Self::None => 0,
+            Self::Hip | Self::Hsa | Self::All => 1,
+            Self::Stats => 2,
+        }
+    }
+}
+
+/// The programs.
+pub const PROGRAMS: [&str; 2] = ["api_enter", "api_return"];
+
+/// What an entry probe reads: every register that passes arguments, and the stack as the caller left it.
+pub const KEEP: [Argument; 7] = [
+    Argument::Rdi,
+    Argument::Rsi,
+    Argument::Rdx,
+    Argument::Rcx,
+    Argument::R8,
+    Argument::R9,
+    Argument::Rsp,
+];
+
+/// A function of a library, and where it is probed.
+pub struct Function {
+    point: ProbePoint,
+    cookie: Cookie,
+    names: String,
+    step: ResolverStep,
+    confidence: Confidence,
+}
+
+impl Function {
+    /// Where.
+    pub fn point(&self) -> &ProbePoint {
+        &self.point
+    }
+
+    /// What the programs must know of it.
+    pub fn cookie(&self) -> u64 {
+        self.cookie.0
+    }
+
+    /// As the inventory lists it.
+    pub fn probe(&self, target: &Target<'_>, error: Option<String>) -> Probe {
+        Probe {
+            family: "api",
+            target: target.path.to_owned(),
+            role: self.names.clone(),
+            file_offset: Some(self.point.file_offset),
+            instruction: Some(self.point.instruction.to_string()),
+            step: Some(self.step.to_string()),
+            confidence: Some(self.confidence),
+            error,
+        }
+    }
+}
+
+/// Attaches to the functions that have code of their own: all of HIP's, and `hsa_init`.
+pub fn attach(prober: &mut Prober, target: &Target<'_>, entries: &Entries) -> Vec<Probe> {
+    let direct = entries.functions.iter().filter(|entry| entry.export.table.is_none());
+    let functions = direct.filter_map(|entry| function(entries, entry, entry.export.probe, ResolverStep::Export));
+    attach_all(prober, target, functions.collect())
+}
+
+/// Attaches to the functions behind the API table, as process `pid` has the library mapped in `mappings`: it has filled
+/// that table.
+pub fn attach_behind_table(
+    prober: &mut Prober,
+    target: &Target<'_>,
+    entries: &Entries,
+    pid: u32,
+    file: &FileId,
+    mappings: &[Mapping],
+) -> Vec<Probe> {
+    let own: Vec<&Mapping> = mappings.iter().filter(|m| m.file == *file).collect();
+    let stubs = entries.functions.iter().filter(|entry| entry.export.table.is_some());
+    let functions = stubs.filter_map(
+        |entry| match api_table::behind(target, &entry.export, pid, &own, &KEEP) {
+            Some(point) => function(entries, entry, point, ResolverStep::ApiTable),
+            None => function(entries, entry, entry.export.probe, ResolverStep::Export),
+        },
+    );
+    attach_all(prober, target, functions.collect())
+}
+
+fn function(entries: &Entries, entry: &Entry, point: ProbePoint, step: ResolverStep) -> Option<Function> {
+    let own_calls = match FUNCTIONS.get(entry.number)?.layer {
+        Layer::Hsa => entries.code.clone(),
+        // Calls of HIP by HIP are calls: nobody else tells what a compound function does.
+        Layer::Hip => 0..0,
+    };
+    Some(Function {
+        point,
+        cookie: Cookie::new(entry.number, own_calls, point.vaddr)?,
+        names: entry.export.names.join(", "),
+        step,
+        confidence: entry.export.confidence,
+    })
+}
+
+fn attach_all(prober: &mut Prober, target: &Target<'_>, mut functions: Vec<Function>) -> Vec<Probe> {
+    // Several names may share one function.
+    let mut placed = BTreeSet::new();
+    functions.retain(|function| placed.insert(function.point.file_offset));
+    if functions.is_empty() {
+        return Vec::new();
+    }
+    let Ok(path) = CString::new(format!("/proc/self/fd/{}", target.file.as_raw_fd())) else {
+        return Vec::new();
+    };
+    match prober.function_probes(PROGRAMS, &path, &functions) {
+        Ok(()) => functions.iter().map(|function| function.probe(target, None)).collect(),
+        Err(error) => {
+            log::debug!("probes in functions go in one by one: {error}");
+            let one = |function: &Function| {
+                let error = prober.function_probe(PROGRAMS, target, function).err();
+                function.probe(target, error.map(|error| error.to_string()))
+            };
+            functions.iter().map(one).collect()
+        }
+    }
+}

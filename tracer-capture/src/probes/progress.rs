@@ -1,0 +1,47 @@
+//! Last looks at queues: the trace events at which a process ends. That of DESTROY_QUEUE is the `ioctl` family's.
+
+use aya::EbpfLoader;
+
+use super::{Prober, tracefs, twins};
+use crate::inventory::Probe;
+
+/// Where the fields of signal:signal_deliver lie; 0 if that is not known, and then no signal is looked at.
+#[derive(Default)]
+pub struct Layout {
+    number: u32,
+    handler: u32,
+}
+
+impl Layout {
+    /// Reads the format file.
+    #[must_use]
+    pub fn read() -> Self {
+        let read = || {
+            let format = tracefs::Format::read("signal", "signal_deliver").ok()?;
+            Some(Self {
+                number: format.offset("sig", 4)?,
+                handler: format.offset("sa_handler", 8)?,
+            })
+        };
+        read().unwrap_or_default()
+    }
+
+    /// Hands the layout to the programs.
+    pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
+        loader
+            .override_global("SIGNAL_NUMBER", &self.number, true)
+            .override_global("SIGNAL_HANDLER", &self.handler, true);
+    }
+}
+
+/// Attaches to the two ways in which processes end.
+pub fn attach(prober: &mut Prober, twins: bool) -> Vec<Probe> {
+    let mut probes = twins::attach(
+        prober,
+        twins,
+        "progress",
+        [["progress_exit", "progress_exit_twin", "sys_enter_exit_group"]],
+    );
+    probes.push(prober.tracepoint("progress_signal", "progress", "signal", "signal_deliver"));
+    probes
+}

@@ -1,0 +1,309 @@
+//! Looks at queues from time to time: how far their producers and the GPU are.
+//!
+//! A thread of its own, because a read waits while the process changes its mappings, and the recorder must not. It looks at
+//! a queue often while its indexes move, ever more seldom while they don't, and spends at most a twentieth of a processor
+//! and a fixed number of looks a second, however many queues there are: with more, each is looked at less often.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use tracer_core::{
+    event::{Occasion, Origin, Progress},
+    model::Position,
+};
+
+use crate::{CaptureError, positions, sys};
+
+/// Between two looks at a queue whose indexes move.
+const FAST: Duration = Duration::from_millis(2);
+/// Between two looks at a queue whose indexes have not moved for long.
+const SLOW: Duration = Duration::from_millis(256);
+/// Of this many parts of its time, it works in one.
+const SHARE: u32 = 20;
+/// What a look is counted as at the least: 20 000 looks a second at the most.
+const LOOK: Duration = Duration::from_micros(50);
+/// Looks that wait for the recorder at the most. It is behind then, and more of them would not help it.
+const WAITING: usize = 8192;
+
+/// The thread that looks.
+pub struct Sampler {
+    shared: Arc<Shared>,
+    looks: Receiver<Progress>,
+    thread: Option<JoinHandle<Vec<Progress>>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// The queues to look at, if they have changed.
+    queues: Mutex<Option<Vec<Position>>>,
+    stop: AtomicBool,
+}
+
+impl Sampler {
+    /// Starts it; there is nothing to look at yet.
+    ///
+    /// # Errors
+    /// If there is no thread.
+    pub fn start() -> Result<Self, CaptureError> {
+        let shared = Arc::new(Shared::default());
+        let (sender, looks) = sync_channel(WAITING);
+        let worker = Worker {
+            shared: Arc::clone(&shared),
+            sender,
+            queues: Vec::new(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("sampler".into())
+            .spawn(|| worker.run());
+        Ok(Self {
+            shared,
+            looks,
+            thread: Some(thread.map_err(|e| CaptureError::system("starting a thread", e))?),
+        })
+    }
+
+    /// These are the queues from now on.
+    pub fn watch(&self, queues: Vec<Position>) {
+        *self.shared.queues.lock().unwrap_or_else(PoisonError::into_inner) = Some(queues);
+        self.wake();
+    }
+
+    /// What was seen since the last call.
+    pub fn looks(&self) -> impl Iterator<Item = Progress> + '_ {
+        self.looks.try_iter()
+    }
+
+    /// Looks at every queue once more, and ends. What was seen before comes first.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<Progress> {
+        self.shared.stop.store(true, Ordering::Release);
+        self.wake();
+        let last = self.thread.take().map(JoinHandle::join);
+        let mut looks: Vec<Progress> = self.looks.try_iter().collect();
+        looks.extend(last.and_then(Result::ok).unwrap_or_default());
+        looks
+    }
+
+    fn wake(&self) {
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.wake();
+        if let Some(thread) = self.thread.take() {
+            // Its looks have no reader any more.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A queue, and when it is looked at next.
+struct Watched {
+    position: Position,
+    seen: Option<positions::Indexes>,
+    period: Duration,
+    due: Instant,
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    sender: SyncSender<Progress>,
+    /// By process.
+    queues: Vec<Watched>,
+}
+
+impl Worker {
+    fn run(mut self) -> Vec<Progress> {
+        while !self.shared.stop.load(Ordering::Acquire) {
+            self.renew();
+            let began = Instant::now();
+            let looked = self.pass(began);
+            let worked = began.elapsed().max(LOOK * looked);
+            let next = self.queues.iter().map(|watched| watched.due).min();
+            let until_due = next.map_or(SLOW, |due| due.saturating_duration_since(Instant::now()));
+            // It is woken early only to hear of other queues, or to end.
+            std::thread::park_timeout(until_due.max(worked * (SHARE - 1)).min(SLOW));
+        }
+        self.renew();
+        let mut last = Vec::new();
+        let all: Vec<Position> = self.queues.iter().map(|watched| watched.position).collect();
+        look(&all, Occasion::TraceEnd, |_, look| last.extend(look));
+        last
+    }
+
+    /// Takes over the queues that there are now.
+    fn renew(&mut self) {
+        let Some(mut now) = self.shared.queues.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return;
+        };
+        now.sort_by_key(|position| (position.pid, position.handle));
+        let due = Instant::now();
+        let known = self.queues.drain(..).map(|watched| (watched.position, watched));
+        let mut known: HashMap<Position, Watched> = known.collect();
+        let new = |position| Watched {
+            position,
+            seen: None,
+            period: FAST,
+            due,
+        };
+        let kept = now
+            .into_iter()
+            .map(|position| known.remove(&position).unwrap_or_else(|| new(position)));
+        self.queues.extend(kept);
+    }
+
+    /// Looks at what is due; how many looks that took.
+    fn pass(&mut self, now: Instant) -> u32 {
+        let mut due: Vec<usize> = (0..self.queues.len())
+            .filter(|&at| self.queues[at].due <= now)
+            .collect();
+        // Those that have waited longest, if there are too many for one pass.
+        const MOST: usize = 1024;
+        if due.len() > MOST {
+            due.sort_by_key(|&at| self.queues[at].due);
+            due.truncate(MOST);
+            due.sort_unstable();
+        }
+        let positions: Vec<Position> = due.iter().map(|&at| self.queues[at].position).collect();
+        let mut at = due.iter();
+        let (queues, sender) = (&mut self.queues, &self.sender);
+        look(&positions, Occasion::Sample, |_, look| {
+            let Some(watched) = at.next().and_then(|&at| queues.get_mut(at)) else {
+                return;
+            };
+            let seen = look.map(|look| (look.read_index, look.write_index));
+            let moved = seen.is_some() && seen != watched.seen;
+            watched.period = if moved { FAST } else { (watched.period * 2).min(SLOW) };
+            watched.due = now + watched.period;
+            watched.seen = seen.or(watched.seen);
+            // A recorder that is behind hears of it at a later look; one that is gone, never. A look that finds nothing
+            // new is news, too: it bounds when the indexes moved.
+            let _ = look.map(|look| sender.try_send(look));
+        });
+        positions.len() as u32
+    }
+}
+
+/// Looks at queues, which are sorted by process; each is handed over, with what was seen.
+fn look(queues: &[Position], occasion: Occasion, mut seen: impl FnMut(&Position, Option<Progress>)) {
+    for of_process in queues.chunk_by(|a, b| a.pid == b.pid) {
+        let Some(pid) = of_process.first().map(|first| first.pid) else {
+            continue;
+        };
+        let mut told = 0;
+        for some in of_process.chunks(positions::AT_ONCE) {
+            let time_ns = sys::monotonic_ns();
+            let mut read = [None; positions::AT_ONCE];
+            let mut places = read.iter_mut();
+            let result = positions::read(pid, some, |_, indexes| {
+                if let Some(place) = places.next() {
+                    *place = indexes;
+                }
+            });
+            let after_ns = sys::monotonic_ns();
+            for (position, indexes) in some.iter().zip(read) {
+                told += 1;
+                seen(
+                    position,
+                    indexes.map(|(read_index, write_index)| Progress {
+                        origin: Origin { time_ns, pid, tid: 0 },
+                        after_ns,
+                        handle: position.handle,
+                        read_index,
+                        write_index,
+                        rung_end: None,
+                        occasion,
+                    }),
+                );
+            }
+            if result.is_err() {
+                break;
+            }
+        }
+        // The process has ended, or may not be looked at.
+        of_process.iter().skip(told).for_each(|position| seen(position, None));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+
+    fn own(indexes: &[AtomicU64; 2]) -> Position {
+        let at = std::ptr::from_ref(indexes).expose_provenance() as u64;
+        Position {
+            pid: std::process::id(),
+            handle: at,
+            read_pointer: at,
+            write_pointer: at + 8,
+        }
+    }
+
+    /// Looks until one tells what is waited for.
+    fn wait_for(sampler: &Sampler, handle: u64, indexes: (u64, u64)) -> Progress {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let found = |look: &Progress| look.handle == handle && (look.read_index, look.write_index) == indexes;
+            if let Some(look) = sampler.looks().find(found) {
+                return look;
+            }
+            assert!(Instant::now() < deadline, "it was never seen at {indexes:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn what_moves_is_seen_and_the_last_look_comes_at_the_end() {
+        let queues: Vec<[AtomicU64; 2]> = (0..1000).map(|_| Default::default()).collect();
+        let sampler = Sampler::start().unwrap();
+        sampler.watch(queues.iter().map(own).collect());
+        let moving = own(&queues[500]);
+        wait_for(&sampler, moving.handle, (0, 0));
+        queues[500][1].store(7, Ordering::SeqCst);
+        queues[500][0].store(3, Ordering::SeqCst);
+        let look = wait_for(&sampler, moving.handle, (3, 7));
+        assert!(look.origin.time_ns <= look.after_ns && look.origin.pid == std::process::id());
+        assert_eq!((look.occasion, look.rung_end), (Occasion::Sample, None));
+        queues[500][0].store(7, Ordering::SeqCst);
+        let last = sampler.finish();
+        let of_it = |look: &&Progress| look.handle == moving.handle && look.occasion == Occasion::TraceEnd;
+        let ends: Vec<u64> = last.iter().filter(of_it).map(|look| look.read_index).collect();
+        assert_eq!(ends, [7]);
+        assert_eq!(
+            last.iter().filter(|look| look.occasion == Occasion::TraceEnd).count(),
+            1000
+        );
+    }
+
+    #[test]
+    fn queues_of_processes_that_ended_are_passed_over() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let gone = Position {
+            pid: child.id(),
+            handle: 8,
+            read_pointer: 8,
+            write_pointer: 16,
+        };
+        child.wait().unwrap();
+        let indexes = [AtomicU64::new(1), AtomicU64::new(2)];
+        let sampler = Sampler::start().unwrap();
+        sampler.watch(vec![gone, own(&indexes)]);
+        wait_for(&sampler, own(&indexes).handle, (1, 2));
+        assert!(sampler.finish().iter().all(|look| look.handle != gone.handle));
+    }
+}

@@ -1,0 +1,76 @@
+//! The loop between keys, pictures and the terminal.
+
+use std::{
+    io::{self, IsTerminal},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use crossterm::event::{self, Event};
+use tracer_core::live::Picture;
+use tracer_tui::{Action, Status, Top, terminal::Screen};
+
+/// Between two pictures.
+const FRAME: Duration = Duration::from_millis(100);
+/// Between two pictures that are kept for looking back, ns.
+const KEPT_NS: u64 = 1_000_000_000;
+
+/// Where pictures come from.
+pub trait Source {
+    /// The newest picture, if there is one since the last call.
+    fn picture(&mut self) -> Option<Picture>;
+    /// What is to be said beside it.
+    fn status(&mut self, status: &mut Status);
+    /// What the screen alone can't do.
+    fn act(&mut self, action: Action) -> anyhow::Result<()>;
+}
+
+/// Shows pictures until the user quits or `stop` is set.
+pub fn show(source: &mut dyn Source, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    if !io::stdout().is_terminal() {
+        bail!("standard output is no terminal: `tracer top --once --json` prints one picture");
+    }
+    let mut top = Top::new(Status::default());
+    top.colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let mut screen = Screen::open().context("opening the terminal")?;
+    let mut kept = 0;
+    while !stop.load(Ordering::Acquire) {
+        let frame = Instant::now();
+        if let Some(picture) = source.picture() {
+            // One a second is kept; those between take the newest one's place.
+            if picture.time_ns.saturating_sub(kept) >= KEPT_NS {
+                kept = picture.time_ns;
+                top.push(picture);
+            } else {
+                top.renew(picture);
+            }
+        }
+        source.status(&mut top.status);
+        screen.show(&top).context("drawing")?;
+        loop {
+            let left = FRAME.saturating_sub(frame.elapsed());
+            if !event::poll(left).context("reading keys")? {
+                break;
+            }
+            let action = match event::read().context("reading keys")? {
+                Event::Key(key) => top.key(key),
+                Event::Mouse(mouse) => {
+                    top.mouse(mouse);
+                    None
+                }
+                _ => None,
+            };
+            match action {
+                Some(Action::Quit) => return Ok(()),
+                Some(action) => top.status.message = source.act(action).err().map(|error| format!("{error:#}")),
+                None => {}
+            }
+            screen.show(&top).context("drawing")?;
+        }
+    }
+    Ok(())
+}

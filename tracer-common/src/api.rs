@@ -1,0 +1,363 @@
+//! Functions of HIP and HSA whose calls are recorded, and where a call's arguments lie.
+//!
+//! Signatures: `hip_runtime_api.h` of HIP 5.2 to 7.2, `hsa.h` and `hsa_ext_amd.h` of ROCr 5.2 to 7.2. The functions named
+//! here have the same arguments in all of them. What a library does not export is not probed.
+
+mod catalog;
+
+pub use catalog::FUNCTIONS;
+
+/// Whose function it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Layer {
+    /// libamdhip64.
+    Hip,
+    /// libhsa-runtime64.
+    Hsa,
+}
+
+impl Layer {
+    /// The word in data.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hip => "hip",
+            Self::Hsa => "hsa",
+        }
+    }
+}
+
+/// What the return register means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returns {
+    /// `hipError_t` or `hsa_status_t`.
+    Status,
+    /// A value of which none is an error.
+    Value,
+}
+
+/// Where an argument lies at a function's entry, by the System V x86-64 ABI (section 3.2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At(u8);
+
+impl At {
+    /// The function has no such argument.
+    pub const NONE: Self = Self(0);
+
+    /// In the `n`th integer register, from 0 (`rdi`, `rsi`, `rdx`, `rcx`, `r8`, `r9`).
+    #[must_use]
+    pub const fn register(n: u8) -> Self {
+        assert!(n < 6);
+        Self(1 + n)
+    }
+
+    /// The `n`th word on the stack behind the return address, from 0.
+    #[must_use]
+    pub const fn stack(n: u8) -> Self {
+        assert!(n < 9);
+        Self(7 + n)
+    }
+}
+
+/// A function whose calls are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Its exported name.
+    pub name: &'static str,
+    /// Whose it is.
+    pub layer: Layer,
+    /// What it returns.
+    pub returns: Returns,
+    /// The stream that it works on.
+    pub stream: At,
+    /// How many bytes it is about.
+    pub bytes: At,
+    /// What it is about: a kernel, a destination, a handle.
+    pub object: At,
+    /// Whether `object` is where the function stores the handle or address that it makes.
+    pub makes: bool,
+}
+
+impl Function {
+    pub(crate) const fn new(layer: Layer, name: &'static str) -> Self {
+        Self {
+            name,
+            layer,
+            returns: Returns::Status,
+            stream: At::NONE,
+            bytes: At::NONE,
+            object: At::NONE,
+            makes: false,
+        }
+    }
+
+    pub(crate) const fn on(self, stream: At) -> Self {
+        Self { stream, ..self }
+    }
+
+    pub(crate) const fn bytes(self, bytes: At) -> Self {
+        Self { bytes, ..self }
+    }
+
+    pub(crate) const fn of(self, object: At) -> Self {
+        Self { object, ..self }
+    }
+
+    pub(crate) const fn makes(self, object: At) -> Self {
+        Self {
+            object,
+            makes: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn value(self) -> Self {
+        Self {
+            returns: Returns::Value,
+            ..self
+        }
+    }
+
+    /// Whether a call that returned this failed. That work is not finished yet (`hipErrorNotReady`), or that a loop was
+    /// left early (`HSA_STATUS_INFO_BREAK`), is no failure.
+    #[must_use]
+    pub const fn failed(&self, ret: i64) -> bool {
+        failed(
+            matches!(self.layer, Layer::Hip),
+            matches!(self.returns, Returns::Value),
+            ret,
+        )
+    }
+}
+
+#[inline(always)]
+const fn failed(hip: bool, value: bool, ret: i64) -> bool {
+    const HIP_NOT_READY: u32 = 600;
+    const HSA_INFO_BREAK: u32 = 1;
+    let status = ret as u32;
+    if value {
+        false
+    } else if hip {
+        status != 0 && status != HIP_NOT_READY
+    } else {
+        status > HSA_INFO_BREAK
+    }
+}
+
+/// The function of that name, and its number.
+#[must_use]
+pub fn find(layer: Layer, name: &str) -> Option<usize> {
+    FUNCTIONS.iter().position(|f| f.layer == layer && f.name == name)
+}
+
+/// Bytes of a page: [`Cookie`] counts in them.
+const PAGE: u64 = 4096;
+/// Bits for each number of pages.
+const PAGE_BITS: u32 = 20;
+const PAGE_MASK: u64 = (1 << PAGE_BITS) - 1;
+
+/// What the programs must know of a probed function, in the 64 bits of an attach cookie: they look nothing up.
+///
+/// From the lowest bit: number of the function (10 bits), places of stream, bytes and object (4 each), whether it makes its
+/// object (1), whether it returns a value that is no status (1), pages from the first page of the library's code to that of the probe (20), and pages of that
+/// code (20). Calls from there are the library's own: not recorded, unless it has no pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cookie(pub u64);
+
+impl Cookie {
+    /// For function `number` of [`FUNCTIONS`]; `code` is the range of the library's code whose own calls are left out, and
+    /// `site` the probe's place, all of them as offsets of the same kind. `None` if the library is too large (4 GiB).
+    #[must_use]
+    pub fn new(number: usize, code: core::ops::Range<u64>, site: u64) -> Option<Self> {
+        let function = FUNCTIONS.get(number)?;
+        let low = number as u64
+            | u64::from(function.stream.0) << 10
+            | u64::from(function.bytes.0) << 14
+            | u64::from(function.object.0) << 18
+            | u64::from(function.makes) << 22
+            | u64::from(matches!(function.returns, Returns::Value)) << 23;
+        if code.is_empty() {
+            return Some(Self(low));
+        }
+        let first = code.start / PAGE;
+        let before = (site / PAGE).checked_sub(first)?;
+        let pages = code.end.div_ceil(PAGE) - first;
+        (before <= PAGE_MASK && pages <= PAGE_MASK).then_some(Self(low | before << 24 | pages << (24 + PAGE_BITS)))
+    }
+
+    /// Number of the function.
+    #[must_use]
+    #[inline(always)]
+    pub const fn function(self) -> u32 {
+        (self.0 & 0x3ff) as u32
+    }
+
+    /// Whether it is a HIP function: those come first.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_hip(self) -> bool {
+        self.function() < catalog::HIP as u32
+    }
+
+    /// Place of the stream, as [`Cookie::register_of`] and [`Cookie::stack_of`] take it.
+    #[must_use]
+    #[inline(always)]
+    pub const fn stream(self) -> u64 {
+        self.0 >> 10 & 15
+    }
+
+    /// Place of the number of bytes.
+    #[must_use]
+    #[inline(always)]
+    pub const fn bytes(self) -> u64 {
+        self.0 >> 14 & 15
+    }
+
+    /// Place of the object.
+    #[must_use]
+    #[inline(always)]
+    pub const fn object(self) -> u64 {
+        self.0 >> 18 & 15
+    }
+
+    /// Whether the object is made by the call.
+    #[must_use]
+    #[inline(always)]
+    pub const fn makes(self) -> bool {
+        self.0 >> 22 & 1 != 0
+    }
+
+    /// As [`Function::failed`].
+    #[must_use]
+    #[inline(always)]
+    pub const fn failed(self, ret: i64) -> bool {
+        failed(self.is_hip(), self.0 >> 23 & 1 != 0, ret)
+    }
+
+    /// Whether a call from `caller`, seen by the probe at `site` (both addresses in the process), is the library's own.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_own(self, site: u64, caller: u64) -> bool {
+        let before = (self.0 >> 24 & PAGE_MASK) * PAGE;
+        let bytes = (self.0 >> (24 + PAGE_BITS)) * PAGE;
+        let begin = (site & !(PAGE - 1)).wrapping_sub(before);
+        caller.wrapping_sub(begin) < bytes
+    }
+}
+
+/// Places above this one are words on the stack: the first lies behind the return address.
+pub const LAST_REGISTER: u64 = 6;
+
+/// Buckets of a duration in `--api stats`: each power of two is cut into this many.
+pub const STEPS: u64 = 8;
+/// How many buckets there are: up to 2^41 ns, 36 minutes.
+pub const BUCKETS: usize = 40 * STEPS as usize;
+
+/// Words of one function in the map of `--api stats`.
+pub mod stats_word {
+    /// Calls.
+    pub const CALLS: u32 = 0;
+    /// Those that failed.
+    pub const ERRORS: u32 = 1;
+    /// Those that never returned: they have no duration.
+    pub const NEVER_RETURNED: u32 = 2;
+    /// Sum of the durations, ns.
+    pub const SUM_NS: u32 = 3;
+    /// The greatest duration, ns.
+    pub const MAX_NS: u32 = 4;
+    /// The first bucket.
+    pub const BUCKETS: u32 = 5;
+}
+
+/// How many words a function has there.
+pub const STATS_WORDS: usize = stats_word::BUCKETS as usize + BUCKETS;
+
+/// The bucket of a duration. The first `2 * STEPS` hold one value each.
+#[must_use]
+#[inline(always)]
+pub const fn bucket(ns: u64) -> usize {
+    let bits = u64::BITS - ns.leading_zeros();
+    let shift = bits.saturating_sub(STEPS.trailing_zeros() + 1) as u64;
+    let bucket = shift * STEPS + (ns >> shift);
+    if bucket < BUCKETS as u64 {
+        bucket as usize
+    } else {
+        BUCKETS - 1
+    }
+}
+
+/// The greatest duration of a bucket.
+#[must_use]
+pub const fn bucket_end(bucket: usize) -> u64 {
+    let bucket = bucket as u64;
+    let shift = (bucket / STEPS).saturating_sub(1);
+    ((bucket - shift * STEPS) << shift) | ((1 << shift) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hip_comes_first_and_no_name_twice() {
+        for (at, function) in FUNCTIONS.iter().enumerate() {
+            assert_eq!(function.layer == Layer::Hip, at < catalog::HIP, "{}", function.name);
+            assert_eq!(find(function.layer, function.name), Some(at), "{}", function.name);
+            assert!(!function.makes || function.object != At::NONE, "{}", function.name);
+        }
+        assert!(FUNCTIONS.len() <= 1 << 10);
+    }
+
+    #[test]
+    fn a_cookie_says_what_the_function_does() {
+        let number = find(Layer::Hip, "hipModuleLaunchKernel").unwrap();
+        let cookie = Cookie::new(number, 0..0, 0x1234).unwrap();
+        assert_eq!(
+            (cookie.function() as usize, cookie.is_hip(), cookie.makes()),
+            (number, true, false)
+        );
+        assert_eq!(
+            (cookie.object(), cookie.bytes(), cookie.stream()),
+            (1, 0, LAST_REGISTER + 3)
+        );
+        let number = find(Layer::Hsa, "hsa_amd_memory_pool_allocate").unwrap();
+        let cookie = Cookie::new(number, 0x1_2000..0x8_3001, 0x2_4567).unwrap();
+        assert_eq!((cookie.is_hip(), cookie.makes()), (false, true));
+        assert_eq!((cookie.object(), cookie.bytes(), cookie.stream()), (4, 2, 0));
+        // Loaded at 0x7f00_0000_0000.
+        let base = 0x7f00_0000_0000;
+        let own = |caller: u64| cookie.is_own(base + 0x2_4567, base + caller);
+        assert!(own(0x1_2000) && own(0x8_3000) && !own(0x1_1fff) && !own(0x8_4000));
+        assert!(!Cookie::new(0, 0..0, 0).unwrap().is_own(base, base));
+        assert_eq!(Cookie::new(0, 0..1 << 40, 0), None);
+        assert_eq!(Cookie::new(FUNCTIONS.len(), 0..0, 0), None);
+    }
+
+    #[test]
+    fn buckets_are_where_they_end() {
+        for bucket_number in 0..BUCKETS {
+            assert_eq!(bucket(bucket_end(bucket_number)), bucket_number);
+            assert_eq!(
+                bucket(bucket_end(bucket_number) + 1),
+                (bucket_number + 1).min(BUCKETS - 1)
+            );
+        }
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn what_is_no_failure() {
+        let of = |layer, name| FUNCTIONS[find(layer, name).unwrap()];
+        let query = of(Layer::Hip, "hipStreamQuery");
+        assert!(!query.failed(0) && !query.failed(600) && query.failed(1));
+        let init = of(Layer::Hsa, "hsa_init");
+        assert!(!init.failed(0) && !init.failed(1) && init.failed(0x1001));
+        assert!(!of(Layer::Hsa, "hsa_signal_wait_scacquire").failed(-1));
+        for (number, function) in FUNCTIONS.iter().enumerate() {
+            let cookie = Cookie::new(number, 0..0, 0).unwrap();
+            for ret in [0, 1, 600, 0x1001, -1] {
+                assert_eq!(cookie.failed(ret), function.failed(ret), "{}: {ret}", function.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Calls of HIP and HSA functions.
+
+use super::Header;
+
+/// Bits of [`Header::flags`] in an [`ApiCall`].
+pub mod api_flags {
+    /// The function was left without a return (an exception, `longjmp`), or the thread ended in it: no result.
+    pub const NEVER_RETURNED: u16 = 1;
+    /// `object` is known.
+    pub const OBJECT: u16 = 2;
+    /// `bytes` is known.
+    pub const BYTES: u16 = 4;
+}
+
+/// No stream is known. As a `hipStream_t` it would be a pointer to nothing.
+pub const NO_STREAM: u64 = u64::MAX;
+
+/// The API call of a thread in which something happened.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// Number of the innermost open call, from 1; 0 if there is none, or calls are not recorded.
+    pub call: u64,
+    /// Stream of the innermost open call that names one; [`NO_STREAM`] if none does.
+    pub stream: u64,
+}
+
+impl Call {
+    /// Not in any.
+    pub const NONE: Self = Self {
+        call: 0,
+        stream: NO_STREAM,
+    };
+}
+
+/// One call of a function of [`crate::api::FUNCTIONS`], from entry to exit; `header.time_ns` is the entry.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ApiCall {
+    /// Header; [`api_flags`].
+    pub header: Header,
+    /// Exit, CLOCK_MONOTONIC ns.
+    pub exit_ns: u64,
+    /// Number of the call in the recording, from 1.
+    pub call: u64,
+    /// Number of the call of this thread around it; 0 if there is none.
+    pub parent: u64,
+    /// The function's stream argument; [`NO_STREAM`] if it has none.
+    pub stream: u64,
+    /// How many bytes it is about.
+    pub bytes: u64,
+    /// What it is about, or what it made.
+    pub object: u64,
+    /// The return register.
+    pub ret: i64,
+    /// Number of the function.
+    pub function: u32,
+    /// Unused.
+    pub pad: u32,
+}

@@ -1,0 +1,218 @@
+//! What goes on now: facts in, a [`Picture`] out, for a screen, a web page or a script.
+//!
+//! The state is pure. Time comes in with [`Live::advance`], so that a stored trace replays as it was seen. It is bounded:
+//! what a traced process can invent (kernels, queues, names) has a limit, and what lies beyond is counted as `other`.
+
+mod kernels;
+mod picture;
+mod queue;
+mod rate;
+mod tables;
+
+use std::collections::BTreeMap;
+
+pub use picture::{IoctlRow, KernelRow, Loss, PacketRow, Picture, ProcessRow, QueueRow, RingRow, Share, Stuck, Totals};
+pub use rate::{HISTORY, Rate};
+
+use crate::fact::{Fact, Path};
+use kernels::Kernels;
+use queue::LiveQueue;
+use tables::{Ioctls, Processes, Rings};
+
+/// Queues that are shown at the most; facts of others count in the totals only.
+pub const MAX_QUEUES: usize = 16_384;
+/// How long something that ended is still shown, ns.
+const SHOWN_AFTER_END_NS: u64 = 5_000_000_000;
+
+/// The state.
+#[derive(Debug, Default)]
+pub struct Live {
+    now_ns: u64,
+    began_ns: Option<u64>,
+    queues: BTreeMap<u32, LiveQueue>,
+    /// Queues that were not kept, as there were [`MAX_QUEUES`].
+    other_queues: u64,
+    kernels: Kernels,
+    rings: Rings,
+    ioctls: Ioctls,
+    processes: Processes,
+    losses: BTreeMap<String, u64>,
+    dispatches: [u64; Path::ALL.len()],
+    doorbells: u64,
+    copies: u64,
+    packets: u64,
+    unread: u64,
+    /// Packets that went past every probe: what they were is not known.
+    unseen: u64,
+    dispatch_rate: Rate,
+    doorbell_rate: Rate,
+    copy_rate: Rate,
+}
+
+impl Live {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes a fact. Snapshots of queues and processes that go on living may come any number of times.
+    pub fn apply(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Dispatch(dispatch) => {
+                self.seen(dispatch.time_ns);
+                self.dispatches[dispatch.path as usize] += 1;
+                self.dispatch_rate.add(dispatch.time_ns, 1);
+                self.kernels.add(dispatch);
+                self.processes.at(dispatch.pid).dispatches.add(dispatch.time_ns, 1);
+                if let Some(queue) = self.queue(dispatch.queue) {
+                    queue.dispatch(dispatch);
+                }
+            }
+            Fact::Packet(packet) => {
+                self.seen(packet.time_ns);
+                self.packets = self.packets.saturating_add(packet.count);
+                if packet.unread.is_some() {
+                    self.unread = self.unread.saturating_add(packet.count);
+                }
+                if packet.path == Path::Unseen {
+                    self.unseen = self.unseen.saturating_add(packet.count);
+                }
+                if let Some(queue) = self.queue(packet.queue) {
+                    queue.packet(packet);
+                }
+            }
+            Fact::Doorbell(doorbell) => {
+                self.seen(doorbell.time_ns);
+                self.doorbells += 1;
+                self.doorbell_rate.add(doorbell.time_ns, 1);
+                self.processes.at(doorbell.pid).doorbells.add(doorbell.time_ns, 1);
+                if let Some(queue) = doorbell.queue.and_then(|number| self.queue(number)) {
+                    queue.doorbell(doorbell);
+                }
+            }
+            Fact::Copy(copy) => {
+                self.seen(copy.time_ns);
+                self.copies += 1;
+                self.copy_rate.add(copy.time_ns, 1);
+                self.processes.at(copy.pid).copies.add(copy.time_ns, 1);
+                if let Some(queue) = copy.queue.and_then(|number| self.queue(number)) {
+                    queue.copy(copy);
+                }
+            }
+            Fact::Progress(progress) => {
+                self.seen(progress.until_ns);
+                if let Some(queue) = self.queue(progress.queue) {
+                    queue.progress(progress);
+                }
+            }
+            Fact::Ioctl(ioctl) => {
+                self.seen(ioctl.exit_ns);
+                self.processes.at(ioctl.pid).ioctls += 1;
+                self.ioctls.add(ioctl);
+            }
+            Fact::RingJob(job) => self.rings.add(job),
+            Fact::Queue(queue) => {
+                if let Some(live) = self.queue(queue.queue) {
+                    live.numbers(queue);
+                }
+            }
+            Fact::Process(process) => self.processes.numbers(process),
+            Fact::Loss(loss) => {
+                let sum = self.losses.entry(loss.source.clone()).or_default();
+                *sum = sum.saturating_add(loss.count);
+            }
+            _ => {}
+        }
+    }
+
+    /// What of time passes without a fact: rates fall, and what ended goes away. Time never goes back.
+    pub fn advance(&mut self, now_ns: u64) {
+        self.seen(now_ns);
+        let now = self.now_ns;
+        self.queues.values_mut().for_each(|queue| queue.advance(now));
+        self.queues.retain(|_, queue| {
+            queue
+                .ended_ns(now)
+                .is_none_or(|ended| now.saturating_sub(ended) < SHOWN_AFTER_END_NS)
+        });
+        self.processes.forget(now, SHOWN_AFTER_END_NS);
+    }
+
+    /// Everything that can be shown, as of the last time heard of.
+    #[must_use]
+    pub fn picture(&self) -> Picture {
+        let now = self.now_ns;
+        let per_queue = |pid| self.queues.values().filter(|queue| queue.pid() == Some(pid)).count();
+        Picture {
+            time_ns: now,
+            elapsed_ns: self.began_ns.map(|began| now.saturating_sub(began)),
+            totals: Totals {
+                dispatches: self.dispatches.iter().sum(),
+                by_path: self.by_path(),
+                doorbells: self.doorbells,
+                copies: self.copies,
+                other_packets: self.packets,
+                unread: self.unread,
+                dispatches_per_s: self.dispatch_rate.per_second(now),
+                doorbells_per_s: self.doorbell_rate.per_second(now),
+                copies_per_s: self.copy_rate.per_second(now),
+                history: self.dispatch_rate.history(now),
+            },
+            queues: self.queues.values().map(|queue| queue.row(now)).collect(),
+            other_queues: self.other_queues,
+            kernels: self.kernels.rows(now),
+            other_kernels: self.kernels.others(),
+            rings: self.rings.rows(now),
+            ioctls: self.ioctls.rows(now),
+            processes: self.processes.rows(now, &per_queue),
+            losses: self
+                .losses
+                .iter()
+                .map(|(source, &count)| Loss {
+                    source: source.clone(),
+                    count,
+                })
+                .collect(),
+        }
+    }
+
+    fn by_path(&self) -> Share {
+        let mut share = Share::of(&self.dispatches);
+        share.unseen = share.unseen.saturating_add(self.unseen);
+        share
+    }
+
+    fn seen(&mut self, time_ns: u64) {
+        self.now_ns = self.now_ns.max(time_ns);
+        self.began_ns.get_or_insert(time_ns);
+    }
+
+    /// The queue of this number, kept from now on if there is room.
+    fn queue(&mut self, number: u32) -> Option<&mut LiveQueue> {
+        if !self.queues.contains_key(&number) && self.queues.len() >= MAX_QUEUES {
+            self.other_queues += 1;
+            return None;
+        }
+        Some(self.queues.entry(number).or_insert_with(|| LiveQueue::new(number)))
+    }
+}
+
+/// When a fact comes in a replay; `None` for those about what lives on, which have no moment of their own.
+#[must_use]
+pub fn time_of(fact: &Fact) -> Option<u64> {
+    match fact {
+        Fact::Dispatch(dispatch) => Some(dispatch.time_ns),
+        Fact::Packet(packet) => Some(packet.time_ns),
+        Fact::Doorbell(doorbell) => Some(doorbell.time_ns),
+        Fact::Copy(copy) => Some(copy.time_ns),
+        Fact::Progress(progress) => Some(progress.until_ns),
+        Fact::Ioctl(ioctl) => Some(ioctl.exit_ns),
+        Fact::RingJob(job) => Some(job.done_ns.or(job.run_ns).unwrap_or(job.time_ns)),
+        Fact::Loss(loss) => Some(loss.time_ns),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,263 @@
+//! One queue, as it lives.
+
+use std::collections::VecDeque;
+
+use super::picture::{PacketRow, QueueRow, Share, Stuck};
+use super::rate::Rate;
+use crate::fact::{Copy, Dispatch, Doorbell, OtherPacket, Path, Progress, Queue};
+use crate::summary::Histogram;
+
+/// Packets that are remembered for the view of one queue.
+const LAST_PACKETS: usize = 32;
+/// Doorbells that are remembered for its timeline.
+const LAST_DOORBELLS: usize = 64;
+/// How long packets may wait with nothing taken before the queue is said to be stuck, ns. A kernel can take longer: the
+/// words say what is seen, not why.
+pub const STUCK_NS: u64 = 2_000_000_000;
+
+/// The state of a queue.
+#[derive(Debug)]
+pub struct LiveQueue {
+    number: u32,
+    /// Its last snapshot; what identifies it.
+    known: Option<Queue>,
+    pid: Option<u32>,
+    dispatches: Rate,
+    doorbells: Rate,
+    copies: Rate,
+    published: u64,
+    unread: u64,
+    by_path: [u64; Path::ALL.len()],
+    latency: Histogram,
+    /// One past the highest index that was published.
+    end: u64,
+    write_index: Option<u64>,
+    read_index: Option<u64>,
+    /// When the indexes above were read.
+    looked_ns: Option<u64>,
+    /// When the read index was first seen where it is, or when packets were first seen to wait behind it.
+    waiting_since_ns: Option<u64>,
+    /// Doorbells whose packets were not all taken when last looked: time and end of what they published, the oldest first.
+    in_flight: VecDeque<(u64, u64)>,
+    last_doorbell_ns: Option<u64>,
+    packets: VecDeque<PacketRow>,
+}
+
+impl LiveQueue {
+    pub fn new(number: u32) -> Self {
+        Self {
+            number,
+            known: None,
+            pid: None,
+            dispatches: Rate::default(),
+            doorbells: Rate::default(),
+            copies: Rate::default(),
+            published: 0,
+            unread: 0,
+            by_path: [0; Path::ALL.len()],
+            latency: Histogram::default(),
+            end: 0,
+            write_index: None,
+            read_index: None,
+            looked_ns: None,
+            waiting_since_ns: None,
+            in_flight: VecDeque::new(),
+            last_doorbell_ns: None,
+            packets: VecDeque::new(),
+        }
+    }
+
+    pub fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    /// When it ended, if that was before `now`: a replay knows the ends of queues that still live.
+    pub fn ended_ns(&self, now: u64) -> Option<u64> {
+        self.known
+            .as_ref()
+            .and_then(|queue| queue.destroyed_ns)
+            .filter(|&ended| ended <= now)
+    }
+
+    pub fn numbers(&mut self, queue: &Queue) {
+        self.pid = Some(queue.pid);
+        self.known = Some(queue.clone());
+    }
+
+    pub fn dispatch(&mut self, dispatch: &Dispatch) {
+        self.pid = Some(dispatch.pid);
+        self.dispatches.add(dispatch.time_ns, 1);
+        self.by_path[dispatch.path as usize] += 1;
+        self.remember(PacketRow {
+            index: dispatch.index,
+            count: 1,
+            time_ns: dispatch.time_ns,
+            tid: Some(dispatch.tid),
+            kind: "dispatch".to_owned(),
+            path: dispatch.path,
+            kernel_object: Some(dispatch.kernel_object),
+            grid: Some(dispatch.grid),
+            workgroup: Some(dispatch.workgroup),
+        });
+    }
+
+    pub fn packet(&mut self, packet: &OtherPacket) {
+        self.pid = Some(packet.pid);
+        if packet.unread.is_some() {
+            self.unread = self.unread.saturating_add(packet.count);
+        }
+        if packet.path == Path::Unseen {
+            let unseen = &mut self.by_path[Path::Unseen as usize];
+            *unseen = unseen.saturating_add(packet.count);
+        }
+        self.remember(PacketRow {
+            index: packet.index,
+            count: packet.count,
+            time_ns: packet.time_ns,
+            tid: (packet.tid != 0).then_some(packet.tid),
+            kind: packet.kind.name().to_owned(),
+            path: packet.path,
+            kernel_object: None,
+            grid: None,
+            workgroup: None,
+        });
+    }
+
+    pub fn doorbell(&mut self, doorbell: &Doorbell) {
+        self.pid = Some(doorbell.pid);
+        self.doorbells.add(doorbell.time_ns, 1);
+        self.published = self.published.saturating_add(doorbell.published);
+        if let Some(ns) = doorbell.reserve_to_doorbell_ns {
+            self.latency.add(ns);
+        }
+        self.last_doorbell_ns = self.last_doorbell_ns.max(Some(doorbell.time_ns));
+        if doorbell.beyond {
+            return;
+        }
+        self.end = self.end.max(doorbell.value.saturating_add(1));
+        // The indexes of the doorbell's moment: before its own packets are published.
+        self.look(doorbell.time_ns, Some(doorbell.write_index), doorbell.read_index);
+        if doorbell.published > 0 {
+            if self.in_flight.len() == LAST_DOORBELLS {
+                // Of those in between nothing is said: the oldest one's age is what is shown.
+                self.in_flight.remove(1);
+            }
+            self.in_flight.push_back((doorbell.time_ns, self.end));
+            self.waiting_since_ns.get_or_insert(doorbell.time_ns);
+        }
+    }
+
+    pub fn copy(&mut self, copy: &Copy) {
+        self.pid = Some(copy.pid);
+        self.copies.add(copy.time_ns, 1);
+        self.by_path[copy.path as usize] += 1;
+        self.last_doorbell_ns = self.last_doorbell_ns.max(Some(copy.time_ns));
+    }
+
+    /// A look that found the queue elsewhere than the one before.
+    pub fn progress(&mut self, progress: &Progress) {
+        self.pid = Some(progress.pid);
+        self.end = self.end.max(progress.published_end.unwrap_or(0));
+        self.look(progress.until_ns, Some(progress.write_index), progress.read_index);
+    }
+
+    /// Time passes: the last look at the queue found nothing new, perhaps. A replay knows it before its time.
+    pub fn advance(&mut self, now: u64) {
+        let look = self
+            .known
+            .as_ref()
+            .and_then(|queue| queue.looked_ns.zip(queue.read_index));
+        if let Some((looked_ns, read_index)) = look.filter(|&(looked_ns, _)| looked_ns <= now) {
+            self.look(looked_ns, None, read_index);
+        }
+    }
+
+    /// The indexes as they were read at this time; what was read earlier than the last look is passed over.
+    pub fn look(&mut self, time_ns: u64, write_index: Option<u64>, read_index: u64) {
+        if self.looked_ns.is_some_and(|looked| time_ns < looked) {
+            return;
+        }
+        self.looked_ns = Some(time_ns);
+        self.write_index = write_index.or(self.write_index);
+        if self.read_index.is_none_or(|before| read_index > before) {
+            self.waiting_since_ns = (read_index < self.end).then_some(time_ns);
+        }
+        self.read_index = Some(read_index);
+        while self.in_flight.front().is_some_and(|&(_, end)| end <= read_index) {
+            self.in_flight.pop_front();
+        }
+    }
+
+    fn remember(&mut self, packet: PacketRow) {
+        if self.packets.len() == LAST_PACKETS {
+            self.packets.pop_front();
+        }
+        self.packets.push_back(packet);
+    }
+
+    /// Packets between the read index and the end of what is published, when last looked.
+    fn depth(&self) -> Option<u64> {
+        self.read_index.map(|read| self.end.saturating_sub(read))
+    }
+
+    /// The verdict of two looks: packets wait, and none was taken in between.
+    fn stuck(&self, now: u64) -> Option<Stuck> {
+        let (since, looked, depth) = (self.waiting_since_ns?, self.looked_ns?, self.depth()?);
+        // Only looks count: that nobody looked since is no evidence.
+        (depth > 0 && self.ended_ns(now).is_none() && looked.saturating_sub(since) >= STUCK_NS).then(|| Stuck {
+            packets: depth,
+            for_ns: now.saturating_sub(since),
+            read_index: self.read_index.unwrap_or(0),
+            last_doorbell_ns: self.last_doorbell_ns.map(|at| now.saturating_sub(at)),
+        })
+    }
+
+    pub fn row(&self, now: u64) -> QueueRow {
+        let known = self.known.as_ref();
+        let aql = known.is_none_or(|queue| queue.kind == "compute-aql");
+        QueueRow {
+            queue: self.number,
+            pid: self.pid,
+            gpu_id: known.and_then(|queue| queue.gpu_id),
+            queue_id: known.and_then(|queue| queue.queue_id),
+            kind: known.map(|queue| queue.kind.clone()),
+            ended: self.ended_ns(now).is_some(),
+            dispatches: self.dispatches.total(),
+            doorbells: self.doorbells.total().saturating_add(self.copies.total()),
+            copies: self.copies.total(),
+            unread: self.unread,
+            dispatches_per_s: self.dispatches.per_second(now),
+            doorbells_per_s: self.doorbells.per_second(now) + self.copies.per_second(now),
+            packets_per_doorbell: self.packets_per_doorbell(),
+            write_index: self.write_index,
+            read_index: self.read_index,
+            looked_age_ns: self.looked_ns.map(|looked| now.saturating_sub(looked)),
+            ring_packets: known
+                .filter(|queue| aql && queue.ring_bytes > 0)
+                .map(|queue| queue.ring_bytes / 64),
+            depth: self.depth().filter(|_| aql),
+            oldest_age_ns: self.in_flight.front().map(|&(at, _)| now.saturating_sub(at)),
+            last_doorbell_age_ns: self.last_doorbell_ns.map(|at| now.saturating_sub(at)),
+            latency_ns: self.latency.stats().map(|stats| (stats.p50, stats.p99)),
+            by_path: Share::of(&self.by_path),
+            history: if self.copies.total() > 0 {
+                self.copies.history(now)
+            } else {
+                self.dispatches.history(now)
+            },
+            stuck: self.stuck(now),
+            packets: self.packets.iter().cloned().collect(),
+            timeline: self
+                .in_flight
+                .iter()
+                .map(|&(at, end)| (now.saturating_sub(at), end))
+                .collect(),
+        }
+    }
+
+    /// Packets that a doorbell published, on the average; `None` before the first.
+    fn packets_per_doorbell(&self) -> Option<f64> {
+        let doorbells = self.doorbells.total();
+        (doorbells > 0).then(|| self.published as f64 / doorbells as f64)
+    }
+}

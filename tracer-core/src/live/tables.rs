@@ -1,0 +1,176 @@
+//! Rings of the kernel driver, ioctls and processes.
+
+use std::collections::BTreeMap;
+
+use super::picture::{IoctlRow, ProcessRow, RingRow};
+use super::rate::Rate;
+use crate::fact::{Ioctl, Process, RingJob};
+use crate::summary::Histogram;
+
+/// Names of one kind (rings with reasons, ioctls) that are told apart.
+const MAX_NAMES: usize = 512;
+/// Processes that are told apart.
+const MAX_PROCESSES: usize = 16_384;
+
+/// Jobs by ring and reason.
+#[derive(Debug, Default)]
+pub struct Rings {
+    all: BTreeMap<(String, String), Ring>,
+}
+
+#[derive(Debug, Default)]
+struct Ring {
+    class: String,
+    jobs: Rate,
+    waiting: Histogram,
+    running: Histogram,
+    traced: u64,
+}
+
+impl Rings {
+    /// A job comes at its end.
+    pub fn add(&mut self, job: &RingJob) {
+        let ring = job.ring.clone().unwrap_or_else(|| "unknown".to_owned());
+        let key = (ring, job.reason.clone().unwrap_or_default());
+        if self.all.len() >= MAX_NAMES && !self.all.contains_key(&key) {
+            return;
+        }
+        let ring = self.all.entry(key).or_default();
+        ring.class.clone_from(&job.class);
+        ring.jobs.add(job.done_ns.or(job.run_ns).unwrap_or(job.time_ns), 1);
+        ring.traced += u64::from(job.traced == Some(true));
+        if let Some(ns) = job.queued_ns() {
+            ring.waiting.add(ns);
+        }
+        if let Some(ns) = job.running_ns() {
+            ring.running.add(ns);
+        }
+    }
+
+    pub fn rows(&self, now: u64) -> Vec<RingRow> {
+        let rows = self.all.iter().map(|((ring, reason), state)| RingRow {
+            ring: ring.clone(),
+            class: state.class.clone(),
+            reason: (!reason.is_empty()).then(|| reason.clone()),
+            jobs: state.jobs.total(),
+            traced: state.traced,
+            per_s: state.jobs.per_second(now),
+            waiting_ns: state.waiting.stats().map(|s| (s.p50, s.p99)),
+            running_ns: state.running.stats().map(|s| (s.p50, s.p99)),
+        });
+        rows.collect()
+    }
+}
+
+/// Calls by device and name.
+#[derive(Debug, Default)]
+pub struct Ioctls {
+    all: BTreeMap<(&'static str, String), Calls>,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    rate: Rate,
+    errors: u64,
+    ns: Histogram,
+}
+
+impl Ioctls {
+    pub fn add(&mut self, ioctl: &Ioctl) {
+        let key = (ioctl.device, ioctl.name.clone().into_owned());
+        if self.all.len() >= MAX_NAMES && !self.all.contains_key(&key) {
+            return;
+        }
+        let calls = self.all.entry(key).or_default();
+        calls.rate.add(ioctl.exit_ns, 1);
+        if let Some(ret) = ioctl.ret {
+            calls.errors += u64::from(ret < 0);
+            calls.ns.add(ioctl.exit_ns.saturating_sub(ioctl.enter_ns));
+        }
+    }
+
+    pub fn rows(&self, now: u64) -> Vec<IoctlRow> {
+        let rows = self.all.iter().map(|((device, name), calls)| IoctlRow {
+            device: (*device).to_owned(),
+            name: name.clone(),
+            count: calls.rate.total(),
+            per_s: calls.rate.per_second(now),
+            errors: calls.errors,
+            ns: calls.ns.stats().map(|s| (s.p50, s.p99)),
+        });
+        rows.collect()
+    }
+}
+
+/// Processes by id.
+#[derive(Debug, Default)]
+pub struct Processes {
+    all: BTreeMap<u32, LiveProcess>,
+    /// Where facts of processes beyond the limit go.
+    beyond: LiveProcess,
+}
+
+/// What one process did.
+#[derive(Debug, Default)]
+pub struct LiveProcess {
+    known: Option<Process>,
+    pub dispatches: Rate,
+    pub doorbells: Rate,
+    pub copies: Rate,
+    pub ioctls: u64,
+}
+
+impl Processes {
+    /// The process of this id; that of all others if there are too many.
+    pub fn at(&mut self, pid: u32) -> &mut LiveProcess {
+        if self.all.len() >= MAX_PROCESSES && !self.all.contains_key(&pid) {
+            return &mut self.beyond;
+        }
+        self.all.entry(pid).or_default()
+    }
+
+    pub fn numbers(&mut self, process: &Process) {
+        let live = self.at(process.pid);
+        // Ids are used again: the later one is shown.
+        if live
+            .known
+            .as_ref()
+            .is_none_or(|known| known.first_ns <= process.first_ns)
+        {
+            live.known = Some(process.clone());
+        }
+    }
+
+    /// Forgets those that ended so long ago.
+    pub fn forget(&mut self, now: u64, after: u64) {
+        self.all.retain(|_, process| {
+            // A replay knows the ends of processes that still live.
+            let exit = process.known.as_ref().and_then(|known| known.exit_ns);
+            exit.is_none_or(|exit| exit > now || now - exit < after)
+        });
+    }
+
+    pub fn rows(&self, now: u64, queues: &impl Fn(u32) -> usize) -> Vec<ProcessRow> {
+        let rows = self.all.iter().map(|(&pid, process)| ProcessRow {
+            pid,
+            parent: process.known.as_ref().and_then(|known| known.parent),
+            comm: process
+                .known
+                .as_ref()
+                .map(|known| known.comm.clone())
+                .filter(|comm| !comm.is_empty()),
+            ended: process
+                .known
+                .as_ref()
+                .and_then(|known| known.exit_ns)
+                .is_some_and(|exit| exit <= now),
+            queues: queues(pid),
+            dispatches: process.dispatches.total(),
+            dispatches_per_s: process.dispatches.per_second(now),
+            doorbells: process.doorbells.total(),
+            copies: process.copies.total(),
+            ioctls: process.ioctls,
+        });
+        rows.collect()
+    }
+}

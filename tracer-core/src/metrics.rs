@@ -1,0 +1,211 @@
+//! Facts as metrics: counters that only grow, with a bounded number of series.
+//!
+//! A queue has series of its own while it lives and for [`KEPT_NS`] after; then what it counted goes to the series of
+//! `queue_id="ended"` of its GPU, so that sums stay right for ever. Beyond [`MAX_QUEUES`] queues at once new ones are
+//! counted as `queue_id="other"`.
+
+mod catalog;
+mod families;
+mod histogram;
+
+use std::collections::{BTreeMap, HashMap};
+
+pub use catalog::{CATALOG, Definition, Kind};
+pub use families::{About, Family, Sample, Value};
+
+use crate::fact::{Fact, Ioctl, Path, RingJob};
+use histogram::Buckets;
+
+/// Queues with series of their own at the most.
+pub const MAX_QUEUES: usize = 1_000;
+/// How long a queue keeps its series after its end: two scrapes of the slowest usual kind fit in, ns.
+pub const KEPT_NS: u64 = 300_000_000_000;
+/// Names (of rings, reasons, ioctls, sources of losses) that are told apart; what comes later is `other`.
+const MAX_NAMES: usize = 128;
+/// What stands in the place of names that are not told apart.
+const OTHER: &str = "other";
+
+/// Counters of facts.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    queues: HashMap<u32, QueueCounts>,
+    /// Of queues that ended, by GPU.
+    ended: BTreeMap<Option<u32>, Counts>,
+    /// Of queues that were too many.
+    other: Counts,
+    rings: BTreeMap<(String, String, bool), u64>,
+    ioctls: BTreeMap<String, (Buckets, u64)>,
+    latency: Buckets,
+    losses: BTreeMap<String, u64>,
+    now_ns: u64,
+}
+
+/// What a queue counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    dispatches: [u64; Path::ALL.len()],
+    copies: [u64; Path::ALL.len()],
+    doorbells: u64,
+    packets: u64,
+    unread: u64,
+}
+
+/// A queue that has series of its own.
+#[derive(Debug, Default)]
+struct QueueCounts {
+    counts: Counts,
+    pid: Option<u32>,
+    gpu_id: Option<u32>,
+    queue_id: Option<u32>,
+    kind: Option<String>,
+    ended_ns: Option<u64>,
+}
+
+impl Counts {
+    fn add(&mut self, other: &Self) {
+        for path in Path::ALL {
+            self.dispatches[path as usize] += other.dispatches[path as usize];
+            self.copies[path as usize] += other.copies[path as usize];
+        }
+        self.doorbells += other.doorbells;
+        self.packets = self.packets.saturating_add(other.packets);
+        self.unread = self.unread.saturating_add(other.unread);
+    }
+}
+
+impl Metrics {
+    /// Nothing counted yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Counts a fact.
+    pub fn add(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Dispatch(dispatch) => {
+                self.now_ns = self.now_ns.max(dispatch.time_ns);
+                self.counts(Some(dispatch.queue), dispatch.pid).dispatches[dispatch.path as usize] += 1;
+            }
+            Fact::Packet(packet) => {
+                let counts = self.counts(Some(packet.queue), packet.pid);
+                let sum = if packet.unread.is_some() {
+                    &mut counts.unread
+                } else {
+                    &mut counts.packets
+                };
+                *sum = sum.saturating_add(packet.count);
+            }
+            Fact::Doorbell(doorbell) => {
+                self.now_ns = self.now_ns.max(doorbell.time_ns);
+                self.counts(doorbell.queue, doorbell.pid).doorbells += 1;
+                if let Some(ns) = doorbell.reserve_to_doorbell_ns {
+                    self.latency.add(ns);
+                }
+            }
+            Fact::Copy(copy) => {
+                self.now_ns = self.now_ns.max(copy.time_ns);
+                self.counts(copy.queue, copy.pid).copies[copy.path as usize] += 1;
+            }
+            Fact::Ioctl(ioctl) => self.ioctl(ioctl),
+            Fact::RingJob(job) => self.ring_job(job),
+            Fact::Queue(queue) => {
+                if let Some(known) = self.queue(queue.queue) {
+                    known.pid = Some(queue.pid);
+                    known.gpu_id = queue.gpu_id;
+                    known.queue_id = queue.queue_id;
+                    known.kind = Some(queue.kind.clone());
+                    known.ended_ns = queue.destroyed_ns;
+                }
+            }
+            Fact::Loss(loss) => {
+                let name = name(&self.losses, &loss.source);
+                *self.losses.entry(name).or_default() += loss.count;
+            }
+            _ => {}
+        }
+    }
+
+    /// Time passes: queues that ended long ago lose their series.
+    pub fn advance(&mut self, now_ns: u64) {
+        self.now_ns = self.now_ns.max(now_ns);
+        let (now, ended) = (self.now_ns, &mut self.ended);
+        self.queues.retain(|_, queue| {
+            let keep = queue.ended_ns.is_none_or(|at| now.saturating_sub(at) < KEPT_NS);
+            if !keep {
+                ended.entry(queue.gpu_id).or_default().add(&queue.counts);
+            }
+            keep
+        });
+    }
+
+    /// The queue's entry, if it has one or there is room for one.
+    fn queue(&mut self, number: u32) -> Option<&mut QueueCounts> {
+        if self.queues.len() >= MAX_QUEUES && !self.queues.contains_key(&number) && !self.make_room() {
+            return None;
+        }
+        Some(self.queues.entry(number).or_default())
+    }
+
+    /// Takes the series of the queue that ended first.
+    fn make_room(&mut self) -> bool {
+        let first = self
+            .queues
+            .iter()
+            .filter_map(|(&number, queue)| Some((queue.ended_ns?, number)))
+            .min();
+        let Some(queue) = first.and_then(|(_, number)| self.queues.remove(&number)) else {
+            return false;
+        };
+        self.ended.entry(queue.gpu_id).or_default().add(&queue.counts);
+        true
+    }
+
+    fn counts(&mut self, number: Option<u32>, pid: u32) -> &mut Counts {
+        match number {
+            // A fact that comes after its queue's series were folded goes where they went, near enough.
+            Some(number) if self.queue(number).is_some() => {
+                let queue = self.queues.entry(number).or_default();
+                queue.pid.get_or_insert(pid);
+                &mut queue.counts
+            }
+            _ => &mut self.other,
+        }
+    }
+
+    fn ioctl(&mut self, ioctl: &Ioctl) {
+        self.now_ns = self.now_ns.max(ioctl.exit_ns);
+        if ioctl.device != "kfd" {
+            return;
+        }
+        let name = name(&self.ioctls, &ioctl.name);
+        let (times, errors) = self.ioctls.entry(name).or_default();
+        // A call that never returned took no time that anybody knows.
+        if let Some(ret) = ioctl.ret {
+            times.add(ioctl.exit_ns.saturating_sub(ioctl.enter_ns));
+            *errors += u64::from(ret < 0);
+        }
+    }
+
+    fn ring_job(&mut self, job: &RingJob) {
+        let reason = job.reason.as_deref().unwrap_or("");
+        let traced = job.traced == Some(true);
+        let mut key = (job.class.clone(), reason.to_owned(), traced);
+        if self.rings.len() >= MAX_NAMES && !self.rings.contains_key(&key) {
+            key = (OTHER.to_owned(), OTHER.to_owned(), traced);
+        }
+        *self.rings.entry(key).or_default() += 1;
+    }
+}
+
+/// The name to count under.
+fn name<V>(known: &BTreeMap<String, V>, name: &str) -> String {
+    if known.len() >= MAX_NAMES && !known.contains_key(name) {
+        OTHER.to_owned()
+    } else {
+        name.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests;

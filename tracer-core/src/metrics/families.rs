@@ -1,0 +1,198 @@
+//! The counters as samples with labels, for an exposition format.
+
+use std::collections::BTreeMap;
+
+use super::catalog::{Definition, definition};
+use super::histogram::Buckets;
+use super::{Counts, Metrics, OTHER};
+use crate::fact::Path;
+use crate::live::Picture;
+
+/// A metric with its samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Family {
+    /// Which.
+    pub definition: &'static Definition,
+    /// Its series, each once.
+    pub samples: Vec<Sample>,
+}
+
+/// A series and its number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// In the order of the definition.
+    pub labels: Vec<(&'static str, String)>,
+    /// The number.
+    pub value: Value,
+}
+
+/// A number.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Of a counter, a gauge, or (1) an info.
+    Number(u64),
+    /// Of a histogram.
+    Histogram {
+        /// Sum, ns.
+        sum_ns: u64,
+        /// Count.
+        count: u64,
+        /// Upper end in ns (`None`: open) and own count of each bucket.
+        buckets: Vec<(Option<u64>, u64)>,
+    },
+}
+
+impl From<&Buckets> for Value {
+    fn from(buckets: &Buckets) -> Self {
+        Self::Histogram {
+            sum_ns: buckets.sum_ns(),
+            count: buckets.count(),
+            buckets: buckets.each(),
+        }
+    }
+}
+
+/// What facts do not say.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// Version of the program.
+    pub version: String,
+    /// Whether the GPU is simulated.
+    pub simulated: bool,
+    /// What is watched and what is not.
+    pub watched: Vec<(&'static str, bool)>,
+}
+
+/// Which queue: GPU, process, KFD queue id.
+type Labels = [String; 3];
+
+impl Metrics {
+    /// Every metric with its series. Numbers of the moment (depth, stuck) come from the picture.
+    #[must_use]
+    pub fn families(&self, picture: &Picture, about: &About) -> Vec<Family> {
+        let mut out = Collector::default();
+        self.by_queue(&mut out);
+        for ((class, reason, traced), &n) in &self.rings {
+            out.number(
+                "tracer_ring_jobs",
+                [class.clone(), reason.clone(), traced.to_string()],
+                n,
+            );
+        }
+        self.living(&mut out);
+        self.now(picture, &mut out);
+        if self.latency.count() > 0 {
+            out.put("tracer_submit_latency_seconds", [], (&self.latency).into());
+        }
+        for (name, (times, errors)) in &self.ioctls {
+            out.put("tracer_kfd_ioctl_seconds", [name.clone()], times.into());
+            out.number("tracer_kfd_ioctl_errors", [name.clone()], *errors);
+        }
+        for (source, &n) in &self.losses {
+            out.number("tracer_events_lost", [source.clone()], n);
+        }
+        for &(what, watched) in &about.watched {
+            out.number("tracer_watched", [what.to_owned()], watched.into());
+        }
+        out.number("tracer_build", [about.version.clone(), about.simulated.to_string()], 1);
+        out.families
+    }
+
+    /// Counters of queues; a KFD id that is used again goes on where its predecessor's series ended.
+    fn by_queue(&self, out: &mut Collector) {
+        let mut all: BTreeMap<Labels, Counts> = BTreeMap::new();
+        for queue in self.queues.values() {
+            let labels = [text(queue.gpu_id), text(queue.pid), text(queue.queue_id)];
+            all.entry(labels).or_default().add(&queue.counts);
+        }
+        for (&gpu, counts) in &self.ended {
+            all.entry([text(gpu), String::new(), "ended".to_owned()])
+                .or_default()
+                .add(counts);
+        }
+        let other = [String::new(), String::new(), OTHER.to_owned()];
+        if self.other != Counts::default() {
+            all.entry(other).or_default().add(&self.other);
+        }
+        for (labels, counts) in &all {
+            for path in Path::ALL {
+                let [gpu, process, queue] = labels.clone();
+                let with_path = [gpu, process, queue, path.name().to_owned()];
+                // A way that nobody took on a queue has no series: 16 times as many would say nothing.
+                if counts.dispatches[path as usize] > 0 {
+                    out.number("tracer_dispatches", with_path.clone(), counts.dispatches[path as usize]);
+                }
+                if counts.copies[path as usize] > 0 {
+                    out.number("tracer_copies", with_path, counts.copies[path as usize]);
+                }
+            }
+            out.number("tracer_doorbells", labels.clone(), counts.doorbells);
+            out.number("tracer_other_packets", labels.clone(), counts.packets);
+            out.number("tracer_unread_packets", labels.clone(), counts.unread);
+        }
+    }
+
+    fn living(&self, out: &mut Collector) {
+        let mut living: BTreeMap<[String; 2], u64> = BTreeMap::new();
+        for queue in self.queues.values().filter(|queue| queue.ended_ns.is_none()) {
+            let kind = queue.kind.clone().unwrap_or_else(|| "unknown".to_owned());
+            *living.entry([text(queue.gpu_id), kind]).or_default() += 1;
+        }
+        for (labels, n) in living {
+            out.number("tracer_queues", labels, n);
+        }
+    }
+
+    fn now(&self, picture: &Picture, out: &mut Collector) {
+        let mut seen = std::collections::BTreeSet::new();
+        for row in picture
+            .queues
+            .iter()
+            .filter(|row| !row.ended && self.queues.contains_key(&row.queue))
+        {
+            let labels: Labels = [text(row.gpu_id), text(row.pid), text(row.queue_id)];
+            // Queues whose ids are not known share their labels: only one of them can have a number.
+            if row.queue_id.is_none() || !seen.insert(labels.clone()) {
+                continue;
+            }
+            if let Some(depth) = row.depth {
+                out.number("tracer_queue_depth_packets", labels.clone(), depth);
+                out.number("tracer_queue_stuck", labels.clone(), row.stuck.is_some().into());
+            }
+            if let Some(ring) = row.ring_packets {
+                out.number("tracer_queue_ring_packets", labels, ring);
+            }
+        }
+    }
+}
+
+/// Families in the making.
+#[derive(Default)]
+struct Collector {
+    families: Vec<Family>,
+}
+
+impl Collector {
+    fn number<const N: usize>(&mut self, name: &str, labels: [String; N], n: u64) {
+        self.put(name, labels, Value::Number(n));
+    }
+
+    fn put<const N: usize>(&mut self, name: &str, labels: [String; N], value: Value) {
+        let Some(definition) = definition(name) else { return };
+        let at = self.families.iter().position(|family| family.definition.name == name);
+        let at = at.unwrap_or_else(|| {
+            self.families.push(Family {
+                definition,
+                samples: Vec::new(),
+            });
+            self.families.len() - 1
+        });
+        let labels = definition.labels.iter().copied().zip(labels).collect();
+        self.families[at].samples.push(Sample { labels, value });
+    }
+}
+
+/// A number in a label; unknown is said.
+fn text(n: Option<u32>) -> String {
+    n.map_or_else(|| "unknown".to_owned(), |n| n.to_string())
+}

@@ -1,0 +1,207 @@
+//! Sums stay right whatever becomes of a series.
+
+use super::families::About;
+use super::*;
+use crate::fact::{Copy, Dispatch, Evidence, Loss, Queue, QueueOrigin};
+use crate::live::Live;
+
+const S: u64 = 1_000_000_000;
+
+fn dispatch(queue: u32, time_ns: u64) -> Fact {
+    Fact::Dispatch(Dispatch {
+        queue,
+        index: 0,
+        pid: 7,
+        tid: 7,
+        time_ns,
+        path: Path::Doorbell,
+        evidence: Evidence::Header,
+        reserve_ns: None,
+        unreserved_ns: None,
+        header: 2,
+        dimensions: 1,
+        kernel_object: 0,
+        kernel: None,
+        kernarg: 0,
+        grid: [1; 3],
+        workgroup: [1; 3],
+        private_segment: 0,
+        group_segment: 0,
+        completion_signal: 0,
+        correlation: 0,
+        api_call: None,
+        stream: None,
+    })
+}
+
+fn queue(number: u32, queue_id: u32, destroyed_ns: Option<u64>) -> Fact {
+    Fact::Queue(Queue {
+        queue: number,
+        pid: 7,
+        origin: QueueOrigin::Created,
+        queue_id: Some(queue_id),
+        gpu_id: Some(1),
+        kind: "compute-aql".to_owned(),
+        handle: 0,
+        write_pointer: 0,
+        ring_base: 0,
+        ring_bytes: 4096,
+        doorbell_offset: None,
+        priority: None,
+        create_enter_ns: None,
+        created_ns: 0,
+        destroyed_ns,
+        doorbells: 0,
+        published: 0,
+        unclaimed: None,
+        dispatches: 0,
+        other_packets: 0,
+        unread: 0,
+        pending: 0,
+        first_index: None,
+        last_index: None,
+        max_depth: 0,
+        unseen: None,
+        watched_to_end: None,
+        looked_ns: None,
+        read_index: None,
+        in_flight: None,
+        oldest_ns: None,
+        moved_ns: None,
+    })
+}
+
+fn families(metrics: &Metrics) -> Vec<Family> {
+    metrics.families(&Live::new().picture(), &About::default())
+}
+
+/// Every series of a metric with its number.
+fn series(metrics: &Metrics, name: &str) -> Vec<(Vec<String>, u64)> {
+    families(metrics)
+        .into_iter()
+        .filter(|family| family.definition.name == name)
+        .flat_map(|family| family.samples)
+        .map(|sample| {
+            let Value::Number(n) = sample.value else {
+                panic!("a histogram")
+            };
+            (sample.labels.into_iter().map(|(_, value)| value).collect(), n)
+        })
+        .collect()
+}
+
+fn sum(metrics: &Metrics, name: &str) -> u64 {
+    series(metrics, name).iter().map(|(_, n)| n).sum()
+}
+
+#[test]
+fn a_queue_has_its_own_series_until_a_while_after_its_end() {
+    let mut metrics = Metrics::new();
+    for _ in 0..5 {
+        metrics.add(&dispatch(0, S));
+    }
+    metrics.add(&queue(0, 3, None));
+    let own = [(["1", "7", "3", "doorbell"].map(str::to_owned).to_vec(), 5)];
+    assert_eq!(series(&metrics, "tracer_dispatches"), own);
+    assert_eq!(sum(&metrics, "tracer_queues"), 1);
+    metrics.add(&queue(0, 3, Some(2 * S)));
+    metrics.advance(3 * S);
+    assert_eq!(series(&metrics, "tracer_dispatches"), own);
+    assert_eq!(sum(&metrics, "tracer_queues"), 0);
+    metrics.advance(2 * S + KEPT_NS);
+    let ended = [(["1", "", "ended", "doorbell"].map(str::to_owned).to_vec(), 5)];
+    assert_eq!(series(&metrics, "tracer_dispatches"), ended);
+}
+
+#[test]
+fn churning_queues_keep_the_number_of_series_and_the_sums() {
+    let mut metrics = Metrics::new();
+    for number in 0..20_000 {
+        metrics.add(&dispatch(number, u64::from(number) * S));
+        metrics.add(&queue(number, number % 5000, Some(u64::from(number) * S)));
+        metrics.advance(u64::from(number) * S);
+    }
+    assert_eq!(sum(&metrics, "tracer_dispatches"), 20_000);
+    assert!(series(&metrics, "tracer_dispatches").len() <= MAX_QUEUES + 2);
+}
+
+#[test]
+fn too_many_at_once_are_other() {
+    let mut metrics = Metrics::new();
+    for number in 0..MAX_QUEUES as u32 + 10 {
+        metrics.add(&dispatch(number, S));
+    }
+    assert_eq!(sum(&metrics, "tracer_dispatches"), MAX_QUEUES as u64 + 10);
+    let other = series(&metrics, "tracer_dispatches")
+        .into_iter()
+        .find(|(labels, _)| labels[2] == OTHER);
+    assert_eq!(other.map(|(_, n)| n), Some(10));
+}
+
+#[test]
+fn invented_names_are_bounded() {
+    let mut metrics = Metrics::new();
+    for n in 0..10_000 {
+        metrics.add(&Fact::Loss(Loss {
+            time_ns: S,
+            source: format!("source-{n}"),
+            count: 1,
+        }));
+    }
+    assert_eq!(sum(&metrics, "tracer_events_lost"), 10_000);
+    assert!(series(&metrics, "tracer_events_lost").len() <= MAX_NAMES + 1);
+}
+
+#[test]
+fn no_series_is_there_twice_and_every_one_is_in_the_catalogue() {
+    let mut metrics = Metrics::new();
+    // The same KFD id, one after the other, and two queues whose ids nobody knows.
+    for number in 0..4 {
+        metrics.add(&dispatch(number, S));
+    }
+    metrics.add(&queue(0, 1, Some(S)));
+    metrics.add(&queue(1, 1, None));
+    metrics.add(&Fact::Copy(Copy {
+        queue: None,
+        pid: 7,
+        tid: 7,
+        time_ns: S,
+        path: Path::Doorbell,
+        begin: 0,
+        end: 64,
+        op: None,
+        bytes: None,
+        commands: None,
+        source: None,
+        destination: None,
+        direction: None,
+        engine: None,
+        api_call: None,
+        stream: None,
+    }));
+    let mut seen = std::collections::HashSet::new();
+    for family in families(&metrics) {
+        for sample in family.samples {
+            let names: Vec<&str> = sample.labels.iter().map(|(name, _)| *name).collect();
+            assert_eq!(names, family.definition.labels);
+            assert!(
+                seen.insert((family.definition.name, sample.labels.clone())),
+                "{sample:?}"
+            );
+        }
+    }
+    assert_eq!(sum(&metrics, "tracer_dispatches"), 4);
+    assert_eq!(sum(&metrics, "tracer_copies"), 1);
+}
+
+#[test]
+fn a_histogram_counts_each_duration_in_one_bucket() {
+    let mut buckets = Buckets::default();
+    for ns in [0, 100, 101, 9_999_999_999, 10_000_000_001, u64::MAX] {
+        buckets.add(ns);
+    }
+    let each = buckets.each();
+    assert_eq!((each[0], each[1]), ((Some(100), 2), (Some(200), 1)));
+    assert_eq!(each.last(), Some(&(None, 2)));
+    assert_eq!(each.iter().map(|(_, n)| n).sum::<u64>(), buckets.count());
+}

@@ -1,0 +1,130 @@
+//! What an SDMA submission moves: its commands, read.
+
+use tracer_common::sdma::{self, Command};
+
+use crate::fact::CopyOp;
+
+/// What the commands of a submission do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moved {
+    pub(super) op: CopyOp,
+    pub(super) bytes: u64,
+    pub(super) commands: u32,
+    /// The row of addresses that is read, and the one that is written, where it is one row each.
+    pub(super) source: Option<(u64, u64)>,
+    pub(super) destination: Option<(u64, u64)>,
+}
+
+impl Moved {
+    const NOTHING: Self = Self {
+        op: CopyOp::None,
+        bytes: 0,
+        commands: 0,
+        source: None,
+        destination: None,
+    };
+
+    /// Adds a command; what is of several kinds, or not in one row, has no addresses.
+    fn add(&mut self, op: CopyOp, bytes: u64, source: Option<u64>, destination: Option<u64>) {
+        let row = |start: Option<u64>| start.map(|start| (start, bytes));
+        if self.commands == 0 {
+            (self.op, self.source, self.destination) = (op, row(source), row(destination));
+        } else if self.op == op && op != CopyOp::CopyRect {
+            self.source = joined(self.source, row(source));
+            self.destination = joined(self.destination, row(destination));
+        } else {
+            if self.op != op {
+                self.op = CopyOp::Mixed;
+            }
+            (self.source, self.destination) = (None, None);
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.commands = self.commands.saturating_add(1);
+    }
+}
+
+/// Two rows as one, if the second begins where the first ends.
+fn joined(first: Option<(u64, u64)>, second: Option<(u64, u64)>) -> Option<(u64, u64)> {
+    let ((start, bytes), (next, more)) = (first?, second?);
+    (start.checked_add(bytes) == Some(next))
+        .then(|| bytes.checked_add(more))
+        .flatten()
+        .map(|bytes| (start, bytes))
+}
+
+/// Reads the commands of a whole submission; `None` if one of them is not understood.
+pub(super) fn read(mut commands: &[u8]) -> Option<Moved> {
+    let mut moved = Moved::NOTHING;
+    while !commands.is_empty() {
+        let (command, len) = sdma::decode(commands)?;
+        match command {
+            Command::Copy {
+                source,
+                destination,
+                bytes,
+            } => moved.add(CopyOp::Copy, bytes, Some(source), Some(destination)),
+            Command::CopyRect {
+                source,
+                destination,
+                bytes,
+            } => moved.add(CopyOp::CopyRect, bytes, Some(source), Some(destination)),
+            Command::Fill { destination, bytes } => moved.add(CopyOp::Fill, bytes, None, Some(destination)),
+            Command::Other => {}
+        }
+        commands = commands.get(len..)?;
+    }
+    Some(moved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(dwords: &[u32]) -> Vec<u8> {
+        dwords.iter().flat_map(|dword| dword.to_le_bytes()).collect()
+    }
+
+    fn copy(source: u32, destination: u32, bytes: u32) -> Vec<u8> {
+        words(&[1, bytes - 1, 0, source, 0, destination, 0])
+    }
+
+    #[test]
+    fn pieces_in_a_row_are_one_copy() {
+        let mut commands = words(&[8, 0, 0, 0, 0, 0]);
+        commands.extend([copy(0x1000, 0x9000, 0x800), copy(0x1800, 0x9800, 0x10)].concat());
+        commands.extend(words(&[6, 0]));
+        let moved = read(&commands).expect("known commands");
+        assert_eq!((moved.op, moved.bytes, moved.commands), (CopyOp::Copy, 0x810, 2));
+        assert_eq!(
+            (moved.source, moved.destination),
+            (Some((0x1000, 0x810)), Some((0x9000, 0x810)))
+        );
+    }
+
+    #[test]
+    fn pieces_apart_have_no_address_of_their_own() {
+        let moved = read(&[copy(0x1000, 0x9000, 16), copy(0x1010, 0xa000, 16)].concat()).expect("known commands");
+        assert_eq!((moved.source, moved.destination), (Some((0x1000, 32)), None));
+        let fill = words(&[11 | 2 << 30, 0x9000, 0, 0, 12]);
+        let moved = read(&[copy(0x1000, 0x9000, 16), fill.clone()].concat()).expect("known commands");
+        assert_eq!(
+            (moved.op, moved.bytes, moved.source, moved.destination),
+            (CopyOp::Mixed, 32, None, None)
+        );
+        let moved = read(&fill).expect("known commands");
+        assert_eq!(
+            (moved.op, moved.source, moved.destination),
+            (CopyOp::Fill, None, Some((0x9000, 16)))
+        );
+    }
+
+    #[test]
+    fn one_unknown_command_makes_all_unknown() {
+        let mut commands = copy(0x1000, 0x9000, 16);
+        commands.extend(words(&[0xff]));
+        assert_eq!(read(&commands), None);
+        assert_eq!(read(&copy(0, 0, 16)[..20]), None);
+        assert_eq!(read(&[]), Some(Moved::NOTHING));
+        assert_eq!(read(&[0; 64]), Some(Moved::NOTHING), "padding");
+    }
+}

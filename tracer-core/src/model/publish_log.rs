@@ -1,0 +1,88 @@
+//! When doorbells published what: for the age of what the GPU has not taken yet.
+
+use std::collections::VecDeque;
+
+/// Doorbells kept. More than these between two looks thin out: then an age is understated, never overstated.
+const MAX_KEPT: usize = 256;
+
+/// The doorbells that published something, of one queue, from the oldest packet in flight on.
+#[derive(Debug, Default)]
+pub(super) struct PublishLog {
+    /// Time, and one past the highest index published then.
+    rung: VecDeque<(u64, u64)>,
+    /// The highest that was dropped from the front.
+    before: Option<u64>,
+}
+
+impl PublishLog {
+    /// A doorbell published everything below `end`.
+    pub(super) fn publish(&mut self, time_ns: u64, end: u64) {
+        if self.rung.len() >= MAX_KEPT {
+            let mut at = 0;
+            self.rung.retain(|_| {
+                at += 1;
+                at > MAX_KEPT / 2 || at % 2 == 0
+            });
+        }
+        self.rung.push_back((time_ns, end));
+    }
+
+    /// One past the highest index published at a time.
+    pub(super) fn end_at(&self, time_ns: u64) -> Option<u64> {
+        let rung = self.rung.iter().rev().find(|(rung_ns, _)| *rung_ns <= time_ns);
+        rung.map(|(_, end)| *end).or(self.before)
+    }
+
+    /// Time at which `index` had been published, at the latest.
+    pub(super) fn published_ns(&self, index: u64) -> Option<u64> {
+        self.rung
+            .iter()
+            .find(|(_, end)| *end > index)
+            .map(|(time_ns, _)| *time_ns)
+    }
+
+    /// Forgets what the GPU has taken.
+    pub(super) fn taken(&mut self, read_index: u64) {
+        while let Some((_, end)) = self.rung.front().copied().filter(|(_, end)| *end <= read_index) {
+            self.before = self.before.max(Some(end));
+            self.rung.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_flight_has_a_time() {
+        let mut log = PublishLog::default();
+        assert_eq!((log.end_at(100), log.published_ns(0)), (None, None));
+        for (time_ns, end) in [(10, 1), (20, 5), (30, 6)] {
+            log.publish(time_ns, end);
+        }
+        assert_eq!(
+            [5, 10, 25, 99].map(|t| log.end_at(t)),
+            [None, Some(1), Some(5), Some(6)]
+        );
+        assert_eq!(
+            [0, 1, 4, 5, 6].map(|i| log.published_ns(i)),
+            [Some(10), Some(20), Some(20), Some(30), None]
+        );
+        log.taken(5);
+        assert_eq!((log.end_at(25), log.published_ns(5)), (Some(5), Some(30)));
+    }
+
+    #[test]
+    fn what_thins_out_makes_packets_younger() {
+        let mut log = PublishLog::default();
+        for k in 0..10_000_u64 {
+            log.publish(k, k + 1);
+        }
+        assert!(log.rung.len() <= MAX_KEPT);
+        for index in [0, 1, 5_000, 9_998] {
+            assert!(log.published_ns(index).is_some_and(|ns| ns >= index), "{index}");
+        }
+        assert_eq!(log.published_ns(9_999), Some(9_999));
+    }
+}

@@ -1,0 +1,124 @@
+//! Counts over SDMA submissions.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ByPath, when};
+use crate::fact::{Copy, CopyOp, Path};
+
+/// SDMA submissions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Copies {
+    /// All of them; `None` if SDMA doorbells were not watched.
+    pub total: Option<u64>,
+    /// By the way that they took.
+    pub by_path: ByPath,
+    /// Bytes moved or filled by those whose commands were read; `None` likewise.
+    pub bytes: Option<u64>,
+    /// Submissions whose commands were not read, or not understood: what they move is not among the bytes.
+    pub unread: Option<u64>,
+    /// Those that move or fill, by direction; `unknown` where the process's allocations do not tell.
+    pub by_direction: BTreeMap<String, Moved>,
+}
+
+/// Submissions of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    /// Submissions.
+    pub count: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// Counts them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counter {
+    pub(super) by_path: [u64; Path::ALL.len()],
+    bytes: u64,
+    unread: u64,
+    by_direction: BTreeMap<&'static str, Moved>,
+}
+
+impl Counter {
+    pub(super) fn add(&mut self, copy: &Copy) {
+        self.by_path[copy.path as usize] += 1;
+        let Some(bytes) = copy.bytes else {
+            self.unread += 1;
+            return;
+        };
+        self.bytes = self.bytes.saturating_add(bytes);
+        if copy.op != Some(CopyOp::None) {
+            let direction = copy.direction.map_or("unknown", |direction| direction.name());
+            let moved = self.by_direction.entry(direction).or_default();
+            moved.count += 1;
+            moved.bytes = moved.bytes.saturating_add(bytes);
+        }
+    }
+
+    pub(super) fn report(&self, known: bool, by_path: ByPath) -> Copies {
+        let total = self.by_path.iter().fold(0, |sum: u64, &n| sum.saturating_add(n));
+        Copies {
+            total: when(known, total),
+            by_path,
+            bytes: when(known, self.bytes),
+            unread: when(known, self.unread),
+            by_direction: self
+                .by_direction
+                .iter()
+                .map(|(direction, moved)| ((*direction).to_owned(), *moved))
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fact::Direction;
+
+    fn copy(op: Option<CopyOp>, bytes: Option<u64>, direction: Option<Direction>) -> Copy {
+        Copy {
+            queue: None,
+            pid: 7,
+            tid: 7,
+            time_ns: 1,
+            path: Path::Doorbell,
+            begin: 0,
+            end: 64,
+            op,
+            bytes,
+            commands: None,
+            source: None,
+            destination: None,
+            direction,
+            engine: None,
+            api_call: None,
+            stream: None,
+        }
+    }
+
+    #[test]
+    fn what_was_not_read_is_counted_apart() {
+        let mut counter = Counter::default();
+        counter.add(&copy(Some(CopyOp::Copy), Some(100), Some(Direction::H2d)));
+        counter.add(&copy(Some(CopyOp::Copy), Some(20), Some(Direction::H2d)));
+        counter.add(&copy(Some(CopyOp::Fill), Some(3), None));
+        counter.add(&copy(Some(CopyOp::None), Some(0), None));
+        counter.add(&copy(None, None, None));
+        let by_path = ByPath {
+            doorbell: Some(5),
+            ring: None,
+            thunk: None,
+            unseen: None,
+        };
+        let report = counter.report(true, by_path);
+        assert_eq!(
+            (report.total, report.bytes, report.unread),
+            (Some(5), Some(123), Some(1))
+        );
+        assert_eq!(report.by_direction["h2d"], Moved { count: 2, bytes: 120 });
+        assert_eq!(report.by_direction["unknown"], Moved { count: 1, bytes: 3 });
+        assert_eq!(counter.report(false, by_path).bytes, None);
+    }
+}

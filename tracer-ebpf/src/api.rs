@@ -1,0 +1,244 @@
+//! Calls of HIP and HSA functions: uprobes at their entries and returns.
+//!
+//! Which of a thread's calls are open stands in a stack of its own, so that what a doorbell publishes can name the call
+//! that it is rung in. One record a call, at its end.
+
+mod stack;
+mod stats;
+
+use aya_ebpf::{
+    EbpfContext, Global,
+    bindings::pt_regs,
+    helpers::{bpf_ktime_get_ns, generated::bpf_get_attach_cookie},
+    macros::{uprobe, uretprobe},
+    programs::{ProbeContext, RetProbeContext},
+};
+use core::ptr::addr_of_mut;
+use tracer_common::{
+    api::{Cookie, LAST_REGISTER},
+    record::{ApiCall, Call, LossSource, NO_STREAM, api_flags as flag, kind},
+};
+
+use self::stack::{Frame, THREADS, Thread};
+use crate::{
+    doorbell::NO_WAKEUP,
+    maps::{Current, EVENTS, lose},
+    user,
+};
+
+/// What is done with calls: [`OFF`], [`CALLS`] or [`STATS`].
+#[unsafe(no_mangle)]
+static API: Global<u8> = Global::new(OFF);
+
+/// No call is probed.
+const OFF: u8 = 0;
+/// Each is a record, and doorbells name the one that they are rung in.
+const CALLS: u8 = 1;
+/// They are counted only.
+const STATS: u8 = 2;
+
+/// The lower bits of an address of a page are 0: see [`is_trampoline`].
+const IN_PAGE: u64 = 0xfff;
+
+/// The call that the thread is in. Where calls are not recorded, the verifier takes this out of its callers.
+#[inline(always)]
+pub fn open_call(current: Current) -> Call {
+    if API.load() != CALLS {
+        return Call::NONE;
+    }
+    match THREADS.get_ptr(current.key()) {
+        // SAFETY: only this thread changes the entry, and it is here; plain numbers.
+        Some(thread) => unsafe {
+            Call {
+                call: (*thread).call,
+                stream: (*thread).stream,
+            }
+        },
+        None => Call::NONE,
+    }
+}
+
+/// The thread ends, or its program does: no call returns any more.
+#[inline(always)]
+pub fn leave(current: Current) {
+    if API.load() == OFF {
+        return;
+    }
+    if let Some(thread) = THREADS.get_ptr_mut(current.key()) {
+        // SAFETY: only this thread changes the entry, and it is here.
+        abandon(&current, unsafe { &mut *thread }, u64::MAX);
+        let _ = THREADS.remove(current.key());
+    }
+}
+
+/// Entry of a function, or a place behind it where its arguments and the stack are as there.
+#[uprobe]
+pub fn api_enter(ctx: ProbeContext) -> u32 {
+    if let Some(current) = Current::traced() {
+        // SAFETY: a helper without preconditions but a context, which this is.
+        let cookie = Cookie(unsafe { bpf_get_attach_cookie(ctx.as_ptr()) });
+        enter(&current, cookie, ctx.regs);
+    }
+    0
+}
+
+#[inline(always)]
+fn enter(current: &Current, cookie: Cookie, regs: *const pt_regs) {
+    // SAFETY: fields of the program's context.
+    let (sp, ip) = unsafe { ((*regs).rsp, (*regs).rip) };
+    let caller: u64 = user::read(sp).unwrap_or(0);
+    if cookie.is_own(ip, caller) {
+        return;
+    }
+    let Some(thread) = stack::of(current) else {
+        lose(LossSource::ApiMap, 1);
+        return;
+    };
+    // SAFETY: only this thread changes the entry, and it is here.
+    let thread = unsafe { &mut *thread };
+    let jumped = is_trampoline(caller);
+    // The stack grows down: a call whose frame does not lie above this one's was left without a return.
+    abandon(current, thread, if jumped { sp } else { sp.saturating_add(1) });
+    if let Some(top) = thread.top()
+        && Cookie(top.cookie).is_hip() == cookie.is_hip()
+        && (!cookie.is_hip() || jumped && top.sp == sp)
+    {
+        // A function of HSA that came by way of another library (`std::call_once`) or by a jump; none of the catalogue calls
+        // its caller back. Of HIP, one that ends in another.
+        return;
+    }
+    // SAFETY: fields of the program's context. Eight, so that a place of three bits lies within.
+    let words = unsafe {
+        let regs = &*regs;
+        [0, regs.rdi, regs.rsi, regs.rdx, regs.rcx, regs.r8, regs.r9, 0]
+    };
+    let argument = |place: u64| {
+        if place <= LAST_REGISTER {
+            words[(place & 7) as usize]
+        } else {
+            // The first word lies behind the return address.
+            user::read(sp.wrapping_add((place - LAST_REGISTER) * 8)).unwrap_or(0)
+        }
+    };
+    let stream = if cookie.stream() == 0 {
+        NO_STREAM
+    } else {
+        argument(cookie.stream())
+    };
+    let (bytes, object) = (argument(cookie.bytes()), argument(cookie.object()));
+    let Some(call) = stack::next_call() else { return };
+    // SAFETY: a helper without preconditions.
+    let enter_ns = unsafe { bpf_ktime_get_ns() };
+    let frame = Frame {
+        sp,
+        call,
+        enter_ns,
+        cookie: cookie.0,
+        stream,
+        bytes,
+        object,
+        outer: thread.call,
+        outer_stream: thread.stream,
+    };
+    if !thread.push(&frame) {
+        lose(LossSource::ApiDepth, 1);
+    }
+}
+
+/// Return from a function that was entered.
+#[uretprobe]
+pub fn api_return(ctx: RetProbeContext) -> u32 {
+    let Some(current) = Current::traced() else { return 0 };
+    let Some(thread) = THREADS.get_ptr_mut(current.key()) else {
+        return 0;
+    };
+    // SAFETY: only this thread changes the entry, and it is here; a helper without preconditions but a context, which this
+    // is; fields of the context.
+    let (thread, cookie, sp, ret) = unsafe {
+        let cookie = Cookie(bpf_get_attach_cookie(ctx.as_ptr()));
+        let regs = &*ctx.regs;
+        // The return address was there at the entry.
+        (&mut *thread, cookie, regs.rsp.wrapping_sub(8), regs.rax)
+    };
+    if thread.generation != current.generation {
+        return 0;
+    }
+    abandon(&current, thread, sp);
+    // A call of the library's own, or one that was entered before its probe was there, has no frame.
+    if let Some(top) = thread.top()
+        && top.sp == sp
+        && Cookie(top.cookie).function() == cookie.function()
+    {
+        thread.pop();
+        finish(&current, top, ret as i64, 0);
+    }
+    0
+}
+
+/// Whether a return address is the kernel's, which it puts in place of that of a function whose return is probed: then the
+/// function was jumped to by one whose return is probed, too. It is the first byte of a page; few others are.
+#[inline(always)]
+fn is_trampoline(address: u64) -> bool {
+    address & IN_PAGE == 0
+}
+
+/// Ends the calls whose frames lie below `sp`: they were left without a return.
+#[inline(always)]
+fn abandon(current: &Current, thread: &mut Thread, sp: u64) {
+    for _ in 0..stack::DEPTH {
+        let Some(top) = thread.top() else { return };
+        if top.sp >= sp {
+            return;
+        }
+        thread.pop();
+        finish(current, top, 0, flag::NEVER_RETURNED);
+    }
+}
+
+/// A call has ended. A function of its own: programs call it in loops.
+#[inline(never)]
+fn finish(current: &Current, frame: &Frame, ret: i64, mut flags: u16) {
+    // SAFETY: a helper without preconditions.
+    let exit_ns = unsafe { bpf_ktime_get_ns() };
+    let cookie = Cookie(frame.cookie);
+    if API.load() == STATS {
+        stats::count(cookie, frame.enter_ns, exit_ns, ret, flags);
+        return;
+    }
+    let mut object = frame.object;
+    if cookie.makes() {
+        object = 0;
+        // Of a call that failed, nothing is there that it made.
+        if flags & flag::NEVER_RETURNED == 0
+            && ret as u32 == 0
+            && let Some(made) = user::read::<u64>(frame.object)
+        {
+            object = made;
+            flags |= flag::OBJECT;
+        }
+    } else if cookie.object() != 0 {
+        flags |= flag::OBJECT;
+    }
+    if cookie.bytes() != 0 {
+        flags |= flag::BYTES;
+    }
+    let Some(mut entry) = EVENTS.reserve::<ApiCall>(0) else {
+        lose(LossSource::ApiRing, 1);
+        return;
+    };
+    let record = entry.as_mut_ptr();
+    // SAFETY: `record` is the reserved entry, of which every field is written.
+    unsafe {
+        addr_of_mut!((*record).header).write(current.header(kind::API_CALL, flags, 0, frame.enter_ns));
+        addr_of_mut!((*record).exit_ns).write(exit_ns);
+        addr_of_mut!((*record).call).write(frame.call);
+        addr_of_mut!((*record).parent).write(frame.outer);
+        addr_of_mut!((*record).stream).write(frame.stream);
+        addr_of_mut!((*record).bytes).write(frame.bytes);
+        addr_of_mut!((*record).object).write(object);
+        addr_of_mut!((*record).ret).write(ret);
+        addr_of_mut!((*record).function).write(cookie.function());
+        addr_of_mut!((*record).pad).write(0);
+    }
+    entry.submit(NO_WAKEUP);
+}

@@ -1,0 +1,42 @@
+//! Atomic changes of words that programs on several processors share.
+//!
+//! The instructions are there since Linux 5.12. The compiler makes them for a newer instruction set only (`v3`), which
+//! would change every other program, too; so they are written as the bytes that they are (struct bpf_insn of
+//! include/uapi/linux/bpf.h): BPF_STX | BPF_ATOMIC | BPF_DW, registers, no offset, and the operation.
+
+use core::arch::asm;
+
+/// Adds; what was there before.
+///
+/// # Safety
+/// `word` must be aligned and valid for reads and writes, and changed by functions of this module only.
+#[inline(always)]
+pub unsafe fn add(word: *mut u64, mut n: u64) -> u64 {
+    // SAFETY: the caller's promise; BPF_ADD | BPF_FETCH, word at r1, operand and result in r2.
+    unsafe { asm!(".byte 0xdb, 0x21, 0, 0, 0x01, 0, 0, 0", in("r1") word, inout("r2") n) };
+    n
+}
+
+/// How often a greatest value is looked at again that others raise at the same time.
+const TRIES: usize = 4;
+
+/// Raises a word to at least `n`, unless others win each time.
+///
+/// # Safety
+/// As of [`add`].
+#[inline(always)]
+pub unsafe fn raise(word: *mut u64, n: u64) {
+    for _ in 0..TRIES {
+        // SAFETY: the caller's promise.
+        let seen = unsafe { word.read_volatile() };
+        if seen >= n {
+            return;
+        }
+        let mut found = seen;
+        // SAFETY: the caller's promise; BPF_CMPXCHG, word at r1, new value in r2, expected and found in r0.
+        unsafe { asm!(".byte 0xdb, 0x21, 0, 0, 0xf1, 0, 0, 0", in("r1") word, in("r2") n, inout("r0") found) };
+        if found == seen {
+            return;
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! AQL doorbells where the functions of `AqlQueue` were not found: uprobes at exported functions that store to a signal.
+//!
+//! A queue's doorbell is a signal of a kind of its own, which names its queue. The runtime rings doorbells of its own
+//! dispatches past these functions.
+
+use aya_ebpf::{EbpfContext, helpers::generated::bpf_get_attach_cookie, macros::uprobe, programs::ProbeContext};
+use tracer_common::{
+    queue::{SIGNAL_KIND, SIGNAL_KIND_DOORBELL, SIGNAL_KIND_LEGACY_DOORBELL},
+    record::LossSource,
+};
+
+use super::{capture, ring::At};
+use crate::{
+    maps::{Current, lose},
+    user,
+};
+
+/// Entry: `rdi` the signal's handle, which is its address, `rsi` the value.
+///
+/// Attach cookie: the site's number in its lower half.
+#[uprobe]
+pub fn doorbell_by_signal(ctx: ProbeContext) -> u32 {
+    if let (Some(current), Some(signal), Some(value)) = (Current::counted(), ctx.arg::<u64>(0), ctx.arg::<u64>(1)) {
+        // SAFETY: a helper without preconditions but a context, which this is.
+        let cookie = unsafe { bpf_get_attach_cookie(ctx.as_ptr()) };
+        match user::read::<i64>(signal.wrapping_add(SIGNAL_KIND as u64)) {
+            Some(SIGNAL_KIND_DOORBELL | SIGNAL_KIND_LEGACY_DOORBELL) => {
+                capture(current, cookie as u32, At::Signal(signal), value);
+            }
+            Some(_) => {}
+            None => lose(LossSource::SignalUnread, 1),
+        }
+    }
+    0
+}

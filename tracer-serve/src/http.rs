@@ -1,0 +1,211 @@
+//! The server.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use axum_server::{Handle, tls_rustls::RustlsConfig};
+use thiserror::Error;
+
+use crate::{
+    access::{Listen, Token},
+    board::Board,
+    expose,
+};
+
+/// The live page: no file or script from elsewhere.
+const PAGE: &str = include_str!("page.html");
+/// What the page may do: only its own.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
+                      frame-ancestors 'none'; base-uri 'none'";
+/// How long open requests may take at the end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Why there is no server.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The address is taken, or not this machine's.
+    #[error("cannot listen on {0}: {1}; choose another one by --listen ADDRESS:PORT")]
+    Bind(SocketAddr, #[source] io::Error),
+    /// The certificate or its key is no such thing.
+    #[error("cannot use the certificate {certificate} with the key {key}: {error}")]
+    Tls {
+        /// The certificate's file.
+        certificate: String,
+        /// The key's file.
+        key: String,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+    /// It ended.
+    #[error("the server ended: {0}")]
+    Ended(#[source] io::Error),
+}
+
+/// A server that has its address.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    listen: Listen,
+    handle: Handle<SocketAddr>,
+}
+
+#[derive(Clone)]
+struct Answering {
+    board: Board,
+    now: fn() -> u64,
+}
+
+impl Server {
+    /// Takes the address.
+    ///
+    /// # Errors
+    /// [`ServeError::Bind`].
+    pub fn bind(listen: Listen) -> Result<Self, ServeError> {
+        let bound = TcpListener::bind(listen.address).and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            Ok((listener.local_addr()?, listener))
+        });
+        let (address, listener) = bound.map_err(|error| ServeError::Bind(listen.address, error))?;
+        Ok(Self {
+            listener,
+            address,
+            listen,
+            handle: Handle::new(),
+        })
+    }
+
+    /// Where it answers.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let scheme = if self.listen.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// Ends it, from any thread: open requests get a moment.
+    pub fn stopper(&self) -> impl Fn() + Send + Sync + 'static {
+        let handle = self.handle.clone();
+        move || handle.graceful_shutdown(Some(GRACE))
+    }
+
+    /// Answers until it is stopped. `now`: CLOCK_MONOTONIC, ns.
+    ///
+    /// # Errors
+    /// [`ServeError::Tls`] or [`ServeError::Ended`].
+    pub async fn run(self, board: Board, now: fn() -> u64) -> Result<(), ServeError> {
+        let service = router(Answering { board, now }, self.listen.token).into_make_service();
+        let ended = match self.listen.tls {
+            None => {
+                let server = axum_server::from_tcp(self.listener).map_err(ServeError::Ended)?;
+                server.handle(self.handle).serve(service).await
+            }
+            Some(tls) => {
+                // Another library in the process may have chosen one before.
+                let _ = rustls::crypto::ring::default_provider().install_default();
+                let config = RustlsConfig::from_pem_file(&tls.certificate, &tls.key)
+                    .await
+                    .map_err(|error| ServeError::Tls {
+                        certificate: tls.certificate.display().to_string(),
+                        key: tls.key.display().to_string(),
+                        error,
+                    })?;
+                let server = axum_server::from_tcp_rustls(self.listener, config).map_err(ServeError::Ended)?;
+                server.handle(self.handle).serve(service).await
+            }
+        };
+        ended.map_err(ServeError::Ended)
+    }
+}
+
+fn router(answering: Answering, token: Option<Token>) -> Router {
+    Router::new()
+        .route("/", get(page))
+        .route("/metrics", get(metrics))
+        .route("/api/live", get(live))
+        .layer(middleware::from_fn_with_state(Arc::new(token), allowed))
+        // Health is no secret, and who asks for it has no token.
+        .route("/healthz", get(health))
+        .with_state(answering)
+}
+
+async fn allowed(State(token): State<Arc<Option<Token>>>, request: Request, next: Next) -> Response {
+    let given = request.headers().get(header::AUTHORIZATION);
+    let refused = token
+        .as_ref()
+        .as_ref()
+        .is_some_and(|token| !given.is_some_and(|given| token.is_in(given.as_bytes())));
+    if refused {
+        let wanted = [(header::WWW_AUTHENTICATE, "Bearer")];
+        return (
+            StatusCode::UNAUTHORIZED,
+            wanted,
+            "a token is needed: Authorization: Bearer TOKEN\n",
+        )
+            .into_response();
+    }
+    next.run(request).await
+}
+
+async fn page() -> Response {
+    let mut headers = HeaderMap::new();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/html; charset=utf-8"),
+    );
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    (headers, PAGE).into_response()
+}
+
+async fn metrics(State(answering): State<Answering>) -> Response {
+    match expose::text(answering.board.families()) {
+        Ok(text) => ([(header::CONTENT_TYPE, expose::CONTENT_TYPE)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+/// What the page shows.
+#[derive(serde::Serialize)]
+struct Shown {
+    simulated: bool,
+    not_watched: Vec<&'static str>,
+    #[serde(flatten)]
+    picture: tracer_core::live::Picture,
+}
+
+async fn live(State(answering): State<Answering>) -> Response {
+    let about = answering.board.about();
+    let shown = Shown {
+        simulated: about.simulated,
+        not_watched: about
+            .watched
+            .into_iter()
+            .filter(|(_, watched)| !watched)
+            .map(|(what, _)| what)
+            .collect(),
+        picture: answering.board.picture(),
+    };
+    match serde_json::to_vec(&shown) {
+        Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+async fn health(State(answering): State<Answering>) -> Response {
+    match answering.board.illness((answering.now)()) {
+        None => "ok\n".into_response(),
+        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    }
+}

@@ -1,0 +1,236 @@
+//! A screen from the state, and nothing else.
+
+use ratatui::{
+    Frame,
+    buffer::Buffer,
+    layout::Rect,
+    style::{Color, Modifier, Style},
+};
+use tracer_core::live::Picture;
+
+use crate::{
+    keys::HELP,
+    state::{Top, View},
+    table::Table,
+    units::{count, duration, rate, sparkline},
+    views::{ioctls, kernels, processes, queue, queues, rings},
+};
+
+/// Lines above the body: totals, paths, tabs.
+const HEAD: u16 = 3;
+/// Lines below it: losses and blind spots, keys.
+const FOOT: u16 = 2;
+
+/// Draws everything.
+pub fn draw(frame: &mut Frame<'_>, top: &Top) {
+    let area = frame.area();
+    let buffer = frame.buffer_mut();
+    if area.height <= HEAD + FOOT || area.width < 20 {
+        buffer.set_stringn(area.x, area.y, "larger, please", usize::from(area.width), Style::new());
+        return;
+    }
+    let empty = Picture::default();
+    let picture = top.picture().unwrap_or(&empty);
+    head(top, picture, area, buffer);
+    let body = Rect::new(area.x, area.y + HEAD, area.width, area.height - HEAD - FOOT);
+    if top.help {
+        help(body, buffer);
+    } else {
+        top.drawn.set((self::body(top, picture, body, buffer), body.y + 1));
+    }
+    foot(top, picture, Rect::new(area.x, body.bottom(), area.width, FOOT), buffer);
+    if !top.colours {
+        for cell in &mut buffer.content {
+            (cell.fg, cell.bg) = (Color::Reset, Color::Reset);
+        }
+    }
+}
+
+fn head(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
+    let totals = &picture.totals;
+    let line = |buffer: &mut Buffer, down: u16, text: &str, style: Style| {
+        buffer.set_stringn(area.x, area.y + down, text, usize::from(area.width), style);
+    };
+    let mut first = format!(
+        "tracer  {} disp/s  {} doorbells/s  {} copies/s ",
+        rate(totals.dispatches_per_s),
+        rate(totals.doorbells_per_s),
+        rate(totals.copies_per_s),
+    );
+    if area.width < 60 {
+        first = format!(
+            "{} disp/s {} db/s ",
+            rate(totals.dispatches_per_s),
+            rate(totals.doorbells_per_s)
+        );
+    }
+    let room = usize::from(area.width).saturating_sub(first.chars().count());
+    first.push_str(&sparkline(&totals.history, room.min(60)));
+    line(buffer, 0, &first, Style::new().add_modifier(Modifier::BOLD));
+    let paths = &totals.by_path;
+    let mut second = format!("{} dispatches", count(totals.dispatches));
+    for (name, n) in [
+        ("doorbell", paths.doorbell),
+        ("ring", paths.ring),
+        ("thunk", paths.thunk),
+        ("unseen", paths.unseen),
+    ] {
+        // Ways that were not watched have no number: they are named in the last line.
+        if n > 0 {
+            let percent = n as f64 * 100.0 / paths.total().max(1) as f64;
+            second.push_str(&format!(", {percent:.1}% {name}"));
+        }
+    }
+    if totals.unread > 0 {
+        second.push_str(&format!(", {} unread", count(totals.unread)));
+    }
+    line(buffer, 1, &second, Style::new());
+    tabs(top, Rect::new(area.x, area.y + 2, area.width, 1), buffer);
+}
+
+fn tabs(top: &Top, area: Rect, buffer: &mut Buffer) {
+    let short = area.width < 60;
+    let mut x = area.x;
+    for (at, tab) in View::TABS.into_iter().enumerate() {
+        let here = tab == top.view() || (tab == View::Queues && top.view() == View::Queue);
+        let name = if short {
+            &tab.name()[..4.min(tab.name().len())]
+        } else {
+            tab.name()
+        };
+        let text = format!("{} {name}", at + 1);
+        let style = if here {
+            Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
+        } else {
+            Style::new()
+        };
+        let room = usize::from(area.right().saturating_sub(x));
+        buffer.set_stringn(x, area.y, &text, room, style);
+        x = (x + text.chars().count() as u16 + 2).min(area.right());
+    }
+    let filter = match (top.editing, top.filter()) {
+        (true, text) => format!("/{text}_"),
+        (false, "") => return,
+        (false, text) => format!("/{text}"),
+    };
+    let room = usize::from(area.right().saturating_sub(x));
+    buffer.set_stringn(x, area.y, filter, room, Style::new().fg(Color::Cyan));
+}
+
+/// Draws the view; returns the index of the first row shown.
+fn body(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) -> usize {
+    let (sorted, reversed) = top.sorting();
+    macro_rules! table {
+        ($columns:expr, $rows:expr, $style:expr) => {{
+            let rows = $rows;
+            if rows.is_empty() {
+                nothing(top, area, buffer);
+                return 0;
+            }
+            Table {
+                columns: $columns,
+                rows: &rows,
+                sorted,
+                reversed,
+                selected: top.selected(),
+                style: $style,
+            }
+            .draw(area, buffer)
+        }};
+    }
+    match top.view() {
+        View::Queues => table!(queues::COLUMNS, queues::rows(top, picture), queues::style),
+        View::Kernels => table!(kernels::COLUMNS, kernels::rows(top, picture), |_| Style::new()),
+        View::Rings => table!(rings::COLUMNS, rings::rows(top, picture), rings::style),
+        View::Ioctls => table!(ioctls::COLUMNS, ioctls::rows(top, picture), |_| Style::new()),
+        View::Processes => {
+            let tree = processes::tree(picture);
+            table!(processes::COLUMNS, processes::sorted(top, &tree), processes::style)
+        }
+        View::Queue => {
+            match top.queue(picture) {
+                Some(row) => queue::draw(row, &picture.kernels, picture.time_ns, top.selected(), area, buffer),
+                None => {
+                    let number = top.detail().map(|n| n.to_string()).unwrap_or_default();
+                    let text = format!("queue {number} is gone; Esc goes back");
+                    buffer.set_stringn(area.x, area.y, text, usize::from(area.width), Style::new());
+                }
+            }
+            0
+        }
+    }
+}
+
+/// Why there is nothing to see.
+fn nothing(top: &Top, area: Rect, buffer: &mut Buffer) {
+    let text = if top.filter().is_empty() {
+        format!("no {} seen", top.view().name())
+    } else {
+        format!("no {} with \"{}\"; Esc shows all", top.view().name(), top.filter())
+    };
+    buffer.set_stringn(area.x, area.y, text, usize::from(area.width), Style::new());
+}
+
+/// Losses and blind spots are always there.
+fn foot(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
+    let status = &top.status;
+    let lost: u64 = picture.losses.iter().map(|loss| loss.count).sum();
+    let mut words = Vec::new();
+    if lost == 0 {
+        words.push("lost 0".to_owned());
+    } else {
+        let most = picture.losses.iter().max_by_key(|loss| loss.count);
+        let source = most.map(|loss| loss.source.as_str()).unwrap_or_default();
+        words.push(format!("LOST {} ({source})", count(lost)));
+    }
+    if status.simulated {
+        words.push("SIMULATED".to_owned());
+    }
+    let stuck = picture.queues.iter().filter(|queue| queue.stuck.is_some()).count();
+    if stuck > 0 {
+        words.push(format!("{stuck} STUCK"));
+    }
+    if !status.blind.is_empty() {
+        words.push(format!("not watched: {}", status.blind.join(", ")));
+    }
+    if picture.other_queues > 0 || picture.other_kernels > 0 {
+        words.push("more than is kept".to_owned());
+    }
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    let style = if lost > 0 { bold.fg(Color::Yellow) } else { bold };
+    buffer.set_stringn(area.x, area.y, words.join("  "), usize::from(area.width), style);
+    let mut words = Vec::new();
+    if let Some(message) = &status.message {
+        words.push(message.clone());
+    }
+    match top.behind_ns() {
+        Some(0) => words.push("HELD".to_owned()),
+        Some(ns) => words.push(format!("HELD {} ago", duration(ns))),
+        None if status.ended => words.push("ended".to_owned()),
+        None => {}
+    }
+    if let Some(speed) = status.speed {
+        words.push(format!("replay x{speed}"));
+    }
+    words.push(status.source.clone());
+    words.push("? help  q end".to_owned());
+    buffer.set_stringn(
+        area.x,
+        area.y + 1,
+        words.join("  "),
+        usize::from(area.width),
+        Style::new(),
+    );
+}
+
+fn help(area: Rect, buffer: &mut Buffer) {
+    for (y, (keys, what)) in (area.y..area.bottom()).zip(HELP) {
+        let wide = area.width >= 60;
+        let text = if wide {
+            format!("{keys:<22} {what}")
+        } else {
+            format!("{keys}: {what}")
+        };
+        buffer.set_stringn(area.x, y, text, usize::from(area.width), Style::new());
+    }
+}

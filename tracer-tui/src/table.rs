@@ -1,0 +1,186 @@
+//! Tables that fit any width: columns leave in the order of how little they are needed.
+
+use std::cmp::Ordering;
+
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::{Modifier, Style},
+};
+
+/// A column of a table of `R`.
+pub struct Column<R> {
+    /// Its head.
+    pub title: &'static str,
+    /// Cells that it takes. One with 0 takes what is left.
+    pub width: u16,
+    /// 0 stays always; the greatest leaves first.
+    pub rank: u8,
+    /// Text to the left; numbers stand right.
+    pub left: bool,
+    /// What stands in it, in a field of this width.
+    pub cell: fn(&R, u16) -> String,
+    /// How rows are sorted by it: the row that comes first is less.
+    pub order: fn(&R, &R) -> Ordering,
+}
+
+/// The columns that fit, with the widths that they get.
+fn fitting<R>(columns: &[Column<R>], width: u16) -> Vec<(usize, u16)> {
+    const LEAST_REST: u16 = 8;
+    let needed = |column: &Column<R>| if column.width == 0 { LEAST_REST } else { column.width };
+    let mut chosen: Vec<usize> = (0..columns.len()).collect();
+    loop {
+        let taken: u16 = chosen
+            .iter()
+            .map(|&at| needed(&columns[at]) + 1)
+            .sum::<u16>()
+            .saturating_sub(1);
+        if taken <= width || chosen.len() <= 1 {
+            let rest = width.saturating_sub(taken);
+            return chosen
+                .into_iter()
+                .map(|at| {
+                    let column = &columns[at];
+                    (
+                        at,
+                        if column.width == 0 {
+                            LEAST_REST + rest
+                        } else {
+                            column.width
+                        },
+                    )
+                })
+                .collect();
+        }
+        let worst = chosen
+            .iter()
+            .enumerate()
+            .max_by_key(|&(place, &at)| (columns[at].rank, place))
+            .map_or(0, |(place, _)| place);
+        chosen.remove(worst);
+    }
+}
+
+/// What is drawn.
+pub struct Table<'a, R> {
+    pub columns: &'a [Column<R>],
+    pub rows: &'a [&'a R],
+    /// Index into `columns` by which they are sorted.
+    pub sorted: usize,
+    /// Whether the order is turned round.
+    pub reversed: bool,
+    /// Index into `rows`.
+    pub selected: usize,
+    /// How a row looks.
+    pub style: fn(&R) -> Style,
+}
+
+impl<R> Table<'_, R> {
+    /// Draws heads and as many rows as fit, so that the selected one is among them. Returns the index of the first row
+    /// shown.
+    pub fn draw(&self, area: Rect, buffer: &mut Buffer) -> usize {
+        let columns = fitting(self.columns, area.width);
+        if area.height == 0 {
+            return 0;
+        }
+        self.line(
+            area,
+            0,
+            &columns,
+            Style::new().add_modifier(Modifier::BOLD),
+            buffer,
+            |column, width, at| {
+                let mark = match (at == self.sorted, self.reversed) {
+                    (false, _) => "",
+                    (true, false) => "▾",
+                    (true, true) => "▴",
+                };
+                let room = usize::from(width).saturating_sub(mark.chars().count());
+                let title: String = column.title.chars().take(room).collect();
+                format!("{title}{mark}")
+            },
+        );
+        let fits = usize::from(area.height - 1);
+        let first = (self.selected + 1).saturating_sub(fits);
+        for (place, row) in self.rows.iter().skip(first).take(fits).enumerate() {
+            let style = if first + place == self.selected {
+                (self.style)(row).add_modifier(Modifier::REVERSED)
+            } else {
+                (self.style)(row)
+            };
+            self.line(area, place as u16 + 1, &columns, style, buffer, |column, width, _| {
+                (column.cell)(row, width)
+            });
+        }
+        first
+    }
+
+    fn line(
+        &self,
+        area: Rect,
+        down: u16,
+        columns: &[(usize, u16)],
+        style: Style,
+        buffer: &mut Buffer,
+        text: impl Fn(&Column<R>, u16, usize) -> String,
+    ) {
+        buffer.set_style(Rect::new(area.x, area.y + down, area.width, 1), style);
+        let mut x = area.x;
+        for &(at, width) in columns {
+            let column = &self.columns[at];
+            let text = text(column, width, at);
+            let used = (text.chars().count() as u16).min(width);
+            let start = if column.left { x } else { x + width - used };
+            buffer.set_stringn(start, area.y + down, clipped(&text, width), usize::from(width), style);
+            x += width + 1;
+            if x >= area.right() {
+                break;
+            }
+        }
+    }
+}
+
+/// The text in so many cells; what was cut shows.
+fn clipped(text: &str, width: u16) -> String {
+    let width = usize::from(width);
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(title: &'static str, width: u16, rank: u8) -> Column<u32> {
+        Column {
+            title,
+            width,
+            rank,
+            left: false,
+            cell: |n, _| n.to_string(),
+            order: Ord::cmp,
+        }
+    }
+
+    #[test]
+    fn columns_leave_by_rank_and_the_open_one_takes_the_rest() {
+        let columns = [
+            column("a", 5, 0),
+            column("b", 0, 1),
+            column("c", 5, 9),
+            column("d", 5, 2),
+        ];
+        assert_eq!(fitting(&columns, 40), [(0, 5), (1, 22), (2, 5), (3, 5)]);
+        assert_eq!(fitting(&columns, 20), [(0, 5), (1, 8), (3, 5)]);
+        assert_eq!(fitting(&columns, 3), [(0, 5)]);
+    }
+
+    #[test]
+    fn what_is_cut_shows() {
+        assert_eq!(clipped("vector_add", 6), "vecto…");
+        assert_eq!(clipped("short", 6), "short");
+    }
+}

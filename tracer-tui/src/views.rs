@@ -1,0 +1,8 @@
+//! The tables, one a file.
+
+pub mod ioctls;
+pub mod kernels;
+pub mod processes;
+pub mod queue;
+pub mod queues;
+pub mod rings;

@@ -1,0 +1,154 @@
+//! One queue in detail.
+
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::{Color, Modifier, Style},
+};
+use tracer_core::live::{KernelRow, PacketRow, QueueRow};
+
+use super::kernels;
+use crate::units::{UNKNOWN, count, duration, known, rate, sparkline};
+
+/// Draws it: what is known, whether it is stuck, what waits, and the last packets with the newest on top.
+pub fn draw(queue: &QueueRow, names: &[KernelRow], now: u64, selected: usize, area: Rect, buffer: &mut Buffer) {
+    let mut lines: Vec<(String, Style)> = facts(queue).into_iter().map(|line| (line, Style::new())).collect();
+    if let Some(words) = stuck(queue) {
+        let style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
+        lines.extend(wrap(&words, area.width).into_iter().map(|line| (line, style)));
+    }
+    lines.push((timeline(queue, area.width), Style::new()));
+    lines.push((
+        format!("{:>12} {:>7} {:<15} {}", "index", "ago", "packet", "what"),
+        Style::new().add_modifier(Modifier::BOLD),
+    ));
+    let packets = queue.packets.iter().rev().skip(selected);
+    lines.extend(packets.map(|packet| (describe(packet, queue, names, now), Style::new())));
+    for (line, (text, style)) in (area.y..area.bottom()).zip(lines) {
+        buffer.set_stringn(area.x, line, text, usize::from(area.width), style);
+    }
+}
+
+fn facts(queue: &QueueRow) -> Vec<String> {
+    let path = &queue.by_path;
+    vec![
+        format!(
+            "queue {} of process {}, {}, gpu {}, kfd queue {}{}",
+            queue.queue,
+            known(queue.pid, |pid| pid.to_string()),
+            queue.kind.as_deref().unwrap_or(UNKNOWN),
+            known(queue.gpu_id, |id| id.to_string()),
+            known(queue.queue_id, |id| id.to_string()),
+            if queue.ended { ", ended" } else { "" },
+        ),
+        format!(
+            "{} dispatches, {}/s; {} doorbells, {}/s; {} unread",
+            queue.dispatches,
+            rate(queue.dispatches_per_s),
+            queue.doorbells,
+            rate(queue.doorbells_per_s),
+            queue.unread,
+        ),
+        format!(
+            "paths: doorbell {}, ring {}, thunk {}, unseen {}",
+            path.doorbell, path.ring, path.thunk, path.unseen
+        ),
+        format!(
+            "write {}, read {} (read {} ago); depth {} of {}; oldest in flight {}",
+            known(queue.write_index, |n| n.to_string()),
+            known(queue.read_index, |n| n.to_string()),
+            known(queue.looked_age_ns, duration),
+            known(queue.depth, |n| n.to_string()),
+            known(queue.ring_packets, |n| n.to_string()),
+            queue.oldest_age_ns.map_or_else(|| "none".to_owned(), duration),
+        ),
+        format!(
+            "reserve to doorbell: {}",
+            queue.latency_ns.map_or_else(
+                || "not watched".to_owned(),
+                |(p50, p99)| format!("p50 {}, p99 {}", duration(p50), duration(p99))
+            )
+        ),
+    ]
+}
+
+/// What is seen of a queue that does not move, and what that can mean.
+fn stuck(queue: &QueueRow) -> Option<String> {
+    let stuck = queue.stuck?;
+    let rung = stuck.last_doorbell_ns.map_or_else(String::new, |age| {
+        format!(", the last doorbell was {} ago", duration(age))
+    });
+    Some(format!(
+        "STUCK: {} packets wait and the read index has been {} for {}{rung}. A kernel that does not end, a barrier whose \
+         signal nobody completes, or a queue that the scheduler does not run.",
+        stuck.packets,
+        stuck.read_index,
+        duration(stuck.for_ns),
+    ))
+}
+
+/// Doorbells whose packets were not all taken, by age: on the left what waits longest.
+fn timeline(queue: &QueueRow, width: u16) -> String {
+    const HEAD: &str = "last minute ";
+    let room = usize::from(width).saturating_sub(HEAD.len());
+    let mut line = format!("{HEAD}{}", sparkline(&queue.history, room.min(60)));
+    if let (Some(&(oldest, _)), Some(&(newest, _))) = (queue.timeline.first(), queue.timeline.last()) {
+        line = format!(
+            "{} doorbells in flight, {} to {} old",
+            queue.timeline.len(),
+            duration(newest),
+            duration(oldest)
+        );
+    }
+    line
+}
+
+fn describe(packet: &PacketRow, queue: &QueueRow, names: &[KernelRow], now: u64) -> String {
+    let index = if packet.count > 1 {
+        format!("{}+{}", packet.index, packet.count - 1)
+    } else {
+        packet.index.to_string()
+    };
+    let what = match (packet.kernel_object, packet.grid, packet.workgroup) {
+        (Some(object), Some(grid), Some(group)) => {
+            let kernel = names
+                .iter()
+                .find(|kernel| kernel.kernel_object == object && Some(kernel.pid) == queue.pid);
+            let name = kernel.map_or_else(|| format!("{object:#x}"), kernels::name);
+            format!(
+                "{name} {}/{}",
+                sizes(&grid.map(u64::from)),
+                sizes(&group.map(u64::from))
+            )
+        }
+        _ => String::new(),
+    };
+    format!(
+        "{index:>12} {:>7} {:<15} {what}",
+        duration(now.saturating_sub(packet.time_ns)),
+        packet.kind
+    )
+}
+
+/// Sizes without the ones at their end.
+fn sizes(all: &[u64; 3]) -> String {
+    let used = all.iter().rposition(|&n| n > 1).map_or(1, |last| last + 1);
+    all[..used].iter().map(|&n| count(n)).collect::<Vec<_>>().join("x")
+}
+
+/// Words in lines of this width.
+fn wrap(text: &str, width: u16) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().map_or(0, |line| line.chars().count());
+        if line > 0 && line + 1 + word.chars().count() > usize::from(width) {
+            lines.push(word.to_owned());
+        } else if let Some(last) = lines.last_mut() {
+            if !last.is_empty() {
+                last.push(' ');
+            }
+            last.push_str(word);
+        }
+    }
+    lines
+}

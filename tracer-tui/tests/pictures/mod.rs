@@ -1,0 +1,244 @@
+//! Pictures to draw.
+
+use tracer_core::{
+    fact::Path,
+    live::{IoctlRow, KernelRow, PacketRow, Picture, ProcessRow, QueueRow, RingRow, Share, Stuck, Totals},
+};
+
+const S: u64 = 1_000_000_000;
+
+fn share(doorbell: u64) -> Share {
+    Share {
+        doorbell,
+        ..Share::default()
+    }
+}
+
+fn queue(number: u32, dispatches: u64) -> QueueRow {
+    QueueRow {
+        queue: number,
+        pid: Some(4000 + number / 4),
+        gpu_id: Some(39951),
+        queue_id: Some(number % 4),
+        kind: Some("compute-aql".to_owned()),
+        dispatches,
+        doorbells: dispatches / 2,
+        dispatches_per_s: dispatches as f64 / 60.0,
+        doorbells_per_s: dispatches as f64 / 120.0,
+        packets_per_doorbell: Some(2.0),
+        write_index: Some(dispatches),
+        read_index: Some(dispatches - dispatches.min(3)),
+        looked_age_ns: Some(2_000_000),
+        ring_packets: Some(16_384),
+        depth: Some(dispatches.min(3)),
+        oldest_age_ns: (dispatches > 0).then_some(150_000),
+        last_doorbell_age_ns: (dispatches > 0).then_some(90_000),
+        latency_ns: Some((740, 3_900)),
+        by_path: share(dispatches),
+        history: (0..59).map(|second| (second * 37 + number) % 100).collect(),
+        packets: (0..6)
+            .map(|at| PacketRow {
+                index: dispatches + at,
+                count: 1,
+                time_ns: 100 * S - (6 - at) * 1_000_000,
+                tid: Some(4100),
+                kind: if at == 3 { "barrier-and" } else { "dispatch" }.to_owned(),
+                path: Path::Doorbell,
+                kernel_object: (at != 3).then_some(0x7f01_0000_0040),
+                grid: (at != 3).then_some([65_536, 1, 1]),
+                workgroup: (at != 3).then_some([256, 1, 1]),
+            })
+            .collect(),
+        timeline: vec![(150_000, dispatches), (90_000, dispatches + 3)],
+        ..QueueRow::default()
+    }
+}
+
+/// Two processes with a few queues.
+pub fn usual() -> Picture {
+    let mut queues: Vec<QueueRow> = (0..4)
+        .map(|number| queue(number, 1_200 * u64::from(number * number)))
+        .collect();
+    queues.push(QueueRow {
+        queue: 4,
+        pid: Some(4001),
+        kind: Some("sdma".to_owned()),
+        copies: 77,
+        doorbells: 77,
+        doorbells_per_s: 1.5,
+        by_path: share(77),
+        history: vec![0, 0, 3, 1],
+        ..QueueRow::default()
+    });
+    queues.push(QueueRow {
+        queue: 5,
+        ended: true,
+        ..queue(5, 20)
+    });
+    let dispatches = queues.iter().map(|queue| queue.dispatches).sum();
+    Picture {
+        time_ns: 100 * S,
+        elapsed_ns: Some(60 * S),
+        totals: Totals {
+            dispatches,
+            by_path: share(dispatches),
+            doorbells: dispatches / 2,
+            copies: 77,
+            other_packets: 12,
+            unread: 0,
+            dispatches_per_s: 280.3,
+            doorbells_per_s: 140.0,
+            copies_per_s: 1.5,
+            history: (0..59).map(|second| 200 + second * 13 % 90).collect(),
+        },
+        queues,
+        kernels: vec![
+            KernelRow {
+                pid: 4000,
+                kernel_object: 0x7f01_0000_0040,
+                name: Some("vector_add".to_owned()),
+                count: 16_000,
+                per_s: 270.0,
+                last_age_ns: 90_000,
+            },
+            KernelRow {
+                pid: 4001,
+                kernel_object: 0x7f00_0000_0080,
+                count: 820,
+                per_s: 10.3,
+                last_age_ns: 2 * S,
+                ..KernelRow::default()
+            },
+        ],
+        rings: vec![
+            RingRow {
+                ring: "comp_1.0.0".to_owned(),
+                class: "comp".to_owned(),
+                jobs: 3,
+                traced: 3,
+                per_s: 0.2,
+                waiting_ns: Some((12_000, 80_000)),
+                running_ns: Some((900_000, 1_100_000)),
+                ..RingRow::default()
+            },
+            RingRow {
+                ring: "sdma0".to_owned(),
+                class: "sdma".to_owned(),
+                reason: Some("ttm-clear-buffer".to_owned()),
+                jobs: 90,
+                per_s: 4.0,
+                waiting_ns: Some((9_000, 12_000)),
+                ..RingRow::default()
+            },
+        ],
+        ioctls: vec![
+            IoctlRow {
+                device: "kfd".to_owned(),
+                name: "CREATE_QUEUE".to_owned(),
+                count: 6,
+                errors: 1,
+                ns: Some((344_000, 682_000)),
+                ..IoctlRow::default()
+            },
+            IoctlRow {
+                device: "kfd".to_owned(),
+                name: "WAIT_EVENTS".to_owned(),
+                count: 19_000,
+                per_s: 40.0,
+                ns: Some((1_200_000, 31_000_000)),
+                ..IoctlRow::default()
+            },
+        ],
+        processes: vec![
+            ProcessRow {
+                pid: 3999,
+                comm: Some("mpirun".to_owned()),
+                ..ProcessRow::default()
+            },
+            ProcessRow {
+                pid: 4000,
+                parent: Some(3999),
+                comm: Some("rank0".to_owned()),
+                queues: 4,
+                dispatches: 16_800,
+                dispatches_per_s: 280.0,
+                doorbells: 8_400,
+                ioctls: 18_000,
+                ..ProcessRow::default()
+            },
+            ProcessRow {
+                pid: 4001,
+                parent: Some(3999),
+                comm: Some("rank1".to_owned()),
+                ended: true,
+                queues: 2,
+                dispatches: 20,
+                copies: 77,
+                ioctls: 1_006,
+                ..ProcessRow::default()
+            },
+        ],
+        ..Picture::default()
+    }
+}
+
+/// A thousand queues of 250 processes.
+pub fn many() -> Picture {
+    let queues: Vec<QueueRow> = (0..1000)
+        .map(|number| queue(number, u64::from(number * 7919 % 1000) * 1000))
+        .collect();
+    let dispatches = queues.iter().map(|queue| queue.dispatches).sum();
+    let usual = usual();
+    Picture {
+        totals: Totals {
+            dispatches,
+            by_path: share(dispatches),
+            unread: 31,
+            dispatches_per_s: 49_873.0,
+            ..usual.totals
+        },
+        queues,
+        kernels: (0..400)
+            .map(|at| KernelRow {
+                name: Some(format!(
+                    "void rocprim::detail::block_reduce_kernel<wrapped_config<{at}>, float*, float>(float*, unsigned long)"
+                )),
+                count: 10_000 - at,
+                ..usual.kernels[0].clone()
+            })
+            .collect(),
+        processes: (0..250)
+            .map(|at| ProcessRow {
+                pid: 4000 + at,
+                parent: Some(if at == 0 { 1 } else { 4000 + (at - 1) / 2 }),
+                comm: Some(format!("rank{at}")),
+                queues: 4,
+                ..ProcessRow::default()
+            })
+            .collect(),
+        losses: vec![tracer_core::live::Loss {
+            source: "packets-ring".to_owned(),
+            count: 31,
+        }],
+        ..usual
+    }
+}
+
+/// The usual run with a queue that does not move.
+pub fn stuck() -> Picture {
+    let mut picture = usual();
+    let queue = &mut picture.queues[2];
+    queue.dispatches_per_s = 0.0;
+    queue.doorbells_per_s = 0.0;
+    queue.depth = Some(6);
+    queue.oldest_age_ns = Some(95 * S);
+    queue.last_doorbell_age_ns = Some(94 * S);
+    queue.by_path.unseen = 40;
+    queue.stuck = Some(Stuck {
+        packets: 6,
+        for_ns: 95 * S,
+        read_index: 4797,
+        last_doorbell_ns: Some(94 * S),
+    });
+    picture
+}

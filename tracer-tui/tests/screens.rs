@@ -1,0 +1,227 @@
+//! Every view at three sizes, with nothing, usual, many and stuck queues, as text. `INSTA_UPDATE=always cargo nextest run
+//! --workspace -E 'test(screens)'` writes the pictures anew.
+
+mod pictures;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::{Terminal, backend::TestBackend};
+use tracer_core::live::Picture;
+use tracer_tui::{Action, Status, Top, draw};
+
+const SIZES: [(u16, u16); 3] = [(40, 20), (80, 24), (120, 40)];
+
+fn status() -> Status {
+    Status {
+        source: "./app".to_owned(),
+        simulated: true,
+        blind: vec!["ring".to_owned(), "thunk".to_owned()],
+        ..Status::default()
+    }
+}
+
+fn top(picture: Picture) -> Top {
+    let mut top = Top::new(status());
+    top.push(picture);
+    top
+}
+
+fn press(top: &mut Top, keys: &str) -> Option<Action> {
+    let mut last = None;
+    for key in keys.chars() {
+        let code = match key {
+            '\n' => KeyCode::Enter,
+            '\x1b' => KeyCode::Esc,
+            'v' => KeyCode::Down,
+            '<' => KeyCode::Left,
+            '>' => KeyCode::Right,
+            other => KeyCode::Char(other),
+        };
+        last = top.key(KeyEvent::new(code, KeyModifiers::NONE));
+    }
+    last
+}
+
+fn screen(top: &Top, (width, height): (u16, u16)) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a screen in memory");
+    terminal.draw(|frame| draw(frame, top)).expect("it has room");
+    let buffer = terminal.backend().buffer();
+    let lines = buffer.content.chunks(usize::from(width)).map(|line| {
+        let text: String = line.iter().map(ratatui::buffer::Cell::symbol).collect();
+        text.trim_end().to_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The screen after these keys, at every size.
+fn pictured(name: &str, picture: &Picture, keys: &str) {
+    for (width, height) in SIZES {
+        let mut top = top(picture.clone());
+        press(&mut top, keys);
+        insta::assert_snapshot!(format!("{name}_{width}x{height}"), screen(&top, (width, height)));
+    }
+}
+
+#[test]
+fn every_view_of_nothing() {
+    for (name, key) in [
+        ("queues", "1"),
+        ("kernels", "2"),
+        ("rings", "3"),
+        ("ioctls", "4"),
+        ("processes", "5"),
+    ] {
+        pictured(&format!("empty_{name}"), &Picture::default(), key);
+    }
+}
+
+#[test]
+fn every_view_of_a_usual_run() {
+    let usual = pictures::usual();
+    for (name, keys) in [
+        ("queues", "1"),
+        ("kernels", "2"),
+        ("rings", "3"),
+        ("ioctls", "4"),
+        ("processes", "5"),
+        ("queue", "1\n"),
+    ] {
+        pictured(&format!("usual_{name}"), &usual, keys);
+    }
+    pictured("help", &usual, "?");
+}
+
+#[test]
+fn a_thousand_queues() {
+    let many = pictures::many();
+    for (name, keys) in [
+        ("queues", "1"),
+        ("kernels", "2"),
+        ("rings", "3"),
+        ("ioctls", "4"),
+        ("processes", "5"),
+        ("queue", "1\n"),
+    ] {
+        pictured(&format!("many_{name}"), &many, keys);
+    }
+}
+
+#[test]
+fn a_stuck_queue_is_on_top_and_explained() {
+    let stuck = pictures::stuck();
+    for (name, keys) in [
+        ("queues", "1"),
+        ("kernels", "2"),
+        ("rings", "3"),
+        ("ioctls", "4"),
+        ("processes", "5"),
+        ("queue", "1\n"),
+    ] {
+        pictured(&format!("stuck_{name}"), &stuck, keys);
+    }
+}
+
+#[test]
+fn a_screen_of_any_size_is_drawn() {
+    let many = pictures::many();
+    for width in [1, 2, 5, 19, 20, 21, 33, 57, 200] {
+        for height in [1, 2, 5, 6, 7, 90] {
+            for keys in ["1", "2", "3", "4", "5", "1\n", "?"] {
+                let mut top = top(many.clone());
+                press(&mut top, keys);
+                screen(&top, (width, height));
+            }
+        }
+    }
+}
+
+#[test]
+fn without_colours_a_stuck_queue_still_stands_out() {
+    let mut top = top(pictures::stuck());
+    top.colours = false;
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    terminal.draw(|frame| draw(frame, &top)).unwrap();
+    let buffer = terminal.backend().buffer();
+    assert!(
+        buffer
+            .content
+            .iter()
+            .all(|cell| cell.fg == ratatui::style::Color::Reset)
+    );
+    let text = screen(&top, (80, 24));
+    assert!(text.contains("1 STUCK") && text.contains("!6/"), "{text}");
+}
+
+#[test]
+fn a_filter_keeps_what_contains_it_and_escape_shows_all() {
+    let mut top = top(pictures::usual());
+    press(&mut top, "2/vector\n");
+    let text = screen(&top, (80, 24));
+    assert!(text.contains("vector_add") && !text.contains("0x7f00"), "{text}");
+    press(&mut top, "\x1b");
+    assert!(screen(&top, (80, 24)).contains("0x7f00"));
+    press(&mut top, "/nothing like it");
+    assert!(screen(&top, (80, 24)).contains("Esc shows all"));
+}
+
+#[test]
+fn what_is_held_stays_and_the_past_can_be_seen() {
+    let mut top = Top::new(status());
+    for dispatches in 0..5 {
+        let mut picture = pictures::usual();
+        picture.time_ns = 1_000_000_000 * (dispatches + 1);
+        picture.totals.dispatches = dispatches;
+        top.push(picture);
+    }
+    let shown = |top: &Top| top.picture().unwrap().totals.dispatches;
+    assert_eq!((shown(&top), top.behind_ns()), (4, None));
+    press(&mut top, " <<");
+    assert_eq!((shown(&top), top.behind_ns()), (2, Some(2_000_000_000)));
+    assert!(screen(&top, (80, 24)).contains("HELD 2.0s ago"));
+    top.push(pictures::usual());
+    assert_eq!(shown(&top), 2, "a held picture does not move");
+    press(&mut top, ">");
+    assert_eq!(shown(&top), 3);
+    press(&mut top, " ");
+    assert_eq!(top.behind_ns(), None);
+}
+
+#[test]
+fn keys_ask_for_what_the_screen_cannot_do() {
+    let mut top = top(pictures::usual());
+    assert_eq!(press(&mut top, "+"), Some(Action::Speed(1)));
+    assert_eq!(press(&mut top, "/q"), None, "a q in a filter is a letter");
+    let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(top.key(interrupt), Some(Action::Quit));
+    press(&mut top, "\x1b");
+    assert_eq!(press(&mut top, "q"), Some(Action::Quit));
+}
+
+#[test]
+fn a_click_selects_and_a_second_one_opens() {
+    let mut top = top(pictures::usual());
+    screen(&top, (80, 24));
+    let click = MouseEvent {
+        kind: MouseEventKind::Down(MouseButton::Left),
+        column: 3,
+        row: 5,
+        modifiers: KeyModifiers::NONE,
+    };
+    top.mouse(click);
+    top.mouse(click);
+    assert_eq!(top.view(), tracer_tui::View::Queue);
+    // A click above the rows is none on a row.
+    top.mouse(MouseEvent { row: 0, ..click });
+}
+
+#[test]
+fn sorting_goes_through_every_column_and_back() {
+    let mut top = top(pictures::usual());
+    let first = screen(&top, (120, 40));
+    press(&mut top, "r");
+    assert_ne!(screen(&top, (120, 40)), first);
+    press(&mut top, "r");
+    for _ in 0..17 {
+        press(&mut top, "s");
+    }
+    assert_eq!(screen(&top, (120, 40)), first);
+}
