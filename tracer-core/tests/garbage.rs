@@ -258,8 +258,16 @@ fn other() -> impl Strategy<Value = Owned> {
     ]
 }
 
+/// More for a long look: PROPTEST_CASES=100000.
+fn cases() -> ProptestConfig {
+    let wanted = std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok());
+    ProptestConfig::with_cases(wanted.unwrap_or(1000))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(cases())]
 
     #[test]
     fn no_event_breaks_the_model(

@@ -33,8 +33,9 @@ pub(super) struct Adoption {
     bounds: Option<(u64, u64)>,
     /// One past the highest index, below the frontier, that a walk covered.
     walked_end: u64,
-    /// Unclaimed at former looks, if the queue had to be begun anew.
+    /// Unclaimed, and claimed, at former looks, if the queue had to be begun anew.
     former: u64,
+    former_claimed: u64,
     /// Whether something read or rung for waits for the other half.
     waits: bool,
 }
@@ -73,6 +74,7 @@ impl Adoption {
             bounds: None,
             walked_end: base,
             former: 0,
+            former_claimed: 0,
             waits: false,
         }
     }
@@ -168,6 +170,7 @@ impl Adoption {
     fn begin_anew(&mut self, question: (u64, u64)) {
         *self = Self {
             former: self.unclaimed().saturating_add(self.claimed),
+            former_claimed: self.claimed,
             claimed: self.claimed,
             ..Self::new(question)
         };
@@ -266,6 +269,8 @@ impl Queue {
     /// The queue's creation turned up after its first doorbell: everything was published since, and nothing is in question.
     pub(super) fn dissolve(&mut self, out: &mut impl FnMut(Fact)) {
         let Some(adoption) = self.adoption.take() else { return };
+        // Their rows are out, and count, whatever that look was at.
+        self.span.count_former(adoption.former_claimed);
         let begun = self.span.published() > 0;
         self.span
             .lower_to(0, if begun { adoption.frontier } else { adoption.walked_end });

@@ -63,6 +63,11 @@ impl Span {
         self.end = base;
     }
 
+    /// `count` indexes were published before the span was begun anew, which it does not know of.
+    pub(super) fn count_former(&mut self, count: u64) {
+        self.published = self.published.saturating_add(count);
+    }
+
     /// Everything from `base` on is published, up to where the span is, or to `end` if it is empty.
     pub(super) fn lower_to(&mut self, base: u64, end: u64) {
         if self.base == self.end {

@@ -163,3 +163,16 @@ fn a_destruction_ends_the_adopted_queue_that_it_names() {
     trace.destroy(500, 600, 1);
     assert_eq!(trace.finish()[0].destroyed_ns, Some(600));
 }
+
+#[test]
+fn what_was_claimed_at_garbage_stays_counted_when_the_creation_turns_up() {
+    let mut trace = Trace::new();
+    let far = 10 * u64::from(tracer_common::queue::MAX_PACKETS);
+    // The first look is at garbage: its index is claimed, and the next walk shows where the queue really is.
+    trace.ring(doorbell(100, far, far..far + 1, far, far + 1), &[dispatch(far)]);
+    trace.ring(doorbell(101, 0, 0..1, 0, 1), &[dispatch(0)]);
+    trace.create(90, 102, 1);
+    let queue = &trace.finish()[0];
+    assert_eq!(queue.published, queue.dispatches + queue.other_packets + queue.unread);
+    assert_eq!((queue.origin, queue.published), (QueueOrigin::Created, 2));
+}
