@@ -62,10 +62,7 @@ impl Run<'_> {
         let rows = std::mem::replace(&mut self.rows, Columns::new(self.table));
         match self.first.take() {
             Some(first) if first.last < self.last => {
-                let name = PartName {
-                    first: first.first,
-                    last: self.last,
-                };
+                let name = PartName::range(first.first, self.last);
                 part::write(self.folder, name, &rows).map(drop)
             }
             _ => Ok(()),

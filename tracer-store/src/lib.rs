@@ -4,8 +4,8 @@
 //! app.trace/
 //!     manifest.json           where the trace comes from, how it was taken, whether it is whole
 //!     dispatches/
-//!         part-000001.parquet
-//!         part-000002-000009.parquet
+//!         part-000001.5b9e03d2.parquet
+//!         part-000002-000009.c1f7a604.parquet
 //!     doorbells/ ...
 //! ```
 //!

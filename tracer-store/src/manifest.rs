@@ -22,8 +22,9 @@ use crate::error::{IoContext, StoreError};
 use crate::file;
 use crate::schema::Table;
 
-/// Version of the format of traces that this crate writes, and the newest that it reads.
-pub const FORMAT_VERSION: u64 = 1;
+/// Version of the format of traces that this crate writes, and the newest that it reads. From 2 on names of parts have
+/// checksums.
+pub const FORMAT_VERSION: u64 = 2;
 
 /// Name of the manifest's file.
 pub(crate) const FILE_NAME: &str = "manifest.json";

@@ -1,9 +1,12 @@
 //! Parts: the Parquet files of a table, and which of them count.
 //!
-//! `part-000007.parquet` is the seventh thing written to its table. A part that replaces others says so by its name:
-//! `part-000001-000007.parquet` stands for all numbers from 1 to 7, and parts within that range no longer count. So
-//! replacing many parts by one is a single rename, and a recorder killed between it and the removal of the old ones
-//! leaves no row twice.
+//! `part-000007.89abcdef.parquet` is the seventh thing written to its table. A part that replaces others says so by its
+//! name: `part-000001-000007.89abcdef.parquet` stands for all numbers from 1 to 7, and parts within that range no longer
+//! count. So replacing many parts by one is a single rename, and a recorder killed between it and the removal of the old
+//! ones leaves no row twice.
+//!
+//! The eight digits are the file's CRC-32. Bits that flipped on a disk or on the way would else be other rows, or more
+//! memory than there is: a decoder believes what a page says of its size.
 
 use std::cmp::Reverse;
 use std::fs::{self, File};
@@ -29,32 +32,47 @@ const FIRST_TIME: &str = "tracer.first_time_ns";
 pub(crate) struct PartName {
     pub first: u32,
     pub last: u32,
+    /// CRC-32 (ISO-HDLC) of the file; `None` before it is written, and in traces of version 1.
+    pub checksum: Option<u32>,
 }
 
 impl PartName {
     pub(crate) const fn single(number: u32) -> Self {
+        Self::range(number, number)
+    }
+
+    pub(crate) const fn range(first: u32, last: u32) -> Self {
         Self {
-            first: number,
-            last: number,
+            first,
+            last,
+            checksum: None,
         }
     }
 
     pub(crate) fn file_name(self) -> String {
-        let Self { first, last } = self;
-        if first == last {
-            format!("part-{first:06}.parquet")
+        let Self { first, last, checksum } = self;
+        let numbers = if first == last {
+            format!("{first:06}")
         } else {
-            format!("part-{first:06}-{last:06}.parquet")
-        }
+            format!("{first:06}-{last:06}")
+        };
+        let checksum = checksum.map_or_else(String::new, |sum| format!(".{sum:08x}"));
+        format!("part-{numbers}{checksum}.parquet")
     }
 
     /// `None` for what is no part's name.
     pub(crate) fn parse(name: &str) -> Option<Self> {
-        let numbers = name.strip_prefix("part-")?.strip_suffix(".parquet")?;
+        let name = name.strip_prefix("part-")?.strip_suffix(".parquet")?;
+        let (numbers, checksum) = match name.split_once('.') {
+            Some((numbers, sum)) if sum.len() == 8 => (numbers, Some(u32::from_str_radix(sum, 16).ok()?)),
+            Some(_) => return None,
+            None => (name, None),
+        };
         let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
         let name = Self {
             first: first.parse().ok()?,
             last: last.parse().ok()?,
+            checksum,
         };
         (name.first <= name.last).then_some(name)
     }
@@ -105,15 +123,21 @@ pub(crate) fn remove_replaced(folder: &Path) -> Result<(), StoreError> {
 
 /// Writes rows as a part, in the order of time. Returns its size in bytes.
 pub(crate) fn write(folder: &Path, name: PartName, columns: &Columns) -> Result<u64, StoreError> {
-    let path = folder.join(name.file_name());
     let failed = |error: PolarsError| StoreError::Table {
         action: "write",
-        path: path.clone(),
+        path: folder.join(name.file_name()),
         reason: error.to_string(),
     };
     let mut frame = columns.to_frame().map_err(failed)?;
     let first_time = columns.first_time().unwrap_or_default().to_string();
-    file::write_atomically(&path, |file| {
+    let named = |checksum| {
+        PartName {
+            checksum: Some(checksum),
+            ..name
+        }
+        .file_name()
+    };
+    file::write_summed(folder, &name.file_name(), named, |file| {
         ParquetWriter::new(file)
             .with_compression(ParquetCompression::Zstd(None))
             .with_row_group_size(Some(WINDOW))
@@ -137,9 +161,10 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Reads what a part says about itself, and nothing of its rows.
+    /// Reads what a part says about itself, if it is what was written.
     pub(crate) fn open(table: Table, path: &Path) -> Result<Self, Damage> {
         guarded(path, || {
+            check_sum(path)?;
             let mut reader = ParquetReader::new(open(path)?);
             check_columns(table, &*reader.schema().map_err(|error| not_parquet(&error))?)?;
             let metadata = reader.get_metadata().map_err(|error| not_parquet(&error))?;
@@ -179,6 +204,22 @@ fn open(path: &Path) -> Result<File, String> {
         io::ErrorKind::NotFound => "it is gone, because its recording ended meanwhile; try again".to_owned(),
         _ => error.to_string(),
     })
+}
+
+/// Whether a part has the checksum of its name, if that has one.
+fn check_sum(path: &Path) -> Result<(), String> {
+    let name = path.file_name().and_then(|name| PartName::parse(name.to_str()?));
+    let Some(expected) = name.and_then(|name| name.checksum) else {
+        return Ok(());
+    };
+    let found = file::checksum(open(path)?).map_err(|error| error.to_string())?;
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!(
+            "it is not what was written: its CRC-32 is {found:08x}, not {expected:08x}"
+        ))
+    }
 }
 
 fn not_parquet(error: &PolarsError) -> String {
@@ -221,8 +262,12 @@ mod tests {
     fn names_are_parsed_as_they_are_made() {
         for name in [
             PartName::single(1),
-            PartName { first: 1, last: 57 },
+            PartName::range(1, 57),
             PartName::single(1_234_567),
+            PartName {
+                checksum: Some(0xa0b),
+                ..PartName::range(3, 9)
+            },
         ] {
             assert_eq!(PartName::parse(&name.file_name()), Some(name));
         }
@@ -232,6 +277,9 @@ mod tests {
             "part-.parquet",
             "part-2-1.parquet",
             "x.parquet",
+            "part-000001.12345678x.parquet",
+            "part-000001.1234567.parquet",
+            "part-000001..parquet",
         ] {
             assert_eq!(PartName::parse(name), None, "{name}");
         }
@@ -250,7 +298,7 @@ mod tests {
         }
         fs::write(folder.path().join(".part-000004.parquet.tmp"), "").unwrap();
         let listing = list(folder.path()).unwrap();
-        assert_eq!(listing.parts, [PartName { first: 1, last: 2 }, PartName::single(3)]);
+        assert_eq!(listing.parts, [PartName::range(1, 2), PartName::single(3)]);
         assert_eq!(listing.replaced, [PartName::single(1), PartName::single(2)]);
     }
 }

@@ -142,7 +142,7 @@ impl Worker {
     fn replace(&mut self, columns: &Columns) -> Result<(), StoreError> {
         let (folder, last) = self.next_part(columns.table())?;
         part::remove_replaced(&folder)?;
-        part::write(&folder, PartName { first: 1, last }, columns).map(drop)
+        part::write(&folder, PartName::range(1, last), columns).map(drop)
     }
 
     /// Folder of a table, and the number of its next part.

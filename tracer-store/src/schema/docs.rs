@@ -11,8 +11,10 @@ This file is generated from the schema in `tracer-store/src/schema`; to write it
 `UPDATE_DOCS=1 cargo test -p tracer-store docs`.
 
 A trace is a directory `NAME.trace/` with a `manifest.json` and one folder a table. A folder holds Parquet files (zstd):
-`part-000007.parquet` is the seventh that was written; `part-000001-000007.parquet` replaces parts 1 to 7, and any of
-those that is still there no longer counts. Names with a leading dot are files that were never finished. A table without
+`part-000007.5b9e03d2.parquet` is the seventh that was written, with its CRC-32 in the name;
+`part-000001-000007.c1f7a604.parquet` replaces parts 1 to 7, and any of those that is still there no longer counts. A part
+whose content has another checksum is reported as damaged, and not read. A tool that changes a part leaves the checksum
+out of its name. In traces of version 1 there are none. Names with a leading dot are files that were never finished. A table without
 rows has no folder.
 
 - Times are CLOCK_MONOTONIC in ns; `started` and `ended` in the manifest hold the other clocks of the same moments.

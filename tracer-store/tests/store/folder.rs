@@ -96,16 +96,16 @@ fn manifests_of_other_versions() {
 
     let newer_minor = text.replacen('{', r#"{"weather": {"rain": true},"#, 1);
     fs::write(&path, newer_minor).unwrap();
-    assert_eq!(Trace::open(temporary.path()).unwrap().manifest().format_version(), 1);
+    assert_eq!(Trace::open(temporary.path()).unwrap().manifest().format_version(), 2);
 
     fs::write(
         &path,
-        r#"{"format": "tracer-trace", "format_version": 2, "tool": "changed"}"#,
+        r#"{"format": "tracer-trace", "format_version": 3, "tool": "changed"}"#,
     )
     .unwrap();
     let refused = Trace::open(temporary.path()).unwrap_err();
     assert!(
-        matches!(refused, StoreError::Version { found: 2, known: 1, .. }),
+        matches!(refused, StoreError::Version { found: 3, known: 2, .. }),
         "{refused}"
     );
     assert!(refused.to_string().contains("upgrade tracer"), "{refused}");
