@@ -4,7 +4,7 @@ use std::{
     ffi::{CString, OsString},
     io::{self, Read, Write},
     os::{fd::AsRawFd, unix::process::CommandExt},
-    process::{Command, ExitStatus},
+    process::{Command, ExitStatus, Stdio},
     sync::mpsc,
     time::Duration,
 };
@@ -46,6 +46,15 @@ impl User {
     }
 }
 
+/// Whether the command may use the terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Terminal {
+    /// It shares everything with its recorder: streams, and the signals of Ctrl-C.
+    Shared,
+    /// Others draw there: its streams are /dev/null, and no key's signal reaches it.
+    Away,
+}
+
 /// A command that exists as a process but has not begun: it waits for [`Waiting::go`].
 #[derive(Debug)]
 pub struct Waiting {
@@ -75,13 +84,17 @@ impl Waiting {
     ///
     /// # Errors
     /// [`CaptureError::System`] if no process can be had.
-    pub fn spawn(command: &[OsString], user: Option<&User>) -> Result<Self, CaptureError> {
+    pub fn spawn(command: &[OsString], user: Option<&User>, terminal: Terminal) -> Result<Self, CaptureError> {
         let system = |e| CaptureError::system("starting the command", e);
         let program = command.first().cloned().unwrap_or_default();
         let (mut pid_reader, pid_writer) = io::pipe().map_err(system)?;
         let (go_reader, go) = io::pipe().map_err(system)?;
         let mut child = Command::new(&program);
         child.args(command.get(1..).unwrap_or_default());
+        if terminal == Terminal::Away {
+            child.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            child.process_group(0);
+        }
         if let Some(home) = user.and_then(|u| u.home.as_ref()) {
             child.env("HOME", home);
         }
@@ -238,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_command_begins_when_it_is_told_and_its_status_comes_back() {
-        let waiting = Waiting::spawn(&argv(&["/bin/sh", "-c", "exit 7"]), None).unwrap();
+        let waiting = Waiting::spawn(&argv(&["/bin/sh", "-c", "exit 7"]), None, Terminal::Shared).unwrap();
         let comm = std::fs::read_to_string(format!("/proc/{}/comm", waiting.pid())).unwrap();
         assert_ne!(comm.trim(), "sh");
         let running = waiting.go().unwrap();
@@ -247,8 +260,17 @@ mod tests {
     }
 
     #[test]
+    fn away_from_the_terminal_nothing_of_it_is_left() {
+        let script =
+            "test ! -t 0 && test /proc/self/fd/1 -ef /dev/null && test \"$(cut -d' ' -f5 /proc/$$/stat)\" = $$";
+        let waiting = Waiting::spawn(&argv(&["/bin/sh", "-c", script]), None, Terminal::Away).unwrap();
+        let status = waiting.go().unwrap().wait(Duration::from_secs(20)).unwrap();
+        assert_eq!(status.and_then(|status| status.code()), Some(0));
+    }
+
+    #[test]
     fn a_program_that_is_not_there_is_named() {
-        let error = Waiting::spawn(&argv(&["/no/such/program"]), None)
+        let error = Waiting::spawn(&argv(&["/no/such/program"]), None, Terminal::Shared)
             .unwrap()
             .go()
             .unwrap_err();
@@ -258,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_command_that_nobody_lets_go_ends_without_having_begun() {
-        let waiting = Waiting::spawn(&argv(&["/bin/sh", "-c", "exit 7"]), None).unwrap();
+        let waiting = Waiting::spawn(&argv(&["/bin/sh", "-c", "exit 7"]), None, Terminal::Shared).unwrap();
         let Waiting { go, news, .. } = waiting;
         drop(go);
         assert!(matches!(news.recv().unwrap(), News::Spawned(Err(_))));

@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
@@ -34,8 +34,10 @@ pub enum Command {
     Record(Record),
     /// Tell what a trace says
     Report(Report),
-    /// Show a trace as it went, queue by queue, on a screen
+    /// Show what goes on, queue by queue, on a screen; or a trace as it went
     Top(Top),
+    /// Answer over HTTP what goes on: metrics for Prometheus, a live page
+    Serve(Serve),
     /// Judge a trace, or a command that is recorded first, by a policy
     Verify(Verify),
     /// Tell what record would capture on this machine, what it would miss, and how to mend that
@@ -79,21 +81,9 @@ impl From<Api> for tracer_capture::session::Api {
     }
 }
 
-/// `tracer record`
+/// What is captured, of whom: the same for every command that watches.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exit status: the command's own, 128 + N if signal N killed it; 124 if its kernels could not be seen,\n\
-    125 if tracer failed, 126 if the command can't be run, 127 if it is not found. With --pid: 0, 124 or 125.\n\n\
-    Examples:\n  sudo tracer record ./app --its-own-options\n  sudo tracer record -o run-%pid%.trace --detail full -- ./app\n  \
-    sudo tracer record -p $(pgrep -n app) --duration 10s"
-)]
-pub struct Record {
-    /// Where the trace goes; %pid%, %hostname% and %time% are filled in [default: the command's name with .trace]
-    #[arg(short, long, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    /// Replace a trace that is there already
-    #[arg(long)]
-    pub overwrite: bool,
+pub struct Capture {
     /// How much to capture
     #[arg(long, value_enum, default_value = "dispatch")]
     pub detail: Detail,
@@ -113,17 +103,37 @@ pub struct Record {
     ///
     /// It is neither stopped nor ended. What it submits is recorded from the attach on, until it ends, or tracer is
     /// interrupted; of packets that lay in its queues by then, those whose doorbells are still to come.
-    #[arg(short, long, value_name = "PID", conflicts_with = "command", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub pid: Vec<u32>,
-    /// End the recording after that time: 10, 10s, 500ms, 5m, 1h
-    #[arg(long, value_name = "TIME", requires = "pid", conflicts_with = "command", value_parser = units::time)]
-    pub duration: Option<Duration>,
     /// Room for events that the recorder has not taken yet; what finds none is lost, and counted
     #[arg(long, value_name = "MIB", default_value_t = BUFFER_MIB, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub buffer: u32,
+}
+
+/// `tracer record`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit status: the command's own, 128 + N if signal N killed it; 124 if its kernels could not be seen,\n\
+    125 if tracer failed, 126 if the command can't be run, 127 if it is not found. With --pid: 0, 124 or 125.\n\n\
+    Examples:\n  sudo tracer record ./app --its-own-options\n  sudo tracer record -o run-%pid%.trace --detail full -- ./app\n  \
+    sudo tracer record -p $(pgrep -n app) --duration 10s"
+)]
+pub struct Record {
+    /// Where the trace goes; %pid%, %hostname% and %time% are filled in [default: the command's name with .trace]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Replace a trace that is there already
+    #[arg(long)]
+    pub overwrite: bool,
+    #[command(flatten)]
+    pub capture: Capture,
+    /// End the recording after that time: 10, 10s, 500ms, 5m, 1h
+    #[arg(long, value_name = "TIME", requires = "pid", conflicts_with = "command", value_parser = units::time)]
+    pub duration: Option<Duration>,
     /// The command
     #[arg(
         required_unless_present = "pid",
+        conflicts_with = "pid",
         trailing_var_arg = true,
         allow_hyphen_values = true,
         value_name = "COMMAND"
@@ -156,21 +166,73 @@ pub struct Report {
 
 /// `tracer top`
 #[derive(Debug, Args)]
-#[command(after_help = "Keys: ? shows them all, q ends. See docs/top.md.\n\n\
-    Examples:\n  tracer top app.trace --speed 10\n  tracer top app.trace --once --json | jq .totals")]
+#[command(
+    override_usage = "tracer top [OPTIONS] -- COMMAND [ARGUMENT]...\n       tracer top [OPTIONS] -p PID...\n       \
+    tracer top [OPTIONS] TRACE",
+    group = ArgGroup::new("subject").args(["trace", "pid", "command"]).required(true),
+    group = ArgGroup::new("live").args(["pid", "command"]).multiple(true),
+    after_help = "A command's own output goes nowhere: the screen is taken. Where it matters, start it elsewhere and attach by -p.\n\
+    Keys: ? shows them all, q ends; what is watched goes on without tracer then. See docs/top.md.\n\n\
+    Examples:\n  sudo tracer top -- ./app --its-own-options\n  sudo tracer top -p $(pgrep -n app)\n  \
+    sudo tracer top --once --json --duration 5s -p $(pgrep -n app) | jq .totals\n  tracer top app.trace --speed 10"
+)]
 pub struct Top {
-    /// The trace
+    /// The trace, which is replayed
     #[arg(value_name = "TRACE")]
-    pub trace: PathBuf,
+    pub trace: Option<PathBuf>,
     /// How many times as fast as it went
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "trace", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub speed: u32,
-    /// Print how it stands at its end, and no screen
+    /// Print how it stands at the end, and no screen
     #[arg(long, requires = "json")]
     pub once: bool,
     /// For programs: names and meaning are stable
     #[arg(long, requires = "once")]
     pub json: bool,
+    /// End after that time: 10, 10s, 500ms, 5m, 1h
+    #[arg(long, value_name = "TIME", requires = "live", value_parser = units::time)]
+    pub duration: Option<Duration>,
+    /// Where key R records to; %pid%, %hostname% and %time% are filled in [default: NAME-%time%.trace]
+    #[arg(short, long, value_name = "DIR", requires = "live")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub capture: Capture,
+    /// The command
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `tracer serve`
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "tracer serve [OPTIONS] -- COMMAND [ARGUMENT]...\n       tracer serve [OPTIONS] -p PID...",
+    group = ArgGroup::new("subject").args(["pid", "command"]).required(true),
+    after_help = "/metrics is for Prometheus (dashboards/ has dashboards and alerts for it), / a live page, /api/live its data,\n\
+    /healthz says whether capture lives. Exit status: as of `tracer record`. See docs/serve.md.\n\n\
+    Examples:\n  sudo tracer serve -- ./app\n  sudo tracer serve -p $(pgrep -n app) --listen 127.0.0.1:9000\n  \
+    sudo tracer serve --listen 0.0.0.0:9478 --token-file /etc/tracer/token -- ./app"
+)]
+pub struct Serve {
+    /// Where to answer; other addresses than loopback need --token-file or --tls-cert
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9478")]
+    pub listen: SocketAddr,
+    /// Answer only requests that carry the first line of this file: `Authorization: Bearer ...`
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Answer over TLS with this certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Go on answering when all that was watched has ended, until a signal comes
+    #[arg(long)]
+    pub stay: bool,
+    #[command(flatten)]
+    pub capture: Capture,
+    /// The command
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
 }
 
 /// Form of a verdict.
@@ -268,6 +330,13 @@ pub struct Verify {
     /// The command, recorded with --detail full and then judged
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+impl Top {
+    /// Whether it watches what goes on, not a trace.
+    pub fn is_live(&self) -> bool {
+        self.trace.is_none()
+    }
 }
 
 impl Verify {

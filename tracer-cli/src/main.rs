@@ -1,10 +1,14 @@
 //! The `tracer` binary: thin commands over the crates beside it.
 
+mod aim;
 mod cli;
+mod collect;
 mod doctor;
 mod exit;
 mod record;
 mod report;
+mod serve;
+mod signals;
 mod top;
 mod units;
 mod verify;
@@ -16,11 +20,13 @@ use clap::Parser;
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     // Before anything starts a thread: the guardian is a fork of this process.
-    let guardian = match &cli.command {
-        cli::Command::Record(_) => record::guardian(),
-        cli::Command::Verify(options) if options.records() => record::guardian(),
-        cli::Command::Report(_) | cli::Command::Top(_) | cli::Command::Verify(_) | cli::Command::Doctor(_) => Ok(None),
+    let captures = match &cli.command {
+        cli::Command::Record(_) | cli::Command::Serve(_) => true,
+        cli::Command::Top(options) => options.is_live(),
+        cli::Command::Verify(options) => options.records(),
+        cli::Command::Report(_) | cli::Command::Doctor(_) => false,
     };
+    let guardian = if captures { aim::guardian() } else { Ok(None) };
     env_logger::Builder::new()
         // The tracer's own crates, the eBPF programs among them; what the libraries have to say is of no use to a user.
         .filter_level(log::LevelFilter::Warn)
@@ -31,7 +37,8 @@ fn main() -> ExitCode {
     let done = match cli.command {
         cli::Command::Record(options) => guardian.and_then(|guardian| record::run(&options, guardian)),
         cli::Command::Report(options) => report::run(&options),
-        cli::Command::Top(options) => top::run(&options),
+        cli::Command::Top(options) => guardian.and_then(|guardian| top::run(&options, guardian)),
+        cli::Command::Serve(options) => guardian.and_then(|guardian| serve::run(&options, guardian)),
         cli::Command::Verify(options) => guardian.and_then(|guardian| verify::run(&options, guardian)),
         cli::Command::Doctor(options) => Ok(doctor::run(&options)),
     };

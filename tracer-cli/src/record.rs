@@ -1,43 +1,32 @@
 //! `tracer record`: runs a command, or attaches to processes, and records the path of every kernel that they submit.
 
-mod attach;
-mod looks;
 pub mod manifest;
 pub mod output;
 mod recorder;
 mod scheduler;
-pub mod signals;
 
 use std::{
-    ffi::OsString,
     io::IsTerminal,
     process::{ExitCode, ExitStatus},
     time::Duration,
 };
 
 use anyhow::Context;
-use tracer_capture::{
-    guardian::Guardian,
-    launch::{Running, User, Waiting},
-    session::{self, Session},
-};
+use tracer_capture::{guardian::Guardian, launch::Terminal};
 use tracer_store::TraceWriter;
 
+pub use recorder::{Outcome, Recorder};
+
 use crate::{
-    cli::{Detail, Record},
+    aim::{Ready, Subject, Watched},
+    cli::Record,
+    collect::Collector,
     exit,
+    signals::{Signals, Wish},
 };
-use recorder::{Ending, Outcome, Recorder};
-use signals::{Signals, Wish};
 
 /// How often the progress line is renewed.
 const PROGRESS: Duration = Duration::from_millis(500);
-
-/// Forks the process that lets go on whatever a dead recorder left stopped.
-pub fn guardian() -> anyhow::Result<Option<Guardian>> {
-    // SAFETY: called first thing in `main`, before any thread is started.
-    Ok(Some(unsafe { Guardian::start() }?))
-}
 
 /// A recording that ended.
 pub struct Recorded {
@@ -68,67 +57,68 @@ pub fn capture(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<R
 async fn record(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<Recorded> {
     // Handlers first: the command inherits none of them, and no signal finds the recorder unprepared.
     let mut signals = Signals::new()?;
-    let session_options = session::Options {
-        reserves: options.detail == Detail::Full,
-        api: options.api.into(),
-        follow: !options.no_follow,
-        debuginfod: options.debuginfod,
-        diagnostics: log::log_enabled!(log::Level::Debug),
-        buffer_bytes: (options.buffer << 20).next_power_of_two(),
-    };
-    if !options.pid.is_empty() {
-        return attach::record(options, session_options, guardian, signals).await;
-    }
-    let mut session = Session::start(session_options, guardian)?;
-    let user = if options.as_root { None } else { User::invoking() };
-    let waiting = Waiting::spawn(&options.command, user.as_ref())?;
-    let program = options.command.first().map(OsString::as_os_str).unwrap_or_default();
-    let dir = output::directory(options.output.as_deref(), program, waiting.pid());
-    let target = manifest::command(&options.command);
-    let writer = TraceWriter::create(&dir, manifest::begin(target), options.overwrite)?;
-    session.trace(waiting.pid())?;
-    let recorder = Recorder::start(session, writer, &[])?;
-    let running = match waiting.go() {
-        Ok(running) => running,
+    let ready = Ready::prepare(&options.capture, &options.command, Terminal::Shared, guardian)?;
+    let subject = &ready.subject;
+    let dir = output::directory(options.output.as_deref(), &subject.name(), subject.pid());
+    let writer = TraceWriter::create(&dir, manifest::begin(subject.target()), options.overwrite)?;
+    ready.tell();
+    let Ready {
+        session,
+        there,
+        subject,
+    } = ready;
+    let attached = matches!(subject, Subject::Processes(_));
+    let collector = Collector::start(session, Recorder::new(writer), &there)?;
+    let watched = match subject.go() {
+        Ok(watched) => watched,
         Err(error) => {
             // A trace of nothing would be in the way of the next attempt.
-            drop(recorder.finish(Ending::default()));
+            let (recorder, inventory) = collector.finish()?;
+            drop(recorder.finish(&inventory, None));
             output::remove(&dir);
-            return Err(error.into());
+            return Err(error);
         }
     };
-    let status = watch(running, &recorder, &mut signals).await?;
-    let outcome = recorder.finish(Ending { status })?;
-    if let Some(user) = &user {
-        output::give_to(&dir, user);
+    let status = watch(watched, options.duration, &collector, &mut signals).await?;
+    let (recorder, inventory) = collector.finish()?;
+    let outcome = recorder.finish(&inventory, status)?;
+    if let Some(user) = options.capture.user() {
+        output::give_to(&dir, &user);
     }
     for warning in &outcome.manifest.warnings {
         log::warn!("{warning}");
     }
     Ok(Recorded {
         status,
-        attached: false,
+        attached,
         outcome,
     })
 }
 
-/// Waits for the command's end; `None` if the user would not.
-async fn watch(running: Running, recorder: &Recorder, signals: &mut Signals) -> anyhow::Result<Option<ExitStatus>> {
-    let pid = running.pid;
-    let mut ended = tokio::task::spawn_blocking(move || {
-        loop {
-            if let Some(status) = running.wait(Duration::from_secs(3600)).transpose() {
-                return status;
-            }
+/// Waits for the end, of what is watched, of the time, or of the user's patience; the command's status if it ended.
+async fn watch(
+    mut watched: Watched,
+    duration: Option<Duration>,
+    collector: &Collector<Recorder>,
+    signals: &mut Signals,
+) -> anyhow::Result<Option<ExitStatus>> {
+    let command = watched.command();
+    let enough = async {
+        match duration {
+            Some(duration) => tokio::time::sleep(duration).await,
+            None => std::future::pending().await,
         }
-    });
+    };
+    let ended = watched.end();
+    tokio::pin!(ended, enough);
     let terminal = std::io::stderr().is_terminal();
     let mut ticks = tokio::time::interval(PROGRESS);
     let status = loop {
         tokio::select! {
-            status = &mut ended => break Some(status.context("waiting for the command")??),
-            wish = signals.next(pid) => if wish == Wish::Force { break None },
-            _ = ticks.tick(), if terminal => eprint!("\r\x1b[K{}", recorder.progress()),
+            end = &mut ended => break end?.status,
+            () = &mut enough => break None,
+            wish = signals.next(command) => if wish == Wish::Force { break None },
+            _ = ticks.tick(), if terminal => eprint!("\r\x1b[K{}", collector.progress()),
         }
     };
     if terminal {
@@ -136,7 +126,6 @@ async fn watch(running: Running, recorder: &Recorder, signals: &mut Signals) -> 
     }
     Ok(status)
 }
-
 /// The path summary.
 fn tell(outcome: &Outcome) -> anyhow::Result<()> {
     let mut text = Vec::new();

@@ -21,7 +21,7 @@ use tracer_core::verify::{Judge, Outcome, Policy, Verdict};
 use tracer_store::{StoreError, Table, Trace};
 
 use crate::{
-    cli::{Api, Detail, Record, VerdictFormat, Verify},
+    cli::{Api, Capture, Detail, Record, VerdictFormat, Verify},
     exit, record,
 };
 
@@ -95,16 +95,18 @@ fn recorded(options: &Verify, guardian: Option<Guardian>) -> anyhow::Result<Kept
     let output = options.output.clone();
     let recorded = record::capture(
         &Record {
-            debuginfod: false,
             output: output.or_else(|| temporary.as_ref().map(|dir| dir.path().join("trace"))),
             overwrite: options.overwrite,
-            detail: Detail::Full,
-            api: Api::None,
-            no_follow: options.no_follow,
-            as_root: options.as_root,
-            pid: Vec::new(),
+            capture: Capture {
+                detail: Detail::Full,
+                api: Api::None,
+                no_follow: options.no_follow,
+                as_root: options.as_root,
+                debuginfod: false,
+                pid: Vec::new(),
+                buffer: options.buffer,
+            },
             duration: None,
-            buffer: options.buffer,
             command: options.command.clone(),
         },
         guardian,

@@ -13,5 +13,7 @@ pub mod live;
 pub mod losses;
 pub mod metrics;
 pub mod model;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample;
 pub mod summary;
 pub mod verify;

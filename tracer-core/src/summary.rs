@@ -56,6 +56,53 @@ pub struct Capabilities {
     pub unseen: bool,
 }
 
+impl Capabilities {
+    /// Each by the name that it has in data, and whether it was watched.
+    #[must_use]
+    pub const fn each(&self) -> [(&'static str, bool); 12] {
+        // Whole: a field that is added must be listed.
+        let Self {
+            doorbells,
+            packets,
+            sdma_doorbells,
+            reserves,
+            ioctls,
+            kernel_rings,
+            driver,
+            driver_events,
+            code_objects,
+            api,
+            thunk,
+            unseen,
+        } = *self;
+        [
+            ("doorbells", doorbells),
+            ("packets", packets),
+            ("sdma_doorbells", sdma_doorbells),
+            ("reserves", reserves),
+            ("ioctls", ioctls),
+            ("kernel_rings", kernel_rings),
+            ("driver", driver),
+            ("driver_events", driver_events),
+            ("code_objects", code_objects),
+            ("api", api),
+            ("thunk", thunk),
+            ("unseen", unseen),
+        ]
+    }
+
+    /// What a view of submissions lacks: sources that only add to it are left out.
+    #[must_use]
+    pub fn blind(&self) -> Vec<&'static str> {
+        const ADDING: [&str; 4] = ["driver", "driver_events", "code_objects", "api"];
+        let missing = self
+            .each()
+            .into_iter()
+            .filter(|(name, watched)| !watched && !ADDING.contains(name));
+        missing.map(|(name, _)| name).collect()
+    }
+}
+
 /// Counts facts.
 #[derive(Clone, Debug)]
 pub struct Summary {

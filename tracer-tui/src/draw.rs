@@ -209,6 +209,9 @@ fn foot(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
         None if status.ended => words.push("ended".to_owned()),
         None => {}
     }
+    if let Some(dir) = &status.recording {
+        words.push(format!("REC {dir}"));
+    }
     if let Some(speed) = status.speed {
         words.push(format!("replay x{speed}"));
     }

@@ -11,13 +11,15 @@ pub enum Action {
     Quit,
     /// Replay faster (positive) or slower, by a power of two.
     Speed(i8),
+    /// Record from now on, or no more.
+    Record,
 }
 
 /// Rows that a page jumps.
 const PAGE: usize = 10;
 
 /// Every key with what it does, for the help.
-pub const HELP: [(&str, &str); 13] = [
+pub const HELP: [(&str, &str); 14] = [
     ("1..5, Tab", "queues, kernels, rings, ioctls, processes"),
     ("up, down, PgUp, PgDn", "select a row"),
     ("Enter", "the selected queue in detail; Esc goes back"),
@@ -28,6 +30,7 @@ pub const HELP: [(&str, &str); 13] = [
     ("left, right", "earlier, later pictures"),
     ("[, ]", "ten pictures earlier, later"),
     ("+, -", "replay faster, slower"),
+    ("R", "record from now on to a trace; again: end that"),
     ("mouse", "wheel and click select, a second click opens"),
     ("?", "this help"),
     ("q, Ctrl-C", "end"),
@@ -54,6 +57,7 @@ impl Top {
             KeyCode::Char('q') => return Some(Action::Quit),
             KeyCode::Char('+') => return Some(Action::Speed(1)),
             KeyCode::Char('-') => return Some(Action::Speed(-1)),
+            KeyCode::Char('R') => return Some(Action::Record),
             KeyCode::Char(digit @ '1'..='5') => self.show(View::TABS[digit as usize - '1' as usize]),
             KeyCode::Tab => self.next_view(1),
             KeyCode::BackTab => self.next_view(View::TABS.len() - 1),

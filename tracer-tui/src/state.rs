@@ -70,7 +70,9 @@ pub struct Status {
     pub speed: Option<u32>,
     /// What was watched has ended.
     pub ended: bool,
-    /// The last thing that went wrong.
+    /// Where what is seen is being recorded.
+    pub recording: Option<String>,
+    /// The last thing that was done or went wrong.
     pub message: Option<String>,
 }
 

@@ -180,10 +180,15 @@ impl Recorder {
     /// Starts `tracer record` with these words; the trace goes to that folder.
     #[must_use]
     pub fn start(trace: &Path, words: &[String]) -> Self {
-        let mut child = Command::new(place::programs().join("tracer"))
-            .args(["-v", "record", "-o"])
-            .arg(trace)
-            .args(words)
+        let mut command = Command::new(place::programs().join("tracer"));
+        command.args(["-v", "record", "-o"]).arg(trace).args(words);
+        Self::of(command, trace)
+    }
+
+    /// Starts a command of tracer that says on standard error how far it is.
+    #[must_use]
+    pub fn of(mut command: Command, trace: &Path) -> Self {
+        let mut child = command
             .stderr(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()

@@ -1,6 +1,6 @@
 //! The manifest of a recording, from what capture says of itself.
 
-use std::{collections::BTreeMap, ffi::OsString, os::unix::process::ExitStatusExt, process::ExitStatus};
+use std::{collections::BTreeMap, os::unix::process::ExitStatusExt, process::ExitStatus};
 
 use tracer_capture::{
     inventory::{self, Inventory},
@@ -18,13 +18,6 @@ pub fn begin(target: Target) -> Manifest {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     Manifest::new(tool, Host::here(), target, ClockSnapshot::now())
-}
-
-/// A command that the recorder runs.
-pub fn command(words: &[OsString]) -> Target {
-    Target::Command {
-        argv: words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-    }
 }
 
 /// What is being captured: at any time, also before the end.
@@ -87,14 +80,8 @@ pub fn capabilities(inventory: &Inventory) -> Capabilities {
 
 /// Capabilities as words, for the manifest.
 fn names(capabilities: Capabilities) -> Vec<String> {
-    let Ok(serde_json::Value::Object(flags)) = serde_json::to_value(capabilities) else {
-        return Vec::new();
-    };
-    flags
-        .into_iter()
-        .filter(|(_, on)| on == &serde_json::Value::Bool(true))
-        .map(|(name, _)| name)
-        .collect()
+    let watched = capabilities.each().into_iter().filter(|(_, watched)| *watched);
+    watched.map(|(name, _)| name.to_owned()).collect()
 }
 
 /// Words of a manifest as capabilities; those that this version does not know are left out.

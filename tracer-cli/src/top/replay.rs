@@ -2,14 +2,12 @@
 
 use std::{iter::Peekable, time::Instant};
 
-use tracer_core::{
-    live::{Live, Picture, time_of},
-    summary::Capabilities,
-};
+use anyhow::bail;
+use tracer_core::live::{Live, Picture, time_of};
 use tracer_store::{Facts, StoreError, Table, Trace};
 use tracer_tui::{Action, Status};
 
-use super::screen;
+use super::{blind, screen};
 use crate::record::manifest;
 
 /// The greatest speed.
@@ -50,7 +48,7 @@ impl Replay {
             status: Status {
                 source: trace.dir().display().to_string(),
                 simulated: saved.simulated.is_some(),
-                blind: blind(manifest::parse(&saved.capabilities)),
+                blind: blind(&manifest::parse(&saved.capabilities)),
                 ..Status::default()
             },
             speed: speed.clamp(1, FASTEST),
@@ -113,28 +111,13 @@ impl screen::Source for Replay {
         }
     }
 
-    fn act(&mut self, action: Action) -> anyhow::Result<()> {
+    fn act(&mut self, action: Action) -> anyhow::Result<Option<String>> {
         match action {
             Action::Speed(step) if step > 0 => self.speed = (self.speed * 2).min(FASTEST),
             Action::Speed(_) => self.speed = (self.speed / 2).max(1),
+            Action::Record => bail!("a trace is there already: this replays it"),
             Action::Quit => {}
         }
-        Ok(())
+        Ok(None)
     }
-}
-
-/// What is not watched: a view without it must say so.
-fn blind(capabilities: Capabilities) -> Vec<String> {
-    let all = [
-        ("doorbells", capabilities.doorbells),
-        ("packets", capabilities.packets),
-        ("sdma", capabilities.sdma_doorbells),
-        ("ioctls", capabilities.ioctls),
-        ("rings", capabilities.kernel_rings),
-        ("reserves", capabilities.reserves),
-        ("thunk", capabilities.thunk),
-        ("unseen", capabilities.unseen),
-    ];
-    let names = all.into_iter().filter(|(_, watched)| !watched);
-    names.map(|(name, _)| name.to_owned()).collect()
 }

@@ -25,15 +25,20 @@ pub trait Source {
     fn picture(&mut self) -> Option<Picture>;
     /// What is to be said beside it.
     fn status(&mut self, status: &mut Status);
-    /// What the screen alone can't do.
-    fn act(&mut self, action: Action) -> anyhow::Result<()>;
+    /// What the screen alone can't do; gives what is to be said of it.
+    fn act(&mut self, action: Action) -> anyhow::Result<Option<String>>;
+}
+
+/// Says so if there is no screen.
+pub fn require() -> anyhow::Result<()> {
+    if !io::stdout().is_terminal() {
+        bail!("standard output is no terminal: `tracer top --once --json` prints one picture");
+    }
+    Ok(())
 }
 
 /// Shows pictures until the user quits or `stop` is set.
 pub fn show(source: &mut dyn Source, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    if !io::stdout().is_terminal() {
-        bail!("standard output is no terminal: `tracer top --once --json` prints one picture");
-    }
     let mut top = Top::new(Status::default());
     top.colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut screen = Screen::open().context("opening the terminal")?;
@@ -66,7 +71,9 @@ pub fn show(source: &mut dyn Source, stop: &Arc<AtomicBool>) -> anyhow::Result<(
             };
             match action {
                 Some(Action::Quit) => return Ok(()),
-                Some(action) => top.status.message = source.act(action).err().map(|error| format!("{error:#}")),
+                Some(action) => {
+                    top.status.message = source.act(action).unwrap_or_else(|error| Some(format!("{error:#}")));
+                }
                 None => {}
             }
             screen.show(&top).context("drawing")?;

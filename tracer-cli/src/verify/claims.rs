@@ -21,7 +21,8 @@ use super::{misused, print};
 use crate::{
     cli::{VerdictFormat, Verify},
     exit,
-    record::{output, signals::Signals},
+    record::output,
+    signals::Signals,
 };
 use recorder::{Recorded, Recorder};
 

@@ -1,59 +1,35 @@
 //! Pictures of small histories.
 
 use super::*;
-use crate::fact::{Copy, Dispatch, Doorbell, Evidence, Loss as LossFact, OtherPacket, PacketKind, Process, Unread};
+use crate::{
+    fact::{Dispatch, Doorbell, Loss as LossFact, OtherPacket, Process},
+    sample,
+};
 
 const S: u64 = 1_000_000_000;
 
 fn dispatch(queue: u32, index: u64, time_ns: u64) -> Fact {
     Fact::Dispatch(Dispatch {
         queue,
-        index,
-        pid: 10,
-        tid: 11,
-        time_ns,
-        path: Path::Doorbell,
-        evidence: Evidence::Header,
-        reserve_ns: None,
-        unreserved_ns: None,
-        header: 2,
-        dimensions: 1,
         kernel_object: 0x1000 + index % 2 * 0x40,
-        kernel: None,
-        kernarg: 0,
-        grid: [64, 1, 1],
-        workgroup: [64, 1, 1],
-        private_segment: 0,
-        group_segment: 0,
-        completion_signal: 0,
-        correlation: 0,
-        api_call: None,
-        stream: None,
+        ..sample::dispatch(index, time_ns)
     })
 }
 
 fn doorbell(queue: u32, value: u64, read_index: u64, time_ns: u64) -> Fact {
     Fact::Doorbell(Doorbell {
         queue: Some(queue),
-        pid: 10,
-        tid: 11,
-        time_ns,
-        value,
-        published: 1,
         read_index,
-        write_index: value + 1,
         reserve_to_doorbell_ns: Some(500),
-        beyond: false,
+        ..sample::doorbell(value, time_ns)
     })
 }
 
 fn process(pid: u32, parent: Option<u32>, exit_ns: Option<u64>) -> Fact {
     Fact::Process(Process {
-        pid,
         parent,
-        comm: "app".to_owned(),
-        first_ns: 0,
         exit_ns,
+        ..sample::process(pid)
     })
 }
 
@@ -133,16 +109,7 @@ fn unread_packets_and_losses_are_shown_as_such() {
     let mut live = Live::new();
     live.apply(&Fact::Packet(OtherPacket {
         queue: 3,
-        index: 7,
-        count: 5,
-        pid: 10,
-        tid: 0,
-        time_ns: S,
-        path: Path::Doorbell,
-        kind: PacketKind::Unread,
-        unread: Some(Unread::Reused),
-        header: 0,
-        completion_signal: 0,
+        ..sample::unread(7, 5, S)
     }));
     for _ in 0..2 {
         live.apply(&Fact::Loss(LossFact {
@@ -201,24 +168,7 @@ fn what_a_process_invents_is_bounded() {
 #[test]
 fn copies_are_a_queues_doorbells_too() {
     let mut live = Live::new();
-    live.apply(&Fact::Copy(Copy {
-        queue: Some(1),
-        pid: 10,
-        tid: 11,
-        time_ns: S,
-        path: Path::Doorbell,
-        begin: 0,
-        end: 64,
-        op: None,
-        bytes: None,
-        commands: None,
-        source: None,
-        destination: None,
-        direction: None,
-        engine: None,
-        api_call: None,
-        stream: None,
-    }));
+    live.apply(&Fact::Copy(sample::copy(S)));
     let picture = live.picture();
     assert_eq!(
         (

@@ -2,72 +2,26 @@
 
 use super::families::About;
 use super::*;
-use crate::fact::{Copy, Dispatch, Evidence, Loss, Queue, QueueOrigin};
+use crate::fact::{Copy, Dispatch, Loss, Queue};
 use crate::live::Live;
+use crate::sample;
 
 const S: u64 = 1_000_000_000;
 
 fn dispatch(queue: u32, time_ns: u64) -> Fact {
     Fact::Dispatch(Dispatch {
         queue,
-        index: 0,
-        pid: 7,
-        tid: 7,
-        time_ns,
-        path: Path::Doorbell,
-        evidence: Evidence::Header,
-        reserve_ns: None,
-        unreserved_ns: None,
-        header: 2,
-        dimensions: 1,
-        kernel_object: 0,
-        kernel: None,
-        kernarg: 0,
-        grid: [1; 3],
-        workgroup: [1; 3],
-        private_segment: 0,
-        group_segment: 0,
-        completion_signal: 0,
-        correlation: 0,
-        api_call: None,
-        stream: None,
+        ..sample::dispatch(0, time_ns)
     })
 }
 
 fn queue(number: u32, queue_id: u32, destroyed_ns: Option<u64>) -> Fact {
     Fact::Queue(Queue {
         queue: number,
-        pid: 7,
-        origin: QueueOrigin::Created,
         queue_id: Some(queue_id),
         gpu_id: Some(1),
-        kind: "compute-aql".to_owned(),
-        handle: 0,
-        write_pointer: 0,
-        ring_base: 0,
-        ring_bytes: 4096,
-        doorbell_offset: None,
-        priority: None,
-        create_enter_ns: None,
-        created_ns: 0,
         destroyed_ns,
-        doorbells: 0,
-        published: 0,
-        unclaimed: None,
-        dispatches: 0,
-        other_packets: 0,
-        unread: 0,
-        pending: 0,
-        first_index: None,
-        last_index: None,
-        max_depth: 0,
-        unseen: None,
-        watched_to_end: None,
-        looked_ns: None,
-        read_index: None,
-        in_flight: None,
-        oldest_ns: None,
-        moved_ns: None,
+        ..sample::queue(0)
     })
 }
 
@@ -163,21 +117,7 @@ fn no_series_is_there_twice_and_every_one_is_in_the_catalogue() {
     metrics.add(&queue(1, 1, None));
     metrics.add(&Fact::Copy(Copy {
         queue: None,
-        pid: 7,
-        tid: 7,
-        time_ns: S,
-        path: Path::Doorbell,
-        begin: 0,
-        end: 64,
-        op: None,
-        bytes: None,
-        commands: None,
-        source: None,
-        destination: None,
-        direction: None,
-        engine: None,
-        api_call: None,
-        stream: None,
+        ..sample::copy(S)
     }));
     let mut seen = std::collections::HashSet::new();
     for family in families(&metrics) {

@@ -2,77 +2,28 @@ use std::borrow::Cow;
 
 use super::*;
 use crate::fact::{ApiCall, Copy, Doorbell, DriverEvent, Loss, RingJob};
-
-const ALL: Capabilities = Capabilities {
-    doorbells: true,
-    packets: true,
-    sdma_doorbells: true,
-    reserves: true,
-    ioctls: true,
-    kernel_rings: true,
-    driver: true,
-    driver_events: true,
-    code_objects: true,
-    api: true,
-    thunk: true,
-    unseen: true,
-};
+use crate::sample::{self, EVERYTHING};
 
 fn dispatch(kernel_object: u64, evidence: Evidence) -> Fact {
     Fact::Dispatch(Dispatch {
-        queue: 0,
-        index: 0,
-        pid: 7,
-        tid: 7,
-        time_ns: 0,
-        path: Path::Doorbell,
-        evidence,
-        reserve_ns: None,
-        unreserved_ns: None,
-        header: 0,
-        dimensions: 1,
         kernel_object,
-        kernarg: 0,
-        grid: [1; 3],
-        workgroup: [1; 3],
-        private_segment: 0,
-        group_segment: 0,
-        completion_signal: 0,
-        kernel: None,
-        correlation: 0,
-        api_call: None,
-        stream: None,
+        evidence,
+        ..sample::dispatch(0, 0)
     })
 }
 
 fn packet(kind: PacketKind, count: u64, unread: Option<Unread>) -> Fact {
     Fact::Packet(OtherPacket {
-        queue: 0,
-        index: 0,
-        count,
-        pid: 7,
-        tid: 7,
-        time_ns: 0,
-        path: Path::Doorbell,
         kind,
         unread,
-        header: 0,
-        completion_signal: 0,
+        ..sample::unread(0, count, 0)
     })
 }
 
 fn doorbell(latency: Option<u64>) -> Fact {
     Fact::Doorbell(Doorbell {
-        queue: Some(0),
-        pid: 7,
-        tid: 7,
-        time_ns: 0,
-        value: 0,
-        published: 1,
-        read_index: 0,
-        write_index: 1,
         reserve_to_doorbell_ns: latency,
-        beyond: false,
+        ..sample::doorbell(0, 0)
     })
 }
 
@@ -183,7 +134,7 @@ fn everything_is_counted_under_its_name() {
         loss("packets-ring", 2),
         loss("packets-ring", 3),
     ];
-    let json = serde_json::to_value(report(ALL, &facts)).unwrap();
+    let json = serde_json::to_value(report(EVERYTHING, &facts)).unwrap();
     let path = |doorbell: u64, unseen: Option<u64>| serde_json::json!({"doorbell": doorbell, "ring": 0, "thunk": 0, "unseen": unseen});
     let latency = serde_json::json!({"min": 40, "p50": 40, "p99": 40, "max": 40, "total": 40});
     assert_eq!(
@@ -297,7 +248,7 @@ fn driver_events_are_counted_apart_from_jobs() {
         event("amdgpu_bo_move", Some(true), Some(4096)),
         event("amdgpu_bo_move", Some(false), Some(8192)),
     ];
-    let report = report(ALL, &facts);
+    let report = report(EVERYTHING, &facts);
     assert_eq!((report.ring_jobs.total, report.ring_jobs.traced), (Some(0), Some(0)));
     assert_eq!((report.ioctls.total, report.driver_events.total), (Some(0), Some(5)));
     let count = |count, traced, bytes| DriverEventCount { count, traced, bytes };
@@ -319,7 +270,7 @@ fn ioctls_count_errors_and_time_those_that_returned() {
         ioctl("kfd", "nr-0xf0", 101, Some(0)),
         ioctl("drm", "nr-0xf0", 90, Some(0)),
     ];
-    let report = report(ALL, &facts);
+    let report = report(EVERYTHING, &facts);
     assert_eq!(report.ioctls.total, Some(5));
     let svm = report.ioctls.by_name["SVM"];
     assert_eq!((svm.count, svm.errors), (3, 1));
@@ -330,7 +281,7 @@ fn ioctls_count_errors_and_time_those_that_returned() {
 
 #[test]
 fn invented_kernels_are_limited_and_counted() {
-    let mut summary = Summary::new(ALL);
+    let mut summary = Summary::new(EVERYTHING);
     (0..MAX_KERNELS as u64 + 9).for_each(|k| summary.add(&dispatch(k, Evidence::Header)));
     summary.add(&dispatch(0, Evidence::Header));
     let report = summary.finish(false);
@@ -340,14 +291,17 @@ fn invented_kernels_are_limited_and_counted() {
 
 #[test]
 fn a_report_can_be_read_back() {
-    let report = report(ALL, &[ioctl("kfd", "SVM", 150, Some(0)), dispatch(64, Evidence::Body)]);
+    let report = report(
+        EVERYTHING,
+        &[ioctl("kfd", "SVM", 150, Some(0)), dispatch(64, Evidence::Body)],
+    );
     let json = serde_json::to_string(&report).unwrap();
     assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
 }
 
 #[test]
 fn an_address_that_is_used_again_is_another_kernel() {
-    let mut summary = Summary::new(ALL);
+    let mut summary = Summary::new(EVERYTHING);
     for name in [Some("a"), Some("b"), Some("a"), None] {
         let Fact::Dispatch(mut dispatch) = dispatch(64, Evidence::Header) else {
             panic!("a dispatch")

@@ -13,7 +13,7 @@ use tracer_store::{StoreError, Table, Trace, manifest::Manifest};
 
 use crate::{
     exit,
-    record::signals::{Signals, Wish},
+    signals::{Signals, Wish},
     verify::context,
 };
 
@@ -104,7 +104,7 @@ impl Recorder {
                     let output = output.context("waiting for a recorder")?;
                     return Ok((!ended).then_some(output));
                 }
-                wish = self.signals.next(pid) => match wish {
+                wish = self.signals.next(Some(pid)) => match wish {
                     // The recorder got it, too: it ends its command, and this loop with it.
                     Wish::End => ended = true,
                     Wish::Force => return Ok(None),

@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::fact::{
-    Dispatch, Doorbell, Evidence, Fact, Ioctl, Loss, OtherPacket, PacketKind, Path, Queue, QueueOrigin, RingJob, Unread,
-};
+use crate::fact::{Dispatch, Doorbell, Fact, Ioctl, Loss, Queue, RingJob};
+use crate::sample;
 use crate::summary::Capabilities;
 use crate::verify::{Context, Device, Ended, Judge, Outcome, Policy, RuleVerdict, Scheduler, Verdict};
 
@@ -13,20 +12,7 @@ pub const BEGAN: u64 = 1_000;
 
 pub fn context() -> Context {
     Context {
-        capabilities: Capabilities {
-            doorbells: true,
-            packets: true,
-            sdma_doorbells: true,
-            reserves: true,
-            ioctls: true,
-            kernel_rings: true,
-            driver: true,
-            driver_events: true,
-            code_objects: true,
-            api: true,
-            thunk: true,
-            unseen: true,
-        },
+        capabilities: sample::EVERYTHING,
         complete: true,
         devices: vec![Device {
             gpu_id: 5,
@@ -44,98 +30,29 @@ pub fn context() -> Context {
 
 pub fn queue(published: u64) -> Queue {
     Queue {
-        queue: 0,
-        pid: 7,
-        origin: QueueOrigin::Created,
-        queue_id: Some(0),
-        gpu_id: Some(5),
-        kind: "compute-aql".to_owned(),
-        handle: 0x1000,
-        write_pointer: 0x1038,
-        ring_base: 0x2000,
-        ring_bytes: 4096,
-        doorbell_offset: Some(0),
-        priority: Some(7),
-        create_enter_ns: Some(1_400),
-        created_ns: 1_500,
         destroyed_ns: Some(9_000),
-        doorbells: published,
-        published,
-        unclaimed: None,
-        dispatches: published,
-        other_packets: 0,
-        unread: 0,
-        pending: 0,
-        first_index: (published > 0).then_some(0),
-        last_index: published.checked_sub(1),
-        max_depth: 3,
-        unseen: Some(0),
-        watched_to_end: Some(true),
-        looked_ns: Some(9_000),
         read_index: Some(3),
-        in_flight: Some(0),
-        oldest_ns: None,
-        moved_ns: Some(8_000),
+        ..sample::queue(published)
     }
 }
 
 pub fn dispatch(index: u64) -> Dispatch {
     let time_ns = 2_000 + 100 * index;
     Dispatch {
-        queue: 0,
-        index,
-        pid: 7,
-        tid: 8,
-        time_ns,
-        path: Path::Doorbell,
-        evidence: Evidence::Header,
         reserve_ns: Some(time_ns - 50),
-        unreserved_ns: None,
-        header: 0,
-        dimensions: 1,
-        kernel_object: 64,
-        kernarg: 0,
-        grid: [1; 3],
-        workgroup: [1; 3],
-        private_segment: 0,
-        group_segment: 0,
-        completion_signal: 0,
-        kernel: None,
-        correlation: 0,
-        api_call: None,
-        stream: None,
+        ..sample::dispatch(index, time_ns)
     }
 }
 
 pub fn doorbell(value: u64) -> Doorbell {
     Doorbell {
-        queue: Some(0),
-        pid: 7,
-        tid: 8,
-        time_ns: 2_000 + 100 * value,
-        value,
-        published: 1,
-        read_index: value,
-        write_index: value + 1,
         reserve_to_doorbell_ns: Some(50),
-        beyond: false,
+        ..sample::doorbell(value, 2_000 + 100 * value)
     }
 }
 
 pub fn unread(index: u64, count: u64) -> Fact {
-    Fact::Packet(OtherPacket {
-        queue: 0,
-        index,
-        count,
-        pid: 7,
-        tid: 0,
-        time_ns: 3_000,
-        path: Path::Doorbell,
-        kind: PacketKind::Unread,
-        unread: Some(Unread::Reused),
-        header: 0,
-        completion_signal: 0,
-    })
+    Fact::Packet(sample::unread(index, count, 3_000))
 }
 
 pub fn ioctl(enter_ns: u64, tid: u32) -> Fact {

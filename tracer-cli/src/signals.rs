@@ -1,4 +1,4 @@
-//! Signals to the recorder. The first one is for the command, whose end ends the recording; a second one forces it.
+//! Signals to tracer. Where it runs a command the first one is for that, whose end ends everything; a second one forces it.
 
 use std::io::IsTerminal;
 
@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub enum Wish {
     /// That the command ends.
     End,
-    /// That the recording ends now, whatever the command does.
+    /// That tracer ends now, whatever the command does.
     Force,
 }
 
@@ -32,25 +32,17 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one, which is for nobody but the recorder.
-    pub async fn any(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-
-    /// The next one, passed on to the command unless the terminal did so itself.
-    pub async fn next(&mut self, command: u32) -> Wish {
+    /// The next one, passed on to the command unless the terminal did so itself. Without a command it is for tracer.
+    pub async fn next(&mut self, command: Option<u32>) -> Wish {
         let signal = tokio::select! {
             _ = self.interrupt.recv() => libc::SIGINT,
             _ = self.terminate.recv() => libc::SIGTERM,
         };
         self.count += 1;
-        if self.count > 1 {
+        let Some(command) = command.filter(|_| self.count == 1) else {
             return Wish::Force;
-        }
-        if !(signal == libc::SIGINT && shares_terminal()) {
+        };
+        if !(signal == libc::SIGINT && shares_terminal(command)) {
             // It may have ended already.
             let _ = tracer_capture::sys::signal(command, signal);
         }
@@ -59,7 +51,12 @@ impl Signals {
 }
 
 /// Whether Ctrl-C reaches the command too: the terminal sends it to the whole foreground process group.
-fn shares_terminal() -> bool {
+fn shares_terminal(command: u32) -> bool {
     let stdin = std::io::stdin();
-    stdin.is_terminal() && rustix::termios::tcgetpgrp(&stdin).is_ok_and(|group| group == rustix::process::getpgrp())
+    let own = rustix::process::getpgrp();
+    let its = i32::try_from(command)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+        .and_then(|command| rustix::process::getpgid(Some(command)).ok());
+    stdin.is_terminal() && its == Some(own) && rustix::termios::tcgetpgrp(&stdin).is_ok_and(|group| group == own)
 }

@@ -1,0 +1,180 @@
+//! `tracer top` of what goes on: the command's and the processes' numbers are the truth, and what is recorded from it is a
+//! trace like any other.
+
+use std::{path::Path, process::Command};
+
+use serde_json::Value;
+use tracer_e2e::{
+    observed, place,
+    running::{Program, Recorder, state},
+    scenario::{Run, Scenario, folder},
+    terminal::Terminal,
+    truth::Truth,
+};
+use tracer_store::manifest::Target;
+
+fn top(words: &[&str]) -> Command {
+    let mut command = Command::new(place::programs().join("tracer"));
+    command.arg("top").args(words);
+    command
+}
+
+/// What the device saw, against what a picture says.
+fn equal(picture: &Value, truth: &Truth) {
+    let totals = &picture["totals"];
+    assert_eq!(totals["dispatches"], truth.dispatches(), "{totals}");
+    assert_eq!(totals["by_path"]["doorbell"], truth.dispatches(), "{totals}");
+    // The device polls doorbells: of several stores in a row it may see the last only.
+    let aql = truth.queues.iter().filter(|queue| queue.is_aql());
+    let doorbells: usize = aql.map(|queue| queue.doorbells.len()).sum();
+    assert!(totals["doorbells"].as_u64() >= Some(doorbells as u64), "{totals}");
+    let other = truth.queues.iter().flat_map(|queue| &queue.packets);
+    let other = other.filter(|packet| packet.kind != "kernel_dispatch").count();
+    assert_eq!(totals["other_packets"], other, "{totals}");
+    assert_eq!(
+        (&totals["unread"], &picture["losses"]),
+        (&0.into(), &Value::Array(Vec::new()))
+    );
+}
+
+#[test]
+fn the_picture_of_a_command_is_the_truth() {
+    for (suite, asic, workload) in [
+        ("trixie", "gfx1100", &["mixed"][..]),
+        ("sid", "gfx942", &["compute-only", "-n", "300"]),
+    ] {
+        let dir = folder();
+        let output = top(&["--once", "--json", "--"])
+            .args(Scenario::hip(suite, asic, workload).simulated(dir.path()))
+            .output()
+            .expect("tracer runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let picture: Value = serde_json::from_slice(&output.stdout).expect("one picture and nothing else");
+        let truth = Truth::read(&dir.path().join("truth.jsonl"));
+        assert!(truth.dispatches() > 0);
+        equal(&picture, &truth);
+        for row in picture["queues"].as_array().expect("queues") {
+            let of = |queue: &&tracer_e2e::truth::Queue| row["queue_id"] == queue.queue_id && row["pid"] == queue.pid;
+            let queue = truth
+                .queues
+                .iter()
+                .find(of)
+                .unwrap_or_else(|| panic!("no such queue: {row}"));
+            let dispatches = queue.packets.iter().filter(|p| p.kind == "kernel_dispatch").count();
+            assert_eq!(row["dispatches"], dispatches, "{row}");
+            assert!(row["doorbells"].as_u64() >= Some(queue.doorbells.len() as u64), "{row}");
+        }
+    }
+}
+
+#[test]
+fn a_program_that_runs_is_shown_and_recorded_from_now_on() {
+    let program = Program::steady("trixie", "gfx1100", &["--threads=2"]);
+    let pid = program.pid();
+    program.goes_on(500);
+    let traces = folder();
+    let trace = traces.path().join("t.trace");
+    let mut terminal = Terminal::start(top(&[
+        "--detail",
+        "full",
+        "-o",
+        &trace.display().to_string(),
+        "-p",
+        &pid.to_string(),
+    ]));
+    terminal.wait_for(|screen| screen.contains("100.0% doorbell"));
+    let screen = terminal.wait_for(|screen| screen.contains("lost 0") && screen.contains("SIMULATED"));
+    assert!(screen.contains("(hsa-dispatch)"), "{screen}");
+    program.goes_on(500);
+    terminal.press("R");
+    terminal.wait_for(|screen| screen.contains("REC "));
+    program.goes_on(500);
+    terminal.press("R");
+    terminal.wait_for(|screen| screen.contains("recorded "));
+    // There is one already.
+    terminal.press("R");
+    terminal.wait_for(|screen| screen.contains("t.trace") && !screen.contains("recorded "));
+    terminal.press("q");
+    let (status, _) = terminal.end();
+    assert!(status.success(), "{status}");
+    assert_ne!(state(pid), Some('T'));
+    program.goes_on(500);
+    let run = stopped(program, &trace);
+    let found = observed::adopted(&run, false);
+    println!("{found:?}");
+    assert!(found.claimed >= 300 && found.outside >= 1500, "{found:?}");
+    let manifest = run.trace.manifest();
+    assert!(manifest.complete);
+    assert!(
+        matches!(&manifest.target, Target::Attached { pids } if pids[..] == [pid]),
+        "{manifest:?}"
+    );
+}
+
+/// The program's files, with a trace that was made while it ran.
+fn stopped(mut program: Program, trace: &Path) -> Run {
+    program.stop();
+    assert!(program.wait().success());
+    let dir = std::mem::replace(&mut program.dir, folder());
+    let output = Command::new("true").output().expect("there is always true");
+    Run::read_trace(dir, trace, output)
+}
+
+#[test]
+fn a_command_goes_on_without_its_viewer() {
+    let dir = folder();
+    let mut words = Scenario::new("trixie", "gfx942", &["steady"]).simulated(dir.path());
+    let stop = dir.path().join("stop");
+    words.extend(["--until".into(), stop.clone().into_os_string()]);
+    let mut command = top(&["--"]);
+    command.args(&words);
+    let mut terminal = Terminal::start(command);
+    terminal.wait_for(|screen| screen.contains("100.0% doorbell"));
+    terminal.press("q");
+    let (status, screen) = terminal.end();
+    assert!(status.success(), "{status}");
+    assert!(screen.contains("goes on as process"), "{screen}");
+    std::fs::write(stop, "").expect("it can be written");
+    let did = tracer_e2e::running::wait_for("the command's summary", || {
+        let text = std::fs::read(dir.path().join("did.json")).ok()?;
+        serde_json::from_slice::<Value>(&text).ok()
+    });
+    assert_eq!(did["results"], "ok");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for (words, code, says) in [
+        (&["--once", "--json"][..], 2, "required"),
+        (&["-p", "1", "some.trace"], 2, "cannot be used with"),
+        (&["--duration", "1s", "some.trace"], 2, "required"),
+        (&["--once", "--json", "--", "/no/such/program"], 127, "/no/such/program"),
+        (&["-p", "1"], 125, "--once --json"),
+    ] {
+        let output = top(words).output().expect("tracer runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
+        assert!(said.contains(says), "{words:?}: {said}");
+    }
+}
+
+/// A recording beside it sees the same: probes of one process are several tracers'.
+#[test]
+fn a_recorder_and_a_viewer_do_not_disturb_each_other() {
+    let program = Program::steady("trixie", "gfx1100", &[]);
+    let pid = program.pid();
+    program.goes_on(100);
+    let trace = program.dir.path().join("t.trace");
+    let recorder = Recorder::attach(&trace, &[pid], &["--detail", "full"]);
+    let viewer = top(&["--once", "--json", "--duration", "300ms", "-p", &pid.to_string()]);
+    let seen = { viewer }.output().expect("tracer runs");
+    let picture: Value = serde_json::from_slice(&seen.stdout).expect("a picture");
+    assert!(picture["totals"]["dispatches"].as_u64() > Some(0), "{picture}");
+    program.goes_on(500);
+    program.stop();
+    let recorded = recorder.wait().expect_success();
+    let run = program.read(recorded);
+    let found = observed::adopted(&run, true);
+    assert!(found.claimed >= 500, "{found:?}");
+}

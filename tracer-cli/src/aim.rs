@@ -1,0 +1,215 @@
+//! What is to be watched, a command or processes that run: made ready, let go, and awaited.
+
+use std::{ffi::OsString, process::ExitStatus, time::Duration};
+
+use tracer_capture::{
+    attach::Attached,
+    candidate::Candidate,
+    guardian::Guardian,
+    launch::{Running, Terminal, User, Waiting},
+    session::{self, Session},
+    sys,
+};
+use tracer_store::manifest::Target;
+
+use crate::cli::{Capture, Detail};
+
+/// How often somebody looks whether all is over.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Forks the process that lets go on whatever a dead tracer left stopped.
+pub fn guardian() -> anyhow::Result<Option<Guardian>> {
+    // SAFETY: called first thing in `main`, before any thread is started.
+    Ok(Some(unsafe { Guardian::start() }?))
+}
+
+/// A session that traces its subject from the subject's first instruction, or from the moment of the attach.
+pub struct Ready {
+    /// The session.
+    pub session: Session,
+    /// Processes that were there before.
+    pub there: Vec<Attached>,
+    /// What it traces.
+    pub subject: Subject,
+}
+
+/// What is traced.
+pub enum Subject {
+    /// A command that waits to begin.
+    Command {
+        /// The process that will become it.
+        waiting: Waiting,
+        /// It, with its arguments.
+        words: Vec<OsString>,
+    },
+    /// Processes that run.
+    Processes(Vec<Candidate>),
+}
+
+impl Ready {
+    /// Sets everything up. `terminal`: whether the command may use it.
+    pub fn prepare(
+        capture: &Capture,
+        command: &[OsString],
+        terminal: Terminal,
+        guardian: Option<Guardian>,
+    ) -> anyhow::Result<Self> {
+        // What can't be attached to is told before anything is set up.
+        let mut pids = capture.pid.clone();
+        pids.sort_unstable();
+        pids.dedup();
+        let candidates = pids.into_iter().map(Candidate::look).collect::<Result<Vec<_>, _>>()?;
+        let options = options(capture);
+        let mut session = Session::start(options, guardian)?;
+        if !candidates.is_empty() {
+            let there = session.attach(&candidates, options.follow)?;
+            return Ok(Self {
+                session,
+                there,
+                subject: Subject::Processes(candidates),
+            });
+        }
+        let waiting = Waiting::spawn(command, capture.user().as_ref(), terminal)?;
+        session.trace(waiting.pid())?;
+        Ok(Self {
+            session,
+            there: Vec::new(),
+            subject: Subject::Command {
+                waiting,
+                words: command.to_vec(),
+            },
+        })
+    }
+
+    /// Says what was attached to.
+    pub fn tell(&self) {
+        for process in &self.there {
+            let comm = String::from_utf8_lossy(&process.comm);
+            let later = if process.has_runtime {
+                ""
+            } else {
+                ": it has no HSA runtime; one that it loads will be traced from its first packet"
+            };
+            eprintln!("attached   process {} ({comm}){later}", process.pid);
+        }
+    }
+}
+
+fn options(capture: &Capture) -> session::Options {
+    session::Options {
+        reserves: capture.detail == Detail::Full,
+        api: capture.api.into(),
+        follow: !capture.no_follow,
+        debuginfod: capture.debuginfod,
+        diagnostics: log::log_enabled!(log::Level::Debug),
+        buffer_bytes: (capture.buffer << 20).next_power_of_two(),
+    }
+}
+
+impl Capture {
+    /// Whom the command runs as, and whose the traces are; `None`: root.
+    pub fn user(&self) -> Option<User> {
+        if self.as_root { None } else { User::invoking() }
+    }
+}
+
+impl Subject {
+    /// For a trace's manifest.
+    pub fn target(&self) -> Target {
+        match self {
+            Self::Command { words, .. } => Target::Command {
+                argv: words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            },
+            Self::Processes(candidates) => Target::Attached {
+                pids: candidates.iter().map(|candidate| candidate.pid).collect(),
+            },
+        }
+    }
+
+    /// What a trace of it is called by default.
+    pub fn name(&self) -> OsString {
+        match self {
+            Self::Command { words, .. } => words.first().cloned().unwrap_or_default(),
+            Self::Processes(candidates) => candidates.first().map_or_else(OsString::new, |candidate| {
+                let comm = String::from_utf8_lossy(&candidate.comm).replace('/', "-");
+                format!("{comm}-{}", candidate.pid).into()
+            }),
+        }
+    }
+
+    /// The first process.
+    pub fn pid(&self) -> u32 {
+        match self {
+            Self::Command { waiting, .. } => waiting.pid(),
+            Self::Processes(candidates) => candidates.first().map_or(0, |candidate| candidate.pid),
+        }
+    }
+
+    /// What people call it.
+    pub fn title(&self) -> String {
+        match self {
+            Self::Command { words, .. } => {
+                let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+                words.join(" ")
+            }
+            Self::Processes(candidates) => {
+                let named = |c: &Candidate| format!("{} ({})", c.pid, String::from_utf8_lossy(&c.comm));
+                candidates.iter().map(named).collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+
+    /// Lets the command begin; processes that run need nothing.
+    pub fn go(self) -> anyhow::Result<Watched> {
+        Ok(match self {
+            Self::Command { waiting, .. } => Watched::Command(waiting.go()?),
+            Self::Processes(candidates) => Watched::Processes(candidates),
+        })
+    }
+}
+
+/// What is traced, going on.
+pub enum Watched {
+    /// A command.
+    Command(Running),
+    /// Processes that were there before.
+    Processes(Vec<Candidate>),
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// The command's status; `None` for processes that others made.
+    pub status: Option<ExitStatus>,
+}
+
+impl Watched {
+    /// The command's process, if there is a command.
+    pub fn command(&self) -> Option<u32> {
+        match self {
+            Self::Command(running) => Some(running.pid),
+            Self::Processes(_) => None,
+        }
+    }
+
+    /// Whether all of it has ended; once it said so it must not be asked again.
+    pub fn ended(&mut self) -> anyhow::Result<Option<End>> {
+        Ok(match self {
+            Self::Command(running) => running.wait(Duration::ZERO)?.map(|status| End { status: Some(status) }),
+            Self::Processes(candidates) => {
+                candidates.retain(|candidate| !sys::has_ended(&candidate.pidfd));
+                candidates.is_empty().then_some(End { status: None })
+            }
+        })
+    }
+
+    /// Waits for that.
+    pub async fn end(&mut self) -> anyhow::Result<End> {
+        loop {
+            if let Some(end) = self.ended()? {
+                return Ok(end);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}

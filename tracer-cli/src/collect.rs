@@ -1,0 +1,245 @@
+//! The collector's thread: drains events, draws conclusions, and hands the facts to whoever asked for them.
+
+mod looks;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, anyhow};
+use tracer_capture::{attach::Attached, inventory::Inventory, session::Session, sys};
+use tracer_core::{
+    event::{Event, Origin, There},
+    fact::Fact,
+    model::Model,
+};
+
+use looks::Looks;
+
+/// Records taken between two looks at the clock.
+const BATCH: usize = 4096;
+/// How often losses are counted and sinks may do what costs more than a fact.
+const TICK: Duration = Duration::from_millis(50);
+/// How often living queues and the inventory are told, for those who come before the end.
+const SNAPSHOT: Duration = Duration::from_millis(500);
+/// Pause when nothing came. Programs don't wake the reader: that would cost the traced thread a system call's time.
+const NAP: Duration = Duration::from_millis(1);
+
+/// Where facts go: a trace, a screen's state, a server's.
+pub trait Sink: Send + 'static {
+    /// A fact of its own: each comes once.
+    fn take(&mut self, fact: &Fact);
+    /// What lives on, as it is now: comes again and again, and once more as a fact at its end.
+    fn snapshot(&mut self, fact: &Fact);
+    /// Some time has passed.
+    ///
+    /// # Errors
+    /// Those that end the collection.
+    fn tick(&mut self) -> anyhow::Result<()>;
+    /// What capture is made of by now; follows every round of snapshots.
+    fn describe(&mut self, inventory: &Inventory);
+}
+
+/// What the thread tells while it works.
+#[derive(Default)]
+struct Gauges {
+    stop: AtomicBool,
+    facts: AtomicU64,
+    lost: AtomicU64,
+}
+
+/// The running thread, and the sink that it works for.
+pub struct Collector<S> {
+    gauges: Arc<Gauges>,
+    began: Instant,
+    thread: JoinHandle<anyhow::Result<Work<S>>>,
+}
+
+impl<S: Sink> Collector<S> {
+    /// Starts it; `there`: processes that were attached to.
+    pub fn start(session: Session, sink: S, there: &[Attached]) -> anyhow::Result<Self> {
+        let gauges = Arc::new(Gauges::default());
+        let mut work = Work {
+            session,
+            out: Out {
+                sink,
+                facts: 0,
+                lost: 0,
+            },
+            model: Model::new(),
+            looks: Looks::start()?,
+            gauges: Arc::clone(&gauges),
+        };
+        work.begin_with(there);
+        // The kernel keeps the first 15 bytes of the name.
+        let thread = std::thread::Builder::new()
+            .name("collector".into())
+            .spawn(|| work.run());
+        Ok(Self {
+            gauges,
+            began: Instant::now(),
+            thread: thread.context("starting a thread")?,
+        })
+    }
+
+    /// One line for the terminal.
+    pub fn progress(&self) -> String {
+        let facts = self.gauges.facts.load(Ordering::Relaxed);
+        let seconds = self.began.elapsed().as_secs_f64();
+        let lost = self.gauges.lost.load(Ordering::Relaxed);
+        format!(
+            "recording  {seconds:.0} s, {facts} facts ({:.0}/s), {lost} lost",
+            facts as f64 / seconds.max(0.001)
+        )
+    }
+
+    /// Whether it ended by itself: [`Collector::finish`] tells why.
+    pub fn has_failed(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Stops capture and takes what is left: the sink has everything then.
+    pub fn finish(self) -> anyhow::Result<(S, Inventory)> {
+        self.gauges.stop.store(true, Ordering::Release);
+        let work = self
+            .thread
+            .join()
+            .map_err(|_| anyhow!("the collector's thread panicked"))??;
+        Ok(work.finish())
+    }
+}
+
+/// The sink, and how much went there.
+struct Out<S> {
+    sink: S,
+    facts: u64,
+    lost: u64,
+}
+
+impl<S: Sink> Out<S> {
+    fn take(&mut self, fact: &Fact) {
+        self.facts += 1;
+        if let Fact::Loss(loss) = fact {
+            self.lost = self.lost.saturating_add(loss.count);
+        }
+        self.sink.take(fact);
+    }
+}
+
+/// What the thread works with.
+struct Work<S> {
+    session: Session,
+    out: Out<S>,
+    model: Model,
+    looks: Looks,
+    gauges: Arc<Gauges>,
+}
+
+impl<S: Sink> Work<S> {
+    /// Processes that were there before.
+    fn begin_with(&mut self, there: &[Attached]) {
+        let Self { out, model, .. } = self;
+        for process in there {
+            let origin = Origin {
+                time_ns: process.time_ns,
+                pid: process.pid,
+                tid: process.pid,
+            };
+            let event = Event::There(There {
+                origin,
+                comm: &process.comm,
+                queues: &process.queues,
+            });
+            model.apply(&event, &mut |fact| out.take(&fact));
+        }
+    }
+
+    fn run(mut self) -> anyhow::Result<Self> {
+        sys::run_first();
+        let mut ticked = Instant::now();
+        let mut shown = Instant::now();
+        let mut stopped = false;
+        loop {
+            let stopping = self.gauges.stop.load(Ordering::Acquire);
+            if stopping && !stopped {
+                stopped = true;
+                // The last queues are known only when their creations are.
+                while self.drain() > 0 {}
+                self.looks.finish(&self.model);
+                self.session.detach();
+            }
+            self.looks.collect();
+            let drained = self.drain();
+            if drained < BATCH {
+                let Self { looks, model, out, .. } = &mut self;
+                looks.apply(model, |fact| out.take(fact));
+            }
+            if ticked.elapsed() >= TICK || stopping {
+                ticked = Instant::now();
+                self.tick()?;
+            }
+            if shown.elapsed() >= SNAPSHOT {
+                shown = Instant::now();
+                self.snapshot();
+            }
+            if drained == 0 {
+                if stopping {
+                    return Ok(self);
+                }
+                std::thread::sleep(NAP);
+            }
+        }
+    }
+
+    fn drain(&mut self) -> usize {
+        let Self {
+            session, out, model, ..
+        } = self;
+        session.drain(BATCH, &mut |event: &Event<'_>| {
+            model.apply(event, &mut |fact| out.take(&fact));
+        })
+    }
+
+    fn tick(&mut self) -> anyhow::Result<()> {
+        let Self {
+            session,
+            out,
+            model,
+            gauges,
+            looks,
+        } = self;
+        session.report_losses(&mut |event| model.apply(event, &mut |fact| out.take(&fact)));
+        looks.watch(model);
+        gauges.facts.store(out.facts, Ordering::Relaxed);
+        gauges.lost.store(out.lost, Ordering::Relaxed);
+        out.sink.tick()
+    }
+
+    fn snapshot(&mut self) {
+        let Self {
+            session, out, model, ..
+        } = self;
+        for queue in model.queues() {
+            out.sink.snapshot(&Fact::Queue(queue));
+        }
+        for process in model.processes() {
+            out.sink.snapshot(&Fact::Process(process.clone()));
+        }
+        for code_object in model.code_objects() {
+            out.sink.snapshot(&Fact::CodeObject(code_object.clone()));
+        }
+        out.sink.describe(&session.inventory());
+    }
+
+    fn finish(mut self) -> (S, Inventory) {
+        let Self { out, model, .. } = &mut self;
+        model.finish(sys::monotonic_ns(), &mut |fact| out.take(&fact));
+        let inventory = self.session.inventory();
+        (self.out.sink, inventory)
+    }
+}

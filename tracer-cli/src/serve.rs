@@ -1,0 +1,149 @@
+//! `tracer serve`: what goes on, over HTTP, while a command or processes that run are watched.
+
+use std::{future::Future, process::ExitCode};
+
+use anyhow::Context;
+use tracer_capture::{guardian::Guardian, inventory::Inventory, launch::Terminal, sys};
+use tracer_core::{fact::Fact, metrics::About};
+use tracer_serve::{Board, Listen, Server, Tls, Token};
+
+use crate::{
+    aim::{End, Ready, Subject, Watched},
+    cli::Serve,
+    collect::{Collector, Sink},
+    exit,
+    record::manifest,
+    signals::{Signals, Wish},
+};
+
+/// The sink.
+struct Feed {
+    board: Board,
+    /// What is known by now, until it has been told.
+    about: Option<About>,
+}
+
+impl Sink for Feed {
+    fn take(&mut self, fact: &Fact) {
+        self.board.take(fact);
+    }
+
+    fn snapshot(&mut self, fact: &Fact) {
+        self.board.take(fact);
+    }
+
+    fn tick(&mut self) -> anyhow::Result<()> {
+        self.board.advance(sys::monotonic_ns(), self.about.take());
+        Ok(())
+    }
+
+    fn describe(&mut self, inventory: &Inventory) {
+        self.about = Some(about(inventory));
+    }
+}
+
+fn about(inventory: &Inventory) -> About {
+    About {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        simulated: inventory
+            .devices
+            .as_ref()
+            .is_some_and(|devices| devices.simulated.is_some()),
+        watched: manifest::capabilities(inventory).each().to_vec(),
+    }
+}
+
+/// Answers until what is watched has ended, or with `--stay` until the user has enough.
+pub fn run(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting tokio")?;
+    runtime.block_on(serve(options, guardian))
+}
+
+async fn serve(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
+    // Handlers first: the command inherits none of them, and no signal finds the server unprepared.
+    let mut signals = Signals::new()?;
+    // An address that can't be had is told before the command begins.
+    let token = options.token_file.as_deref().map(Token::read).transpose()?;
+    let tls = options.tls_cert.clone().zip(options.tls_key.clone());
+    let tls = tls.map(|(certificate, key)| Tls { certificate, key });
+    let server = Server::bind(Listen::new(options.listen, token, tls)?)?;
+    let ready = Ready::prepare(&options.capture, &options.command, Terminal::Shared, guardian)?;
+    ready.tell();
+    let Ready {
+        session,
+        there,
+        subject,
+    } = ready;
+    let board = Board::new(about(&session.inventory()));
+    board.advance(sys::monotonic_ns(), None);
+    eprintln!("serving    {} until {}", server.url(), until(options, &subject));
+    let feed = Feed {
+        board: board.clone(),
+        about: None,
+    };
+    let collector = Collector::start(session, feed, &there)?;
+    let stop = server.stopper();
+    let answering = tokio::spawn(server.run(board.clone(), sys::monotonic_ns));
+    tokio::pin!(answering);
+    let ended = match subject.go() {
+        Ok(watched) => watch(watched, &mut answering, &mut signals).await,
+        Err(error) => Err(error),
+    };
+    let (feed, inventory) = collector.finish()?;
+    feed.board.advance(sys::monotonic_ns(), Some(about(&inventory)));
+    board.end();
+    for warning in &inventory.warnings {
+        log::warn!("{warning}");
+    }
+    let ended = ended?;
+    let code = match ended {
+        Some(End { status: Some(status) }) => exit::of_status(status),
+        Some(End { status: None }) => 0,
+        // Of a command that goes on nothing can be said; processes that run are not the server's.
+        None if options.command.is_empty() => 0,
+        None => exit::FORCED,
+    };
+    // Who would not wait for the end will not stay after it either.
+    if options.stay && ended.is_some() {
+        eprintln!("ended      what was watched; the numbers stay until Ctrl-C");
+        signals.next(None).await;
+    }
+    stop();
+    answering.await.context("the server's task")??;
+    Ok(ExitCode::from(code))
+}
+
+fn until(options: &Serve, subject: &Subject) -> String {
+    if options.stay {
+        "Ctrl-C".to_owned()
+    } else {
+        format!("{} ends", subject.title())
+    }
+}
+
+/// Waits for the end, of what is watched or of the user's patience (`None`). A server that fails is an error.
+async fn watch<E>(
+    mut watched: Watched,
+    answering: &mut (impl Future<Output = Result<Result<(), E>, tokio::task::JoinError>> + Unpin),
+    signals: &mut Signals,
+) -> anyhow::Result<Option<End>>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let command = watched.command();
+    let ended = watched.end();
+    tokio::pin!(ended);
+    loop {
+        tokio::select! {
+            end = &mut ended => return end.map(Some),
+            failed = &mut *answering => {
+                failed.context("the server's task")??;
+                anyhow::bail!("the server ended by itself");
+            }
+            wish = signals.next(command) => if wish == Wish::Force { return Ok(None) },
+        }
+    }
+}

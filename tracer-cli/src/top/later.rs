@@ -1,0 +1,214 @@
+//! Recording from now on: facts of a session that began earlier, as a trace that is sound by itself.
+//!
+//! A trace's rows must add up to what its queues say of themselves. Queues say what came since their creation; so each
+//! queue's numbers are counted anew from the rows that go into the trace, and those that were there before become
+//! adopted ones. It begins and ends right after a round of snapshots: then every queue, process and code object that
+//! lives is told of at both ends.
+
+use std::collections::HashMap;
+
+use tracer_capture::inventory::Inventory;
+use tracer_core::fact::{Fact, Path, Queue, QueueOrigin};
+
+use crate::collect::Sink;
+
+/// Kernels that are remembered, so that a later trace has their sizes too.
+const MAX_KERNELS: usize = 16_384;
+
+/// Passes facts on to a trace, while there is one.
+pub struct Later<S> {
+    tape: Option<Tape<S>>,
+    /// Queues with lower numbers were seen.
+    queues: u32,
+    /// Rows of kernels: they come once, as their code object is loaded.
+    kernels: Vec<Fact>,
+}
+
+/// A trace that is being written.
+struct Tape<S> {
+    sink: S,
+    /// Queues with lower numbers were there before.
+    before: u32,
+    /// What of each queue went into the trace.
+    since: HashMap<u32, Since>,
+}
+
+/// Rows of a queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Since {
+    doorbells: u64,
+    dispatches: u64,
+    other_packets: u64,
+    unread: u64,
+    copies: u64,
+    unseen: u64,
+    /// The first and the last index, and when the first row came.
+    indexes: Option<(u64, u64)>,
+    first_ns: Option<u64>,
+}
+
+impl<S: Sink> Later<S> {
+    /// Records nothing yet.
+    pub fn new() -> Self {
+        Self {
+            tape: None,
+            queues: 0,
+            kernels: Vec::new(),
+        }
+    }
+
+    /// Whether it records.
+    pub fn is_on(&self) -> bool {
+        self.tape.is_some()
+    }
+
+    /// Records from now on. Must follow a round of snapshots.
+    pub fn begin(&mut self, mut sink: S) {
+        self.kernels.iter().for_each(|kernel| sink.take(kernel));
+        self.tape = Some(Tape {
+            sink,
+            before: self.queues,
+            since: HashMap::new(),
+        });
+    }
+
+    /// Records no more. Must follow a round of snapshots, or the end of all.
+    pub fn end(&mut self) -> Option<S> {
+        self.tape.take().map(|tape| tape.sink)
+    }
+
+    fn note(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Queue(queue) => self.queues = self.queues.max(queue.queue.saturating_add(1)),
+            Fact::Kernel(_) if self.kernels.len() < MAX_KERNELS => self.kernels.push(fact.clone()),
+            _ => {}
+        }
+    }
+
+    /// A fact of its own.
+    pub fn take(&mut self, fact: &Fact) {
+        self.note(fact);
+        if let Some(tape) = &mut self.tape {
+            tape.count(fact);
+            match fact {
+                Fact::Queue(queue) => tape.sink.take(&Fact::Queue(tape.anew(queue))),
+                _ => tape.sink.take(fact),
+            }
+        }
+    }
+
+    /// What lives on.
+    pub fn snapshot(&mut self, fact: &Fact) {
+        self.note(fact);
+        if let Some(tape) = &mut self.tape {
+            match fact {
+                Fact::Queue(queue) => tape.sink.snapshot(&Fact::Queue(tape.anew(queue))),
+                _ => tape.sink.snapshot(fact),
+            }
+        }
+    }
+
+    /// Some time has passed. A trace that can't be written ends.
+    pub fn tick(&mut self) -> anyhow::Result<()> {
+        let ticked = self.tape.as_mut().map_or(Ok(()), |tape| tape.sink.tick());
+        if ticked.is_err() {
+            self.tape = None;
+        }
+        ticked
+    }
+
+    /// What capture is made of.
+    pub fn describe(&mut self, inventory: &Inventory) {
+        if let Some(tape) = &mut self.tape {
+            tape.sink.describe(inventory);
+        }
+    }
+}
+
+impl<S> Tape<S> {
+    fn count(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Dispatch(dispatch) => {
+                let since = self.since.entry(dispatch.queue).or_default();
+                since.dispatches += 1;
+                since.row(dispatch.index, 1, dispatch.path, dispatch.time_ns);
+            }
+            Fact::Packet(packet) => {
+                let since = self.since.entry(packet.queue).or_default();
+                let sum = if packet.unread.is_some() {
+                    &mut since.unread
+                } else {
+                    &mut since.other_packets
+                };
+                *sum = sum.saturating_add(packet.count);
+                since.row(packet.index, packet.count, packet.path, packet.time_ns);
+            }
+            Fact::Doorbell(doorbell) => {
+                if let Some(queue) = doorbell.queue {
+                    let since = self.since.entry(queue).or_default();
+                    since.doorbells += 1;
+                    since.first_ns.get_or_insert(doorbell.time_ns);
+                }
+            }
+            Fact::Copy(copy) => {
+                if let Some(queue) = copy.queue {
+                    let since = self.since.entry(queue).or_default();
+                    since.doorbells += 1;
+                    since.copies += 1;
+                    since.first_ns.get_or_insert(copy.time_ns);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The queue as the trace knows it.
+    fn anew(&self, queue: &Queue) -> Queue {
+        let since = self.since.get(&queue.queue).copied().unwrap_or_default();
+        let published = since.published();
+        let mut anew = Queue {
+            doorbells: since.doorbells,
+            published,
+            dispatches: since.dispatches,
+            other_packets: since.other_packets,
+            unread: since.unread,
+            first_index: since.indexes.map(|(first, _)| first),
+            last_index: since.indexes.map(|(_, last)| last),
+            unseen: queue.unseen.map(|_| since.unseen),
+            ..queue.clone()
+        };
+        if queue.queue < self.before {
+            anew.origin = QueueOrigin::Adopted;
+            (anew.doorbell_offset, anew.priority, anew.create_enter_ns) = (None, None, None);
+            // Of one that was silent since, there is no later moment to tell.
+            anew.created_ns = since.first_ns.unwrap_or(queue.created_ns);
+            let span = since
+                .indexes
+                .map_or(0, |(first, last)| (last - first).saturating_add(1));
+            anew.unclaimed = Some(span.saturating_sub(published));
+        }
+        anew
+    }
+}
+
+impl Since {
+    fn row(&mut self, index: u64, count: u64, path: Path, time_ns: u64) {
+        let end = index.saturating_add(count.saturating_sub(1));
+        let (first, last) = self.indexes.unwrap_or((index, end));
+        self.indexes = Some((first.min(index), last.max(end)));
+        self.first_ns.get_or_insert(time_ns);
+        if path == Path::Unseen {
+            self.unseen = self.unseen.saturating_add(count);
+        }
+    }
+
+    fn published(&self) -> u64 {
+        self.dispatches
+            .saturating_add(self.other_packets)
+            .saturating_add(self.unread)
+            .saturating_add(self.copies)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! What goes into a trace that begins late.
+
+use tracer_core::{
+    fact::{Copy, Dispatch, OtherPacket},
+    sample,
+};
+
+use super::*;
+
+/// Keeps everything; of snapshots, too.
+#[derive(Default)]
+struct Kept(Vec<Fact>);
+
+impl Sink for Kept {
+    fn take(&mut self, fact: &Fact) {
+        self.0.push(fact.clone());
+    }
+
+    fn snapshot(&mut self, fact: &Fact) {
+        self.0.push(fact.clone());
+    }
+
+    fn tick(&mut self) -> anyhow::Result<()> {
+        anyhow::ensure!(self.0.len() < 100, "the disk is full");
+        Ok(())
+    }
+
+    fn describe(&mut self, _: &Inventory) {}
+}
+
+fn dispatch(queue: u32, index: u64) -> Fact {
+    Fact::Dispatch(Dispatch {
+        queue,
+        ..sample::dispatch(index, 100 + index)
+    })
+}
+
+fn doorbell(value: u64) -> Fact {
+    Fact::Doorbell(sample::doorbell(value, 100 + value))
+}
+
+fn snapshot(number: u32, published: u64) -> Fact {
+    Fact::Queue(Queue {
+        queue: number,
+        ..sample::queue(published)
+    })
+}
+
+fn queues(kept: &Kept) -> Vec<&Queue> {
+    let queues = kept.0.iter().filter_map(|fact| match fact {
+        Fact::Queue(queue) => Some(queue),
+        _ => None,
+    });
+    queues.collect()
+}
+
+/// Ten dispatches came before; then it records.
+fn begun() -> Later<Kept> {
+    let mut later = Later::new();
+    for index in 0..10 {
+        later.take(&dispatch(0, index));
+        later.take(&doorbell(index));
+    }
+    later.snapshot(&snapshot(0, 10));
+    assert!(!later.is_on());
+    later.begin(Kept::default());
+    later
+}
+
+#[test]
+fn a_queue_that_was_there_counts_from_the_beginning_of_the_trace() {
+    let mut later = begun();
+    for index in 10..13 {
+        later.take(&dispatch(0, index));
+        later.take(&doorbell(index));
+    }
+    later.take(&Fact::Packet(sample::unread(15, 2, 200)));
+    later.take(&snapshot(0, 17));
+    let kept = later.end().expect("it recorded");
+    assert!(!later.is_on());
+    let queue = queues(&kept)[0];
+    assert_eq!(queue.origin, QueueOrigin::Adopted);
+    assert_eq!(
+        (queue.dispatches, queue.unread, queue.published, queue.doorbells),
+        (3, 2, 5, 3)
+    );
+    assert_eq!((queue.first_index, queue.last_index), (Some(10), Some(16)));
+    // 13 and 14 have no row here.
+    assert_eq!((queue.unclaimed, queue.created_ns), (Some(2), 110));
+    assert_eq!((queue.gpu_id, queue.queue_id), (Some(5), Some(0)));
+    assert!(
+        !kept
+            .0
+            .iter()
+            .any(|fact| matches!(fact, Fact::Dispatch(d) if d.index < 10))
+    );
+}
+
+#[test]
+fn a_queue_that_came_later_stays_as_it_is() {
+    let mut later = begun();
+    later.take(&dispatch(1, 0));
+    later.take(&Fact::Doorbell(tracer_core::fact::Doorbell {
+        queue: Some(1),
+        ..sample::doorbell(0, 300)
+    }));
+    later.snapshot(&snapshot(1, 1));
+    let kept = later.end().expect("it recorded");
+    let expected = Queue {
+        queue: 1,
+        ..sample::queue(1)
+    };
+    assert_eq!(queues(&kept), [&expected]);
+}
+
+#[test]
+fn a_queue_that_was_silent_since_has_nothing() {
+    let mut later = begun();
+    later.snapshot(&snapshot(0, 10));
+    let kept = later.end().expect("it recorded");
+    let queue = queues(&kept)[0];
+    assert_eq!((queue.published, queue.doorbells, queue.first_index), (0, 0, None));
+    assert_eq!((queue.unclaimed, queue.created_ns), (Some(0), 1_500));
+}
+
+#[test]
+fn copies_and_what_was_unseen_count_anew_too() {
+    let mut later = begun();
+    later.take(&Fact::Copy(Copy {
+        queue: Some(0),
+        ..sample::copy(500)
+    }));
+    later.take(&Fact::Packet(OtherPacket {
+        queue: 2,
+        path: Path::Unseen,
+        ..sample::unread(0, 3, 600)
+    }));
+    later.snapshot(&snapshot(0, 11));
+    later.snapshot(&snapshot(2, 3));
+    let kept = later.end().expect("it recorded");
+    let told: Vec<_> = queues(&kept)
+        .iter()
+        .map(|queue| (queue.published, queue.doorbells, queue.unseen))
+        .collect();
+    assert_eq!(told, [(1, 1, Some(0)), (3, 0, Some(3))]);
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_ends() {
+    let mut later = begun();
+    (0..100).for_each(|index| later.take(&dispatch(0, index)));
+    assert!(later.tick().is_err());
+    assert!(!later.is_on());
+    assert!(later.tick().is_ok());
+}

@@ -1,0 +1,315 @@
+//! What goes on now, and a trace of it when the user wants one.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use tracer_capture::{
+    guardian::Guardian,
+    inventory::Inventory,
+    launch::{Terminal, User},
+    sys,
+};
+use tracer_core::{
+    fact::Fact,
+    live::{Live, Picture},
+};
+use tracer_store::{TraceWriter, manifest::Target};
+use tracer_tui::{Action, Status};
+
+use super::{blind, later::Later, screen};
+use crate::{
+    aim::{End, Ready, Subject, Watched},
+    cli::Top,
+    collect::{Collector, Sink},
+    record::{Recorder, manifest, output},
+    units,
+};
+
+/// What the collector's thread and the screen share.
+#[derive(Default)]
+struct Shared {
+    live: Live,
+    blind: Vec<String>,
+    simulated: bool,
+    order: Option<Order>,
+    /// Where it records.
+    recording: Option<PathBuf>,
+    /// What came of an order.
+    said: Option<String>,
+}
+
+/// What the user wants of the recording.
+enum Order {
+    Begin(Box<Recorder>, PathBuf),
+    End,
+}
+
+type Handle = Arc<Mutex<Shared>>;
+
+/// Also after a panic elsewhere: it is plain data.
+fn lock(shared: &Handle) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The sink.
+struct Feed {
+    shared: Handle,
+    later: Later<Recorder>,
+    user: Option<User>,
+    /// Traces that are being closed, which may take as long as the disk does.
+    closing: Vec<JoinHandle<()>>,
+}
+
+impl Sink for Feed {
+    fn take(&mut self, fact: &Fact) {
+        lock(&self.shared).live.apply(fact);
+        self.later.take(fact);
+    }
+
+    fn snapshot(&mut self, fact: &Fact) {
+        lock(&self.shared).live.apply(fact);
+        self.later.snapshot(fact);
+    }
+
+    fn tick(&mut self) -> anyhow::Result<()> {
+        // A full disk is no reason to see nothing any more.
+        let ticked = self.later.tick();
+        let mut shared = lock(&self.shared);
+        if let Err(error) = ticked {
+            shared.recording = None;
+            shared.said = Some(format!("recording ended: {error:#}"));
+        }
+        shared.live.advance(sys::monotonic_ns());
+        Ok(())
+    }
+
+    fn describe(&mut self, inventory: &Inventory) {
+        let order = {
+            let mut shared = lock(&self.shared);
+            shared.describe(inventory);
+            shared.order.take()
+        };
+        self.later.describe(inventory);
+        match order {
+            Some(Order::Begin(recorder, dir)) => {
+                self.later.begin(*recorder);
+                lock(&self.shared).recording = Some(dir);
+            }
+            Some(Order::End) => self.close(inventory, None),
+            None => {}
+        }
+    }
+}
+
+impl Feed {
+    /// Ends the trace, if there is one.
+    fn close(&mut self, inventory: &Inventory, end: Option<End>) {
+        let Some(recorder) = self.later.end() else { return };
+        let (shared, inventory, user) = (Arc::clone(&self.shared), inventory.clone(), self.user.clone());
+        let status = end.and_then(|end| end.status);
+        let close = move || {
+            let said = match recorder.finish(&inventory, status) {
+                Ok(outcome) => {
+                    let written = outcome.written;
+                    if let Some(user) = &user {
+                        output::give_to(&written.dir, user);
+                    }
+                    format!("recorded {} ({})", written.dir.display(), units::bytes(written.bytes))
+                }
+                Err(error) => format!("recording ended: {error:#}"),
+            };
+            let mut shared = lock(&shared);
+            shared.recording = None;
+            shared.said = Some(said);
+        };
+        self.closing.push(std::thread::spawn(close));
+    }
+
+    /// Waits for the traces. `end`: of what was watched, if it ended.
+    fn finish(mut self, inventory: &Inventory, end: Option<End>) {
+        self.close(inventory, end);
+        for closing in self.closing.drain(..) {
+            // Its panic would be a trace without an end, which can be read as such.
+            let _ = closing.join();
+        }
+        lock(&self.shared).describe(inventory);
+    }
+}
+
+impl Shared {
+    fn describe(&mut self, inventory: &Inventory) {
+        self.simulated = inventory
+            .devices
+            .as_ref()
+            .is_some_and(|devices| devices.simulated.is_some());
+        self.blind = if inventory.libraries.iter().any(|library| !library.hip) {
+            blind(&manifest::capabilities(inventory))
+        } else {
+            vec!["user queues (no HSA runtime yet)".to_owned()]
+        };
+    }
+}
+
+/// Something that is watched.
+pub struct Watch {
+    shared: Handle,
+    collector: Option<Collector<Feed>>,
+    watched: Option<Watched>,
+    until: Option<Instant>,
+    title: String,
+    name: OsString,
+    output: Option<PathBuf>,
+    pid: u32,
+    target: Target,
+    end: Option<End>,
+}
+
+impl Watch {
+    /// Sets everything up and begins.
+    pub fn start(options: &Top, guardian: Option<Guardian>) -> anyhow::Result<Self> {
+        let Ready {
+            session,
+            there,
+            subject,
+        } = Ready::prepare(&options.capture, &options.command, Terminal::Away, guardian)?;
+        let shared = Handle::default();
+        let feed = Feed {
+            shared: Arc::clone(&shared),
+            later: Later::new(),
+            user: options.capture.user(),
+            closing: Vec::new(),
+        };
+        let (title, name, pid) = (subject.title(), subject.name(), subject.pid());
+        // Whenever a recording begins, what is watched runs already.
+        let target = match subject.target() {
+            Target::Command { .. } => Target::Attached { pids: vec![pid] },
+            target => target,
+        };
+        let collector = Collector::start(session, feed, &there)?;
+        let watched = match Subject::go(subject) {
+            Ok(watched) => watched,
+            Err(error) => {
+                drop(collector.finish()?);
+                return Err(error);
+            }
+        };
+        Ok(Self {
+            shared,
+            collector: Some(collector),
+            watched: Some(watched),
+            until: options.duration.map(|duration| Instant::now() + duration),
+            title,
+            name,
+            output: options.output.clone(),
+            pid,
+            target,
+            end: None,
+        })
+    }
+
+    /// Whether there is nothing more to come: what is watched has ended, or the time is over.
+    pub fn is_over(&mut self) -> anyhow::Result<bool> {
+        let Some(watched) = &mut self.watched else {
+            return Ok(true);
+        };
+        if let Some(end) = watched.ended()? {
+            self.end = Some(end);
+            self.watched = None;
+        }
+        let failed = self.collector.as_ref().is_none_or(Collector::has_failed);
+        Ok(failed || self.watched.is_none() || self.until.is_some_and(|until| Instant::now() >= until))
+    }
+
+    /// Takes the probes out and the last facts in. What is watched goes on.
+    pub fn end(&mut self) -> anyhow::Result<()> {
+        if let Some(collector) = self.collector.take() {
+            let (feed, inventory) = collector.finish()?;
+            feed.finish(&inventory, self.end);
+        }
+        Ok(())
+    }
+
+    /// How it stands.
+    pub fn look(&self) -> Picture {
+        lock(&self.shared).live.picture()
+    }
+
+    /// The command's process, if it goes on.
+    pub fn goes_on(&self) -> Option<u32> {
+        self.watched.as_ref().and_then(Watched::command)
+    }
+
+    /// What came of the last recording.
+    pub fn said(&self) -> Option<String> {
+        lock(&self.shared).said.take()
+    }
+
+    fn record(&mut self) -> anyhow::Result<Option<String>> {
+        if self.collector.is_none() {
+            anyhow::bail!("what was watched has ended");
+        }
+        let mut shared = lock(&self.shared);
+        if shared.order.is_some() {
+            return Ok(None);
+        }
+        if shared.recording.is_some() {
+            shared.order = Some(Order::End);
+            return Ok(Some("ending the recording".to_owned()));
+        }
+        let dir = self.directory();
+        let writer = TraceWriter::create(&dir, manifest::begin(self.target.clone()), false)?;
+        shared.order = Some(Order::Begin(Box::new(Recorder::new(writer)), dir));
+        Ok(None)
+    }
+
+    /// One that is not there yet: there may be several recordings.
+    fn directory(&self) -> PathBuf {
+        let wanted = self.output.clone().unwrap_or_else(|| {
+            let mut name = Path::new(&self.name).file_name().unwrap_or_default().to_owned();
+            name.push("-%time%.trace");
+            name.into()
+        });
+        output::directory(Some(&wanted), &self.name, self.pid)
+    }
+}
+
+/// How often a script's picture looks whether its time has come.
+pub const LOOK: Duration = Duration::from_millis(20);
+
+impl screen::Source for Watch {
+    fn picture(&mut self) -> Option<Picture> {
+        self.collector.as_ref()?;
+        let over = self.is_over().unwrap_or(true);
+        if over && let Err(error) = self.end() {
+            lock(&self.shared).said = Some(format!("{error:#}"));
+        }
+        Some(self.look())
+    }
+
+    fn status(&mut self, shown: &mut Status) {
+        let mut shared = lock(&self.shared);
+        let said = shared.said.take();
+        *shown = Status {
+            source: self.title.clone(),
+            simulated: shared.simulated,
+            blind: shared.blind.clone(),
+            speed: None,
+            ended: self.collector.is_none(),
+            recording: shared.recording.as_ref().map(|dir| dir.display().to_string()),
+            message: said.or_else(|| shown.message.take()),
+        };
+    }
+
+    fn act(&mut self, action: Action) -> anyhow::Result<Option<String>> {
+        match action {
+            Action::Record => self.record(),
+            Action::Speed(_) => anyhow::bail!("only a replay has a speed"),
+            Action::Quit => Ok(None),
+        }
+    }
+}

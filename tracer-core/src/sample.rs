@@ -1,0 +1,162 @@
+//! Facts for tests: an everyday one of each kind, to be changed where a test means something by it.
+//!
+//! Everything is of process 7 with thread 8, on queue 0 of GPU 5, published by doorbells.
+
+use crate::{
+    fact::{Copy, Dispatch, Doorbell, Evidence, OtherPacket, PacketKind, Path, Process, Queue, QueueOrigin, Unread},
+    summary::Capabilities,
+};
+
+/// Everything was watched.
+pub const EVERYTHING: Capabilities = Capabilities {
+    doorbells: true,
+    packets: true,
+    sdma_doorbells: true,
+    reserves: true,
+    ioctls: true,
+    kernel_rings: true,
+    driver: true,
+    driver_events: true,
+    code_objects: true,
+    api: true,
+    thunk: true,
+    unseen: true,
+};
+
+/// A dispatch whose reserve was not seen.
+#[must_use]
+pub fn dispatch(index: u64, time_ns: u64) -> Dispatch {
+    Dispatch {
+        queue: 0,
+        index,
+        pid: 7,
+        tid: 8,
+        time_ns,
+        path: Path::Doorbell,
+        evidence: Evidence::Header,
+        reserve_ns: None,
+        unreserved_ns: None,
+        header: 2,
+        dimensions: 1,
+        kernel_object: 64,
+        kernel: None,
+        kernarg: 0,
+        grid: [64, 1, 1],
+        workgroup: [64, 1, 1],
+        private_segment: 0,
+        group_segment: 0,
+        completion_signal: 0,
+        correlation: 0,
+        api_call: None,
+        stream: None,
+    }
+}
+
+/// A run of indexes whose slots were reused before they were read.
+#[must_use]
+pub fn unread(index: u64, count: u64, time_ns: u64) -> OtherPacket {
+    OtherPacket {
+        queue: 0,
+        index,
+        count,
+        pid: 7,
+        tid: 0,
+        time_ns,
+        path: Path::Doorbell,
+        kind: PacketKind::Unread,
+        unread: Some(Unread::Reused),
+        header: 0,
+        completion_signal: 0,
+    }
+}
+
+/// The doorbell of one packet, before which all others were taken.
+#[must_use]
+pub fn doorbell(value: u64, time_ns: u64) -> Doorbell {
+    Doorbell {
+        queue: Some(0),
+        pid: 7,
+        tid: 8,
+        time_ns,
+        value,
+        published: 1,
+        read_index: value,
+        write_index: value.saturating_add(1),
+        reserve_to_doorbell_ns: None,
+        beyond: false,
+    }
+}
+
+/// A submission of 64 bytes of commands, which nobody read.
+#[must_use]
+pub fn copy(time_ns: u64) -> Copy {
+    Copy {
+        queue: Some(0),
+        pid: 7,
+        tid: 8,
+        time_ns,
+        path: Path::Doorbell,
+        begin: 0,
+        end: 64,
+        op: None,
+        bytes: None,
+        commands: None,
+        source: None,
+        destination: None,
+        direction: None,
+        engine: None,
+        api_call: None,
+        stream: None,
+    }
+}
+
+/// A queue whose creation was seen, and that lives: so many dispatches were published on it, each with a doorbell.
+#[must_use]
+pub fn queue(dispatches: u64) -> Queue {
+    Queue {
+        queue: 0,
+        pid: 7,
+        origin: QueueOrigin::Created,
+        queue_id: Some(0),
+        gpu_id: Some(5),
+        kind: "compute-aql".to_owned(),
+        handle: 0x1000,
+        write_pointer: 0x1038,
+        ring_base: 0x2000,
+        ring_bytes: 4096,
+        doorbell_offset: Some(0),
+        priority: Some(7),
+        create_enter_ns: Some(1_400),
+        created_ns: 1_500,
+        destroyed_ns: None,
+        doorbells: dispatches,
+        published: dispatches,
+        unclaimed: None,
+        dispatches,
+        other_packets: 0,
+        unread: 0,
+        pending: 0,
+        first_index: (dispatches > 0).then_some(0),
+        last_index: dispatches.checked_sub(1),
+        max_depth: 3,
+        unseen: Some(0),
+        watched_to_end: Some(true),
+        looked_ns: Some(9_000),
+        read_index: Some(dispatches),
+        in_flight: Some(0),
+        oldest_ns: None,
+        moved_ns: Some(8_000),
+    }
+}
+
+/// A process without a parent that is known.
+#[must_use]
+pub fn process(pid: u32) -> Process {
+    Process {
+        pid,
+        parent: None,
+        comm: "app".to_owned(),
+        first_ns: 0,
+        exit_ns: None,
+    }
+}
