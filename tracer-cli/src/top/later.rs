@@ -57,11 +57,6 @@ impl<S: Sink> Later<S> {
         }
     }
 
-    /// Whether it records.
-    pub fn is_on(&self) -> bool {
-        self.tape.is_some()
-    }
-
     /// Records from now on. Must follow a round of snapshots.
     pub fn begin(&mut self, mut sink: S) {
         self.kernels.iter().for_each(|kernel| sink.take(kernel));

@@ -62,7 +62,7 @@ fn begun() -> Later<Kept> {
         later.take(&doorbell(index));
     }
     later.snapshot(&snapshot(0, 10));
-    assert!(!later.is_on());
+    assert!(later.tape.is_none());
     later.begin(Kept::default());
     later
 }
@@ -77,7 +77,7 @@ fn a_queue_that_was_there_counts_from_the_beginning_of_the_trace() {
     later.take(&Fact::Packet(sample::unread(15, 2, 200)));
     later.take(&snapshot(0, 17));
     let kept = later.end().expect("it recorded");
-    assert!(!later.is_on());
+    assert!(later.tape.is_none());
     let queue = queues(&kept)[0];
     assert_eq!(queue.origin, QueueOrigin::Adopted);
     assert_eq!(
@@ -150,6 +150,6 @@ fn a_trace_that_cannot_be_written_ends() {
     let mut later = begun();
     (0..100).for_each(|index| later.take(&dispatch(0, index)));
     assert!(later.tick().is_err());
-    assert!(!later.is_on());
+    assert!(later.tape.is_none());
     assert!(later.tick().is_ok());
 }
