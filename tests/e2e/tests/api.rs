@@ -218,7 +218,7 @@ fn address(text: &str) -> u64 {
 
 /// Records a workload through HIP. The trace's HIP calls are those of the program's own log, thread by thread, one after
 /// the other, and each dispatch and copy is linked into the call around it. Gives each call of the log with its row.
-fn through_hip(run: &Run) -> Vec<(&Call, &ApiCall)> {
+pub(crate) fn through_hip(run: &Run) -> Vec<(&Call, &ApiCall)> {
     assert_consistent(run);
     let all = calls(run);
     let by_number: BTreeMap<u64, &ApiCall> = all.iter().map(|call| (call.call, *call)).collect();

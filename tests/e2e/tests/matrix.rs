@@ -1,0 +1,129 @@
+//! The matrix: every release of ROCr and of HIP, on each simulated GPU that it knows, with every workload. Each time
+//! dispatches, copies, doorbells and ioctls equal the simulator's truth field by field, every dispatch has the name of its
+//! kernel, and what HIP submits is linked to the call that caused it.
+
+use std::collections::BTreeSet;
+
+use tracer_core::fact::{Dispatch, Fact};
+use tracer_e2e::{
+    compare,
+    scenario::{RUNTIMES, Run, Scenario},
+};
+
+use crate::api::through_hip;
+
+fn dispatches(run: &Run) -> impl Iterator<Item = &Dispatch> {
+    run.facts
+        .iter()
+        .filter_map(|fact| if let Fact::Dispatch(d) = fact { Some(d) } else { None })
+}
+
+/// Every dispatch has a name but those of kernels that ROCr keeps in no list of code objects: its own copies and fills.
+/// The names themselves were compared. Gives the number of those without.
+fn named(run: &Run) -> usize {
+    let log = run.log.as_ref().expect("the dispatcher's log");
+    // On queues of the program, if it submits itself; through HIP everything that the device can name.
+    let own: BTreeSet<u64> = log.submissions.iter().map(|submission| submission.queue).collect();
+    let handle = |number: u32| {
+        run.facts.iter().find_map(|fact| match fact {
+            Fact::Queue(queue) if queue.queue == number => Some(queue.handle),
+            _ => None,
+        })
+    };
+    let without: Vec<&Dispatch> = dispatches(run).filter(|d| d.kernel.is_none()).collect();
+    for dispatch in &without {
+        assert_eq!(run.truth.kernel_name(dispatch.kernel_object), None, "{dispatch:?}");
+        assert!(
+            handle(dispatch.queue).is_some_and(|handle| !own.contains(&handle)),
+            "{dispatch:?}"
+        );
+    }
+    without.len()
+}
+
+fn on_hip(workload: &[&'static str], submits: bool) {
+    for (suite, asic) in RUNTIMES {
+        let mut scenario = Scenario::hip(suite, asic, workload);
+        scenario.api = "all";
+        let run = scenario.record();
+        let compared = compare::all(&run);
+        assert_eq!(run.did()["results"], "ok");
+        let calls = through_hip(&run);
+        let launched = calls.iter().filter(|(made, _)| made.kernel.is_some()).count();
+        let without = named(&run);
+        println!(
+            "HIP {} of {suite}, {asic}, {}: {launched} launches, {without} dispatches without a name, {compared:?}",
+            run.did()["runtime"]["version"],
+            workload.join(" ")
+        );
+        assert_eq!(launched > 0, submits, "{suite} {asic}");
+        assert!(
+            !submits || dispatches(&run).any(|d| d.kernel.as_deref() == Some("vector_add")),
+            "{suite} {asic}"
+        );
+    }
+}
+
+fn on_hsa(workload: &[&'static str]) {
+    for (suite, asic) in RUNTIMES {
+        let mut scenario = Scenario::new(suite, asic, workload);
+        scenario.api = "hsa";
+        let run = scenario.record();
+        let compared = compare::all(&run);
+        assert_eq!(run.did()["results"], "ok");
+        let without = named(&run);
+        let rows = dispatches(&run).filter(|d| d.kernel.is_some()).count();
+        println!(
+            "ROCr of {suite}, {asic}, {}: {without} dispatches without a name, {compared:?}",
+            workload.join(" ")
+        );
+        assert!(rows > 0 && compared.named > 0, "{suite} {asic}: {compared:?}");
+    }
+}
+
+#[test]
+fn hip_compute_only() {
+    on_hip(&["compute-only", "-n", "50"], true);
+}
+
+#[test]
+fn hip_copy_only() {
+    on_hip(&["copy-only", "-n", "3"], false);
+}
+
+#[test]
+fn hip_mixed() {
+    on_hip(&["mixed"], true);
+}
+
+#[test]
+fn hip_launches() {
+    on_hip(&["launches", "-n", "2"], true);
+}
+
+#[test]
+fn hip_graph() {
+    on_hip(&["graph", "-n", "3", "--nodes", "8"], true);
+}
+
+/// Of as many streams as have queues of their own.
+#[test]
+fn hip_streams() {
+    on_hip(&["streams", "--streams", "3", "-n", "20"], true);
+}
+
+#[test]
+fn hsa_mixed() {
+    on_hsa(&["mixed", "-n", "2", "--dispatches", "6"]);
+}
+
+/// 7.2.4 has a store of its own for each of the two functions; before they shared one.
+#[test]
+fn hsa_signal_store_relaxed() {
+    on_hsa(&["batch", "--packets", "4", "-n", "40", "--doorbell-op", "relaxed"]);
+}
+
+#[test]
+fn hsa_signal_store_screlease() {
+    on_hsa(&["batch", "--packets", "4", "-n", "40", "--doorbell-op", "screlease"]);
+}
