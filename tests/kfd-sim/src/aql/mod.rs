@@ -60,8 +60,8 @@ impl AqlProcessor {
     }
 
     fn take_doorbell(&mut self, engine: &Engine) {
-        if engine.rung != u64::MAX {
-            self.limit = self.limit.max(engine.rung + 1);
+        if let Some(highest) = engine.highest {
+            self.limit = self.limit.max(highest.saturating_add(1));
         }
     }
 
@@ -277,17 +277,17 @@ impl Processor for AqlProcessor {
 
     /// Of two producers the one that reserved first may ring last, and its lower value is all that is ever seen. Whatever is
     /// reserved and filled by now is taken: a device would have got both values.
-    fn look_again(&mut self, engine: &Engine) -> Result<(), Halt> {
+    fn look_again(&mut self, engine: &Engine) -> Result<bool, Halt> {
         let base = engine.control.ring_base.load(Ordering::SeqCst);
         let slots = engine.control.ring_size.load(Ordering::SeqCst) / PACKET_BYTES;
         if slots == 0 || self.read < self.limit {
-            return Ok(());
+            return Ok(false);
         }
         let rung = self.limit;
         self.limit = rung.max(engine.process.space.read_u64(self.write_pointer)?);
         // Only what is filled now: the rest has its own doorbell to come.
         let filled = self.fetch(engine, base, slots);
         self.limit = rung.max(self.read + filled.as_ref().map_or(0, Vec::len) as u64);
-        Ok(filled.map(drop)?)
+        Ok(!filled?.is_empty())
     }
 }

@@ -71,6 +71,9 @@ pub struct Engine {
     pub bell: Arc<Bell>,
     /// The value last seen in the doorbell.
     pub rung: u64,
+    /// The highest value seen in it; `None` before the first. Of several producers one may store a lower value right after
+    /// another's higher one, and both be seen while one packet is worked on.
+    pub highest: Option<u64>,
     seen: Vec<Seen>,
 }
 
@@ -91,6 +94,7 @@ impl Engine {
             control,
             bell,
             rung,
+            highest: None,
             seen: Vec::new(),
         }
     }
@@ -100,6 +104,10 @@ impl Engine {
         let (value, changed) = self.bell.look();
         if changed {
             self.rung = value;
+            // What an AQL doorbell holds before it is rung.
+            if value != u64::MAX {
+                self.highest = self.highest.max(Some(value));
+            }
             self.machine.truth.counts.doorbells.fetch_add(1, Ordering::Relaxed);
             self.log(|| Seen::Doorbell {
                 time_ns: monotonic_ns(),

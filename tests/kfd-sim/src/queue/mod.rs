@@ -44,10 +44,10 @@ pub trait Processor: Send {
     fn step(&mut self, engine: &mut Engine) -> Result<Progress, Halt>;
     /// Where it is: the packet index, or the offset in bytes.
     fn position(&self) -> u64;
-    /// Looks for packets that were announced by a doorbell value that another one overwrote before it was seen. Called once
-    /// when the queue has been at rest for a while since its doorbell last changed.
-    fn look_again(&mut self, _engine: &Engine) -> Result<(), Halt> {
-        Ok(())
+    /// Looks for packets that were announced by a doorbell value that another one overwrote before it was seen. Called
+    /// when the queue has been at rest for a while since its doorbell last changed, and again as long as it finds some.
+    fn look_again(&mut self, _engine: &Engine) -> Result<bool, Halt> {
+        Ok(false)
     }
 }
 
@@ -176,8 +176,11 @@ fn run(mut engine: Engine, mut processor: Option<Box<dyn Processor>>, args: &Cre
                         .as_mut()
                         .filter(|_| active)
                         .map(|processor| processor.look_again(&engine));
-                    if let Some(Err(_)) = looked {
-                        log::debug!("queue {}: nothing to look at", args.queue_id);
+                    match looked {
+                        // It looks at so many packets at a time: perhaps there are more.
+                        Some(Ok(found)) => unsure = found,
+                        Some(Err(_)) => log::debug!("queue {}: nothing to look at", args.queue_id),
+                        None => {}
                     }
                     control.at_rest.store(true, Ordering::SeqCst);
                 }
