@@ -12,6 +12,7 @@ mod fuzz;
 mod lock;
 mod project;
 mod setup;
+mod soak;
 mod test;
 mod vm;
 
@@ -74,6 +75,8 @@ enum Task {
     Claims,
     /// Give parsers of foreign files anything, under libFuzzer: a crash, an input that takes long, or a wrong result fails.
     Fuzz(fuzz::Fuzz),
+    /// Run `tracer serve` while processes and queues come and go: its memory and its series must not grow for ever.
+    Soak(soak::Soak),
     /// Print the paths in use, as shell assignments: `eval "$(cargo xtask env)"`.
     Env,
     /// Remove everything that `setup` installed.
@@ -102,6 +105,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Vm(wanted) => return vm::run(&project, wanted),
         Task::Claims => return claims::run(&project),
         Task::Fuzz(wanted) => fuzz::run(&project, wanted),
+        Task::Soak(wanted) => soak::run(&project, wanted),
         Task::Env => {
             print!("{}", project.shell_assignments());
             Ok(())

@@ -1,0 +1,165 @@
+//! `tracer serve` for minutes, while processes and queues come and go: its memory and its number of series must not grow
+//! for ever.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::build::{self, Profile};
+use crate::cmd;
+use crate::project::Project;
+use crate::setup::{self, Part, Rootfs};
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_secs(15);
+/// What the last quarter of the time may have on average, of what the third quarter had: memory that is freed late is no
+/// leak, and what grows for ever grows by a third from one to the other.
+const GROWTH: f64 = 1.1;
+/// One process after the other until the time is up, each with queues that live for a moment.
+const CHURN: &str = r#"end=$(($(date +%s) + $0)); while [ "$(date +%s)" -lt "$end" ]; do "$@" churn --queues 20; done"#;
+
+/// Options of `soak`.
+#[derive(clap::Args)]
+pub struct Soak {
+    /// How long.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1440))]
+    minutes: u64,
+}
+
+/// What one look finds.
+struct Look {
+    seconds: u64,
+    rss_kib: u64,
+    series: u64,
+    bytes: u64,
+    dispatches: u64,
+    lost: u64,
+}
+
+/// Builds everything, runs it, prints each look as a row of a table, and judges.
+pub fn run(project: &Project, options: &Soak) -> Result<()> {
+    ensure!(cmd::is_root()?, "capturing needs root: run `cargo xtask soak` as root");
+    setup::run(project, &Part::DEMO)?;
+    build::run(project, Profile::Dev)?;
+    let mut server = serve(project, options.minutes * 60)
+        .spawn()
+        .context("starting tracer")?;
+    let looks = watch(&mut server);
+    if looks.is_err() {
+        let _ = server.kill();
+    }
+    let status = server.wait()?;
+    let looks = looks?;
+    ensure!(status.success(), "tracer serve ended with {status}");
+    judge(&looks)
+}
+
+fn serve(project: &Project, seconds: u64) -> Command {
+    let mut command = Command::new(project.bin_dir().join("tracer"));
+    command.args(["serve", "--as-root", "--listen", "127.0.0.1:0", "--"]);
+    command.args(["/bin/sh", "-ec", CHURN, &seconds.to_string()]);
+    command
+        .arg(project.bin_dir().join("kfd-sim"))
+        .arg("--root")
+        .arg(Rootfs::stable(project).dir());
+    command
+        .args(["--asic", "gfx1100", "--kernels"])
+        .arg(project.gpu_kernels());
+    command.arg("--bind").arg(project.target()).arg("--");
+    command.arg(project.bin_dir().join("hsa-dispatch"));
+    command.arg("--kernels").arg(project.gpu_kernels());
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+fn watch(server: &mut Child) -> Result<Vec<Look>> {
+    let mut said = BufReader::new(server.stderr.take().context("its words")?).lines();
+    let address = loop {
+        let line = said.next().context("tracer serve ended before it answered")??;
+        if let Some(rest) = line.strip_prefix("serving    http://") {
+            break rest.split(' ').next().unwrap_or_default().to_owned();
+        }
+        eprintln!("{line}");
+    };
+    // A full pipe would stop it.
+    let rest = std::thread::spawn(move || said.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
+    println!("| s | RSS, KiB | series | bytes of /metrics | dispatches | lost |\n|---|---|---|---|---|---|");
+    let began = Instant::now();
+    let mut looks = Vec::new();
+    loop {
+        std::thread::sleep(LOOK);
+        if server.try_wait()?.is_some() {
+            break;
+        }
+        // It may end between the two.
+        let Ok(look) = look(server.id(), &address, began) else {
+            break;
+        };
+        let Look {
+            seconds,
+            rss_kib,
+            series,
+            bytes,
+            dispatches,
+            lost,
+        } = look;
+        println!("| {seconds} | {rss_kib} | {series} | {bytes} | {dispatches} | {lost} |");
+        looks.push(look);
+    }
+    let _ = rest.join();
+    Ok(looks)
+}
+
+fn look(pid: u32, address: &str, began: Instant) -> Result<Look> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let rss = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let rss = rss
+        .and_then(|rss| rss.split_whitespace().next())
+        .context("its memory")?;
+    let mut stream = TcpStream::connect(address)?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: soak\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (_, text) = answer.split_once("\r\n\r\n").context("an answer without a body")?;
+    let series: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let sum = |metric: &str| -> u64 {
+        let of = series.iter().filter(|line| line.starts_with(metric));
+        of.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .map(|n| n as u64)
+            .sum()
+    };
+    Ok(Look {
+        seconds: began.elapsed().as_secs(),
+        rss_kib: rss.parse()?,
+        series: series.len() as u64,
+        bytes: text.len() as u64,
+        dispatches: sum("tracer_dispatches_total"),
+        lost: sum("tracer_events_lost_total"),
+    })
+}
+
+fn judge(looks: &[Look]) -> Result<()> {
+    let quarter = looks.len() / 4;
+    ensure!(quarter > 0, "too short to judge: {} looks", looks.len());
+    let mean = |looks: &[Look], of: fn(&Look) -> u64| looks.iter().map(of).sum::<u64>() as f64 / looks.len() as f64;
+    let (third, fourth) = (
+        &looks[looks.len() - 2 * quarter..looks.len() - quarter],
+        &looks[looks.len() - quarter..],
+    );
+    for (what, of) in [
+        ("memory", (|look| look.rss_kib) as fn(&Look) -> u64),
+        ("series", |look| look.series),
+    ] {
+        let growth = mean(fourth, of) / mean(third, of);
+        println!("{what}: the last quarter has {growth:.3} times what the third had");
+        if growth > GROWTH {
+            bail!("{what} grows: {growth:.3} times from one quarter to the next");
+        }
+    }
+    let counted = looks.last().map_or(0, |look| look.dispatches);
+    ensure!(counted > 0, "nothing was counted");
+    Ok(())
+}
