@@ -3,7 +3,11 @@
 //! Everything is of process 7 with thread 8, on queue 0 of GPU 5, published by doorbells.
 
 use crate::{
-    fact::{Copy, Dispatch, Doorbell, Evidence, OtherPacket, PacketKind, Path, Process, Queue, QueueOrigin, Unread},
+    code_object::CodeObjectOrigin,
+    fact::{
+        CodeObject, Copy, Dispatch, Doorbell, Evidence, Kernel, OtherPacket, PacketKind, Path, Process, Queue,
+        QueueOrigin, Unread,
+    },
     summary::Capabilities,
 };
 
@@ -146,6 +150,45 @@ pub fn queue(dispatches: u64) -> Queue {
         in_flight: Some(0),
         oldest_ns: None,
         moved_ns: Some(8_000),
+    }
+}
+
+/// A code object that is loaded and gone again.
+#[must_use]
+pub fn code_object(number: u32) -> CodeObject {
+    CodeObject {
+        code_object: number,
+        pid: 7,
+        origin: CodeObjectOrigin::Loaded,
+        load_base: 0x4000,
+        uri: "memory://7#offset=0x4000&size=64".to_owned(),
+        target: Some("gfx1100".to_owned()),
+        version: Some(5),
+        kernels: Some(1),
+        unread: None,
+        loaded_ns: 1_000,
+        unloaded_ns: Some(8_000),
+    }
+}
+
+/// Its kernel, of which nothing but the name was told.
+#[must_use]
+pub fn kernel(code_object: u32) -> Kernel {
+    Kernel {
+        code_object,
+        pid: 7,
+        loaded_ns: 1_000,
+        kernel_object: 64,
+        name: "kernel".into(),
+        symbol: "kernel".into(),
+        kernarg_bytes: None,
+        group_bytes: None,
+        private_bytes: None,
+        vgprs: None,
+        agprs: None,
+        sgprs: None,
+        wavefront: None,
+        max_workgroup: None,
     }
 }
 

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use tracer_capture::inventory::Inventory;
-use tracer_core::fact::{Fact, Path, Queue, QueueOrigin};
+use tracer_core::fact::{Fact, Kernel, Path, Queue, QueueOrigin};
 
 use crate::collect::Sink;
 
@@ -20,8 +20,8 @@ pub struct Later<S> {
     tape: Option<Tape<S>>,
     /// Queues with lower numbers were seen.
     queues: u32,
-    /// Rows of kernels: they come once, as their code object is loaded.
-    kernels: Vec<Fact>,
+    /// Kernels of code objects that are loaded: their rows come once.
+    kernels: Vec<Kernel>,
 }
 
 /// A trace that is being written.
@@ -59,7 +59,9 @@ impl<S: Sink> Later<S> {
 
     /// Records from now on. Must follow a round of snapshots.
     pub fn begin(&mut self, mut sink: S) {
-        self.kernels.iter().for_each(|kernel| sink.take(kernel));
+        for kernel in &self.kernels {
+            sink.take(&Fact::Kernel(kernel.clone()));
+        }
         self.tape = Some(Tape {
             sink,
             before: self.queues,
@@ -75,7 +77,7 @@ impl<S: Sink> Later<S> {
     fn note(&mut self, fact: &Fact) {
         match fact {
             Fact::Queue(queue) => self.queues = self.queues.max(queue.queue.saturating_add(1)),
-            Fact::Kernel(_) if self.kernels.len() < MAX_KERNELS => self.kernels.push(fact.clone()),
+            Fact::Kernel(kernel) if self.kernels.len() < MAX_KERNELS => self.kernels.push(kernel.clone()),
             _ => {}
         }
     }
@@ -83,6 +85,9 @@ impl<S: Sink> Later<S> {
     /// A fact of its own.
     pub fn take(&mut self, fact: &Fact) {
         self.note(fact);
+        if let Fact::CodeObject(gone) = fact {
+            self.kernels.retain(|kernel| kernel.code_object != gone.code_object);
+        }
         if let Some(tape) = &mut self.tape {
             tape.count(fact);
             match fact {

@@ -146,6 +146,23 @@ fn copies_and_what_was_unseen_count_anew_too() {
 }
 
 #[test]
+fn kernels_that_are_loaded_go_into_it_and_others_do_not() {
+    let mut later = Later::new();
+    for number in 0..3 {
+        later.take(&Fact::Kernel(sample::kernel(number)));
+    }
+    later.take(&Fact::CodeObject(sample::code_object(1)));
+    later.begin(Kept::default());
+    later.take(&Fact::Kernel(sample::kernel(3)));
+    let kept = later.end().expect("it recorded");
+    let of = |fact: &Fact| match fact {
+        Fact::Kernel(kernel) => Some(kernel.code_object),
+        _ => None,
+    };
+    assert_eq!(kept.0.iter().filter_map(of).collect::<Vec<_>>(), [0, 2, 3]);
+}
+
+#[test]
 fn a_trace_that_cannot_be_written_ends() {
     let mut later = begun();
     (0..100).for_each(|index| later.take(&dispatch(0, index)));
