@@ -12,6 +12,7 @@ mod hip;
 mod ioctl;
 mod kfd_proc;
 mod live;
+mod monitors;
 mod places;
 mod progress;
 mod record;
