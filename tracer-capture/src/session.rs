@@ -14,7 +14,10 @@ use aya::{
     Ebpf, EbpfError, EbpfLoader,
     maps::{HashMap, Map, MapData, MapError, RingBuf},
 };
-use tracer_core::event::{Event, Lost};
+use tracer_core::{
+    event::{Event, Lost},
+    losses::UNDECODED,
+};
 
 use crate::{
     CaptureError,
@@ -170,7 +173,7 @@ impl Session {
         let mut lost = |source, count| sink(&Event::Lost(Lost { time_ns, source, count }));
         self.losses.report(&mut lost);
         if self.undecoded > 0 {
-            lost("undecoded", std::mem::take(&mut self.undecoded));
+            lost(UNDECODED, std::mem::take(&mut self.undecoded));
         }
     }
 

@@ -4,7 +4,7 @@ use std::{future::Future, process::ExitCode};
 
 use anyhow::Context;
 use tracer_capture::{guardian::Guardian, inventory::Inventory, launch::Terminal, sys};
-use tracer_core::{fact::Fact, metrics::About};
+use tracer_core::{fact::Fact, losses, metrics::About};
 use tracer_serve::{Board, Listen, Server, Tls, Token};
 
 use crate::{
@@ -50,6 +50,7 @@ fn about(inventory: &Inventory) -> About {
             .as_ref()
             .is_some_and(|devices| devices.simulated.is_some()),
         watched: manifest::capabilities(inventory).each().to_vec(),
+        loss_sources: losses::counted(|family| inventory.has(family)),
     }
 }
 

@@ -2,6 +2,56 @@
 
 use tracer_common::record::LossSource;
 
+use crate::model::{JOB_LIMIT, KERNEL_LIMIT, LIST_UNREAD, QUEUE_LIMIT};
+
+/// Sources whose losses are counted while probes of these families are in; `has` tells of a family whether one is.
+///
+/// Of a source that is not among them 0 would be no number but a guess. That holds for the `missed-` ones too: kernels
+/// before 6.7 do not tell all that they did not run.
+#[must_use]
+pub fn counted(has: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    let of_programs = LossSource::ALL
+        .into_iter()
+        .filter(|&source| families(source).iter().any(|family| has(family)));
+    let mut all: Vec<&str> = of_programs.map(LossSource::name).collect();
+    let of_model = [
+        (JOB_LIMIT, "ring"),
+        (KERNEL_LIMIT, "code_object"),
+        (LIST_UNREAD, "code_object"),
+    ];
+    all.extend(
+        of_model
+            .iter()
+            .filter(|(_, family)| has(family))
+            .map(|(source, _)| source),
+    );
+    // Whatever comes in is decoded, and whatever is decoded belongs to a queue or to none.
+    all.extend([UNDECODED, QUEUE_LIMIT]);
+    all
+}
+
+/// Source of losses for records that this version can't decode.
+pub const UNDECODED: &str = "undecoded";
+
+/// Families of the probes whose programs count there.
+const fn families(source: LossSource) -> &'static [&'static str] {
+    match source {
+        LossSource::DoorbellRing | LossSource::PacketsRing | LossSource::SignalUnread => &["doorbell"],
+        LossSource::SdmaRing => &["sdma"],
+        LossSource::QueueMap => &["doorbell", "sdma", "ioctl"],
+        LossSource::IoctlRing | LossSource::IoctlMap => &["ioctl"],
+        LossSource::ReserveRing => &["reserve"],
+        LossSource::TaskRing | LossSource::TracedMap => &["process"],
+        LossSource::HoldRing | LossSource::HoldFailed => &["mapping"],
+        LossSource::RingJobRing => &["ring"],
+        LossSource::DriverRing | LossSource::DriverMap => &["driver"],
+        LossSource::DriverEventRing => &["driver_event"],
+        LossSource::CodeObjectRing => &["code_object"],
+        LossSource::ProgressRing => &["progress"],
+        LossSource::ApiRing | LossSource::ApiMap | LossSource::ApiDepth => &["api"],
+    }
+}
+
 /// Whether events of this source, lost, can hide that a doorbell was rung: then nobody can say that none was.
 ///
 /// `missed-other` are doorbell programs that the kernel did not run; the other missed ones, and holds, are processes that
@@ -20,8 +70,31 @@ pub fn hide_doorbells(source: &str) -> bool {
         "missed-other",
         "missed-mapping",
         "missed-process",
-        "undecoded",
-        "model-queues",
+        UNDECODED,
+        QUEUE_LIMIT,
     ];
     missed.contains(&source) || SOURCES.iter().any(|lost| lost.name() == source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_watched_is_not_counted() {
+        assert_eq!(counted(|_| false), [UNDECODED, QUEUE_LIMIT]);
+        let some = counted(|family| ["ioctl", "code_object"].contains(&family));
+        let expected = [
+            "ioctl-ring",
+            "queue-map",
+            "ioctl-map",
+            "code-object-ring",
+            "model-kernels",
+            "code-object-list",
+            "undecoded",
+            "model-queues",
+        ];
+        assert_eq!(some, expected);
+        assert_eq!(counted(|_| true).len(), LossSource::ALL.len() + 5);
+    }
 }

@@ -5,12 +5,14 @@
 //! counted as `queue_id="other"`.
 
 mod catalog;
+mod docs;
 mod families;
 mod histogram;
 
 use std::collections::{BTreeMap, HashMap};
 
-pub use catalog::{CATALOG, Definition, Kind};
+pub use catalog::{CATALOG, Definition, Kind, LABELS};
+pub use docs::markdown;
 pub use families::{About, Family, Sample, Value};
 
 use crate::fact::{Fact, Ioctl, Path, RingJob};

@@ -44,13 +44,16 @@ use queue::End;
 use queues::{Queues, Sight};
 use ring_jobs::RingJobs;
 
+pub(crate) use code_objects::{KERNEL_LIMIT, LIST_UNREAD};
+pub(crate) use ring_jobs::JOB_LIMIT;
+
 /// How long, in trace time, an ended queue or process waits for events that are late. Buffers of different sources are
 /// read one after the other: this is far more than a busy collector lets one of them wait.
 const LINGER_NS: u64 = 1_000_000_000;
 /// Ended queues (processes) that wait at the most.
 const MAX_LINGERING: usize = 4096;
 /// Source of the [`Fact::Loss`] for events of more queues than the model keeps.
-const QUEUE_LIMIT: &str = "model-queues";
+pub(crate) const QUEUE_LIMIT: &str = "model-queues";
 
 /// Takes events and draws conclusions.
 #[derive(Debug, Default)]

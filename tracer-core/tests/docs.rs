@@ -1,26 +1,38 @@
-//! The JSON schemas in docs/ are those of the structs, and docs/policies.md shows every key.
+//! The JSON schemas in docs/ are those of the structs, docs/policies.md shows every key, and docs/metrics.md is the
+//! catalogue.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
 use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
-use tracer_core::claims;
 use tracer_core::verify::{Policy, Verdict};
+use tracer_core::{claims, metrics};
 
 fn docs(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name)
 }
 
-fn is_schema_of<T: JsonSchema>(name: &str) {
-    let schema = serde_json::to_string_pretty(&schema_for!(T)).expect("a schema is JSON") + "\n";
+fn is(name: &str, expected: &str) {
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(docs(name), &schema).expect("docs/ is there");
+        fs::write(docs(name), expected).expect("docs/ is there");
     }
     let found = fs::read_to_string(docs(name)).unwrap_or_default();
     assert!(
-        found == schema,
+        found == expected,
         "docs/{name} is out of date: UPDATE_DOCS=1 cargo test -p tracer-core --test docs"
     );
+}
+
+fn is_schema_of<T: JsonSchema>(name: &str) {
+    is(
+        name,
+        &(serde_json::to_string_pretty(&schema_for!(T)).expect("a schema is JSON") + "\n"),
+    );
+}
+
+#[test]
+fn metrics_md_is_the_catalogue() {
+    is("metrics.md", &metrics::markdown());
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn board() -> Board {
         version: "0.1.0".to_owned(),
         simulated: true,
         watched: vec![("doorbells", true), ("thunk", false)],
+        loss_sources: vec!["doorbell-ring"],
     });
     board.take(&Fact::Loss(Loss {
         time_ns: NOW,
@@ -74,6 +75,7 @@ fn metrics_are_openmetrics_text() {
         assert!(head.contains("application/openmetrics-text"), "{head}");
         for line in [
             "# TYPE tracer_events_lost counter",
+            "tracer_events_lost_total{source=\"doorbell-ring\"} 0",
             "tracer_events_lost_total{source=\"with \\\"quotes\\\" and \\\\\"} 3",
             "tracer_watched{what=\"doorbells\"} 1",
             "tracer_watched{what=\"thunk\"} 0",

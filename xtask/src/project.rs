@@ -83,6 +83,11 @@ impl Project {
         self.cache.join("rootfs")
     }
 
+    /// The folder of programs that read what `tracer serve` exposes.
+    pub fn monitors_dir(&self) -> PathBuf {
+        self.cache.join("monitors")
+    }
+
     /// The folder of virtual machines: tools, and one folder a kernel.
     pub fn vm_dir(&self) -> PathBuf {
         self.cache.join("vm")
@@ -94,12 +99,13 @@ impl Project {
     }
 
     /// The variables by which builds and tests find what xtask made.
-    pub fn variables(&self) -> [(&'static str, PathBuf); 6] {
+    pub fn variables(&self) -> [(&'static str, PathBuf); 7] {
         [
             ("TRACER_EBPF_OBJECT", self.ebpf_object()),
             ("TRACER_EBPF_LOG_OBJECT", self.ebpf_log_object()),
             ("TRACER_GPU_KERNELS", self.gpu_kernels()),
             ("TRACER_ROOTFS_DIR", self.rootfs_dir()),
+            ("TRACER_MONITORS_DIR", self.monitors_dir()),
             ("TRACER_BIN_DIR", self.bin_dir()),
             ("TRACER_DRM_SCHED_MOCK", self.drm_sched_mock()),
         ]

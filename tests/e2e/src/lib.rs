@@ -5,6 +5,7 @@ pub mod compare;
 pub mod dispatcher;
 pub mod observed;
 pub mod place;
+pub mod prometheus;
 pub mod running;
 pub mod scenario;
 pub mod terminal;

@@ -20,6 +20,11 @@ fn target() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target")
 }
 
+fn cache() -> PathBuf {
+    let home = env::var_os("HOME").map_or_else(|| PathBuf::from("/root"), PathBuf::from);
+    home.join(".cache/tracer")
+}
+
 /// The folder of `tracer`, `kfd-sim` and `hsa-dispatch`.
 #[must_use]
 pub fn programs() -> PathBuf {
@@ -39,6 +44,11 @@ pub fn kernels() -> PathBuf {
 /// A root file system with AMD's runtime.
 #[must_use]
 pub fn rootfs(suite: &str) -> PathBuf {
-    let home = env::var_os("HOME").map_or_else(|| PathBuf::from("/root"), PathBuf::from);
-    dir("TRACER_ROOTFS_DIR", home.join(".cache/tracer/rootfs")).join(suite)
+    dir("TRACER_ROOTFS_DIR", cache().join("rootfs")).join(suite)
+}
+
+/// The folder of Prometheus and promtool.
+#[must_use]
+pub fn monitors() -> PathBuf {
+    dir("TRACER_MONITORS_DIR", cache().join("monitors"))
 }

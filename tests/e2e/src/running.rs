@@ -165,7 +165,7 @@ pub struct Recorder {
     child: Child,
     trace: PathBuf,
     lines: mpsc::Receiver<String>,
-    reader: JoinHandle<String>,
+    reader: Option<JoinHandle<String>>,
 }
 
 /// What a recorder left.
@@ -209,7 +209,7 @@ impl Recorder {
             child,
             trace: trace.to_owned(),
             lines,
-            reader,
+            reader: Some(reader),
         }
     }
 
@@ -258,14 +258,26 @@ impl Recorder {
     #[must_use]
     pub fn wait(mut self) -> Recorded {
         let status = self.child.wait().expect("tracer ends");
-        let said = self.reader.join().expect("the reader");
+        let reader = self.reader.take().expect("it is waited for once");
+        let said = reader.join().expect("the reader");
         Recorded {
             output: Output {
                 status,
                 stdout: Vec::new(),
                 stderr: said.into_bytes(),
             },
-            trace: self.trace,
+            trace: std::mem::take(&mut self.trace),
+        }
+    }
+}
+
+impl Drop for Recorder {
+    /// A test that fails leaves nobody who watches, and no probes.
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            signal(self.child.id(), libc::SIGTERM);
+            signal(self.child.id(), libc::SIGTERM);
+            let _ = self.child.wait();
         }
     }
 }

@@ -15,21 +15,21 @@ use tracer_e2e::{
     truth::Truth,
 };
 
-fn serve(words: &[&str]) -> Command {
+pub fn serve(words: &[&str]) -> Command {
     let mut command = Command::new(place::programs().join("tracer"));
     command.args(["-v", "serve", "--listen", "127.0.0.1:0"]).args(words);
     command
 }
 
 /// Where it says that it answers.
-fn address(server: &Recorder) -> String {
+pub fn address(server: &Recorder) -> String {
     let line = server.hears("serving    ");
     let url = line.split_whitespace().nth(1).expect("an address");
     url.strip_prefix("http://").expect("no TLS").to_owned()
 }
 
 /// Status and body of an answer.
-fn get(address: &str, path: &str, more: &str) -> (u16, String) {
+pub fn get(address: &str, path: &str, more: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).expect("it listens");
     let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\n{more}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it takes requests");
@@ -41,7 +41,7 @@ fn get(address: &str, path: &str, more: &str) -> (u16, String) {
 }
 
 /// Every series with its number.
-fn series(text: &str) -> BTreeMap<String, f64> {
+pub fn series(text: &str) -> BTreeMap<String, f64> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let parsed = lines.map(|line| {
         let (name, number) = line.rsplit_once(' ').expect("a series and its number");
@@ -51,7 +51,7 @@ fn series(text: &str) -> BTreeMap<String, f64> {
 }
 
 /// The sum of the series of a metric that have these labels.
-fn sum(series: &BTreeMap<String, f64>, metric: &str, labels: &[&str]) -> u64 {
+pub fn sum(series: &BTreeMap<String, f64>, metric: &str, labels: &[&str]) -> u64 {
     let of = |name: &str| {
         let (own, rest) = name.split_once('{').unwrap_or((name, ""));
         own == metric && labels.iter().all(|label| rest.contains(label))

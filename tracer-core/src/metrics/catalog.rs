@@ -37,6 +37,10 @@ pub struct Definition {
     pub help: &'static str,
     /// Names of its labels.
     pub labels: &'static [&'static str],
+    /// What is counted or measured.
+    pub unit: &'static str,
+    /// A question to Prometheus that it answers.
+    pub example: &'static str,
 }
 
 /// Labels of one queue; as other exporters of AMD GPUs name them.
@@ -51,97 +55,163 @@ pub const CATALOG: [Definition; 16] = [
         kind: Kind::Counter,
         help: "Kernel dispatch packets that were published",
         labels: QUEUE_PATH,
+        unit: "dispatches",
+        example: "sum by (gpu_id, path) (rate(tracer_dispatches_total[1m]))",
     },
     Definition {
         name: "tracer_doorbells",
         kind: Kind::Counter,
         help: "Stores to doorbells of AQL queues; one may publish many dispatches or none",
         labels: QUEUE,
+        unit: "stores",
+        example: "sum(rate(tracer_dispatches_total[1m])) / sum(rate(tracer_doorbells_total[1m]))",
     },
     Definition {
         name: "tracer_copies",
         kind: Kind::Counter,
         help: "Submissions to SDMA queues",
         labels: QUEUE_PATH,
+        unit: "submissions",
+        example: "sum by (gpu_id, path) (rate(tracer_copies_total[1m]))",
     },
     Definition {
         name: "tracer_other_packets",
         kind: Kind::Counter,
         help: "Published packets that are no kernel dispatches",
         labels: QUEUE,
+        unit: "packets",
+        example: "sum by (kfd_process_id, queue_id) (rate(tracer_other_packets_total[1m]))",
     },
     Definition {
         name: "tracer_unread_packets",
         kind: Kind::Counter,
         help: "Published packets that could not be read in time: what they were is unknown",
         labels: QUEUE,
+        unit: "packets",
+        example: "sum by (instance) (increase(tracer_unread_packets_total[5m]))",
     },
     Definition {
         name: "tracer_ring_jobs",
         kind: Kind::Counter,
         help: "Jobs on rings of the kernel driver; traced: whether a traced process submitted them",
         labels: &["ring_class", "reason", "traced"],
+        unit: "jobs",
+        example: "sum by (ring_class, reason, traced) (rate(tracer_ring_jobs_total[1m]))",
     },
     Definition {
         name: "tracer_queues",
         kind: Kind::Gauge,
         help: "Queues that live",
         labels: &["gpu_id", "type"],
+        unit: "queues",
+        example: "sum by (gpu_id, type) (tracer_queues)",
     },
     Definition {
         name: "tracer_queue_depth_packets",
         kind: Kind::Gauge,
         help: "Packets published and not taken by the GPU, when last looked",
         labels: QUEUE,
+        unit: "packets",
+        example: "tracer_queue_depth_packets / tracer_queue_ring_packets",
     },
     Definition {
         name: "tracer_queue_ring_packets",
         kind: Kind::Gauge,
         help: "Packets that the ring of an AQL queue has room for",
         labels: QUEUE,
+        unit: "packets",
+        example: "min by (gpu_id) (tracer_queue_ring_packets)",
     },
     Definition {
         name: "tracer_queue_stuck",
         kind: Kind::Gauge,
         help: "1 if packets wait and the read index has not moved for 2 s, else 0",
         labels: QUEUE,
+        unit: "0 or 1",
+        example: "sum by (gpu_id) (tracer_queue_stuck)",
     },
     Definition {
         name: "tracer_submit_latency_seconds",
         kind: Kind::Histogram,
         help: "From the reserve of packets to the doorbell; only where reserves are watched",
         labels: &[],
+        unit: "seconds",
+        example: "histogram_quantile(0.99, sum by (le) (rate(tracer_submit_latency_seconds_bucket[5m])))",
     },
     Definition {
         name: "tracer_kfd_ioctl_seconds",
         kind: Kind::Histogram,
         help: "Time in ioctls of /dev/kfd",
         labels: &["ioctl"],
+        unit: "seconds",
+        example: "histogram_quantile(0.99, sum by (ioctl, le) (rate(tracer_kfd_ioctl_seconds_bucket[5m])))",
     },
     Definition {
         name: "tracer_kfd_ioctl_errors",
         kind: Kind::Counter,
         help: "Ioctls of /dev/kfd that failed",
         labels: &["ioctl"],
+        unit: "calls",
+        example: "sum by (ioctl) (increase(tracer_kfd_ioctl_errors_total[5m]))",
     },
     Definition {
         name: "tracer_events_lost",
         kind: Kind::Counter,
         help: "Events that a source dropped",
         labels: &["source"],
+        unit: "events",
+        example: "sum by (source) (increase(tracer_events_lost_total[5m])) > 0",
     },
     Definition {
         name: "tracer_watched",
         kind: Kind::Gauge,
         help: "1 if this is watched, else 0: what is not watched has no numbers",
         labels: &["what"],
+        unit: "0 or 1",
+        example: "tracer_watched == 0",
     },
     Definition {
         name: "tracer_build",
         kind: Kind::Info,
         help: "Version, and whether the GPU is simulated",
         labels: &["version", "simulated"],
+        unit: "",
+        example: "count by (version, simulated) (tracer_build_info)",
     },
+];
+
+/// Every label, with its meaning.
+pub const LABELS: [(&str, &str); 13] = [
+    (
+        "gpu_id",
+        "GPU, by the KFD's id (`/sys/class/kfd/kfd/topology/nodes/*/gpu_id`)",
+    ),
+    ("kfd_process_id", "Process of the queue, in the initial pid namespace"),
+    (
+        "queue_id",
+        "The KFD's id of the queue; `ended`: those of the GPU that ended more than five minutes ago, together; `other`: \
+         those beyond a thousand at once",
+    ),
+    (
+        "path",
+        "The way that submissions took: `doorbell`: a store from user space; `ring`: a job on a ring of the kernel driver; \
+         `thunk`: the library's call; `unseen`: past every probe",
+    ),
+    ("type", "Type of the queue"),
+    (
+        "ring_class",
+        "Rings of the kernel driver by what they drive: `gfx`, `comp`, `sdma` and others",
+    ),
+    (
+        "reason",
+        "Why the driver made the job by itself; empty if a process asked for it",
+    ),
+    ("traced", "Whether a process submitted it that is traced"),
+    ("ioctl", "Name of the call, without `AMDKFD_IOC_`"),
+    ("source", "Where events were dropped: a buffer, a map, a limit"),
+    ("what", "What can be watched"),
+    ("version", "Of tracer"),
+    ("simulated", "Whether a program plays the GPU"),
 ];
 
 /// The metric of this name.

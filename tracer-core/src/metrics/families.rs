@@ -61,6 +61,9 @@ pub struct About {
     pub simulated: bool,
     /// What is watched and what is not.
     pub watched: Vec<(&'static str, bool)>,
+    /// Sources whose losses are counted: those that lost nothing yet have the number 0. Of any other source nobody knows
+    /// whether it loses something before it says that it did.
+    pub loss_sources: Vec<&'static str>,
 }
 
 /// Which queue: GPU, process, KFD queue id.
@@ -88,14 +91,21 @@ impl Metrics {
             out.put("tracer_kfd_ioctl_seconds", [name.clone()], times.into());
             out.number("tracer_kfd_ioctl_errors", [name.clone()], *errors);
         }
-        for (source, &n) in &self.losses {
-            out.number("tracer_events_lost", [source.clone()], n);
-        }
+        self.lost(about, &mut out);
         for &(what, watched) in &about.watched {
             out.number("tracer_watched", [what.to_owned()], watched.into());
         }
         out.number("tracer_build", [about.version.clone(), about.simulated.to_string()], 1);
         out.families
+    }
+
+    /// From the start, not from the first loss on: a counter that begins above 0 has no increase.
+    fn lost(&self, about: &About, out: &mut Collector) {
+        let mut all: BTreeMap<&str, u64> = about.loss_sources.iter().map(|&source| (source, 0)).collect();
+        all.extend(self.losses.iter().map(|(source, &n)| (source.as_str(), n)));
+        for (source, n) in all {
+            out.number("tracer_events_lost", [source.to_owned()], n);
+        }
     }
 
     /// Counters of queues; a KFD id that is used again goes on where its predecessor's series ended.

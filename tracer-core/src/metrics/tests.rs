@@ -107,6 +107,37 @@ fn invented_names_are_bounded() {
 }
 
 #[test]
+fn a_source_that_is_counted_has_a_number_before_it_loses_anything() {
+    let mut metrics = Metrics::new();
+    let about = About {
+        loss_sources: vec!["doorbell-ring", "ioctl-ring"],
+        ..About::default()
+    };
+    let lost = |metrics: &Metrics| {
+        let families = metrics.families(&Live::new().picture(), &about);
+        let family = families
+            .into_iter()
+            .find(|family| family.definition.name == "tracer_events_lost");
+        let samples = family.expect("a family").samples.into_iter();
+        samples
+            .map(|sample| (sample.labels[0].1.clone(), sample.value))
+            .collect::<BTreeMap<_, _>>()
+    };
+    let zeros = ["doorbell-ring", "ioctl-ring"].map(|source| (source.to_owned(), Value::Number(0)));
+    assert_eq!(lost(&metrics), BTreeMap::from(zeros));
+    for source in ["ioctl-ring", "hold-ring"] {
+        metrics.add(&Fact::Loss(Loss {
+            time_ns: S,
+            source: source.to_owned(),
+            count: 2,
+        }));
+    }
+    let counted = [("doorbell-ring", 0), ("hold-ring", 2), ("ioctl-ring", 2)];
+    let counted = counted.map(|(source, n)| (source.to_owned(), Value::Number(n)));
+    assert_eq!(lost(&metrics), BTreeMap::from(counted));
+}
+
+#[test]
 fn no_series_is_there_twice_and_every_one_is_in_the_catalogue() {
     let mut metrics = Metrics::new();
     // The same KFD id, one after the other, and two queues whose ids nobody knows.

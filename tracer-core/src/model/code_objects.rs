@@ -11,9 +11,9 @@ use crate::fact::{CodeObject, Fact, Kernel, Loss};
 /// Kernels kept at the most, of all processes. What is beyond has no name.
 const MAX_KERNELS: usize = 1 << 20;
 /// Source of the [`Fact::Loss`] for code objects whose kernels are beyond that.
-const KERNEL_LIMIT: &str = "model-kernels";
+pub(crate) const KERNEL_LIMIT: &str = "model-kernels";
 /// Source of the [`Fact::Loss`] for changes of a runtime's list that could not be read.
-const LIST_UNREAD: &str = "code-object-list";
+pub(crate) const LIST_UNREAD: &str = "code-object-list";
 
 /// Code objects that are loaded, or were so lately that dispatches of theirs may still come.
 ///

@@ -10,7 +10,7 @@ use crate::fact::{Fact, Loss, RingJob};
 /// Jobs under way at the most. Beyond it a new one is counted as lost.
 const MAX_JOBS: usize = 65536;
 /// Source of the [`Fact::Loss`] for jobs beyond that.
-const JOB_LIMIT: &str = "model-ring-jobs";
+pub(crate) const JOB_LIMIT: &str = "model-ring-jobs";
 
 /// Jobs that are not done.
 #[derive(Debug, Default)]

@@ -5,6 +5,7 @@
 //! leaves behind is never taken for complete.
 
 mod bpf_linker;
+mod monitors;
 mod rootfs;
 mod rust_src;
 mod vm;
@@ -21,6 +22,7 @@ pub use vm::{Series, VmKernel};
 use crate::cmd;
 use crate::lock;
 use crate::project::Project;
+use monitors::Monitors;
 use rust_src::RustSrc;
 use vm::VmTools;
 
@@ -35,6 +37,8 @@ pub enum Part {
     Stable,
     /// Folders with AMD's unmodified runtimes, HSA and HIP, as each release of Debian ships them.
     Rootfs,
+    /// Prometheus, as Debian's stable release ships it, for the tests of what `tracer serve` exposes.
+    Monitors,
     /// QEMU and Debian's kernels, for tests on drivers that this machine's kernel lacks.
     Vm,
 }
@@ -43,7 +47,7 @@ impl Part {
     /// Every part that the demonstration needs.
     pub const DEMO: [Self; 3] = [Self::RustSrc, Self::BpfLinker, Self::Stable];
     /// Every part that the tests without virtual machines need.
-    pub const ALL: [Self; 3] = [Self::RustSrc, Self::BpfLinker, Self::Rootfs];
+    pub const ALL: [Self; 4] = [Self::RustSrc, Self::BpfLinker, Self::Rootfs, Self::Monitors];
     /// The parts that a build needs.
     pub const BUILD: [Self; 2] = [Self::RustSrc, Self::BpfLinker];
 
@@ -55,6 +59,7 @@ impl Part {
             Self::Rootfs => Rootfs::all(project)
                 .map(|rootfs| Box::new(rootfs) as Box<dyn Install>)
                 .collect(),
+            Self::Monitors => vec![Box::new(Monitors::new(project))],
             Self::Vm => {
                 // Programs of newer headers run with the C library of such a folder.
                 let mut installs: Vec<Box<dyn Install>> = vec![Box::new(Rootfs::newest(project))];
@@ -109,7 +114,7 @@ fn install(project: &Project, wanted: &dyn Install) -> Result<()> {
 pub fn clean(project: &Project) -> Result<()> {
     let _lock = lock::acquire(project.cache())?;
     RustSrc::new(project).unlink(project)?;
-    for folder in ["apt", "rootfs", "rust-src", "tools", "vm"] {
+    for folder in ["apt", "monitors", "rootfs", "rust-src", "tools", "vm"] {
         cmd::remove_all(&project.cache().join(folder))?;
     }
     eprintln!(

@@ -177,7 +177,7 @@ fn hip_file(libraries: &Path) -> Result<PathBuf> {
 }
 
 /// The request, then the packages that met it, one a line as `name_version_architecture`.
-fn marker(request: &str, packages: &[PathBuf]) -> String {
+pub(super) fn marker(request: &str, packages: &[PathBuf]) -> String {
     let stems = packages
         .iter()
         .filter_map(|package| package.file_stem())

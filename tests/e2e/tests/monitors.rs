@@ -1,0 +1,285 @@
+//! Prometheus over `tracer serve`: what it stores is the truth, and every expression of `dashboards/` means something to it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+use tracer_core::metrics::CATALOG;
+use tracer_e2e::{
+    prometheus::{Prometheus, in_the_older_format, promtool},
+    running::{Recorder, signal, wait_for},
+    scenario::{Scenario, folder},
+    truth::Truth,
+};
+
+use crate::serve::{address, get, series, serve};
+
+fn dashboards() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../dashboards")
+        .canonicalize()
+        .expect("they are there")
+}
+
+/// `tracer serve`, which does not outlive its test.
+struct Served {
+    recorder: Option<Recorder>,
+    address: String,
+    /// What lets the program come to its end; `None` if it has.
+    stop: Option<PathBuf>,
+}
+
+impl Served {
+    fn of(command: Command, folder: &Path, stop: Option<PathBuf>) -> Self {
+        let recorder = Recorder::of(command, folder);
+        let address = address(&recorder);
+        Self {
+            recorder: Some(recorder),
+            address,
+            stop,
+        }
+    }
+
+    /// A program that runs until the end of the value. It is not attached to: a queue that was there before may have no id
+    /// that is known, and then it has no numbers of the moment.
+    fn running(folder: &Path) -> Self {
+        let mut command = serve(&["--detail", "full", "--"]);
+        command.args(Scenario::new("sid", "gfx942", &["steady"]).simulated(folder));
+        let stop = folder.join("stop");
+        command.arg("--until").arg(&stop);
+        Self::of(command, folder, Some(stop))
+    }
+
+    /// A program through HIP on the simulated GPU, when it has ended; the truth is in the folder.
+    fn ended(folder: &Path) -> Self {
+        let scenario = Scenario::hip("trixie", "gfx1100", &["mixed"]);
+        let mut command = serve(&["--stay", "--detail", "full", "--"]);
+        command.args(scenario.simulated(folder));
+        let served = Self::of(command, folder, None);
+        served.recorder.as_ref().expect("it runs").hears("ended      ");
+        served
+    }
+
+    /// What a scraper gets.
+    fn text(&self) -> String {
+        get(&self.address, "/metrics", "").1
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let Some(recorder) = self.recorder.take() else { return };
+        match &self.stop {
+            Some(stop) => {
+                let _ = fs::write(stop, "");
+            }
+            None => signal(recorder.pid(), libc::SIGINT),
+        }
+        let _ = recorder.wait();
+    }
+}
+
+/// Expressions of panels with where they stand, their variables filled in.
+fn of_panels() -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(dashboards().join("grafana/dashboards")).expect("dashboards") {
+        let path = entry.expect("an entry").path();
+        let text = fs::read_to_string(&path).expect("it can be read");
+        let dashboard: Value = serde_json::from_str(&text).expect("JSON");
+        let uid = dashboard["uid"].as_str().expect("an id");
+        for panel in dashboard["panels"].as_array().expect("panels") {
+            let title = panel["title"].as_str().expect("a title");
+            for target in panel["targets"].as_array().expect("targets") {
+                let mut expression = target["expr"].as_str().expect("an expression").to_owned();
+                for variable in dashboard["templating"]["list"].as_array().expect("variables") {
+                    // What Grafana puts there for `All`.
+                    let name = format!("${}", variable["name"].as_str().expect("a name"));
+                    expression = expression.replace(&name, ".*");
+                }
+                assert!(!expression.contains('$'), "{uid}: {expression} has an unknown variable");
+                all.push((format!("{uid}: {title}"), expression));
+            }
+        }
+    }
+    assert!(all.len() > 30, "only {} panels were found", all.len());
+    // And the examples of docs/metrics.md.
+    all.extend(CATALOG.map(|metric| (format!("docs: {}", metric.name), metric.example.to_owned())));
+    all
+}
+
+/// What is empty while all is well.
+const MAY_BE_EMPTY: [&str; 2] = ["tracer-queue: Stuck now", "docs: tracer_events_lost"];
+
+/// Metrics, by the names that Prometheus has for them, that an expression needs.
+fn metrics_in(expression: &str) -> BTreeSet<&str> {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+    let words = expression.split(|c| !word(c));
+    words.filter(|word| word.starts_with("tracer_")).collect()
+}
+
+/// Waits until Prometheus has looked so often at every target, and rules have seen that.
+fn has_scraped(prometheus: &Prometheus, targets: usize, times: u64) {
+    let all = |expression: &str| {
+        prometheus
+            .number(&format!("count({expression})"))
+            .is_some_and(|count| count == targets as f64)
+    };
+    wait_for("scrapes", || {
+        all(&format!("count_over_time(up[5m]) >= {times}")).then_some(())
+    });
+    assert!(all("up == 1"), "{:?}", prometheus.query("up"));
+}
+
+#[test]
+fn what_prometheus_stores_is_the_truth() {
+    let dir = folder();
+    let served = Served::ended(dir.path());
+    let rules = dashboards().join("prometheus/tracer.rules.yml");
+    let prometheus = Prometheus::start(dir.path(), &[&served.address], &rules);
+    has_scraped(&prometheus, 1, 1);
+    let truth = Truth::read(&dir.path().join("truth.jsonl"));
+    let number = |expression: &str| prometheus.number(expression).map(|number| number as u64);
+    assert!(truth.dispatches() > 0);
+    assert_eq!(number("sum(tracer_dispatches_total)"), Some(truth.dispatches()));
+    assert_eq!(
+        number("sum(tracer_dispatches_total{path=\"doorbell\"})"),
+        Some(truth.dispatches())
+    );
+    for (aql, metric) in [(true, "tracer_doorbells_total"), (false, "tracer_copies_total")] {
+        let queues = || truth.queues.iter().filter(|queue| queue.is_aql() == aql);
+        let rung: usize = queues().map(|queue| queue.doorbells.len()).sum();
+        assert!(rung > 0, "{metric}");
+        // The device polls doorbells: of several stores in a row it may see the last only.
+        assert!(
+            number(&format!("sum({metric})")) >= Some(rung as u64),
+            "{metric}: {rung}"
+        );
+    }
+    let mut ioctls: BTreeMap<&str, u64> = BTreeMap::new();
+    for ioctl in truth.ioctls.iter().filter(|ioctl| ioctl.dev == "kfd") {
+        *ioctls.entry(ioctl.name.as_deref().expect("a known one")).or_default() += 1;
+    }
+    assert!(!ioctls.is_empty());
+    for (name, count) in ioctls {
+        let expression = format!("tracer_kfd_ioctl_seconds_count{{ioctl=\"{name}\"}}");
+        assert_eq!(number(&expression), Some(count), "{name}");
+    }
+    // Known from the start: 0, and not nothing. Nothing is said of what is not watched.
+    let lost = |source: &str| number(&format!("tracer_events_lost_total{{source=\"{source}\"}}"));
+    for source in [
+        "doorbell-ring",
+        "packets-ring",
+        "reserve-ring",
+        "ioctl-ring",
+        "sdma-ring",
+    ] {
+        assert_eq!(lost(source), Some(0), "{source}");
+    }
+    assert_eq!(lost("api-ring"), None);
+    assert_eq!(number("tracer_build_info{simulated=\"true\"}"), Some(1));
+    // And nothing else came over otherwise than it was served.
+    let text = served.text();
+    let served = series(&text);
+    assert!(served.len() > 50, "{text}");
+    for (name, expected) in &served {
+        assert_eq!(prometheus.number(name), Some(*expected), "{name}");
+    }
+}
+
+#[test]
+fn every_panel_and_rule_has_its_series() {
+    let dir = folder();
+    let ended = Served::ended(dir.path());
+    let other = folder();
+    let running = Served::running(other.path());
+    let rules = dashboards().join("prometheus/tracer.rules.yml");
+    let prometheus = Prometheus::start(dir.path(), &[&ended.address, &running.address], &rules);
+    // Rates need two.
+    has_scraped(&prometheus, 2, 3);
+    let of_running = format!("{{instance=\"{}\"}}", running.address);
+    let rate = format!("sum(rate(tracer_dispatches_total{of_running}[1m])) > 0");
+    wait_for("a rate", || prometheus.number(&rate));
+
+    let names = |text: &str| -> BTreeSet<String> {
+        let of = |name: &String| name.split('{').next().unwrap_or_default().to_owned();
+        series(text).keys().map(of).collect()
+    };
+    let there: BTreeSet<String> = [names(&ended.text()), names(&running.text())]
+        .into_iter()
+        .flatten()
+        .collect();
+    let without = |expression: &str| -> Vec<String> {
+        let missing = metrics_in(expression).into_iter().filter(|name| !there.contains(*name));
+        missing.map(str::to_owned).collect()
+    };
+    for (place, expression) in of_panels() {
+        let found = prometheus
+            .query(&expression)
+            .unwrap_or_else(|error| panic!("{place}: {expression}: {error}"));
+        if !found.is_empty() || MAY_BE_EMPTY.contains(&place.as_str()) {
+            continue;
+        }
+        // A simulated GPU has no driver with rings.
+        let missing = without(&expression);
+        assert_eq!(
+            missing,
+            ["tracer_ring_jobs_total"],
+            "{place}: {expression} has no series"
+        );
+    }
+
+    let rules = wait_for("every rule", || {
+        let answer = prometheus.ask("/api/v1/rules");
+        let groups = answer["data"]["groups"].as_array().expect("groups").clone();
+        let rules: Vec<Value> = groups
+            .iter()
+            .flat_map(|group| group["rules"].as_array().expect("rules").clone())
+            .collect();
+        rules.iter().all(|rule| rule["health"] != "unknown").then_some(rules)
+    });
+    assert!(rules.len() > 10, "{rules:?}");
+    for rule in rules {
+        assert_eq!(rule["health"], "ok", "{rule}");
+        let name = rule["name"].as_str().expect("a name");
+        if rule["type"] == "recording" && !name.contains("ring_jobs") {
+            wait_for(name, || prometheus.query(name).ok().filter(|found| !found.is_empty()));
+        } else {
+            // All is well here.
+            assert_ne!(rule["state"], "firing", "{rule}");
+        }
+    }
+}
+
+#[test]
+fn promtool_has_no_complaints() {
+    let passes = |folder: &Path, words: &[&str], input: &str| {
+        let output = promtool(folder, words, input);
+        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "promtool {words:?}: {}\n{said}", output.status);
+    };
+    let dir = folder();
+    as_installed(dir.path());
+    passes(dir.path(), &["check", "config", "prometheus.yml"], "");
+    passes(dir.path(), &["check", "rules", "tracer.rules.yml"], "");
+    passes(dir.path(), &["test", "rules", "tracer.rules.test.yml"], "");
+    let served = Served::ended(dir.path());
+    passes(dir.path(), &["check", "metrics"], &in_the_older_format(&served.text()));
+}
+
+/// `dashboards/prometheus` as it is on a machine, with a folder in the place of `/etc/prometheus`.
+fn as_installed(folder: &Path) {
+    for entry in fs::read_dir(dashboards().join("prometheus")).expect("files") {
+        let entry = entry.expect("an entry");
+        let text = fs::read_to_string(entry.path()).expect("it can be read");
+        let text = text.replace("/etc/prometheus/", &format!("{}/", folder.display()));
+        fs::write(folder.join(entry.file_name()), text).expect("it can be written");
+    }
+    fs::write(folder.join("tracer.token"), "a secret").expect("it can be written");
+    fs::create_dir(folder.join("targets")).expect("a folder");
+    let example = folder.join("targets.example.json");
+    fs::rename(example, folder.join("targets/example.json")).expect("there is an example");
+}

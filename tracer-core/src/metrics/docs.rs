@@ -1,0 +1,93 @@
+//! docs/metrics.md, of the catalogue.
+
+use std::fmt::Write as _;
+
+use super::catalog::{CATALOG, Definition, Kind, LABELS};
+
+const INTRODUCTION: &str = "\
+# Metrics of `tracer serve`
+
+This file is generated from the catalogue in `tracer-core/src/metrics`; to write it anew:
+`UPDATE_DOCS=1 cargo test -p tracer-core --test docs`.
+
+Names are those that Prometheus stores. The format is OpenMetrics; how to scrape it: docs/serve.md.
+
+- Unknown is not 0. What is not watched has no series, and `tracer_watched` says what that is. A label whose value is not
+  known is `unknown`; one that does not apply is empty.
+- Counters count from the start of `tracer serve` and never fall while it runs: what a queue counted goes to
+  `queue_id=\"ended\"` of its GPU five minutes after its end.
+- The series of a path, a ring, an ioctl begins with its first event: `increase()` does not see that one. Series of queues
+  begin with the queue.
+- `tracer_events_lost_total` is 0 from the start for each source that is counted: buffers and maps of the programs whose probes
+  are in, and limits of the model. Sources that begin with `missed-` (programs that the kernel did not run) appear with their first
+  loss only, because kernels before 6.7 do not tell of all.
+- `tracer_build_info{simulated=\"true\"}` marks numbers of a GPU that a program plays. They are numbers of that program.
+- Series are bounded: 1000 queues at once, 128 names of anything else; what is beyond has the label `other`.
+";
+
+/// The document.
+#[must_use]
+pub fn markdown() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        text,
+        "\n| metric | type | unit | labels | meaning |\n|---|---|---|---|---|"
+    );
+    for definition in &CATALOG {
+        let Definition {
+            kind,
+            help,
+            unit,
+            labels,
+            ..
+        } = definition;
+        let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
+        let (name, kind) = (stored(definition), kind.name());
+        let _ = writeln!(text, "| `{name}` | {kind} | {unit} | {} | {help} |", labels.join(", "));
+    }
+    let _ = writeln!(
+        text,
+        "\nA histogram `NAME` has the series `NAME_bucket` (with `le`, in seconds), `NAME_sum` and `NAME_count`."
+    );
+    let _ = writeln!(text, "\n## Labels\n\n| label | meaning |\n|---|---|");
+    for (label, meaning) in LABELS {
+        let _ = writeln!(text, "| `{label}` | {meaning} |");
+    }
+    let _ = writeln!(text, "\n## Questions");
+    for definition in &CATALOG {
+        let _ = writeln!(text, "\n`{}`\n\n    {}", stored(definition), definition.example);
+    }
+    text
+}
+
+/// The name in Prometheus.
+fn stored(definition: &Definition) -> String {
+    let suffix = match definition.kind {
+        Kind::Counter => "_total",
+        Kind::Info => "_info",
+        Kind::Gauge | Kind::Histogram => "",
+    };
+    format!("{}{suffix}", definition.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_label_has_a_meaning_and_every_example_asks_for_its_metric() {
+        for definition in &CATALOG {
+            assert!(definition.example.contains(&stored(definition)), "{definition:?}");
+            for label in definition.labels {
+                assert!(LABELS.iter().any(|(name, _)| name == label), "{label}");
+            }
+        }
+        for (label, _) in LABELS {
+            assert!(
+                CATALOG.iter().any(|definition| definition.labels.contains(&label)),
+                "{label}"
+            );
+        }
+    }
+}
