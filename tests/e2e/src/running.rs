@@ -274,10 +274,15 @@ impl Recorder {
 impl Drop for Recorder {
     /// A test that fails leaves nobody who watches, and no probes.
     fn drop(&mut self) {
-        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
-            signal(self.child.id(), libc::SIGTERM);
-            signal(self.child.id(), libc::SIGTERM);
-            let _ = self.child.wait();
+        let began = Instant::now();
+        // The first signal is for its command, the next one for itself.
+        while self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            if began.elapsed() > Duration::from_secs(10) {
+                let _ = self.child.kill();
+            }
+            // SAFETY: the child has not been waited for: the id is its own.
+            unsafe { libc::kill(self.child.id().cast_signed(), libc::SIGTERM) };
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
 }
