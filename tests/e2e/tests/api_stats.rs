@@ -1,11 +1,12 @@
 //! Calls of HIP and HSA functions that are only counted: the numbers are those of the program's own log.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ffi::OsStr, path::Path, process::Command};
 
 use tracer_common::api::{FUNCTIONS, Layer, find};
 use tracer_core::fact::{ApiStats, Fact};
 use tracer_e2e::{
     dispatcher::{Call, Log},
+    place,
     scenario::{Run, Scenario, each_release, folder, report_text},
 };
 
@@ -217,26 +218,31 @@ fn threads_count_together() {
     }
 }
 
+/// Two at once, each on a simulated GPU of its own.
 #[test]
 fn processes_count_apart() {
-    let dir = folder();
-    let mut scenario = Scenario::hip("trixie", "gfx942", &["launches", "-n", "2"]);
-    scenario.api = "stats";
-    // The log of the first one is kept beside that of the second.
-    let script = format!(
-        "\"$@\" && mv {0}/log.jsonl {0}/first.jsonl && \"$@\"",
-        dir.path().display()
-    );
-    scenario.through = ["/bin/sh", "-c", &script, "sh"].map(Into::into).to_vec();
-    let output = scenario.command(&dir).output().expect("tracer runs");
+    let (dir, other) = (folder(), folder());
+    let words = |n, dir: &Path| {
+        let scenario = Scenario::hip("trixie", "gfx942", &["launches", "-n", n]);
+        let words = scenario.simulated(dir);
+        words.join(OsStr::new(" ")).into_string().expect("plain paths")
+    };
+    let script = format!("{} & {}; wait", words("2", dir.path()), words("5", other.path()));
+    let output = Command::new(place::programs().join("tracer"))
+        .args(["record", "--api", "stats", "-o"])
+        .arg(dir.path().join("t.trace"))
+        .args(["--", "/bin/sh", "-c", &script])
+        .output()
+        .expect("tracer runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let run = Run::read(dir, output);
     assert_consistent(&run);
-    let first = Log::read(&run.dir.path().join("first.jsonl"));
-    for log in [&first, log(&run)] {
+    let theirs = Log::read(&other.path().join("log.jsonl"));
+    for log in [log(&run), &theirs] {
+        // All of it is done by the first thread.
         let pid = log.calls[0].tid;
         let own: Vec<&ApiStats> = stats(&run).into_iter().filter(|row| row.pid == Some(pid)).collect();
         assert_as_logged(&own, log);
     }
-    assert_ne!(first.calls[0].tid, log(&run).calls[0].tid);
+    assert_ne!(log(&run).calls[0].tid, theirs.calls[0].tid);
 }
