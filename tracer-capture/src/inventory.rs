@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{devices::Devices, resolver::Confidence};
+use crate::{devices::Devices, probes::api::Api, resolver::Confidence};
 
 /// A library that a traced process mapped: an HSA runtime, or HIP's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,6 +84,8 @@ pub struct Inventory {
     pub probes: Vec<Probe>,
     /// GPUs, as the first process with an HSA runtime sees them.
     pub devices: Option<Devices>,
+    /// What is done with calls of HIP and HSA functions.
+    pub api: Api,
     /// What will be missing and why, one sentence each.
     pub warnings: Vec<String>,
     /// Processes that were stopped for their probes.

@@ -3,6 +3,7 @@
 //! [`session::Session`] is the whole of it: it loads the programs, holds each process that maps an HSA runtime until
 //! its probes are in, and hands over [`tracer_core::event::Event`]s. It concludes nothing from them.
 
+mod api_stats;
 pub mod attach;
 mod btf;
 pub mod candidate;

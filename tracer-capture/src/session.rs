@@ -21,6 +21,7 @@ use tracer_core::{
 
 use crate::{
     CaptureError,
+    api_stats::ApiStats,
     code_object::lists::{self, Changes},
     decode, diagnostics,
     gate::Gate,
@@ -67,6 +68,7 @@ pub struct Session {
     events: RingBuf<MapData>,
     traced: HashMap<MapData, u32, u32>,
     losses: Losses,
+    api_stats: Option<ApiStats>,
     code_objects: Changes,
     gate: Gate,
     pub(crate) asks: mpsc::Sender<Ask>,
@@ -84,7 +86,10 @@ impl Session {
     /// # Errors
     /// [`CaptureError::NotPermitted`] without the rights, and what else the kernel refuses.
     pub fn start(options: Options, guardian: Option<Guardian>) -> Result<Self, CaptureError> {
-        let mut inventory = Inventory::default();
+        let mut inventory = Inventory {
+            api: options.api,
+            ..Inventory::default()
+        };
         // On a thread of its own: it may need a mount namespace of its own to see tracefs, which ends with it.
         let stop = Arc::new(AtomicBool::new(false));
         let loaded = std::thread::scope(|scope| scope.spawn(|| load(options, &mut inventory, &stop)).join());
@@ -98,6 +103,13 @@ impl Session {
         let losses = Losses::new(&counters, prober.programs()?)?;
         let counting = maps.remove("COUNTING").ok_or(CaptureError::Missing("COUNTING"))?;
         let gate = Gate::new(&counting)?;
+        let api_stats = match options.api {
+            Api::Stats => {
+                let stats = maps.remove("API_STATS").ok_or(CaptureError::Missing("API_STATS"))?;
+                Some(ApiStats::new(&stats)?)
+            }
+            _ => None,
+        };
         let inventory = Arc::new(Mutex::new(inventory));
         let (lists, code_objects) = lists::lists();
         let (asks, asked) = mpsc::channel();
@@ -118,6 +130,7 @@ impl Session {
             events: take(&mut maps, "EVENTS")?,
             traced: take(&mut maps, "TRACED")?,
             losses,
+            api_stats,
             code_objects,
             gate,
             asks,
@@ -174,6 +187,13 @@ impl Session {
         self.losses.report(&mut lost);
         if self.undecoded > 0 {
             lost(UNDECODED, std::mem::take(&mut self.undecoded));
+        }
+    }
+
+    /// Hands over what was counted of API calls by now, if they are counted. After [`Self::detach`] it is final.
+    pub fn report_api_stats(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
+        if let Some(stats) = &self.api_stats {
+            stats.report(sys::monotonic_ns(), &mut |stats| sink(&Event::ApiStats(stats)));
         }
     }
 
@@ -253,7 +273,7 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
         multi(&ebpf, object)
     };
     let mut maps = Maps::new();
-    for name in ["EVENTS", "HOLDS", "TRACED", "LOSSES", "COUNTING"] {
+    for name in ["EVENTS", "HOLDS", "TRACED", "LOSSES", "COUNTING", "API_STATS"] {
         maps.insert(name, take_from(&mut ebpf, name)?);
     }
     // The log's ring too is taken out of the object before its programs are loaded.
@@ -355,6 +375,7 @@ impl Loading<'_> {
         }
         if self.api != Api::Stats {
             loader.map_max_entries("API_STATS", 1);
+            loader.map_max_entries("API_PLACES", 1);
         }
         if let Some(bytes) = self.buffer_bytes {
             loader.map_max_entries("EVENTS", bytes);

@@ -68,6 +68,8 @@ pub enum Api {
     Hsa,
     /// Both
     All,
+    /// Both, counted by process and function and not recorded: no dispatch names its call or stream
+    Stats,
 }
 
 impl From<Api> for tracer_capture::session::Api {
@@ -77,6 +79,7 @@ impl From<Api> for tracer_capture::session::Api {
             Api::Hip => Self::Hip,
             Api::Hsa => Self::Hsa,
             Api::All => Self::All,
+            Api::Stats => Self::Stats,
         }
     }
 }

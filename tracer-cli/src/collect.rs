@@ -224,6 +224,10 @@ impl<S: Sink> Work<S> {
         let Self {
             session, out, model, ..
         } = self;
+        session.report_api_stats(&mut |event| model.apply(event, &mut |fact| out.take(&fact)));
+        for stats in model.api_stats() {
+            out.sink.snapshot(&Fact::ApiStats(stats.clone()));
+        }
         for queue in model.queues() {
             out.sink.snapshot(&Fact::Queue(queue));
         }
@@ -237,7 +241,10 @@ impl<S: Sink> Work<S> {
     }
 
     fn finish(mut self) -> (S, Inventory) {
-        let Self { out, model, .. } = &mut self;
+        let Self {
+            session, out, model, ..
+        } = &mut self;
+        session.report_api_stats(&mut |event| model.apply(event, &mut |fact| out.take(&fact)));
         model.finish(sys::monotonic_ns(), &mut |fact| out.take(&fact));
         let inventory = self.session.inventory();
         (self.out.sink, inventory)

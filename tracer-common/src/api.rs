@@ -1,9 +1,10 @@
-//! Functions of HIP and HSA whose calls are recorded, and where a call's arguments lie.
+//! Functions of HIP and HSA whose calls are recorded or counted, and where a call's arguments lie.
 //!
 //! Signatures: `hip_runtime_api.h` of HIP 5.2 to 7.2, `hsa.h` and `hsa_ext_amd.h` of ROCr 5.2 to 7.2. The functions named
 //! here have the same arguments in all of them. What a library does not export is not probed.
 
 mod catalog;
+pub mod stats;
 
 pub use catalog::FUNCTIONS;
 
@@ -248,52 +249,6 @@ impl Cookie {
 /// Places above this one are words on the stack: the first lies behind the return address.
 pub const LAST_REGISTER: u64 = 6;
 
-/// Buckets of a duration in `--api stats`: each power of two is cut into this many.
-pub const STEPS: u64 = 8;
-/// How many buckets there are: up to 2^41 ns, 36 minutes.
-pub const BUCKETS: usize = 40 * STEPS as usize;
-
-/// Words of one function in the map of `--api stats`.
-pub mod stats_word {
-    /// Calls.
-    pub const CALLS: u32 = 0;
-    /// Those that failed.
-    pub const ERRORS: u32 = 1;
-    /// Those that never returned: they have no duration.
-    pub const NEVER_RETURNED: u32 = 2;
-    /// Sum of the durations, ns.
-    pub const SUM_NS: u32 = 3;
-    /// The greatest duration, ns.
-    pub const MAX_NS: u32 = 4;
-    /// The first bucket.
-    pub const BUCKETS: u32 = 5;
-}
-
-/// How many words a function has there.
-pub const STATS_WORDS: usize = stats_word::BUCKETS as usize + BUCKETS;
-
-/// The bucket of a duration. The first `2 * STEPS` hold one value each.
-#[must_use]
-#[inline(always)]
-pub const fn bucket(ns: u64) -> usize {
-    let bits = u64::BITS - ns.leading_zeros();
-    let shift = bits.saturating_sub(STEPS.trailing_zeros() + 1) as u64;
-    let bucket = shift * STEPS + (ns >> shift);
-    if bucket < BUCKETS as u64 {
-        bucket as usize
-    } else {
-        BUCKETS - 1
-    }
-}
-
-/// The greatest duration of a bucket.
-#[must_use]
-pub const fn bucket_end(bucket: usize) -> u64 {
-    let bucket = bucket as u64;
-    let shift = (bucket / STEPS).saturating_sub(1);
-    ((bucket - shift * STEPS) << shift) | ((1 << shift) - 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -331,18 +286,6 @@ mod tests {
         assert!(!Cookie::new(0, 0..0, 0).unwrap().is_own(base, base));
         assert_eq!(Cookie::new(0, 0..1 << 40, 0), None);
         assert_eq!(Cookie::new(FUNCTIONS.len(), 0..0, 0), None);
-    }
-
-    #[test]
-    fn buckets_are_where_they_end() {
-        for bucket_number in 0..BUCKETS {
-            assert_eq!(bucket(bucket_end(bucket_number)), bucket_number);
-            assert_eq!(
-                bucket(bucket_end(bucket_number) + 1),
-                (bucket_number + 1).min(BUCKETS - 1)
-            );
-        }
-        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod progress;
 
 use tracer_common::aql::Packet;
 
-pub use api::{ApiCall, InCall};
+pub use api::{ApiCall, ApiStats, InCall};
 pub use code_object::{CodeObject, CodeObjectChange};
 pub use progress::{Occasion, Progress};
 
@@ -51,6 +51,8 @@ pub enum Event<'a> {
     There(There<'a>),
     /// A call of a function of HIP or HSA, whole.
     ApiCall(ApiCall),
+    /// What was counted by now of the calls of one function, instead of [`Event::ApiCall`].
+    ApiStats(&'a ApiStats),
     /// A traced process made another one.
     Fork(Origin, u32),
     /// A process runs a new program; its name (at most 15 bytes).

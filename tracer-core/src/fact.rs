@@ -1,6 +1,7 @@
 //! What the model concludes, with the evidence for it. One struct is one row of a table of the trace.
 
 mod api_call;
+mod api_stats;
 mod code_object;
 mod copy;
 mod driver_call;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use api_call::ApiCall;
+pub use api_stats::{ApiStats, Durations};
 pub use code_object::{CodeObject, Kernel};
 pub use copy::{Copy, CopyOp, Direction};
 pub use driver_call::DriverCall;
@@ -49,6 +51,8 @@ pub enum Fact {
     Progress(Progress),
     /// A call of a function of HIP or HSA.
     ApiCall(ApiCall),
+    /// Calls of a function of HIP or HSA that were only counted, at the trace's end.
+    ApiStats(ApiStats),
     /// A queue, at its end (destroyed, its process ended, or the trace ended): final numbers.
     Queue(Queue),
     /// A traced process, at its end or the trace's.

@@ -34,7 +34,7 @@ use tracer_common::queue::WRITE_DISPATCH_ID;
 use crate::event::{Doorbell, Event, Ioctl, Origin, Packets, SdmaDoorbell};
 use crate::fact::{self, Fact};
 use crate::losses;
-use api::OpenCalls;
+use api::{Counted, OpenCalls};
 use code_objects::CodeObjects;
 use ioctls::{Device, QueueChange};
 use kfd_queues::KfdQueues;
@@ -65,6 +65,7 @@ pub struct Model {
     memory: Memory,
     kfd_queues: KfdQueues,
     open_calls: OpenCalls,
+    counted: Counted,
 }
 
 /// What a collector needs to go on with a walk.
@@ -146,6 +147,7 @@ impl Model {
             Event::Ioctl(event) => self.ioctl(event, out),
             // Only that its process was seen.
             Event::CodeObject(_) | Event::ApiCall(_) => {}
+            Event::ApiStats(event) => self.counted.apply(event),
             Event::RingJob(event) => self.ring_jobs.apply(event, out),
             Event::DriverCall(call) => out(Fact::DriverCall(fact::DriverCall {
                 pid: call.origin.pid,
@@ -194,6 +196,7 @@ impl Model {
         code_objects.finish(out);
         self.code_objects = code_objects;
         self.ring_jobs.finish(out);
+        self.counted.finish(out);
         self.processes.finish(out);
     }
 
@@ -233,6 +236,11 @@ impl Model {
     /// Every code object that is loaded now, in no order.
     pub fn code_objects(&self) -> impl Iterator<Item = &fact::CodeObject> {
         self.code_objects.iter()
+    }
+
+    /// What was counted of API calls so far, where they are only counted.
+    pub fn api_stats(&self) -> impl Iterator<Item = &fact::ApiStats> {
+        self.counted.iter()
     }
 
     fn packets(&mut self, event: &Packets<'_>, out: &mut impl FnMut(Fact)) {
@@ -369,7 +377,7 @@ fn origin(event: &Event<'_>) -> Option<Origin> {
         // Most come in threads of the kernel, or of processes that are not traced.
         Event::RingJob(_) | Event::DriverCall(_) | Event::DriverEvent(_) | Event::Lost(_) => None,
         // The collector's own come past the buffer: events of earlier times may still be in it.
-        Event::Progress(_) => None,
+        Event::Progress(_) | Event::ApiStats(_) => None,
     }
 }
 

@@ -23,6 +23,8 @@ pub const EVERYTHING: Capabilities = Capabilities {
     driver_events: true,
     code_objects: true,
     api: true,
+    // Calls are recorded, or they are counted only.
+    api_stats: false,
     thunk: true,
     unseen: true,
 };

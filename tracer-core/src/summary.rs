@@ -48,8 +48,10 @@ pub struct Capabilities {
     pub driver_events: bool,
     /// Code objects that are loaded and unloaded, which name kernels.
     pub code_objects: bool,
-    /// Functions of HIP or HSA: those that were asked for and that their libraries have.
+    /// Calls of functions of HIP or HSA, one by one: those that were asked for and that their libraries have.
     pub api: bool,
+    /// How many calls of them there were, and nothing of any one call.
+    pub api_stats: bool,
     /// hsaKmtQueueRingDoorbell.
     pub thunk: bool,
     /// Packets published past every probe.
@@ -59,7 +61,7 @@ pub struct Capabilities {
 impl Capabilities {
     /// Each by the name that it has in data, and whether it was watched.
     #[must_use]
-    pub const fn each(&self) -> [(&'static str, bool); 12] {
+    pub const fn each(&self) -> [(&'static str, bool); 13] {
         // Whole: a field that is added must be listed.
         let Self {
             doorbells,
@@ -72,6 +74,7 @@ impl Capabilities {
             driver_events,
             code_objects,
             api,
+            api_stats,
             thunk,
             unseen,
         } = *self;
@@ -86,6 +89,7 @@ impl Capabilities {
             ("driver_events", driver_events),
             ("code_objects", code_objects),
             ("api", api),
+            ("api_stats", api_stats),
             ("thunk", thunk),
             ("unseen", unseen),
         ]
@@ -94,7 +98,7 @@ impl Capabilities {
     /// What a view of submissions lacks: sources that only add to it are left out.
     #[must_use]
     pub fn blind(&self) -> Vec<&'static str> {
-        const ADDING: [&str; 4] = ["driver", "driver_events", "code_objects", "api"];
+        const ADDING: [&str; 5] = ["driver", "driver_events", "code_objects", "api", "api_stats"];
         let missing = self
             .each()
             .into_iter()
@@ -200,6 +204,7 @@ impl Summary {
             Fact::Kernel(_) => {}
             Fact::Progress(_) => {}
             Fact::ApiCall(call) => self.api.add(call),
+            Fact::ApiStats(stats) => self.api.add_stats(stats),
             Fact::Queue(queue) => self.queues.push(queue.clone()),
             Fact::Process(process) => self.processes.push(process.clone()),
             Fact::Loss(loss) => count(&mut self.losses, &loss.source, loss.count),
@@ -280,7 +285,7 @@ impl Summary {
             driver_events: self.driver_events.report(known.driver_events),
             code_objects: when(known.code_objects, self.code_objects),
             streams: self.api.streams(),
-            api_calls: self.api.report(known.api),
+            api_calls: self.api.report(known.api, known.api_stats),
             kernels,
             other_kernels: self.other_kernels,
             losses: Losses {

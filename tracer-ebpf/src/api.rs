@@ -107,6 +107,37 @@ fn enter(current: &Current, cookie: Cookie, regs: *const pt_regs) {
         // its caller back. Of HIP, one that ends in another.
         return;
     }
+    let counted_only = API.load() == STATS;
+    let (call, stream, bytes, object) = if counted_only {
+        (stats::place(current, cookie), NO_STREAM, 0, 0)
+    } else {
+        let [stream, bytes, object] = arguments(cookie, sp, regs);
+        let Some(call) = stack::next_call() else { return };
+        (call, stream, bytes, object)
+    };
+    // SAFETY: a helper without preconditions.
+    let enter_ns = unsafe { bpf_ktime_get_ns() };
+    let frame = Frame {
+        sp,
+        call,
+        enter_ns,
+        cookie: cookie.0,
+        stream,
+        bytes,
+        object,
+        outer: thread.call,
+        outer_stream: thread.stream,
+    };
+    if !thread.push(&frame) {
+        lose(LossSource::ApiDepth, 1);
+    } else if counted_only {
+        stats::entered(call);
+    }
+}
+
+/// Stream, bytes and object of a call.
+#[inline(always)]
+fn arguments(cookie: Cookie, sp: u64, regs: *const pt_regs) -> [u64; 3] {
     // SAFETY: fields of the program's context. Eight, so that a place of three bits lies within.
     let words = unsafe {
         let regs = &*regs;
@@ -125,24 +156,7 @@ fn enter(current: &Current, cookie: Cookie, regs: *const pt_regs) {
     } else {
         argument(cookie.stream())
     };
-    let (bytes, object) = (argument(cookie.bytes()), argument(cookie.object()));
-    let Some(call) = stack::next_call() else { return };
-    // SAFETY: a helper without preconditions.
-    let enter_ns = unsafe { bpf_ktime_get_ns() };
-    let frame = Frame {
-        sp,
-        call,
-        enter_ns,
-        cookie: cookie.0,
-        stream,
-        bytes,
-        object,
-        outer: thread.call,
-        outer_stream: thread.stream,
-    };
-    if !thread.push(&frame) {
-        lose(LossSource::ApiDepth, 1);
-    }
+    [stream, argument(cookie.bytes()), argument(cookie.object())]
 }
 
 /// Return from a function that was entered.
@@ -202,7 +216,11 @@ fn finish(current: &Current, frame: &Frame, ret: i64, mut flags: u16) {
     let exit_ns = unsafe { bpf_ktime_get_ns() };
     let cookie = Cookie(frame.cookie);
     if API.load() == STATS {
-        stats::count(cookie, frame.enter_ns, exit_ns, ret, flags);
+        if flags & flag::NEVER_RETURNED == 0 {
+            stats::returned(frame.call, cookie.failed(ret), exit_ns.saturating_sub(frame.enter_ns));
+        } else {
+            stats::left(frame.call);
+        }
         return;
     }
     let mut object = frame.object;

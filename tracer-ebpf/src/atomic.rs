@@ -17,8 +17,9 @@ pub unsafe fn add(word: *mut u64, mut n: u64) -> u64 {
     n
 }
 
-/// How often a greatest value is looked at again that others raise at the same time.
-const TRIES: usize = 4;
+/// How often a greatest value is looked at again that others raise at the same time. Each of them that wins must come with a
+/// value above that of the one before, and below the one that is being tried.
+const TRIES: usize = 16;
 
 /// Raises a word to at least `n`, unless others win each time.
 ///

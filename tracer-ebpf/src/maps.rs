@@ -20,7 +20,7 @@ pub static HOLDS: RingBuf = RingBuf::with_byte_size(256 << 10, 0);
 pub static TRACED: HashMap<u32, u32> = HashMap::with_max_entries(16 << 10, 0);
 
 /// BPF_F_MMAPABLE of include/uapi/linux/bpf.h.
-const MMAPABLE: u32 = 1 << 10;
+pub const MMAPABLE: u32 = 1 << 10;
 
 /// Events that a source dropped, by processor and `LossSource`. User space maps it: a system call for a map would keep the kernel from
 /// running programs on that processor meanwhile.

@@ -53,13 +53,15 @@ pub enum Table {
     DriverEvents,
     /// Calls of functions of HIP and HSA.
     ApiCalls,
+    /// Calls of functions of HIP and HSA that were only counted.
+    ApiStats,
     /// Events that sources lost.
     Losses,
 }
 
 impl Table {
     /// Every table.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Processes,
         Self::Queues,
         Self::Progress,
@@ -74,6 +76,7 @@ impl Table {
         Self::DriverCalls,
         Self::DriverEvents,
         Self::ApiCalls,
+        Self::ApiStats,
         Self::Losses,
     ];
 
@@ -95,6 +98,7 @@ impl Table {
             Self::DriverCalls => "driver_calls",
             Self::DriverEvents => "driver_events",
             Self::ApiCalls => "api_calls",
+            Self::ApiStats => "api_stats",
             Self::Losses => "losses",
         }
     }
@@ -129,6 +133,10 @@ impl Table {
                 "Calls of functions of HIP and HSA by traced processes (`record --api`): those of a fixed list, as the \
                  libraries' users make them. Calls that a library makes to itself are left out."
             }
+            Self::ApiStats => {
+                "Calls that were only counted (`record --api stats`): of each function in each process. There are no \
+                 `api_calls` then, and no submission names a call or a stream."
+            }
             Self::Losses => "Events that sources lost.",
         }
     }
@@ -157,6 +165,7 @@ impl Table {
             Fact::DriverCall(_) => Self::DriverCalls,
             Fact::DriverEvent(_) => Self::DriverEvents,
             Fact::ApiCall(_) => Self::ApiCalls,
+            Fact::ApiStats(_) => Self::ApiStats,
             Fact::Loss(_) => Self::Losses,
         }
     }
@@ -176,6 +185,7 @@ impl Table {
             | Self::Copies
             | Self::RingJobs
             | Self::DriverEvents
+            | Self::ApiStats
             | Self::Losses => "time_ns",
         }
     }
@@ -183,7 +193,10 @@ impl Table {
     /// Whether a row describes a thing that goes on living: such a row can be written again, and the last one counts.
     #[must_use]
     pub const fn is_snapshot(self) -> bool {
-        matches!(self, Self::Processes | Self::Queues | Self::CodeObjects)
+        matches!(
+            self,
+            Self::Processes | Self::Queues | Self::CodeObjects | Self::ApiStats
+        )
     }
 
     /// Its columns, in order.

@@ -1,6 +1,7 @@
 //! The end-to-end tests, a file a probe family or command, in one program.
 
 mod api;
+mod api_stats;
 mod attach;
 mod attach_refused;
 mod claims;

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, os::unix::process::ExitStatusExt, process::Exit
 use tracer_capture::{
     inventory::{self, Inventory},
     resolver::Confidence,
+    session::Api,
 };
 use tracer_core::summary::Capabilities;
 use tracer_store::manifest::{
@@ -72,7 +73,8 @@ pub fn capabilities(inventory: &Inventory) -> Capabilities {
         driver: inventory.has("driver"),
         driver_events: inventory.has("driver_event"),
         code_objects: whole("code_object"),
-        api: inventory.has("api"),
+        api: inventory.has("api") && inventory.api != Api::Stats,
+        api_stats: inventory.has("api") && inventory.api == Api::Stats,
         thunk: false,
         unseen: whole("doorbell") && events("progress"),
     }
@@ -98,6 +100,7 @@ pub fn parse(names: &[String]) -> Capabilities {
         driver_events: has("driver_events"),
         code_objects: has("code_objects"),
         api: has("api"),
+        api_stats: has("api_stats"),
         thunk: has("thunk"),
         unseen: has("unseen"),
     }
@@ -162,6 +165,26 @@ mod tests {
         };
         assert_eq!(names(some), ["doorbells", "ioctls"]);
         assert_eq!(parse(&names(some)), some);
+    }
+
+    #[test]
+    fn calls_that_are_counted_are_not_recorded() {
+        let of = |api| {
+            let probe = inventory::Probe {
+                family: "api",
+                ..Default::default()
+            };
+            let inventory = Inventory {
+                api,
+                probes: vec![probe],
+                ..Default::default()
+            };
+            let capabilities = capabilities(&inventory);
+            assert_eq!(parse(&names(capabilities)), capabilities);
+            (capabilities.api, capabilities.api_stats)
+        };
+        assert_eq!((of(Api::All), of(Api::Stats)), ((true, false), (false, true)));
+        assert!(!capabilities(&Inventory::default()).api_stats);
     }
 
     #[test]

@@ -82,7 +82,12 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
     ring_summary(out, report)?;
     writeln!(out, "ioctls     {}", known(report.ioctls.total))?;
     if let Some(total) = report.api_calls.total {
-        writeln!(out, "api calls  {total}")?;
+        let counted = if report.api_calls.counted_only == Some(true) {
+            ", counted only: what was submitted in which one is not known"
+        } else {
+            ""
+        };
+        writeln!(out, "api calls  {total}{counted}")?;
     }
     writeln!(
         out,

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use tracer_capture::inventory::Inventory;
-use tracer_core::fact::{Fact, Kernel, Path, Queue, QueueOrigin};
+use tracer_core::fact::{ApiStats, Fact, Kernel, Path, Queue, QueueOrigin};
 
 use crate::collect::Sink;
 
@@ -22,6 +22,8 @@ pub struct Later<S> {
     queues: u32,
     /// Kernels of code objects that are loaded: their rows come once.
     kernels: Vec<Kernel>,
+    /// What was counted of API calls by now, by counter.
+    counted: HashMap<u32, ApiStats>,
 }
 
 /// A trace that is being written.
@@ -31,6 +33,8 @@ struct Tape<S> {
     before: u32,
     /// What of each queue went into the trace.
     since: HashMap<u32, Since>,
+    /// What had been counted of API calls.
+    counted: HashMap<u32, ApiStats>,
 }
 
 /// Rows of a queue.
@@ -54,6 +58,7 @@ impl<S: Sink> Later<S> {
             tape: None,
             queues: 0,
             kernels: Vec::new(),
+            counted: HashMap::new(),
         }
     }
 
@@ -66,6 +71,7 @@ impl<S: Sink> Later<S> {
             sink,
             before: self.queues,
             since: HashMap::new(),
+            counted: self.counted.clone(),
         });
     }
 
@@ -77,6 +83,7 @@ impl<S: Sink> Later<S> {
     fn note(&mut self, fact: &Fact) {
         match fact {
             Fact::Queue(queue) => self.queues = self.queues.max(queue.queue.saturating_add(1)),
+            Fact::ApiStats(stats) => drop(self.counted.insert(stats.counter, stats.clone())),
             Fact::Kernel(kernel) if self.kernels.len() < MAX_KERNELS => self.kernels.push(kernel.clone()),
             _ => {}
         }
@@ -92,6 +99,7 @@ impl<S: Sink> Later<S> {
             tape.count(fact);
             match fact {
                 Fact::Queue(queue) => tape.sink.take(&Fact::Queue(tape.anew(queue))),
+                Fact::ApiStats(stats) => tape.sink.take(&Fact::ApiStats(tape.since(stats))),
                 _ => tape.sink.take(fact),
             }
         }
@@ -103,6 +111,7 @@ impl<S: Sink> Later<S> {
         if let Some(tape) = &mut self.tape {
             match fact {
                 Fact::Queue(queue) => tape.sink.snapshot(&Fact::Queue(tape.anew(queue))),
+                Fact::ApiStats(stats) => tape.sink.snapshot(&Fact::ApiStats(tape.since(stats))),
                 _ => tape.sink.snapshot(fact),
             }
         }
@@ -160,6 +169,12 @@ impl<S> Tape<S> {
             }
             _ => {}
         }
+    }
+
+    /// What was counted since.
+    fn since(&self, stats: &ApiStats) -> ApiStats {
+        let before = self.counted.get(&stats.counter);
+        before.map_or_else(|| stats.clone(), |before| stats.since(before))
     }
 
     /// The queue as the trace knows it.

@@ -3,6 +3,7 @@
 use tracer_common::api;
 
 use super::Origin;
+use crate::fact::Durations;
 
 /// The API call that a thread was in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,4 +33,21 @@ pub struct ApiCall {
     pub bytes: Option<u64>,
     /// What it is about, or what it made.
     pub object: Option<u64>,
+}
+
+/// What was counted by now of the calls of one function of HIP or HSA, which are no events of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiStats {
+    /// Time of the look.
+    pub time_ns: u64,
+    /// Number of what counts them: of one process, or of all that were too many.
+    pub counter: u32,
+    /// Process; `None` for all that were too many.
+    pub pid: Option<u32>,
+    /// Which function.
+    pub function: &'static api::Function,
+    /// The numbers.
+    pub counts: api::stats::Counts,
+    /// Durations of those that returned.
+    pub durations: Durations,
 }

@@ -93,6 +93,67 @@ impl OpenCalls {
     }
 }
 
+/// Counters of calls that are kept; the programs have fewer.
+const MAX_COUNTERS: usize = 65_536;
+
+/// What was counted of calls, by counter.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    last: BTreeMap<u32, fact::ApiStats>,
+}
+
+impl Counted {
+    /// Takes what was counted by now. Numbers that did not change keep the time at which they were found.
+    pub(super) fn apply(&mut self, event: &event::ApiStats) {
+        let counts = event.counts;
+        if let Some(last) = self.last.get(&event.counter) {
+            let before = (last.calls, last.returned, last.failed, last.left, last.total_ns);
+            if before
+                == (
+                    counts.calls,
+                    counts.returned,
+                    counts.failed,
+                    counts.left,
+                    counts.total_ns,
+                )
+            {
+                return;
+            }
+        } else if self.last.len() >= MAX_COUNTERS {
+            return;
+        }
+        let some = |ns: u64| (counts.returned > 0).then_some(ns);
+        let row = fact::ApiStats {
+            counter: event.counter,
+            pid: event.pid,
+            time_ns: event.time_ns,
+            layer: Cow::Borrowed(event.function.layer.name()),
+            function: Cow::Borrowed(event.function.name),
+            calls: counts.calls,
+            returned: counts.returned,
+            failed: counts.failed,
+            left: counts.left,
+            total_ns: counts.total_ns,
+            min_ns: some(counts.min_ns),
+            max_ns: some(counts.max_ns),
+            durations: event.durations.clone(),
+        };
+        self.last.insert(event.counter, row);
+    }
+
+    /// As it is now.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &fact::ApiStats> {
+        self.last.values()
+    }
+
+    /// The trace ends.
+    pub(super) fn finish(&mut self, out: &mut impl FnMut(Fact)) {
+        std::mem::take(&mut self.last)
+            .into_values()
+            .for_each(|row| out(Fact::ApiStats(row)));
+    }
+}
+
 /// Links a dispatch of a walk to the call in which its doorbell was rung, until it shows whether that is sure.
 pub(super) fn link(fact: &mut Fact, call: Option<event::InCall>) {
     if let Fact::Dispatch(dispatch) = fact {

@@ -50,6 +50,23 @@ impl Histogram {
         self.total = self.total.saturating_add(ns);
     }
 
+    /// Counts durations that others have put in buckets: the greatest duration of each, and how many it has. Where their least
+    /// and greatest are not known, the ends of the buckets stand for them.
+    pub fn add_buckets(&mut self, buckets: &[(u64, u64)], min: Option<u64>, max: Option<u64>, total: u64) {
+        for &(end, count) in buckets.iter().filter(|(_, count)| *count > 0) {
+            let at = bucket(end);
+            if at >= self.buckets.len() {
+                self.buckets.resize(at + 1, 0);
+            }
+            let least = min.unwrap_or(end);
+            self.min = if self.count == 0 { least } else { self.min.min(least) };
+            self.max = self.max.max(max.unwrap_or(end));
+            self.buckets[at] = self.buckets[at].saturating_add(count);
+            self.count = self.count.saturating_add(count);
+        }
+        self.total = self.total.saturating_add(total);
+    }
+
     /// How many were counted.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -119,6 +136,23 @@ mod tests {
         assert_eq!((stats.min, stats.max, stats.total), (100, 1_000_000, 5_000_500_000));
         assert!((500_000..=500_000 * 33 / 32).contains(&stats.p50), "{stats:?}");
         assert!((990_000..=1_000_000).contains(&stats.p99), "{stats:?}");
+    }
+
+    #[test]
+    fn durations_in_buckets_are_counted_with_others() {
+        let mut histogram = Histogram::default();
+        histogram.add_buckets(&[(1023, 2), (8191, 1)], Some(1000), Some(8000), 10_000);
+        histogram.add(5000);
+        let stats = histogram.stats().unwrap();
+        assert_eq!(
+            (histogram.count(), stats.min, stats.max, stats.total),
+            (4, 1000, 8000, 15_000)
+        );
+        assert_eq!((stats.p50, stats.p99), (1023, 8000));
+        let mut histogram = Histogram::default();
+        histogram.add_buckets(&[(1023, 1), (u64::MAX, 1)], None, None, 10);
+        let stats = histogram.stats().unwrap();
+        assert_eq!((stats.min, stats.p50, stats.max), (1023, 1023, u64::MAX));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use super::*;
-use crate::fact::{ApiCall, Copy, Doorbell, DriverEvent, Loss, RingJob};
+use crate::fact::{ApiCall, ApiStats, Copy, Doorbell, DriverEvent, Durations, Loss, RingJob};
 use crate::sample::{self, EVERYTHING};
 
 fn dispatch(kernel_object: u64, evidence: Evidence) -> Fact {
@@ -151,8 +151,9 @@ fn everything_is_counted_under_its_name() {
             "unseen": {"total": 0, "found": 0, "queues_open": 0},
             "api_calls": {
                 "total": 1,
+                "counted_only": false,
                 "by_function": {
-                    "hipMemcpy": {"layer": "hip", "count": 1, "errors": 1, "dispatches": 0, "copies": 1, "ns": latency},
+                    "hipMemcpy": {"layer": "hip", "count": 1, "errors": 1, "unreturned": 0, "dispatches": 0, "copies": 1, "ns": latency},
                 },
             },
             "streams": [{"pid": 7, "stream": 0, "queue": 4, "submissions": 1}],
@@ -186,6 +187,51 @@ fn everything_is_counted_under_its_name() {
             "losses": {"total": 5, "by_source": {"packets-ring": 5}},
             "processes": [],
         })
+    );
+}
+
+#[test]
+fn calls_that_were_counted_are_told_like_those_that_were_recorded() {
+    let stats = |pid, calls, failed, durations: &[(u64, u64)]| {
+        Fact::ApiStats(ApiStats {
+            counter: 0,
+            pid,
+            time_ns: 9,
+            layer: "hip".into(),
+            function: "hipMemcpy".into(),
+            calls,
+            returned: durations.iter().map(|(_, count)| count).sum(),
+            failed,
+            left: 0,
+            total_ns: 100,
+            min_ns: durations.first().map(|(end, _)| end - 1),
+            max_ns: durations.last().map(|(end, _)| end - 1),
+            durations: Durations(durations.to_vec()),
+        })
+    };
+    let counted = Capabilities {
+        api: false,
+        api_stats: true,
+        ..EVERYTHING
+    };
+    let facts = [
+        stats(Some(7), 4, 1, &[(15, 2), (31, 1)]),
+        stats(None, 2, 1, &[(1023, 2)]),
+        stats(Some(8), 0, 0, &[]),
+    ];
+    let json = serde_json::to_value(report(counted, &facts).api_calls).unwrap();
+    let ns = serde_json::json!({"min": 14, "p50": 31, "p99": 1022, "max": 1022, "total": 200});
+    let function = serde_json::json!({
+        "layer": "hip", "count": 6, "errors": 2, "unreturned": 1, "dispatches": null, "copies": null, "ns": ns,
+    });
+    assert_eq!(
+        json,
+        serde_json::json!({"total": 6, "counted_only": true, "by_function": {"hipMemcpy": function}})
+    );
+    let json = serde_json::to_value(report(Capabilities::default(), &[]).api_calls).unwrap();
+    assert_eq!(
+        json,
+        serde_json::json!({"total": null, "counted_only": null, "by_function": {}})
     );
 }
 

@@ -18,7 +18,7 @@ pub const DEPTH: u32 = 8;
 pub struct Frame {
     /// Where its return address lies: which return is its own.
     pub sp: u64,
-    /// Its number.
+    /// Its number; where calls are counted only, the place where.
     pub call: u64,
     pub enter_ns: u64,
     /// The site's.

@@ -1,52 +1,102 @@
-//! Calls that are counted only: one place a function in memory that user space has mapped.
+//! Calls that are counted only: numbers of each function in each process, in memory that user space has mapped.
 
-use aya_ebpf::{macros::map, maps::Array};
-use tracer_common::{
-    api::{BUCKETS, Cookie, FUNCTIONS, STATS_WORDS, bucket, stats_word as word},
-    record::api_flags as flag,
+use aya_ebpf::{
+    macros::map,
+    maps::{Array, HashMap},
+};
+use tracer_common::api::{
+    Cookie, FUNCTIONS,
+    stats::{self, PAIRS, PLACES, WORDS, word},
 };
 
-use crate::atomic;
+use crate::{
+    atomic,
+    maps::{Current, MMAPABLE},
+};
 
-/// BPF_F_MMAPABLE of include/uapi/linux/bpf.h.
-const MMAPABLE: u32 = 1 << 10;
-
-/// Numbers of each function, as `tracer_common::api::stats_word` names them.
+/// Places, as `tracer_common::api::stats` describes them.
 #[map]
-static API_STATS: Array<u64> = Array::with_max_entries((FUNCTIONS.len() * STATS_WORDS) as u32, MMAPABLE);
+static API_STATS: Array<u64> = Array::with_max_entries((PLACES * WORDS) as u32, MMAPABLE);
 
-/// Counts a call.
+/// Which place a function of a process has, by `stats::owner`.
+#[map]
+static API_PLACES: HashMap<u64, u32> = HashMap::with_max_entries(PAIRS as u32, 0);
+
+/// How many places were given out.
+#[map]
+static API_GIVEN: Array<u64> = Array::with_max_entries(1, 0);
+
+/// BPF_NOEXIST of include/uapi/linux/bpf.h.
+const NO_EXIST: u64 = 1;
+
+/// The place of a function in the current process: its own, or that of all processes that there was none left for.
 #[inline(always)]
-pub fn count(cookie: Cookie, enter_ns: u64, exit_ns: u64, ret: i64, flags: u16) {
-    let first = cookie.function() * STATS_WORDS as u32;
-    add(first + word::CALLS, 1);
-    if flags & flag::NEVER_RETURNED != 0 {
-        add(first + word::NEVER_RETURNED, 1);
-        return;
+pub fn place(current: &Current, cookie: Cookie) -> u64 {
+    let owner = stats::owner(current.tgid, cookie.function());
+    // SAFETY: an entry is one word, which is never changed.
+    if let Some(place) = unsafe { API_PLACES.get(owner) } {
+        return u64::from(*place);
     }
-    if cookie.failed(ret) {
-        add(first + word::ERRORS, 1);
-    }
-    let ns = exit_ns.saturating_sub(enter_ns);
-    add(first + word::SUM_NS, ns);
-    raise(first + word::MAX_NS, ns);
-    let bucket = bucket(ns) as u32;
-    if bucket < BUCKETS as u32 {
-        add(first + word::BUCKETS + bucket, 1);
+    match give(owner) {
+        Some(place) => u64::from(place),
+        None => u64::from(cookie.function()),
     }
 }
 
 #[inline(always)]
-fn add(at: u32, n: u64) {
-    if let Some(word) = API_STATS.get_ptr_mut(at) {
+fn give(owner: u64) -> Option<u32> {
+    let given = API_GIVEN.get_ptr_mut(0)?;
+    // SAFETY: a map's value, which only this function changes; looked at first, so that the number does not grow for good.
+    let number = unsafe {
+        if given.read_volatile() >= PAIRS as u64 {
+            return None;
+        }
+        atomic::add(given, 1)
+    };
+    if number >= PAIRS as u64 {
+        return None;
+    }
+    let place = FUNCTIONS.len() as u32 + number as u32;
+    if API_PLACES.insert(owner, place, NO_EXIST).is_err() {
+        // Another thread of the process was first; the place that it did not take stays empty.
+        // SAFETY: as in `place`.
+        return unsafe { API_PLACES.get(owner) }.copied();
+    }
+    let word = API_STATS.get_ptr_mut(place * WORDS as u32 + word::OWNER)?;
+    // SAFETY: a map's value, which nobody else writes: the place is this owner's.
+    unsafe { word.write_volatile(owner) };
+    Some(place)
+}
+
+/// Counts that a call was entered.
+#[inline(always)]
+pub fn entered(place: u64) {
+    add(place, word::CALLS, 1);
+}
+
+/// Counts that it was left without a return: it has no duration.
+#[inline(always)]
+pub fn left(place: u64) {
+    add(place, word::LEFT, 1);
+}
+
+/// Counts that it returned.
+#[inline(always)]
+pub fn returned(place: u64, failed: bool, ns: u64) {
+    stats::returned(ns, failed, |at, n| add(place, at, n), |at, n| raise(place, at, n));
+}
+
+#[inline(always)]
+fn add(place: u64, at: u32, n: u64) {
+    if let Some(word) = API_STATS.get_ptr_mut(place as u32 * WORDS as u32 + at) {
         // SAFETY: a map's value, which programs change by such functions only.
         unsafe { atomic::add(word, n) };
     }
 }
 
 #[inline(always)]
-fn raise(at: u32, n: u64) {
-    if let Some(word) = API_STATS.get_ptr_mut(at) {
+fn raise(place: u64, at: u32, n: u64) {
+    if let Some(word) = API_STATS.get_ptr_mut(place as u32 * WORDS as u32 + at) {
         // SAFETY: as above.
         unsafe { atomic::raise(word, n) };
     }

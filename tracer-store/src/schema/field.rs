@@ -9,7 +9,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::Error as Unknown;
 use tracer_core::code_object::{CodeObjectOrigin, KernelsUnread};
 use tracer_core::event::Occasion;
-use tracer_core::fact::{CopyOp, Direction, Evidence, PacketKind, Path, QueueOrigin, Unread};
+use tracer_core::fact::{CopyOp, Direction, Durations, Evidence, PacketKind, Path, QueueOrigin, Unread};
 
 use super::{Column, Kind};
 use crate::columns::Buffer;
@@ -196,6 +196,10 @@ fn word<'a, W: Deserialize<'a>>(bytes: &'a [u8]) -> Option<W> {
     W::deserialize(IntoDeserializer::<Unknown>::into_deserializer(name)).ok()
 }
 
+fn durations(bytes: &[u8]) -> Option<Durations> {
+    str::from_utf8(bytes).ok().and_then(Durations::parse)
+}
+
 /// Device classes, which facts name by static strings.
 fn device(bytes: &[u8]) -> Option<&'static str> {
     ["kfd", "drm"].into_iter().find(|name| name.as_bytes() == bytes)
@@ -207,6 +211,7 @@ text! {
     Arc<str>, Text, it => it.as_bytes(), |bytes| string(bytes).map(Arc::from);
     Cow<'static, str>, Text, it => it.as_bytes(), |bytes| string(bytes).map(Cow::Owned);
     &'static str, Text, it => it.as_bytes(), device;
+    Durations, Text, it => it.text().as_bytes(), durations;
     Path, Text, it => it.name().as_bytes(), word;
     Evidence, Text, it => it.name().as_bytes(), word;
     PacketKind, Text, it => it.name().as_bytes(), word;

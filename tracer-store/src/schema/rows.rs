@@ -1,8 +1,8 @@
 //! The columns of every table, field by field of the fact that is its row.
 
 use tracer_core::fact::{
-    ApiCall, CodeObject, Copy, Dispatch, Doorbell, DriverCall, DriverEvent, Fact, Ioctl, Kernel, Loss, OtherPacket,
-    Process, Progress, Queue, RingJob,
+    ApiCall, ApiStats, CodeObject, Copy, Dispatch, Doorbell, DriverCall, DriverEvent, Fact, Ioctl, Kernel, Loss,
+    OtherPacket, Process, Progress, Queue, RingJob,
 };
 
 use super::field::{Field, Get, Misfit, describe};
@@ -33,6 +33,7 @@ pub(super) fn columns(table: Table) -> Vec<Column> {
         Table::DriverCalls => DriverCall::columns(),
         Table::DriverEvents => DriverEvent::columns(),
         Table::ApiCalls => ApiCall::columns(),
+        Table::ApiStats => ApiStats::columns(),
         Table::Losses => Loss::columns(),
     }
 }
@@ -54,6 +55,7 @@ pub(crate) fn put(fact: &Fact, to: &mut [Buffer]) {
         Fact::DriverCall(row) => row.put(to),
         Fact::DriverEvent(row) => row.put(to),
         Fact::ApiCall(row) => row.put(to),
+        Fact::ApiStats(row) => row.put(to),
         Fact::Loss(row) => row.put(to),
     }
 }
@@ -76,6 +78,7 @@ pub(crate) fn get(table: Table, columns: &[Buffer], row: usize) -> Result<Fact, 
         Table::DriverCalls => Fact::DriverCall(Row::get(&mut from)?),
         Table::DriverEvents => Fact::DriverEvent(Row::get(&mut from)?),
         Table::ApiCalls => Fact::ApiCall(Row::get(&mut from)?),
+        Table::ApiStats => Fact::ApiStats(Row::get(&mut from)?),
         Table::Losses => Fact::Loss(Row::get(&mut from)?),
     })
 }
@@ -209,6 +212,22 @@ rows! {
         object, "", "What it is about (function of a kernel, destination, handle), or the handle or address that it made; null if it has none, or made none.";
         dispatches, "packets", "Dispatches whose `api_call` it is, or a call inside it.";
         copies, "", "Rows of `copies` likewise.";
+    }
+
+    ApiStats {
+        counter, "", "Number of what counted them, in the recording.";
+        pid, "", "Process; null for the calls of all those that were too many to be told apart.";
+        time_ns, "ns", "Time of the look that found these numbers first.";
+        layer, "", "Library: `hip` or `hsa`.";
+        function, "", "Exported name of the function.";
+        calls, "calls", "Calls that were entered; those that neither returned nor were left were open at the end.";
+        returned, "calls", "Those that returned.";
+        failed, "calls", "Those that returned an error (`hipErrorNotReady` is none).";
+        left, "calls", "Those that were left without a return, or in which their thread ended.";
+        total_ns, "ns", "Sum of the durations of those that returned.";
+        min_ns, "ns", "The least duration; null if none returned, or it may be that of a call before the recording (`top`, key R).";
+        max_ns, "ns", "The greatest, likewise.";
+        durations, "", "All of them, in buckets of which each is at most an eighth wide: `END:COUNT` with a space between two, the bucket's greatest duration in ns and how many it has.";
     }
 
     RingJob {

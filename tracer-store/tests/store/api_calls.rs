@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use tracer_core::fact::{ApiCall, Fact};
+use tracer_core::fact::{ApiCall, ApiStats, Durations, Fact};
 
 use crate::round_trip::number;
 
@@ -30,4 +30,30 @@ pub fn api_call() -> impl Strategy<Value = Fact> {
             copies: n[3],
         })
     })
+}
+
+pub fn api_stats() -> impl Strategy<Value = Fact> {
+    let ids = any::<(u32, Option<u32>)>();
+    let optional = vec(option::of(number()), 2);
+    let durations = vec((number(), number()), 0..5);
+    let words = any::<(String, String)>();
+    (ids, vec(number(), 6), optional, durations, words).prop_map(
+        |((counter, pid), n, some, durations, (layer, function))| {
+            Fact::ApiStats(ApiStats {
+                counter,
+                pid,
+                time_ns: n[0],
+                layer: layer.into(),
+                function: function.into(),
+                calls: n[1],
+                returned: n[2],
+                failed: n[3],
+                left: n[4],
+                total_ns: n[5],
+                min_ns: some[0],
+                max_ns: some[1],
+                durations: Durations(durations),
+            })
+        },
+    )
 }

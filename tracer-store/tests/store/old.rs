@@ -205,15 +205,18 @@ fn reads(name: &str, version: u64) {
             Table::Progress
                 | Table::RingJobs
                 | Table::ApiCalls
+                | Table::ApiStats
                 | Table::DriverCalls
                 | Table::DriverEvents
                 | Table::CodeObjects
                 | Table::Kernels
         )
     };
+    // The fixture of version 2 was written before there was this one.
+    let told = |table: &Table| there(table) || version > 1 && *table != Table::ApiStats;
     let counts = Table::ALL
         .into_iter()
-        .filter(|table| there(table) || version > 1)
+        .filter(told)
         .map(|table| (table.name().to_owned(), there(&table).into()));
     expected.counts = counts.collect();
     let but_the_version = |manifest: &Manifest| {

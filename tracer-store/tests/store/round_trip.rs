@@ -359,6 +359,7 @@ fn fact() -> impl Strategy<Value = Fact> {
         driver_event(),
         looks::progress(),
         crate::api_calls::api_call(),
+        crate::api_calls::api_stats(),
         loss()
     ]
 }
@@ -380,6 +381,7 @@ fn key_and_time(fact: &Fact) -> (Option<(u32, u64)>, u64) {
         Fact::DriverEvent(row) => (None, row.time_ns),
         Fact::Progress(row) => (None, row.time_ns),
         Fact::ApiCall(row) => (None, row.enter_ns),
+        Fact::ApiStats(row) => (Some((row.counter, 0)), row.time_ns),
         Fact::Loss(row) => (None, row.time_ns),
     }
 }

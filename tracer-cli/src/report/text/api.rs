@@ -17,7 +17,7 @@ pub fn calls(out: &mut impl Write, report: &Report) -> io::Result<()> {
         "\napi call                                 layer     count  errors  dispatches  copies  p50         p99         max"
     )?;
     for (name, calls) in functions {
-        let times = calls.ns.map_or_else(
+        let mut times = calls.ns.map_or_else(
             || "never returned".to_owned(),
             |ns| {
                 format!(
@@ -28,10 +28,18 @@ pub fn calls(out: &mut impl Write, report: &Report) -> io::Result<()> {
                 )
             },
         );
+        if calls.unreturned > 0 && calls.ns.is_some() {
+            times = format!("{times} ({} did not return)", calls.unreturned);
+        }
+        let known = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
         writeln!(
             out,
             "{name:<40} {:<5} {:>9}  {:>6}  {:>10}  {:>6}  {times}",
-            calls.layer, calls.count, calls.errors, calls.dispatches, calls.copies
+            calls.layer,
+            calls.count,
+            calls.errors,
+            known(calls.dispatches),
+            known(calls.copies)
         )?;
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! What goes into a trace that begins late.
 
 use tracer_core::{
-    fact::{Copy, Dispatch, OtherPacket},
+    fact::{Copy, Dispatch, Durations, OtherPacket},
     sample,
 };
 
@@ -169,4 +169,36 @@ fn a_trace_that_cannot_be_written_ends() {
     assert!(later.tick().is_err());
     assert!(later.tape.is_none());
     assert!(later.tick().is_ok());
+}
+
+#[test]
+fn calls_that_were_counted_before_are_not_in_the_trace() {
+    let stats = |counter, calls, returned| ApiStats {
+        counter,
+        pid: Some(7),
+        time_ns: calls,
+        layer: "hip".into(),
+        function: "hipMalloc".into(),
+        calls,
+        returned,
+        failed: 0,
+        left: 0,
+        total_ns: returned * 15,
+        min_ns: (returned > 0).then_some(15),
+        max_ns: (returned > 0).then_some(15),
+        durations: Durations(vec![(15, returned)]),
+    };
+    let mut later = Later::new();
+    later.snapshot(&Fact::ApiStats(stats(0, 4, 3)));
+    later.begin(Kept::default());
+    later.snapshot(&Fact::ApiStats(stats(0, 6, 6)));
+    later.take(&Fact::ApiStats(stats(1, 2, 2)));
+    let kept = later.end().expect("it recorded");
+    let since = ApiStats {
+        time_ns: 6,
+        min_ns: None,
+        max_ns: None,
+        ..stats(0, 3, 3)
+    };
+    assert_eq!(kept.0, [Fact::ApiStats(since), Fact::ApiStats(stats(1, 2, 2))]);
 }

@@ -1,0 +1,132 @@
+//! API calls that the programs count (`--api stats`), read without disturbing them.
+//!
+//! Mapped, so that a look is no system call for a map: see `losses.rs`.
+
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd},
+    ptr,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use aya::maps::Map;
+use tracer_common::api::{
+    FUNCTIONS,
+    stats::{Counts, PLACES, WORDS, of_owner, word},
+};
+use tracer_core::{event, fact::Durations};
+
+use crate::CaptureError;
+
+/// The map API_STATS, shared with the kernel.
+pub struct ApiStats {
+    words: *const AtomicU64,
+}
+
+// SAFETY: the mapping belongs to this value alone, and is read by atomic loads.
+unsafe impl Send for ApiStats {}
+
+const BYTES: usize = PLACES * WORDS * size_of::<u64>();
+
+impl ApiStats {
+    /// Maps it.
+    ///
+    /// # Errors
+    /// What mapping says.
+    pub fn new(map: &Map) -> Result<Self, CaptureError> {
+        let Map::Array(data) = map else {
+            return Err(CaptureError::Missing("API_STATS"));
+        };
+        let fd = data.fd().as_fd().as_raw_fd();
+        // SAFETY: a new mapping at an address of the kernel's choice; the result is checked below.
+        let base = unsafe { libc::mmap(ptr::null_mut(), BYTES, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(CaptureError::system("mapping statistics", io::Error::last_os_error()));
+        }
+        Ok(Self { words: base.cast() })
+    }
+
+    /// Hands over the numbers of every place that has counted a call.
+    pub fn report(&self, time_ns: u64, sink: &mut impl FnMut(&event::ApiStats)) {
+        for place in 0..PLACES {
+            // SAFETY: inside the mapping, which lives as long as this value. Later words are read later.
+            let read = |at: u32| unsafe { &*self.words.add(place * WORDS + at as usize) }.load(Ordering::Acquire);
+            if let Some(stats) = look(time_ns, place, read) {
+                sink(&stats);
+            }
+        }
+    }
+}
+
+/// What a place says; `None` if it counted nothing, or it is not known yet whose it is.
+fn look(time_ns: u64, place: usize, read: impl Fn(u32) -> u64) -> Option<event::ApiStats> {
+    if read(word::CALLS) == 0 {
+        return None;
+    }
+    let (pid, function) = of_owner(place, read(word::OWNER))?;
+    let mut durations = Vec::new();
+    let counts = Counts::read(read, |end, count| durations.push((end, count)));
+    Some(event::ApiStats {
+        time_ns,
+        counter: u32::try_from(place).ok()?,
+        pid,
+        function: FUNCTIONS.get(function)?,
+        counts,
+        durations: Durations(durations),
+    })
+}
+
+impl Drop for ApiStats {
+    fn drop(&mut self) {
+        // SAFETY: the mapping of `new`, which nobody uses any more.
+        unsafe { libc::munmap(self.words.cast_mut().cast(), BYTES) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracer_common::api::stats::owner;
+
+    use super::*;
+
+    /// A place whose words are 0 but for these.
+    fn place<'a>(words: &'a [(u32, u64)]) -> impl Fn(u32) -> u64 + 'a {
+        |at| {
+            words
+                .iter()
+                .find(|(word, _)| *word == at)
+                .map_or(0, |(_, value)| *value)
+        }
+    }
+
+    #[test]
+    fn a_place_of_a_process_and_one_of_all_others() {
+        let words = [
+            (word::OWNER, owner(77, 3)),
+            (word::CALLS, 4),
+            (word::FAILED, 1),
+            (word::TOTAL_NS, 21),
+            (word::NOT_MIN_NS, !5),
+            (word::MAX_NS, 9),
+            (word::BUCKETS + 5, 1),
+            (word::BUCKETS + 8, 2),
+        ];
+        let stats = look(6, FUNCTIONS.len() + 2, place(&words)).expect("calls were counted");
+        assert_eq!((stats.pid, stats.function, stats.time_ns), (Some(77), &FUNCTIONS[3], 6));
+        let counts = stats.counts;
+        assert_eq!((counts.calls, counts.returned, counts.failed), (4, 3, 1));
+        assert_eq!((counts.total_ns, counts.min_ns, counts.max_ns), (21, 5, 9));
+        assert_eq!(stats.durations.0, [(5, 1), (8, 2)]);
+        let others = look(6, 2, place(&[(word::CALLS, 1)])).expect("a call was counted");
+        assert_eq!(
+            (others.pid, others.function, others.counts.returned),
+            (None, &FUNCTIONS[2], 0)
+        );
+    }
+
+    #[test]
+    fn what_counted_nothing_or_is_nobodys_yet_is_left_out() {
+        assert_eq!(look(6, 2, place(&[])), None);
+        assert_eq!(look(6, FUNCTIONS.len(), place(&[(word::CALLS, 1)])), None);
+    }
+}
