@@ -201,7 +201,11 @@ fn graphs() {
 
 #[test]
 fn streams_with_a_thread_each() {
-    on(each_release(0), &["streams", "--streams", "8", "-n", "100"], |run, _| {
-        assert_eq!(launches(run), 801);
-    });
+    on(
+        each_release(0),
+        &["streams", "--streams", "8", "-n", "100"],
+        |run, _| {
+            assert_eq!(launches(run), 801);
+        },
+    );
 }
