@@ -66,6 +66,15 @@ impl Session {
                 });
             }
         }
+        self.count(known, has_runtime)
+    }
+
+    /// From now on what these processes submit counts. They are traced already, with the probes that a first look gave them.
+    pub(crate) fn count(
+        &mut self,
+        known: BTreeSet<u32>,
+        mut has_runtime: BTreeSet<u32>,
+    ) -> Result<Vec<Attached>, CaptureError> {
         // A file that was being mapped during the first look.
         has_runtime.extend(self.ask(|reply| Ask::Scan(known.iter().copied().collect(), reply))?);
         let before: Vec<Vec<Queue>> = known.iter().map(|&pid| queues(pid)).collect();
@@ -92,7 +101,7 @@ impl Session {
         self.ask(|reply| Ask::Scan(list, reply))
     }
 
-    fn ask(&self, ask: impl FnOnce(mpsc::Sender<Vec<u32>>) -> Ask) -> Result<Vec<u32>, CaptureError> {
+    pub(crate) fn ask(&self, ask: impl FnOnce(mpsc::Sender<Vec<u32>>) -> Ask) -> Result<Vec<u32>, CaptureError> {
         let gone = || CaptureError::system("attaching", io::Error::other("the holder's thread ended"));
         let (reply, answer) = mpsc::channel();
         self.asks.send(ask(reply)).map_err(|_| gone())?;

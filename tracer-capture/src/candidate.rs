@@ -23,6 +23,25 @@ const INITIAL_PIDS: &str = "pid:[4026531836]";
 const EI_CLASS: usize = 4;
 const ELFCLASS32: u8 = 1;
 
+/// Where nobody can be attached to.
+const INSIDE: &str = "tracer itself runs in a pid namespace, where ids are others than the kernel's; run it outside, as with \
+    `docker run --pid=host`";
+
+fn is_inside() -> bool {
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() != INITIAL_PIDS)
+}
+
+/// Whether process ids here are the kernel's.
+///
+/// # Errors
+/// [`CaptureError::System`] in a pid namespace of its own.
+pub fn require_ids() -> Result<(), CaptureError> {
+    if is_inside() {
+        return Err(CaptureError::system("tracing every process", io::Error::other(INSIDE)));
+    }
+    Ok(())
+}
+
 impl Candidate {
     /// Looks at a process.
     ///
@@ -30,12 +49,8 @@ impl Candidate {
     /// [`CaptureError::NotAttached`], with the reason and what to do.
     pub fn look(pid: u32) -> Result<Self, CaptureError> {
         let refuse = |why: String| CaptureError::NotAttached { pid, why };
-        if fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() != INITIAL_PIDS) {
-            return Err(refuse(
-                "tracer itself runs in a pid namespace, where ids are others than the kernel's; run it outside, as with \
-                 `docker run --pid=host`"
-                    .to_owned(),
-            ));
+        if is_inside() {
+            return Err(refuse(INSIDE.to_owned()));
         }
         let status = match fs::read_to_string(format!("/proc/{pid}/status")) {
             Ok(status) => status,

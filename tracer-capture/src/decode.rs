@@ -13,7 +13,7 @@ use tracer_common::{
 };
 use tracer_core::event::{
     Before, Doorbell, DriverCall, DriverEvent, DriverEventKind, Event, Ioctl, JobKey, Occasion, Origin, Packets,
-    Progress, Reserve, ReserveOp, RingJob, RingStep,
+    Progress, Reserve, ReserveOp, RingJob, RingStep, There,
 };
 
 use crate::{probes::driver::Functions, sys};
@@ -334,6 +334,12 @@ fn task(r: &record::Task, sink: &mut impl FnMut(&Event<'_>)) {
     sink(&match r.header.flags {
         task_op::FORK => Event::Fork(origin, r.child),
         task_op::EXEC => Event::Exec(origin, comm),
+        // No queue is made before a process's first ioctl of the KFD's.
+        task_op::ENTERED => Event::There(There {
+            origin,
+            comm,
+            queues: &[],
+        }),
         _ => Event::Exit(origin),
     });
 }

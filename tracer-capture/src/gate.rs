@@ -1,4 +1,4 @@
-//! Whether what traced processes submit counts: one word that the programs read.
+//! Whether what traced processes submit counts, and whether processes enter by themselves: one word that the programs read.
 //!
 //! Mapped, so that opening it is a store and no system call for a map: see `losses.rs`.
 
@@ -10,6 +10,7 @@ use std::{
 };
 
 use aya::maps::Map;
+use tracer_common::record::gate;
 
 use crate::CaptureError;
 
@@ -43,10 +44,24 @@ impl Gate {
         Ok(Self { word: base.cast() })
     }
 
+    fn word(&self) -> &AtomicU64 {
+        // SAFETY: the mapping's first word, which lives as long as this value.
+        unsafe { &*self.word }
+    }
+
     /// From now on it counts.
     pub fn open(&self) {
-        // SAFETY: the mapping's first word, which lives as long as this value.
-        unsafe { &*self.word }.store(1, Ordering::SeqCst);
+        self.word().fetch_or(gate::COUNTS, Ordering::SeqCst);
+    }
+
+    /// From now on processes that begin to use the KFD become traced by that, if the programs were loaded for it.
+    pub fn admit(&self) {
+        self.word().fetch_or(gate::ADMITS, Ordering::SeqCst);
+    }
+
+    /// From now on none does.
+    pub fn admit_no_more(&self) {
+        self.word().fetch_and(!gate::ADMITS, Ordering::SeqCst);
     }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! A command and what it makes are the recorder's own. Processes that were attached to are not: somebody else may have
 //! stopped one of them, and that is to stay. Only those go on that are held right now, or whose stop shows where it came
-//! from: at the end of a system call that maps a file to execute.
+//! from: at the end of a system call that maps a file to execute. Where the whole machine is traced that may be any
+//! process, and the call may be its first ioctl of the KFD's, too.
 
 use std::{
     collections::BTreeSet,
@@ -14,6 +15,8 @@ use std::{
     io::{self, Read, Write},
     os::fd::OwnedFd,
 };
+
+use tracer_common::kfd;
 
 use crate::{CaptureError, sys};
 
@@ -56,6 +59,11 @@ impl Guardian {
         self.tell(Word::Attached, pid);
     }
 
+    /// Any process of the machine may be held from now on.
+    pub fn watch_all(&mut self) {
+        self.tell(Word::All, 0);
+    }
+
     /// A process that was attached to, or a child of one, is held.
     pub fn held(&mut self, pid: u32) {
         self.tell(Word::Held, pid);
@@ -81,6 +89,7 @@ enum Word {
     Attached,
     Held,
     Free,
+    All,
 }
 
 /// The processes that the guardian knows.
@@ -89,6 +98,8 @@ struct Watched {
     own: BTreeSet<u32>,
     attached: BTreeSet<u32>,
     held: BTreeSet<u32>,
+    /// Whether there may be others that nobody named.
+    all: bool,
 }
 
 impl Watched {
@@ -97,6 +108,7 @@ impl Watched {
             w if w == Word::Own as u8 => self.own.insert(pid),
             w if w == Word::Attached as u8 => self.attached.insert(pid),
             w if w == Word::Held as u8 => self.held.insert(pid),
+            w if w == Word::All as u8 => !std::mem::replace(&mut self.all, true),
             _ => self.held.remove(&pid),
         };
     }
@@ -106,12 +118,20 @@ impl Watched {
         // Children that were forked after the last message are descendants of those named.
         add_descendants(&mut self.own);
         add_descendants(&mut self.attached);
-        let ours = |pid: &u32| self.own.contains(pid) || self.held.contains(pid) || is_stopped_at_mapping(*pid);
-        let all: BTreeSet<u32> = [&self.own, &self.attached, &self.held]
+        let named: BTreeSet<u32> = [&self.own, &self.attached, &self.held]
             .into_iter()
             .flatten()
             .copied()
             .collect();
+        let ours = |pid: &u32| {
+            let held = self.own.contains(pid) || self.held.contains(pid);
+            // Of others, another tracer may hold some at a mapping.
+            held || named.contains(pid) && is_stopped_at_mapping(*pid) || self.all && is_stopped_at_entering(*pid)
+        };
+        let mut all = named.clone();
+        if self.all {
+            all.extend(parents().into_iter().map(|(pid, _)| pid));
+        }
         for &pid in all
             .iter()
             .filter(|&&pid| state(pid) == Some('T'))
@@ -171,22 +191,39 @@ pub(crate) fn add_descendants(pids: &mut BTreeSet<u32>) {
 /// Whether a thread of a stopped process stands at the end of an mmap of something to execute: there, and nowhere else,
 /// mappings are held. A thread that another one's signal stops in user space is in no system call.
 pub(crate) fn is_stopped_at_mapping(pid: u32) -> bool {
+    is_in(pid, is_executable_mapping)
+}
+
+/// Whether a thread of a stopped process stands at the end of an ioctl by which processes begin to use the KFD: there those
+/// are held that enter by themselves.
+pub(crate) fn is_stopped_at_entering(pid: u32) -> bool {
+    is_in(pid, is_entering)
+}
+
+fn is_in(pid: u32, call: fn(&str) -> bool) -> bool {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"))
         .into_iter()
         .flatten()
         .flatten();
     let mut calls = tasks.filter_map(|task| fs::read_to_string(task.path().join("syscall")).ok());
-    calls.any(|call| is_executable_mapping(&call))
+    calls.any(|text| call(&text))
 }
 
-/// /proc/PID/syscall: the call's number and its arguments in hexadecimal, `running`, or -1 outside of calls.
 fn is_executable_mapping(call: &str) -> bool {
+    argument(call, libc::SYS_mmap, 2).is_some_and(|bits| bits & libc::PROT_EXEC as u64 != 0)
+}
+
+fn is_entering(call: &str) -> bool {
+    // libc may sign-extend the command.
+    argument(call, libc::SYS_ioctl, 1).is_some_and(|command| kfd::begins(command as u32))
+}
+
+/// An argument of that call in /proc/PID/syscall: the call's number and its arguments in hexadecimal, `running`, or -1
+/// outside of calls.
+fn argument(call: &str, number: i64, index: usize) -> Option<u64> {
     let mut words = call.split_whitespace();
-    let number: Option<i64> = words.next().and_then(|word| word.parse().ok());
-    let protection = words
-        .nth(2)
-        .and_then(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
-    number == Some(libc::SYS_mmap) && protection.is_some_and(|bits| bits & libc::PROT_EXEC as u64 != 0)
+    (words.next()?.parse() == Ok(number)).then_some(())?;
+    u64::from_str_radix(words.nth(index)?.trim_start_matches("0x"), 16).ok()
 }
 
 /// `(child, parent)` of every process.
@@ -229,6 +266,22 @@ mod tests {
         ));
         for other in ["running\n", "-1 0x7ffd 0x7f01\n", "", "9\n"] {
             assert!(!is_executable_mapping(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn only_the_first_use_of_the_kfd_is_told_as_such() {
+        // GET_VERSION, sign-extended; WAIT_EVENTS; a console's KDGETMODE; another call.
+        assert!(is_entering(
+            "16 0x3 0xffffffff80084b01 0x7ffd 0x0 0x0 0x0 0x7ffd 0x7f01\n"
+        ));
+        for other in [
+            "16 0x3 0xc0184b0c 0x7ffd 0x0 0x0 0x0 0x7ffd 0x7f01\n",
+            "16 0x0 0x4b3b 0x7ffd 0x0 0x0 0x0 0x7ffd 0x7f01\n",
+            "9 0x3 0x80084b01 0x7ffd 0x0 0x0 0x0 0x7ffd 0x7f01\n",
+            "running\n",
+        ] {
+            assert!(!is_entering(other), "{other}");
         }
     }
 

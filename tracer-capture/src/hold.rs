@@ -71,6 +71,8 @@ pub struct Holder {
     pub api: Api,
     /// What the session asks.
     pub asked: mpsc::Receiver<Ask>,
+    /// Whether processes enter by themselves, which are nobody's own either.
+    pub system: bool,
     /// Set when the session ends.
     pub stop: Arc<AtomicBool>,
 }
@@ -85,7 +87,7 @@ impl Holder {
     pub fn run(mut self) -> Prober {
         let mut libraries = Libraries::new(self.debuginfod, self.api);
         let mut recent: Vec<Released> = Vec::new();
-        let mut attached = false;
+        let mut attached = self.system;
         loop {
             let ended = self.stop.load(Ordering::Acquire);
             while let Ok(ask) = self.asked.try_recv() {
@@ -130,12 +132,18 @@ impl Holder {
     fn serve(&mut self, libraries: &mut Libraries, hold: &Hold, attached: bool) {
         let pid = hold.header.tgid;
         match &mut self.guardian {
-            Some(guardian) if attached => guardian.held(pid),
+            Some(guardian) if attached => {
+                if hold.header.flags == hold_reason::ENTERED {
+                    guardian.attach(pid);
+                }
+                guardian.held(pid);
+            }
             Some(guardian) => guardian.watch(pid),
             None => {}
         }
         match hold.header.flags {
             hold_reason::MAPPED => drop(self.mapped(libraries, pid)),
+            hold_reason::ENTERED => drop(self.scan(libraries, pid, hold.generation)),
             hold_reason::CODE_OBJECTS => {
                 let origin = Origin {
                     time_ns: hold.header.time_ns,
@@ -277,7 +285,12 @@ impl Holder {
             let pid = released.pid;
             let held_again = recent.iter().any(|other| other.pid == pid);
             // Somebody else may have stopped a process that was there before.
-            let ours = !attached || released.reason != hold_reason::MAPPED || guardian::is_stopped_at_mapping(pid);
+            let ours = !attached
+                || match released.reason {
+                    hold_reason::MAPPED => guardian::is_stopped_at_mapping(pid),
+                    hold_reason::ENTERED => guardian::is_stopped_at_entering(pid),
+                    _ => true,
+                };
             if !held_again && ours {
                 log::debug!("process {pid} was still stopped after its hold");
                 let _ = sys::signal(pid, libc::SIGCONT);

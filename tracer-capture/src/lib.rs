@@ -32,5 +32,6 @@ pub mod resolver;
 pub mod sampler;
 pub mod session;
 pub mod sys;
+mod system;
 
 pub use error::CaptureError;

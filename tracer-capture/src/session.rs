@@ -52,6 +52,8 @@ pub struct Options {
     pub api: Api,
     /// Trace children too.
     pub follow: bool,
+    /// Trace every process of the machine: each from its first use of the KFD on.
+    pub system: bool,
     /// Load debug files of runtimes from the servers in DEBUGINFOD_URLS (`--debuginfod`).
     pub debuginfod: bool,
     /// Pass on what the programs say of their decisions, at level debug of [`log`].
@@ -66,15 +68,15 @@ pub(crate) const GENERATION: u32 = 1;
 /// A running capture.
 pub struct Session {
     events: RingBuf<MapData>,
-    traced: HashMap<MapData, u32, u32>,
+    pub(crate) traced: HashMap<MapData, u32, u32>,
     losses: Losses,
     api_stats: Option<ApiStats>,
     code_objects: Changes,
-    gate: Gate,
+    pub(crate) gate: Gate,
     pub(crate) asks: mpsc::Sender<Ask>,
     undecoded: u64,
     functions: Functions,
-    inventory: Arc<Mutex<Inventory>>,
+    pub(crate) inventory: Arc<Mutex<Inventory>>,
     stop: Arc<AtomicBool>,
     holder: Option<JoinHandle<Prober>>,
     listener: Option<JoinHandle<()>>,
@@ -85,7 +87,10 @@ impl Session {
     ///
     /// # Errors
     /// [`CaptureError::NotPermitted`] without the rights, and what else the kernel refuses.
-    pub fn start(options: Options, guardian: Option<Guardian>) -> Result<Self, CaptureError> {
+    pub fn start(options: Options, mut guardian: Option<Guardian>) -> Result<Self, CaptureError> {
+        if let Some(guardian) = guardian.as_mut().filter(|_| options.system) {
+            guardian.watch_all();
+        }
         let mut inventory = Inventory {
             api: options.api,
             ..Inventory::default()
@@ -123,6 +128,7 @@ impl Session {
             debuginfod: options.debuginfod,
             asked,
             api: options.api,
+            system: options.system,
             stop: Arc::clone(&stop),
         };
         let spawned = std::thread::Builder::new().name("holder".into()).spawn(|| holder.run());
@@ -207,7 +213,8 @@ impl Session {
     /// drained.
     pub fn detach(&mut self) {
         self.losses.end();
-        // First the filter: programs that still run see no traced process, so nobody is stopped any more.
+        // First the filter: programs that still run see no traced process, so nobody is stopped any more, nor enters.
+        self.gate.admit_no_more();
         let pids: Vec<u32> = self.traced.keys().flatten().collect();
         for pid in pids {
             let _ = self.traced.remove(&pid);
@@ -260,6 +267,7 @@ fn load(options: Options, inventory: &mut Inventory, stop: &Arc<AtomicBool>) -> 
     let loaded = Loading {
         object,
         follow: options.follow,
+        system: options.system,
         api: options.api,
         buffer_bytes: Some(options.buffer_bytes),
         layout: &layout,
@@ -342,6 +350,8 @@ pub(crate) struct Loading<'a> {
     pub object: Object,
     /// Trace children too.
     pub follow: bool,
+    /// Let processes enter by themselves.
+    pub system: bool,
     /// What is done with calls of HIP and HSA functions.
     pub api: Api,
     /// Size of the ring of events; `None`: the object's own.
@@ -361,6 +371,8 @@ impl Loading<'_> {
     /// [`CaptureError::NotPermitted`] without the rights, and what else the kernel refuses.
     pub fn open(&self) -> Result<Ebpf, CaptureError> {
         let follow = u8::from(self.follow);
+        // The programs pass over this process.
+        let system = if self.system { std::process::id() } else { 0 };
         let api = self.api.word();
         let mut loader = EbpfLoader::new();
         self.layout.apply(&mut loader, &follow);
@@ -368,7 +380,9 @@ impl Loading<'_> {
             plan.apply(&mut loader);
         }
         self.driver_events.apply(&mut loader);
-        loader.override_global("API", &api, true);
+        loader
+            .override_global("API", &api, true)
+            .override_global("SYSTEM", &system, true);
         // Maps of what is not wanted take no memory.
         if self.api == Api::None {
             loader.map_max_entries("API_THREADS", 1);

@@ -1,6 +1,6 @@
-//! What is to be watched, a command or processes that run: made ready, let go, and awaited.
+//! What is to be watched, a command, processes that run, or all of them: made ready, let go, and awaited.
 
-use std::{ffi::OsString, process::ExitStatus, time::Duration};
+use std::{ffi::OsString, path::PathBuf, process::ExitStatus, time::Duration};
 
 use tracer_capture::{
     attach::Attached,
@@ -44,6 +44,8 @@ pub enum Subject {
     },
     /// Processes that run.
     Processes(Vec<Candidate>),
+    /// Every process of the machine.
+    System,
 }
 
 impl Ready {
@@ -61,6 +63,14 @@ impl Ready {
         let candidates = pids.into_iter().map(Candidate::look).collect::<Result<Vec<_>, _>>()?;
         let options = options(capture);
         let mut session = Session::start(options, guardian)?;
+        if options.system {
+            let there = session.trace_all()?;
+            return Ok(Self {
+                session,
+                there,
+                subject: Subject::System,
+            });
+        }
         if !candidates.is_empty() {
             let there = session.attach(&candidates, options.follow)?;
             return Ok(Self {
@@ -83,6 +93,9 @@ impl Ready {
 
     /// Says what was attached to.
     pub fn tell(&self) {
+        if matches!(self.subject, Subject::System) {
+            eprintln!("watching   every process that submits to AMD GPUs");
+        }
         for process in &self.there {
             let comm = String::from_utf8_lossy(&process.comm);
             let later = if process.has_runtime {
@@ -100,6 +113,7 @@ fn options(capture: &Capture) -> session::Options {
         reserves: capture.detail == Detail::Full,
         api: capture.api.into(),
         follow: !capture.no_follow,
+        system: capture.all,
         debuginfod: capture.debuginfod,
         diagnostics: log::log_enabled!(log::Level::Debug),
         buffer_bytes: (capture.buffer << 20).next_power_of_two(),
@@ -123,6 +137,7 @@ impl Subject {
             Self::Processes(candidates) => Target::Attached {
                 pids: candidates.iter().map(|candidate| candidate.pid).collect(),
             },
+            Self::System => Target::System,
         }
     }
 
@@ -134,14 +149,21 @@ impl Subject {
                 let comm = String::from_utf8_lossy(&candidate.comm).replace('/', "-");
                 format!("{comm}-{}", candidate.pid).into()
             }),
+            Self::System => "system".into(),
         }
     }
 
-    /// The first process.
+    /// Where a trace of it goes by default, if not where its name says: there are many recordings of the one machine.
+    pub fn place(&self) -> Option<PathBuf> {
+        matches!(self, Self::System).then(|| "system-%time%.trace".into())
+    }
+
+    /// The first process; of the whole machine, tracer's own.
     pub fn pid(&self) -> u32 {
         match self {
             Self::Command { waiting, .. } => waiting.pid(),
             Self::Processes(candidates) => candidates.first().map_or(0, |candidate| candidate.pid),
+            Self::System => std::process::id(),
         }
     }
 
@@ -156,6 +178,7 @@ impl Subject {
                 let named = |c: &Candidate| format!("{} ({})", c.pid, String::from_utf8_lossy(&c.comm));
                 candidates.iter().map(named).collect::<Vec<_>>().join(", ")
             }
+            Self::System => "every process".to_owned(),
         }
     }
 
@@ -164,6 +187,7 @@ impl Subject {
         Ok(match self {
             Self::Command { waiting, .. } => Watched::Command(waiting.go()?),
             Self::Processes(candidates) => Watched::Processes(candidates),
+            Self::System => Watched::System,
         })
     }
 }
@@ -174,6 +198,8 @@ pub enum Watched {
     Command(Running),
     /// Processes that were there before.
     Processes(Vec<Candidate>),
+    /// Every process of the machine, which does not end.
+    System,
 }
 
 /// How it ended.
@@ -188,7 +214,7 @@ impl Watched {
     pub fn command(&self) -> Option<u32> {
         match self {
             Self::Command(running) => Some(running.pid),
-            Self::Processes(_) => None,
+            Self::Processes(_) | Self::System => None,
         }
     }
 
@@ -200,6 +226,7 @@ impl Watched {
                 candidates.retain(|candidate| !sys::has_ended(&candidate.pidfd));
                 candidates.is_empty().then_some(End { status: None })
             }
+            Self::System => None,
         })
     }
 

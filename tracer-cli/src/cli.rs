@@ -30,7 +30,7 @@ impl Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a command, or attach to processes, and record the path of every kernel that they submit
+    /// Run a command, or attach to processes or the whole machine, and record the path of every kernel that they submit
     Record(Record),
     /// Tell what a trace says
     Report(Report),
@@ -94,10 +94,10 @@ pub struct Capture {
     #[arg(long, value_enum, default_value = "none")]
     pub api: Api,
     /// Don't trace the processes that it makes
-    #[arg(long)]
+    #[arg(long, conflicts_with = "all")]
     pub no_follow: bool,
     /// Run the command as root, not as the user who called sudo
-    #[arg(long, conflicts_with = "pid")]
+    #[arg(long, conflicts_with_all = ["pid", "all"])]
     pub as_root: bool,
     /// Let debug files of stripped runtimes come from the servers in DEBUGINFOD_URLS; the command may wait 10 s for one
     #[arg(long)]
@@ -108,6 +108,13 @@ pub struct Capture {
     /// interrupted; of packets that lay in its queues by then, those whose doorbells are still to come.
     #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub pid: Vec<u32>,
+    /// Watch every process of the machine that submits to AMD GPUs, until Ctrl-C or --duration
+    ///
+    /// Those that use a GPU already are attached to, as by --pid. Others are traced from their first packet on, whoever starts
+    /// them; each is stopped for a moment when it begins to use the GPU (its first call of the driver), and not before. Needs
+    /// the host's process ids.
+    #[arg(short, long, conflicts_with_all = ["pid", "command"])]
+    pub all: bool,
     /// Room for events that the recorder has not taken yet; what finds none is lost, and counted
     #[arg(long, value_name = "MIB", default_value_t = BUFFER_MIB, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub buffer: u32,
@@ -117,12 +124,14 @@ pub struct Capture {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit status: the command's own, 128 + N if signal N killed it; 124 if its kernels could not be seen,\n\
-    125 if tracer failed, 126 if the command can't be run, 127 if it is not found. With --pid: 0, 124 or 125.\n\n\
+    125 if tracer failed, 126 if the command can't be run, 127 if it is not found. With --pid and --all: 0, 124 or 125.\n\n\
     Examples:\n  sudo tracer record ./app --its-own-options\n  sudo tracer record -o run-%pid%.trace --detail full -- ./app\n  \
-    sudo tracer record -p $(pgrep -n app) --duration 10s"
+    sudo tracer record -p $(pgrep -n app) --duration 10s\n  sudo tracer record -a",
+    group = ArgGroup::new("running").args(["pid", "all"])
 )]
 pub struct Record {
-    /// Where the trace goes; %pid%, %hostname% and %time% are filled in [default: the command's name with .trace]
+    /// Where the trace goes; %pid%, %hostname% and %time% are filled in [default: the command's name with .trace; with --all
+    /// system-%time%.trace]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Replace a trace that is there already
@@ -131,11 +140,11 @@ pub struct Record {
     #[command(flatten)]
     pub capture: Capture,
     /// End the recording after that time: 10, 10s, 500ms, 5m, 1h
-    #[arg(long, value_name = "TIME", requires = "pid", conflicts_with = "command", value_parser = units::time)]
+    #[arg(long, value_name = "TIME", requires = "running", conflicts_with = "command", value_parser = units::time)]
     pub duration: Option<Duration>,
     /// The command
     #[arg(
-        required_unless_present = "pid",
+        required_unless_present_any = ["pid", "all"],
         conflicts_with = "pid",
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -171,9 +180,9 @@ pub struct Report {
 #[derive(Debug, Args)]
 #[command(
     override_usage = "tracer top [OPTIONS] -- COMMAND [ARGUMENT]...\n       tracer top [OPTIONS] -p PID...\n       \
-    tracer top [OPTIONS] TRACE",
-    group = ArgGroup::new("subject").args(["trace", "pid", "command"]).required(true),
-    group = ArgGroup::new("live").args(["pid", "command"]).multiple(true),
+    tracer top [OPTIONS] -a\n       tracer top [OPTIONS] TRACE",
+    group = ArgGroup::new("subject").args(["trace", "pid", "all", "command"]).required(true),
+    group = ArgGroup::new("live").args(["pid", "all", "command"]).multiple(true),
     after_help = "A command's own output goes nowhere: the screen is taken. Where it matters, start it elsewhere and attach by -p.\n\
     Keys: ? shows them all, q ends; what is watched goes on without tracer then. See docs/top.md.\n\n\
     Examples:\n  sudo tracer top -- ./app --its-own-options\n  sudo tracer top -p $(pgrep -n app)\n  \
@@ -208,8 +217,9 @@ pub struct Top {
 /// `tracer serve`
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "tracer serve [OPTIONS] -- COMMAND [ARGUMENT]...\n       tracer serve [OPTIONS] -p PID...",
-    group = ArgGroup::new("subject").args(["pid", "command"]).required(true),
+    override_usage = "tracer serve [OPTIONS] -- COMMAND [ARGUMENT]...\n       tracer serve [OPTIONS] -p PID...\n       \
+    tracer serve [OPTIONS] -a",
+    group = ArgGroup::new("subject").args(["pid", "all", "command"]).required(true),
     after_help = "/metrics is for Prometheus (dashboards/ has dashboards and alerts for it), / a live page, /api/live its data,\n\
     /healthz says whether capture lives. Exit status: as of `tracer record`. See docs/serve.md.\n\n\
     Examples:\n  sudo tracer serve -- ./app\n  sudo tracer serve -p $(pgrep -n app) --listen 127.0.0.1:9000\n  \

@@ -1,4 +1,4 @@
-//! `tracer record`: runs a command, or attaches to processes, and records the path of every kernel that they submit.
+//! `tracer record`: runs a command, or attaches to processes or the whole machine, and records the path of every kernel that they submit.
 
 pub mod manifest;
 pub mod output;
@@ -32,7 +32,7 @@ const PROGRESS: Duration = Duration::from_millis(500);
 pub struct Recorded {
     /// How the command ended; `None` if the user would not wait, or there was none.
     status: Option<ExitStatus>,
-    /// Whether processes were attached to, and no command run.
+    /// Whether processes were attached to, or all watched, and no command run.
     attached: bool,
     /// What came of it.
     pub outcome: Outcome,
@@ -59,7 +59,8 @@ async fn record(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<
     let mut signals = Signals::new()?;
     let ready = Ready::prepare(&options.capture, &options.command, Terminal::Shared, guardian)?;
     let subject = &ready.subject;
-    let dir = output::directory(options.output.as_deref(), &subject.name(), subject.pid());
+    let wanted = options.output.clone().or_else(|| subject.place());
+    let dir = output::directory(wanted.as_deref(), &subject.name(), subject.pid());
     let writer = TraceWriter::create(&dir, manifest::begin(subject.target()), options.overwrite)?;
     ready.tell();
     let Ready {
@@ -67,7 +68,7 @@ async fn record(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<
         there,
         subject,
     } = ready;
-    let attached = matches!(subject, Subject::Processes(_));
+    let attached = !matches!(subject, Subject::Command { .. });
     let collector = Collector::start(session, Recorder::new(writer), &there)?;
     let watched = match subject.go() {
         Ok(watched) => watched,

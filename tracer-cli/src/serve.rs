@@ -1,4 +1,4 @@
-//! `tracer serve`: what goes on, over HTTP, while a command or processes that run are watched.
+//! `tracer serve`: what goes on, over HTTP, while a command, processes that run or all of them are watched.
 
 use std::{future::Future, process::ExitCode};
 
@@ -118,7 +118,7 @@ async fn serve(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<Ex
 }
 
 fn until(options: &Serve, subject: &Subject) -> String {
-    if options.stay {
+    if options.stay || options.capture.all {
         "Ctrl-C".to_owned()
     } else {
         format!("{} ends", subject.title())

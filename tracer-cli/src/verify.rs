@@ -104,6 +104,7 @@ fn recorded(options: &Verify, guardian: Option<Guardian>) -> anyhow::Result<Kept
                 as_root: options.as_root,
                 debuginfod: false,
                 pid: Vec::new(),
+                all: false,
                 buffer: options.buffer,
             },
             duration: None,

@@ -29,6 +29,17 @@ pub const fn ioc_dir(cmd: u32) -> u8 {
     (cmd >> 30) as u8
 }
 
+/// Whether a process that was not seen before begins to use the KFD by that command.
+///
+/// One that waits for events has begun long ago; and whoever stopped it while it waits, a tracer that holds processes at
+/// their first command did not.
+#[must_use]
+pub const fn begins(cmd: u32) -> bool {
+    ioc_type(cmd) == IOC_TYPE_KFD && ioc_dir(cmd) != 0 && ioc_nr(cmd) != NR_WAIT_EVENTS
+}
+
+/// AMDKFD_IOC_WAIT_EVENTS.
+pub const NR_WAIT_EVENTS: u8 = 0x0c;
 /// AMDKFD_IOC_CREATE_QUEUE.
 pub const NR_CREATE_QUEUE: u8 = 0x02;
 /// AMDKFD_IOC_DESTROY_QUEUE.

@@ -250,9 +250,11 @@ pub mod task_op {
     pub const EXEC: u16 = 2;
     /// The process's first thread ended.
     pub const EXIT: u16 = 3;
+    /// The process is traced from now on, where every process of the machine is: it began to use the KFD.
+    pub const ENTERED: u16 = 4;
 }
 
-/// Fork, exec or exit of a traced process.
+/// Fork, exec or exit of a traced process, or how it became one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Task {
@@ -266,6 +268,14 @@ pub struct Task {
     pub comm: [u8; 16],
 }
 
+/// What user space lets the programs do: bits of the one word of the map COUNTING.
+pub mod gate {
+    /// What traced processes submit counts.
+    pub const COUNTS: u64 = 1;
+    /// Processes that begin to use the KFD become traced by that, where every process of the machine is to be.
+    pub const ADMITS: u64 = 2;
+}
+
 /// Why a process is held: [`Header::flags`] of a [`Hold`].
 pub mod hold_reason {
     /// It mapped a file executable.
@@ -274,6 +284,8 @@ pub mod hold_reason {
     pub const RUNTIME_INIT: u16 = 2;
     /// Its runtime's list of code objects changed.
     pub const CODE_OBJECTS: u16 = 3;
+    /// It made its first ioctl of the KFD's, where every process of the machine is traced.
+    pub const ENTERED: u16 = 4;
 }
 
 /// A process was stopped (SIGSTOP) until the collector lets it go on.

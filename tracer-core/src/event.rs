@@ -63,7 +63,7 @@ pub enum Event<'a> {
     Lost(Lost),
 }
 
-/// A process that was there before tracing began.
+/// A process that was there before it became a traced one: before tracing began, or before it first used the KFD.
 #[derive(Clone, Copy, Debug)]
 pub struct There<'a> {
     /// Which, and the moment from which on its doorbells count; the thread is its first.

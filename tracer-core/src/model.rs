@@ -160,7 +160,7 @@ impl Model {
             })),
             Event::DriverEvent(event) => out(Fact::DriverEvent(driver_events::fact(event))),
             Event::There(there) => {
-                self.processes.there(there.origin, there.comm);
+                self.processes.there(there.origin, there.comm, out);
                 self.kfd_queues.there(there.origin.pid, there.queues);
             }
             Event::Fork(origin, child) => self.processes.fork(*origin, *child, out),

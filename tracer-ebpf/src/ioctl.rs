@@ -16,7 +16,7 @@ use tracer_common::{
 use crate::{
     doorbell::{NO_WAKEUP, QUEUES, QueueKey, Walked},
     maps::{Current, EVENTS, lose},
-    progress, sdma, user,
+    progress, sdma, system, user,
 };
 
 /// An ioctl that has begun.
@@ -41,17 +41,20 @@ pub const SYSCALL_ARGS: usize = 16;
 
 #[tracepoint]
 pub fn ioctl_enter(ctx: TracePointContext) -> u32 {
-    if let Some(current) = Current::counted() {
-        let _ = enter(&ctx, current);
-    }
-    0
+    begin(&ctx)
 }
 
 /// A twin: where the kernel passes over one of them, the other one does the same. Doing it twice changes nothing.
 #[tracepoint]
 pub fn ioctl_enter_twin(ctx: TracePointContext) -> u32 {
-    if let Some(current) = Current::counted() {
-        let _ = enter(&ctx, current);
+    begin(&ctx)
+}
+
+#[inline(always)]
+fn begin(ctx: &TracePointContext) -> u32 {
+    let current = Current::traced().or_else(|| system::enter(ctx));
+    if let Some(current) = current.and_then(Current::if_counted) {
+        let _ = enter(ctx, current);
     }
     0
 }
@@ -122,6 +125,7 @@ fn exit(ctx: &TracePointContext) -> u32 {
         if let Ok(ret) = unsafe { ctx.read_at::<i64>(SYSCALL_ARGS) } {
             leave(current, Some(ret));
         }
+        system::hold(current);
     }
     0
 }

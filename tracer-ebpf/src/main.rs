@@ -25,6 +25,7 @@ mod progress;
 mod reserve;
 mod ring;
 mod sdma;
+mod system;
 mod user;
 
 #[cfg(not(test))]

@@ -5,7 +5,7 @@ use aya_ebpf::{
     macros::map,
     maps::{Array, HashMap, RingBuf},
 };
-use tracer_common::record::{Header, LossSource};
+use tracer_common::record::{Header, LossSource, gate};
 
 /// Everything but holds. Read by polling: programs do not wake the reader for each record.
 #[map]
@@ -27,8 +27,9 @@ pub const MMAPABLE: u32 = 1 << 10;
 #[map]
 pub static LOSSES: Array<u64> = Array::with_max_entries(LossSource::PROCESSORS * LossSource::STRIDE, MMAPABLE);
 
-/// Whether what traced processes submit counts. Not before all probes are in, where processes were there before: a queue
-/// whose doorbells are seen by some of its functions only would have gaps that nobody knows of. Mapped, as [`LOSSES`].
+/// Bits of [`gate`]. Whether what traced processes submit counts: not before all probes are in, where processes were there
+/// before: a queue whose doorbells are seen by some of its functions only would have gaps that nobody knows of. And whether
+/// processes enter by themselves. Mapped, as [`LOSSES`].
 #[map]
 pub static COUNTING: Array<u64> = Array::with_max_entries(1, MMAPABLE);
 
@@ -59,8 +60,13 @@ impl Current {
     /// The current thread, if its process is traced and what it submits counts.
     #[inline(always)]
     pub fn counted() -> Option<Self> {
-        let current = Self::traced()?;
-        COUNTING.get(0).is_some_and(|on| *on != 0).then_some(current)
+        Self::traced()?.if_counted()
+    }
+
+    /// The same, if what it submits counts.
+    #[inline(always)]
+    pub fn if_counted(self) -> Option<Self> {
+        is_open(gate::COUNTS).then_some(self)
     }
 
     /// Key of maps that hold one entry a thread.
@@ -80,6 +86,12 @@ impl Current {
             tid: self.tid,
         }
     }
+}
+
+/// Whether user space has set that bit of [`gate`].
+#[inline(always)]
+pub fn is_open(bit: u64) -> bool {
+    COUNTING.get(0).is_some_and(|word| *word & bit != 0)
 }
 
 /// A generation that differs from those of earlier processes: time in units of 2^20 ns (1 ms).

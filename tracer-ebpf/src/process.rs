@@ -13,6 +13,7 @@ use crate::{
     doorbell::NO_WAKEUP,
     ioctl,
     maps::{Current, EVENTS, TRACED, generation, lose},
+    system,
 };
 
 /// Whether children of traced processes are traced too.
@@ -37,6 +38,10 @@ const CLONE_THREAD: u64 = 0x1_0000;
 /// task:task_newtask, in the parent's context, before the child runs.
 #[tracepoint]
 pub fn task_new(ctx: TracePointContext) -> u32 {
+    // Of the whole machine each process comes by itself, and the children of those that use GPUs are left alone until then.
+    if system::is_traced() {
+        return 0;
+    }
     if let Some(current) = Current::traced() {
         // SAFETY: the offsets are those of the event's format file.
         let fields = unsafe {
@@ -79,6 +84,7 @@ pub fn task_exec(ctx: TracePointContext) -> u32 {
 pub fn task_exit(ctx: TracePointContext) -> u32 {
     if let Some(current) = Current::traced() {
         ioctl::leave(current, None);
+        system::forget(current);
         api::leave(current);
         let offset = EXIT_GROUP_DEAD.load() as usize;
         let last = if offset == 0 {
@@ -98,7 +104,7 @@ pub fn task_exit(ctx: TracePointContext) -> u32 {
 }
 
 #[inline(always)]
-fn emit<C: EbpfContext>(_ctx: &C, current: Current, op: u16, child: u32, exit_code: u32) {
+pub fn emit<C: EbpfContext>(_ctx: &C, current: Current, op: u16, child: u32, exit_code: u32) {
     // SAFETY: a helper without preconditions.
     let time_ns = unsafe { bpf_ktime_get_ns() };
     let comm = bpf_get_current_comm().unwrap_or([0; 16]);

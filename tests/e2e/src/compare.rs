@@ -53,6 +53,48 @@ pub fn all(run: &Run) -> Compared {
 /// Compares everything that the device saw; what a program says itself is of one program only.
 pub fn device(run: &Run) -> Compared {
     no_losses(run);
+    let compared = rows(run);
+    report(run, &compared);
+    compared
+}
+
+/// Compares everything of a recording of the whole machine that is of this run's processes: the rows, and not the report's
+/// totals and losses, which are everybody's.
+pub fn of_machine(run: &mut Run) -> Compared {
+    let pids: BTreeSet<u32> = run.truth.ioctls.iter().map(|ioctl| ioctl.pid).collect();
+    run.facts.retain(|fact| pid(fact).is_none_or(|pid| pids.contains(&pid)));
+    let mut compared = rows(run);
+    watched_to_end(run);
+    own_doorbells(run);
+    compared.named = names::own(run);
+    compared.named_by_device = names::of_device(run);
+    if run.log.is_some() {
+        doorbell_counts(run);
+    }
+    compared
+}
+
+/// The process that a row is about.
+fn pid(fact: &Fact) -> Option<u32> {
+    match fact {
+        Fact::Dispatch(row) => Some(row.pid),
+        Fact::Packet(row) => Some(row.pid),
+        Fact::Doorbell(row) => Some(row.pid),
+        Fact::Copy(row) => Some(row.pid),
+        Fact::Ioctl(row) => Some(row.pid),
+        Fact::CodeObject(row) => Some(row.pid),
+        Fact::Kernel(row) => Some(row.pid),
+        Fact::Progress(row) => Some(row.pid),
+        Fact::ApiCall(row) => Some(row.pid),
+        Fact::Queue(row) => Some(row.pid),
+        Fact::Process(row) => Some(row.pid),
+        Fact::RingJob(row) => row.pid,
+        Fact::ApiStats(stats) => stats.pid,
+        Fact::DriverCall(_) | Fact::DriverEvent(_) | Fact::Loss(_) => None,
+    }
+}
+
+fn rows(run: &Run) -> Compared {
     let pairs = queues(run);
     let mut compared = Compared {
         queues: pairs.len(),
@@ -67,7 +109,6 @@ pub fn device(run: &Run) -> Compared {
         }
     }
     compared.ioctls = ioctls(run);
-    report(run, &compared);
     compared
 }
 
@@ -81,6 +122,12 @@ pub fn no_losses(run: &Run) {
 
 /// The GPU took nothing without a doorbell, on no queue to its end.
 fn all_seen(run: &Run) {
+    watched_to_end(run);
+    let nothing = serde_json::json!({"total": 0, "found": 0, "queues_open": 0});
+    assert_eq!(run.report["unseen"], nothing);
+}
+
+fn watched_to_end(run: &Run) {
     for fact in &run.facts {
         if let Fact::Queue(queue) = fact
             && queue.kind == "compute-aql"
@@ -88,8 +135,6 @@ fn all_seen(run: &Run) {
             assert_eq!((queue.unseen, queue.watched_to_end), (Some(0), Some(true)), "{queue:?}");
         }
     }
-    let nothing = serde_json::json!({"total": 0, "found": 0, "queues_open": 0});
-    assert_eq!(run.report["unseen"], nothing);
 }
 
 /// Queues in the order of creation, paired.

@@ -22,6 +22,11 @@ pub struct Observed {
 /// recording went on until the program had ended.
 pub fn adopted(run: &Run, to_the_end: bool) -> Observed {
     compare::no_losses(run);
+    adopted_of_machine(run, to_the_end)
+}
+
+/// The same of a recording of the whole machine, whose losses are everybody's.
+pub fn adopted_of_machine(run: &Run, to_the_end: bool) -> Observed {
     let log = run.log.as_ref().expect("the dispatcher's log");
     let mut by_handle: BTreeMap<u64, Vec<&Submission>> = BTreeMap::new();
     for submission in &log.submissions {

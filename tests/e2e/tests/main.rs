@@ -22,6 +22,7 @@ mod reserve;
 mod resolver;
 mod sdma;
 mod serve;
+mod system;
 mod top;
 mod verifier;
 mod verify;

@@ -10,25 +10,33 @@ const LIMIT: u32 = 1_000_000;
 
 #[test]
 fn every_program_passes_the_verifier_far_from_its_limit() {
-    load_all(Object::Plain, Api::None);
+    load_all(Object::Plain, Api::None, 0);
 }
 
 #[test]
 fn so_do_those_with_diagnostics() {
-    load_all(Object::Diagnostic, Api::None);
+    load_all(Object::Diagnostic, Api::None, 0);
+}
+
+/// Where processes enter by themselves is decided as the programs are loaded, too.
+#[test]
+fn so_do_those_for_every_process() {
+    load_all(Object::Plain, Api::None, std::process::id());
+    load_all(Object::Diagnostic, Api::None, std::process::id());
 }
 
 /// What is done with API calls is decided as the programs are loaded: the verifier takes out the rest.
 #[test]
 fn so_do_those_for_api_calls() {
-    load_all(Object::Plain, Api::All);
-    load_all(Object::Plain, Api::Stats);
+    load_all(Object::Plain, Api::All, 0);
+    load_all(Object::Plain, Api::Stats, 0);
 }
 
-fn load_all(object: Object, api: Api) {
+fn load_all(object: Object, api: Api, system: u32) {
     let word = api.word();
     let mut ebpf = EbpfLoader::new()
         .override_global("API", &word, true)
+        .override_global("SYSTEM", &system, true)
         .load(object.bytes().expect("built by xtask"))
         .expect("the object loads; root is needed");
     let mut names: Vec<String> = Vec::new();

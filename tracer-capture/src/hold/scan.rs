@@ -1,7 +1,8 @@
-//! Processes that run already: what they have is looked at without stopping them.
+//! Processes that run already, or enter by themselves: what they have mapped is looked at.
 
 use std::sync::mpsc;
 
+use tracer_common::api::Layer;
 use tracer_core::event::Origin;
 
 use super::{Holder, Released};
@@ -27,7 +28,7 @@ impl Holder {
                 pids.retain(|&pid| {
                     // Nobody waits longer for its hold than one of these takes.
                     self.serve_all(libraries, recent, true);
-                    self.scan(libraries, pid)
+                    self.scan(libraries, pid, session::GENERATION)
                 });
                 (pids, reply)
             }
@@ -36,8 +37,8 @@ impl Holder {
         let _ = reply.send(answer);
     }
 
-    /// Puts probes into the runtimes of a process that runs; whether it has any.
-    fn scan(&mut self, libraries: &mut Libraries, pid: u32) -> bool {
+    /// Puts probes into the runtimes of a process that has run before; whether it has any.
+    pub(super) fn scan(&mut self, libraries: &mut Libraries, pid: u32, generation: u32) -> bool {
         let mappings = self.mapped(libraries, pid);
         let mut found = false;
         for mapping in &mappings {
@@ -56,11 +57,12 @@ impl Holder {
                     pid,
                     tid: pid,
                 };
-                self.code_objects.attached(origin, session::GENERATION, debug);
+                self.code_objects.attached(origin, generation, debug);
             }
             // Else the entry of `hsa_init` is still to come.
             let exports = &runtime.resolution.exports;
-            let wanted = self.reserves || !runtime.resolution.last_resort().is_empty();
+            let last_resort = !runtime.resolution.last_resort().is_empty();
+            let wanted = self.reserves || last_resort || self.api.wants(Layer::Hsa);
             let own: Vec<&Mapping> = mappings.iter().filter(|other| other.file == mapping.file).collect();
             let mut reserves = exports.reserves.iter().map(|site| &site.export);
             if wanted

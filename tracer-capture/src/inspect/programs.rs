@@ -111,6 +111,7 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
         let loading = Loading {
             object: Object::Plain,
             follow: true,
+            system: true,
             // More of the programs is left to be verified.
             api: Api::All,
             buffer_bytes: None,

@@ -28,8 +28,9 @@ impl Processes {
         process
     }
 
-    /// A process was there before tracing began, under that name.
-    pub(super) fn there(&mut self, origin: Origin, comm: &[u8]) {
+    /// A process was there before it became a traced one, under that name.
+    pub(super) fn there(&mut self, origin: Origin, comm: &[u8], out: &mut impl FnMut(Fact)) {
+        self.replace(origin.pid, origin.time_ns, out);
         let process = self.touch(origin);
         if process.comm.is_empty() {
             process.comm = name(comm);
@@ -39,13 +40,7 @@ impl Processes {
     /// A process made another one, which runs the same program until it runs its own.
     pub(super) fn fork(&mut self, parent: Origin, child: u32, out: &mut impl FnMut(Fact)) {
         let comm = self.touch(parent).comm.clone();
-        // A new process with the id of one that ended: nothing more can come from the old one.
-        let reused = |old: &Process| old.exit_ns.is_some_and(|end| end <= parent.time_ns);
-        if self.by_pid.get(&child).is_some_and(reused)
-            && let Some(old) = self.by_pid.remove(&child)
-        {
-            out(Fact::Process(old));
-        }
+        self.replace(child, parent.time_ns, out);
         let process = self.touch(Origin {
             pid: child,
             tid: child,
@@ -57,6 +52,16 @@ impl Processes {
         // An exec of the child may have come first.
         if process.comm.is_empty() {
             process.comm = comm;
+        }
+    }
+
+    /// A new process with the id of one that ended: nothing more can come from the old one.
+    fn replace(&mut self, pid: u32, time_ns: u64, out: &mut impl FnMut(Fact)) {
+        let reused = |old: &Process| old.exit_ns.is_some_and(|end| end <= time_ns);
+        if self.by_pid.get(&pid).is_some_and(reused)
+            && let Some(old) = self.by_pid.remove(&pid)
+        {
+            out(Fact::Process(old));
         }
     }
 

@@ -1,0 +1,118 @@
+//! The whole machine: processes that use a GPU already are attached to; those that begin to later enter by themselves, in
+//! eBPF (`tracer-ebpf/src/system.rs`).
+
+use std::{collections::BTreeSet, fs, io, path::Path};
+
+use aya::maps::MapError;
+
+use crate::{
+    CaptureError,
+    attach::Attached,
+    candidate::{self, Candidate},
+    guardian,
+    hold::{self, Ask},
+    kfd_proc::{self, Numbering},
+    proc_maps,
+    session::{self, Session},
+    sys,
+};
+
+/// The KFD's device, by the name that a process opened it under.
+const DEVICE: &str = "/dev/kfd";
+/// What runtimes are called, wherever they lie.
+const RUNTIME: &str = "libhsa-runtime64";
+/// BPF_NOEXIST of include/uapi/linux/bpf.h.
+const NOEXIST: u64 = 1;
+
+impl Session {
+    /// Traces every process of the machine: those that use a GPU from now on, others from their first use of one.
+    ///
+    /// One that can't be attached to is a warning of the inventory.
+    ///
+    /// # Errors
+    /// [`CaptureError::System`] in a pid namespace, or if there are too many.
+    pub fn trace_all(&mut self) -> Result<Vec<Attached>, CaptureError> {
+        candidate::require_ids()?;
+        let mut known = BTreeSet::new();
+        let mut has_runtime = BTreeSet::new();
+        self.attach_users(&mut known, &mut has_runtime)?;
+        // Who opened the device since it was looked for is found by the second look; who opens it after that enters by itself.
+        self.gate.admit();
+        self.attach_users(&mut known, &mut has_runtime)?;
+        self.count(known, has_runtime)
+    }
+
+    /// Attaches to processes that use a GPU and are not `known` yet. Nothing counts yet.
+    fn attach_users(&mut self, known: &mut BTreeSet<u32>, has_runtime: &mut BTreeSet<u32>) -> Result<(), CaptureError> {
+        let mut candidates = Vec::new();
+        for pid in &users() - known {
+            match Candidate::look(pid) {
+                Ok(candidate) => candidates.push(candidate),
+                // Whatever it was, it uses nothing any more.
+                Err(_) if matches!(guardian::state(pid), None | Some('Z' | 'X')) => {}
+                Err(error) => {
+                    let (mut inventory, warning) = (hold::lock(&self.inventory), error.to_string());
+                    // The first look has said so.
+                    if !inventory.warnings.contains(&warning) {
+                        inventory.warnings.push(warning);
+                    }
+                }
+            }
+        }
+        let pids: Vec<u32> = candidates.iter().map(|candidate| candidate.pid).collect();
+        // Before the first of them can be stopped.
+        self.ask(|reply| Ask::Attaching(pids, reply))?;
+        let mut new = Vec::new();
+        for candidate in candidates {
+            // One that entered meanwhile has been held for its probes.
+            if !self.insert_new(candidate.pid)? {
+                continue;
+            }
+            // The id may have been another process's by the time that it was entered.
+            if sys::has_ended(&candidate.pidfd) {
+                // Its own end may have removed it.
+                let _ = self.traced.remove(&candidate.pid);
+                continue;
+            }
+            new.push(candidate.pid);
+        }
+        known.extend(&new);
+        has_runtime.extend(self.ask(|reply| Ask::Scan(new, reply))?);
+        Ok(())
+    }
+
+    /// Enters a process among the traced, unless it has entered by itself; whether it had not.
+    fn insert_new(&mut self, pid: u32) -> Result<bool, CaptureError> {
+        match self.traced.insert(pid, session::GENERATION, NOEXIST) {
+            Ok(()) => Ok(true),
+            Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::EEXIST) => Ok(false),
+            Err(error) => Err(CaptureError::system("tracing a process", io::Error::other(error))),
+        }
+    }
+}
+
+/// Processes that have the KFD's device open, by their descriptors or by the driver's own files, or have mapped a runtime.
+fn users() -> BTreeSet<u32> {
+    let own = std::process::id();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut users: BTreeSet<u32> = entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|&pid| has_device(pid) || has_runtime(pid))
+        .collect();
+    let by_driver = kfd_proc::below(Path::new("/"), Numbering::of_kernel()).unwrap_or_default();
+    users.extend(by_driver.iter().map(|process| process.pid));
+    users.remove(&own);
+    users
+}
+
+fn has_device(pid: u32) -> bool {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let mut files = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
+    files.any(|file| file.as_path() == Path::new(DEVICE))
+}
+
+fn has_runtime(pid: u32) -> bool {
+    let mappings = proc_maps::executable(pid).unwrap_or_default();
+    let name = |path: &str| path.rsplit('/').next().is_some_and(|name| name.starts_with(RUNTIME));
+    mappings.iter().any(|mapping| name(&mapping.path))
+}
