@@ -38,6 +38,7 @@ impl Sink for Feed {
     }
 
     fn describe(&mut self, inventory: &Inventory) {
+        self.board.set_gpus(manifest::gpus(&manifest::devices(inventory)));
         self.about = Some(about(inventory));
     }
 }

@@ -24,6 +24,15 @@ pub const MAX_QUEUES: usize = 16_384;
 /// How long something that ended is still shown, ns.
 const SHOWN_AFTER_END_NS: u64 = 5_000_000_000;
 
+/// A GPU, which no fact tells of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gpu {
+    /// `gfx1100`.
+    pub name: String,
+    /// What schedules its user queues: `mes`, `hws`, `nohws`; `None` if not known.
+    pub scheduler: Option<String>,
+}
+
 /// The state.
 #[derive(Debug, Default)]
 pub struct Live {
@@ -36,6 +45,7 @@ pub struct Live {
     rings: Rings,
     ioctls: Ioctls,
     processes: Processes,
+    gpus: BTreeMap<u32, Gpu>,
     losses: BTreeMap<String, u64>,
     dispatches: [u64; Path::ALL.len()],
     doorbells: u64,
@@ -126,6 +136,11 @@ impl Live {
         }
     }
 
+    /// The GPUs by their KFD ids, as far as they are known by now.
+    pub fn set_gpus(&mut self, gpus: BTreeMap<u32, Gpu>) {
+        self.gpus = gpus;
+    }
+
     /// What of time passes without a fact: rates fall, and what ended goes away. Time never goes back.
     pub fn advance(&mut self, now_ns: u64) {
         self.seen(now_ns);
@@ -159,7 +174,7 @@ impl Live {
                 copies_per_s: self.copy_rate.per_second(now),
                 history: self.dispatch_rate.history(now),
             },
-            queues: self.queues.values().map(|queue| queue.row(now)).collect(),
+            queues: self.queues.values().map(|queue| self.row(queue, now)).collect(),
             other_queues: self.other_queues,
             kernels: self.kernels.rows(now),
             other_kernels: self.kernels.others(),
@@ -175,6 +190,15 @@ impl Live {
                 })
                 .collect(),
         }
+    }
+
+    fn row(&self, queue: &LiveQueue, now: u64) -> QueueRow {
+        let mut row = queue.row(now);
+        if let Some(gpu) = row.gpu_id.and_then(|id| self.gpus.get(&id)) {
+            row.gpu = Some(gpu.name.clone());
+            row.scheduler.clone_from(&gpu.scheduler);
+        }
+        row
     }
 
     fn by_path(&self) -> Share {

@@ -1,10 +1,11 @@
 //! What requests read.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracer_core::{
     fact::Fact,
-    live::{Live, Picture},
+    live::{Gpu, Live, Picture},
     metrics::{About, Family, Metrics},
 };
 
@@ -41,6 +42,11 @@ impl Board {
         let mut inner = self.lock();
         inner.live.apply(fact);
         inner.metrics.add(fact);
+    }
+
+    /// The GPUs that are known by now.
+    pub fn set_gpus(&self, gpus: BTreeMap<u32, Gpu>) {
+        self.lock().live.set_gpus(gpus);
     }
 
     /// Time passes: a sign of life. `about`: what is known by now.

@@ -196,13 +196,32 @@ fn a_click_selects_and_a_second_one_opens() {
 }
 
 #[test]
+fn a_wide_screen_has_every_column() {
+    let text = screen(&top(pictures::usual()), (220, 24));
+    for title in [
+        "gpu",
+        "sched",
+        "id",
+        "p/db",
+        "write",
+        "read",
+        "p50",
+        "p99",
+        "last minute",
+    ] {
+        assert!(text.contains(title), "no {title} in\n{text}");
+    }
+    assert!(text.contains(" mes "), "{text}");
+}
+
+#[test]
 fn sorting_goes_through_every_column_and_back() {
     let mut top = top(pictures::usual());
     let first = screen(&top, (120, 40));
     press(&mut top, "r");
     assert_ne!(screen(&top, (120, 40)), first);
     press(&mut top, "r");
-    for _ in 0..17 {
+    for _ in 0..18 {
         press(&mut top, "s");
     }
     assert_eq!(screen(&top, (120, 40)), first);

@@ -7,7 +7,7 @@ use tracer_capture::{
     resolver::Confidence,
     session::Api,
 };
-use tracer_core::summary::Capabilities;
+use tracer_core::{live::Gpu, summary::Capabilities};
 use tracer_store::manifest::{
     ClockSnapshot, Device, Exit, Host, Library, Manifest, Probe, Scheduler, SchedulerKind, Target, Tool,
 };
@@ -24,12 +24,7 @@ pub fn begin(target: Target) -> Manifest {
 /// What is being captured: at any time, also before the end.
 pub fn describe(manifest: &mut Manifest, inventory: &Inventory, losses: &BTreeMap<String, u64>) {
     manifest.simulated = inventory.devices.as_ref().and_then(|devices| devices.simulated.clone());
-    manifest.devices = inventory
-        .devices
-        .iter()
-        .flat_map(|devices| &devices.gpus)
-        .map(device)
-        .collect();
+    manifest.devices = devices(inventory);
     manifest.libraries = inventory.libraries.iter().map(library).collect();
     manifest.probes = inventory.probes.iter().map(probe).collect();
     manifest.capabilities = names(capabilities(inventory));
@@ -104,6 +99,25 @@ pub fn parse(names: &[String]) -> Capabilities {
         thunk: has("thunk"),
         unseen: has("unseen"),
     }
+}
+
+/// The GPUs, as capture found them.
+pub fn devices(inventory: &Inventory) -> Vec<Device> {
+    let gpus = inventory.devices.iter().flat_map(|devices| &devices.gpus);
+    gpus.map(device).collect()
+}
+
+/// The same for those who show what goes on.
+pub fn gpus(devices: &[Device]) -> BTreeMap<u32, Gpu> {
+    let told = devices.iter().map(|device| {
+        let kind = device.scheduler.kind;
+        let gpu = Gpu {
+            name: device.name.clone(),
+            scheduler: (kind != SchedulerKind::Unknown).then(|| kind.name().to_owned()),
+        };
+        (device.gpu_id, gpu)
+    });
+    told.collect()
 }
 
 fn device(gpu: &tracer_capture::devices::Gpu) -> Device {

@@ -143,6 +143,7 @@ impl Feed {
 
 impl Shared {
     fn describe(&mut self, inventory: &Inventory) {
+        self.live.set_gpus(manifest::gpus(&manifest::devices(inventory)));
         self.simulated = inventory
             .devices
             .as_ref()

@@ -30,6 +30,7 @@ impl Replay {
     /// Stands before the first fact.
     pub fn open(trace: &Trace, speed: u32) -> anyhow::Result<Self> {
         let mut live = Live::new();
+        live.set_gpus(manifest::gpus(&trace.manifest().devices));
         // Queues and processes are facts at the ends of their lives: who they are is known from the beginning here.
         let whole = [Table::Queues, Table::Processes];
         for fact in trace.facts(&whole)?.skip_damaged() {

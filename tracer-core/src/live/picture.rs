@@ -95,6 +95,10 @@ pub struct QueueRow {
     pub pid: Option<u32>,
     /// KFD gpu id.
     pub gpu_id: Option<u32>,
+    /// What that GPU is called, `gfx1100`; `None` if not known.
+    pub gpu: Option<String>,
+    /// What schedules its user queues: `mes`, `hws`, `nohws`; `None` if not known.
+    pub scheduler: Option<String>,
     /// KFD queue id.
     pub queue_id: Option<u32>,
     /// `compute-aql`, `sdma`, ...

@@ -219,6 +219,8 @@ impl LiveQueue {
             queue: self.number,
             pid: self.pid,
             gpu_id: known.and_then(|queue| queue.gpu_id),
+            gpu: None,
+            scheduler: None,
             queue_id: known.and_then(|queue| queue.queue_id),
             kind: known.map(|queue| queue.kind.clone()),
             ended: self.ended_ns(now).is_some(),

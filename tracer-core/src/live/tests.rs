@@ -179,3 +179,26 @@ fn copies_are_a_queues_doorbells_too() {
         (1, 1, 1)
     );
 }
+
+#[test]
+fn a_queue_has_its_gpus_name_and_scheduler_if_they_are_known() {
+    let mut live = Live::new();
+    for (queue, gpu_id) in [(0, Some(5)), (1, Some(6)), (2, None)] {
+        live.apply(&Fact::Queue(crate::fact::Queue {
+            queue,
+            gpu_id,
+            ..sample::queue(0)
+        }));
+    }
+    let gpu = Gpu {
+        name: "gfx1100".to_owned(),
+        scheduler: Some("mes".to_owned()),
+    };
+    live.set_gpus(BTreeMap::from([(5, gpu)]));
+    let rows = live.picture().queues;
+    let told: Vec<_> = rows
+        .iter()
+        .map(|row| (row.gpu.as_deref(), row.scheduler.as_deref()))
+        .collect();
+    assert_eq!(told, [(Some("gfx1100"), Some("mes")), (None, None), (None, None)]);
+}

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The column by which they are sorted at first: what is stuck is on top, then what is busy.
-pub const FIRST: usize = 5;
+pub const FIRST: usize = 6;
 
 /// Its columns.
 pub const COLUMNS: &[Column<QueueRow>] = &[
@@ -40,6 +40,14 @@ pub const COLUMNS: &[Column<QueueRow>] = &[
         left: false,
         cell: |q, _| known(q.gpu_id, |gpu| gpu.to_string()),
         order: |a, b| a.gpu_id.cmp(&b.gpu_id),
+    },
+    Column {
+        title: "sched",
+        width: 5,
+        rank: 17,
+        left: true,
+        cell: |q, _| q.scheduler.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
+        order: |a, b| a.scheduler.cmp(&b.scheduler),
     },
     Column {
         title: "id",

@@ -19,6 +19,8 @@ fn queue(number: u32, dispatches: u64) -> QueueRow {
         queue: number,
         pid: Some(4000 + number / 4),
         gpu_id: Some(39951),
+        gpu: Some("gfx1100".to_owned()),
+        scheduler: Some("mes".to_owned()),
         queue_id: Some(number % 4),
         kind: Some("compute-aql".to_owned()),
         dispatches,
