@@ -13,6 +13,7 @@ mod ioctl;
 mod kfd_proc;
 mod live;
 mod monitors;
+mod page;
 mod places;
 mod progress;
 mod record;
