@@ -5,7 +5,7 @@ use std::{path::Path, process::Command};
 use serde_json::Value;
 use tracer_e2e::{
     browser::{Seen, look},
-    running::{Program, Recorder, signal},
+    running::{Program, Recorder, signal, wait_for},
     scenario::{Scenario, folder},
     truth::Truth,
 };
@@ -204,6 +204,36 @@ fn the_page_of_a_program_that_runs_moves() {
     all_is_well(&second, &served);
     let [first, second] = [&first, &second].map(|seen| total(seen, "dispatches since the start"));
     assert!(first > 0 && second >= first + 500, "{first}, then {second}");
+}
+
+/// The picture in docs/serve.md; `UPDATE_DOCS=1` takes it again.
+#[test]
+fn the_picture_of_the_docs_is_there_and_small() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let picture = docs.join("serve.png");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let dir = folder();
+        // More rounds than it has time for: it ends when it is looked at no more.
+        let workload = ["mixed", "--elements", "4096", "-n", "100000"];
+        let mut command = serve(&["--detail", "full", "--"]);
+        command.args(Scenario::hip("trixie", "gfx1100", &workload).simulated(dir.path()));
+        let served = Served::of(command, dir.path());
+        wait_for("a history", || {
+            let live = served.live();
+            let seconds = live["totals"]["history"].as_array().into_iter().flatten();
+            let busy = seconds.filter(|dispatches| dispatches.as_u64() > Some(0)).count();
+            (busy > 25).then_some(())
+        });
+        all_is_well(&served.look(dir.path(), Some(&picture)), &served);
+    }
+    let bytes = std::fs::read(&picture).expect("UPDATE_DOCS=1 makes it");
+    assert!(
+        bytes.starts_with(b"\x89PNG\r\n\x1a\n") && bytes.len() < 150_000,
+        "{} bytes",
+        bytes.len()
+    );
+    let text = std::fs::read_to_string(docs.join("serve.md")).expect("the document");
+    assert!(text.contains("](serve.png)"));
 }
 
 /// The harness: what a page does wrong is seen.
