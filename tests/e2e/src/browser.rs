@@ -53,7 +53,7 @@ pub fn look(folder: &Path, url: &str, seconds: u32, picture: Option<&Path>) -> S
     if let Some(picture) = picture {
         command
             .arg(format!("--screenshot={}", picture.display()))
-            .args(["--window-size=1240,680", "--hide-scrollbars"]);
+            .args(["--window-size=1240,740", "--hide-scrollbars"]);
     }
     command
         .arg(url)
