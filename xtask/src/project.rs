@@ -88,6 +88,11 @@ impl Project {
         self.cache.join("monitors")
     }
 
+    /// The folder of the browser that looks at the page of `tracer serve`.
+    pub fn browser_dir(&self) -> PathBuf {
+        self.cache.join("browser")
+    }
+
     /// The folder of virtual machines: tools, and one folder a kernel.
     pub fn vm_dir(&self) -> PathBuf {
         self.cache.join("vm")
@@ -99,13 +104,14 @@ impl Project {
     }
 
     /// The variables by which builds and tests find what xtask made.
-    pub fn variables(&self) -> [(&'static str, PathBuf); 7] {
+    pub fn variables(&self) -> [(&'static str, PathBuf); 8] {
         [
             ("TRACER_EBPF_OBJECT", self.ebpf_object()),
             ("TRACER_EBPF_LOG_OBJECT", self.ebpf_log_object()),
             ("TRACER_GPU_KERNELS", self.gpu_kernels()),
             ("TRACER_ROOTFS_DIR", self.rootfs_dir()),
             ("TRACER_MONITORS_DIR", self.monitors_dir()),
+            ("TRACER_BROWSER_DIR", self.browser_dir()),
             ("TRACER_BIN_DIR", self.bin_dir()),
             ("TRACER_DRM_SCHED_MOCK", self.drm_sched_mock()),
         ]

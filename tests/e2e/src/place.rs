@@ -47,6 +47,12 @@ pub fn rootfs(suite: &str) -> PathBuf {
     dir("TRACER_ROOTFS_DIR", cache().join("rootfs")).join(suite)
 }
 
+/// The folder of Chromium.
+#[must_use]
+pub fn browser() -> PathBuf {
+    dir("TRACER_BROWSER_DIR", cache().join("browser"))
+}
+
 /// The folder of Prometheus and promtool.
 #[must_use]
 pub fn monitors() -> PathBuf {

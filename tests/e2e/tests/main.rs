@@ -15,6 +15,7 @@ mod kfd_proc;
 mod live;
 mod matrix;
 mod monitors;
+mod page;
 mod places;
 mod progress;
 mod record;

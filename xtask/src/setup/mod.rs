@@ -5,6 +5,7 @@
 //! leaves behind is never taken for complete.
 
 mod bpf_linker;
+mod browser;
 mod monitors;
 mod rootfs;
 mod rust_src;
@@ -22,6 +23,7 @@ pub use vm::{Series, VmKernel};
 use crate::cmd;
 use crate::lock;
 use crate::project::Project;
+use browser::Browser;
 use monitors::Monitors;
 use rust_src::RustSrc;
 use vm::VmTools;
@@ -39,6 +41,8 @@ pub enum Part {
     Rootfs,
     /// Prometheus, as Debian's stable release ships it, for the tests of what `tracer serve` exposes.
     Monitors,
+    /// Chromium without windows, as Debian's stable release ships it, for the test of the page of `tracer serve`.
+    Browser,
     /// QEMU and Debian's kernels, for tests on drivers that this machine's kernel lacks.
     Vm,
 }
@@ -47,7 +51,13 @@ impl Part {
     /// Every part that the demonstration needs.
     pub const DEMO: [Self; 3] = [Self::RustSrc, Self::BpfLinker, Self::Stable];
     /// Every part that the tests without virtual machines need.
-    pub const ALL: [Self; 4] = [Self::RustSrc, Self::BpfLinker, Self::Rootfs, Self::Monitors];
+    pub const ALL: [Self; 5] = [
+        Self::RustSrc,
+        Self::BpfLinker,
+        Self::Rootfs,
+        Self::Monitors,
+        Self::Browser,
+    ];
     /// The parts that a build needs.
     pub const BUILD: [Self; 2] = [Self::RustSrc, Self::BpfLinker];
 
@@ -60,6 +70,7 @@ impl Part {
                 .map(|rootfs| Box::new(rootfs) as Box<dyn Install>)
                 .collect(),
             Self::Monitors => vec![Box::new(Monitors::new(project))],
+            Self::Browser => vec![Box::new(Browser::new(project))],
             Self::Vm => {
                 // Programs of newer headers run with the C library of such a folder.
                 let mut installs: Vec<Box<dyn Install>> = vec![Box::new(Rootfs::newest(project))];
@@ -114,7 +125,7 @@ fn install(project: &Project, wanted: &dyn Install) -> Result<()> {
 pub fn clean(project: &Project) -> Result<()> {
     let _lock = lock::acquire(project.cache())?;
     RustSrc::new(project).unlink(project)?;
-    for folder in ["apt", "monitors", "rootfs", "rust-src", "tools", "vm"] {
+    for folder in ["apt", "browser", "monitors", "rootfs", "rust-src", "tools", "vm"] {
         cmd::remove_all(&project.cache().join(folder))?;
     }
     eprintln!(

@@ -1,0 +1,94 @@
+//! A real browser without windows that looks at a page.
+
+use std::{
+    fs::{self, File},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::Value;
+
+use crate::{place, running::wait_for};
+
+/// What a browser made of a page.
+pub struct Seen {
+    /// The document as it was in the end, as HTML.
+    pub document: String,
+    /// What the page said on the console, errors of its script and of its rules among them.
+    pub console: Vec<String>,
+    /// The addresses that the browser asked for, of whomever.
+    pub requests: Vec<String>,
+}
+
+/// A running browser; killed at the end of the value, and with it all its processes.
+struct Chromium(Child);
+
+impl Drop for Chromium {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Opens a page and waits until it has had some seconds of its own time: its timers are turned forward whenever it waits for
+/// no answer. With a `picture` (PNG) that is taken then.
+///
+/// # Panics
+/// If the browser does not come to its end, or without success.
+#[must_use]
+pub fn look(folder: &Path, url: &str, seconds: u32, picture: Option<&Path>) -> Seen {
+    let file = |name: &str| folder.join(format!("browser.{name}"));
+    let mut command = Command::new(place::browser().join("chromium"));
+    command
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+        .args([
+            "--enable-logging=stderr",
+            "--no-first-run",
+            "--disable-background-networking",
+        ])
+        .args(["--disable-component-update", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", file("data").display()))
+        .arg(format!("--log-net-log={}", file("net").display()))
+        .arg(format!("--virtual-time-budget={seconds}000"));
+    if let Some(picture) = picture {
+        command
+            .arg(format!("--screenshot={}", picture.display()))
+            .args(["--window-size=1240,740", "--hide-scrollbars"]);
+    }
+    command
+        .arg(url)
+        .env("HOME", folder)
+        .env("XDG_CACHE_HOME", file("cache"))
+        .env("XDG_CONFIG_HOME", file("config"));
+    // Into files: pipes would have to be read for as long as it runs.
+    let made = |name| File::create(file(name)).expect("it can be made");
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(made("html"))
+        .stderr(made("log"))
+        .spawn()
+        .expect("Chromium runs");
+    let mut chromium = Chromium(child);
+    let read = |name| String::from_utf8_lossy(&fs::read(file(name)).expect("it is there")).into_owned();
+    let status = wait_for("the browser's end", || chromium.0.try_wait().expect("a child"));
+    let log = read("log");
+    assert!(status.success(), "Chromium ended with {status}:\n{log}");
+    let lines = log.lines().filter(|line| line.contains(":CONSOLE"));
+    Seen {
+        document: read("html"),
+        console: lines.map(str::to_owned).collect(),
+        requests: requests(&read("net")),
+    }
+}
+
+/// The addresses in Chromium's log of its network, each request's and each redirection's.
+fn requests(log: &str) -> Vec<String> {
+    let log: Value = serde_json::from_str(log).expect("a log of the network");
+    let start = &log["constants"]["logEventTypes"]["URL_REQUEST_START_JOB"];
+    assert!(start.is_u64(), "the log knows no requests");
+    let events = log["events"].as_array().expect("events").iter();
+    events
+        .filter(|event| event["type"] == *start)
+        .filter_map(|event| Some(event["params"]["url"].as_str()?.to_owned()))
+        .collect()
+}
