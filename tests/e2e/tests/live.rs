@@ -63,6 +63,12 @@ fn the_picture_of_a_command_is_the_truth() {
                 .unwrap_or_else(|| panic!("no such queue: {row}"));
             let dispatches = queue.packets.iter().filter(|p| p.kind == "kernel_dispatch").count();
             assert_eq!(row["dispatches"], dispatches, "{row}");
+            let scheduler = if asic == "gfx1100" { "mes" } else { "hws" };
+            assert_eq!(
+                (&row["gpu"], &row["scheduler"]),
+                (&asic.into(), &scheduler.into()),
+                "{row}"
+            );
             assert!(row["doorbells"].as_u64() >= Some(queue.doorbells.len() as u64), "{row}");
         }
     }
