@@ -105,6 +105,12 @@ impl Inventory {
         }
     }
 
+    /// The sign that the GPU is simulated, if one was found.
+    #[must_use]
+    pub fn simulated(&self) -> Option<&str> {
+        self.devices.as_ref()?.simulated.as_deref()
+    }
+
     /// Whether any probe of the family is in.
     #[must_use]
     pub fn has(&self, family: &str) -> bool {

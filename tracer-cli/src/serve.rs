@@ -46,10 +46,7 @@ impl Sink for Feed {
 fn about(inventory: &Inventory) -> About {
     About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        simulated: inventory
-            .devices
-            .as_ref()
-            .is_some_and(|devices| devices.simulated.is_some()),
+        simulated: inventory.simulated().is_some(),
         watched: manifest::capabilities(inventory).each().to_vec(),
         loss_sources: losses::counted(|family| inventory.has(family)),
     }
@@ -94,8 +91,9 @@ async fn serve(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<Ex
         Ok(watched) => watch(watched, &mut answering, &mut signals).await,
         Err(error) => Err(error),
     };
-    let (feed, inventory) = collector.finish()?;
-    feed.board.advance(sys::monotonic_ns(), Some(about(&inventory)));
+    let (mut feed, inventory) = collector.finish()?;
+    feed.describe(&inventory);
+    feed.tick()?;
     board.end();
     for warning in &inventory.warnings {
         log::warn!("{warning}");

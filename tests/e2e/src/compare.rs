@@ -12,7 +12,10 @@ use tracer_core::fact::{Dispatch, Doorbell, Evidence, Fact, OtherPacket, PacketK
 
 pub use calls::ioctls;
 
-use crate::{scenario::Run, truth};
+use crate::{
+    scenario::{Run, Scenario},
+    truth,
+};
 
 pub use program::of_program;
 
@@ -48,6 +51,25 @@ pub fn all(run: &Run) -> Compared {
     compared.named_by_device = names::of_device(run);
     doorbell_counts(run);
     compared
+}
+
+/// Records each, compares everything, and gives each run for more.
+pub fn each(scenarios: impl IntoIterator<Item = Scenario>, check: impl Fn(&Run, &Compared)) {
+    for scenario in scenarios {
+        let run = scenario.record();
+        let compared = all(&run);
+        let did = run.did();
+        assert_eq!(did["results"], "ok");
+        println!(
+            "{} {} of {}, {}, {}: {compared:?}",
+            did["api"],
+            did["runtime"]["version"],
+            scenario.suite,
+            scenario.asic,
+            scenario.workload.join(" ")
+        );
+        check(&run, &compared);
+    }
 }
 
 /// Compares everything that the device saw; what a program says itself is of one program only.

@@ -3,6 +3,7 @@
 use std::{
     env,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 /// A variable that xtask sets, else its place in a checkout where `cargo xtask build` has run.
@@ -31,6 +32,24 @@ pub fn programs() -> PathBuf {
     dir("TRACER_BIN_DIR", target().join("debug"))
         .canonicalize()
         .expect("it is there")
+}
+
+/// `tracer` as a user without any rights; its words are still to be added.
+///
+/// By setpriv of util-linux, which every Debian has.
+#[must_use]
+pub fn without_rights() -> Command {
+    let mut command = Command::new("setpriv");
+    command
+        .args([
+            "--bounding-set=-all",
+            "--inh-caps=-all",
+            "--reuid=65534",
+            "--clear-groups",
+            "--",
+        ])
+        .arg(programs().join("tracer"));
+    command
 }
 
 /// The folder of GPU code objects.

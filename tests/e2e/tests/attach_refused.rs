@@ -100,15 +100,7 @@ fn the_id_in_a_namespace_is_translated() {
 fn without_rights_the_error_names_the_fix() {
     let dir = folder();
     let mut child = Command::new("/bin/sleep").arg("1000").spawn().expect("sleep");
-    let output = Command::new("setpriv")
-        .args([
-            "--bounding-set=-all",
-            "--inh-caps=-all",
-            "--reuid=65534",
-            "--clear-groups",
-            "--",
-        ])
-        .arg(place::programs().join("tracer"))
+    let output = place::without_rights()
         .args(["record", "-p", &child.id().to_string(), "-o"])
         .arg(dir.path().join("t"))
         .output()

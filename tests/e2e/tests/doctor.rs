@@ -184,19 +184,7 @@ fn a_simulated_gpu_is_called_so_and_its_runtime_is_found() {
 
 #[test]
 fn a_user_without_rights_is_told_of_sudo() {
-    // setpriv is of util-linux, which every Debian has.
-    let output = Command::new("setpriv")
-        .args([
-            "--bounding-set=-all",
-            "--inh-caps=-all",
-            "--reuid=65534",
-            "--clear-groups",
-            "--",
-        ])
-        .arg(place::programs().join("tracer"))
-        .arg("doctor")
-        .output()
-        .unwrap();
+    let output = place::without_rights().arg("doctor").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output);
     assert!(said.contains("sudo tracer doctor"), "{said}");

@@ -13,13 +13,10 @@ fn on(
     workload: &[&'static str],
     check: impl Fn(&Run, &Compared),
 ) {
-    for (suite, asic) in runtimes {
-        let run = Scenario::new(suite, asic, workload).record();
-        let compared = compare::all(&run);
-        assert_eq!(run.did()["results"], "ok");
-        println!("{suite} {asic} {}: {compared:?}", workload.join(" "));
-        check(&run, &compared);
-    }
+    let scenarios = runtimes
+        .into_iter()
+        .map(|(suite, asic)| Scenario::new(suite, asic, workload));
+    compare::each(scenarios, check);
 }
 
 /// As many dispatches as the dispatcher says that it made; ROCr's own blit kernels come on top.

@@ -14,18 +14,13 @@ fn on(
     workload: &[&'static str],
     check: impl Fn(&Run, &Compared),
 ) {
-    for (suite, asic) in runtimes {
-        let run = Scenario::hip(suite, asic, workload).record();
-        let compared = compare::all(&run);
-        let did = run.did();
-        assert_eq!((&did["api"], &did["results"]), (&"hip".into(), &"ok".into()));
-        println!(
-            "HIP {} of {suite}, {asic}, {}: {compared:?}",
-            did["runtime"]["version"],
-            workload.join(" ")
-        );
-        check(&run, &compared);
-    }
+    let scenarios = runtimes
+        .into_iter()
+        .map(|(suite, asic)| Scenario::hip(suite, asic, workload));
+    compare::each(scenarios, |run, compared| {
+        assert_eq!(run.did()["api"], "hip");
+        check(run, compared);
+    });
 }
 
 fn calls(run: &Run, wanted: impl Fn(&Call) -> bool) -> Vec<&Call> {

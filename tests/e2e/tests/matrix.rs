@@ -42,43 +42,29 @@ fn named(run: &Run) -> usize {
 }
 
 fn on_hip(workload: &[&'static str], submits: bool) {
-    for (suite, asic) in RUNTIMES {
-        let mut scenario = Scenario::hip(suite, asic, workload);
-        scenario.api = "all";
-        let run = scenario.record();
-        let compared = compare::all(&run);
-        assert_eq!(run.did()["results"], "ok");
-        let calls = through_hip(&run);
+    let scenarios = RUNTIMES.map(|(suite, asic)| Scenario {
+        api: "all",
+        ..Scenario::hip(suite, asic, workload)
+    });
+    compare::each(scenarios, |run, _| {
+        let calls = through_hip(run);
         let launched = calls.iter().filter(|(made, _)| made.kernel.is_some()).count();
-        let without = named(&run);
-        println!(
-            "HIP {} of {suite}, {asic}, {}: {launched} launches, {without} dispatches without a name, {compared:?}",
-            run.did()["runtime"]["version"],
-            workload.join(" ")
-        );
-        assert_eq!(launched > 0, submits, "{suite} {asic}");
-        assert!(
-            !submits || dispatches(&run).any(|d| d.kernel.as_deref() == Some("vector_add")),
-            "{suite} {asic}"
-        );
-    }
+        println!("{launched} launches, {} dispatches without a name", named(run));
+        assert_eq!(launched > 0, submits);
+        assert!(!submits || dispatches(run).any(|d| d.kernel.as_deref() == Some("vector_add")));
+    });
 }
 
 fn on_hsa(workload: &[&'static str]) {
-    for (suite, asic) in RUNTIMES {
-        let mut scenario = Scenario::new(suite, asic, workload);
-        scenario.api = "hsa";
-        let run = scenario.record();
-        let compared = compare::all(&run);
-        assert_eq!(run.did()["results"], "ok");
-        let without = named(&run);
-        let rows = dispatches(&run).filter(|d| d.kernel.is_some()).count();
-        println!(
-            "ROCr of {suite}, {asic}, {}: {without} dispatches without a name, {compared:?}",
-            workload.join(" ")
-        );
-        assert!(rows > 0 && compared.named > 0, "{suite} {asic}: {compared:?}");
-    }
+    let scenarios = RUNTIMES.map(|(suite, asic)| Scenario {
+        api: "hsa",
+        ..Scenario::new(suite, asic, workload)
+    });
+    compare::each(scenarios, |run, compared| {
+        let rows = dispatches(run).filter(|d| d.kernel.is_some()).count();
+        println!("{} dispatches without a name", named(run));
+        assert!(rows > 0 && compared.named > 0, "{compared:?}");
+    });
 }
 
 #[test]

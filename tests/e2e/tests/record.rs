@@ -217,16 +217,7 @@ fn diagnostics_are_for_vv_only() {
 #[test]
 fn without_rights_the_error_names_the_fix() {
     let dir = TempDir::new().unwrap();
-    // setpriv is of util-linux, which every Debian has.
-    let output = Command::new("setpriv")
-        .args([
-            "--bounding-set=-all",
-            "--inh-caps=-all",
-            "--reuid=65534",
-            "--clear-groups",
-            "--",
-        ])
-        .arg(place::programs().join("tracer"))
+    let output = place::without_rights()
         .args(["record", "-o"])
         .arg(dir.path().join("t"))
         .args(["--", "/bin/true"])

@@ -25,7 +25,7 @@ use clap::Parser;
 
 use cli::{Api, Cli};
 use context::Context;
-use error::{Error, Result};
+use error::Result;
 use report::{AgentInfo, Outcome, RuntimeInfo, Summary};
 
 fn main() -> ExitCode {
@@ -72,7 +72,7 @@ fn run(cli: &Cli) -> Result<()> {
             .err()
             .map_or_else(|| "ok".to_owned(), ToString::to_string),
     };
-    print(&summary, &cli.options.json)?;
+    report::print(&summary, &cli.options.json, || line(&summary))?;
     if let Some(leave) = cli.options.leave.filter(|_| result.is_ok()) {
         leave.now();
     }
@@ -86,19 +86,10 @@ fn wait_for(path: &Path) {
     }
 }
 
-/// Writes the summary to `path`; if that is a file, a line of text goes to standard output.
-fn print(summary: &Summary, path: &Path) -> Result<()> {
-    let json = serde_json::to_string(summary).map_err(|error| Error::Unexpected(format!("summary: {error}")))?;
-    if path == Path::new("-") {
-        println!("{json}");
-        return Ok(());
-    }
-    std::fs::write(path, json + "\n").map_err(|source| Error::File {
-        path: path.to_owned(),
-        source,
-    })?;
+/// What was done, in a line.
+fn line(summary: &Summary) -> String {
     let outcome = &summary.outcome;
-    println!(
+    format!(
         "{} on {}: {} dispatches, {} barriers, {} doorbells, {} copies in {} us: {}",
         summary.workload,
         summary.agent.gfx,
@@ -108,6 +99,5 @@ fn print(summary: &Summary, path: &Path) -> Result<()> {
         outcome.copies,
         outcome.elapsed_ns / 1000,
         summary.results,
-    );
-    Ok(())
+    )
 }

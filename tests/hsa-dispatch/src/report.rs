@@ -1,7 +1,10 @@
 //! The summary: what was done, as an oracle for whoever watched.
 
+use std::path::Path;
+
 use serde::Serialize;
 
+use crate::error::{Error, Result};
 use crate::hsa::Queue;
 use crate::producer::{Submission, Tally};
 use crate::workloads::reload::Launch;
@@ -26,6 +29,24 @@ pub struct Summary {
     pub outcome: Outcome,
     /// "ok", or what was wrong.
     pub results: String,
+}
+
+/// Writes a summary to `path`; if that is a file, `line` goes to standard output.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn print(summary: &impl Serialize, path: &Path, line: impl FnOnce() -> String) -> Result<()> {
+    let json = serde_json::to_string(summary).map_err(|error| Error::Unexpected(format!("summary: {error}")))?;
+    if path == Path::new("-") {
+        println!("{json}");
+        return Ok(());
+    }
+    std::fs::write(path, json + "\n").map_err(|source| Error::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    println!("{}", line());
+    Ok(())
 }
 
 /// Which runtime.

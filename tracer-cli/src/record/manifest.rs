@@ -23,7 +23,7 @@ pub fn begin(target: Target) -> Manifest {
 
 /// What is being captured: at any time, also before the end.
 pub fn describe(manifest: &mut Manifest, inventory: &Inventory, losses: &BTreeMap<String, u64>) {
-    manifest.simulated = inventory.devices.as_ref().and_then(|devices| devices.simulated.clone());
+    manifest.simulated = inventory.simulated().map(str::to_owned);
     manifest.devices = devices(inventory);
     manifest.libraries = inventory.libraries.iter().map(library).collect();
     manifest.probes = inventory.probes.iter().map(probe).collect();

@@ -144,10 +144,7 @@ impl Feed {
 impl Shared {
     fn describe(&mut self, inventory: &Inventory) {
         self.live.set_gpus(manifest::gpus(&manifest::devices(inventory)));
-        self.simulated = inventory
-            .devices
-            .as_ref()
-            .is_some_and(|devices| devices.simulated.is_some());
+        self.simulated = inventory.simulated().is_some();
         self.blind = if inventory.libraries.iter().any(|library| !library.hip) {
             blind(&manifest::capabilities(inventory))
         } else {

@@ -61,21 +61,8 @@ fn everything_is_counted_under_its_name() {
     };
     let copy = Copy {
         queue: None,
-        pid: 7,
-        tid: 7,
-        time_ns: 0,
-        path: Path::Doorbell,
-        begin: 0,
-        end: 64,
-        op: None,
-        bytes: None,
-        commands: None,
-        source: None,
-        destination: None,
-        direction: None,
-        engine: None,
         api_call: Some(3),
-        stream: None,
+        ..sample::copy(0)
     };
     let job = |traced: Option<bool>, reason: Option<&str>, client_id| {
         Fact::RingJob(RingJob {

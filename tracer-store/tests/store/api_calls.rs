@@ -5,7 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 use tracer_core::fact::{ApiCall, ApiStats, Durations, Fact};
 
-use crate::round_trip::number;
+use crate::any::number;
 
 pub fn api_call() -> impl Strategy<Value = Fact> {
     let ids = any::<(u32, u32, Option<i64>, Option<bool>)>();

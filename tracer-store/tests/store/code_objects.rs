@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tracer_core::code_object::{CodeObjectOrigin, KernelsUnread};
 use tracer_core::fact::{CodeObject, Fact, Kernel};
 
-use crate::round_trip::number;
+use crate::any::number;
 
 /// A code object.
 pub fn code_object() -> impl Strategy<Value = Fact> {

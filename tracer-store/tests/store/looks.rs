@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tracer_core::event::Occasion;
 use tracer_core::fact::{Fact, Progress};
 
-use crate::round_trip::number;
+use crate::any::number;
 
 /// Any of them.
 pub fn progress() -> impl Strategy<Value = Fact> {

@@ -2,6 +2,8 @@
 //! otherwise takes helpers for code that must not unwrap.
 
 #[cfg(test)]
+mod any;
+#[cfg(test)]
 mod api_calls;
 #[cfg(test)]
 mod code_objects;

@@ -4,14 +4,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::Install;
-use super::rootfs::marker;
-use super::vm::write_script;
-use crate::apt::{self, Mirror, Suite};
+use super::folder::{Folder, LIBRARIES, write_script};
+use crate::apt::Suite;
 use crate::cmd;
 use crate::project::Project;
 
@@ -29,12 +27,8 @@ const BROWSER: &str = "usr/lib/chromium";
 const PROGRAM: &str = "chromium-headless-shell";
 /// A copy of the loader beside the browser, which looks for its resources where the running program lies.
 const LOADER: &str = "ld.so";
-/// Where libraries are in a folder of packages.
-const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 /// Which fonts there are.
 const FONTS: &str = "fonts.conf";
-/// Written last; names what was asked for and what was unpacked.
-const MARKER: &str = ".complete";
 
 /// The folder.
 pub struct Browser {
@@ -48,9 +42,13 @@ impl Browser {
         }
     }
 
-    /// The marker's first line: another request means another folder.
-    fn request() -> String {
-        format!("packages: {}", PACKAGES.join(" "))
+    fn folder(&self) -> Folder<'_> {
+        Folder {
+            dir: &self.dir,
+            suite: SUITE,
+            packages: &PACKAGES,
+            launchers: &[LAUNCHER],
+        }
     }
 
     /// Writes what runs the browser in the place where the folder will lie.
@@ -110,32 +108,17 @@ impl Install for Browser {
     }
 
     fn is_ready(&self) -> bool {
-        let marker = fs::read_to_string(self.dir.join(MARKER)).unwrap_or_default();
-        marker.lines().next() == Some(Self::request().as_str())
+        self.folder().is_ready()
     }
 
     fn install(&self, project: &Project) -> Result<()> {
-        let mirror = Mirror::find()?;
-        let suite = Suite::open(project.cache(), &mirror, SUITE)?;
-        let mut packages = suite.download_closure(&PACKAGES)?;
-        packages.retain(|package| is_used(package));
-        let partial = self.dir.with_extension("partial");
-        cmd::remove_all(&partial)?;
-        fs::create_dir_all(&partial).with_context(|| format!("cannot create {}", partial.display()))?;
-        eprintln!("==> unpacking {} packages", packages.len());
-        for package in &packages {
-            apt::unpack(package, &partial)?;
-        }
-        self.write_launcher(&partial)?;
-        fs::write(partial.join(MARKER), marker(&Self::request(), &packages))?;
-        cmd::remove_all(&self.dir)?;
-        fs::rename(&partial, &self.dir).with_context(|| format!("cannot rename {}", partial.display()))?;
-        // The launcher names the final place, so only there can it be tried.
-        if let Err(error) = cmd::read(Command::new(self.dir.join(LAUNCHER)).arg("--version")) {
-            cmd::remove_all(&self.dir.join(MARKER))?;
-            bail!("the unpacked browser does not start: {error:#}");
-        }
-        suite.close()
+        let download = |suite: &Suite| {
+            let mut packages = suite.download_closure(&PACKAGES)?;
+            packages.retain(|package| is_used(package));
+            Ok(packages)
+        };
+        self.folder()
+            .install(project, download, |unpacked| self.write_launcher(unpacked))
     }
 }
 

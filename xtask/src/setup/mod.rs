@@ -6,6 +6,7 @@
 
 mod bpf_linker;
 mod browser;
+mod folder;
 mod monitors;
 mod rootfs;
 mod rust_src;

@@ -3,16 +3,13 @@
 //! Both are run by the folder's own loader, not in a chroot: what they read and write can lie anywhere, and nothing has
 //! to be mounted.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
 use super::Install;
-use super::rootfs::marker;
-use super::vm::write_script;
-use crate::apt::{self, Mirror, Suite};
+use super::folder::{Folder, LIBRARIES, write_script};
+use crate::apt::Suite;
 use crate::cmd;
 use crate::project::Project;
 
@@ -22,10 +19,6 @@ const SUITE: &str = "trixie";
 const PACKAGES: [&str; 3] = ["prometheus", "promtool", "libc6"];
 /// The programs, of the same names as their launchers.
 const PROGRAMS: [&str; 2] = ["prometheus", "promtool"];
-/// Where libraries are in a folder of packages.
-const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
-/// Written last; names what was asked for and what was unpacked.
-const MARKER: &str = ".complete";
 
 /// The folder.
 pub struct Monitors {
@@ -39,9 +32,13 @@ impl Monitors {
         }
     }
 
-    /// The marker's first line: another request means another folder.
-    fn request() -> String {
-        format!("packages: {}", PACKAGES.join(" "))
+    fn folder(&self) -> Folder<'_> {
+        Folder {
+            dir: &self.dir,
+            suite: SUITE,
+            packages: &PACKAGES,
+            launchers: &PROGRAMS,
+        }
     }
 
     /// Writes scripts that run the programs by the folder's own loader, in the place where the folder will lie.
@@ -65,32 +62,12 @@ impl Install for Monitors {
     }
 
     fn is_ready(&self) -> bool {
-        let marker = fs::read_to_string(self.dir.join(MARKER)).unwrap_or_default();
-        marker.lines().next() == Some(Self::request().as_str())
+        self.folder().is_ready()
     }
 
     fn install(&self, project: &Project) -> Result<()> {
-        let mirror = Mirror::find()?;
-        let suite = Suite::open(project.cache(), &mirror, SUITE)?;
-        let packages = suite.download_only(&PACKAGES.map(str::to_owned))?;
-        let partial = self.dir.with_extension("partial");
-        cmd::remove_all(&partial)?;
-        fs::create_dir_all(&partial).with_context(|| format!("cannot create {}", partial.display()))?;
-        eprintln!("==> unpacking {} packages", packages.len());
-        for package in &packages {
-            apt::unpack(package, &partial)?;
-        }
-        self.write_launchers(&partial)?;
-        fs::write(partial.join(MARKER), marker(&Self::request(), &packages))?;
-        cmd::remove_all(&self.dir)?;
-        fs::rename(&partial, &self.dir).with_context(|| format!("cannot rename {}", partial.display()))?;
-        // The launchers name the final place, so only there can they be tried.
-        for program in PROGRAMS {
-            if let Err(error) = cmd::read(Command::new(self.dir.join(program)).arg("--version")) {
-                cmd::remove_all(&self.dir.join(MARKER))?;
-                bail!("the unpacked {program} does not start: {error:#}");
-            }
-        }
-        suite.close()
+        let download = |suite: &Suite| suite.download_only(&PACKAGES.map(str::to_owned));
+        self.folder()
+            .install(project, download, |unpacked| self.write_launchers(unpacked))
     }
 }

@@ -9,8 +9,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::Install;
-use crate::apt::{self, Mirror, Suite};
+use super::{Install, folder};
+use crate::apt::{Mirror, Suite};
 use crate::cmd;
 use crate::project::Project;
 
@@ -25,8 +25,6 @@ const HSA: [&str; 2] = ["libhsa-runtime64-1", "rocminfo"];
 /// The library goes by a name of its own in each release, which this package tells.
 const HIP_DEV: &str = "libamdhip64-dev";
 const HIP: &str = "libamdhip64";
-/// Written last; names what was asked for and what was unpacked.
-const MARKER: &str = ".complete";
 
 /// A folder for one suite.
 pub struct Rootfs {
@@ -82,11 +80,10 @@ impl Rootfs {
     /// The marker's first line: another request means another folder.
     fn request(&self) -> String {
         let hip = if self.hip { [HIP].as_slice() } else { &[] };
-        format!("packages: {}", [&HSA, hip].concat().join(" "))
+        folder::request(&[&HSA, hip].concat())
     }
 
     fn unpack(&self, packages: &[PathBuf], into: &Path) -> Result<()> {
-        eprintln!("==> unpacking {} packages", packages.len());
         for folder in ["dev", "etc", "mnt", "proc", "root", "run", "sys", "tmp"] {
             fs::create_dir_all(into.join(folder))?;
         }
@@ -95,15 +92,12 @@ impl Rootfs {
             fs::create_dir_all(into.join("usr").join(folder))?;
             symlink(Path::new("usr").join(folder), into.join(folder))?;
         }
-        for package in packages {
-            apt::unpack(package, into)?;
-        }
-        Ok(())
+        folder::unpack(packages, into)
     }
 
     /// Lets the folder's own loader resolve the libraries of a program in it; needs no privileges.
     fn check(&self, dir: &Path) -> Result<()> {
-        let libraries = dir.join("usr/lib/x86_64-linux-gnu");
+        let libraries = dir.join(folder::LIBRARIES);
         let mut wanted = vec![dir.join("usr/bin/rocminfo"), libraries.join("libhsa-runtime64.so.1")];
         if self.hip {
             wanted.push(hip_file(&libraries)?);
@@ -131,8 +125,7 @@ impl Install for Rootfs {
     }
 
     fn is_ready(&self) -> bool {
-        let marker = fs::read_to_string(self.dir.join(MARKER)).unwrap_or_default();
-        marker.lines().next() == Some(self.request().as_str())
+        folder::is_marked(&self.dir, &self.request())
     }
 
     fn install(&self, project: &Project) -> Result<()> {
@@ -148,9 +141,7 @@ impl Install for Rootfs {
             )
         })?;
         self.check(&partial)?;
-        fs::write(partial.join(MARKER), marker(&self.request(), &packages))?;
-        cmd::remove_all(&self.dir)?;
-        fs::rename(&partial, &self.dir).with_context(|| format!("cannot rename {}", partial.display()))?;
+        folder::complete(&partial, &self.dir, &self.request(), &packages)?;
         suite.close()
     }
 }
@@ -176,27 +167,9 @@ fn hip_file(libraries: &Path) -> Result<PathBuf> {
     bail!("the unpacked HIP has no {prefix}N in {}", libraries.display())
 }
 
-/// The request, then the packages that met it, one a line as `name_version_architecture`.
-pub(super) fn marker(request: &str, packages: &[PathBuf]) -> String {
-    let stems = packages
-        .iter()
-        .filter_map(|package| package.file_stem())
-        .map(|stem| stem.to_string_lossy());
-    stems.fold(request.to_owned() + "\n", |text, stem| {
-        text + &stem.replace("%3a", ":") + "\n"
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_marker_tells_request_and_versions() {
-        let packages = ["/a/libc6_2.41-12_amd64.deb", "/a/pciutils_1%3a3.13.0-2_amd64.deb"].map(PathBuf::from);
-        let expected = "packages: libhsa-runtime64-1 rocminfo\nlibc6_2.41-12_amd64\npciutils_1:3.13.0-2_amd64\n";
-        assert_eq!(marker("packages: libhsa-runtime64-1 rocminfo", &packages), expected);
-    }
 
     #[test]
     fn the_hip_library_is_the_numbered_one() {

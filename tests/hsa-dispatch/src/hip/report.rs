@@ -5,8 +5,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::runtime::Runtime;
-use crate::error::{Error, Result};
-use crate::report::{AgentInfo, RuntimeInfo};
+use crate::error::Result;
+use crate::report::{self, AgentInfo, RuntimeInfo};
 
 /// What a workload asked HIP for.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -97,26 +97,18 @@ impl Summary {
     /// # Errors
     /// The file cannot be written.
     pub fn print(&self, path: &Path) -> Result<()> {
-        let json = serde_json::to_string(self).map_err(|error| Error::Unexpected(format!("summary: {error}")))?;
-        if path == Path::new("-") {
-            println!("{json}");
-            return Ok(());
-        }
-        std::fs::write(path, json + "\n").map_err(|source| Error::File {
-            path: path.to_owned(),
-            source,
-        })?;
-        let outcome = &self.outcome;
-        println!(
-            "{} by HIP on {}: {} kernels, {} copies, {} fills in {} us: {}",
-            self.workload,
-            self.agent.gfx,
-            outcome.dispatches,
-            outcome.copies,
-            outcome.fills,
-            outcome.elapsed_ns / 1000,
-            self.results,
-        );
-        Ok(())
+        report::print(self, path, || {
+            let outcome = &self.outcome;
+            format!(
+                "{} by HIP on {}: {} kernels, {} copies, {} fills in {} us: {}",
+                self.workload,
+                self.agent.gfx,
+                outcome.dispatches,
+                outcome.copies,
+                outcome.fills,
+                outcome.elapsed_ns / 1000,
+                self.results,
+            )
+        })
     }
 }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::claims::{CLAIMS, ClaimVerdict, Evidence, Observer, Scenario, Standing, judge};
-use crate::fact::{Copy, DriverCall, Fact, Ioctl, Path};
+use crate::fact::{Copy, DriverCall, Fact, Ioctl};
+use crate::sample;
 use crate::verify::tests::support::{self, good};
 pub use crate::verify::tests::support::{TAKE, job, loss};
 use crate::verify::{Context, Device, Scheduler};
@@ -15,21 +16,9 @@ pub type Change = fn(Scenario, &mut Context, &mut Vec<Fact>);
 pub fn copy(number: u64) -> Fact {
     Fact::Copy(Copy {
         queue: Some(1),
-        pid: 7,
-        tid: 8,
-        time_ns: 2_000 + number,
-        path: Path::Doorbell,
         begin: 64 * number,
         end: 64 * (number + 1),
-        op: None,
-        bytes: None,
-        commands: None,
-        source: None,
-        destination: None,
-        direction: None,
-        engine: None,
-        api_call: None,
-        stream: None,
+        ..sample::copy(2_000 + number)
     })
 }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::tools::write_script;
 use crate::cmd;
+use crate::setup::folder::write_script;
 
 /// Programs that only choose another by its architecture, which they cannot do when a loader runs them.
 const DISPATCHERS: [(&str, &str); 2] = [("modpost", "modpost.real-lsb-64"), ("objtool", "objtool.real-x86")];

@@ -20,7 +20,7 @@ mod tools;
 mod vmlinux;
 
 pub use kernel::{Series, VmKernel};
-pub use tools::{VmTools, write_script};
+pub use tools::VmTools;
 
 /// Written last into each folder; names the recipe that made it.
 const MARKER: &str = ".complete";

@@ -1,23 +1,21 @@
 //! QEMU and busybox: a folder of Debian's packages, so that the system needs no change.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
-use super::MARKER;
-use crate::apt::{self, Mirror, Suite};
+use crate::apt::Suite;
 use crate::cmd;
 use crate::project::Project;
 use crate::setup::Install;
+use crate::setup::folder::{Folder, LIBRARIES, write_script};
 
 /// The suite whose QEMU is used: 7.2 emulates some 25 % faster than trixie's 10.0 (measured once, both by TCG).
 const SUITE: &str = "bookworm";
 /// The emulator without a display, and the program that starts a virtual machine's user space.
 const PACKAGES: [&str; 2] = ["qemu-system-x86", "busybox-static"];
-/// Where libraries are in a folder of packages.
-const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
+/// The script that runs the emulator.
+const LAUNCHER: &str = "qemu";
 
 /// The folder of tools.
 pub struct VmTools {
@@ -28,6 +26,15 @@ impl VmTools {
     pub fn new(project: &Project) -> Self {
         Self {
             dir: project.vm_dir().join("tools"),
+        }
+    }
+
+    fn folder(&self) -> Folder<'_> {
+        Folder {
+            dir: &self.dir,
+            suite: SUITE,
+            packages: &PACKAGES,
+            launchers: &[LAUNCHER],
         }
     }
 
@@ -53,16 +60,8 @@ impl VmTools {
              exec {dir}/lib64/ld-linux-x86-64.so.2 --library-path {dir}/{libraries}:{dir}/lib/x86_64-linux-gnu \\\n    \
              {dir}/usr/bin/qemu-system-x86_64 -L {dir}/usr/share/qemu -L {dir}/usr/share/seabios \"$@\"\n"
         );
-        write_script(&unpacked.join("qemu"), &script)
+        write_script(&unpacked.join(LAUNCHER), &script)
     }
-}
-
-/// Writes a script that may be run.
-pub fn write_script(path: &Path, text: &str) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
-        .with_context(|| format!("cannot make {} executable", path.display()))
 }
 
 impl Install for VmTools {
@@ -71,29 +70,12 @@ impl Install for VmTools {
     }
 
     fn is_ready(&self) -> bool {
-        fs::read_to_string(self.dir.join(MARKER)).is_ok_and(|marker| marker == PACKAGES.join(" "))
+        self.folder().is_ready()
     }
 
     fn install(&self, project: &Project) -> Result<()> {
-        let mirror = Mirror::find()?;
-        let suite = Suite::open(project.cache(), &mirror, SUITE)?;
-        let packages = suite.download_closure(&PACKAGES)?;
-        let partial = self.dir.with_extension("partial");
-        cmd::remove_all(&partial)?;
-        fs::create_dir_all(&partial).with_context(|| format!("cannot create {}", partial.display()))?;
-        eprintln!("==> unpacking {} packages", packages.len());
-        for package in &packages {
-            apt::unpack(package, &partial)?;
-        }
-        self.write_launcher(&partial)?;
-        fs::write(partial.join(MARKER), PACKAGES.join(" "))?;
-        cmd::remove_all(&self.dir)?;
-        fs::rename(&partial, &self.dir).with_context(|| format!("cannot rename {}", partial.display()))?;
-        // The launcher names the final place, so only there can it be tried.
-        if let Err(error) = cmd::read(Command::new(self.dir.join("qemu")).arg("--version")) {
-            cmd::remove_all(&self.dir.join(MARKER))?;
-            bail!("the unpacked QEMU does not start: {error:#}");
-        }
-        suite.close()
+        let download = |suite: &Suite| suite.download_closure(&PACKAGES);
+        self.folder()
+            .install(project, download, |unpacked| self.write_launcher(unpacked))
     }
 }

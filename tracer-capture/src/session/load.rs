@@ -1,0 +1,210 @@
+//! From the object to programs that stand on their events.
+
+use std::{
+    io,
+    sync::{Arc, atomic::AtomicBool},
+    thread::JoinHandle,
+};
+
+use aya::{Ebpf, EbpfError, EbpfLoader, maps::Map};
+
+use super::{Api, Options};
+use crate::{
+    CaptureError, diagnostics,
+    inventory::Inventory,
+    kallsyms::Kallsyms,
+    object::Object,
+    probes::{
+        Prober, api,
+        driver::{self, Functions},
+        driver_event, ioctl, mapping,
+        multi::Multi,
+        process, progress, ring, twins,
+    },
+    sys,
+};
+
+/// Maps that were taken out of the object, by name.
+pub(super) type Maps = std::collections::HashMap<&'static str, Map>;
+
+/// What loading gives.
+pub(super) struct Loaded {
+    pub maps: Maps,
+    pub prober: Prober,
+    pub functions: Functions,
+    pub listener: Option<JoinHandle<()>>,
+}
+
+/// Loads the object, every program of it, and attaches the trace events.
+pub(super) fn load(
+    options: Options,
+    inventory: &mut Inventory,
+    stop: &Arc<AtomicBool>,
+) -> Result<Loaded, CaptureError> {
+    see_tracefs()?;
+    let layout = process::Layout::read()?;
+    // Without the scheduler's events rings are not watched: a kernel without DRM, or whose driver is not loaded yet.
+    let rings = ring::Plan::read();
+    let driver_events = driver_event::Plan::read();
+    let object = if options.diagnostics {
+        Object::Diagnostic
+    } else {
+        Object::Plain
+    };
+    let loaded = Loading {
+        object,
+        follow: options.follow,
+        system: options.system,
+        api: options.api,
+        buffer_bytes: Some(options.buffer_bytes),
+        layout: &layout,
+        rings: rings.as_ref().ok(),
+        driver_events: &driver_events,
+    };
+    let mut ebpf = loaded.open()?;
+    let multi = if options.api == Api::None {
+        Multi::default()
+    } else {
+        multi(&ebpf, object)
+    };
+    let mut maps = Maps::new();
+    for name in ["EVENTS", "HOLDS", "TRACED", "LOSSES", "COUNTING", "API_STATS"] {
+        maps.insert(name, take_from(&mut ebpf, name)?);
+    }
+    // The log's ring too is taken out of the object before its programs are loaded.
+    let listener = options
+        .diagnostics
+        .then(|| diagnostics::listen(&mut ebpf, Arc::clone(stop)))
+        .transpose()?;
+    let mut prober = Prober::load(ebpf)?.with_multi(multi);
+    let symbols = Kallsyms::read(&[driver::FUNCTIONS.as_slice(), &[twins::PREEMPTIBLE]].concat());
+    let twins = twins::needed(symbols.as_ref().ok());
+    for probes in [
+        ioctl::attach(&mut prober, twins),
+        process::attach(&mut prober),
+        progress::attach(&mut prober, twins),
+        mapping::attach(&mut prober, twins),
+    ] {
+        inventory.add(probes);
+    }
+    let (functions, probes) = match symbols {
+        Ok(symbols) => driver::attach(&mut prober, &symbols),
+        Err(error) => {
+            log::info!("functions of the kernel driver are not watched: /proc/kallsyms: {error}");
+            Default::default()
+        }
+    };
+    inventory.add(probes);
+    match &rings {
+        Ok(plan) => inventory.add(plan.attach(&mut prober)),
+        Err(error) => log::info!("rings of the kernel driver are not watched: {error}"),
+    }
+    inventory.add(driver_events.attach(&mut prober));
+    Ok(Loaded {
+        maps,
+        prober,
+        functions,
+        listener,
+    })
+}
+
+/// The programs of function probes for links of many places; none on kernels that know no such links.
+fn multi(ebpf: &Ebpf, object: Object) -> Multi {
+    let loaded = object
+        .bytes()
+        .map_err(io::Error::other)
+        .and_then(|bytes| Multi::load(bytes, ebpf, &api::PROGRAMS));
+    loaded.unwrap_or_else(|error| {
+        log::info!("probes in functions are attached one by one: links for many places: {error}");
+        Multi::default()
+    })
+}
+
+/// Makes tracefs visible to this thread.
+///
+/// # Errors
+/// [`CaptureError::NotPermitted`] or [`CaptureError::NoTracefs`].
+pub(crate) fn see_tracefs() -> Result<(), CaptureError> {
+    sys::ensure_tracefs().map_err(|error| match error.raw_os_error() {
+        Some(libc::EPERM) => CaptureError::NotPermitted("mounting tracefs: operation not permitted".to_owned()),
+        _ => CaptureError::NoTracefs(error),
+    })
+}
+
+/// How the object is opened.
+pub(crate) struct Loading<'a> {
+    /// Which one.
+    pub object: Object,
+    /// Trace children too.
+    pub follow: bool,
+    /// Let processes enter by themselves.
+    pub system: bool,
+    /// What is done with calls of HIP and HSA functions.
+    pub api: Api,
+    /// Size of the ring of events; `None`: the object's own.
+    pub buffer_bytes: Option<u32>,
+    /// Of the kernel's process events.
+    pub layout: &'a process::Layout,
+    /// Of the scheduler's events, if rings can be watched.
+    pub rings: Option<&'a ring::Plan>,
+    /// Of amdgpu's own events.
+    pub driver_events: &'a driver_event::Plan,
+}
+
+impl Loading<'_> {
+    /// The object with this kernel's layouts in it, and its maps; none of its programs is in the kernel yet.
+    ///
+    /// # Errors
+    /// [`CaptureError::NotPermitted`] without the rights, and what else the kernel refuses.
+    pub fn open(&self) -> Result<Ebpf, CaptureError> {
+        let follow = u8::from(self.follow);
+        // The programs pass over this process.
+        let system = if self.system { std::process::id() } else { 0 };
+        let api = self.api.word();
+        let mut loader = EbpfLoader::new();
+        self.layout.apply(&mut loader, &follow);
+        if let Some(plan) = self.rings {
+            plan.apply(&mut loader);
+        }
+        self.driver_events.apply(&mut loader);
+        loader
+            .override_global("API", &api, true)
+            .override_global("SYSTEM", &system, true);
+        // Maps of what is not wanted take no memory.
+        if self.api == Api::None {
+            loader.map_max_entries("API_THREADS", 1);
+        }
+        if self.api != Api::Stats {
+            loader.map_max_entries("API_STATS", 1);
+            loader.map_max_entries("API_PLACES", 1);
+        }
+        if let Some(bytes) = self.buffer_bytes {
+            loader.map_max_entries("EVENTS", bytes);
+        }
+        loader.load(self.object.bytes()?).map_err(|error| not_loaded(&error))
+    }
+}
+
+fn take_from(ebpf: &mut Ebpf, name: &'static str) -> Result<Map, CaptureError> {
+    ebpf.take_map(name).ok_or(CaptureError::Missing(name))
+}
+
+fn not_loaded(error: &EbpfError) -> CaptureError {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    let mut refused = false;
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        let io = cause.downcast_ref::<io::Error>();
+        refused |= io.is_some_and(|e| matches!(e.raw_os_error(), Some(libc::EPERM | libc::EACCES)));
+        source = cause.source();
+    }
+    if refused {
+        CaptureError::NotPermitted(text)
+    } else {
+        CaptureError::Refused {
+            program: "object".to_owned(),
+            reason: text,
+        }
+    }
+}

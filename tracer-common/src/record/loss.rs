@@ -1,0 +1,109 @@
+//! What is lost, by source.
+
+/// What can lose events, and how the losses are counted: indexes into the LOSSES map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum LossSource {
+    /// Ring buffer full: a doorbell (its packets are walked again at the queue's next one).
+    DoorbellRing = 0,
+    /// Ring buffer full: packets of a walk.
+    PacketsRing = 1,
+    /// Ring buffer full: an ioctl.
+    IoctlRing = 2,
+    /// Ring buffer full: a reserve.
+    ReserveRing = 3,
+    /// Ring buffer full: fork, exec or exit.
+    TaskRing = 4,
+    /// Ring buffer full: a held process was not announced.
+    HoldRing = 5,
+    /// Map full: a queue's walk state could not be kept.
+    QueueMap = 6,
+    /// Map full: an ioctl's entry could not be kept.
+    IoctlMap = 7,
+    /// Map full: a child process could not be added to the traced ones.
+    TracedMap = 8,
+    /// Ring buffer full: an SDMA doorbell.
+    SdmaRing = 9,
+    /// A process could not be stopped until its probes were in.
+    HoldFailed = 10,
+    /// Ring buffer full: a step of a job of the DRM scheduler.
+    RingJobRing = 11,
+    /// Ring buffer full: a call of a driver function.
+    DriverRing = 12,
+    /// Map full: the entry of a driver function could not be kept.
+    DriverMap = 13,
+    /// Ring buffer full: a trace event of the driver.
+    DriverEventRing = 14,
+    /// Ring buffer full: a change of a list of code objects was not announced.
+    CodeObjectRing = 15,
+    /// A signal was stored to by an exported function, and whether it is a doorbell could not be read.
+    SignalUnread = 16,
+    /// Ring buffer full: a last look at a queue.
+    ProgressRing = 17,
+    /// Ring buffer full: an API call.
+    ApiRing = 18,
+    /// Map full: the calls of a thread could not be kept.
+    ApiMap = 19,
+    /// A thread was in more API calls, one inside the other, than are kept.
+    ApiDepth = 20,
+}
+
+impl LossSource {
+    /// Processors that have counters of their own; of more, two share one.
+    pub const PROCESSORS: u32 = 1024;
+    /// Counters of one processor: a power of two, with room for every source.
+    pub const STRIDE: u32 = 32;
+
+    /// Every source, in the order of the map.
+    pub const ALL: [Self; 21] = [
+        Self::DoorbellRing,
+        Self::PacketsRing,
+        Self::IoctlRing,
+        Self::ReserveRing,
+        Self::TaskRing,
+        Self::HoldRing,
+        Self::QueueMap,
+        Self::IoctlMap,
+        Self::TracedMap,
+        Self::SdmaRing,
+        Self::HoldFailed,
+        Self::RingJobRing,
+        Self::DriverRing,
+        Self::DriverMap,
+        Self::DriverEventRing,
+        Self::CodeObjectRing,
+        Self::SignalUnread,
+        Self::ProgressRing,
+        Self::ApiRing,
+        Self::ApiMap,
+        Self::ApiDepth,
+    ];
+
+    /// Name in reports, metrics and the manifest.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DoorbellRing => "doorbell-ring",
+            Self::PacketsRing => "packets-ring",
+            Self::IoctlRing => "ioctl-ring",
+            Self::ReserveRing => "reserve-ring",
+            Self::TaskRing => "task-ring",
+            Self::HoldRing => "hold-ring",
+            Self::QueueMap => "queue-map",
+            Self::IoctlMap => "ioctl-map",
+            Self::TracedMap => "traced-map",
+            Self::SdmaRing => "sdma-ring",
+            Self::HoldFailed => "hold-failed",
+            Self::RingJobRing => "ring-job-ring",
+            Self::DriverRing => "driver-ring",
+            Self::DriverMap => "driver-map",
+            Self::DriverEventRing => "driver-event-ring",
+            Self::CodeObjectRing => "code-object-ring",
+            Self::SignalUnread => "signal-unread",
+            Self::ProgressRing => "progress-ring",
+            Self::ApiRing => "api-ring",
+            Self::ApiMap => "api-map",
+            Self::ApiDepth => "api-depth",
+        }
+    }
+}

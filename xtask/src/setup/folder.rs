@@ -1,0 +1,119 @@
+//! Folders of Debian's packages, so that the system needs no change; and their markers, which tell what is in them.
+//!
+//! Programs in them are run in place, by scripts that name the folder's own loader: no chroot, no mounts, no rights of root.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::apt::{self, Mirror, Suite};
+use crate::cmd;
+use crate::project::Project;
+
+/// Where libraries are in a folder of packages.
+pub const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
+/// Written last; names what was asked for and what was unpacked.
+const MARKER: &str = ".complete";
+
+/// A folder with programs.
+pub struct Folder<'a> {
+    /// Where it is to be.
+    pub dir: &'a Path,
+    /// The suite.
+    pub suite: &'a str,
+    /// The packages to ask it for.
+    pub packages: &'a [&'a str],
+    /// Names of the scripts that run the programs.
+    pub launchers: &'a [&'a str],
+}
+
+impl Folder<'_> {
+    /// Whether it is there, of this request.
+    pub fn is_ready(&self) -> bool {
+        is_marked(self.dir, &request(self.packages))
+    }
+
+    /// Unpacks what `download` gives, lets `prepare` write the scripts into the unpacked folder, moves it to its place, and
+    /// tries each program there.
+    pub fn install(
+        &self,
+        project: &Project,
+        download: impl FnOnce(&Suite) -> Result<Vec<PathBuf>>,
+        prepare: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<()> {
+        let mirror = Mirror::find()?;
+        let suite = Suite::open(project.cache(), &mirror, self.suite)?;
+        let packages = download(&suite)?;
+        let partial = self.dir.with_extension("partial");
+        cmd::remove_all(&partial)?;
+        fs::create_dir_all(&partial).with_context(|| format!("cannot create {}", partial.display()))?;
+        unpack(&packages, &partial)?;
+        prepare(&partial)?;
+        complete(&partial, self.dir, &request(self.packages), &packages)?;
+        // The scripts name the final place, so only there can they be tried.
+        for launcher in self.launchers {
+            if let Err(error) = cmd::read(Command::new(self.dir.join(launcher)).arg("--version")) {
+                cmd::remove_all(&self.dir.join(MARKER))?;
+                bail!("the unpacked {launcher} does not start: {error:#}");
+            }
+        }
+        suite.close()
+    }
+}
+
+/// Unpacks packages one after the other.
+pub fn unpack(packages: &[PathBuf], into: &Path) -> Result<()> {
+    eprintln!("==> unpacking {} packages", packages.len());
+    packages.iter().try_for_each(|package| apt::unpack(package, into))
+}
+
+/// The marker's first line for packages: another request means another folder.
+pub fn request(packages: &[&str]) -> String {
+    format!("packages: {}", packages.join(" "))
+}
+
+/// Whether a folder is complete, and of this request.
+pub fn is_marked(dir: &Path, request: &str) -> bool {
+    let marker = fs::read_to_string(dir.join(MARKER)).unwrap_or_default();
+    marker.lines().next() == Some(request)
+}
+
+/// Marks what was unpacked, and moves it to its place.
+pub fn complete(partial: &Path, dir: &Path, request: &str, packages: &[PathBuf]) -> Result<()> {
+    fs::write(partial.join(MARKER), marker(request, packages))?;
+    cmd::remove_all(dir)?;
+    fs::rename(partial, dir).with_context(|| format!("cannot rename {}", partial.display()))
+}
+
+/// The request, then the packages that met it, one a line as `name_version_architecture`.
+fn marker(request: &str, packages: &[PathBuf]) -> String {
+    let stems = packages
+        .iter()
+        .filter_map(|package| package.file_stem())
+        .map(|stem| stem.to_string_lossy());
+    stems.fold(request.to_owned() + "\n", |text, stem| {
+        text + &stem.replace("%3a", ":") + "\n"
+    })
+}
+
+/// Writes a script that may be run.
+pub fn write_script(path: &Path, text: &str) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+        .with_context(|| format!("cannot make {} executable", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_marker_tells_request_and_versions() {
+        let packages = ["/a/libc6_2.41-12_amd64.deb", "/a/pciutils_1%3a3.13.0-2_amd64.deb"].map(PathBuf::from);
+        let expected = "packages: libhsa-runtime64-1 rocminfo\nlibc6_2.41-12_amd64\npciutils_1:3.13.0-2_amd64\n";
+        assert_eq!(marker("packages: libhsa-runtime64-1 rocminfo", &packages), expected);
+    }
+}
