@@ -23,6 +23,10 @@ pub struct Library {
     pub hip: bool,
 }
 
+/// The [`Probe::step`] of a trace event whose program takes its arguments, by what BTF says of them, and not its record.
+/// The kernels that such a program runs on count what they pass over of it.
+pub const RAW: &str = "BTF";
+
 /// A probe, attached or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probe {
@@ -37,7 +41,7 @@ pub struct Probe {
     pub file_offset: Option<u64>,
     /// Kind of the instruction it replaces (uprobes); `single-stepped` costs 3 to 12 times as much as the others.
     pub instruction: Option<String>,
-    /// Which step of the resolver found it (uprobes).
+    /// Which step of the resolver found it (uprobes); [`RAW`] of a trace event.
     pub step: Option<String>,
     /// How sure the resolver is of it.
     pub confidence: Option<Confidence>,

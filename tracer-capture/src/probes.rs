@@ -39,7 +39,7 @@ use aya::{
 use self::multi::Multi;
 use crate::{
     CaptureError,
-    inventory::Probe,
+    inventory::{Probe, RAW},
     resolver::{Confidence, ProbePoint, ResolverStep},
 };
 
@@ -293,7 +293,7 @@ impl Prober {
             role: program.to_owned(),
             file_offset: None,
             instruction: None,
-            step: Some("BTF".to_owned()),
+            step: Some(RAW.to_owned()),
             confidence: None,
             error,
         }

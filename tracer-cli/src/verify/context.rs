@@ -1,5 +1,6 @@
 //! What a judge has to know of a trace, from its manifest.
 
+use tracer_capture::inventory::RAW;
 use tracer_core::verify::{Context, Device, Ended, Scheduler};
 use tracer_store::{
     StoreError, Table, Trace,
@@ -30,6 +31,7 @@ pub fn of(trace: &Trace) -> Result<Context, StoreError> {
         devices: manifest.devices.iter().map(device).collect(),
         libraries: manifest.libraries.iter().map(|library| library.path.clone()).collect(),
         simulated: manifest.simulated.clone(),
+        submits_counted: submits_counted(manifest),
         command_began_ns: command.then_some(manifest.started.monotonic_ns),
         command: command.then_some(match manifest.exit {
             Some(Exit::Code(code)) => Ended::Code(code),
@@ -37,6 +39,12 @@ pub fn of(trace: &Trace) -> Result<Context, StoreError> {
             None => Ended::Unknown,
         }),
     })
+}
+
+/// Of raw programs every kernel that tracer runs on counts what it passes over; of trace events' only those since 6.7.
+fn submits_counted(manifest: &manifest::Manifest) -> bool {
+    let mut rings = manifest.probes.iter().filter(|probe| probe.family == "ring").peekable();
+    rings.peek().is_some() && rings.all(|probe| probe.attached && probe.resolver.as_deref() == Some(RAW))
 }
 
 fn device(device: &manifest::Device) -> Device {

@@ -25,6 +25,9 @@ pub struct Context {
     /// When the recording of a command began, CLOCK_MONOTONIC ns: everything that its processes did came later. `None`
     /// if processes were there before the recording.
     pub command_began_ns: Option<u64>,
+    /// Whether the kernel tells how often it did not run the programs on jobs' submits: then a submit that is neither seen
+    /// nor lost came before the recording.
+    pub submits_counted: bool,
     /// How the command ended; `None` if no command was recorded.
     pub command: Option<Ended>,
 }

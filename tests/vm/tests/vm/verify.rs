@@ -9,7 +9,7 @@ use tracer_e2e::{
     verdict::{amiss, rule, verdict},
 };
 
-use crate::machine::{Machine, TTM_CLEAR_BUFFER, quoted, read_json};
+use crate::machine::{self, Machine, TTM_CLEAR_BUFFER, quoted, read_json};
 
 /// A command of several lines, as one word or two.
 fn script(dir: &Path, command: &str) -> String {
@@ -58,6 +58,7 @@ pub fn verdicts(machine: &mut Machine) {
     expect("mes-bypass", &trace, 1, &[("scheduler", "fail")]);
 
     jobs_of_the_process_fail(machine, dir.path(), &mes);
+    jobs_from_before_do_not_decide(machine, dir.path(), &mes);
     jobs_of_others_do_not_decide(machine, dir.path(), &mes);
     a_lost_event_leaves_it_open(machine, dir.path(), &mes);
 }
@@ -79,6 +80,36 @@ fn jobs_of_the_process_fail(machine: &mut Machine, dir: &Path, compute: &str) {
             (&json!("comp_1.0.0"), &jobs["pid"], &jobs["tid"])
         );
     }
+}
+
+/// Jobs that a ring of the mock was ever given.
+fn submitted(machine: &mut Machine, ring: &str) -> u64 {
+    let counts = machine::json(&machine.sh("cat /dev/drm-sched-mock"));
+    let mut rings = counts["rings"].as_array().unwrap().iter();
+    rings.find(|of| of["name"] == ring).unwrap()["submitted"]
+        .as_u64()
+        .unwrap()
+}
+
+/// They wait on a compute ring as the recording begins, and run while the program does.
+fn jobs_from_before_do_not_decide(machine: &mut Machine, dir: &Path, compute: &str) {
+    const JOBS: u64 = 40;
+    const RING: &str = "comp_1.1.0";
+    let over = dir.join("over");
+    let before = submitted(machine, RING);
+    machine.sh(&format!(
+        "(ring-jobs {RING} -n {JOBS} --us 400000; touch {}) < /dev/null > /dev/null 2>&1 &",
+        over.display()
+    ));
+    while submitted(machine, RING) < before + JOBS {}
+    let trace = record(machine, dir, "", compute);
+    machine.sh(&format!("while [ ! -e {} ]; do sleep 0.1; done", over.display()));
+    let found = expect("mes-bypass", &trace, 0, &[]);
+    let rings = rule(&found, "no-ring");
+    let seen = rings["counts"]["jobs"].as_u64().unwrap();
+    assert!((1..=JOBS).contains(&seen), "{rings:#}");
+    let notes = rings["notes"].to_string();
+    assert!(notes.contains("submitted before the recording"), "{notes}");
 }
 
 /// The driver's own jobs on sdma0, and an untraced process's on a compute ring, while the program runs.

@@ -24,6 +24,13 @@ enum Class {
     Elsewhere,
 }
 
+/// Whether every submit of a traced process was seen: the processes began after the recording, and whatever could have
+/// been missed would have been counted.
+fn sees_every_submit(context: &Context) -> bool {
+    let whole = context.complete && context.damage.is_empty() && context.losses.values().all(|&count| count == 0);
+    context.submits_counted && context.command_began_ns.is_some() && whole
+}
+
 pub(super) struct NoRing {
     /// When the first traced process began, if it was the recorder that made it: earlier jobs are no traced process's.
     began_ns: Option<u64>,
@@ -33,6 +40,8 @@ pub(super) struct NoRing {
     untold: Offenders,
     /// Submitted by nobody knows whom.
     unseen: Offenders,
+    /// Whether events were lost.
+    lossy: bool,
     /// Jobs that never decide, by what they are.
     others: BTreeMap<String, u64>,
 }
@@ -64,6 +73,7 @@ impl NoRing {
             traced: Offenders::default(),
             untold: Offenders::default(),
             unseen: Offenders::default(),
+            lossy: false,
             others: BTreeMap::new(),
         }
     }
@@ -84,7 +94,14 @@ impl NoRing {
 
 impl Rule for NoRing {
     fn add(&mut self, fact: &Fact) {
-        let Fact::RingJob(job) = fact else { return };
+        let job = match fact {
+            Fact::RingJob(job) => job,
+            Fact::Loss(loss) => {
+                self.lossy |= loss.count > 0;
+                return;
+            }
+            _ => return,
+        };
         self.jobs += 1;
         let class = class(job);
         let before = self.began_ns.is_some_and(|began| job.time_ns < began);
@@ -113,9 +130,18 @@ impl Rule for NoRing {
         finding.blame(Outcome::Inconclusive, self.untold, |n| {
             format!("traced processes submitted {n} jobs on rings of unknown kind")
         });
-        finding.blame(Outcome::Inconclusive, self.unseen, |n| {
-            format!("the submit of {n} jobs was not seen, so that they may be a traced process's")
-        });
+        if !self.lossy && sees_every_submit(context) {
+            let earlier = self.unseen.total();
+            if earlier > 0 {
+                finding.note(format!(
+                    "{earlier} jobs that were submitted before the recording: not judged"
+                ));
+            }
+        } else {
+            finding.blame(Outcome::Inconclusive, self.unseen, |n| {
+                format!("the submit of {n} jobs was not seen, so that they may be a traced process's")
+            });
+        }
         for (kind, count) in self.others {
             finding.note(format!("{count} {kind}: not judged"));
         }

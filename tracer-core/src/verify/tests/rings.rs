@@ -68,6 +68,42 @@ fn a_job_seen_before_the_command_began_is_not_the_commands() {
     assert_eq!(rule("no-ring", attached, &facts).outcome, Outcome::Inconclusive);
 }
 
+/// A change of a context.
+type Change = fn(&mut Context);
+
+/// Only the driver's own word that no submit was passed over, in a whole recording of a command, says that it came before.
+#[test]
+fn a_submit_that_is_neither_seen_nor_lost_came_before_the_recording() {
+    let counted = || Context {
+        submits_counted: true,
+        ..context()
+    };
+    let mut facts = good(3);
+    facts.push(Fact::RingJob(job("comp_1.0.0", "comp", None)));
+    let found = rule("no-ring", counted(), &facts);
+    assert_eq!((found.outcome, found.counts["jobs"]), (Outcome::Pass, Some(1)));
+    assert_eq!(
+        found.notes,
+        ["1 jobs that were submitted before the recording: not judged"]
+    );
+    let changes: [(&str, Change); 5] = [
+        ("not counted", |c| c.submits_counted = false),
+        ("attached", |c| c.command_began_ns = None),
+        ("not complete", |c| c.complete = false),
+        ("damaged", |c| c.damage.push("a part".to_owned())),
+        ("lossy", |c| c.losses = [("missed-ring".to_owned(), 1)].into()),
+    ];
+    for (name, change) in changes {
+        let mut worse = counted();
+        change(&mut worse);
+        assert_eq!(rule("no-ring", worse, &facts).outcome, Outcome::Inconclusive, "{name}");
+    }
+    facts.push(loss(1));
+    assert_eq!(rule("no-ring", counted(), &facts).outcome, Outcome::Inconclusive);
+    facts.push(Fact::RingJob(job("comp_1.0.0", "comp", Some(true))));
+    assert_eq!(rule("no-ring", counted(), &facts).outcome, Outcome::Fail);
+}
+
 #[test]
 fn rings_that_were_not_watched_are_named_with_the_way_to_watch_them() {
     let mut blind = context();
