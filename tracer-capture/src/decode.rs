@@ -12,8 +12,8 @@ use tracer_common::{
     },
 };
 use tracer_core::event::{
-    Before, Doorbell, DriverCall, DriverEvent, DriverEventKind, Event, Ioctl, JobKey, Occasion, Origin, Packets,
-    Progress, Reserve, ReserveOp, RingJob, RingStep, There,
+    Before, Doorbell, DriverCall, DriverEvent, DriverEventKind, Event, HsaQueue, Ioctl, JobKey, Occasion, Origin,
+    Packets, Progress, Reserve, ReserveOp, RingJob, RingStep, There,
 };
 
 use crate::{probes::driver::Functions, sys};
@@ -47,6 +47,8 @@ unsafe impl Record for record::DriverCall {}
 unsafe impl Record for record::DriverEvent {}
 // SAFETY: as above.
 unsafe impl Record for record::Progress {}
+// SAFETY: as above.
+unsafe impl Record for record::HsaQueue {}
 // SAFETY: as above.
 unsafe impl Record for record::ApiCall {}
 
@@ -89,6 +91,7 @@ pub fn record(bytes: &[u8], functions: &Functions, sink: &mut impl FnMut(&Event<
         kind::API_CALL => view(bytes).and_then(|r| api::call(r, sink)),
         kind::SDMA_DOORBELL => view(bytes).map(|r| sdma::doorbell(r, sink)),
         kind::PROGRESS => view(bytes).map(|r| progress(r, sink)),
+        kind::HSA_QUEUE => view(bytes).map(|r| hsa_queue(r, sink)),
         _ => None,
     };
     done.is_some()
@@ -220,6 +223,14 @@ fn progress(r: &record::Progress, sink: &mut impl FnMut(&Event<'_>)) {
     }));
 }
 
+fn hsa_queue(r: &record::HsaQueue, sink: &mut impl FnMut(&Event<'_>)) {
+    sink(&Event::HsaQueue(HsaQueue {
+        origin: origin(&r.header),
+        exit_ns: r.exit_ns,
+        handle: r.queue,
+    }));
+}
+
 fn ioctl(r: &record::Ioctl, sink: &mut impl FnMut(&Event<'_>)) {
     let flags = r.header.flags;
     let len = (r.len as usize).min(r.arg_in.len());
@@ -339,6 +350,7 @@ fn task(r: &record::Task, sink: &mut impl FnMut(&Event<'_>)) {
             origin,
             comm,
             queues: &[],
+            idle: true,
         }),
         _ => Event::Exit(origin),
     });

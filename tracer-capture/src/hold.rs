@@ -30,7 +30,7 @@ use crate::{
     probes::{
         Prober, Target,
         api::{self, Api},
-        code_object, doorbell, mapping, reserve, sdma,
+        code_object, doorbell, hsa_queue, mapping, reserve, sdma,
     },
     proc_maps::{self, Mapping},
     sys,
@@ -182,6 +182,7 @@ impl Holder {
                     };
                     let mut probes = doorbell::attach(&mut self.prober, &target, &runtime.resolution);
                     probes.extend(sdma::attach(&mut self.prober, &target, &runtime.resolution));
+                    probes.extend(hsa_queue::attach(&mut self.prober, &target, &runtime.resolution));
                     probes.extend(code_object::attach(&mut self.prober, &target, &runtime.resolution));
                     let last_resort = !runtime.resolution.last_resort().is_empty();
                     probes.extend(api::attach(&mut self.prober, &target, &runtime.entries));

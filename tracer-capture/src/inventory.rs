@@ -21,6 +21,8 @@ pub struct Library {
     pub first_pid: u32,
     /// Whether it is HIP's, which submits by an HSA runtime.
     pub hip: bool,
+    /// Whether its doorbell functions can call a driver function (hsaKmtQueueRingDoorbell) instead of storing.
+    pub thunk: bool,
 }
 
 /// The [`Probe::step`] of a trace event whose program takes its arguments, by what BTF says of them, and not its record.
@@ -30,8 +32,8 @@ pub const RAW: &str = "BTF";
 /// A probe, attached or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probe {
-    /// Family: `api`, `doorbell`, `sdma`, `reserve`, `ioctl`, `process`, `mapping`, `code_object`, `progress`, `ring`, `driver`,
-    /// `driver_event`.
+    /// Family: `api`, `doorbell`, `sdma`, `reserve`, `ioctl`, `process`, `mapping`, `code_object`, `hsa_queue`, `progress`,
+    /// `ring`, `driver`, `driver_event`.
     pub family: &'static str,
     /// Path of the library, or the trace event's name.
     pub target: String,

@@ -122,6 +122,7 @@ impl Libraries {
                 let library = Library {
                     build_id: runtime.resolution.build_id.clone(),
                     soname: runtime.resolution.soname.clone(),
+                    thunk: runtime.resolution.doorbells.iter().any(|site| site.thunk_bypass),
                     ..library
                 };
                 self.seen.insert(mapping.file.clone(), Some(runtime));

@@ -123,6 +123,7 @@ impl Losses {
 fn family(program: &str) -> &'static str {
     let families = [
         ("api_", "missed-api"),
+        ("hsa_queue_", "missed-hsa-queue"),
         ("ioctl_", "missed-ioctl"),
         ("mmap_", "missed-mapping"),
         ("task_", "missed-process"),

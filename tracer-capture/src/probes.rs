@@ -6,6 +6,7 @@ pub mod code_object;
 pub mod doorbell;
 pub mod driver;
 pub mod driver_event;
+pub mod hsa_queue;
 pub mod ioctl;
 pub mod mapping;
 pub mod multi;

@@ -19,6 +19,7 @@ use tracer_core::{
     model::Model,
 };
 
+use crate::record::manifest::capabilities;
 use looks::Looks;
 
 /// Records taken between two looks at the clock.
@@ -154,6 +155,7 @@ impl<S: Sink> Work<S> {
                 origin,
                 comm: &process.comm,
                 queues: &process.queues,
+                idle: !process.has_runtime,
             });
             model.apply(&event, &mut |fact| out.take(&fact));
         }
@@ -224,6 +226,8 @@ impl<S: Sink> Work<S> {
         let Self {
             session, out, model, ..
         } = self;
+        let inventory = session.inventory();
+        model.watch_queue_calls(capabilities(&inventory).hsa_queues);
         session.report_api_stats(&mut |event| model.apply(event, &mut |fact| out.take(&fact)));
         for stats in model.api_stats() {
             out.sink.snapshot(&Fact::ApiStats(stats.clone()));
@@ -237,7 +241,7 @@ impl<S: Sink> Work<S> {
         for code_object in model.code_objects() {
             out.sink.snapshot(&Fact::CodeObject(code_object.clone()));
         }
-        out.sink.describe(&session.inventory());
+        out.sink.describe(&inventory);
     }
 
     fn finish(mut self) -> (S, Inventory) {
@@ -245,8 +249,9 @@ impl<S: Sink> Work<S> {
             session, out, model, ..
         } = &mut self;
         session.report_api_stats(&mut |event| model.apply(event, &mut |fact| out.take(&fact)));
+        let inventory = session.inventory();
+        model.watch_queue_calls(capabilities(&inventory).hsa_queues);
         model.finish(sys::monotonic_ns(), &mut |fact| out.take(&fact));
-        let inventory = self.session.inventory();
         (self.out.sink, inventory)
     }
 }

@@ -6,6 +6,7 @@
 mod api;
 mod driver;
 mod driver_event;
+mod hsa_queue;
 mod loss;
 mod progress;
 mod ring_job;
@@ -38,6 +39,8 @@ pub mod kind {
     pub const PROGRESS: u16 = 11;
     /// [`super::ApiCall`].
     pub const API_CALL: u16 = 12;
+    /// [`super::HsaQueue`].
+    pub const HSA_QUEUE: u16 = 13;
 }
 
 /// What every record starts with.
@@ -308,6 +311,7 @@ pub struct Hold {
 pub use self::api::{ApiCall, Call, NO_STREAM, api_flags};
 pub use self::driver::{DriverCall, driver_flags};
 pub use self::driver_event::{DriverEvent, DriverEventLayout, driver_event_flags, driver_event_has, driver_event_kind};
+pub use self::hsa_queue::HsaQueue;
 pub use self::loss::LossSource;
 pub use self::progress::{Progress, progress_flags};
 pub use self::ring_job::{ABSENT, EventLayout, NAME_LEN, RingJob, StructLayout, ring_flags, ring_step};

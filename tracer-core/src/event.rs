@@ -51,6 +51,8 @@ pub enum Event<'a> {
     There(There<'a>),
     /// A call of a function of HIP or HSA, whole.
     ApiCall(ApiCall),
+    /// A program made a queue for itself.
+    HsaQueue(HsaQueue),
     /// What was counted by now of the calls of one function, instead of [`Event::ApiCall`].
     ApiStats(&'a ApiStats),
     /// A traced process made another one.
@@ -72,6 +74,19 @@ pub struct There<'a> {
     pub comm: &'a [u8],
     /// The queues that the KFD says it had then.
     pub queues: &'a [KfdQueue],
+    /// Whether it had not used the KFD before, or had no HSA runtime: then no call that makes a queue can have been missed.
+    pub idle: bool,
+}
+
+/// A call of `hsa_queue_create` that succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HsaQueue {
+    /// Who and when it was entered.
+    pub origin: Origin,
+    /// Return from it.
+    pub exit_ns: u64,
+    /// The handle that it gave, as a rule the address of an `amd_queue_t`; 0 if it is not known.
+    pub handle: u64,
 }
 
 /// A queue, as the KFD's files show it.

@@ -48,6 +48,7 @@ const fn families(source: LossSource) -> &'static [&'static str] {
         LossSource::DriverEventRing => &["driver_event"],
         LossSource::CodeObjectRing => &["code_object"],
         LossSource::ProgressRing => &["progress"],
+        LossSource::HsaQueueRing => &["hsa_queue"],
         LossSource::ApiRing | LossSource::ApiMap | LossSource::ApiDepth => &["api"],
     }
 }
@@ -58,21 +59,27 @@ const fn families(source: LossSource) -> &'static [&'static str] {
 /// may have run before their probes were in.
 #[must_use]
 pub fn hide_doorbells(source: &str) -> bool {
-    const SOURCES: [LossSource; 6] = [
-        LossSource::DoorbellRing,
+    const SOURCES: [LossSource; 2] = [LossSource::DoorbellRing, LossSource::SignalUnread];
+    let doorbells = SOURCES.iter().any(|lost| lost.name() == source);
+    doorbells || ["missed-other", QUEUE_LIMIT].contains(&source) || hide_processes(source)
+}
+
+/// Whether they can hide that a program made a queue: then nobody can say that its runtime did.
+#[must_use]
+pub fn hide_queue_calls(source: &str) -> bool {
+    let calls = [LossSource::HsaQueueRing.name(), "missed-hsa-queue"];
+    calls.contains(&source) || hide_processes(source)
+}
+
+/// Whether they can hide whatever a process does by the probes in its libraries.
+fn hide_processes(source: &str) -> bool {
+    const SOURCES: [LossSource; 4] = [
         LossSource::TaskRing,
         LossSource::HoldRing,
         LossSource::TracedMap,
         LossSource::HoldFailed,
-        LossSource::SignalUnread,
     ];
-    let missed = [
-        "missed-other",
-        "missed-mapping",
-        "missed-process",
-        UNDECODED,
-        QUEUE_LIMIT,
-    ];
+    let missed = ["missed-mapping", "missed-process", UNDECODED];
     missed.contains(&source) || SOURCES.iter().any(|lost| lost.name() == source)
 }
 

@@ -14,6 +14,7 @@ mod driver_events;
 mod ioctl_args;
 mod ioctls;
 mod kfd_queues;
+mod makers;
 mod memory;
 mod missing;
 mod numbers;
@@ -141,6 +142,12 @@ impl Model {
             Event::Doorbell(event) => self.doorbell(event, out),
             Event::SdmaDoorbell(event) => self.sdma_doorbell(event, out),
             Event::Progress(look) => self.queues.look(write_pointer(look.handle), look, out),
+            Event::HsaQueue(event) => {
+                // They are its own: the event says which of its queues a process may have got.
+                let mut makers = std::mem::take(&mut self.queues.makers);
+                makers.made(event, &mut self.queues);
+                self.queues.makers = makers;
+            }
             Event::Reserve(event) => {
                 self.queues.reserve(write_pointer(event.handle), event, out);
             }
@@ -162,22 +169,28 @@ impl Model {
             Event::There(there) => {
                 self.processes.there(there.origin, there.comm, out);
                 self.kfd_queues.there(there.origin.pid, there.queues);
+                if !there.idle {
+                    self.queues.makers.attached(there.origin.pid);
+                }
             }
             Event::Fork(origin, child) => self.processes.fork(*origin, *child, out),
             Event::Exec(origin, comm) => {
                 self.processes.exec(*origin, comm);
                 self.kfd_queues.forget(origin.pid);
+                self.queues.makers.forget(origin.pid);
                 self.queues.end_process(origin.pid, End::Destroyed(origin.time_ns));
                 self.memory.end_process(origin.pid);
             }
             Event::Exit(origin) => {
                 self.processes.exit(*origin);
                 self.kfd_queues.forget(origin.pid);
+                self.queues.makers.forget(origin.pid);
                 self.queues.end_process(origin.pid, End::ProcessEnded(origin.time_ns));
                 self.memory.end_process(origin.pid);
             }
             Event::Lost(lost) => {
                 self.queues.doorbells_lost |= losses::hide_doorbells(lost.source);
+                self.queues.makers.lost(lost.source);
                 out(Fact::Loss(fact::Loss {
                     time_ns: lost.time_ns,
                     source: lost.source.to_owned(),
@@ -185,6 +198,12 @@ impl Model {
                 }));
             }
         }
+    }
+
+    /// Whether calls of `hsa_queue_create` are seen, in every runtime of traced processes: without that no queue is said to
+    /// be a runtime's own.
+    pub fn watch_queue_calls(&mut self, watched: bool) {
+        self.queues.makers.watched = watched;
     }
 
     /// The trace ends: final numbers of what still lives. What is missing is unread, what is reserved is pending.
@@ -214,7 +233,8 @@ impl Model {
 
     /// The numbers so far of every queue that lives (or ended within the last second), in no order.
     pub fn queues(&self) -> impl Iterator<Item = fact::Queue> + '_ {
-        self.queues.iter().map(queue::Queue::numbers)
+        let makers_known = self.queues.makers.are_known();
+        self.queues.iter().map(move |queue| queue.numbers(makers_known))
     }
 
     /// Where the indexes of every living AQL queue lie, in no order.
@@ -370,6 +390,7 @@ fn origin(event: &Event<'_>) -> Option<Origin> {
         Event::SdmaDoorbell(event) => Some(event.origin),
         Event::Reserve(event) => Some(event.origin),
         Event::ApiCall(event) => Some(event.origin),
+        Event::HsaQueue(event) => Some(event.origin),
         Event::Ioctl(event) => Some(event.origin),
         Event::CodeObject(event) => Some(event.origin),
         Event::There(event) => Some(event.origin),

@@ -27,6 +27,7 @@ pub const EVERYTHING: Capabilities = Capabilities {
     api_stats: false,
     thunk: true,
     unseen: true,
+    hsa_queues: true,
 };
 
 /// A dispatch whose reserve was not seen.
@@ -132,6 +133,7 @@ pub fn queue(dispatches: u64) -> Queue {
         ring_bytes: 4096,
         doorbell_offset: Some(0),
         priority: Some(7),
+        internal: Some(false),
         create_enter_ns: Some(1_400),
         created_ns: 1_500,
         destroyed_ns: None,

@@ -56,12 +56,14 @@ pub struct Capabilities {
     pub thunk: bool,
     /// Packets published past every probe.
     pub unseen: bool,
+    /// Calls of hsa_queue_create, which tell queues that a program made from those that its runtime made for itself.
+    pub hsa_queues: bool,
 }
 
 impl Capabilities {
     /// Each by the name that it has in data, and whether it was watched.
     #[must_use]
-    pub const fn each(&self) -> [(&'static str, bool); 13] {
+    pub const fn each(&self) -> [(&'static str, bool); 14] {
         // Whole: a field that is added must be listed.
         let Self {
             doorbells,
@@ -77,6 +79,7 @@ impl Capabilities {
             api_stats,
             thunk,
             unseen,
+            hsa_queues,
         } = *self;
         [
             ("doorbells", doorbells),
@@ -92,13 +95,21 @@ impl Capabilities {
             ("api_stats", api_stats),
             ("thunk", thunk),
             ("unseen", unseen),
+            ("hsa_queues", hsa_queues),
         ]
     }
 
     /// What a view of submissions lacks: sources that only add to it are left out.
     #[must_use]
     pub fn blind(&self) -> Vec<&'static str> {
-        const ADDING: [&str; 5] = ["driver", "driver_events", "code_objects", "api", "api_stats"];
+        const ADDING: [&str; 6] = [
+            "driver",
+            "driver_events",
+            "code_objects",
+            "api",
+            "api_stats",
+            "hsa_queues",
+        ];
         let missing = self
             .each()
             .into_iter()
@@ -251,6 +262,7 @@ impl Summary {
                     header: when(known.packets, self.evidence[Evidence::Header as usize]),
                     body: when(known.packets, self.evidence[Evidence::Body as usize]),
                 },
+                internal: report::internal(&self.queues).filter(|_| known.packets && known.hsa_queues),
             },
             doorbells: Doorbells {
                 total: when(known.doorbells, self.doorbells),

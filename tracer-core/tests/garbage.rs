@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use tracer_common::aql::Packet;
 use tracer_core::event::{
-    Before, Doorbell, Event, InCall, Ioctl, KfdQueue, Lost, Occasion, Origin, Packets, Progress, Reserve, ReserveOp,
-    SdmaDoorbell, There,
+    Before, Doorbell, Event, HsaQueue, InCall, Ioctl, KfdQueue, Lost, Occasion, Origin, Packets, Progress, Reserve,
+    ReserveOp, SdmaDoorbell, There,
 };
 use tracer_core::fact::Fact;
 use tracer_core::model::Model;
@@ -240,7 +240,14 @@ fn other() -> impl Strategy<Value = Owned> {
         (origin(), 1..4_u32).prop_map(|(origin, child)| Owned::Other(Event::Fork(origin, child))),
         (origin(), proptest::collection::vec(any::<u8>(), 0..20)).prop_map(|(origin, name)| Owned::Exec(origin, name)),
         origin().prop_map(|origin| Owned::Other(Event::Exit(origin))),
-        origin().prop_map(|origin| Owned::Other(Event::There(There {
+        (origin(), 0..3_u64, number()).prop_map(|(origin, handle, exit_ns)| {
+            Owned::Other(Event::HsaQueue(HsaQueue {
+                origin,
+                exit_ns,
+                handle,
+            }))
+        }),
+        (origin(), any::<bool>()).prop_map(|(origin, idle)| Owned::Other(Event::There(There {
             origin,
             comm: b"x",
             queues: &[KfdQueue {
@@ -249,6 +256,7 @@ fn other() -> impl Strategy<Value = Owned> {
                 compute: None,
                 ring_bytes: None
             }],
+            idle,
         }))),
         (number(), number()).prop_map(|(time_ns, count)| Owned::Other(Event::Lost(Lost {
             time_ns,

@@ -16,6 +16,7 @@ mod cost;
 mod doorbell;
 mod driver;
 mod driver_event;
+mod hsa_queue;
 mod ioctl;
 mod kernel;
 mod mapping;

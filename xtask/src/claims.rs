@@ -53,7 +53,7 @@ fn script(project: &Project, out: &Path, asic: &str) -> String {
          --asic {asic} --kernels {kernels} --bind {target} -- {dispatcher} --kernels {kernels} >/dev/null || code=$?\n\
          case $code in {expected}) ;; *) exit $code ;; esac\n",
         json = quote(out.join(format!("{asic}.json"))),
-        root = quote(Rootfs::stable(project).dir().to_owned()),
+        root = quote(Rootfs::stable_with_hip(project).dir().to_owned()),
         kernels = quote(project.gpu_kernels()),
         target = quote(project.target().to_owned()),
         dispatcher = quote(project.bin_dir().join("hsa-dispatch")),

@@ -3,6 +3,7 @@
 
 mod calls;
 mod copies;
+mod makers;
 mod names;
 mod program;
 
@@ -50,6 +51,7 @@ pub fn all(run: &Run) -> Compared {
     compared.named = names::own(run);
     compared.named_by_device = names::of_device(run);
     doorbell_counts(run);
+    makers::own(run);
     compared
 }
 

@@ -10,6 +10,7 @@ mod doctor;
 mod doorbell;
 mod driver_event;
 mod hip;
+mod intercept;
 mod ioctl;
 mod kfd_proc;
 mod live;

@@ -176,7 +176,12 @@ fn the_page_shows_the_truth() {
         .zip(&numbers)
         .map(|(queue, [pid, gpu])| {
             let kernels = queue.packets.iter().filter(|packet| packet.kind == "kernel_dispatch");
-            let kind = if queue.is_aql() { "compute-aql" } else { "sdma" };
+            let kind = match queue.is_aql() {
+                // The runtime's own has room for 64 packets, those that it makes for programs for more.
+                true if queue.ring_size == 64 * 64 => "compute-aql (internal)",
+                true => "compute-aql",
+                false => "sdma",
+            };
             (pid.as_str(), gpu.as_str(), kind, kernels.count() as u64)
         })
         .collect();

@@ -79,6 +79,8 @@ fn load_all(object: Object, api: Api, system: u32) {
         "driver_event_move",
         "driver_event_run",
         "driver_return",
+        "hsa_queue_enter",
+        "hsa_queue_return",
         "ioctl_enter",
         "ioctl_enter_twin",
         "ioctl_exit",

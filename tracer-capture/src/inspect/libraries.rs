@@ -49,6 +49,8 @@ pub struct Library {
     pub last_resort: Vec<Site>,
     /// `hsa_init`, at which processes are held until their reserve functions are known.
     pub init: Option<Site>,
+    /// `hsa_queue_create`, whose calls tell the program's queues from the runtime's own.
+    pub queue_create: Option<Site>,
     /// What the resolver did not find, and why; a sentence each.
     pub notes: Vec<String>,
     /// Every decision of the resolver, in order.
@@ -172,10 +174,12 @@ fn fill(library: &mut Library, resolution: Resolution, cost: &super::Cost) {
             site(e.probe, e.names.join(", "), found, export_details(e))
         })
         .collect();
-    library.init = resolution.exports.init.as_ref().map(|e| {
+    let export = |e: &ExportSite| {
         let found = (ResolverStep::Export, e.confidence);
         site(e.probe, e.names.join(", "), found, export_details(e))
-    });
+    };
+    library.init = resolution.exports.init.as_ref().map(export);
+    library.queue_create = resolution.exports.queue_create.as_ref().map(export);
     library.build_id = resolution.build_id;
     library.soname = resolution.soname;
     library.notes = resolution.notes;

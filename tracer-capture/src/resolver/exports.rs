@@ -18,6 +18,9 @@ use super::step::Confidence;
 /// What the probes here read.
 const ARGUMENTS: [Argument; 4] = [Argument::Rdi, Argument::Rsi, Argument::Rdx, Argument::Rcx];
 
+/// What those of [`QUEUE_CREATE`] read, at entry and return: an argument on the stack, and where it is.
+const ON_STACK: [Argument; 1] = [Argument::Rsp];
+
 /// More than a stub ever has.
 const STUB_LENGTH: u64 = 32;
 /// The API has 27 such functions and aliases.
@@ -106,10 +109,10 @@ pub(super) fn exports(image: &Image<'_>) -> (Exports, Vec<Absence>) {
         }
     }
     let mut exports = Exports::default();
-    for site in by_address
-        .into_iter()
-        .filter_map(|(vaddr, names)| export_site(image, vaddr, names, &ARGUMENTS))
-    {
+    for site in by_address.into_iter().filter_map(|(vaddr, names)| {
+        let creates = names.iter().any(|name| name == QUEUE_CREATE);
+        export_site(image, vaddr, names, if creates { &ON_STACK } else { &ARGUMENTS })
+    }) {
         let has = |name| site.names.iter().any(|known| known == name);
         match site.names.iter().find_map(|name| ReserveOperation::of(name)) {
             Some(operation) => exports.reserves.push(ReserveSite {

@@ -70,8 +70,10 @@ pub fn capabilities(inventory: &Inventory) -> Capabilities {
         code_objects: whole("code_object"),
         api: inventory.has("api") && inventory.api != Api::Stats,
         api_stats: inventory.has("api") && inventory.api == Api::Stats,
-        thunk: false,
+        // No function that was found calls one: none is missed.
+        thunk: whole("doorbell") && !inventory.libraries.iter().any(|library| library.thunk),
         unseen: whole("doorbell") && events("progress"),
+        hsa_queues: whole("hsa_queue"),
     }
 }
 
@@ -98,6 +100,7 @@ pub fn parse(names: &[String]) -> Capabilities {
         api_stats: has("api_stats"),
         thunk: has("thunk"),
         unseen: has("unseen"),
+        hsa_queues: has("hsa_queues"),
     }
 }
 
@@ -226,5 +229,9 @@ mod tests {
         inventory.probes.push(probe("b"));
         assert!(capabilities(&inventory).doorbells);
         assert!(!capabilities(&Inventory::default()).doorbells);
+        // None of them can ring in another way, until one does.
+        assert!(capabilities(&inventory).thunk && !capabilities(&Inventory::default()).thunk);
+        inventory.libraries[0].thunk = true;
+        assert!(capabilities(&inventory).doorbells && !capabilities(&inventory).thunk);
     }
 }

@@ -59,6 +59,12 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
             "           {body} of them were consumed before they were read, and known by their body"
         )?;
     }
+    if let Some(internal) = dispatches.internal.filter(|&n| n > 0) {
+        writeln!(
+            out,
+            "           {internal} of them are the runtime's own, on internal queues"
+        )?;
+    }
     writeln!(
         out,
         "doorbells  {}{}",
@@ -138,7 +144,7 @@ pub fn details(out: &mut impl Write, report: &Report, runs: &Runs, most: usize) 
 fn queues(out: &mut impl Write, queues: &[Queue]) -> io::Result<()> {
     writeln!(
         out,
-        "\nqueue  pid      kfd id  gpu_id   type            created by      doorbells  dispatches  others  unread  pending  unclaimed"
+        "\nqueue  pid      kfd id  gpu_id   type         made by  created by      doorbells  dispatches  others  unread  pending  unclaimed"
     )?;
     for q in queues {
         let created = match (q.origin, q.create_enter_ns) {
@@ -148,12 +154,13 @@ fn queues(out: &mut impl Write, queues: &[Queue]) -> io::Result<()> {
         let number = |n: Option<u32>| n.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
         writeln!(
             out,
-            "{:<6} {:<8} {:<7} {:<8} {:<15} {:<15} {:>9}  {:>10}  {:>6}  {:>6}  {:>7}  {:>9}",
+            "{:<6} {:<8} {:<7} {:<8} {:<12} {:<8} {:<15} {:>9}  {:>10}  {:>6}  {:>6}  {:>7}  {:>9}",
             q.queue,
             q.pid,
             number(q.queue_id),
             number(q.gpu_id),
             q.kind,
+            maker(q),
             created,
             q.doorbells,
             q.dispatches,
@@ -164,6 +171,16 @@ fn queues(out: &mut impl Write, queues: &[Queue]) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Who made a queue.
+fn maker(queue: &Queue) -> &'static str {
+    match queue.internal {
+        Some(true) => "runtime",
+        Some(false) => "program",
+        None if queue.kind == "compute-aql" => "unknown",
+        None => "-",
+    }
 }
 
 fn dispatches(out: &mut impl Write, runs: &Runs, most: usize) -> io::Result<()> {

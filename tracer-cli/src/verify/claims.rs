@@ -128,7 +128,7 @@ async fn record(
     if let Some(command) = control {
         let words = ["/bin/sh", "-c", command].map(OsString::from);
         eprintln!("tracer: control: {command}");
-        match recorder.record("control", &words).await? {
+        match recorder.record("control", false, &words).await? {
             Recorded::Stopped(code) => return Ok(Err(code)),
             Recorded::Done(done) => {
                 if let Some(reason) = done.failed {
@@ -146,7 +146,7 @@ async fn record(
         let workload = scenario.workload().iter().map(OsString::from);
         let words: Vec<OsString> = dispatcher.iter().cloned().chain(workload).collect();
         eprintln!("tracer: {}: {}", scenario.name(), scenario.workload().join(" "));
-        match recorder.record(scenario.name(), &words).await? {
+        match recorder.record(scenario.name(), scenario.with_calls(), &words).await? {
             Recorded::Stopped(code) => return Ok(Err(code)),
             Recorded::Done(done) => {
                 // Where nothing can be launched at all, every other scenario would only say so again.

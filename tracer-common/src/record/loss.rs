@@ -46,6 +46,8 @@ pub enum LossSource {
     ApiMap = 19,
     /// A thread was in more API calls, one inside the other, than are kept.
     ApiDepth = 20,
+    /// Ring buffer full: a queue that a program made for itself.
+    HsaQueueRing = 21,
 }
 
 impl LossSource {
@@ -55,7 +57,7 @@ impl LossSource {
     pub const STRIDE: u32 = 32;
 
     /// Every source, in the order of the map.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::DoorbellRing,
         Self::PacketsRing,
         Self::IoctlRing,
@@ -77,6 +79,7 @@ impl LossSource {
         Self::ApiRing,
         Self::ApiMap,
         Self::ApiDepth,
+        Self::HsaQueueRing,
     ];
 
     /// Name in reports, metrics and the manifest.
@@ -104,6 +107,7 @@ impl LossSource {
             Self::ApiRing => "api-ring",
             Self::ApiMap => "api-map",
             Self::ApiDepth => "api-depth",
+            Self::HsaQueueRing => "hsa-queue-ring",
         }
     }
 }

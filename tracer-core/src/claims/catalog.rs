@@ -140,8 +140,8 @@ pub const CLAIMS: [Claim; 12] = [
             HIP's time is hipMemcpy.",
         sources: "Nothing: it has to be measured on such a GPU.",
         sources_verdict: None,
-        scenario: Some(Scenario::Queues),
-        checked: "the time of CREATE_QUEUE, which is a part of hsa_queue_create",
+        scenario: Some(Scenario::Streams),
+        checked: "the time of hsa_queue_create and of CREATE_QUEUE, which is a part of it, on such a GPU",
         simulated: "every time: a program plays the GPU, and another serves the ioctls in user space",
     },
     Claim {
@@ -151,9 +151,9 @@ pub const CLAIMS: [Claim; 12] = [
             of each priority \
             (GPU_MAX_HW_QUEUES, rocclr/utils/flags.hpp). Streams with a mask of compute units are apart.",
         sources_verdict: Some(Standing::Contradicted),
-        scenario: None,
-        checked: "nothing yet: it takes a program that uses HIP",
-        simulated: "",
+        scenario: Some(Scenario::Streams),
+        checked: "on which queues the kernels of six streams are published",
+        simulated: "the GPU; which queue a stream has is decided by HIP, which is AMD's own, unchanged",
     },
     Claim {
         id: "C12",

@@ -28,7 +28,7 @@ pub fn judge(claim: &Claim, evidence: &Evidence) -> ClaimVerdict {
         "C8" => copies::share(evidence, &mut checks),
         "C9" => times::doorbell_and_ioctl(evidence, &mut checks),
         "C10" => times::of_an_mi308x(evidence, &mut checks),
-        "C11" => machine::streams(&mut checks),
+        "C11" => machine::streams(evidence, &mut checks),
         "C12" => machine::mes_of_mi300x(evidence, &mut checks),
         _ => {}
     }

@@ -15,6 +15,8 @@ pub enum Scenario {
     Failures,
     /// Copies among many kernels.
     Inference,
+    /// Kernels on streams of HIP.
+    Streams,
 }
 
 /// What a scenario asks the runtime for. The dispatcher checks its results: if it succeeds, all of this was done.
@@ -30,13 +32,14 @@ pub struct Asked {
 
 impl Scenario {
     /// Every scenario, in the order in which they are run.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Launches,
         Self::Copies,
         Self::Queues,
         Self::Cooperative,
         Self::Failures,
         Self::Inference,
+        Self::Streams,
     ];
 
     /// Its name, which is also that of its trace.
@@ -49,6 +52,7 @@ impl Scenario {
             Self::Cooperative => "cooperative",
             Self::Failures => "failures",
             Self::Inference => "inference",
+            Self::Streams => "streams",
         }
     }
 
@@ -63,7 +67,15 @@ impl Scenario {
             Self::Cooperative => &["cooperative", "-n", "20"],
             Self::Failures => &["fail"],
             Self::Inference => &["inference", "-n", "5", "--dispatches", "20", "--bytes", "1048576"],
+            // More than HIP makes queues of its own accord.
+            Self::Streams => &["streams", "--api", "hip", "--streams", "6", "-n", "20"],
         }
+    }
+
+    /// Whether calls of HIP and HSA are recorded.
+    #[must_use]
+    pub const fn with_calls(self) -> bool {
+        matches!(self, Self::Streams)
     }
 
     /// What the workload asks the runtime for.
@@ -77,6 +89,7 @@ impl Scenario {
             // Of its launches, one is refused by the GPU and one is right; the other refused packet is of no known kind.
             Self::Failures => (2, 0, 0),
             Self::Inference => (100, 10, 1),
+            Self::Streams => (121, 0, 0),
         };
         Asked {
             dispatches,

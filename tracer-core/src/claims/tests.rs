@@ -51,7 +51,7 @@ fn a_report_counts_its_verdicts_and_those_against_the_sources() {
     let tally = report.tally;
     assert_eq!(
         (tally.holds, tally.contradicted, tally.inconclusive, tally.not_tested),
-        (6, 2, 0, 4)
+        (6, 3, 0, 3)
     );
     assert_eq!(tally.against_sources, 0);
     let against = Report::new(Default::default(), all(&mes(job_on_compute_ring)));

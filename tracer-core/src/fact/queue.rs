@@ -39,6 +39,9 @@ pub struct Queue {
     pub doorbell_offset: Option<u64>,
     /// Priority, 0 to 15; `None` if adopted.
     pub priority: Option<u32>,
+    /// Whether the runtime made it for itself: for fills, and for copies by kernels. `None` if calls of `hsa_queue_create` may
+    /// have been missed, nothing was submitted on it, or it is no AQL queue.
+    pub internal: Option<bool>,
     /// Entry of CREATE_QUEUE; `None` if adopted.
     pub create_enter_ns: Option<u64>,
     /// Exit of CREATE_QUEUE; for an adopted queue the first doorbell.

@@ -103,6 +103,8 @@ pub struct QueueRow {
     pub queue_id: Option<u32>,
     /// `compute-aql`, `sdma`, ...
     pub kind: Option<String>,
+    /// Whether the runtime made it for itself, not the program; `None` if not known.
+    pub internal: Option<bool>,
     /// It was destroyed, or its process ended.
     pub ended: bool,
     /// Kernel dispatches.

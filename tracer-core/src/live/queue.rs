@@ -223,6 +223,7 @@ impl LiveQueue {
             scheduler: None,
             queue_id: known.and_then(|queue| queue.queue_id),
             kind: known.map(|queue| queue.kind.clone()),
+            internal: known.and_then(|queue| queue.internal),
             ended: self.ended_ns(now).is_some(),
             dispatches: self.dispatches.total(),
             doorbells: self.doorbells.total().saturating_add(self.copies.total()),

@@ -6,6 +6,7 @@ use tracer_common::queue::{READ_DISPATCH_ID, WRITE_DISPATCH_ID};
 
 use super::Position;
 use super::adoption::Adoption;
+use super::makers::Maker;
 use super::queue::{End, Queue};
 use crate::fact::{self, QueueOrigin};
 
@@ -25,8 +26,18 @@ impl Queue {
         })
     }
 
-    /// Its numbers so far.
-    pub(super) fn numbers(&self) -> fact::Queue {
+    /// Whether the runtime made it for itself; `makers_known`: whether a call that was not seen was not made.
+    fn internal(&self, makers_known: bool) -> Option<bool> {
+        match self.maker {
+            Maker::Program => Some(false),
+            // The program's could be on their way to it, until something is submitted on them.
+            Maker::NotSeen if makers_known && self.kind == QueueType::ComputeAql && self.doorbells > 0 => Some(true),
+            Maker::NotSeen | Maker::Unknown => None,
+        }
+    }
+
+    /// Its numbers so far; `makers_known` as above.
+    pub(super) fn numbers(&self, makers_known: bool) -> fact::Queue {
         let create = self.created;
         let standing = self.standing();
         let adoption = self.adoption.as_ref();
@@ -60,6 +71,7 @@ impl Queue {
             }),
             doorbell_offset: create.and_then(|create| create.doorbell_offset),
             priority: create.map(|create| create.priority),
+            internal: self.internal(makers_known),
             create_enter_ns: create.map(|create| create.enter_ns),
             created_ns: self.created_ns,
             destroyed_ns: self.end.map(End::time_ns),

@@ -6,6 +6,7 @@ use tracer_common::kfd::QueueType;
 use super::adoption::Adoption;
 use super::ioctls::CreateQueue;
 use super::kfd_queues::Kfd;
+use super::makers::Maker;
 use super::missing::Gap;
 use super::publish_log::PublishLog;
 use super::queues::Sight;
@@ -44,6 +45,7 @@ pub(super) struct Queue {
     pub(super) write_pointer: u64,
     pub(super) kind: QueueType,
     pub(super) created: Option<CreateQueue>,
+    pub(super) maker: Maker,
     /// Exit of CREATE_QUEUE, or the first event of an adopted queue.
     pub(super) created_ns: u64,
     pub(super) end: Option<End>,
@@ -92,6 +94,7 @@ impl Queue {
             write_pointer: sight.write_pointer,
             kind: sight.kind,
             created: None,
+            maker: Maker::Unknown,
             created_ns: origin.time_ns,
             end: None,
             ring_base: 0,
@@ -283,12 +286,13 @@ impl Queue {
         0
     }
 
-    /// The queue is over: what waited or is missing comes out, then its numbers. `lost`: doorbells may be missing.
-    pub(super) fn close(mut self, now: u64, lost: bool, out: &mut impl FnMut(Fact)) {
+    /// The queue is over: what waited or is missing comes out, then its numbers. `lost`: doorbells may be missing;
+    /// `makers_known`: as of [`Self::numbers`].
+    pub(super) fn close(mut self, now: u64, lost: bool, makers_known: bool, out: &mut impl FnMut(Fact)) {
         self.reserves.flush(out);
         self.conclude(out);
         self.conclude_looks(lost);
         self.give_up_all(now, out);
-        out(Fact::Queue(self.numbers()));
+        out(Fact::Queue(self.numbers(makers_known)));
     }
 }

@@ -11,6 +11,7 @@ use std::collections::{HashMap, VecDeque};
 use tracer_common::kfd::QueueType;
 
 use super::ioctls::CreateQueue;
+use super::makers::Makers;
 use super::queue::{End, Queue};
 use super::{LINGER_NS, MAX_LINGERING};
 use crate::event::{Origin, Progress, Reserve};
@@ -32,6 +33,8 @@ pub(super) struct Queues {
     births: Births,
     /// Ended ones, in the order in which their ends were seen.
     ended: VecDeque<(u64, Key, u32)>,
+    /// Who made them.
+    pub(super) makers: Makers,
     /// Whether doorbells may have been lost, on any queue.
     pub(super) doorbells_lost: bool,
     /// Changes with every beginning and end of a queue.
@@ -98,6 +101,7 @@ impl Queues {
             // Nobody rings on a queue before it is created: its doorbell overtook the ioctl's record.
             if last.created.is_none() && last.created_ns >= create.enter_ns {
                 last.complete(create, out);
+                last.maker = self.makers.of_new(pid);
                 return true;
             }
             // An address holds one queue. The end of the former one was lost, or is still to come.
@@ -107,9 +111,11 @@ impl Queues {
                 self.ended.push_back((create.enter_ns, key, number));
             }
         }
-        let Some(queue) = self.births.make(key, |number| Queue::created(number, pid, create)) else {
+        let maker = self.makers.of_new(pid);
+        let Some(mut queue) = self.births.make(key, |number| Queue::created(number, pid, create)) else {
             return false;
         };
+        queue.maker = maker;
         self.by_key.entry(key).or_default().push(queue);
         true
     }
@@ -143,12 +149,7 @@ impl Queues {
     pub(super) fn end_process(&mut self, pid: u32, end: End) {
         self.revision += 1;
         let mut numbers: Vec<(u32, u64)> = Vec::new();
-        for queue in self
-            .by_key
-            .values_mut()
-            .flatten()
-            .filter(|queue| queue.pid == pid && queue.end.is_none())
-        {
+        for queue in self.of(pid).filter(|queue| queue.end.is_none()) {
             queue.end = Some(end);
             numbers.push((queue.number, queue.write_pointer));
         }
@@ -162,29 +163,36 @@ impl Queues {
 
     /// A producer moves a write index.
     pub(super) fn reserve(&mut self, write_pointer: u64, event: &Reserve, out: &mut impl FnMut(Fact)) {
-        if let Some(queues) = self.by_key.get_mut(&(event.origin.pid, write_pointer))
-            && let Some(at) = position(queues, event.origin.time_ns)
-        {
-            return queues[at].reserve(event, out);
+        if let Some(queue) = self.at(event.origin.pid, write_pointer, event.origin.time_ns) {
+            return queue.reserve(event, out);
         }
         self.births.reserve(write_pointer, event);
     }
 
+    /// The queue at an address, at a time.
+    pub(super) fn at(&mut self, pid: u32, write_pointer: u64, time_ns: u64) -> Option<&mut Queue> {
+        let queues = self.by_key.get_mut(&(pid, write_pointer))?;
+        let at = position(queues, time_ns)?;
+        queues.get_mut(at)
+    }
+
+    /// Those of a process.
+    pub(super) fn of(&mut self, pid: u32) -> impl Iterator<Item = &mut Queue> {
+        let all = self.by_key.values_mut().flatten();
+        all.filter(move |queue| queue.pid == pid)
+    }
+
     /// Somebody looked at a queue; nothing if it is none that is known.
     pub(super) fn look(&mut self, write_pointer: u64, look: &Progress, out: &mut impl FnMut(Fact)) {
-        if let Some(queues) = self.by_key.get_mut(&(look.origin.pid, write_pointer))
-            && let Some(at) = position(queues, look.origin.time_ns)
-            && queues[at].kind == QueueType::ComputeAql
-        {
-            queues[at].look(look, out);
+        let queue = self.at(look.origin.pid, write_pointer, look.origin.time_ns);
+        if let Some(queue) = queue.filter(|queue| queue.kind == QueueType::ComputeAql) {
+            queue.look(look, out);
         }
     }
 
     /// A process rang the doorbell of a queue that nobody knows, for everything below `end`.
     pub(super) fn blind(&mut self, pid: u32, end: u64) {
-        let all = self.by_key.values_mut().flatten();
-        all.filter(|queue| queue.pid == pid)
-            .for_each(|queue| queue.unseen.blind(end));
+        self.of(pid).for_each(|queue| queue.unseen.blind(end));
     }
 
     /// Queues that ended long enough ago become facts.
@@ -195,7 +203,7 @@ impl Queues {
             }
             self.ended.pop_front();
             if let Some(queue) = self.take(key, number) {
-                queue.close(end, self.doorbells_lost, out);
+                queue.close(end, self.doorbells_lost, self.makers.are_known(), out);
             }
         }
     }
@@ -208,7 +216,7 @@ impl Queues {
         all.sort_unstable_by_key(|queue| queue.number);
         for queue in all {
             let end = queue.end.map_or(now, End::time_ns);
-            queue.close(end, self.doorbells_lost, out);
+            queue.close(end, self.doorbells_lost, self.makers.are_known(), out);
         }
     }
 

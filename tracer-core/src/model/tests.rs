@@ -3,6 +3,7 @@
 mod adoption;
 mod code_objects;
 mod looks;
+mod makers;
 mod processes;
 mod queues;
 mod reserves;

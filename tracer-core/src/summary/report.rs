@@ -70,6 +70,17 @@ pub struct Dispatches {
     pub by_path: ByPath,
     /// By what their kind rests on.
     pub by_evidence: ByEvidence,
+    /// Those on queues that runtimes made for themselves; `None` if that is not known of every queue that has any.
+    pub internal: Option<u64>,
+}
+
+/// Dispatches on internal queues.
+pub(super) fn internal(queues: &[Queue]) -> Option<u64> {
+    let mut with_dispatches = queues.iter().filter(|queue| queue.dispatches > 0);
+    with_dispatches.try_fold(0, |sum: u64, queue| {
+        let more = if queue.internal? { queue.dispatches } else { 0 };
+        Some(sum.saturating_add(more))
+    })
 }
 
 /// Dispatches by what their kind rests on; `None` if packets were not read.

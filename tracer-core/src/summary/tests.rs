@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use super::*;
-use crate::fact::{ApiCall, ApiStats, Copy, Doorbell, DriverEvent, Durations, Loss, RingJob};
+use crate::fact::{ApiCall, ApiStats, Copy, Doorbell, DriverEvent, Durations, Loss, Queue, RingJob};
 use crate::sample::{self, EVERYTHING};
 
 fn dispatch(kernel_object: u64, evidence: Evidence) -> Fact {
@@ -128,7 +128,7 @@ fn everything_is_counted_under_its_name() {
         json,
         serde_json::json!({
             "complete": true,
-            "dispatches": {"total": 3, "by_path": path(3, Some(0)), "by_evidence": {"header": 2, "body": 1}},
+            "dispatches": {"total": 3, "by_path": path(3, Some(0)), "by_evidence": {"header": 2, "body": 1}, "internal": 0},
             "doorbells": {"total": 2, "reserve_to_doorbell_ns": latency},
             "packets": {
                 "total": 8,
@@ -348,4 +348,30 @@ fn an_address_that_is_used_again_is_another_kernel() {
         .map(|kernel| (kernel.name.as_deref(), kernel.count))
         .collect();
     assert_eq!(counts, [(Some("a"), 2), (None, 1), (Some("b"), 1)]);
+}
+
+#[test]
+fn dispatches_on_internal_queues_are_counted_if_all_queues_are_told() {
+    let queue = |queue, dispatches, internal| {
+        Fact::Queue(Queue {
+            queue,
+            internal,
+            ..sample::queue(dispatches)
+        })
+    };
+    let internal = |known, facts: &[Fact]| report(known, facts).dispatches.internal;
+    let mut facts = vec![
+        queue(0, 5, Some(false)),
+        queue(1, 2, Some(true)),
+        queue(2, 3, Some(true)),
+        queue(3, 0, None),
+    ];
+    assert_eq!(internal(EVERYTHING, &facts), Some(5));
+    let blind = Capabilities {
+        hsa_queues: false,
+        ..EVERYTHING
+    };
+    assert_eq!(internal(blind, &facts), None);
+    facts.push(queue(4, 1, None));
+    assert_eq!(internal(EVERYTHING, &facts), None);
 }

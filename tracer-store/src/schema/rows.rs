@@ -136,6 +136,7 @@ rows! {
         ring_bytes, "bytes", "Size of the ring.";
         doorbell_offset, "", "Doorbell offset that the KFD returned; null if adopted.";
         priority, "", "Priority, 0 to 15; null if adopted.";
+        internal, "", "Whether the runtime made it for itself: for fills, and for copies by kernels. False if `hsa_queue_create` gave it to the program; null if such calls may have been missed, nothing was submitted on it, or it is no AQL queue.";
         create_enter_ns, "ns", "Entry of CREATE_QUEUE; null if adopted.";
         created_ns, "ns", "Exit of CREATE_QUEUE; of an adopted queue, its first doorbell.";
         destroyed_ns, "ns", "Exit of DESTROY_QUEUE, or end of the process; null if it lived at the trace's end.";

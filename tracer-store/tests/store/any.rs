@@ -62,6 +62,7 @@ fn queue() -> impl Strategy<Value = Fact> {
             ring_bytes: n[3],
             doorbell_offset: o[0],
             priority,
+            internal: o[0].map(|n| n % 2 == 0),
             create_enter_ns: o[1],
             created_ns: n[4],
             destroyed_ns: o[2],

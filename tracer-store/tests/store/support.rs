@@ -58,6 +58,7 @@ pub fn queue(number: u32, created_ns: u64, doorbells: u64) -> Queue {
         ring_bytes: 1 << 20,
         doorbell_offset: Some(0x8000_0000_0000_0000),
         priority: Some(7),
+        internal: None,
         create_enter_ns: Some(created_ns.saturating_sub(1000)),
         created_ns,
         destroyed_ns: None,

@@ -33,10 +33,15 @@ fn facts(queue: &QueueRow) -> Vec<String> {
     let path = &queue.by_path;
     vec![
         format!(
-            "queue {} of process {}, {}, gpu {} ({}, {}), kfd queue {}{}",
+            "queue {} of process {}, {}{}, gpu {} ({}, {}), kfd queue {}{}",
             queue.queue,
             known(queue.pid, |pid| pid.to_string()),
             queue.kind.as_deref().unwrap_or(UNKNOWN),
+            if queue.internal == Some(true) {
+                " internal to the runtime"
+            } else {
+                ""
+            },
             known(queue.gpu_id, |id| id.to_string()),
             queue.gpu.as_deref().unwrap_or(UNKNOWN),
             queue.scheduler.as_deref().unwrap_or(UNKNOWN),

@@ -194,7 +194,10 @@ fn busiest(a: &QueueRow, b: &QueueRow) -> Ordering {
 
 fn kind(queue: &QueueRow) -> String {
     let kind = queue.kind.as_deref().unwrap_or(UNKNOWN);
-    kind.strip_prefix("compute-").unwrap_or(kind).to_owned()
+    let short = kind.strip_prefix("compute-").unwrap_or(kind);
+    // The runtime's own.
+    let mark = if queue.internal == Some(true) { " int" } else { "" };
+    format!("{short}{mark}")
 }
 
 /// Packets that wait against the ring's size; an exclamation mark where they do not move.

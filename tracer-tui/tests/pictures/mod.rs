@@ -75,6 +75,7 @@ pub fn usual() -> Picture {
     queues.push(QueueRow {
         queue: 5,
         ended: true,
+        internal: Some(true),
         ..queue(5, 20)
     });
     let dispatches = queues.iter().map(|queue| queue.dispatches).sum();

@@ -46,6 +46,11 @@ impl Rootfs {
         Self::new(project, STABLE, false)
     }
 
+    /// The same suite with HIP.
+    pub fn stable_with_hip(project: &Project) -> Self {
+        Self::new(project, STABLE, true)
+    }
+
     /// The one whose C library runs programs built with new headers.
     pub fn newest(project: &Project) -> Self {
         Self::new(project, NEWEST, false)

@@ -55,10 +55,10 @@ pub struct Done {
 }
 
 impl Recorder {
-    /// Records a command.
-    pub async fn record(&mut self, name: &str, command: &[OsString]) -> anyhow::Result<Recorded> {
+    /// Records a command, with its calls of HIP and HSA if these are wanted.
+    pub async fn record(&mut self, name: &str, calls: bool, command: &[OsString]) -> anyhow::Result<Recorded> {
         let dir = self.dir.join(format!("{name}.trace"));
-        let Some(output) = self.run(&dir, command).await? else {
+        let Some(output) = self.run(&dir, calls, command).await? else {
             return Ok(Recorded::Stopped(ExitCode::from(exit::FORCED)));
         };
         let complaint = String::from_utf8_lossy(&output.stderr);
@@ -82,10 +82,11 @@ impl Recorder {
     }
 
     /// Runs `tracer record`; `None` if the user would not wait.
-    async fn run(&mut self, dir: &Path, command: &[OsString]) -> anyhow::Result<Option<Output>> {
+    async fn run(&mut self, dir: &Path, calls: bool, command: &[OsString]) -> anyhow::Result<Option<Output>> {
         let own = std::env::current_exe().context("finding this program")?;
         let mut record = tokio::process::Command::new(own);
         record.args(["record", "--detail", "full", "-o"]).arg(dir);
+        record.args(["--api", if calls { "all" } else { "none" }]);
         for (wanted, flag) in [(self.overwrite, "--overwrite"), (self.as_root, "--as-root")] {
             record.args(wanted.then_some(flag));
         }

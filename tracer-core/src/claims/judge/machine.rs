@@ -1,5 +1,7 @@
 //! Claims about what a machine or a library is like.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::super::checks::Checks;
 use super::super::evidence::Evidence;
 use super::super::report::Standing;
@@ -16,12 +18,55 @@ const CLAIMED: [(u32, &str); 2] = [
 const FIRST_MES: u32 = 110_000;
 
 /// C11.
-pub(super) fn streams(checks: &mut Checks) {
-    checks.say(
-        "each stream has a queue of its own",
-        Standing::NotTested,
-        "the dispatcher uses HSA alone: a program with HIP streams is needed, of which `tracer report` shows the queues",
-    );
+pub(super) fn streams(evidence: &Evidence, checks: &mut Checks) {
+    const WHAT: &str = "each stream has a queue of its own";
+    if let Some(reason) = evidence.failed.get(&Scenario::Streams) {
+        checks.say(
+            WHAT,
+            Standing::NotTested,
+            format!("the dispatcher can't use HIP here: {reason}"),
+        );
+        return;
+    }
+    let Some(run) = recorded(evidence, Scenario::Streams, checks) else {
+        return;
+    };
+    let compute: BTreeSet<u32> = run
+        .summary
+        .queues
+        .iter()
+        .filter(|queue| queue.kind == "compute-aql")
+        .map(|queue| queue.queue)
+        .collect();
+    // Of the default stream nobody claims anything.
+    let used = run
+        .summary
+        .streams
+        .iter()
+        .filter(|of| of.stream != 0 && compute.contains(&of.queue));
+    let mut streams_of: BTreeMap<u32, BTreeSet<(u32, u64)>> = BTreeMap::new();
+    for of in used {
+        streams_of.entry(of.queue).or_default().insert((of.pid, of.stream));
+    }
+    let streams: BTreeSet<_> = streams_of.values().flatten().collect();
+    let (streams, queues) = (streams.len() as u64, streams_of.len() as u64);
+    let shared = streams_of.values().filter(|streams| streams.len() > 1).count() as u64;
+    let check = if streams < 2 || !run.context.capabilities.api {
+        checks.lack(
+            WHAT,
+            format!("kernels of {streams} streams were seen"),
+            "calls of HIP",
+            "see what `sudo tracer record --api hip` says of libamdhip64.so",
+        )
+    } else if shared > 0 {
+        let sentence =
+            format!("kernels of {streams} streams were published on {queues} queues, {shared} of which had several");
+        checks.say(WHAT, Standing::Contradicted, sentence)
+    } else {
+        let sentence = format!("kernels of {streams} streams were published on {queues} queues, of which none had two");
+        checks.say(WHAT, Standing::Holds, sentence)
+    };
+    check.count("streams", Some(streams)).count("queues", Some(queues));
 }
 
 /// C12.

@@ -63,6 +63,7 @@ fn what_each_claim_rests_on() {
     // C5 needs none: no thread made an ioctl since the write index was seen below what it launched.
     assert_eq!(rests(|c| c.reserves = false), ["C9"]);
     assert_eq!(rests(|c| c.driver = false), ["C4"]);
+    assert_eq!(rests(|c| c.api = false), ["C11"]);
     assert_eq!(rests(|c| c.kernel_rings = false), ["C1", "C4", "C7"]);
     assert_eq!(rests(|c| c.ioctls = false), ["C4", "C5", "C6", "C9"]);
 }
@@ -82,7 +83,7 @@ fn a_simulated_gpu_says_nothing_of_the_driver_the_scheduler_and_times() {
 
 #[test]
 fn a_recording_that_is_not_whole_is_no_evidence() {
-    let tested = ["C1", "C3", "C4", "C5", "C6", "C7", "C8", "C9"];
+    let tested = ["C1", "C3", "C4", "C5", "C6", "C7", "C8", "C9", "C11"];
     let changes: [Change; 4] = [
         |_, _, facts| facts.push(loss(1)),
         |_, context, _| context.complete = false,
@@ -169,4 +170,19 @@ fn a_control_whose_jobs_were_not_seen_takes_the_worth_from_seeing_none() {
 fn driver_functions_that_were_not_called_leave_it_open_where_queues_went() {
     let evidence = mes(|_, _, facts| facts.retain(|fact| !matches!(fact, Fact::DriverCall(_))));
     assert_eq!(one("C4", &evidence).verdict, Standing::Inconclusive);
+}
+
+/// Many machines have no HIP: that is not what the claim is about.
+#[test]
+fn without_hip_streams_are_not_tested() {
+    let mut evidence = mes(|_, _, _| {});
+    evidence.runs.remove(&Scenario::Streams);
+    evidence
+        .failed
+        .insert(Scenario::Streams, "no libamdhip64.so".to_owned());
+    for id in ["C10", "C11"] {
+        assert_eq!(one(id, &evidence).verdict, Standing::NotTested, "{id}");
+    }
+    let found = one("C11", &evidence);
+    assert!(found.checks[0].evidence.contains("no libamdhip64.so"), "{found:?}");
 }

@@ -65,6 +65,13 @@ pub fn facts(scenario: Scenario) -> Vec<Fact> {
             }
         }
         Scenario::Cooperative => facts.push(ioctl("ALLOC_QUEUE_GWS")),
+        Scenario::Streams => {
+            for fact in &mut facts {
+                if let Fact::Dispatch(dispatch) = fact {
+                    dispatch.stream = Some(0x1000 + dispatch.index % 6);
+                }
+            }
+        }
         _ => {}
     }
     facts

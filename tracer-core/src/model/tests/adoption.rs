@@ -137,6 +137,7 @@ fn the_kfds_files_tell_which_queue_it_is_if_only_one_fits() {
             origin: by(50, PID),
             comm: b"app\0x",
             queues: &queues,
+            idle: false,
         }));
         trace.ring(doorbell(100, 0, 0..1, 0, 1), &[dispatch(0)]);
         let found = &trace.finish()[0];
@@ -158,6 +159,7 @@ fn a_destruction_ends_the_adopted_queue_that_it_names() {
         origin: by(50, PID),
         comm: b"",
         queues: &queues,
+        idle: false,
     }));
     trace.ring(doorbell(100, 0, 0..1, 0, 1), &[dispatch(0)]);
     trace.destroy(500, 600, 1);

@@ -1,0 +1,56 @@
+//! Whose queues are, by what the program says itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tracer_core::fact::{Fact, Queue, QueueOrigin};
+
+use crate::scenario::Run;
+
+/// The program's queues are the program's, all others that were used are its runtime's own; of those that were there before
+/// the recording nothing is said.
+pub fn own(run: &Run) {
+    let used = run.facts.iter().filter_map(|fact| match fact {
+        Fact::Queue(queue) if queue.kind == "compute-aql" && queue.doorbells > 0 => Some(queue),
+        _ => None,
+    });
+    let is_programs = of_program(run);
+    for queue in used {
+        if queue.origin == QueueOrigin::Adopted {
+            assert_eq!(queue.internal, None, "{queue:?}");
+        } else if let Some(is_programs) = is_programs(queue) {
+            assert_eq!(queue.internal, Some(!is_programs), "{queue:?}");
+        } else {
+            assert!(queue.internal.is_some(), "{queue:?}");
+        }
+    }
+}
+
+/// Whether a queue is the program's; `None` where that can't be told.
+fn of_program(run: &Run) -> Box<dyn Fn(&Queue) -> Option<bool>> {
+    if let Some(queues) = run.did()["queues"].as_array() {
+        let handle = |queue: &serde_json::Value| {
+            let digits = queue["handle"].as_str().expect("an address");
+            u64::from_str_radix(digits.trim_start_matches("0x"), 16).expect("hexadecimal")
+        };
+        let handles: BTreeSet<u64> = queues.iter().map(handle).collect();
+        return Box::new(move |queue| Some(handles.contains(&queue.handle)));
+    }
+    // HIP does not tell its queues. But kernels of its own and of the program have names in the code objects that they
+    // loaded, and those of the runtime were never loaded by anybody. Where there is no kernel, calls tell, if recorded.
+    let mut named: BTreeMap<u32, bool> = BTreeMap::new();
+    let mut made: BTreeSet<u64> = BTreeSet::new();
+    for fact in &run.facts {
+        match fact {
+            Fact::Dispatch(dispatch) => {
+                let all = named.entry(dispatch.queue).or_insert(true);
+                *all &= dispatch.kernel.is_some();
+            }
+            Fact::ApiCall(call) if call.function == "hsa_queue_create" => made.extend(call.object),
+            _ => {}
+        }
+    }
+    Box::new(move |queue| {
+        let by_calls = (!made.is_empty()).then(|| made.contains(&queue.handle));
+        named.get(&queue.queue).copied().or(by_calls)
+    })
+}

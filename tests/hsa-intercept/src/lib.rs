@@ -1,0 +1,137 @@
+//! What a profiler does to a program's HSA queues, and nothing else: each is replaced by a proxy in memory, from which the
+//! runtime hands packets to a function of the tool, which hands them on to the real queue.
+//!
+//! `HSA_TOOLS_LIB=libhsa_intercept.so` makes the runtime load it (`Runtime::LoadTools`, runtime.cpp of ROCR-Runtime).
+
+use std::ffi::{c_char, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// `hsa_status_t`.
+type Status = u32;
+const SUCCESS: Status = 0;
+const ERROR: Status = 0x1000;
+
+/// `hsa_queue_create` (hsa.h), and `hsa_amd_queue_intercept_create` (hsa_api_trace.h), which makes a queue and its proxy.
+type Create = unsafe extern "C" fn(
+    agent: u64,
+    size: u32,
+    kind: u32,
+    callback: *const c_void,
+    data: *mut c_void,
+    private_segment: u32,
+    group_segment: u32,
+    queue: *mut *mut c_void,
+) -> Status;
+
+/// `hsa_amd_queue_intercept_packet_writer`.
+type Writer = unsafe extern "C" fn(packets: *const c_void, count: u64);
+
+/// `hsa_amd_queue_intercept_handler`.
+type Handler =
+    unsafe extern "C" fn(packets: *const c_void, count: u64, user_index: u64, data: *mut c_void, writer: Writer);
+
+/// `hsa_amd_queue_intercept_register`.
+type Register = unsafe extern "C" fn(queue: *mut c_void, handler: Handler, data: *mut c_void) -> Status;
+
+/// `ApiTableVersion` (hsa_api_trace.h).
+#[repr(C)]
+pub struct Version {
+    major: u32,
+    /// Of the tables of functions, their size in bytes.
+    minor: u32,
+    step: u32,
+    reserved: u32,
+}
+
+/// `HsaApiTable`: its beginning, which is the same in all versions.
+#[repr(C)]
+pub struct Tables {
+    version: Version,
+    core: *mut c_void,
+    amd_ext: *mut c_void,
+}
+
+/// Where functions lie in tables: behind the version, a pointer each.
+const fn slot(number: usize) -> usize {
+    size_of::<Version>() + number * size_of::<*const c_void>()
+}
+
+/// In `CoreApiTable`.
+const QUEUE_CREATE: usize = slot(7);
+/// In `AmdExtTable` up to ROCr 5.5. Then two functions for copies came before them.
+const INTERCEPT_CREATE_OLD: usize = slot(35);
+/// In it from then on.
+const INTERCEPT_CREATE: usize = slot(37);
+/// Functions in the last table without these two.
+const OLD_FUNCTIONS: usize = 51;
+
+/// The runtime's functions: `hsa_amd_queue_intercept_create`, and `_register`, which follows it.
+static INTERCEPT: [AtomicPtr<c_void>; 2] = [const { AtomicPtr::new(ptr::null_mut()) }; 2];
+
+/// The runtime has initialised itself, and hands over its tables.
+///
+/// # Safety
+/// `tables` must be the runtime's `HsaApiTable`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn OnLoad(
+    tables: *mut Tables,
+    _runtime_version: u64,
+    _failed_count: u64,
+    _failed_names: *const *const c_char,
+) -> bool {
+    // SAFETY: the runtime's tables, which begin with their versions and are as large as these say.
+    unsafe {
+        let (core, amd_ext) = ((*tables).core, (*tables).amd_ext);
+        let bytes = (*amd_ext.cast::<Version>()).minor as usize;
+        let at = if bytes <= slot(OLD_FUNCTIONS) {
+            INTERCEPT_CREATE_OLD
+        } else {
+            INTERCEPT_CREATE
+        };
+        let functions = amd_ext.byte_add(at).cast::<*mut c_void>();
+        for (place, number) in INTERCEPT.iter().zip(0..) {
+            place.store(functions.add(number).read(), Ordering::Release);
+        }
+        let function: Create = create;
+        core.byte_add(QUEUE_CREATE).cast::<Create>().write(function);
+    }
+    true
+}
+
+/// The runtime ends.
+#[unsafe(no_mangle)]
+pub extern "C" fn OnUnload() {}
+
+/// Instead of the runtime's `hsa_queue_create`: with a proxy.
+unsafe extern "C" fn create(
+    agent: u64,
+    size: u32,
+    kind: u32,
+    callback: *const c_void,
+    data: *mut c_void,
+    private_segment: u32,
+    group_segment: u32,
+    queue: *mut *mut c_void,
+) -> Status {
+    let [create, register] = [&INTERCEPT[0], &INTERCEPT[1]].map(|place| place.load(Ordering::Acquire));
+    if create.is_null() || register.is_null() {
+        return ERROR;
+    }
+    // SAFETY: the runtime's functions, of these types; the arguments are the program's.
+    unsafe {
+        let create: Create = std::mem::transmute(create);
+        let register: Register = std::mem::transmute(register);
+        let made = create(agent, size, kind, callback, data, private_segment, group_segment, queue);
+        if made != SUCCESS {
+            return made;
+        }
+        register(*queue, hand_on, ptr::null_mut())
+    }
+}
+
+/// Packets that the program has published on its proxy.
+unsafe extern "C" fn hand_on(packets: *const c_void, count: u64, _index: u64, _data: *mut c_void, writer: Writer) {
+    // SAFETY: the runtime's own packets and function.
+    unsafe { writer(packets, count) }
+}

@@ -1,0 +1,94 @@
+//! Queues that programs make for themselves: entry and return of `hsa_queue_create`. All others are their runtime's own.
+
+use core::ptr::addr_of_mut;
+
+use aya_ebpf::{
+    helpers::bpf_ktime_get_ns,
+    macros::{map, uprobe, uretprobe},
+    maps::LruHashMap,
+    programs::{ProbeContext, RetProbeContext},
+};
+use tracer_common::record::{HsaQueue, LossSource, kind};
+
+use crate::{
+    doorbell::NO_WAKEUP,
+    maps::{Current, EVENTS, lose},
+    user,
+};
+
+/// A call that has not returned.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Open {
+    /// Stack pointer at the entry.
+    sp: u64,
+    /// Where the caller wants the handle.
+    place: u64,
+    enter_ns: u64,
+    /// [`Current::generation`].
+    generation: u32,
+    pad: u32,
+}
+
+/// By thread. One that ends in the function leaves its call here.
+#[map]
+static OPEN: LruHashMap<u64, Open> = LruHashMap::with_max_entries(4096, 0);
+
+/// The last of the eight arguments, `hsa_queue_t **queue` (hsa.h): the second behind the return address.
+const PLACE: u64 = 16;
+
+/// At the entry, or a place behind it where the stack is as there.
+#[uprobe]
+pub fn hsa_queue_enter(ctx: ProbeContext) -> u32 {
+    if let Some(current) = Current::traced() {
+        // SAFETY: a field of the program's context; a helper without preconditions.
+        let (sp, enter_ns) = unsafe { ((*ctx.regs).rsp, bpf_ktime_get_ns()) };
+        let open = Open {
+            sp,
+            place: user::read(sp.wrapping_add(PLACE)).unwrap_or(0),
+            enter_ns,
+            generation: current.generation,
+            pad: 0,
+        };
+        // Without it, the return says that it knows nothing of the entry.
+        let _ = OPEN.insert(current.key(), open, 0);
+    }
+    0
+}
+
+/// At the return.
+#[uretprobe]
+pub fn hsa_queue_return(ctx: RetProbeContext) -> u32 {
+    let Some(current) = Current::traced() else { return 0 };
+    // SAFETY: fields of the program's context. The return address was there at the entry.
+    let (sp, status) = unsafe { ((*ctx.regs).rsp.wrapping_sub(8), (*ctx.regs).rax as u32) };
+    let key = current.key();
+    // SAFETY: only this thread changes its entry, and it is here.
+    let open = unsafe { OPEN.get(key) }
+        .copied()
+        .filter(|open| open.sp == sp && open.generation == current.generation);
+    if open.is_some() {
+        let _ = OPEN.remove(key);
+    }
+    // Of a call that failed, nothing is there that it made.
+    if status != 0 {
+        return 0;
+    }
+    // SAFETY: a helper without preconditions.
+    let exit_ns = unsafe { bpf_ktime_get_ns() };
+    let queue = open.and_then(|open| user::read(open.place)).unwrap_or(0);
+    let enter_ns = open.map_or(exit_ns, |open| open.enter_ns);
+    let Some(mut entry) = EVENTS.reserve::<HsaQueue>(0) else {
+        lose(LossSource::HsaQueueRing, 1);
+        return 0;
+    };
+    let record = entry.as_mut_ptr();
+    // SAFETY: `record` is the reserved entry, of which every field is written.
+    unsafe {
+        addr_of_mut!((*record).header).write(current.header(kind::HSA_QUEUE, 0, 0, enter_ns));
+        addr_of_mut!((*record).exit_ns).write(exit_ns);
+        addr_of_mut!((*record).queue).write(queue);
+    }
+    entry.submit(NO_WAKEUP);
+    0
+}
