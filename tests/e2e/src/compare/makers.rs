@@ -13,11 +13,11 @@ pub fn own(run: &Run) {
         Fact::Queue(queue) if queue.kind == "compute-aql" && queue.doorbells > 0 => Some(queue),
         _ => None,
     });
-    let is_programs = of_program(run);
+    let word = Word::of(run);
     for queue in used {
         if queue.origin == QueueOrigin::Adopted {
             assert_eq!(queue.internal, None, "{queue:?}");
-        } else if let Some(is_programs) = is_programs(queue) {
+        } else if let Some(is_programs) = word.is_programs(queue) {
             assert_eq!(queue.internal, Some(!is_programs), "{queue:?}");
         } else {
             assert!(queue.internal.is_some(), "{queue:?}");
@@ -25,32 +25,51 @@ pub fn own(run: &Run) {
     }
 }
 
-/// Whether a queue is the program's; `None` where that can't be told.
-fn of_program(run: &Run) -> Box<dyn Fn(&Queue) -> Option<bool>> {
-    if let Some(queues) = run.did()["queues"].as_array() {
-        let handle = |queue: &serde_json::Value| {
-            let digits = queue["handle"].as_str().expect("an address");
-            u64::from_str_radix(digits.trim_start_matches("0x"), 16).expect("hexadecimal")
-        };
-        let handles: BTreeSet<u64> = queues.iter().map(handle).collect();
-        return Box::new(move |queue| Some(handles.contains(&queue.handle)));
-    }
-    // HIP does not tell its queues. But kernels of its own and of the program have names in the code objects that they
-    // loaded, and those of the runtime were never loaded by anybody. Where there is no kernel, calls tell, if recorded.
-    let mut named: BTreeMap<u32, bool> = BTreeMap::new();
-    let mut made: BTreeSet<u64> = BTreeSet::new();
-    for fact in &run.facts {
-        match fact {
-            Fact::Dispatch(dispatch) => {
-                let all = named.entry(dispatch.queue).or_insert(true);
-                *all &= dispatch.kernel.is_some();
+/// What tells whose queues are.
+enum Word {
+    /// The handles of its own, by a program that makes them itself.
+    Programs(BTreeSet<u64>),
+    /// HIP does not tell its queues. But kernels of its own and of the program have names in the code objects that they
+    /// loaded, and those of the runtime were never loaded by anybody. Where there is no kernel, calls tell, if recorded.
+    Hip {
+        /// By queue, whether all kernels on it have names.
+        named: BTreeMap<u32, bool>,
+        /// Handles that calls gave.
+        made: BTreeSet<u64>,
+    },
+}
+
+impl Word {
+    fn of(run: &Run) -> Self {
+        if let Some(queues) = run.did()["queues"].as_array() {
+            let handle = |queue: &serde_json::Value| {
+                let digits = queue["handle"].as_str().expect("an address");
+                u64::from_str_radix(digits.trim_start_matches("0x"), 16).expect("hexadecimal")
+            };
+            return Self::Programs(queues.iter().map(handle).collect());
+        }
+        let (mut named, mut made) = (BTreeMap::new(), BTreeSet::new());
+        for fact in &run.facts {
+            match fact {
+                Fact::Dispatch(dispatch) => {
+                    let all = named.entry(dispatch.queue).or_insert(true);
+                    *all &= dispatch.kernel.is_some();
+                }
+                Fact::ApiCall(call) if call.function == "hsa_queue_create" => made.extend(call.object),
+                _ => {}
             }
-            Fact::ApiCall(call) if call.function == "hsa_queue_create" => made.extend(call.object),
-            _ => {}
+        }
+        Self::Hip { named, made }
+    }
+
+    /// Whether a queue is the program's; `None` where that can't be told.
+    fn is_programs(&self, queue: &Queue) -> Option<bool> {
+        match self {
+            Self::Programs(handles) => Some(handles.contains(&queue.handle)),
+            Self::Hip { named, made } => {
+                let by_calls = (!made.is_empty()).then(|| made.contains(&queue.handle));
+                named.get(&queue.queue).copied().or(by_calls)
+            }
         }
     }
-    Box::new(move |queue| {
-        let by_calls = (!made.is_empty()).then(|| made.contains(&queue.handle));
-        named.get(&queue.queue).copied().or(by_calls)
-    })
 }
