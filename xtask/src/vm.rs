@@ -86,7 +86,8 @@ impl Vm {
             rings: Some(rings.to_owned()),
             memory: None,
             processors: None,
-            timeout: None,
+            // Its callers run many programs, and an emulated processor is slow.
+            timeout: Some(1800),
             share: Vec::new(),
             verbose: false,
         }
