@@ -278,8 +278,11 @@ impl Summary {
                 unread: self.unread.iter().map(|(why, &n)| (why.name().to_owned(), n)).collect(),
             },
             copies: {
-                // Nobody looks how far copy engines are.
-                let by_path = self.by_path(&self.copies.by_path, known.sdma_doorbells, false);
+                // Nobody looks how far copy engines are, nor what else the functions that ring their doorbells call.
+                let by_path = ByPath {
+                    thunk: None,
+                    ..self.by_path(&self.copies.by_path, known.sdma_doorbells, false)
+                };
                 self.copies.report(known.sdma_doorbells, by_path)
             },
             unseen: UnseenPackets::of(&self.queues, self.unseen, known.unseen),

@@ -144,7 +144,7 @@ fn everything_is_counted_under_its_name() {
                 },
             },
             "streams": [{"pid": 7, "stream": 0, "queue": 4, "submissions": 1}],
-            "copies": {"total": 1, "by_path": path(1, None), "bytes": 0, "unread": 1, "by_direction": {}},
+            "copies": {"total": 1, "by_path": {"doorbell": 1, "ring": 0, "thunk": null, "unseen": null}, "bytes": 0, "unread": 1, "by_direction": {}},
             "queues": [],
             "ioctls": {"total": 0, "by_name": {}},
             "ring_jobs": {
