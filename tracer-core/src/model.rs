@@ -142,12 +142,7 @@ impl Model {
             Event::Doorbell(event) => self.doorbell(event, out),
             Event::SdmaDoorbell(event) => self.sdma_doorbell(event, out),
             Event::Progress(look) => self.queues.look(write_pointer(look.handle), look, out),
-            Event::HsaQueue(event) => {
-                // They are its own: the event says which of its queues a process may have got.
-                let mut makers = std::mem::take(&mut self.queues.makers);
-                makers.made(event, &mut self.queues);
-                self.queues.makers = makers;
-            }
+            Event::HsaQueue(event) => self.queues.made(event),
             Event::Reserve(event) => {
                 self.queues.reserve(write_pointer(event.handle), event, out);
             }
@@ -311,7 +306,6 @@ impl Model {
     }
 
     fn sdma_doorbell(&mut self, event: &SdmaDoorbell<'_>, out: &mut impl FnMut(Fact)) {
-        let Origin { time_ns, pid, tid } = event.origin;
         let (origin, write_pointer) = (event.origin, event.write_pointer);
         let sight = Sight {
             origin,
@@ -331,30 +325,9 @@ impl Model {
             self.kfd_queues.identify(queue);
             (Some(queue.number), queue.created.and_then(|create| create.engine))
         });
-        let moved = event.commands.and_then(copies::read);
-        let rows = moved.and_then(|moved| moved.source.zip(moved.destination));
-        let direction = rows.and_then(|(from, to)| self.memory.direction(pid, from, to));
-        let path = fact::Path::Doorbell;
-        out(Fact::Copy(fact::Copy {
-            queue: number,
-            pid,
-            tid,
-            time_ns,
-            path,
-            begin: event.begin,
-            end: event.end,
-            op: moved.map(|moved| moved.op),
-            bytes: moved.map(|moved| moved.bytes),
-            commands: moved.map(|moved| moved.commands),
-            source: moved.and_then(|moved| moved.source).map(|(start, _)| start),
-            destination: moved.and_then(|moved| moved.destination).map(|(start, _)| start),
-            direction,
-            engine,
-            api_call: event.call.map(|call| call.call),
-            stream: event.call.and_then(|call| call.stream),
-        }));
+        out(Fact::Copy(copies::fact(event, number, engine, &self.memory)));
         if number.is_none() && write_pointer != 0 {
-            out(queue_limit(time_ns));
+            out(queue_limit(origin.time_ns));
         }
     }
 

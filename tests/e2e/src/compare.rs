@@ -6,6 +6,7 @@ mod copies;
 mod makers;
 mod names;
 mod program;
+mod rung;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,10 +48,10 @@ pub struct Compared {
 pub fn all(run: &Run) -> Compared {
     let mut compared = device(run);
     all_seen(run);
-    own_doorbells(run);
+    rung::own(run);
     compared.named = names::own(run);
     compared.named_by_device = names::of_device(run);
-    doorbell_counts(run);
+    rung::counts(run);
     makers::own(run);
     compared
 }
@@ -89,11 +90,11 @@ pub fn of_machine(run: &mut Run) -> Compared {
     run.facts.retain(|fact| pid(fact).is_none_or(|pid| pids.contains(&pid)));
     let mut compared = rows(run);
     watched_to_end(run);
-    own_doorbells(run);
+    rung::own(run);
     compared.named = names::own(run);
     compared.named_by_device = names::of_device(run);
     if run.log.is_some() {
-        doorbell_counts(run);
+        rung::counts(run);
     }
     compared
 }
@@ -152,28 +153,14 @@ fn all_seen(run: &Run) {
 }
 
 fn watched_to_end(run: &Run) {
-    for fact in &run.facts {
-        if let Fact::Queue(queue) = fact
-            && queue.kind == "compute-aql"
-        {
-            assert_eq!((queue.unseen, queue.watched_to_end), (Some(0), Some(true)), "{queue:?}");
-        }
+    for queue in run.queues().filter(|queue| queue.kind == "compute-aql") {
+        assert_eq!((queue.unseen, queue.watched_to_end), (Some(0), Some(true)), "{queue:?}");
     }
 }
 
 /// Queues in the order of creation, paired.
 fn queues(run: &Run) -> Vec<(&truth::Queue, &Queue)> {
-    let traced: Vec<&Queue> = run
-        .facts
-        .iter()
-        .filter_map(|fact| {
-            if let Fact::Queue(queue) = fact {
-                Some(queue)
-            } else {
-                None
-            }
-        })
-        .collect();
+    let traced: Vec<&Queue> = run.queues().collect();
     let mut by_key: BTreeMap<(u32, u32), Vec<&Queue>> = BTreeMap::new();
     for queue in &traced {
         let id = queue
@@ -320,60 +307,6 @@ fn values(run: &Run, queue: u32) -> BTreeSet<u64> {
         .iter()
         .filter_map(|fact| if let Fact::Doorbell(d) = fact { of(d) } else { None })
         .collect()
-}
-
-/// The device may miss a value; the program that had it stored by the runtime does not.
-fn own_doorbells(run: &Run) {
-    let Some(log) = &run.log else { return };
-    let mut by_handle: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
-    for fact in &run.facts {
-        if let Fact::Queue(queue) = fact {
-            by_handle
-                .entry(queue.handle)
-                .or_default()
-                .extend(values(run, queue.queue));
-        }
-    }
-    for submission in log.submissions.iter().filter(|submission| !submission.direct) {
-        let seen = by_handle
-            .get(&submission.queue)
-            .is_some_and(|values| values.contains(&submission.doorbell));
-        assert!(seen, "the doorbell of {submission:?} is missing");
-    }
-}
-
-/// As many doorbells on each of the program's queues as it rang by the runtime: none is missing, and none is there twice.
-fn doorbell_counts(run: &Run) {
-    let mut traced: BTreeMap<u64, u64> = BTreeMap::new();
-    for fact in &run.facts {
-        if let Fact::Queue(queue) = fact
-            && queue.kind == "compute-aql"
-        {
-            *traced.entry(queue.handle).or_default() += queue.doorbells;
-            let rows = |fact: &&Fact| matches!(fact, Fact::Doorbell(d) if d.queue == Some(queue.queue));
-            assert_eq!(
-                run.facts.iter().filter(rows).count() as u64,
-                queue.doorbells,
-                "{queue:?}"
-            );
-        }
-    }
-    // Addresses are used again by queues that come and go.
-    let mut rang: BTreeMap<u64, u64> = BTreeMap::new();
-    // HIP does not tell its queues.
-    for queue in run.did()["queues"].as_array().into_iter().flatten() {
-        let handle = queue["handle"].as_str().expect("an address");
-        let handle = u64::from_str_radix(handle.trim_start_matches("0x"), 16).expect("hexadecimal");
-        let count = |what: &str| queue[what].as_u64().expect("a number");
-        *rang.entry(handle).or_default() += count("doorbells") - count("direct_doorbells");
-    }
-    for (handle, rang) in rang {
-        assert_eq!(
-            traced.get(&handle).copied().unwrap_or(0),
-            rang,
-            "doorbells of the queue at {handle:#x}"
-        );
-    }
 }
 
 /// The report's totals are those of the rows.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tracer_core::fact::Fact;
+use tracer_core::fact::{Dispatch, Fact, Queue};
 use tracer_store::{Table, Trace};
 
 use crate::{dispatcher::Log, place, truth::Truth};
@@ -212,6 +212,35 @@ impl Run {
             output,
             dir,
         }
+    }
+
+    /// The dispatches of the trace.
+    pub fn dispatches(&self) -> impl Iterator<Item = &Dispatch> {
+        self.facts.iter().filter_map(|fact| match fact {
+            Fact::Dispatch(dispatch) => Some(dispatch),
+            _ => None,
+        })
+    }
+
+    /// The queues of the trace.
+    pub fn queues(&self) -> impl Iterator<Item = &Queue> {
+        self.facts.iter().filter_map(|fact| match fact {
+            Fact::Queue(queue) => Some(queue),
+            _ => None,
+        })
+    }
+
+    /// What the dispatcher says of each queue that it made, with its handle; `None` if it went through HIP, which does not
+    /// tell its queues.
+    #[must_use]
+    pub fn own_queues(&self) -> Option<Vec<(u64, serde_json::Value)>> {
+        let did = self.did();
+        let with_handle = |queue: &serde_json::Value| {
+            let digits = queue["handle"].as_str().expect("an address");
+            let handle = u64::from_str_radix(digits.trim_start_matches("0x"), 16).expect("hexadecimal");
+            (handle, queue.clone())
+        };
+        Some(did["queues"].as_array()?.iter().map(with_handle).collect())
     }
 
     /// What the dispatcher says it did.

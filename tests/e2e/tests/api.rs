@@ -25,12 +25,6 @@ fn calls(run: &Run) -> Vec<&ApiCall> {
     calls
 }
 
-fn dispatches(run: &Run) -> impl Iterator<Item = &Dispatch> {
-    run.facts
-        .iter()
-        .filter_map(|fact| if let Fact::Dispatch(d) = fact { Some(d) } else { None })
-}
-
 fn copies(run: &Run) -> impl Iterator<Item = &Copy> {
     run.facts
         .iter()
@@ -67,7 +61,7 @@ fn assert_consistent(run: &Run) {
         assert!(before.is_none_or(|exit_ns| exit_ns <= call.enter_ns), "{call:?}");
     }
     let mut submitted: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-    let links = dispatches(run).map(|d| (d.api_call, d.tid, d.time_ns, (1, 0)));
+    let links = run.dispatches().map(|d| (d.api_call, d.tid, d.time_ns, (1, 0)));
     let links = links.chain(copies(run).map(|c| (c.api_call, c.tid, c.time_ns, (0, 1))));
     for (call, tid, time_ns, (dispatches, copies)) in links {
         let mut next = call;
@@ -197,7 +191,7 @@ fn hsa_calls_are_those_that_the_program_makes() {
             let own = |fact: &Fact| matches!(fact, Fact::Queue(q) if q.queue == queue && log.submissions.iter().any(|s| s.queue == q.handle));
             run.facts.iter().any(own)
         };
-        for dispatch in dispatches(&run) {
+        for dispatch in run.dispatches() {
             assert_eq!(
                 dispatch.api_call.is_none(),
                 own(dispatch.queue),
@@ -273,7 +267,7 @@ pub(crate) fn through_hip(run: &Run) -> Vec<(&Call, &ApiCall)> {
         let open = |call: &&&ApiCall| call.tid == tid && (call.enter_ns..=call.exit_ns.unwrap_or(0)).contains(&time_ns);
         roots.iter().find(open).map(|call| call.call)
     };
-    for dispatch in dispatches(run) {
+    for dispatch in run.dispatches() {
         let link = dispatch.api_call.map(root_of);
         assert_eq!(link, around(dispatch.tid, dispatch.time_ns), "{dispatch:?}");
     }
@@ -298,13 +292,13 @@ pub(crate) fn through_hip(run: &Run) -> Vec<(&Call, &ApiCall)> {
             let workgroup = d.workgroup.map(u32::from);
             d.api_call.map(root_of) == Some(seen.call) && (Some(d.grid), Some(workgroup)) == (made.grid, made.workgroup)
         };
-        let own: Vec<&Dispatch> = dispatches(run).filter(is_it).collect();
+        let own: Vec<&Dispatch> = run.dispatches().filter(is_it).collect();
         assert_eq!(own.len(), 1, "{made:?} {seen:?}");
         assert_eq!(own[0].stream, made.stream.as_deref().map(address), "{made:?} {own:?}");
     }
     // Streams with their queues.
     let mut streams: BTreeMap<(u64, u64), u64> = BTreeMap::new();
-    let submissions = dispatches(run).map(|d| (d.stream, Some(d.queue)));
+    let submissions = run.dispatches().map(|d| (d.stream, Some(d.queue)));
     for (stream, queue) in submissions.chain(copies(run).map(|c| (c.stream, c.queue))) {
         if let (Some(stream), Some(queue)) = (stream, queue) {
             *streams.entry((stream, queue.into())).or_default() += 1;

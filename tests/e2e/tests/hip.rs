@@ -29,18 +29,10 @@ fn calls(run: &Run, wanted: impl Fn(&Call) -> bool) -> Vec<&Call> {
     log.calls.iter().filter(|call| wanted(call)).collect()
 }
 
-fn dispatches(run: &Run) -> Vec<&Dispatch> {
-    let dispatches = run.facts.iter().filter_map(|fact| match fact {
-        Fact::Dispatch(dispatch) => Some(dispatch),
-        _ => None,
-    });
-    dispatches.collect()
-}
-
 /// The dispatches that a thread made during one of its calls.
 fn within<'r>(run: &'r Run, call: &Call) -> Vec<&'r Dispatch> {
     let during = |d: &&Dispatch| d.tid == call.tid && (call.start_ns..=call.end_ns).contains(&d.time_ns);
-    dispatches(run).into_iter().filter(during).collect()
+    run.dispatches().filter(during).collect()
 }
 
 /// Those of the size that the call asks for: the first of a kernel may also be the occasion for kernels of ROCr's own.
@@ -69,7 +61,7 @@ fn launches(run: &Run) -> usize {
             _ => panic!("{launch:?} made {made:?}"),
         }
     }
-    let mut left: Vec<&Dispatch> = dispatches(run).into_iter().filter(|d| d.reserve_ns.is_none()).collect();
+    let mut left: Vec<&Dispatch> = run.dispatches().filter(|d| d.reserve_ns.is_none()).collect();
     left.sort_by_key(|d| d.time_ns);
     // Whose call ended first takes the first that fits: then every one that can gets one.
     by_others.sort_by_key(|launch| launch.end_ns);
@@ -121,7 +113,7 @@ fn copy_only_goes_by_sdma() {
             assert_eq!(copies.len(), 8);
             let (first, last) = (copies.first().expect("the first"), copies.last().expect("the last"));
             let during = first.start_ns..=last.end_ns;
-            assert!(dispatches(run).iter().all(|d| !during.contains(&d.time_ns)));
+            assert!(run.dispatches().all(|d| !during.contains(&d.time_ns)));
             let submitted = run.facts.iter().filter_map(|fact| match fact {
                 Fact::Copy(copy) if during.contains(&copy.time_ns) => Some(copy),
                 _ => None,

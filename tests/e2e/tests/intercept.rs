@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use tracer_core::fact::{Dispatch, Fact, Queue};
+use tracer_core::fact::Dispatch;
 use tracer_e2e::{
     compare, place,
     scenario::{Run, Scenario, each_release, folder},
@@ -28,12 +28,7 @@ fn what_is_published_is_that_of_the_real_queue() {
         let did = run.did();
         println!("{} of {suite}, {asic}: {compared:?}", did["runtime"]["version"]);
         assert_eq!(did["results"], "ok");
-        let dispatches: Vec<&Dispatch> = run
-            .facts
-            .iter()
-            .filter_map(|fact| if let Fact::Dispatch(d) = fact { Some(d) } else { None })
-            .collect();
-        let of_program: Vec<_> = dispatches.iter().filter(|d| d.kernel.is_some()).collect();
+        let of_program: Vec<&Dispatch> = run.dispatches().filter(|d| d.kernel.is_some()).collect();
         assert_eq!(of_program.len(), DISPATCHES);
         // In the thread that rang the proxy, here the only one. What it had reserved was the proxy's.
         assert!(of_program.iter().all(|d| d.tid == d.pid && d.reserve_ns.is_none()));
@@ -41,17 +36,11 @@ fn what_is_published_is_that_of_the_real_queue() {
         let log = run.log.as_ref().expect("the dispatcher's log");
         let proxies: BTreeSet<u64> = log.submissions.iter().map(|s| s.queue).collect();
         assert_eq!((proxies.len(), log.submissions.len()), (1, DISPATCHES));
-        let queues: Vec<&Queue> = run
-            .facts
-            .iter()
-            .filter_map(|fact| if let Fact::Queue(q) = fact { Some(q) } else { None })
-            .collect();
-        assert!(
-            queues.iter().all(|queue| !proxies.contains(&queue.handle)),
-            "{queues:?}"
-        );
-        // Nobody knows which of the queues stands behind the program's.
-        assert!(queues.iter().all(|queue| queue.internal.is_none()), "{queues:?}");
+        for queue in run.queues() {
+            assert!(!proxies.contains(&queue.handle), "{queue:?}");
+            // Nobody knows which of the queues stands behind the program's.
+            assert_eq!(queue.internal, None, "{queue:?}");
+        }
         assert!(run.report["dispatches"]["internal"].is_null());
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use tracer_core::fact::{Dispatch, Fact};
+use tracer_core::fact::Dispatch;
 use tracer_e2e::{
     compare,
     scenario::{RUNTIMES, Run, Scenario},
@@ -13,25 +13,18 @@ use tracer_e2e::{
 
 use crate::api::through_hip;
 
-fn dispatches(run: &Run) -> impl Iterator<Item = &Dispatch> {
-    run.facts
-        .iter()
-        .filter_map(|fact| if let Fact::Dispatch(d) = fact { Some(d) } else { None })
-}
-
 /// Every dispatch has a name but those of kernels that ROCr keeps in no list of code objects: its own copies and fills.
 /// The names themselves were compared. Gives the number of those without.
 fn named(run: &Run) -> usize {
     let log = run.log.as_ref().expect("the dispatcher's log");
     // On queues of the program, if it submits itself; through HIP everything that the device can name.
     let own: BTreeSet<u64> = log.submissions.iter().map(|submission| submission.queue).collect();
-    let handle = |number: u32| {
-        run.facts.iter().find_map(|fact| match fact {
-            Fact::Queue(queue) if queue.queue == number => Some(queue.handle),
-            _ => None,
-        })
+    let handle = |number| {
+        run.queues()
+            .find(|queue| queue.queue == number)
+            .map(|queue| queue.handle)
     };
-    let without: Vec<&Dispatch> = dispatches(run).filter(|d| d.kernel.is_none()).collect();
+    let without: Vec<&Dispatch> = run.dispatches().filter(|d| d.kernel.is_none()).collect();
     for dispatch in &without {
         assert_eq!(run.truth.kernel_name(dispatch.kernel_object), None, "{dispatch:?}");
         assert!(
@@ -52,7 +45,7 @@ fn on_hip(workload: &[&'static str], submits: bool) {
         let launched = calls.iter().filter(|(made, _)| made.kernel.is_some()).count();
         println!("{launched} launches, {} dispatches without a name", named(run));
         assert_eq!(launched > 0, submits);
-        assert!(!submits || dispatches(run).any(|d| d.kernel.as_deref() == Some("vector_add")));
+        assert!(!submits || run.dispatches().any(|d| d.kernel.as_deref() == Some("vector_add")));
     });
 }
 
@@ -62,10 +55,11 @@ fn on_hsa(workload: &[&'static str]) {
         ..Scenario::new(suite, asic, workload)
     });
     compare::each(scenarios, |run, compared| {
-        let rows = dispatches(run).filter(|d| d.kernel.is_some()).count();
+        let rows = run.dispatches().filter(|d| d.kernel.is_some()).count();
         println!("{} dispatches without a name", named(run));
         assert!(rows > 0 && compared.named > 0, "{compared:?}");
-        // From 7.2 on, which calls itself 1.18, its doorbell functions can hand over to the driver's library; those before have no such call.
+        // From 7.2 on, which calls itself 1.18, its doorbell functions can hand over to the driver's library; those before
+        // have no such call.
         let version = run.did()["runtime"]["version"].to_string();
         let may_hand_over = version.contains("1.18.");
         let by_thunk = &run.report["dispatches"]["by_path"]["thunk"];

@@ -9,26 +9,12 @@ fn every_dispatch_of_the_program_has_its_reserve() {
         let run = Scenario::new(suite, asic, &["compute-only", "-n", "50"]).record();
         let log = run.log.as_ref().expect("the dispatcher's log");
         let own = |queue: &Queue| log.submissions.iter().any(|s| s.queue == queue.handle);
-        let queues: Vec<u32> = run
-            .facts
-            .iter()
-            .filter_map(|fact| {
-                if let Fact::Queue(q) = fact {
-                    own(q).then_some(q.queue)
-                } else {
-                    None
-                }
-            })
-            .collect();
+        let queues: Vec<u32> = run.queues().filter(|q| own(q)).map(|q| q.queue).collect();
         let mut count = 0;
-        for fact in &run.facts {
-            if let Fact::Dispatch(d) = fact
-                && queues.contains(&d.queue)
-            {
-                let reserve = d.reserve_ns.unwrap_or_else(|| panic!("{d:?} has no reserve"));
-                assert!(reserve < d.time_ns, "{d:?}");
-                count += 1;
-            }
+        for d in run.dispatches().filter(|d| queues.contains(&d.queue)) {
+            let reserve = d.reserve_ns.unwrap_or_else(|| panic!("{d:?} has no reserve"));
+            assert!(reserve < d.time_ns, "{d:?}");
+            count += 1;
         }
         assert_eq!(count, 50);
         assert!(run.report["doorbells"]["reserve_to_doorbell_ns"]["p50"].as_u64() > Some(0));

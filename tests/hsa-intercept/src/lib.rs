@@ -13,16 +13,8 @@ const SUCCESS: Status = 0;
 const ERROR: Status = 0x1000;
 
 /// `hsa_queue_create` (hsa.h), and `hsa_amd_queue_intercept_create` (hsa_api_trace.h), which makes a queue and its proxy.
-type Create = unsafe extern "C" fn(
-    agent: u64,
-    size: u32,
-    kind: u32,
-    callback: *const c_void,
-    data: *mut c_void,
-    private_segment: u32,
-    group_segment: u32,
-    queue: *mut *mut c_void,
-) -> Status;
+/// [`create`] names the arguments.
+type Create = unsafe extern "C" fn(u64, u32, u32, *const c_void, *mut c_void, u32, u32, *mut *mut c_void) -> Status;
 
 /// `hsa_amd_queue_intercept_packet_writer`.
 type Writer = unsafe extern "C" fn(packets: *const c_void, count: u64);

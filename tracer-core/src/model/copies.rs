@@ -1,18 +1,20 @@
-//! What an SDMA submission moves: its commands, read.
+//! What an SDMA submission moves: its commands, read, and the fact that comes of it.
 
 use tracer_common::sdma::{self, Command};
 
-use crate::fact::CopyOp;
+use super::memory::Memory;
+use crate::event::{Origin, SdmaDoorbell};
+use crate::fact::{self, CopyOp, Path};
 
 /// What the commands of a submission do together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Moved {
-    pub(super) op: CopyOp,
-    pub(super) bytes: u64,
-    pub(super) commands: u32,
+struct Moved {
+    op: CopyOp,
+    bytes: u64,
+    commands: u32,
     /// The row of addresses that is read, and the one that is written, where it is one row each.
-    pub(super) source: Option<(u64, u64)>,
-    pub(super) destination: Option<(u64, u64)>,
+    source: Option<(u64, u64)>,
+    destination: Option<(u64, u64)>,
 }
 
 impl Moved {
@@ -43,6 +45,31 @@ impl Moved {
     }
 }
 
+/// A submission, as a fact: on which queue, and for which engine it was made, if these are known.
+pub(super) fn fact(event: &SdmaDoorbell<'_>, queue: Option<u32>, engine: Option<u32>, memory: &Memory) -> fact::Copy {
+    let Origin { time_ns, pid, tid } = event.origin;
+    let moved = event.commands.and_then(read);
+    let rows = moved.and_then(|moved| moved.source.zip(moved.destination));
+    fact::Copy {
+        queue,
+        pid,
+        tid,
+        time_ns,
+        path: Path::Doorbell,
+        begin: event.begin,
+        end: event.end,
+        op: moved.map(|moved| moved.op),
+        bytes: moved.map(|moved| moved.bytes),
+        commands: moved.map(|moved| moved.commands),
+        source: moved.and_then(|moved| moved.source).map(|(start, _)| start),
+        destination: moved.and_then(|moved| moved.destination).map(|(start, _)| start),
+        direction: rows.and_then(|(from, to)| memory.direction(pid, from, to)),
+        engine,
+        api_call: event.call.map(|call| call.call),
+        stream: event.call.and_then(|call| call.stream),
+    }
+}
+
 /// Two rows as one, if the second begins where the first ends.
 fn joined(first: Option<(u64, u64)>, second: Option<(u64, u64)>) -> Option<(u64, u64)> {
     let ((start, bytes), (next, more)) = (first?, second?);
@@ -53,7 +80,7 @@ fn joined(first: Option<(u64, u64)>, second: Option<(u64, u64)>) -> Option<(u64,
 }
 
 /// Reads the commands of a whole submission; `None` if one of them is not understood.
-pub(super) fn read(mut commands: &[u8]) -> Option<Moved> {
+fn read(mut commands: &[u8]) -> Option<Moved> {
     let mut moved = Moved::NOTHING;
     while !commands.is_empty() {
         let (command, len) = sdma::decode(commands)?;

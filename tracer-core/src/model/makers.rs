@@ -63,15 +63,17 @@ impl Makers {
             Maker::NotSeen
         }
     }
+}
 
+impl Queues {
     /// A program made a queue.
-    pub(super) fn made(&mut self, event: &HsaQueue, queues: &mut Queues) {
+    pub(super) fn made(&mut self, event: &HsaQueue) {
         let pid = event.origin.pid;
-        match queues.at(pid, write_pointer(event.handle), event.exit_ns) {
+        match self.at(pid, write_pointer(event.handle), event.exit_ns) {
             Some(queue) if event.handle != 0 => queue.maker = Maker::Program,
             _ => {
-                self.unsure.insert(pid);
-                let others = queues.of(pid).filter(|queue| queue.maker == Maker::NotSeen);
+                self.makers.unsure.insert(pid);
+                let others = self.of(pid).filter(|queue| queue.maker == Maker::NotSeen);
                 others.for_each(|queue| queue.maker = Maker::Unknown);
             }
         }

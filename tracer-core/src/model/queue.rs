@@ -123,7 +123,7 @@ impl Queue {
     }
 
     /// A queue whose creation was seen. Its first index is 0.
-    pub(super) fn created(number: u32, pid: u32, create: CreateQueue) -> Self {
+    pub(super) fn created(number: u32, pid: u32, create: CreateQueue, maker: Maker) -> Self {
         let origin = Origin {
             time_ns: create.exit_ns,
             pid,
@@ -140,13 +140,14 @@ impl Queue {
             },
         );
         // Nothing is known of it that could come out.
-        queue.complete(create, &mut |_| ());
+        queue.complete(create, maker, &mut |_| ());
         queue
     }
 
     /// The creation of an adopted queue turned up, later than its first doorbell.
-    pub(super) fn complete(&mut self, create: CreateQueue, out: &mut impl FnMut(Fact)) {
+    pub(super) fn complete(&mut self, create: CreateQueue, maker: Maker, out: &mut impl FnMut(Fact)) {
         self.dissolve(out);
+        self.maker = maker;
         self.kind = create.kind;
         self.created_ns = create.exit_ns;
         self.ring_base = create.ring_base;

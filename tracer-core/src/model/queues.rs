@@ -96,12 +96,12 @@ impl Queues {
     /// A CREATE_QUEUE succeeded. False if there are absurdly many queues.
     pub(super) fn create(&mut self, pid: u32, create: CreateQueue, out: &mut impl FnMut(Fact)) -> bool {
         self.revision += 1;
+        let maker = self.makers.of_new(pid);
         let key = (pid, create.write_pointer);
         if let Some(last) = self.by_key.get_mut(&key).and_then(|queues| queues.last_mut()) {
             // Nobody rings on a queue before it is created: its doorbell overtook the ioctl's record.
             if last.created.is_none() && last.created_ns >= create.enter_ns {
-                last.complete(create, out);
-                last.maker = self.makers.of_new(pid);
+                last.complete(create, maker, out);
                 return true;
             }
             // An address holds one queue. The end of the former one was lost, or is still to come.
@@ -111,11 +111,10 @@ impl Queues {
                 self.ended.push_back((create.enter_ns, key, number));
             }
         }
-        let maker = self.makers.of_new(pid);
-        let Some(mut queue) = self.births.make(key, |number| Queue::created(number, pid, create)) else {
+        let new = |number| Queue::created(number, pid, create, maker);
+        let Some(queue) = self.births.make(key, new) else {
             return false;
         };
-        queue.maker = maker;
         self.by_key.entry(key).or_default().push(queue);
         true
     }

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::Install;
-use super::folder::{Folder, LIBRARIES, write_script};
+use super::folder::{Folder, LIBRARIES, Programs, write_script};
 use crate::apt::Suite;
 use crate::cmd;
 use crate::project::Project;
@@ -41,39 +40,6 @@ impl Browser {
             dir: project.browser_dir(),
         }
     }
-
-    fn folder(&self) -> Folder<'_> {
-        Folder {
-            dir: &self.dir,
-            suite: SUITE,
-            packages: &PACKAGES,
-            launchers: &[LAUNCHER],
-        }
-    }
-
-    /// Writes what runs the browser in the place where the folder will lie.
-    fn write_launcher(&self, unpacked: &Path) -> Result<()> {
-        fs::copy(
-            unpacked.join(LIBRARIES).join("ld-linux-x86-64.so.2"),
-            unpacked.join(BROWSER).join(LOADER),
-        )
-        .context("the unpacked browser has no loader")?;
-        let fonts = format!(
-            "<?xml version=\"1.0\"?>\n<fontconfig>\n  <dir>{}</dir>\n  <cachedir prefix=\"xdg\">fontconfig</cachedir>\n{}</fontconfig>\n",
-            self.dir.join("usr/share/fonts").display(),
-            [
-                ("system-ui", "DejaVu Sans"),
-                ("sans-serif", "DejaVu Sans"),
-                ("monospace", "DejaVu Sans Mono")
-            ]
-            .map(|(family, font)| format!(
-                "  <alias binding=\"same\"><family>{family}</family><prefer><family>{font}</family></prefer></alias>\n"
-            ))
-            .concat()
-        );
-        fs::write(unpacked.join(FONTS), fonts)?;
-        write_script(&unpacked.join(LAUNCHER), &launcher(&self.dir))
-    }
 }
 
 /// The script that runs the browser in a folder.
@@ -102,23 +68,46 @@ fn is_used(package: &Path) -> bool {
     !UNUSED.iter().any(|unused| name.starts_with(unused))
 }
 
-impl Install for Browser {
-    fn name(&self) -> String {
-        format!("Chromium of Debian {SUITE}")
+impl Programs for Browser {
+    const NAME: &str = "Chromium";
+
+    fn folder(&self) -> Folder<'_> {
+        Folder {
+            dir: &self.dir,
+            suite: SUITE,
+            packages: &PACKAGES,
+            launchers: &[LAUNCHER],
+        }
     }
 
-    fn is_ready(&self) -> bool {
-        self.folder().is_ready()
+    fn download(&self, suite: &Suite) -> Result<Vec<PathBuf>> {
+        let mut packages = suite.download_closure(&PACKAGES)?;
+        packages.retain(|package| is_used(package));
+        Ok(packages)
     }
 
-    fn install(&self, project: &Project) -> Result<()> {
-        let download = |suite: &Suite| {
-            let mut packages = suite.download_closure(&PACKAGES)?;
-            packages.retain(|package| is_used(package));
-            Ok(packages)
-        };
-        self.folder()
-            .install(project, download, |unpacked| self.write_launcher(unpacked))
+    /// Writes what runs the browser in the place where the folder will lie.
+    fn prepare(&self, unpacked: &Path) -> Result<()> {
+        fs::copy(
+            unpacked.join(LIBRARIES).join("ld-linux-x86-64.so.2"),
+            unpacked.join(BROWSER).join(LOADER),
+        )
+        .context("the unpacked browser has no loader")?;
+        let fonts = format!(
+            "<?xml version=\"1.0\"?>\n<fontconfig>\n  <dir>{}</dir>\n  <cachedir prefix=\"xdg\">fontconfig</cachedir>\n{}</fontconfig>\n",
+            self.dir.join("usr/share/fonts").display(),
+            [
+                ("system-ui", "DejaVu Sans"),
+                ("sans-serif", "DejaVu Sans"),
+                ("monospace", "DejaVu Sans Mono")
+            ]
+            .map(|(family, font)| format!(
+                "  <alias binding=\"same\"><family>{family}</family><prefer><family>{font}</family></prefer></alias>\n"
+            ))
+            .concat()
+        );
+        fs::write(unpacked.join(FONTS), fonts)?;
+        write_script(&unpacked.join(LAUNCHER), &launcher(&self.dir))
     }
 }
 

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use super::Install;
 use crate::apt::{self, Mirror, Suite};
 use crate::cmd;
 use crate::project::Project;
@@ -29,15 +30,45 @@ pub struct Folder<'a> {
     pub launchers: &'a [&'a str],
 }
 
+/// Programs that are installed in a [`Folder`] of their own.
+pub trait Programs {
+    /// What they are, for messages.
+    const NAME: &str;
+
+    /// Where, and of what.
+    fn folder(&self) -> Folder<'_>;
+
+    /// The packages' files.
+    fn download(&self, suite: &Suite) -> Result<Vec<PathBuf>>;
+
+    /// Writes the scripts that run the programs, in the place where the folder will lie, into the unpacked one.
+    fn prepare(&self, unpacked: &Path) -> Result<()>;
+}
+
+impl<T: Programs> Install for T {
+    fn name(&self) -> String {
+        format!("{} of Debian {}", T::NAME, self.folder().suite)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.folder().is_ready()
+    }
+
+    fn install(&self, project: &Project) -> Result<()> {
+        let prepare = |unpacked: &Path| self.prepare(unpacked);
+        self.folder().install(project, |suite| self.download(suite), prepare)
+    }
+}
+
 impl Folder<'_> {
     /// Whether it is there, of this request.
-    pub fn is_ready(&self) -> bool {
+    fn is_ready(&self) -> bool {
         is_marked(self.dir, &request(self.packages))
     }
 
     /// Unpacks what `download` gives, lets `prepare` write the scripts into the unpacked folder, moves it to its place, and
     /// tries each program there.
-    pub fn install(
+    fn install(
         &self,
         project: &Project,
         download: impl FnOnce(&Suite) -> Result<Vec<PathBuf>>,

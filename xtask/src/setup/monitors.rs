@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::Install;
-use super::folder::{Folder, LIBRARIES, write_script};
+use super::folder::{Folder, LIBRARIES, Programs, write_script};
 use crate::apt::Suite;
 use crate::cmd;
 use crate::project::Project;
@@ -31,6 +30,10 @@ impl Monitors {
             dir: project.monitors_dir(),
         }
     }
+}
+
+impl Programs for Monitors {
+    const NAME: &str = "Prometheus";
 
     fn folder(&self) -> Folder<'_> {
         Folder {
@@ -41,8 +44,12 @@ impl Monitors {
         }
     }
 
+    fn download(&self, suite: &Suite) -> Result<Vec<PathBuf>> {
+        suite.download_only(&PACKAGES.map(str::to_owned))
+    }
+
     /// Writes scripts that run the programs by the folder's own loader, in the place where the folder will lie.
-    fn write_launchers(&self, unpacked: &Path) -> Result<()> {
+    fn prepare(&self, unpacked: &Path) -> Result<()> {
         let dir = cmd::shell_quote(&self.dir.to_string_lossy());
         for program in PROGRAMS {
             let script = format!(
@@ -53,21 +60,5 @@ impl Monitors {
             write_script(&unpacked.join(program), &script)?;
         }
         Ok(())
-    }
-}
-
-impl Install for Monitors {
-    fn name(&self) -> String {
-        format!("Prometheus of Debian {SUITE}")
-    }
-
-    fn is_ready(&self) -> bool {
-        self.folder().is_ready()
-    }
-
-    fn install(&self, project: &Project) -> Result<()> {
-        let download = |suite: &Suite| suite.download_only(&PACKAGES.map(str::to_owned));
-        self.folder()
-            .install(project, download, |unpacked| self.write_launchers(unpacked))
     }
 }

@@ -9,12 +9,9 @@ use crate::scenario::Run;
 /// The program's queues are the program's, all others that were used are its runtime's own; of those that were there before
 /// the recording nothing is said.
 pub fn own(run: &Run) {
-    let used = run.facts.iter().filter_map(|fact| match fact {
-        Fact::Queue(queue) if queue.kind == "compute-aql" && queue.doorbells > 0 => Some(queue),
-        _ => None,
-    });
     let word = Word::of(run);
-    for queue in used {
+    let used = |queue: &&Queue| queue.kind == "compute-aql" && queue.doorbells > 0;
+    for queue in run.queues().filter(used) {
         if queue.origin == QueueOrigin::Adopted {
             assert_eq!(queue.internal, None, "{queue:?}");
         } else if let Some(is_programs) = word.is_programs(queue) {
@@ -41,12 +38,8 @@ enum Word {
 
 impl Word {
     fn of(run: &Run) -> Self {
-        if let Some(queues) = run.did()["queues"].as_array() {
-            let handle = |queue: &serde_json::Value| {
-                let digits = queue["handle"].as_str().expect("an address");
-                u64::from_str_radix(digits.trim_start_matches("0x"), 16).expect("hexadecimal")
-            };
-            return Self::Programs(queues.iter().map(handle).collect());
+        if let Some(queues) = run.own_queues() {
+            return Self::Programs(queues.into_iter().map(|(handle, _)| handle).collect());
         }
         let (mut named, mut made) = (BTreeMap::new(), BTreeSet::new());
         for fact in &run.facts {

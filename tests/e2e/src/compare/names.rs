@@ -9,24 +9,12 @@ use crate::scenario::Run;
 /// Every dispatch has the name that the dispatcher knows its kernel by.
 pub fn own(run: &Run) -> usize {
     let Some(log) = &run.log else { return 0 };
-    let handles: BTreeMap<u32, u64> = run
-        .facts
-        .iter()
-        .filter_map(|fact| {
-            if let Fact::Queue(queue) = fact {
-                Some((queue.queue, queue.handle))
-            } else {
-                None
-            }
-        })
-        .collect();
+    let handles: BTreeMap<u32, u64> = run.queues().map(|queue| (queue.queue, queue.handle)).collect();
     // Of an address that queues share one after the other, all have the same kernels.
     let mut names: BTreeMap<(u64, u64), BTreeSet<Option<&str>>> = BTreeMap::new();
-    for fact in &run.facts {
-        if let Fact::Dispatch(d) = fact {
-            let key = (handles[&d.queue], d.index);
-            names.entry(key).or_default().insert(d.kernel.as_deref());
-        }
+    for d in run.dispatches() {
+        let key = (handles[&d.queue], d.index);
+        names.entry(key).or_default().insert(d.kernel.as_deref());
     }
     let mut count = 0;
     for submission in &log.submissions {

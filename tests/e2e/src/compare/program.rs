@@ -4,23 +4,15 @@ use std::collections::BTreeSet;
 
 use tracer_core::fact::Fact;
 
-use super::{Compared, doorbell_counts, doorbells, ioctls, no_losses, own_doorbells, packets, queues};
+use super::{Compared, doorbells, ioctls, no_losses, packets, queues, rung};
 use crate::scenario::Run;
 
 /// Compares the program's own queues with the truth; of the runtime's there must be no doorbell. Returns, too, how many
 /// packets the device took from these.
 pub fn of_program(run: &Run) -> (Compared, usize) {
     no_losses(run);
-    let did = run.did();
-    let of_program: BTreeSet<u64> = did["queues"]
-        .as_array()
-        .expect("queues")
-        .iter()
-        .map(|queue| {
-            let handle = queue["handle"].as_str().expect("an address");
-            u64::from_str_radix(handle.trim_start_matches("0x"), 16).expect("hexadecimal")
-        })
-        .collect();
+    let own = run.own_queues().expect("queues");
+    let of_program: BTreeSet<u64> = own.into_iter().map(|(handle, _)| handle).collect();
     let (mut compared, mut of_runtime) = (Compared::default(), 0);
     for (truth, queue) in queues(run).iter().filter(|(truth, _)| truth.is_aql()) {
         compared.queues += 1;
@@ -37,8 +29,8 @@ pub fn of_program(run: &Run) -> (Compared, usize) {
             of_runtime += truth.packets.len();
         }
     }
-    own_doorbells(run);
-    doorbell_counts(run);
+    rung::own(run);
+    rung::counts(run);
     compared.ioctls = ioctls(run);
     (compared, of_runtime)
 }

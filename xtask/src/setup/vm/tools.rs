@@ -7,8 +7,7 @@ use anyhow::Result;
 use crate::apt::Suite;
 use crate::cmd;
 use crate::project::Project;
-use crate::setup::Install;
-use crate::setup::folder::{Folder, LIBRARIES, write_script};
+use crate::setup::folder::{Folder, LIBRARIES, Programs, write_script};
 
 /// The suite whose QEMU is used: 7.2 emulates some 25 % faster than trixie's 10.0 (measured once, both by TCG).
 const SUITE: &str = "bookworm";
@@ -29,15 +28,6 @@ impl VmTools {
         }
     }
 
-    fn folder(&self) -> Folder<'_> {
-        Folder {
-            dir: &self.dir,
-            suite: SUITE,
-            packages: &PACKAGES,
-            launchers: &[LAUNCHER],
-        }
-    }
-
     /// Busybox, linked statically.
     pub fn busybox(&self) -> PathBuf {
         let folders = ["usr/bin", "bin"].map(|folder| self.dir.join(folder).join("busybox"));
@@ -47,11 +37,28 @@ impl VmTools {
             .unwrap_or(&folders[0])
             .clone()
     }
+}
+
+impl Programs for VmTools {
+    const NAME: &str = "QEMU";
+
+    fn folder(&self) -> Folder<'_> {
+        Folder {
+            dir: &self.dir,
+            suite: SUITE,
+            packages: &PACKAGES,
+            launchers: &[LAUNCHER],
+        }
+    }
+
+    fn download(&self, suite: &Suite) -> Result<Vec<PathBuf>> {
+        suite.download_closure(&PACKAGES)
+    }
 
     /// Writes a script that runs QEMU by the folder's own loader, in the place where the folder will lie.
     ///
     /// The packages' libraries are those of another release than this machine's, maybe.
-    fn write_launcher(&self, unpacked: &Path) -> Result<()> {
+    fn prepare(&self, unpacked: &Path) -> Result<()> {
         let (dir, libraries) = (cmd::shell_quote(&self.dir.to_string_lossy()), LIBRARIES);
         let script = format!(
             "#!/bin/sh\n\
@@ -61,21 +68,5 @@ impl VmTools {
              {dir}/usr/bin/qemu-system-x86_64 -L {dir}/usr/share/qemu -L {dir}/usr/share/seabios \"$@\"\n"
         );
         write_script(&unpacked.join(LAUNCHER), &script)
-    }
-}
-
-impl Install for VmTools {
-    fn name(&self) -> String {
-        format!("QEMU of Debian {SUITE}")
-    }
-
-    fn is_ready(&self) -> bool {
-        self.folder().is_ready()
-    }
-
-    fn install(&self, project: &Project) -> Result<()> {
-        let download = |suite: &Suite| suite.download_closure(&PACKAGES);
-        self.folder()
-            .install(project, download, |unpacked| self.write_launcher(unpacked))
     }
 }
