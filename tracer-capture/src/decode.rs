@@ -13,7 +13,7 @@ use tracer_common::{
 };
 use tracer_core::event::{
     Before, Doorbell, DriverCall, DriverEvent, DriverEventKind, Event, HsaQueue, Ioctl, JobKey, Occasion, Origin,
-    Packets, Progress, Reserve, ReserveOp, RingJob, RingStep, There,
+    Packets, Progress, Reserve, ReserveOp, RingJob, RingStep, Signal, There,
 };
 
 use crate::{probes::driver::Functions, sys};
@@ -49,6 +49,8 @@ unsafe impl Record for record::DriverEvent {}
 unsafe impl Record for record::Progress {}
 // SAFETY: as above.
 unsafe impl Record for record::HsaQueue {}
+// SAFETY: as above.
+unsafe impl Record for record::Signals {}
 // SAFETY: as above.
 unsafe impl Record for record::ApiCall {}
 
@@ -92,6 +94,7 @@ pub fn record(bytes: &[u8], functions: &Functions, sink: &mut impl FnMut(&Event<
         kind::SDMA_DOORBELL => view(bytes).map(|r| sdma::doorbell(r, sink)),
         kind::PROGRESS => view(bytes).map(|r| progress(r, sink)),
         kind::HSA_QUEUE => view(bytes).map(|r| hsa_queue(r, sink)),
+        kind::SIGNALS => view(bytes).map(|r| signals(r, sink)),
         _ => None,
     };
     done.is_some()
@@ -114,6 +117,8 @@ fn doorbell(r: &record::Doorbell, sink: &mut impl FnMut(&Event<'_>)) {
             value: r.value,
             call: api::in_call(r.call),
             packets: std::slice::from_ref(&r.packet),
+            ready: r.ready,
+            stamps: std::slice::from_ref(&r.stamps),
             before,
         }));
     }
@@ -181,6 +186,9 @@ fn continue_walk(r: &record::Doorbell, origin: Origin, from: u64, sink: &mut imp
             value: r.value,
             call: api::in_call(r.call),
             packets: slots,
+            // The packets may have ended meanwhile.
+            ready: 0,
+            stamps: &[],
             before: before(r.rung_end, r.value, r.read_index),
         }));
         first += count as u64;
@@ -203,6 +211,8 @@ fn packets(r: &record::Packets, sink: &mut impl FnMut(&Event<'_>)) {
         value: r.value,
         call: api::in_call(r.call),
         packets: r.packets.get(..r.count as usize).unwrap_or(&r.packets),
+        ready: r.ready,
+        stamps: &r.stamps,
         before: before(r.rung_end, r.value, r.read_index),
     }));
 }
@@ -221,6 +231,16 @@ fn progress(r: &record::Progress, sink: &mut impl FnMut(&Event<'_>)) {
             _ => Occasion::ProcessEnd,
         },
     }));
+}
+
+fn signals(r: &record::Signals, sink: &mut impl FnMut(&Event<'_>)) {
+    for state in r.signals.iter().filter(|state| state.signal != 0) {
+        sink(&Event::Signal(Signal {
+            origin: origin(&r.header),
+            after_ns: r.after_ns,
+            state: *state,
+        }));
+    }
 }
 
 fn hsa_queue(r: &record::HsaQueue, sink: &mut impl FnMut(&Event<'_>)) {

@@ -1,8 +1,11 @@
-//! Looks at queues from time to time: how far their producers and the GPU are.
+//! Looks at queues from time to time: how far their producers and the GPU are. And at completion signals that somebody asks
+//! for: whether they say when a packet ran.
 //!
 //! A thread of its own, because a read waits while the process changes its mappings, and the recorder must not. It looks at
 //! a queue often while its indexes move, ever more seldom while they don't, and spends at most a twentieth of a processor
 //! and a fixed number of looks a second, however many queues there are: with more, each is looked at less often.
+
+mod signals;
 
 use std::{
     collections::HashMap,
@@ -16,11 +19,11 @@ use std::{
 };
 
 use tracer_core::{
-    event::{Occasion, Origin, Progress},
+    event::{Event, Occasion, Origin, Progress, Signal},
     model::Position,
 };
 
-use crate::{CaptureError, positions, sys};
+use crate::{CaptureError, scattered, sys};
 
 /// Between two looks at a queue whose indexes move.
 const FAST: Duration = Duration::from_millis(2);
@@ -33,17 +36,39 @@ const LOOK: Duration = Duration::from_micros(50);
 /// Looks that wait for the recorder at the most. It is behind then, and more of them would not help it.
 const WAITING: usize = 8192;
 
+/// What was seen.
+#[derive(Clone, Copy, Debug)]
+pub enum Look {
+    /// Of a queue.
+    Queue(Progress),
+    /// Of a completion signal.
+    Signal(Signal),
+}
+
+impl Look {
+    /// As the model takes it.
+    #[must_use]
+    pub fn event(&self) -> Event<'static> {
+        match *self {
+            Self::Queue(progress) => Event::Progress(progress),
+            Self::Signal(signal) => Event::Signal(signal),
+        }
+    }
+}
+
 /// The thread that looks.
 pub struct Sampler {
     shared: Arc<Shared>,
-    looks: Receiver<Progress>,
-    thread: Option<JoinHandle<Vec<Progress>>>,
+    looks: Receiver<Look>,
+    thread: Option<JoinHandle<Vec<Look>>>,
 }
 
 #[derive(Default)]
 struct Shared {
     /// The queues to look at, if they have changed.
     queues: Mutex<Option<Vec<Position>>>,
+    /// Signals to look at once: process and handle.
+    signals: Mutex<Vec<(u32, u64)>>,
     stop: AtomicBool,
 }
 
@@ -59,6 +84,7 @@ impl Sampler {
             shared: Arc::clone(&shared),
             sender,
             queues: Vec::new(),
+            signals: Vec::new(),
         };
         let thread = std::thread::Builder::new()
             .name("sampler".into())
@@ -76,18 +102,28 @@ impl Sampler {
         self.wake();
     }
 
+    /// Looks at these completion signals once, soon: process and handle. The list is empty afterwards.
+    pub fn ask(&self, signals: &mut Vec<(u32, u64)>) {
+        if !signals.is_empty() {
+            let mut asked = self.shared.signals.lock().unwrap_or_else(PoisonError::into_inner);
+            asked.append(signals);
+            drop(asked);
+            self.wake();
+        }
+    }
+
     /// What was seen since the last call.
-    pub fn looks(&self) -> impl Iterator<Item = Progress> + '_ {
+    pub fn looks(&self) -> impl Iterator<Item = Look> + '_ {
         self.looks.try_iter()
     }
 
-    /// Looks at every queue once more, and ends. What was seen before comes first.
+    /// Looks at every queue once more, and at what is asked for, and ends. What was seen before comes first.
     #[must_use]
-    pub fn finish(mut self) -> Vec<Progress> {
+    pub fn finish(mut self) -> Vec<Look> {
         self.shared.stop.store(true, Ordering::Release);
         self.wake();
         let last = self.thread.take().map(JoinHandle::join);
-        let mut looks: Vec<Progress> = self.looks.try_iter().collect();
+        let mut looks: Vec<Look> = self.looks.try_iter().collect();
         looks.extend(last.and_then(Result::ok).unwrap_or_default());
         looks
     }
@@ -113,24 +149,27 @@ impl Drop for Sampler {
 /// A queue, and when it is looked at next.
 struct Watched {
     position: Position,
-    seen: Option<positions::Indexes>,
+    /// The read index and the write index.
+    seen: Option<[u64; 2]>,
     period: Duration,
     due: Instant,
 }
 
 struct Worker {
     shared: Arc<Shared>,
-    sender: SyncSender<Progress>,
+    sender: SyncSender<Look>,
     /// By process.
     queues: Vec<Watched>,
+    /// Asked for, and not looked at yet.
+    signals: Vec<(u32, u64)>,
 }
 
 impl Worker {
-    fn run(mut self) -> Vec<Progress> {
+    fn run(mut self) -> Vec<Look> {
         while !self.shared.stop.load(Ordering::Acquire) {
             self.renew();
             let began = Instant::now();
-            let looked = self.pass(began);
+            let looked = self.pass(began) + self.pass_over_signals();
             let worked = began.elapsed().max(LOOK * looked);
             let next = self.queues.iter().map(|watched| watched.due).min();
             let until_due = next.map_or(SLOW, |due| due.saturating_duration_since(Instant::now()));
@@ -140,8 +179,29 @@ impl Worker {
         self.renew();
         let mut last = Vec::new();
         let all: Vec<Position> = self.queues.iter().map(|watched| watched.position).collect();
-        look(&all, Occasion::TraceEnd, |_, look| last.extend(look));
+        look(&all, Occasion::TraceEnd, |_, look| last.extend(look.map(Look::Queue)));
+        self.renew_signals();
+        signals::look(&mut self.signals, |signal| last.push(Look::Signal(signal)));
         last
+    }
+
+    /// Takes over the signals that were asked for.
+    fn renew_signals(&mut self) {
+        let mut asked = self.shared.signals.lock().unwrap_or_else(PoisonError::into_inner);
+        self.signals.append(&mut asked);
+    }
+
+    /// Looks at those; how many looks that took.
+    fn pass_over_signals(&mut self) -> u32 {
+        self.renew_signals();
+        let Self { signals, sender, .. } = self;
+        let count = signals.len();
+        signals::look(signals, |signal| {
+            // A recorder that is behind asks again.
+            let _ = sender.try_send(Look::Signal(signal));
+        });
+        signals.clear();
+        count as u32
     }
 
     /// Takes over the queues that there are now.
@@ -184,14 +244,14 @@ impl Worker {
             let Some(watched) = at.next().and_then(|&at| queues.get_mut(at)) else {
                 return;
             };
-            let seen = look.map(|look| (look.read_index, look.write_index));
+            let seen = look.map(|look| [look.read_index, look.write_index]);
             let moved = seen.is_some() && seen != watched.seen;
             watched.period = if moved { FAST } else { (watched.period * 2).min(SLOW) };
             watched.due = now + watched.period;
             watched.seen = seen.or(watched.seen);
             // A recorder that is behind hears of it at a later look; one that is gone, never. A look that finds nothing
             // new is news, too: it bounds when the indexes moved.
-            let _ = look.map(|look| sender.try_send(look));
+            let _ = look.map(|look| sender.try_send(Look::Queue(look)));
         });
         positions.len() as u32
     }
@@ -204,13 +264,15 @@ fn look(queues: &[Position], occasion: Occasion, mut seen: impl FnMut(&Position,
             continue;
         };
         let mut told = 0;
-        for some in of_process.chunks(positions::AT_ONCE) {
+        for some in of_process.chunks(scattered::AT_ONCE) {
             let time_ns = sys::monotonic_ns();
-            let mut read = [None; positions::AT_ONCE];
-            let mut places = read.iter_mut();
-            let result = positions::read(pid, some, |_, indexes| {
-                if let Some(place) = places.next() {
-                    *place = indexes;
+            let mut read = [None; scattered::AT_ONCE];
+            let mut to = read.iter_mut();
+            // The read index first: so it is never above the write index of a queue that is one.
+            let places = |queue: &Position| [queue.read_pointer, queue.write_pointer];
+            let result = scattered::read(pid, some, places, |_, indexes| {
+                if let Some(to) = to.next() {
+                    *to = indexes;
                 }
             });
             let after_ns = sys::monotonic_ns();
@@ -218,7 +280,7 @@ fn look(queues: &[Position], occasion: Occasion, mut seen: impl FnMut(&Position,
                 told += 1;
                 seen(
                     position,
-                    indexes.map(|(read_index, write_index)| Progress {
+                    indexes.map(|[read_index, write_index]| Progress {
                         origin: Origin { time_ns, pid, tid: 0 },
                         after_ns,
                         handle: position.handle,
@@ -254,12 +316,19 @@ mod tests {
         }
     }
 
+    fn of_queues(looks: impl Iterator<Item = Look>) -> impl Iterator<Item = Progress> {
+        looks.filter_map(|look| match look {
+            Look::Queue(progress) => Some(progress),
+            Look::Signal(_) => None,
+        })
+    }
+
     /// Looks until one tells what is waited for.
     fn wait_for(sampler: &Sampler, handle: u64, indexes: (u64, u64)) -> Progress {
         let deadline = Instant::now() + Duration::from_secs(30);
         loop {
             let found = |look: &Progress| look.handle == handle && (look.read_index, look.write_index) == indexes;
-            if let Some(look) = sampler.looks().find(found) {
+            if let Some(look) = of_queues(sampler.looks()).find(found) {
                 return look;
             }
             assert!(Instant::now() < deadline, "it was never seen at {indexes:?}");
@@ -280,7 +349,7 @@ mod tests {
         assert!(look.origin.time_ns <= look.after_ns && look.origin.pid == std::process::id());
         assert_eq!((look.occasion, look.rung_end), (Occasion::Sample, None));
         queues[500][0].store(7, Ordering::SeqCst);
-        let last = sampler.finish();
+        let last: Vec<Progress> = of_queues(sampler.finish().into_iter()).collect();
         let of_it = |look: &&Progress| look.handle == moving.handle && look.occasion == Occasion::TraceEnd;
         let ends: Vec<u64> = last.iter().filter(of_it).map(|look| look.read_index).collect();
         assert_eq!(ends, [7]);
@@ -304,6 +373,6 @@ mod tests {
         let sampler = Sampler::start().unwrap();
         sampler.watch(vec![gone, own(&indexes)]);
         wait_for(&sampler, own(&indexes).handle, (1, 2));
-        assert!(sampler.finish().iter().all(|look| look.handle != gone.handle));
+        assert!(of_queues(sampler.finish().into_iter()).all(|look| look.handle != gone.handle));
     }
 }

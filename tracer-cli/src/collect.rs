@@ -172,7 +172,7 @@ impl<S: Sink> Work<S> {
                 stopped = true;
                 // The last queues are known only when their creations are.
                 while self.drain() > 0 {}
-                self.looks.finish(&self.model);
+                self.looks.finish(&mut self.model);
                 self.session.detach();
             }
             self.looks.collect();

@@ -5,6 +5,8 @@
 
 /// Size of one packet, in bytes.
 pub const PACKET_LEN: usize = 64;
+/// Where the handle of the completion signal lies in a packet of any kind (u64).
+pub const COMPLETION_SIGNAL: usize = 0x38;
 
 /// The type in the low 8 bits of a packet's header.
 pub mod packet_type {
@@ -143,7 +145,7 @@ impl Packet {
     /// Handle of the completion signal (every kind), or 0.
     #[must_use]
     pub fn completion_signal(&self) -> u64 {
-        self.u64_at(0x38)
+        self.u64_at(COMPLETION_SIGNAL)
     }
 
     /// Whether the body alone, without a header, can only be a kernel dispatch.

@@ -40,6 +40,8 @@ pub const fn begins(cmd: u32) -> bool {
 
 /// AMDKFD_IOC_WAIT_EVENTS.
 pub const NR_WAIT_EVENTS: u8 = 0x0c;
+/// AMDKFD_IOC_GET_CLOCK_COUNTERS.
+pub const NR_GET_CLOCK_COUNTERS: u8 = 0x05;
 /// AMDKFD_IOC_CREATE_QUEUE.
 pub const NR_CREATE_QUEUE: u8 = 0x02;
 /// AMDKFD_IOC_DESTROY_QUEUE.
@@ -73,6 +75,14 @@ pub mod create_queue {
     pub const SDMA_ENGINE: usize = 88;
     /// The least bytes that hold every field named here but the engine.
     pub const MIN_LEN: usize = 56;
+}
+
+/// `kfd_ioctl_get_clock_counters_args`: 40 bytes in every version.
+pub mod clock_counters {
+    /// u64, out: ticks of the GPU's clock; 0 for a node without a GPU.
+    pub const GPU_CLOCK: usize = 0;
+    /// u32, in.
+    pub const GPU_ID: usize = 32;
 }
 
 /// AMDKFD_IOC_ALLOC_MEMORY_OF_GPU.

@@ -13,7 +13,11 @@ pub const SIZE: usize = 0x18;
 pub const WRITE_DISPATCH_ID: usize = 0x38;
 /// `amd_queue_t::read_dispatch_id`: the read index, first index that the GPU has not consumed (u64).
 pub const READ_DISPATCH_ID: usize = 0x80;
-/// Bytes from the start of `amd_queue_t` that hold every field named here.
+/// `amd_queue_t::queue_properties`: bits (u32).
+pub const PROPERTIES: usize = 0xb4;
+/// `AMD_QUEUE_PROPERTIES_ENABLE_PROFILING`: the GPU writes when packets ran into their completion signals.
+pub const PROFILED: u32 = 1 << 3;
+/// Bytes from the start of `amd_queue_t` that hold every field above but the properties.
 pub const HEAD_LEN: usize = 0x88;
 
 /// `amd_signal_t::kind` (i64).
@@ -24,6 +28,12 @@ pub const SIGNAL_KIND_DOORBELL: i64 = -1;
 pub const SIGNAL_KIND_LEGACY_DOORBELL: i64 = -2;
 /// `amd_signal_t::queue_ptr`: the `amd_queue_t` of a doorbell signal (u64).
 pub const SIGNAL_QUEUE_PTR: usize = 0x30;
+/// `amd_signal_t::value` (i64): a packet that names the signal takes 1 from it when it is done.
+pub const SIGNAL_VALUE: usize = 0x08;
+/// `amd_signal_t::start_ts` (u64): GPU ticks as the packet began, written before the value if its queue is profiled.
+pub const SIGNAL_START: usize = 0x20;
+/// `amd_signal_t::end_ts` (u64): GPU ticks as it ended, likewise.
+pub const SIGNAL_END: usize = 0x28;
 
 /// The largest ring that ROCr creates, in packets (`0x20000` in `GpuAgent::QueueCreate`); a larger size is not a queue.
 pub const MAX_PACKETS: u32 = 0x2_0000;

@@ -10,6 +10,7 @@ mod hsa_queue;
 mod loss;
 mod progress;
 mod ring_job;
+mod signals;
 
 use crate::aql::Packet;
 
@@ -41,6 +42,8 @@ pub mod kind {
     pub const API_CALL: u16 = 12;
     /// [`super::HsaQueue`].
     pub const HSA_QUEUE: u16 = 13;
+    /// [`super::Signals`].
+    pub const SIGNALS: u16 = 14;
 }
 
 /// What every record starts with.
@@ -104,6 +107,10 @@ pub struct Doorbell {
     pub size: u32,
     /// 1 if `packet` holds index `first`, else 0.
     pub count: u32,
+    /// As in [`Packets`]: bit 0 is that of `packet`.
+    pub ready: u64,
+    /// As in [`Packets`], of `packet`.
+    pub stamps: Stamps,
     /// One past the highest index that doorbells before this one published, those included whose records were lost;
     /// [`UNKNOWN`] if the queue was not known before.
     pub rung_end: u64,
@@ -139,6 +146,9 @@ pub struct Packets {
     pub count: u32,
     /// Packets in the ring.
     pub size: u32,
+    /// Bit `i`: the queue is profiled, the completion signal of `packets[i]` was read after the packet, and its value was 1,
+    /// so that one completion is to come: that packet's.
+    pub ready: u64,
     /// As in the [`Doorbell`] of the walk.
     pub rung_end: u64,
     /// As in the [`Doorbell`] of the walk.
@@ -147,6 +157,8 @@ pub struct Packets {
     pub call: Call,
     /// The packets.
     pub packets: [Packet; PACKETS_PER_RECORD],
+    /// What those of their completion signals held that are `ready`: the times of what used the signal before.
+    pub stamps: [Stamps; PACKETS_PER_RECORD],
 }
 
 /// Bytes of commands that an [`SdmaDoorbell`] holds: a copy with all its waits and signals has 100 to 200.
@@ -315,3 +327,4 @@ pub use self::hsa_queue::HsaQueue;
 pub use self::loss::LossSource;
 pub use self::progress::{Progress, progress_flags};
 pub use self::ring_job::{ABSENT, EventLayout, NAME_LEN, RingJob, StructLayout, ring_flags, ring_step};
+pub use self::signals::{SIGNALS_PER_RECORD, SignalState, Signals, Stamps};

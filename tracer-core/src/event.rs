@@ -6,12 +6,15 @@
 mod api;
 mod code_object;
 mod progress;
+mod signal;
 
 use tracer_common::aql::Packet;
+use tracer_common::record::Stamps;
 
 pub use api::{ApiCall, ApiStats, InCall};
 pub use code_object::{CodeObject, CodeObjectChange};
 pub use progress::{Occasion, Progress};
+pub use signal::Signal;
 
 /// Where and when something was seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +36,8 @@ pub enum Event<'a> {
     Packets(Packets<'a>),
     /// How far a queue's producers and its GPU were, read at no doorbell.
     Progress(Progress),
+    /// What a completion signal held, read at no doorbell.
+    Signal(Signal),
     /// A store to the doorbell of an SDMA queue.
     SdmaDoorbell(SdmaDoorbell<'a>),
     /// A producer is about to advance a write index.
@@ -156,8 +161,21 @@ pub struct Packets<'a> {
     pub call: Option<InCall>,
     /// The slots.
     pub packets: &'a [Packet],
+    /// Bit `i`: the queue was profiled and the completion signal of `packets[i]` had the value 1, as `stamps[i]` were read.
+    pub ready: u64,
+    /// What the completion signals held before the doorbell's store, where they are ready; empty if nobody looked.
+    pub stamps: &'a [Stamps],
     /// What was so before the doorbell that led to the walk; `None` if nobody knows.
     pub before: Option<Before>,
+}
+
+impl Packets<'_> {
+    /// What the completion signal of `packets[at]` held before that packet could begin, if it was the only one to complete it.
+    #[must_use]
+    pub fn stamps_before(&self, at: usize) -> Option<Stamps> {
+        let is_ready = at < 64 && self.ready >> at & 1 == 1;
+        self.stamps.get(at).copied().filter(|_| is_ready)
+    }
 }
 
 /// Where a queue was at the entry of a doorbell, before its store.

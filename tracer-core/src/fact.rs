@@ -6,6 +6,7 @@ mod code_object;
 mod copy;
 mod driver_call;
 mod driver_event;
+mod gpu_time;
 mod progress;
 mod queue;
 mod ring_job;
@@ -20,6 +21,7 @@ pub use code_object::{CodeObject, Kernel};
 pub use copy::{Copy, CopyOp, Direction};
 pub use driver_call::DriverCall;
 pub use driver_event::DriverEvent;
+pub use gpu_time::GpuTime;
 pub use progress::Progress;
 pub use queue::{Queue, QueueOrigin};
 pub use ring_job::RingJob;
@@ -31,6 +33,8 @@ pub enum Fact {
     Dispatch(Dispatch),
     /// Another packet was published, or an index whose packet is not known.
     Packet(OtherPacket),
+    /// When a dispatch ran, by the GPU's own clock.
+    GpuTime(GpuTime),
     /// A doorbell was rung.
     Doorbell(Doorbell),
     /// An SDMA submission.

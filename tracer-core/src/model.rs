@@ -7,6 +7,7 @@
 
 mod adoption;
 mod api;
+mod clocks;
 mod code_objects;
 mod copies;
 mod doorbell;
@@ -24,6 +25,7 @@ mod queue;
 mod queues;
 mod reserves;
 mod ring_jobs;
+mod signals;
 mod span;
 mod unseen;
 mod walk;
@@ -36,6 +38,7 @@ use crate::event::{Doorbell, Event, Ioctl, Origin, Packets, SdmaDoorbell};
 use crate::fact::{self, Fact};
 use crate::losses;
 use api::{Counted, OpenCalls};
+use clocks::Clocks;
 use code_objects::CodeObjects;
 use ioctls::{Device, QueueChange};
 use kfd_queues::KfdQueues;
@@ -44,6 +47,7 @@ use processes::Processes;
 use queue::End;
 use queues::{Queues, Sight};
 use ring_jobs::RingJobs;
+use signals::{Signals, Use};
 
 pub(crate) use code_objects::{KERNEL_LIMIT, LIST_UNREAD};
 pub(crate) use ring_jobs::JOB_LIMIT;
@@ -67,6 +71,10 @@ pub struct Model {
     kfd_queues: KfdQueues,
     open_calls: OpenCalls,
     counted: Counted,
+    signals: Signals,
+    clocks: Clocks,
+    /// Of the event that is being taken.
+    published: Vec<Use>,
 }
 
 /// What a collector needs to go on with a walk.
@@ -127,6 +135,7 @@ impl Model {
         if let Event::ApiCall(event) = event {
             out(Fact::ApiCall(calls.end(event)));
         }
+        self.publish(&code_objects, out);
         self.code_objects = code_objects;
         self.open_calls = calls;
     }
@@ -142,6 +151,10 @@ impl Model {
             Event::Doorbell(event) => self.doorbell(event, out),
             Event::SdmaDoorbell(event) => self.sdma_doorbell(event, out),
             Event::Progress(look) => self.queues.look(write_pointer(look.handle), look, out),
+            Event::Signal(look) => {
+                let clocks = &mut self.clocks;
+                self.signals.look(look, &mut |stamped| clocks.date(stamped, out));
+            }
             Event::HsaQueue(event) => self.queues.made(event),
             Event::Reserve(event) => {
                 self.queues.reserve(write_pointer(event.handle), event, out);
@@ -175,6 +188,7 @@ impl Model {
                 self.queues.makers.forget(origin.pid);
                 self.queues.end_process(origin.pid, End::Destroyed(origin.time_ns));
                 self.memory.end_process(origin.pid);
+                self.signals.end_process(origin.pid);
             }
             Event::Exit(origin) => {
                 self.processes.exit(*origin);
@@ -182,9 +196,13 @@ impl Model {
                 self.queues.makers.forget(origin.pid);
                 self.queues.end_process(origin.pid, End::ProcessEnded(origin.time_ns));
                 self.memory.end_process(origin.pid);
+                self.signals.end_process(origin.pid);
             }
             Event::Lost(lost) => {
-                self.queues.doorbells_lost |= losses::hide_doorbells(lost.source);
+                if losses::hide_doorbells(lost.source) {
+                    self.queues.doorbells_lost = true;
+                    self.signals.lost();
+                }
                 self.queues.makers.lost(lost.source);
                 out(Fact::Loss(fact::Loss {
                     time_ns: lost.time_ns,
@@ -207,6 +225,8 @@ impl Model {
     pub fn finish(&mut self, time_ns: u64, out: &mut impl FnMut(Fact)) {
         let mut code_objects = std::mem::take(&mut self.code_objects);
         self.queues.finish(time_ns, &mut |fact| out(code_objects.named(fact)));
+        self.signals = Signals::default();
+        self.clocks.finish(out);
         code_objects.finish(out);
         self.code_objects = code_objects;
         self.ring_jobs.finish(out);
@@ -243,6 +263,16 @@ impl Model {
         self.queues.revision
     }
 
+    /// Completion signals that somebody should look at by now: process and handle.
+    pub fn signals_due(&mut self, now_ns: u64, ask: impl FnMut(u32, u64)) {
+        self.signals.due(now_ns, ask);
+    }
+
+    /// Completion signals that packets which were published have not completed yet, as far as anybody knows.
+    pub fn signals_waiting(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.signals.waiting()
+    }
+
     /// Every process that lives (or ended within the last second), in no order.
     pub fn processes(&self) -> impl Iterator<Item = &fact::Process> {
         self.processes.iter()
@@ -272,6 +302,20 @@ impl Model {
         // Those of a queue too many are counted at their doorbell.
         if let Some(queue) = self.queues.at_or_adopt(&sight) {
             queue.packets(event, out);
+            self.published.append(&mut queue.published);
+        }
+    }
+
+    /// What used completion signals in this event. Their kernels are named now, because by their end they may be unloaded.
+    fn publish(&mut self, code_objects: &CodeObjects, out: &mut impl FnMut(Fact)) {
+        let clocks = &mut self.clocks;
+        for mut used in self.published.drain(..) {
+            if let Some(ran) = &mut used.dispatch {
+                ran.kernel = code_objects
+                    .name(used.pid, ran.kernel_object, used.time_ns)
+                    .cloned();
+            }
+            self.signals.publish(used, &mut |stamped| clocks.date(stamped, out));
         }
     }
 
@@ -292,6 +336,7 @@ impl Model {
         match queue {
             Some(queue) => {
                 queue.doorbell(event, out);
+                self.published.append(&mut queue.published);
                 self.kfd_queues.identify(queue);
             }
             None => {
@@ -335,6 +380,7 @@ impl Model {
         let Some(device) = Device::of(event.cmd) else { return };
         out(Fact::Ioctl(ioctls::fact(device, event)));
         self.memory.ioctl(event);
+        self.clocks.ioctl(event, out);
         let pid = event.origin.pid;
         let known = match ioctls::queue_change(device, event) {
             Some(QueueChange::Created(create)) => self.queues.create(pid, create, out),
@@ -371,7 +417,7 @@ fn origin(event: &Event<'_>) -> Option<Origin> {
         // Most come in threads of the kernel, or of processes that are not traced.
         Event::RingJob(_) | Event::DriverCall(_) | Event::DriverEvent(_) | Event::Lost(_) => None,
         // The collector's own come past the buffer: events of earlier times may still be in it.
-        Event::Progress(_) | Event::ApiStats(_) => None,
+        Event::Progress(_) | Event::Signal(_) | Event::ApiStats(_) => None,
     }
 }
 

@@ -6,11 +6,11 @@ mod copies;
 mod driver;
 mod driver_events;
 mod histogram;
+mod kernels;
 mod report;
 mod rings;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 use crate::fact::{Dispatch, Evidence, Fact, Ioctl, OtherPacket, PacketKind, Path, Process, Queue, Unread};
 pub use api::{ApiCalls, ApiFunction, StreamQueue};
@@ -19,13 +19,11 @@ pub use copies::{Copies, Moved};
 pub use driver::{DriverCalls, Function};
 pub use driver_events::{DriverEventCount, DriverEvents};
 pub use histogram::{Histogram, Stats};
+pub use kernels::{GpuNs, Kernel};
 pub use report::{
-    ByEvidence, ByPath, Dispatches, Doorbells, IoctlCalls, Ioctls, Kernel, Losses, Packets, Report, UnseenPackets,
+    ByEvidence, ByPath, Dispatches, Doorbells, IoctlCalls, Ioctls, Losses, Packets, Report, UnseenPackets,
 };
 pub use rings::{Ring, RingJobs};
-
-/// Kernels that are told apart. Their addresses come from the traced process, which could invent them.
-const MAX_KERNELS: usize = 65536;
 
 /// Counts facts.
 #[derive(Clone, Debug)]
@@ -40,11 +38,8 @@ pub struct Summary {
     unread: HashMap<Unread, u64>,
     unseen: u64,
     ioctls: BTreeMap<String, Calls>,
-    /// By process and address: names with their counts, of which an address has several if it was used again.
-    kernels: HashMap<(u32, u64), Vec<Named>>,
-    kernel_count: usize,
+    kernels: kernels::Counter,
     code_objects: u64,
-    other_kernels: u64,
     rings: rings::Counter,
     driver: driver::Counter,
     driver_events: driver_events::Counter,
@@ -53,9 +48,6 @@ pub struct Summary {
     queues: Vec<Queue>,
     processes: Vec<Process>,
 }
-
-/// A kernel's name, if it is known, and its dispatches.
-type Named = (Option<Arc<str>>, u64);
 
 /// Ioctls of one name.
 #[derive(Clone, Debug, Default)]
@@ -80,10 +72,8 @@ impl Summary {
             unread: HashMap::new(),
             unseen: 0,
             ioctls: BTreeMap::new(),
-            kernels: HashMap::new(),
-            kernel_count: 0,
+            kernels: kernels::Counter::default(),
             code_objects: 0,
-            other_kernels: 0,
             rings: rings::Counter::default(),
             driver: driver::Counter::default(),
             driver_events: driver_events::Counter::default(),
@@ -104,6 +94,7 @@ impl Summary {
     pub fn add(&mut self, fact: &Fact) {
         match fact {
             Fact::Dispatch(dispatch) => self.dispatch(dispatch),
+            Fact::GpuTime(time) => self.kernels.add_time(time),
             Fact::Packet(packet) => self.packet(packet),
             Fact::Doorbell(doorbell) => {
                 self.doorbells += 1;
@@ -144,21 +135,6 @@ impl Summary {
         let total = |counts: &[u64]| counts.iter().fold(0, |sum: u64, &n| sum.saturating_add(n));
         self.queues.sort_by_key(|queue| queue.queue);
         self.processes.sort_by_key(|process| (process.first_ns, process.pid));
-        let mut kernels: Vec<Kernel> = self
-            .kernels
-            .iter()
-            .flat_map(|(key, names)| names.iter().map(move |named| (key, named)))
-            .map(|(&(pid, kernel_object), (name, count))| Kernel {
-                pid,
-                kernel_object,
-                name: name.as_deref().map(str::to_owned),
-                count: *count,
-            })
-            .collect();
-        kernels.sort_by(|a, b| {
-            let order = |kernel: &Kernel| (std::cmp::Reverse(kernel.count), kernel.pid, kernel.kernel_object);
-            order(a).cmp(&order(b)).then_with(|| a.name.cmp(&b.name))
-        });
         let others: Vec<u64> = self.packets.values().copied().collect();
         let calls: Vec<u64> = self.ioctls.values().map(|calls| calls.count).collect();
         let lost: Vec<u64> = self.losses.values().copied().collect();
@@ -210,8 +186,8 @@ impl Summary {
             code_objects: when(known.code_objects, self.code_objects),
             streams: self.api.streams(),
             api_calls: self.api.report(known.api, known.api_stats),
-            kernels,
-            other_kernels: self.other_kernels,
+            kernels: self.kernels.report(),
+            other_kernels: self.kernels.others,
             losses: Losses {
                 total: total(&lost),
                 by_source: self.losses,
@@ -225,21 +201,7 @@ impl Summary {
         self.evidence[dispatch.evidence as usize] += 1;
         self.unseen += u64::from(dispatch.path == Path::Unseen);
         self.api.submission(dispatch.pid, dispatch.stream, Some(dispatch.queue));
-        let kernel = (dispatch.pid, dispatch.kernel_object);
-        let full = self.kernel_count >= MAX_KERNELS;
-        if full && !self.kernels.contains_key(&kernel) {
-            self.other_kernels += 1;
-            return;
-        }
-        let names = self.kernels.entry(kernel).or_default();
-        match names.iter_mut().find(|(name, _)| *name == dispatch.kernel) {
-            Some((_, count)) => *count += 1,
-            None if full => self.other_kernels += 1,
-            None => {
-                names.push((dispatch.kernel.clone(), 1));
-                self.kernel_count += 1;
-            }
-        }
+        self.kernels.add(dispatch);
     }
 
     fn packet(&mut self, packet: &OtherPacket) {

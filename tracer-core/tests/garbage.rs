@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use tracer_common::aql::Packet;
+use tracer_common::record::{SignalState, Stamps};
 use tracer_core::event::{
     Before, Doorbell, Event, HsaQueue, InCall, Ioctl, KfdQueue, Lost, Occasion, Origin, Packets, Progress, Reserve,
-    ReserveOp, SdmaDoorbell, There,
+    ReserveOp, SdmaDoorbell, Signal, There,
 };
 use tracer_core::fact::Fact;
 use tracer_core::model::Model;
@@ -62,8 +63,18 @@ impl Owned {
     }
 }
 
+const STAMPS: [Stamps; 3] = [
+    Stamps { start: 0, end: 0 },
+    Stamps { start: 7, end: 9 },
+    Stamps {
+        start: u64::MAX,
+        end: u64::MAX,
+    },
+];
+
 fn packets() -> impl Strategy<Value = Owned> {
-    let bytes = (0..8_u8, 0..4_u8, any::<u8>()).prop_map(|(kind, setup, fill)| {
+    let fill = prop_oneof![0..3_u8, any::<u8>()];
+    let bytes = (0..8_u8, 0..4_u8, fill).prop_map(|(kind, setup, fill)| {
         let mut bytes = [fill; 64];
         (bytes[0], bytes[2], bytes[3]) = (kind, setup, 0);
         Packet { bytes }
@@ -93,6 +104,8 @@ fn packets() -> impl Strategy<Value = Owned> {
                             stream: Some(first),
                         }),
                         packets: &[],
+                        ready: write_index,
+                        stamps: &STAMPS,
                         before: Some(Before {
                             rung_end: first,
                             value: write_index,
@@ -151,7 +164,7 @@ fn reserve() -> impl Strategy<Value = Owned> {
 }
 
 fn ioctl() -> impl Strategy<Value = Owned> {
-    let cmd = prop_oneof![Just(0xc060_4b02_u32), Just(0xc008_4b03), any::<u32>()];
+    let cmd = prop_oneof![Just(0xc060_4b02_u32), Just(0xc008_4b03), Just(0xc028_4b05), any::<u32>()];
     // The fields that matter are small in a plausible argument: the write pointer, the type, the queue's id.
     let arg = prop_oneof![
         3 => (0..3_u8, 0..6_u8, 0..3_u8).prop_map(|(handle, kind, id)| {
@@ -237,6 +250,17 @@ fn other() -> impl Strategy<Value = Owned> {
             }
         ),
         look(),
+        (origin(), number(), 0..3_u64, -1..2_i64, 0..STAMPS.len()).prop_map(|(origin, after_ns, fill, value, at)| {
+            Owned::Other(Event::Signal(Signal {
+                origin,
+                after_ns,
+                state: SignalState {
+                    signal: fill * 0x0101_0101_0101_0101,
+                    value,
+                    stamps: STAMPS[at],
+                },
+            }))
+        }),
         (origin(), 1..4_u32).prop_map(|(origin, child)| Owned::Other(Event::Fork(origin, child))),
         (origin(), proptest::collection::vec(any::<u8>(), 0..20)).prop_map(|(origin, name)| Owned::Exec(origin, name)),
         origin().prop_map(|origin| Owned::Other(Event::Exit(origin))),
@@ -288,8 +312,9 @@ proptest! {
         }
         model.finish(5_000_000_000, &mut |fact| facts.push(fact));
         prop_assert_eq!(model.queues().count() + model.processes().count(), 0, "something outlived the trace");
-        // A packet splits at most one gap in two, and one event begins at most one queue and two processes.
-        prop_assert!(facts.len() <= events.len() * 12, "{} facts of {} events", facts.len(), events.len());
+        // A packet splits at most one gap in two, and one event begins at most one queue and two processes. It ends
+        // at most one other packet.
+        prop_assert!(facts.len() <= events.len() * 18, "{} facts of {} events", facts.len(), events.len());
 
         let mut counts: BTreeMap<u32, u128> = BTreeMap::new();
         for fact in &facts {

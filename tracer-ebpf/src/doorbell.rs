@@ -6,6 +6,7 @@
 
 mod by_signal;
 mod ring;
+mod stamps;
 mod walk;
 
 use aya_ebpf::{
@@ -15,10 +16,10 @@ use aya_ebpf::{
     maps::LruHashMap,
     programs::ProbeContext,
 };
-use core::ptr::addr_of_mut;
+use core::ptr::{addr_of, addr_of_mut};
 use tracer_common::{
     aql::{PACKET_LEN, Packet},
-    record::{Doorbell, Header, LossSource, UNKNOWN, doorbell_flags as flag, kind},
+    record::{Doorbell, Header, LossSource, Stamps, UNKNOWN, doorbell_flags as flag, kind},
 };
 
 use self::{ring::At, walk::Walk};
@@ -138,7 +139,7 @@ fn submit(walk: &mut Walk, current: Current, mut header: Header) {
         return;
     };
     let record = entry.as_mut_ptr();
-    let (mut count, mut limit) = (0, 0);
+    let (mut count, mut limit, mut ready) = (0, 0, 0);
     if walk.is_single() {
         let slot = walk.ring.slot(walk.first);
         // SAFETY: the packet's place in the reserved entry takes PACKET_LEN bytes.
@@ -151,13 +152,21 @@ fn submit(walk: &mut Walk, current: Current, mut header: Header) {
             if walk.ring.is_final(walk.first, first_byte, limit) {
                 walk.low = walk.first.wrapping_add(1);
             }
+            // SAFETY: places in the reserved entry, of which the packet is written.
+            ready = u64::from(unsafe {
+                stamps::copy(
+                    walk.ring.queue,
+                    addr_of!((*record).packet),
+                    addr_of_mut!((*record).stamps),
+                )
+            });
         } else {
             walk.flags |= flag::TRUNCATED;
         }
     }
     header.flags = walk.flags;
-    // SAFETY: `record` is the reserved entry, of which every field but the packet is written here. The packet counts
-    // only if `count` says so.
+    // SAFETY: `record` is the reserved entry, of which every field but the packet and the stamps is written here. These
+    // count only if `count` and `ready` say so.
     unsafe {
         addr_of_mut!((*record).header).write(header);
         addr_of_mut!((*record).queue).write(walk.ring.queue);
@@ -170,6 +179,7 @@ fn submit(walk: &mut Walk, current: Current, mut header: Header) {
         addr_of_mut!((*record).base).write(walk.ring.base);
         addr_of_mut!((*record).size).write(walk.ring.size);
         addr_of_mut!((*record).count).write(count);
+        addr_of_mut!((*record).ready).write(ready);
         addr_of_mut!((*record).rung_end).write(walk.rung_end);
         addr_of_mut!((*record).call).write(api::open_call(current));
     }
@@ -201,6 +211,8 @@ fn unreadable(current: Current, site: u32, time_ns: u64, value: u64) {
         base: 0,
         size: 0,
         count: 0,
+        ready: 0,
+        stamps: Stamps::default(),
         rung_end: UNKNOWN,
         call: api::open_call(current),
         packet: Packet::ZERO,

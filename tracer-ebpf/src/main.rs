@@ -26,6 +26,7 @@ mod progress;
 mod reserve;
 mod ring;
 mod sdma;
+mod signals;
 mod system;
 mod user;
 

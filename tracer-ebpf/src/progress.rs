@@ -22,7 +22,7 @@ use tracer_common::{
 use crate::{
     doorbell::{NO_WAKEUP, QUEUES, QueueKey},
     maps::{Current, EVENTS, lose},
-    user,
+    signals, user,
 };
 
 /// A queue, as the KFD names it to its process.
@@ -219,4 +219,8 @@ fn look(current: &Current, queue_id: u32, occasion: u16) {
         addr_of_mut!((*record).rung_end).write(rung_end);
     }
     entry.submit(NO_WAKEUP);
+    // What ran before DESTROY_QUEUE was asked about at its entry.
+    if occasion != flag::DESTROYED {
+        signals::look(current, queue, write_index);
+    }
 }

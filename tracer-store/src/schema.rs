@@ -37,6 +37,8 @@ pub enum Table {
     Doorbells,
     /// Kernel dispatch packets.
     Dispatches,
+    /// When dispatches ran, by the GPU's clock.
+    GpuTimes,
     /// Packets that are no kernel dispatches.
     Packets,
     /// Code objects in processes.
@@ -61,13 +63,14 @@ pub enum Table {
 
 impl Table {
     /// Every table.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Processes,
         Self::Queues,
         Self::Progress,
         Self::Ioctls,
         Self::Doorbells,
         Self::Dispatches,
+        Self::GpuTimes,
         Self::Packets,
         Self::CodeObjects,
         Self::Kernels,
@@ -90,6 +93,7 @@ impl Table {
             Self::Ioctls => "ioctls",
             Self::Doorbells => "doorbells",
             Self::Dispatches => "dispatches",
+            Self::GpuTimes => "gpu_times",
             Self::Packets => "packets",
             Self::CodeObjects => "code_objects",
             Self::Kernels => "kernels",
@@ -117,6 +121,11 @@ impl Table {
             Self::Ioctls => "Ioctls on KFD and DRM devices, whole.",
             Self::Doorbells => "Stores to the doorbells of AQL queues.",
             Self::Dispatches => "Kernel dispatch packets that were published.",
+            Self::GpuTimes => {
+                "When dispatches ran: exact, as the GPU wrote it into their completion signals. There are rows for dispatches \
+                 that have such a signal to themselves, on queues that the runtime profiles (HIP does, but gives signals only to dispatches that events or a profiler ask about). Where packets are \
+                 unread, or doorbells lost, a row can be the time of such a packet that used the same signal."
+            }
             Self::Packets => "Published packets that are no kernel dispatches, and indexes whose packets are unread.",
             Self::CodeObjects => "Code objects that runtimes have loaded: files for the GPU, with kernels in them.",
             Self::Kernels => "Kernels of the code objects.",
@@ -157,6 +166,7 @@ impl Table {
             Fact::Ioctl(_) => Self::Ioctls,
             Fact::Doorbell(_) => Self::Doorbells,
             Fact::Dispatch(_) => Self::Dispatches,
+            Fact::GpuTime(_) => Self::GpuTimes,
             Fact::Packet(_) => Self::Packets,
             Fact::CodeObject(_) => Self::CodeObjects,
             Fact::Kernel(_) => Self::Kernels,
@@ -181,6 +191,7 @@ impl Table {
             Self::Progress
             | Self::Doorbells
             | Self::Dispatches
+            | Self::GpuTimes
             | Self::Packets
             | Self::Copies
             | Self::RingJobs

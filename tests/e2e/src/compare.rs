@@ -7,6 +7,7 @@ mod makers;
 mod names;
 mod program;
 mod rung;
+mod times;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +21,7 @@ use crate::{
 };
 
 pub use program::of_program;
+pub use times::monotonic_ns;
 
 /// What a comparison counted, to print.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,6 +36,10 @@ pub struct Compared {
     pub named: usize,
     /// Of the dispatches, those of kernels that the device knows by name, as HIP's own.
     pub named_by_device: usize,
+    /// Of the dispatches, those whose times by the GPU's clock are known.
+    pub timed: usize,
+    /// Of these, those whose times are known on the trace's clock.
+    pub dated: usize,
     /// Other packets.
     pub others: usize,
     /// Doorbell values.
@@ -103,6 +109,7 @@ pub fn of_machine(run: &mut Run) -> Compared {
 fn pid(fact: &Fact) -> Option<u32> {
     match fact {
         Fact::Dispatch(row) => Some(row.pid),
+        Fact::GpuTime(row) => Some(row.pid),
         Fact::Packet(row) => Some(row.pid),
         Fact::Doorbell(row) => Some(row.pid),
         Fact::Copy(row) => Some(row.pid),
@@ -129,6 +136,9 @@ fn rows(run: &Run) -> Compared {
         if truth.is_aql() {
             packets(run, truth, queue, &mut compared);
             compared.doorbells += doorbells(run, truth, queue);
+            let (timed, dated) = times::of_queue(run, truth, queue);
+            compared.timed += timed;
+            compared.dated += dated;
         } else {
             compared.copies += copies::submissions(run, truth, queue);
         }

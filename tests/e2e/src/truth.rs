@@ -1,6 +1,10 @@
 //! The simulator's truth log: what the device saw.
 
-use std::{collections::HashMap, fs, path::Path};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    path::Path,
+};
 
 use serde::Deserialize;
 
@@ -41,6 +45,13 @@ enum Line {
         #[serde(flatten)]
         command: Sdma,
     },
+    Timed {
+        pid: u32,
+        queue_id: u32,
+        index: u64,
+        start_ticks: u64,
+        end_ticks: u64,
+    },
     Kernel {
         kernel_object: u64,
         name: String,
@@ -77,6 +88,8 @@ pub struct Queue {
     pub doorbells: Vec<u64>,
     /// Packets taken, in order.
     pub packets: Vec<Packet>,
+    /// When packets ran that told it to their completion signals, by index: ticks of the GPU's clock, start and end.
+    pub times: BTreeMap<u64, (u64, u64)>,
     /// SDMA commands taken, in order.
     pub commands: Vec<Sdma>,
 }
@@ -201,6 +214,16 @@ impl Truth {
                 }
                 Line::Packet { pid, queue_id, packet } => {
                     truth.queues[latest[&(pid, queue_id)]].packets.push(packet);
+                }
+                Line::Timed {
+                    pid,
+                    queue_id,
+                    index,
+                    start_ticks,
+                    end_ticks,
+                } => {
+                    let times = &mut truth.queues[latest[&(pid, queue_id)]].times;
+                    times.insert(index, (start_ticks, end_ticks));
                 }
                 Line::Kernel { kernel_object, name } => {
                     truth.names.insert(kernel_object, name);

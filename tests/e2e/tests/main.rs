@@ -9,6 +9,7 @@ mod code_object;
 mod doctor;
 mod doorbell;
 mod driver_event;
+mod gpu_time;
 mod hip;
 mod intercept;
 mod ioctl;

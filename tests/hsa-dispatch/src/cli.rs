@@ -52,6 +52,10 @@ pub struct Options {
     /// The function that rings doorbells.
     #[arg(long, value_enum, default_value_t, global = true)]
     pub doorbell_op: DoorbellOp,
+    /// Have the GPU write when packets ran into their completion signals; `compute-only` asks for each dispatch's times. HIP
+    /// profiles its queues anyway.
+    #[arg(long, global = true)]
+    pub profile: bool,
     /// Load the runtime only when this file is there.
     #[arg(long, value_name = "FILE", global = true)]
     pub wait_for: Option<PathBuf>,

@@ -25,6 +25,8 @@ pub struct Context {
     pub kernels: Kernels,
     /// Longest wait for anything.
     pub timeout: Duration,
+    /// Whether its queues are profiled.
+    pub profile: bool,
     doorbell_op: DoorbellOp,
     log: bool,
     /// Queues outlive their owners.
@@ -45,6 +47,7 @@ impl Context {
             kernels: Kernels::load(&runtime, &agents.gpu, &directory, options.load_from)?,
             gpu: agents.gpu,
             timeout: Duration::from_secs(options.timeout.get()),
+            profile: options.profile,
             doorbell_op: options.doorbell_op,
             log: options.log.is_some(),
             keep_queues: options.leave.is_some(),
@@ -58,6 +61,9 @@ impl Context {
     /// The runtime refuses.
     pub fn queue(&self, size: u32, kind: QueueKind) -> Result<Queue> {
         let queue = Queue::create(&self.runtime, &self.gpu, size, kind, self.doorbell_op)?;
+        if self.profile {
+            queue.profile()?;
+        }
         Ok(if self.keep_queues { queue.kept() } else { queue })
     }
 

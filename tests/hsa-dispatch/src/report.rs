@@ -157,6 +157,9 @@ pub struct Outcome {
     /// Of it, until the last doorbell; only workloads that never wait tell it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted_ns: Option<u64>,
+    /// When dispatches ran, as the runtime tells it, in the order of their submission: `CLOCK_BOOTTIME` ns, start and end.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gpu_times: Vec<[u64; 2]>,
     /// Duration of submissions.
     pub submit_ns: Option<Latency>,
     /// Dispatches by elapsed time.
@@ -233,6 +236,7 @@ impl Outcome {
         self.copied_bytes += other.copied_bytes;
         self.failures_expected += other.failures_expected;
         self.failures_seen += other.failures_seen;
+        self.gpu_times.extend(other.gpu_times);
         self.submissions.extend(other.submissions);
         self.log.extend(other.log);
     }

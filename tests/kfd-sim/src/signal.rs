@@ -17,12 +17,13 @@ pub fn value(space: &AddressSpace, signal: u64) -> Result<i64, Fault> {
     Ok(space.read_u64(signal.checked_add(VALUE).ok_or(Fault(signal))?)? as i64)
 }
 
-/// Completes a packet's signal: timestamps, value - 1, mailbox, interrupt. `before` is written first, in the same call.
+/// Completes a packet's signal: timestamps if there are any, value - 1, mailbox, interrupt. `before` is written first, in the
+/// same call.
 pub fn complete(
     space: &AddressSpace,
     events: &Events,
     signal: u64,
-    ticks: (u64, u64),
+    ticks: Option<(u64, u64)>,
     before: &mut WriteBatch,
 ) -> Result<(), Fault> {
     let stamps = signal.checked_add(START_TS).ok_or(Fault(signal))?;
@@ -34,10 +35,12 @@ pub fn complete(
         space.submit(before)?;
         return Err(fault);
     }
-    let mut both = [0; 16];
-    both[..8].copy_from_slice(&ticks.0.to_le_bytes());
-    both[8..].copy_from_slice(&ticks.1.to_le_bytes());
-    before.push(stamps, &both);
+    if let Some((start, end)) = ticks {
+        let mut both = [0; 16];
+        both[..8].copy_from_slice(&start.to_le_bytes());
+        both[8..].copy_from_slice(&end.to_le_bytes());
+        before.push(stamps, &both);
+    }
     if is_shared {
         space.submit(before)?;
         space.add_u64(value_at, u64::MAX)?;
@@ -103,7 +106,7 @@ mod tests {
         let address = (&raw const signal) as u64;
         let mut before = WriteBatch::default();
         before.push((&raw mut other) as u64, &3u64.to_le_bytes());
-        complete(&space, &events, address, (100, 200), &mut before).unwrap();
+        complete(&space, &events, address, Some((100, 200)), &mut before).unwrap();
         assert_eq!(
             value(&space, address),
             Ok(-1),
@@ -125,9 +128,9 @@ mod tests {
         let mut other = 0u64;
         let mut before = WriteBatch::default();
         before.push((&raw mut other) as u64, &3u64.to_le_bytes());
-        let result = complete(&space, &events, 0x10, (1, 2), &mut before);
+        let result = complete(&space, &events, 0x10, Some((1, 2)), &mut before);
         assert_eq!(result, Err(Fault(0x10)));
         assert_eq!(space.read_u64((&raw const other) as u64), Ok(3));
-        assert!(complete(&space, &events, u64::MAX - 3, (1, 2), &mut before).is_err());
+        assert!(complete(&space, &events, u64::MAX - 3, None, &mut before).is_err());
     }
 }

@@ -29,6 +29,13 @@ pub enum Seen {
     Doorbell { time_ns: u64, value: u64 },
     /// A packet the processor took, as it was before its header was invalidated.
     Packet { time_ns: u64, index: u64, bytes: RawPacket },
+    /// A packet ended, and its completion signal gets its times, in ticks of the GPU's clock.
+    Timed {
+        time_ns: u64,
+        index: u64,
+        start: u64,
+        end: u64,
+    },
     /// A copy-engine packet.
     Sdma {
         time_ns: u64,

@@ -1,6 +1,7 @@
 //! The report for people.
 
 mod api;
+mod kernels;
 
 use std::io::{self, Write};
 
@@ -133,6 +134,7 @@ fn unseen(out: &mut impl Write, report: &Report) -> io::Result<()> {
 pub fn details(out: &mut impl Write, report: &Report, runs: &Runs, most: usize) -> io::Result<()> {
     queues(out, &report.queues)?;
     dispatches(out, runs, most)?;
+    kernels::times(out, report)?;
     rings(out, &report.ring_jobs.rings)?;
     ioctls(out, report)?;
     driver_calls(out, report)?;

@@ -100,6 +100,7 @@ impl<S: Sink> Later<S> {
             match fact {
                 Fact::Queue(queue) => tape.sink.take(&Fact::Queue(tape.anew(queue))),
                 Fact::ApiStats(stats) => tape.sink.take(&Fact::ApiStats(tape.since(stats))),
+                Fact::GpuTime(time) if !tape.has(time.queue, time.index) => {}
                 _ => tape.sink.take(fact),
             }
         }
@@ -169,6 +170,12 @@ impl<S> Tape<S> {
             }
             _ => {}
         }
+    }
+
+    /// Whether a row of that index can have gone into the trace.
+    fn has(&self, queue: u32, index: u64) -> bool {
+        let indexes = self.since.get(&queue).and_then(|since| since.indexes);
+        indexes.is_some_and(|(first, last)| (first..=last).contains(&index))
     }
 
     /// What was counted since.

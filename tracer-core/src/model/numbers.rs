@@ -57,7 +57,7 @@ impl Queue {
                 QueueOrigin::Adopted
             },
             queue_id: create.map_or(self.kfd.queue_id, |create| create.queue_id),
-            gpu_id: create.map_or(self.kfd.gpu_id, |create| Some(create.gpu_id)),
+            gpu_id: self.gpu_id(),
             kind: self.kind.name().to_owned(),
             handle: if aql {
                 self.write_pointer.wrapping_sub(WRITE_DISPATCH_ID as u64)

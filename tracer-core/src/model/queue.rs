@@ -11,6 +11,7 @@ use super::missing::Gap;
 use super::publish_log::PublishLog;
 use super::queues::Sight;
 use super::reserves::Reserves;
+use super::signals::Use;
 use super::span::Span;
 use super::unseen::{Looks, Unseen};
 use super::write_log::WriteLog;
@@ -73,6 +74,8 @@ pub(super) struct Queue {
     pub(super) publish_log: PublishLog,
     pub(super) unseen: Unseen,
     pub(super) looks: Looks,
+    /// What used completion signals, in the event that is being taken.
+    pub(super) published: Vec<Use>,
 
     pub(super) doorbells: u64,
     pub(super) submissions: u64,
@@ -113,6 +116,7 @@ impl Queue {
             publish_log: PublishLog::default(),
             unseen: Unseen::default(),
             looks: Looks::default(),
+            published: Vec::new(),
             doorbells: 0,
             submissions: 0,
             dispatches: 0,
@@ -160,6 +164,11 @@ impl Queue {
         self.write_log.see(create.enter_ns, 0);
         self.unseen.set_floor(0);
         self.created = Some(create);
+    }
+
+    /// The GPU's id, if that is known.
+    pub(super) fn gpu_id(&self) -> Option<u32> {
+        self.created.map_or(self.kfd.gpu_id, |create| Some(create.gpu_id))
     }
 
     /// Since when it exists: no event of an earlier time can be this queue's.

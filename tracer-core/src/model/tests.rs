@@ -171,6 +171,8 @@ impl Trace {
             value: (first + packets.len() as u64).saturating_sub(1),
             call: None,
             packets,
+            ready: 0,
+            stamps: &[],
             before,
         }));
     }

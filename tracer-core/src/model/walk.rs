@@ -20,6 +20,7 @@ use tracer_common::aql::{Packet, amd_format, packet_type};
 use super::adoption::question_of;
 use super::api;
 use super::queue::Queue;
+use super::signals::{Ran, Use};
 use crate::event::{Origin, Packets};
 use crate::fact::{Dispatch, Evidence, Fact, OtherPacket, PacketKind, Path, Unread};
 
@@ -74,6 +75,9 @@ impl Queue {
                 continue;
             }
             let (path, _) = self.unseen.path(index);
+            if slot == Slot::Consumed {
+                self.uses(packet, walk.origin, None);
+            }
             match (&mut run, slot) {
                 (Some((_, count, of)), Slot::Consumed) if *of == path => *count += 1,
                 (_, Slot::Consumed) => {
@@ -117,6 +121,13 @@ impl Queue {
     ) {
         let tid = self.publisher(walk.origin.tid, path, 1);
         let mut fact = self.fact(packet, index, evidence, walk.origin);
+        // One that was consumed already, or taken unseen, may have ended before its signal was read.
+        if let (Evidence::Header, Path::Doorbell) = (evidence, path)
+            && packet.completion_signal() != 0
+            && let Some(used) = self.published.last_mut()
+        {
+            used.before = walk.stamps_before((index - walk.first) as usize);
+        }
         // What was published unseen, the walk's thread did not publish.
         api::link(&mut fact, walk.call.filter(|_| path == Path::Doorbell));
         match &mut fact {
@@ -131,8 +142,17 @@ impl Queue {
     pub(super) fn fact(&mut self, packet: &Packet, index: u64, evidence: Evidence, origin: Origin) -> Fact {
         if evidence == Evidence::Body || packet.kind() == packet_type::KERNEL_DISPATCH {
             self.dispatches = self.dispatches.saturating_add(1);
+            let ran = Ran {
+                queue: self.number,
+                index,
+                kernel_object: packet.kernel_object(),
+                kernel: None,
+                gpu_id: self.gpu_id(),
+            };
+            self.uses(packet, origin, Some(ran));
             return Fact::Dispatch(self.dispatch(packet, index, evidence, origin));
         }
+        self.uses(packet, origin, None);
         self.other_packets = self.other_packets.saturating_add(1);
         Fact::Packet(OtherPacket {
             queue: self.number,
@@ -173,6 +193,19 @@ impl Queue {
             correlation: packet.correlation(),
             api_call: None,
             stream: None,
+        }
+    }
+
+    /// A packet that was published uses its completion signal. What that held before is not known here.
+    fn uses(&mut self, packet: &Packet, origin: Origin, dispatch: Option<Ran>) {
+        if packet.completion_signal() != 0 {
+            self.published.push(Use {
+                pid: origin.pid,
+                signal: packet.completion_signal(),
+                time_ns: origin.time_ns,
+                before: None,
+                dispatch,
+            });
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ApiCalls, Copies, DriverCalls, DriverEvents, RingJobs, Stats, StreamQueue};
+use super::{ApiCalls, Copies, DriverCalls, DriverEvents, Kernel, RingJobs, Stats, StreamQueue};
 use crate::fact::{Process, Queue};
 
 /// The counts of a trace. A number that could not be observed is `None` (`null`), never 0.
@@ -156,19 +156,6 @@ pub struct IoctlCalls {
     pub errors: u64,
     /// Time in the call; `None` if none returned.
     pub ns: Option<Stats>,
-}
-
-/// A kernel of a process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kernel {
-    /// Process.
-    pub pid: u32,
-    /// Address of its descriptor.
-    pub kernel_object: u64,
-    /// Its name; `None` if that is not known.
-    pub name: Option<String>,
-    /// Dispatches.
-    pub count: u64,
 }
 
 /// Events that sources dropped.

@@ -167,8 +167,8 @@ fn everything_is_counted_under_its_name() {
             "driver_events": {"total": 0, "by_event": {}},
             "code_objects": 0,
             "kernels": [
-                {"pid": 7, "kernel_object": 128, "name": null, "count": 2},
-                {"pid": 7, "kernel_object": 64, "name": null, "count": 1},
+                {"pid": 7, "kernel_object": 128, "name": null, "count": 2, "timed": 0, "gpu_ns": null},
+                {"pid": 7, "kernel_object": 64, "name": null, "count": 1, "timed": 0, "gpu_ns": null},
             ],
             "other_kernels": 0,
             "losses": {"total": 5, "by_source": {"packets-ring": 5}},
@@ -315,10 +315,10 @@ fn ioctls_count_errors_and_time_those_that_returned() {
 #[test]
 fn invented_kernels_are_limited_and_counted() {
     let mut summary = Summary::new(EVERYTHING);
-    (0..MAX_KERNELS as u64 + 9).for_each(|k| summary.add(&dispatch(k, Evidence::Header)));
+    (0..kernels::MAX_KERNELS as u64 + 9).for_each(|k| summary.add(&dispatch(k, Evidence::Header)));
     summary.add(&dispatch(0, Evidence::Header));
     let report = summary.finish(false);
-    assert_eq!((report.kernels.len(), report.other_kernels), (MAX_KERNELS, 9));
+    assert_eq!((report.kernels.len(), report.other_kernels), (kernels::MAX_KERNELS, 9));
     assert_eq!((report.kernels[0].count, report.complete), (2, false));
 }
 

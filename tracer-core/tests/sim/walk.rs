@@ -228,6 +228,8 @@ impl Sim {
                     stream: Some(7),
                 }),
                 packets: &[],
+                ready: 0,
+                stamps: &[],
                 before: walk.rung_end.map(|rung_end| Before {
                     rung_end,
                     value: walk.value,

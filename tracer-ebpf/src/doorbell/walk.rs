@@ -9,7 +9,7 @@ use tracer_common::{
     record::{LossSource, PACKETS_PER_RECORD, Packets, UNKNOWN, doorbell_flags as flag, kind},
 };
 
-use super::{NO_WAKEUP, ring::Ring};
+use super::{NO_WAKEUP, ring::Ring, stamps};
 use crate::{
     api,
     maps::{Current, EVENTS, lose},
@@ -247,7 +247,7 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
         entry.discard(NO_WAKEUP);
         return 1;
     };
-    // SAFETY: `record` is the reserved entry, of which every field but the packets past `count` is written.
+    // SAFETY: `record` is the reserved entry, of which every field but the packets past `count` and the stamps is written.
     unsafe {
         addr_of_mut!((*record).header).write(walk.current.header(kind::PACKETS, 0, 0, walk.time_ns));
         addr_of_mut!((*record).queue).write(walk.ring.queue);
@@ -255,6 +255,7 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
         addr_of_mut!((*record).limit).write(limit);
         addr_of_mut!((*record).read_index).write(walk.ring.read_index);
         addr_of_mut!((*record).size).write(walk.ring.size);
+        addr_of_mut!((*record).ready).write_volatile(0);
         addr_of_mut!((*record).rung_end).write(walk.rung_end);
         addr_of_mut!((*record).value).write(walk.value);
         addr_of_mut!((*record).call).write(api::open_call(walk.current));
@@ -272,6 +273,8 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
             walk.low = index.wrapping_add(1);
         }
     }
+    // SAFETY: `record` is the reserved entry; the packets up to `count` were written by the copy.
+    unsafe { stamps::copy_all(record, count as u32) };
     entry.submit(NO_WAKEUP);
     walk.next += count;
     0

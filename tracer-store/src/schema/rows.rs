@@ -1,7 +1,7 @@
 //! The columns of every table, field by field of the fact that is its row.
 
 use tracer_core::fact::{
-    ApiCall, ApiStats, CodeObject, Copy, Dispatch, Doorbell, DriverCall, DriverEvent, Fact, Ioctl, Kernel, Loss,
+    ApiCall, ApiStats, CodeObject, Copy, Dispatch, Doorbell, DriverCall, DriverEvent, Fact, GpuTime, Ioctl, Kernel, Loss,
     OtherPacket, Process, Progress, Queue, RingJob,
 };
 
@@ -25,6 +25,7 @@ pub(super) fn columns(table: Table) -> Vec<Column> {
         Table::Ioctls => Ioctl::columns(),
         Table::Doorbells => Doorbell::columns(),
         Table::Dispatches => Dispatch::columns(),
+        Table::GpuTimes => GpuTime::columns(),
         Table::Packets => OtherPacket::columns(),
         Table::CodeObjects => CodeObject::columns(),
         Table::Kernels => Kernel::columns(),
@@ -47,6 +48,7 @@ pub(crate) fn put(fact: &Fact, to: &mut [Buffer]) {
         Fact::Ioctl(row) => row.put(to),
         Fact::Doorbell(row) => row.put(to),
         Fact::Dispatch(row) => row.put(to),
+        Fact::GpuTime(row) => row.put(to),
         Fact::Packet(row) => row.put(to),
         Fact::CodeObject(row) => row.put(to),
         Fact::Kernel(row) => row.put(to),
@@ -70,6 +72,7 @@ pub(crate) fn get(table: Table, columns: &[Buffer], row: usize) -> Result<Fact, 
         Table::Ioctls => Fact::Ioctl(Row::get(&mut from)?),
         Table::Doorbells => Fact::Doorbell(Row::get(&mut from)?),
         Table::Dispatches => Fact::Dispatch(Row::get(&mut from)?),
+        Table::GpuTimes => Fact::GpuTime(Row::get(&mut from)?),
         Table::Packets => Fact::Packet(Row::get(&mut from)?),
         Table::CodeObjects => Fact::CodeObject(Row::get(&mut from)?),
         Table::Kernels => Fact::Kernel(Row::get(&mut from)?),
@@ -301,6 +304,21 @@ rows! {
         correlation, "", "Correlation id that HIP writes under a profiler; 0 otherwise.";
         api_call, "", "Innermost API call in which that thread rang, as in `api_calls.call`; null where in none, where calls were not recorded, or where the packet may be another thread's (neither named by the doorbell's value nor known to be reserved by that thread).";
         stream, "", "Stream (`hipStream_t`) of the innermost call around it that names one, 0 for the default stream; null likewise.";
+    }
+
+    GpuTime {
+        queue, "", "Queue, as in `dispatches.queue`.";
+        index, "index", "Packet index in its queue, as in `dispatches.index`.";
+        pid, "", "Process.";
+        time_ns, "ns", "Time of the doorbell that published it, as in `dispatches.time_ns`.";
+        kernel_object, "address", "The kernel descriptor.";
+        kernel, "", "Name of the kernel, as in `dispatches.kernel`.";
+        gpu_id, "", "KFD gpu id, whose clock it is; null if the queue's is not known.";
+        start_ticks, "ticks", "It began, by the GPU's clock.";
+        end_ticks, "ticks", "It ended, likewise.";
+        start_ns, "ns", "It began, by the trace's clock; null if the process had the GPU's clock read (GET_CLOCK_COUNTERS) less than twice, or too far from then to tell it to a millisecond.";
+        end_ns, "ns", "It ended, likewise.";
+        clock_error_ns, "ns", "How far `start_ns` and `end_ns` can be off, both by about the same, since it is not known when in these calls the clock was read; null where they are.";
     }
 
     OtherPacket {

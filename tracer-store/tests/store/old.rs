@@ -203,6 +203,7 @@ fn reads(name: &str, version: u64) {
         matches!(
             table,
             Table::Progress
+                | Table::GpuTimes
                 | Table::RingJobs
                 | Table::ApiCalls
                 | Table::ApiStats

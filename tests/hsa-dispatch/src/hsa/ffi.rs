@@ -6,7 +6,7 @@ use std::path::Path;
 use libloading::Library;
 
 use super::types::{
-    AgentHandle, ExecutableHandle, IsaHandle, PoolHandle, RawQueue, ReaderHandle, SignalHandle, Status, SymbolHandle,
+    AgentHandle, DispatchTime, ExecutableHandle, IsaHandle, PoolHandle, RawQueue, ReaderHandle, SignalHandle, Status, SymbolHandle,
 };
 
 /// Tells why a queue stopped: status, queue, the pointer given at creation.
@@ -108,6 +108,10 @@ api! {
     fn hsa_amd_memory_pool_free(memory: *mut c_void) -> Status;
     fn hsa_amd_agents_allow_access(
         count: u32, agents: *const AgentHandle, flags: *const u32, memory: *const c_void,
+    ) -> Status;
+    fn hsa_amd_profiling_set_profiler_enabled(queue: *mut RawQueue, enable: c_int) -> Status;
+    fn hsa_amd_profiling_get_dispatch_time(
+        agent: AgentHandle, signal: SignalHandle, time: *mut DispatchTime,
     ) -> Status;
     fn hsa_amd_memory_async_copy(
         to: *mut c_void, to_agent: AgentHandle, from: *const c_void, from_agent: AgentHandle, size: usize,

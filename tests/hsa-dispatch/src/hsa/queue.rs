@@ -107,6 +107,16 @@ impl Queue {
         })
     }
 
+    /// Has the GPU write when packets of this queue ran into their completion signals.
+    ///
+    /// # Errors
+    /// The runtime refuses.
+    pub fn profile(&self) -> Result<()> {
+        // SAFETY: the runtime's queue, not destroyed yet.
+        let status = unsafe { (self.runtime.api.hsa_amd_profiling_set_profiler_enabled)(self.raw, 1) };
+        self.runtime.check("hsa_amd_profiling_set_profiler_enabled", status)
+    }
+
     /// The same queue, left to the end of the process.
     #[must_use]
     pub fn kept(mut self) -> Self {

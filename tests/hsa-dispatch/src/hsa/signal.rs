@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::types::{CONDITION_LT, SignalHandle, WAIT_BLOCKED};
-use super::{Queue, Runtime};
+use super::types::{CONDITION_LT, DispatchTime, SignalHandle, WAIT_BLOCKED};
+use super::{Agent, Queue, Runtime};
 use crate::clock::Deadline;
 use crate::error::{Error, Result};
 
@@ -50,6 +50,20 @@ impl Signal {
     pub fn store(&self, value: i64) {
         // SAFETY: the signal lives as long as `self`.
         unsafe { (self.runtime.api.hsa_signal_store_screlease)(self.handle, value) };
+    }
+
+    /// When the packet that completed it last ran on `agent`, whose queue is profiled: `CLOCK_BOOTTIME` ns, start and end.
+    ///
+    /// # Errors
+    /// The runtime refuses.
+    pub fn dispatch_time(&self, agent: &Agent) -> Result<[u64; 2]> {
+        let mut time = DispatchTime::default();
+        // SAFETY: the signal lives as long as `self`; `time` is writable.
+        let status = unsafe {
+            (self.runtime.api.hsa_amd_profiling_get_dispatch_time)(agent.handle, self.handle, &raw mut time)
+        };
+        self.runtime.check("hsa_amd_profiling_get_dispatch_time", status)?;
+        Ok([time.start, time.end])
     }
 
     /// Sleeps until the value is 0 or less.

@@ -166,3 +166,13 @@ pub const QUEUE_MULTI: u32 = 0;
 pub const QUEUE_SINGLE: u32 = 1;
 /// `HSA_QUEUE_TYPE_COOPERATIVE` (hsa.h): kernels on it may use the GPU's global wave sync.
 pub const QUEUE_COOPERATIVE: u32 = 2;
+
+/// `hsa_amd_profiling_dispatch_time_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DispatchTime {
+    /// Ticks of the system's clock, which is `CLOCK_BOOTTIME` in ns.
+    pub start: u64,
+    /// Likewise.
+    pub end: u64,
+}

@@ -46,6 +46,9 @@ impl ComputeOnly {
                 done.store(1);
                 producer.submit(&[sums.packet().completing(done.handle())])?;
                 done.wait(&format!("dispatch {i}"), context.timeout, &[&queue])?;
+                if context.profile {
+                    outcome.gpu_times.push(done.dispatch_time(&context.gpu)?);
+                }
             }
         }
         outcome.set_times(start, clock::now());

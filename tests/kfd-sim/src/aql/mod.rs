@@ -26,6 +26,10 @@ use crate::signal;
 use crate::truth::Seen;
 use crate::vm::{Fault, WriteBatch};
 
+/// From the write index of an `amd_queue_t` to its properties, and the bit that has packets timed: `amd_hsa_queue.h`.
+const PROPERTIES: u64 = 0xb4 - 0x38;
+const ENABLE_PROFILING: u32 = 1 << 3;
+
 /// Packets fetched at a time.
 const FETCH: u64 = 64;
 
@@ -101,6 +105,14 @@ impl AqlProcessor {
         }
         self.retired.push(self.read_pointer, &self.read.to_le_bytes());
         engine.process.space.submit(&mut self.retired)
+    }
+
+    /// Whether packets are timed: the runtime may change its mind at any time.
+    fn is_profiled(&self, engine: &Engine) -> Result<bool, Fault> {
+        let mut properties = [0; 4];
+        let at = self.write_pointer.checked_add(PROPERTIES).ok_or(Fault(self.write_pointer))?;
+        engine.process.space.read(at, &mut properties)?;
+        Ok(u32::from_le_bytes(properties) & ENABLE_PROFILING != 0)
     }
 
     /// Carries the packet out up to, but not with, its completion.
@@ -249,7 +261,16 @@ impl Processor for AqlProcessor {
             }
             self.retire(base, slots);
             if let Some(completion) = packet.completion_signal().filter(|&signal| signal != 0) {
-                let ticks = (start, gpu_ticks().max(start + 1000 / GPU_TICK_NS));
+                let ended = gpu_ticks().max(start + 1000 / GPU_TICK_NS);
+                let ticks = self.is_profiled(engine)?.then_some((start, ended));
+                if ticks.is_some() {
+                    engine.log(|| Seen::Timed {
+                        time_ns: monotonic_ns(),
+                        index,
+                        start,
+                        end: ended,
+                    });
+                }
                 // Slots are freed late within a batch, as by hardware; but a packet alone is gone when its signal says so.
                 let before = if index == last {
                     &mut self.retired

@@ -28,6 +28,18 @@ pub fn push_batch(text: &mut Vec<u8>, pid: i32, queue_id: u32, seen: &[Seen]) {
                 field(text, "offset", *offset);
                 end(text, *time_ns);
             }
+            Seen::Timed {
+                time_ns,
+                index,
+                start,
+                end: ended,
+            } => {
+                begin(text, "timed", pid, queue_id);
+                field(text, "index", *index);
+                field(text, "start_ticks", *start);
+                field(text, "end_ticks", *ended);
+                end(text, *time_ns);
+            }
             Seen::Packet { time_ns, index, bytes } => {
                 begin(text, "packet", pid, queue_id);
                 field(text, "index", *index);

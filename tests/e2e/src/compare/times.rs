@@ -1,0 +1,71 @@
+//! Times of dispatches by the GPU's clock: each is what the device wrote.
+
+use std::collections::BTreeMap;
+
+use tracer_core::fact::{Dispatch, Fact, GpuTime, Queue};
+
+use crate::{scenario::Run, truth};
+
+/// Nanoseconds of a tick of the simulated GPU's clock, which runs with CLOCK_BOOTTIME.
+const TICK_NS: u64 = 10;
+
+/// Every row of a queue is a dispatch of it, once, with the ticks that the device wrote; and where it is dated, that is no
+/// further off than it says. Gives how many rows there are, and how many of them are dated.
+pub fn of_queue(run: &Run, truth: &truth::Queue, queue: &Queue) -> (usize, usize) {
+    let dispatches: BTreeMap<u64, &Dispatch> = run
+        .dispatches()
+        .filter(|dispatch| dispatch.queue == queue.queue)
+        .map(|dispatch| (dispatch.index, dispatch))
+        .collect();
+    let mut rows: BTreeMap<u64, &GpuTime> = BTreeMap::new();
+    for fact in &run.facts {
+        let Fact::GpuTime(time) = fact else { continue };
+        if time.queue == queue.queue {
+            assert!(rows.insert(time.index, time).is_none(), "twice: {time:?}");
+        }
+    }
+    for (index, time) in &rows {
+        let dispatch = dispatches.get(index).unwrap_or_else(|| panic!("no dispatch of {time:?}"));
+        assert_eq!(
+            truth.times.get(index),
+            Some(&(time.start_ticks, time.end_ticks)),
+            "{time:?}"
+        );
+        let same = |time: &GpuTime| (time.pid, time.time_ns, time.kernel_object, time.kernel.clone());
+        let of_dispatch = (
+            dispatch.pid,
+            dispatch.time_ns,
+            dispatch.kernel_object,
+            dispatch.kernel.clone(),
+        );
+        assert_eq!(same(time), of_dispatch, "{time:?}");
+        assert_eq!(time.gpu_id, Some(truth.gpu_id), "{time:?}");
+        let dated = [time.start_ns, time.end_ns, time.clock_error_ns];
+        let Some(error) = time.clock_error_ns else {
+            assert_eq!(dated, [None; 3]);
+            continue;
+        };
+        for (ns, ticks) in [(time.start_ns, time.start_ticks), (time.end_ns, time.end_ticks)] {
+            let ns = ns.expect("dated as a whole");
+            // Between the two clocks that this process reads one after the other, a little time may pass.
+            let off = ns.abs_diff(monotonic_ns(ticks * TICK_NS));
+            assert!(off <= error + 20_000, "off by {off} ns: {time:?}");
+        }
+    }
+    let dated = rows.values().filter(|time| time.start_ns.is_some()).count();
+    (rows.len(), dated)
+}
+
+/// A time of CLOCK_BOOTTIME on CLOCK_MONOTONIC, ns.
+#[must_use]
+pub fn monotonic_ns(boottime_ns: u64) -> u64 {
+    let read = |clock| {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is writable.
+        let result = unsafe { libc::clock_gettime(clock, &raw mut time) };
+        assert_eq!(result, 0, "a clock that Linux has");
+        time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+    };
+    let (boottime, monotonic) = (read(libc::CLOCK_BOOTTIME), read(libc::CLOCK_MONOTONIC));
+    (boottime_ns + monotonic).saturating_sub(boottime)
+}

@@ -1,0 +1,118 @@
+//! Times of dispatches by the GPU's clock, from their completion signals.
+
+use std::cell::Cell;
+
+use tracer_core::fact::{Fact, GpuTime};
+use tracer_e2e::{
+    compare::{self, monotonic_ns},
+    scenario::{Run, Scenario, each_release, report_text},
+};
+
+fn times(run: &Run) -> Vec<&GpuTime> {
+    let times = run.facts.iter().filter_map(|fact| match fact {
+        Fact::GpuTime(time) => Some(time),
+        _ => None,
+    });
+    times.collect()
+}
+
+/// Dispatches that told their times to a signal.
+fn timed_by_device(run: &Run) -> usize {
+    let of = |queue: &tracer_e2e::truth::Queue| {
+        let packets = queue.packets.iter();
+        packets
+            .filter(|packet| packet.kind == "kernel_dispatch" && queue.times.contains_key(&packet.index))
+            .count()
+    };
+    run.truth.queues.iter().map(of).sum()
+}
+
+/// A program that waits for each dispatch and asks for its times, as one with HIP's events does. Its one signal is used again
+/// and again, and the last time is found before the queue is gone.
+#[test]
+fn each_dispatch_of_a_program_that_asks_has_the_times_that_it_gets() {
+    let scenarios = each_release(0).map(|(suite, asic)| {
+        Scenario::new(suite, asic, &["compute-only", "-n", "40", "--profile"])
+    });
+    compare::each(scenarios, |run, compared| {
+        assert_eq!((compared.timed, compared.dated), (40, 40));
+        assert_eq!(timed_by_device(run), 40);
+        let asked = run.did()["gpu_times"].clone();
+        let asked: Vec<[u64; 2]> = serde_json::from_value(asked).expect("pairs of ns");
+        let mut told = times(run);
+        told.sort_by_key(|time| time.index);
+        assert_eq!(told.len(), asked.len());
+        for (time, [start, end]) in told.iter().zip(asked) {
+            // The runtime reckons with the same readings of the clock, each as far off.
+            let error = 2 * time.clock_error_ns.expect("dated") + 20_000;
+            for (told, asked) in [(time.start_ns, start), (time.end_ns, end)] {
+                let off = told.expect("dated").abs_diff(monotonic_ns(asked));
+                assert!(off <= error, "off by {off} ns: {time:?}");
+            }
+        }
+        let kernels = run.report["kernels"].as_array().expect("kernels");
+        let sums = kernels.iter().find(|kernel| kernel["timed"] == 40).expect("the kernel");
+        let total: u64 = told.iter().map(|time| time.end_ns.unwrap_or(0) - time.start_ns.unwrap_or(0)).sum();
+        assert_eq!((&sums["count"], &sums["gpu_ns"]["count"]), (&40.into(), &40.into()));
+        assert_eq!(sums["gpu_ns"]["total"], total);
+        let text = report_text(run.trace.dir());
+        let heading = text.find("gpu total").expect("kernels have times");
+        assert!(text[heading..].contains(" 40  "), "{text}");
+    });
+}
+
+/// Nobody asks, so that a runtime reads the GPU's clock as it likes, some only once. Only the last packet of all has a signal.
+#[test]
+fn without_a_second_reading_of_the_clock_there_are_ticks() {
+    let once = Cell::new(0);
+    let scenarios = each_release(1).map(|(suite, asic)| {
+        Scenario::new(suite, asic, &["batch", "--packets", "20", "-n", "90", "--profile"])
+    });
+    compare::each(scenarios, |run, compared| {
+        assert_eq!((compared.timed, timed_by_device(run)), (1, 1));
+        let read = |ioctl: &&tracer_e2e::truth::Ioctl| {
+            // Those of the host have no GPU's id at byte 32.
+            ioctl.name.as_deref() == Some("GET_CLOCK_COUNTERS") && ioctl.arg_in[64..72] != *"00000000"
+        };
+        let readings = run.truth.ioctls.iter().filter(read).count();
+        println!("{readings} readings");
+        assert!(readings > 0 && (readings > 1 || compared.dated == 0));
+        if readings == 1 {
+            once.set(once.get() + 1);
+            let text = report_text(run.trace.dir());
+            assert!(text.contains("ticks only"), "{text}");
+        }
+    });
+    assert!(once.get() > 0);
+}
+
+#[test]
+fn queues_that_are_not_profiled_have_no_times() {
+    let scenarios = each_release(0).map(|(suite, asic)| Scenario::new(suite, asic, &["compute-only", "-n", "5"]));
+    compare::each(scenarios, |run, compared| {
+        assert_eq!((compared.timed, timed_by_device(run)), (0, 0));
+    });
+}
+
+/// HIP profiles its queues, and takes its signals from a pool.
+#[test]
+fn dispatches_through_hip_have_times() {
+    for workload in [&["compute-only", "-n", "30"][..], &["launches", "-n", "2"], &["streams", "--streams", "3", "-n", "20"]] {
+        let scenarios = each_release(1).map(|(suite, asic)| Scenario::hip(suite, asic, workload));
+        compare::each(scenarios, |run, compared| {
+            println!("{} of {} timed, {} dated", compared.timed, timed_by_device(run), compared.dated);
+            assert_eq!(compared.timed, timed_by_device(run));
+        });
+    }
+}
+
+/// A process that ends without giving anything back: the times are read as it ends.
+#[test]
+fn the_last_times_of_a_process_that_just_ends_are_known() {
+    for leave in ["exit", "kill"] {
+        let workload = ["compute-only", "-n", "3", "--profile", "--leave", leave];
+        let scenario = Scenario::new("sid", "gfx942", &workload);
+        let run = if leave == "exit" { scenario.record() } else { scenario.record_any() };
+        assert_eq!((times(&run).len(), timed_by_device(&run)), (3, 3));
+    }
+}

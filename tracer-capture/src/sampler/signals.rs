@@ -1,0 +1,81 @@
+//! Looks at completion signals.
+
+use tracer_common::{
+    queue::{SIGNAL_END, SIGNAL_START, SIGNAL_VALUE},
+    record::{SignalState, Stamps},
+};
+use tracer_core::event::{Origin, Signal};
+
+use crate::{scattered, sys};
+
+/// Looks at signals of processes; those that are there are handed over. The process is named before the handle.
+pub fn look(signals: &mut [(u32, u64)], mut seen: impl FnMut(Signal)) {
+    signals.sort_unstable();
+    for of_process in signals.chunk_by(|a, b| a.0 == b.0) {
+        for some in of_process.chunks(scattered::AT_ONCE) {
+            let Some(&(pid, _)) = some.first() else { continue };
+            let time_ns = sys::monotonic_ns();
+            let mut read = [None; scattered::AT_ONCE];
+            let mut to = read.iter_mut();
+            // The GPU writes the value last.
+            let places = |&(_, handle): &(u32, u64)| {
+                [SIGNAL_VALUE, SIGNAL_START, SIGNAL_END].map(|offset| handle.wrapping_add(offset as u64))
+            };
+            let result = scattered::read(pid, some, places, |&(_, signal), words| {
+                let state = words.map(|[value, start, end]| SignalState {
+                    signal,
+                    value: value.cast_signed(),
+                    stamps: Stamps { start, end },
+                });
+                if let Some(to) = to.next() {
+                    *to = state;
+                }
+            });
+            let after_ns = sys::monotonic_ns();
+            let origin = Origin { time_ns, pid, tid: 0 };
+            for state in read.into_iter().flatten() {
+                seen(Signal {
+                    origin,
+                    after_ns,
+                    state,
+                });
+            }
+            if result.is_err() {
+                break;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_that_are_there_are_seen() {
+        let signals: Vec<[u64; 8]> = (0..300).map(|k| [1, k, 0, 0, 2 * k, 3 * k, 0, 0]).collect();
+        let own = |signal: &[u64; 8]| {
+            let at = std::ptr::from_ref(signal).expose_provenance() as u64;
+            (std::process::id(), at)
+        };
+        let mut asked: Vec<(u32, u64)> = signals.iter().map(own).collect();
+        asked.push((std::process::id(), 8));
+        asked.push((u32::MAX >> 1, 8));
+        let mut seen = Vec::new();
+        look(&mut asked, |signal| {
+            assert!(signal.origin.time_ns <= signal.after_ns);
+            seen.push((signal.origin.pid, signal.state));
+        });
+        let state = |(k, signal): (u64, &[u64; 8])| {
+            let (pid, signal) = own(signal);
+            let stamps = Stamps {
+                start: 2 * k,
+                end: 3 * k,
+            };
+            let value = k.cast_signed();
+            (pid, SignalState { signal, value, stamps })
+        };
+        let expected: Vec<_> = (0..).zip(&signals).map(state).collect();
+        assert_eq!(seen, expected);
+    }
+}

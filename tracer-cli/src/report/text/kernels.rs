@@ -1,0 +1,39 @@
+//! How long kernels ran, by the GPU's clock.
+
+use std::io::{self, Write};
+
+use tracer_core::summary::{Kernel, Report};
+
+use crate::units::duration;
+
+/// Kernels of which that is known of some dispatch, those that ran longest first.
+pub fn times(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let mut kernels: Vec<&Kernel> = report.kernels.iter().filter(|kernel| kernel.timed > 0).collect();
+    if kernels.is_empty() {
+        return Ok(());
+    }
+    kernels.sort_by_key(|kernel| std::cmp::Reverse(kernel.gpu_ns.map(|ns| ns.total)));
+    writeln!(
+        out,
+        "\npid      dispatches      timed  gpu total   mean        min         max         kernel (times of those with a completion signal of their own)"
+    )?;
+    for kernel in kernels {
+        let times = kernel.gpu_ns.map_or_else(
+            || format!("{:<46}", "ticks only: the GPU's clock was read once"),
+            |ns| {
+                let columns = [ns.total, ns.total / ns.count.max(1), ns.min, ns.max];
+                columns.map(|ns| format!("{:<10}", duration(ns))).join("  ")
+            },
+        );
+        let name = kernel.name.as_ref().map_or_else(
+            || format!("{:#x}", kernel.kernel_object),
+            Clone::clone,
+        );
+        writeln!(
+            out,
+            "{:<8} {:>10} {:>10}  {times}  {name}",
+            kernel.pid, kernel.count, kernel.timed
+        )?;
+    }
+    Ok(())
+}

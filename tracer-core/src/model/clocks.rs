@@ -1,0 +1,235 @@
+//! The GPUs' clocks, and what their ticks are on the trace's.
+//!
+//! A runtime reads its GPU's clock (GET_CLOCK_COUNTERS): as it begins, and whenever somebody asks it for times later than the
+//! last reading. So a reading is as good as the call is short, and two of them tell the rate. Ticks between two readings can
+//! be told; those that come after the last one wait for the next.
+
+use std::collections::BTreeMap;
+
+use tracer_common::kfd;
+
+use super::ioctls::{u32_at, u64_at};
+use crate::event::Ioctl;
+use crate::fact::{Fact, GpuTime};
+
+/// Readings kept of one GPU. Of more, every other one is forgotten.
+const MAX_READINGS: usize = 1024;
+/// Readings that are nearer to each other tell nothing more of the rate.
+const NEAR_NS: u64 = 100_000_000;
+/// Times that wait for a reading at the most, of all GPUs.
+const MAX_WAITING: usize = 65_536;
+/// GPUs at the most: the ids come from the traced process.
+const MAX_GPUS: usize = 256;
+/// Worse than that is not told.
+const WORST_NS: u64 = 1_000_000;
+
+/// Every GPU's clock.
+#[derive(Debug, Default)]
+pub(super) struct Clocks {
+    by_gpu: BTreeMap<u32, Clock>,
+    waiting: usize,
+}
+
+#[derive(Debug, Default)]
+struct Clock {
+    /// By time.
+    readings: Vec<Reading>,
+    waiting: Vec<Stamped>,
+}
+
+/// A GPU's clock was read, some time in a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reading {
+    ticks: u64,
+    enter_ns: u64,
+    exit_ns: u64,
+}
+
+/// A dispatch's time, and when it was known.
+#[derive(Debug)]
+pub(super) struct Stamped {
+    pub(super) time: GpuTime,
+    /// It had ended by then.
+    pub(super) seen_ns: u64,
+}
+
+impl Reading {
+    /// In the middle of the call.
+    fn ns(self) -> u64 {
+        self.enter_ns + (self.exit_ns - self.enter_ns) / 2
+    }
+
+    /// How far that can be off.
+    fn error_ns(self) -> u64 {
+        (self.exit_ns - self.enter_ns).div_ceil(2)
+    }
+}
+
+impl Clocks {
+    /// An ioctl may be a reading.
+    pub(super) fn ioctl(&mut self, event: &Ioctl<'_>, out: &mut impl FnMut(Fact)) {
+        let is_reading = kfd::ioc_type(event.cmd) == kfd::IOC_TYPE_KFD
+            && kfd::ioc_dir(event.cmd) != 0
+            && kfd::ioc_nr(event.cmd) == kfd::NR_GET_CLOCK_COUNTERS;
+        let Some(arg) = event.arg_out.filter(|_| is_reading && event.ret == Some(0)) else {
+            return;
+        };
+        let (Some(ticks), Some(gpu_id)) = (
+            u64_at(arg, kfd::clock_counters::GPU_CLOCK),
+            u32_at(arg, kfd::clock_counters::GPU_ID),
+        ) else {
+            return;
+        };
+        // A node without a GPU has no clock, and says 0.
+        if ticks == 0 || event.exit_ns < event.origin.time_ns {
+            return;
+        }
+        if self.by_gpu.len() >= MAX_GPUS && !self.by_gpu.contains_key(&gpu_id) {
+            return;
+        }
+        let clock = self.by_gpu.entry(gpu_id).or_default();
+        clock.read(Reading {
+            ticks,
+            enter_ns: event.origin.time_ns,
+            exit_ns: event.exit_ns,
+        });
+        let before = clock.waiting.len();
+        clock.tell(false, out);
+        self.waiting = self.waiting.saturating_sub(before - clock.waiting.len());
+    }
+
+    /// A dispatch's time in ticks becomes a fact: now, or with the next reading.
+    pub(super) fn date(&mut self, stamped: Stamped, out: &mut impl FnMut(Fact)) {
+        let Some(gpu_id) = stamped.time.gpu_id else {
+            return out(Fact::GpuTime(stamped.time));
+        };
+        if self.by_gpu.len() >= MAX_GPUS && !self.by_gpu.contains_key(&gpu_id) {
+            return out(Fact::GpuTime(stamped.time));
+        }
+        if self.waiting >= MAX_WAITING {
+            self.finish(out);
+        }
+        let clock = self.by_gpu.entry(gpu_id).or_default();
+        match clock.between(stamped.time.end_ticks) {
+            Some(line) => tell(stamped, Some(line), out),
+            None => {
+                clock.waiting.push(stamped);
+                self.waiting += 1;
+            }
+        }
+    }
+
+    /// No more readings come for those that wait.
+    pub(super) fn finish(&mut self, out: &mut impl FnMut(Fact)) {
+        for clock in self.by_gpu.values_mut() {
+            clock.tell(true, out);
+        }
+        self.waiting = 0;
+    }
+}
+
+impl Clock {
+    fn read(&mut self, reading: Reading) {
+        let Some(&last) = self.readings.last() else {
+            return self.readings.push(reading);
+        };
+        // Of two processes, or two threads, one may have read it first and be heard of later.
+        if reading.ticks <= last.ticks || reading.ns() <= last.ns() {
+            return;
+        }
+        if let [.., before, last] = &mut self.readings[..]
+            && last.ns() - before.ns() < NEAR_NS
+        {
+            *last = reading;
+            return;
+        }
+        if self.readings.len() >= MAX_READINGS {
+            let mut at = 0_usize;
+            self.readings.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+        }
+        self.readings.push(reading);
+    }
+
+    /// The readings around a tick; `None` if there is none after it yet.
+    fn between(&self, ticks: u64) -> Option<Line> {
+        let after = self.readings.partition_point(|reading| reading.ticks < ticks);
+        let second = after.max(1);
+        let (a, b) = (*self.readings.get(second - 1)?, *self.readings.get(second)?);
+        Some(Line { a, b })
+    }
+
+    /// The last two readings.
+    fn last(&self) -> Option<Line> {
+        match self.readings[..] {
+            [.., a, b] => Some(Line { a, b }),
+            _ => None,
+        }
+    }
+
+    /// Tells those that wait for nothing more; all of them if it is the `end`.
+    fn tell(&mut self, end: bool, out: &mut impl FnMut(Fact)) {
+        for stamped in std::mem::take(&mut self.waiting) {
+            match self.between(stamped.time.end_ticks) {
+                Some(line) => tell(stamped, Some(line), out),
+                None if end => tell(stamped, self.last(), out),
+                None => self.waiting.push(stamped),
+            }
+        }
+    }
+}
+
+/// Two readings, and so the rate.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    a: Reading,
+    b: Reading,
+}
+
+impl Line {
+    /// A tick on the trace's clock; `None` if that is no time.
+    fn ns(self, ticks: u64) -> Option<u64> {
+        let span_ticks = i128::from(self.b.ticks) - i128::from(self.a.ticks);
+        let span_ns = i128::from(self.b.ns()) - i128::from(self.a.ns());
+        let since = i128::from(ticks) - i128::from(self.a.ticks);
+        let ns = i128::from(self.a.ns()) + since.checked_mul(span_ns)?.checked_div(span_ticks)?;
+        u64::try_from(ns).ok()
+    }
+
+    /// How far that can be off: between the readings by what these are, and the more the further it is away from them.
+    fn error_ns(self, ticks: u64) -> u64 {
+        let (a, b) = (self.a.error_ns(), self.b.error_ns());
+        let away = ticks.saturating_sub(self.b.ticks).max(self.a.ticks.saturating_sub(ticks));
+        let span = u128::from(self.b.ticks.saturating_sub(self.a.ticks).max(1));
+        let more = u128::from(a + b) * u128::from(away) / span;
+        // Of a tick, too, only the beginning is known.
+        let tick = (self.b.ns().saturating_sub(self.a.ns()) / span.min(u128::from(u64::MAX)) as u64).saturating_add(1);
+        u64::try_from(more)
+            .unwrap_or(u64::MAX)
+            .saturating_add(a.max(b))
+            .saturating_add(tick)
+    }
+}
+
+/// The fact, dated by two readings where they are good enough. Nothing if they show that the stamps are not this dispatch's:
+/// it had not been published yet when they say it began, or it began after it was known to have ended.
+fn tell(stamped: Stamped, line: Option<Line>, out: &mut impl FnMut(Fact)) {
+    let Stamped { mut time, seen_ns } = stamped;
+    let dated = line.and_then(|line| {
+        let error = line.error_ns(time.start_ticks).max(line.error_ns(time.end_ticks));
+        let dated = (line.ns(time.start_ticks)?, line.ns(time.end_ticks)?, error);
+        (error <= WORST_NS).then_some(dated)
+    });
+    if let Some((start, end, error)) = dated {
+        if start.saturating_add(error) < time.time_ns || start > seen_ns.saturating_add(error) {
+            return;
+        }
+        (time.start_ns, time.end_ns, time.clock_error_ns) = (Some(start), Some(end), Some(error));
+    }
+    out(Fact::GpuTime(time));
+}
+
+#[cfg(test)]
+mod tests;

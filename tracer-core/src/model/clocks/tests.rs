@@ -1,0 +1,175 @@
+use super::*;
+use crate::event::Origin;
+
+const GPU: u32 = 7;
+
+/// What came out.
+#[derive(Default)]
+struct Told {
+    clocks: Clocks,
+    times: Vec<GpuTime>,
+}
+
+impl Told {
+    fn read(&mut self, ticks: u64, enter_ns: u64, exit_ns: u64) {
+        self.read_by(ticks, enter_ns, exit_ns, Some(0));
+    }
+
+    fn read_by(&mut self, ticks: u64, enter_ns: u64, exit_ns: u64, ret: Option<i64>) {
+        let mut arg = [0_u8; 40];
+        arg[..8].copy_from_slice(&ticks.to_le_bytes());
+        arg[32..36].copy_from_slice(&GPU.to_le_bytes());
+        let origin = Origin {
+            time_ns: enter_ns,
+            pid: 1,
+            tid: 1,
+        };
+        let event = Ioctl {
+            origin,
+            exit_ns,
+            fd: 3,
+            cmd: 0xc028_4b05,
+            arg: 0,
+            ret,
+            arg_in: None,
+            arg_out: Some(&arg),
+        };
+        self.clocks.ioctl(&event, &mut take(&mut self.times));
+    }
+
+    fn ran(&mut self, ticks: (u64, u64), published_ns: u64, seen_ns: u64) {
+        self.ran_on(Some(GPU), ticks, published_ns, seen_ns);
+    }
+
+    fn ran_on(&mut self, gpu_id: Option<u32>, (start_ticks, end_ticks): (u64, u64), time_ns: u64, seen_ns: u64) {
+        let time = GpuTime {
+            queue: 0,
+            index: 0,
+            pid: 1,
+            time_ns,
+            kernel_object: 64,
+            kernel: None,
+            gpu_id,
+            start_ticks,
+            end_ticks,
+            start_ns: None,
+            end_ns: None,
+            clock_error_ns: None,
+        };
+        self.clocks.date(Stamped { time, seen_ns }, &mut take(&mut self.times));
+    }
+
+    fn finish(&mut self) {
+        self.clocks.finish(&mut take(&mut self.times));
+    }
+
+    fn ns(&self) -> Vec<Option<(u64, u64, u64)>> {
+        let one = |time: &GpuTime| Some((time.start_ns?, time.end_ns?, time.clock_error_ns?));
+        self.times.iter().map(one).collect()
+    }
+}
+
+fn take(times: &mut Vec<GpuTime>) -> impl FnMut(Fact) {
+    |fact| match fact {
+        Fact::GpuTime(time) => times.push(time),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn times_between_two_readings_are_told_when_the_second_one_comes() {
+    let mut told = Told::default();
+    // 100 MHz: a tick is 10 ns.
+    told.read(1_000_000, 500_000_000, 500_002_000);
+    told.ran((1_000_500, 1_001_500), 500_004_000, 500_030_000);
+    assert_eq!(told.times, []);
+    told.read(2_000_000, 510_000_000, 510_002_000);
+    // 501 000 us is tick 1 000 000.
+    assert_eq!(told.ns(), [Some((500_006_000, 500_016_000, 1_011))]);
+    told.ran((1_500_000, 1_500_001), 500_004_000, 509_000_000);
+    assert_eq!(told.ns().len(), 2);
+    told.ran((2_500_000, 2_600_000), 511_000_000, 520_000_000);
+    assert_eq!(told.ns().len(), 2, "no reading after it");
+    told.finish();
+    // Half as far away as the readings are from each other, so half of what both are off comes on top.
+    assert_eq!(told.ns()[2], Some((515_001_000, 516_001_000, 1_011 + 1_200)));
+}
+
+#[test]
+fn without_two_readings_there_are_only_ticks() {
+    let mut told = Told::default();
+    told.ran((10, 20), 100, 200);
+    told.read(5, 100, 102);
+    told.ran_on(None, (30, 40), 100, 200);
+    assert_eq!(told.ns(), [None]);
+    told.finish();
+    assert_eq!(told.ns(), [None, None]);
+    let ticks: Vec<_> = told.times.iter().map(|time| (time.start_ticks, time.end_ticks)).collect();
+    assert_eq!(ticks, [(30, 40), (10, 20)]);
+}
+
+#[test]
+fn far_from_readings_near_each_other_nothing_is_told() {
+    let mut told = Told::default();
+    told.read(1_000, 10_000_000, 10_004_000);
+    told.read(2_000, 10_010_000, 10_014_000);
+    told.ran((10_000_000, 10_000_001), 60_000_000, 200_000_000);
+    told.finish();
+    assert_eq!(told.ns(), [None]);
+}
+
+#[test]
+fn stamps_from_before_the_doorbell_or_from_later_are_not_the_dispatchs() {
+    let mut told = Told::default();
+    told.read(1_000_000, 500_000_000, 500_002_000);
+    told.read(2_000_000, 510_000_000, 510_002_000);
+    // It began at 501.001 ms. Within what the readings are off, it may have.
+    for (published, seen) in [(502_000_000, 503_000_000), (500_000_000, 500_990_000)] {
+        told.ran((1_100_000, 1_100_100), published, seen);
+        assert_eq!(told.times, []);
+    }
+    told.ran((1_100_000, 1_100_100), 501_002_000, 501_000_500);
+    assert_eq!(told.ns().len(), 1);
+}
+
+#[test]
+fn readings_that_failed_or_come_late_or_are_of_no_gpu_count_for_nothing() {
+    let mut told = Told::default();
+    told.read(1_000, 1_000_000, 1_000_100);
+    told.read_by(9_000, 1_100_000, 1_100_100, Some(-22));
+    told.read_by(9_000, 1_100_000, 1_100_100, None);
+    told.read(0, 1_200_000, 1_200_100);
+    told.read(900, 1_300_000, 1_300_100);
+    told.read(2_000, 900_000, 900_100);
+    told.read(2_000, 1_400_000, 1_300_000);
+    told.ran((1_100, 1_200), 0, u64::MAX);
+    told.finish();
+    assert_eq!(told.ns(), [None]);
+}
+
+#[test]
+fn what_is_kept_is_limited() {
+    let mut clock = Clock::default();
+    for k in 1..5_000 {
+        let ns = k * NEAR_NS;
+        clock.read(Reading {
+            ticks: k * 1_000,
+            enter_ns: ns,
+            exit_ns: ns + 2,
+        });
+        assert!(clock.readings.len() <= MAX_READINGS);
+        assert!(clock.readings.is_sorted_by(|a, b| a.ticks < b.ticks));
+    }
+    assert_eq!(clock.readings[0].ticks, 1_000);
+    let mut told = Told::default();
+    for k in 0..MAX_WAITING as u64 {
+        told.ran((k + 1, k + 2), 0, 0);
+    }
+    assert_eq!((told.times.len(), told.clocks.waiting), (0, MAX_WAITING));
+    told.ran((1, 2), 0, 0);
+    assert_eq!((told.times.len(), told.clocks.waiting), (MAX_WAITING, 1));
+    for gpu in 0..2 * MAX_GPUS as u32 {
+        told.ran_on(Some(gpu), (1, 2), 0, 0);
+    }
+    assert_eq!(told.clocks.by_gpu.len(), MAX_GPUS);
+}

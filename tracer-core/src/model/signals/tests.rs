@@ -1,0 +1,243 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tracer_common::record::SignalState;
+
+use super::*;
+use crate::event::Origin;
+
+const PID: u32 = 3;
+const SIGNAL: u64 = 0x1000;
+
+fn stamps(start: u64, end: u64) -> Stamps {
+    Stamps { start, end }
+}
+
+fn used(index: u64, time_ns: u64, before: Option<Stamps>) -> Use {
+    Use {
+        pid: PID,
+        signal: SIGNAL,
+        time_ns,
+        before,
+        dispatch: Some(Ran {
+            queue: 0,
+            index,
+            kernel_object: 64,
+            kernel: None,
+            gpu_id: None,
+        }),
+    }
+}
+
+fn look(time_ns: u64, value: i64, stamps: Stamps) -> Signal {
+    Signal {
+        origin: Origin {
+            time_ns,
+            pid: PID,
+            tid: 0,
+        },
+        after_ns: time_ns + 1,
+        state: SignalState {
+            signal: SIGNAL,
+            value,
+            stamps,
+        },
+    }
+}
+
+/// Indexes with their ticks, and when they were known.
+#[derive(Default)]
+struct Told {
+    signals: Signals,
+    times: Vec<(u64, u64, u64, u64)>,
+}
+
+impl Told {
+    fn publish(&mut self, used: Use) {
+        self.signals.publish(used, &mut take(&mut self.times));
+    }
+
+    fn look(&mut self, look: &Signal) {
+        self.signals.look(look, &mut take(&mut self.times));
+    }
+}
+
+fn take(times: &mut Vec<(u64, u64, u64, u64)>) -> impl FnMut(Stamped) {
+    |stamped| {
+        let time = stamped.time;
+        times.push((time.index, time.start_ticks, time.end_ticks, stamped.seen_ns));
+    }
+}
+
+#[test]
+fn a_dispatch_has_the_times_that_its_signal_holds_when_it_is_used_again_or_looked_at() {
+    let mut told = Told::default();
+    told.publish(used(0, 10, Some(Stamps::default())));
+    told.publish(used(1, 20, Some(stamps(5, 6))));
+    assert_eq!(told.times, [(0, 5, 6, 20)]);
+    // Not yet; before it was published; then it has ended.
+    told.look(&look(30, 1, stamps(5, 6)));
+    told.look(&look(15, 0, stamps(5, 6)));
+    told.look(&look(40, 0, stamps(8, 9)));
+    assert_eq!(told.times[1..], [(1, 8, 9, 41)]);
+    // Told once.
+    told.look(&look(50, 0, stamps(8, 9)));
+    told.publish(used(2, 60, Some(stamps(8, 9))));
+    assert_eq!(told.times.len(), 2);
+}
+
+#[test]
+fn what_else_may_have_used_the_signal_leaves_it_untold() {
+    // Published while the one before had not ended.
+    let mut told = Told::default();
+    told.publish(used(0, 10, Some(Stamps::default())));
+    told.publish(used(1, 20, Some(Stamps::default())));
+    told.publish(used(2, 30, Some(stamps(5, 6))));
+    assert_eq!(told.times, []);
+    told.publish(used(3, 40, Some(stamps(7, 8))));
+    assert_eq!(told.times, [(2, 7, 8, 40)]);
+    // One that was published before anybody read its signal.
+    told.publish(used(4, 50, None));
+    told.publish(used(5, 60, Some(stamps(11, 12))));
+    told.signals.lost();
+    told.publish(used(6, 70, Some(stamps(13, 14))));
+    told.signals.end_process(PID);
+    told.look(&look(80, 0, stamps(15, 16)));
+    assert_eq!(told.times.len(), 1);
+}
+
+#[test]
+fn packets_that_are_no_dispatches_are_told_of_by_nothing_but_end_others() {
+    let mut told = Told::default();
+    told.publish(used(0, 10, Some(Stamps::default())));
+    let barrier = Use {
+        dispatch: None,
+        ..used(1, 20, Some(stamps(5, 6)))
+    };
+    told.publish(barrier);
+    told.publish(used(2, 30, Some(stamps(7, 8))));
+    assert_eq!(told.times, [(0, 5, 6, 20)]);
+}
+
+#[test]
+fn what_is_no_time_is_not_told() {
+    for now in [stamps(0, 6), stamps(6, 5), stamps(3, 6), stamps(6, 4)] {
+        let mut told = Told::default();
+        told.publish(used(0, 10, Some(stamps(3, 4))));
+        told.look(&look(20, 0, now));
+        assert_eq!(told.times, [], "{now:?}");
+        assert_eq!(told.signals.waiting().count(), 0, "it has ended all the same");
+    }
+}
+
+#[test]
+fn signals_that_wait_are_asked_for_ever_more_seldom() {
+    let mut told = Told::default();
+    let mut asked = Vec::new();
+    told.publish(used(0, 0, Some(Stamps::default())));
+    for now in (0..10_000).map(|ms| ms * 1_000_000) {
+        told.signals.due(now, |pid, signal| {
+            assert_eq!((pid, signal), (PID, SIGNAL));
+            asked.push(now / 1_000_000);
+        });
+    }
+    assert_eq!(asked, [20, 40, 80, 160, 320, 640, 1280, 2560, 4560, 6560, 8560]);
+    told.look(&look(9_999_000_000, 0, stamps(1, 2)));
+    told.signals.due(u64::MAX, |_, _| panic!("nothing waits"));
+    assert!(told.signals.due.is_empty());
+    assert!(!told.signals.by_handle[&(PID, SIGNAL)].is_due);
+}
+
+#[test]
+fn no_more_signals_are_kept_than_fit() {
+    let mut told = Told::default();
+    for k in 0..MAX_SIGNALS as u64 + 9 {
+        let signal = k * 64;
+        told.publish(Use {
+            signal,
+            ..used(k, k, Some(Stamps::default()))
+        });
+    }
+    assert_eq!(told.signals.by_handle.len(), MAX_SIGNALS);
+    told.look(&Signal {
+        state: SignalState {
+            signal: 0,
+            value: 0,
+            stamps: stamps(1, 2),
+        },
+        ..look(1 << 40, 0, stamps(1, 2))
+    });
+    told.publish(used(9, 9, Some(Stamps::default())));
+    assert!(told.signals.by_handle.contains_key(&(PID, SIGNAL)), "there is room again");
+}
+
+/// What a program and its GPU do with one signal.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// The host sets the value and publishes as many packets that use it; whether the signal could be read before.
+    Publish { packets: u8, readable: bool },
+    /// The GPU ends the oldest packet, or the youngest.
+    End { youngest: bool },
+    /// Somebody looks.
+    Look,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (1..3_u8, any::<bool>()).prop_map(|(packets, readable)| Step::Publish { packets, readable }),
+        4 => any::<bool>().prop_map(|youngest| Step::End { youngest }),
+        2 => Just(Step::Look),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// A time that is told is the dispatch's own; and that of each is told that has its signal to itself, was read, and
+    /// ended before it was looked at again. The program waits for all its packets before it sets the value again.
+    #[test]
+    fn times_are_told_that_can_be_and_each_is_the_dispatchs_own(steps in proptest::collection::vec(step(), 1..40)) {
+        let mut told = Told::default();
+        let (mut value, mut holds) = (0_i64, Stamps::default());
+        let mut running: Vec<u64> = Vec::new();
+        let mut truth: BTreeMap<u64, Stamps> = BTreeMap::new();
+        let (mut ended, mut expected) = (None, Vec::new());
+        let mut next = 0;
+        for (now, step) in (10_u64..).step_by(10).zip(steps) {
+            match step {
+                Step::Publish { packets, readable } if running.is_empty() => {
+                    value = packets.into();
+                    expected.extend(ended.take().filter(|_| readable && packets == 1));
+                    for index in next..next + u64::from(packets) {
+                        running.push(index);
+                        let ready = readable && packets == 1;
+                        told.publish(used(index, now, ready.then_some(holds)));
+                    }
+                    ended = (readable && packets == 1).then_some(next);
+                    next += u64::from(packets);
+                }
+                Step::Publish { .. } => {}
+                Step::End { youngest } => {
+                    let at = if youngest { running.len().checked_sub(1) } else { Some(0) };
+                    if let Some(at) = at.filter(|&at| at < running.len()) {
+                        let index = running.remove(at);
+                        holds = stamps(now, now + 5);
+                        value -= 1;
+                        truth.insert(index, holds);
+                    }
+                }
+                Step::Look => {
+                    told.look(&look(now, value, holds));
+                    if value == 0 {
+                        expected.extend(ended.take());
+                    }
+                }
+            }
+        }
+        for &(index, start, end, _) in &told.times {
+            prop_assert_eq!(truth.get(&index), Some(&stamps(start, end)), "{}", index);
+        }
+        let indexes: Vec<u64> = told.times.iter().map(|time| time.0).collect();
+        prop_assert_eq!(indexes, expected);
+    }
+}

@@ -1,0 +1,143 @@
+//! Counts by kernel: how often each was dispatched, and how long it ran by the GPU's clock.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fact::{Dispatch, GpuTime};
+
+/// Kernels that are told apart. Their addresses come from the traced process, which could invent them.
+pub(super) const MAX_KERNELS: usize = 65536;
+
+/// A kernel of a process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// Process.
+    pub pid: u32,
+    /// Address of its descriptor.
+    pub kernel_object: u64,
+    /// Its name; `None` if that is not known.
+    pub name: Option<String>,
+    /// Dispatches.
+    pub count: u64,
+    /// Those of them whose times by the GPU's clock are known.
+    pub timed: u64,
+    /// How long these ran; `None` if that is known of none in nanoseconds.
+    pub gpu_ns: Option<GpuNs>,
+}
+
+/// How long dispatches of a kernel ran: exact, by the GPU's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuNs {
+    /// Dispatches of which it is known.
+    pub count: u64,
+    /// Together, ns.
+    pub total: u64,
+    /// The shortest, ns.
+    pub min: u64,
+    /// The longest, ns.
+    pub max: u64,
+}
+
+impl GpuNs {
+    const NONE: Self = Self {
+        count: 0,
+        total: 0,
+        min: u64::MAX,
+        max: 0,
+    };
+
+    fn add(&mut self, ns: u64) {
+        self.count += 1;
+        self.total = self.total.saturating_add(ns);
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+    }
+}
+
+/// Counts them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counter {
+    /// By process and address: of one that was used again, several.
+    by_address: HashMap<(u32, u64), Vec<Named>>,
+    count: usize,
+    /// Dispatches of kernels beyond those.
+    pub(super) others: u64,
+}
+
+/// One name of an address, if it is known.
+#[derive(Clone, Debug)]
+struct Named {
+    name: Option<Arc<str>>,
+    dispatches: u64,
+    timed: u64,
+    gpu: GpuNs,
+}
+
+impl Counter {
+    pub(super) fn add(&mut self, dispatch: &Dispatch) {
+        match self.named(dispatch.pid, dispatch.kernel_object, dispatch.kernel.as_ref()) {
+            Some(named) => named.dispatches += 1,
+            None => self.others += 1,
+        }
+    }
+
+    pub(super) fn add_time(&mut self, time: &GpuTime) {
+        // The dispatch was counted before, or among the others.
+        if let Some(named) = self.named(time.pid, time.kernel_object, time.kernel.as_ref()) {
+            named.timed += 1;
+            if let (Some(start), Some(end)) = (time.start_ns, time.end_ns) {
+                named.gpu.add(end.saturating_sub(start));
+            }
+        }
+    }
+
+    /// The most dispatched first.
+    pub(super) fn report(&self) -> Vec<Kernel> {
+        let all = self.by_address.iter();
+        let mut kernels: Vec<Kernel> = all
+            .flat_map(|(key, names)| names.iter().map(move |named| (key, named)))
+            .map(|(&(pid, kernel_object), named)| Kernel {
+                pid,
+                kernel_object,
+                name: named.name.as_deref().map(str::to_owned),
+                count: named.dispatches,
+                timed: named.timed,
+                gpu_ns: (named.gpu.count > 0).then_some(named.gpu),
+            })
+            .collect();
+        kernels.sort_by(|a, b| {
+            let order = |kernel: &Kernel| (std::cmp::Reverse(kernel.count), kernel.pid, kernel.kernel_object);
+            order(a).cmp(&order(b)).then_with(|| a.name.cmp(&b.name))
+        });
+        kernels
+    }
+
+    /// `None` if it is one too many.
+    fn named(&mut self, pid: u32, kernel_object: u64, name: Option<&Arc<str>>) -> Option<&mut Named> {
+        let full = self.count >= MAX_KERNELS;
+        let key = (pid, kernel_object);
+        if full && !self.by_address.contains_key(&key) {
+            return None;
+        }
+        let names = self.by_address.entry(key).or_default();
+        let at = names.iter().position(|named| named.name.as_ref() == name);
+        if at.is_none() {
+            if full {
+                return None;
+            }
+            self.count += 1;
+            names.push(Named {
+                name: name.cloned(),
+                dispatches: 0,
+                timed: 0,
+                gpu: GpuNs::NONE,
+            });
+        }
+        match at {
+            Some(at) => names.get_mut(at),
+            None => names.last_mut(),
+        }
+    }
+}

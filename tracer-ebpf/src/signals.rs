@@ -1,0 +1,154 @@
+//! Last looks at completion signals: the times of the packets that ran last on a queue, read by a thread that ends it.
+//!
+//! A signal that is used again is read at that packet's doorbell, and user space reads those that wait for long. What is left
+//! are the last packets of a queue: they still lie in its ring, with the names of their signals.
+
+use core::{ffi::c_void, ptr::addr_of_mut};
+
+use aya_ebpf::helpers::{bpf_ktime_get_ns, generated::bpf_loop};
+use tracer_common::{
+    aql::{COMPLETION_SIGNAL, PACKET_LEN},
+    queue::{self, SIGNAL_END, SIGNAL_START, SIGNAL_VALUE},
+    record::{LossSource, SIGNALS_PER_RECORD, SignalState, Signals, Stamps, kind},
+};
+
+use crate::{
+    doorbell::NO_WAKEUP,
+    maps::{Current, EVENTS, lose},
+    user,
+};
+
+/// Runs of slots that are looked at: the last 64 packets, and what else lies in the oldest one's run.
+const RUNS: u32 = 5;
+/// Slots of a run.
+const RUN: u64 = SIGNALS_PER_RECORD as u64;
+/// Words from the value of a signal to the end of its stamps.
+const WORDS: usize = (SIGNAL_END - SIGNAL_VALUE) / 8 + 1;
+
+/// A queue whose last packets are looked at.
+struct Last {
+    current: Current,
+    base: u64,
+    /// Slots of the ring, less one.
+    mask: u64,
+    /// Index of the first packet of the youngest run.
+    youngest: u64,
+}
+
+/// A run of slots, and where their signals go.
+struct Run {
+    record: *mut Signals,
+    address: u64,
+    found: u64,
+}
+
+/// Looks at the signals of the last packets of a queue whose `amd_queue_t` is at `queue`, and whose write index is known.
+#[inline(never)]
+pub fn look(current: &Current, queue: u64, write_index: u64) {
+    let (Some(base), Some(size)) = (
+        user::read::<u64>(queue.wrapping_add(queue::BASE_ADDRESS as u64)),
+        user::read::<u32>(queue.wrapping_add(queue::SIZE as u64)),
+    ) else {
+        return;
+    };
+    let small = size < SIGNALS_PER_RECORD as u32;
+    if write_index == 0 || small || size > queue::MAX_PACKETS || size & (size - 1) != 0 {
+        return;
+    }
+    let mut last = Last {
+        current: *current,
+        base,
+        mask: u64::from(size - 1),
+        youngest: (write_index - 1) & !(RUN - 1),
+    };
+    let this: *mut c_void = core::ptr::from_mut(&mut last).cast();
+    // SAFETY: the callback gets this very `Last`, which outlives the call.
+    unsafe { bpf_loop(RUNS, look_at_run as *mut c_void, this, 0) };
+}
+
+/// A callback of `bpf_loop`: the run that is `age` runs older than the youngest; 1 ends the loop.
+extern "C" fn look_at_run(age: u32, last: *mut c_void) -> i64 {
+    // SAFETY: `look` passes its Last.
+    let last = unsafe { &*last.cast::<Last>() };
+    let back = u64::from(age) * RUN;
+    if back > last.youngest || back > last.mask {
+        return 1;
+    }
+    let Some(mut entry) = EVENTS.reserve::<Signals>(0) else {
+        lose(LossSource::ProgressRing, 1);
+        return 1;
+    };
+    let slot = (last.youngest - back) & last.mask;
+    let mut run = Run {
+        record: entry.as_mut_ptr(),
+        address: last.base.wrapping_add(slot * PACKET_LEN as u64),
+        found: 0,
+    };
+    // SAFETY: a helper without preconditions.
+    let time_ns = unsafe { bpf_ktime_get_ns() };
+    let this: *mut c_void = core::ptr::from_mut(&mut run).cast();
+    // SAFETY: the callback gets this very `Run`, which outlives the call.
+    unsafe { bpf_loop(SIGNALS_PER_RECORD as u32, look_at_one as *mut c_void, this, 0) };
+    if run.found == 0 {
+        entry.discard(NO_WAKEUP);
+        return 0;
+    }
+    let record = entry.as_mut_ptr();
+    // SAFETY: `record` is the reserved entry, whose signals are written; a helper without preconditions.
+    unsafe {
+        addr_of_mut!((*record).header).write(last.current.header(kind::SIGNALS, 0, 0, time_ns));
+        addr_of_mut!((*record).after_ns).write(bpf_ktime_get_ns());
+    }
+    entry.submit(NO_WAKEUP);
+    0
+}
+
+/// A callback of `bpf_loop`: the next slot of the run.
+extern "C" fn look_at_one(index: u32, run: *mut c_void) -> i64 {
+    let i = index as usize;
+    if i >= SIGNALS_PER_RECORD {
+        return 1;
+    }
+    // SAFETY: `look_at_run` passes its Run.
+    let run = unsafe { &mut *run.cast::<Run>() };
+    let state = state(run.address.wrapping_add(i as u64 * PACKET_LEN as u64));
+    if state.signal != 0 {
+        run.found = 1;
+    }
+    // SAFETY: a place in the reserved entry, since `i` is below the array's length.
+    unsafe {
+        let signals: *mut SignalState = addr_of_mut!((*run.record).signals).cast();
+        signals.add(i).write(state);
+    }
+    0
+}
+
+/// What the completion signal of the packet in a slot holds.
+#[inline(always)]
+fn state(slot: u64) -> SignalState {
+    match user::read::<u64>(slot.wrapping_add(COMPLETION_SIGNAL as u64)).and_then(read) {
+        Some(state) => state,
+        None => SignalState {
+            signal: 0,
+            value: 0,
+            stamps: Stamps { start: 0, end: 0 },
+        },
+    }
+}
+
+/// What a completion signal holds; `None` if it is none, or could not be read.
+#[inline(always)]
+pub fn read(signal: u64) -> Option<SignalState> {
+    if signal == 0 {
+        return None;
+    }
+    let words: [u64; WORDS] = user::read(signal.wrapping_add(SIGNAL_VALUE as u64))?;
+    Some(SignalState {
+        signal,
+        value: words[0] as i64,
+        stamps: Stamps {
+            start: words[(SIGNAL_START - SIGNAL_VALUE) / 8],
+            end: words[(SIGNAL_END - SIGNAL_VALUE) / 8],
+        },
+    })
+}
