@@ -311,9 +311,7 @@ impl Model {
         let clocks = &mut self.clocks;
         for mut used in self.published.drain(..) {
             if let Some(ran) = &mut used.dispatch {
-                ran.kernel = code_objects
-                    .name(used.pid, ran.kernel_object, used.time_ns)
-                    .cloned();
+                ran.kernel = code_objects.name(used.pid, ran.kernel_object, used.time_ns).cloned();
             }
             self.signals.publish(used, &mut |stamped| clocks.date(stamped, out));
         }

@@ -164,7 +164,12 @@ fn reserve() -> impl Strategy<Value = Owned> {
 }
 
 fn ioctl() -> impl Strategy<Value = Owned> {
-    let cmd = prop_oneof![Just(0xc060_4b02_u32), Just(0xc008_4b03), Just(0xc028_4b05), any::<u32>()];
+    let cmd = prop_oneof![
+        Just(0xc060_4b02_u32),
+        Just(0xc008_4b03),
+        Just(0xc028_4b05),
+        any::<u32>()
+    ];
     // The fields that matter are small in a plausible argument: the write pointer, the type, the queue's id.
     let arg = prop_oneof![
         3 => (0..3_u8, 0..6_u8, 0..3_u8).prop_map(|(handle, kind, id)| {

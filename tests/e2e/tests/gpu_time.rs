@@ -31,9 +31,8 @@ fn timed_by_device(run: &Run) -> usize {
 /// and again, and the last time is found before the queue is gone.
 #[test]
 fn each_dispatch_of_a_program_that_asks_has_the_times_that_it_gets() {
-    let scenarios = each_release(0).map(|(suite, asic)| {
-        Scenario::new(suite, asic, &["compute-only", "-n", "40", "--profile"])
-    });
+    let scenarios =
+        each_release(0).map(|(suite, asic)| Scenario::new(suite, asic, &["compute-only", "-n", "40", "--profile"]));
     compare::each(scenarios, |run, compared| {
         assert_eq!((compared.timed, compared.dated), (40, 40));
         assert_eq!(timed_by_device(run), 40);
@@ -52,7 +51,10 @@ fn each_dispatch_of_a_program_that_asks_has_the_times_that_it_gets() {
         }
         let kernels = run.report["kernels"].as_array().expect("kernels");
         let sums = kernels.iter().find(|kernel| kernel["timed"] == 40).expect("the kernel");
-        let total: u64 = told.iter().map(|time| time.end_ns.unwrap_or(0) - time.start_ns.unwrap_or(0)).sum();
+        let total: u64 = told
+            .iter()
+            .map(|time| time.end_ns.unwrap_or(0) - time.start_ns.unwrap_or(0))
+            .sum();
         assert_eq!((&sums["count"], &sums["gpu_ns"]["count"]), (&40.into(), &40.into()));
         assert_eq!(sums["gpu_ns"]["total"], total);
         let text = report_text(run.trace.dir());
@@ -65,9 +67,8 @@ fn each_dispatch_of_a_program_that_asks_has_the_times_that_it_gets() {
 #[test]
 fn without_a_second_reading_of_the_clock_there_are_ticks() {
     let once = Cell::new(0);
-    let scenarios = each_release(1).map(|(suite, asic)| {
-        Scenario::new(suite, asic, &["batch", "--packets", "20", "-n", "90", "--profile"])
-    });
+    let scenarios = each_release(1)
+        .map(|(suite, asic)| Scenario::new(suite, asic, &["batch", "--packets", "20", "-n", "90", "--profile"]));
     compare::each(scenarios, |run, compared| {
         assert_eq!((compared.timed, timed_by_device(run)), (1, 1));
         let read = |ioctl: &&tracer_e2e::truth::Ioctl| {
@@ -97,10 +98,19 @@ fn queues_that_are_not_profiled_have_no_times() {
 /// HIP profiles its queues, and takes its signals from a pool.
 #[test]
 fn dispatches_through_hip_have_times() {
-    for workload in [&["compute-only", "-n", "30"][..], &["launches", "-n", "2"], &["streams", "--streams", "3", "-n", "20"]] {
+    for workload in [
+        &["compute-only", "-n", "30"][..],
+        &["launches", "-n", "2"],
+        &["streams", "--streams", "3", "-n", "20"],
+    ] {
         let scenarios = each_release(1).map(|(suite, asic)| Scenario::hip(suite, asic, workload));
         compare::each(scenarios, |run, compared| {
-            println!("{} of {} timed, {} dated", compared.timed, timed_by_device(run), compared.dated);
+            println!(
+                "{} of {} timed, {} dated",
+                compared.timed,
+                timed_by_device(run),
+                compared.dated
+            );
             assert_eq!(compared.timed, timed_by_device(run));
         });
     }
@@ -112,7 +122,11 @@ fn the_last_times_of_a_process_that_just_ends_are_known() {
     for leave in ["exit", "kill"] {
         let workload = ["compute-only", "-n", "3", "--profile", "--leave", leave];
         let scenario = Scenario::new("sid", "gfx942", &workload);
-        let run = if leave == "exit" { scenario.record() } else { scenario.record_any() };
+        let run = if leave == "exit" {
+            scenario.record()
+        } else {
+            scenario.record_any()
+        };
         assert_eq!((times(&run).len(), timed_by_device(&run)), (3, 3));
     }
 }

@@ -201,7 +201,9 @@ impl Line {
     /// How far that can be off: between the readings by what these are, and the more the further it is away from them.
     fn error_ns(self, ticks: u64) -> u64 {
         let (a, b) = (self.a.error_ns(), self.b.error_ns());
-        let away = ticks.saturating_sub(self.b.ticks).max(self.a.ticks.saturating_sub(ticks));
+        let away = ticks
+            .saturating_sub(self.b.ticks)
+            .max(self.a.ticks.saturating_sub(ticks));
         let span = u128::from(self.b.ticks.saturating_sub(self.a.ticks).max(1));
         let more = u128::from(a + b) * u128::from(away) / span;
         // Of a tick, too, only the beginning is known.

@@ -1,8 +1,8 @@
 //! The columns of every table, field by field of the fact that is its row.
 
 use tracer_core::fact::{
-    ApiCall, ApiStats, CodeObject, Copy, Dispatch, Doorbell, DriverCall, DriverEvent, Fact, GpuTime, Ioctl, Kernel, Loss,
-    OtherPacket, Process, Progress, Queue, RingJob,
+    ApiCall, ApiStats, CodeObject, Copy, Dispatch, Doorbell, DriverCall, DriverEvent, Fact, GpuTime, Ioctl, Kernel,
+    Loss, OtherPacket, Process, Progress, Queue, RingJob,
 };
 
 use super::field::{Field, Get, Misfit, describe};

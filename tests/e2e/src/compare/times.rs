@@ -25,7 +25,9 @@ pub fn of_queue(run: &Run, truth: &truth::Queue, queue: &Queue) -> (usize, usize
         }
     }
     for (index, time) in &rows {
-        let dispatch = dispatches.get(index).unwrap_or_else(|| panic!("no dispatch of {time:?}"));
+        let dispatch = dispatches
+            .get(index)
+            .unwrap_or_else(|| panic!("no dispatch of {time:?}"));
         assert_eq!(
             truth.times.get(index),
             Some(&(time.start_ticks, time.end_ticks)),

@@ -6,7 +6,8 @@ use std::path::Path;
 use libloading::Library;
 
 use super::types::{
-    AgentHandle, DispatchTime, ExecutableHandle, IsaHandle, PoolHandle, RawQueue, ReaderHandle, SignalHandle, Status, SymbolHandle,
+    AgentHandle, DispatchTime, ExecutableHandle, IsaHandle, PoolHandle, RawQueue, ReaderHandle, SignalHandle, Status,
+    SymbolHandle,
 };
 
 /// Tells why a queue stopped: status, queue, the pointer given at creation.

@@ -59,9 +59,8 @@ impl Signal {
     pub fn dispatch_time(&self, agent: &Agent) -> Result<[u64; 2]> {
         let mut time = DispatchTime::default();
         // SAFETY: the signal lives as long as `self`; `time` is writable.
-        let status = unsafe {
-            (self.runtime.api.hsa_amd_profiling_get_dispatch_time)(agent.handle, self.handle, &raw mut time)
-        };
+        let status =
+            unsafe { (self.runtime.api.hsa_amd_profiling_get_dispatch_time)(agent.handle, self.handle, &raw mut time) };
         self.runtime.check("hsa_amd_profiling_get_dispatch_time", status)?;
         Ok([time.start, time.end])
     }

@@ -110,7 +110,10 @@ impl AqlProcessor {
     /// Whether packets are timed: the runtime may change its mind at any time.
     fn is_profiled(&self, engine: &Engine) -> Result<bool, Fault> {
         let mut properties = [0; 4];
-        let at = self.write_pointer.checked_add(PROPERTIES).ok_or(Fault(self.write_pointer))?;
+        let at = self
+            .write_pointer
+            .checked_add(PROPERTIES)
+            .ok_or(Fault(self.write_pointer))?;
         engine.process.space.read(at, &mut properties)?;
         Ok(u32::from_le_bytes(properties) & ENABLE_PROFILING != 0)
     }

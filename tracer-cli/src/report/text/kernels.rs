@@ -25,10 +25,10 @@ pub fn times(out: &mut impl Write, report: &Report) -> io::Result<()> {
                 columns.map(|ns| format!("{:<10}", duration(ns))).join("  ")
             },
         );
-        let name = kernel.name.as_ref().map_or_else(
-            || format!("{:#x}", kernel.kernel_object),
-            Clone::clone,
-        );
+        let name = kernel
+            .name
+            .as_ref()
+            .map_or_else(|| format!("{:#x}", kernel.kernel_object), Clone::clone);
         writeln!(
             out,
             "{:<8} {:>10} {:>10}  {times}  {name}",

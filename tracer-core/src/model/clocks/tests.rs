@@ -104,7 +104,11 @@ fn without_two_readings_there_are_only_ticks() {
     assert_eq!(told.ns(), [None]);
     told.finish();
     assert_eq!(told.ns(), [None, None]);
-    let ticks: Vec<_> = told.times.iter().map(|time| (time.start_ticks, time.end_ticks)).collect();
+    let ticks: Vec<_> = told
+        .times
+        .iter()
+        .map(|time| (time.start_ticks, time.end_ticks))
+        .collect();
     assert_eq!(ticks, [(30, 40), (10, 20)]);
 }
 

@@ -168,7 +168,10 @@ fn no_more_signals_are_kept_than_fit() {
         ..look(1 << 40, 0, stamps(1, 2))
     });
     told.publish(used(9, 9, Some(Stamps::default())));
-    assert!(told.signals.by_handle.contains_key(&(PID, SIGNAL)), "there is room again");
+    assert!(
+        told.signals.by_handle.contains_key(&(PID, SIGNAL)),
+        "there is room again"
+    );
 }
 
 /// What a program and its GPU do with one signal.
