@@ -8,12 +8,12 @@ use tracer_common::{
     queue,
     record::{
         self, Header, PACKETS_PER_RECORD, doorbell_flags, driver_event_flags, driver_event_has, driver_event_kind,
-        driver_flags, ioctl_flags, kind, progress_flags, reserve_op, ring_flags, ring_step, task_op,
+        driver_flags, hsa_queue_flags, ioctl_flags, kind, progress_flags, reserve_op, ring_flags, ring_step, task_op,
     },
 };
 use tracer_core::event::{
     Before, Doorbell, DriverCall, DriverEvent, DriverEventKind, Event, HsaQueue, Ioctl, JobKey, Occasion, Origin,
-    Packets, Progress, Reserve, ReserveOp, RingJob, RingStep, Signal, There,
+    Packets, Progress, Proxied, Reserve, ReserveOp, RingJob, RingStep, Signal, There,
 };
 
 use crate::{probes::driver::Functions, sys};
@@ -105,6 +105,7 @@ fn doorbell(r: &record::Doorbell, sink: &mut impl FnMut(&Event<'_>)) {
     let origin = origin(&r.header);
     let mut read = r.first;
     let before = before(r.rung_end, r.value, r.read_index);
+    let proxy = flags & doorbell_flags::PROXY != 0;
     if r.count == 1 {
         read = read.saturating_add(1);
         sink(&Event::Packets(Packets {
@@ -120,6 +121,7 @@ fn doorbell(r: &record::Doorbell, sink: &mut impl FnMut(&Event<'_>)) {
             ready: r.ready,
             stamps: std::slice::from_ref(&r.stamps),
             before,
+            proxy,
         }));
     }
     if flags & doorbell_flags::TRUNCATED != 0 {
@@ -138,6 +140,7 @@ fn doorbell(r: &record::Doorbell, sink: &mut impl FnMut(&Event<'_>)) {
         unreadable: flags & doorbell_flags::UNREADABLE != 0,
         beyond: flags & doorbell_flags::BEYOND != 0,
         adopted: flags & doorbell_flags::ADOPTED != 0,
+        proxy,
         rung_end: before.map(|before| before.rung_end),
     }));
 }
@@ -190,6 +193,7 @@ fn continue_walk(r: &record::Doorbell, origin: Origin, from: u64, sink: &mut imp
             ready: 0,
             stamps: &[],
             before: before(r.rung_end, r.value, r.read_index),
+            proxy: r.header.flags & doorbell_flags::PROXY != 0,
         }));
         first += count as u64;
     }
@@ -214,6 +218,7 @@ fn packets(r: &record::Packets, sink: &mut impl FnMut(&Event<'_>)) {
         ready: r.ready,
         stamps: &r.stamps,
         before: before(r.rung_end, r.value, r.read_index),
+        proxy: r.header.flags & doorbell_flags::PROXY != 0,
     }));
 }
 
@@ -248,6 +253,10 @@ fn hsa_queue(r: &record::HsaQueue, sink: &mut impl FnMut(&Event<'_>)) {
         origin: origin(&r.header),
         exit_ns: r.exit_ns,
         handle: r.queue,
+        proxy: (r.header.flags & hsa_queue_flags::PROXY != 0).then_some(Proxied {
+            ring_base: r.base,
+            ring_packets: r.size,
+        }),
     }));
 }
 

@@ -30,7 +30,7 @@ use crate::{
     probes::{
         Prober, Target,
         api::{self, Api},
-        code_object, doorbell, hsa_queue, mapping, reserve, sdma,
+        code_object, doorbell, hsa_queue, mapping, proxy, reserve, sdma,
     },
     proc_maps::{self, Mapping},
     sys,
@@ -151,6 +151,16 @@ impl Holder {
                     tid: hold.header.tid,
                 };
                 self.code_objects.changed(origin, hold.generation, hold.address);
+            }
+            hold_reason::PROXY => {
+                let mappings = proc_maps::executable(pid).unwrap_or_default();
+                let mut probes = proxy::attach(&mut self.prober, libraries, (pid, hold.address), &mappings);
+                told("a proxy", &probes);
+                let mut inventory = lock(&self.inventory);
+                let failed = probes.iter().filter(|probe| !probe.attached());
+                let warnings = failed.map(|probe| format!("what programs ask of a tool's queues is not seen: {probe}"));
+                inventory.warnings.extend(warnings);
+                inventory.probes.append(&mut probes);
             }
             _ => self.initialising(libraries, pid, &proc_maps::executable(pid).unwrap_or_default()),
         }

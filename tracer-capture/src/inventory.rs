@@ -32,8 +32,8 @@ pub const RAW: &str = "BTF";
 /// A probe, attached or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probe {
-    /// Family: `api`, `doorbell`, `sdma`, `reserve`, `ioctl`, `process`, `mapping`, `code_object`, `hsa_queue`, `progress`,
-    /// `ring`, `driver`, `driver_event`.
+    /// Family: `api`, `doorbell`, `sdma`, `reserve`, `ioctl`, `process`, `mapping`, `code_object`, `hsa_queue`, `proxy`,
+    /// `progress`, `ring`, `driver`, `driver_event`.
     pub family: &'static str,
     /// Path of the library, or the trace event's name.
     pub target: String,

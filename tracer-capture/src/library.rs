@@ -1,7 +1,7 @@
 //! Which mapped files are HSA runtimes or HIP, and what the resolver found in them. Each file is looked at once.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     fs::File,
     hash::{DefaultHasher, Hasher},
     io::Read,
@@ -58,6 +58,8 @@ pub struct Runtime {
     pub entries: Entries,
     /// Whether the reserve functions have been looked for in an initialised process.
     pub initialised: bool,
+    /// Where in the file functions that ring proxies were found.
+    pub proxies: BTreeSet<u64>,
 }
 
 /// A HIP library.
@@ -187,6 +189,7 @@ impl Builds {
                     Entries::default()
                 },
                 initialised: false,
+                proxies: BTreeSet::new(),
                 file,
             }))),
             // A client of the runtime names hsa_init too.

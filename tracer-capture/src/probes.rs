@@ -12,6 +12,7 @@ pub mod mapping;
 pub mod multi;
 pub mod process;
 pub mod progress;
+pub mod proxy;
 pub mod reserve;
 pub mod ring;
 pub mod sdma;

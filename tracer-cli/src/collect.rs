@@ -235,6 +235,9 @@ impl<S: Sink> Work<S> {
         for queue in model.queues() {
             out.sink.snapshot(&Fact::Queue(queue));
         }
+        for proxy in model.proxies() {
+            out.sink.snapshot(&Fact::Proxy(proxy));
+        }
         for process in model.processes() {
             out.sink.snapshot(&Fact::Process(process.clone()));
         }

@@ -5,6 +5,8 @@
 
 /// `hsa_queue_t::base_address`: user address of packet 0 of the ring (u64).
 pub const BASE_ADDRESS: usize = 0x08;
+/// `hsa_queue_t::doorbell_signal`: handle of the signal that is stored to (u64).
+pub const DOORBELL_SIGNAL: usize = 0x10;
 /// `hsa_queue_t::size`: number of packets in the ring, a power of two (u32).
 pub const SIZE: usize = 0x18;
 /// `amd_queue_t::write_dispatch_id`: the write index, next free packet index (u64).
@@ -28,6 +30,9 @@ pub const SIGNAL_KIND_DOORBELL: i64 = -1;
 pub const SIGNAL_KIND_LEGACY_DOORBELL: i64 = -2;
 /// `amd_signal_t::queue_ptr`: the `amd_queue_t` of a doorbell signal (u64).
 pub const SIGNAL_QUEUE_PTR: usize = 0x30;
+/// `SharedSignal::core_signal` (`core/inc/signal.h` of ROCR-Runtime, the same in all four): the object whose functions are
+/// called for the signal (u64).
+pub const SIGNAL_OBJECT: usize = 0x48;
 /// `amd_signal_t::value` (i64): a packet that names the signal takes 1 from it when it is done.
 pub const SIGNAL_VALUE: usize = 0x08;
 /// `amd_signal_t::start_ts` (u64): GPU ticks as the packet began, written before the value if its queue is profiled.

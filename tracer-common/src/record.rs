@@ -76,6 +76,8 @@ pub mod doorbell_flags {
     pub const BEYOND: u16 = 8;
     /// The queue was not seen before at this address (no CREATE_QUEUE observed): its walk starts at the read index.
     pub const ADOPTED: u16 = 16;
+    /// The queue is a proxy in memory, which no GPU reads: a tool's, in front of a real one.
+    pub const PROXY: u16 = 32;
 }
 
 /// A store to the doorbell of an AQL queue, with the first packet that it publishes.
@@ -120,6 +122,9 @@ pub struct Doorbell {
     pub packet: Packet,
 }
 
+/// Upper half of the attach cookie of a probe at a function that rings a proxy.
+pub const PROXY_SITE: u32 = 1;
+
 /// An index that nobody knows.
 pub const UNKNOWN: u64 = u64::MAX;
 
@@ -130,7 +135,7 @@ pub const PACKETS_PER_RECORD: usize = 16;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Packets {
-    /// Header.
+    /// Header; of [`doorbell_flags`], `PROXY`.
     pub header: Header,
     /// User address of the `amd_queue_t`.
     pub queue: u64,
@@ -302,6 +307,8 @@ pub mod hold_reason {
     pub const CODE_OBJECTS: u16 = 3;
     /// It made its first ioctl of the KFD's, where every process of the machine is traced.
     pub const ENTERED: u16 = 4;
+    /// It was given a queue that is a proxy.
+    pub const PROXY: u16 = 5;
 }
 
 /// A process was stopped (SIGSTOP) until the collector lets it go on.
@@ -310,7 +317,8 @@ pub mod hold_reason {
 pub struct Hold {
     /// Header; [`hold_reason`].
     pub header: Header,
-    /// Where the file was mapped; of a change of the code objects, the list's address (`_amdgpu_r_debug`).
+    /// Where the file was mapped; of a change of the code objects, the list's address (`_amdgpu_r_debug`); of a proxy, that of
+    /// the object whose functions ring it, 0 if it could not be read.
     pub address: u64,
     /// Result of the request to stop it: 0, or a negative errno (then it runs on, and may run ahead of its probes).
     pub stopped: i64,
@@ -323,7 +331,7 @@ pub struct Hold {
 pub use self::api::{ApiCall, Call, NO_STREAM, api_flags};
 pub use self::driver::{DriverCall, driver_flags};
 pub use self::driver_event::{DriverEvent, DriverEventLayout, driver_event_flags, driver_event_has, driver_event_kind};
-pub use self::hsa_queue::HsaQueue;
+pub use self::hsa_queue::{HsaQueue, hsa_queue_flags};
 pub use self::loss::LossSource;
 pub use self::progress::{Progress, progress_flags};
 pub use self::ring_job::{ABSENT, EventLayout, NAME_LEN, RingJob, StructLayout, ring_flags, ring_step};

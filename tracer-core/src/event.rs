@@ -92,6 +92,17 @@ pub struct HsaQueue {
     pub exit_ns: u64,
     /// The handle that it gave, as a rule the address of an `amd_queue_t`; 0 if it is not known.
     pub handle: u64,
+    /// What lies there, if that is a proxy in memory: a tool's.
+    pub proxy: Option<Proxied>,
+}
+
+/// A proxy that was just made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proxied {
+    /// Address of its ring.
+    pub ring_base: u64,
+    /// Packets in the ring.
+    pub ring_packets: u32,
 }
 
 /// A queue, as the KFD's files show it.
@@ -134,6 +145,8 @@ pub struct Doorbell {
     pub beyond: bool,
     /// No CREATE_QUEUE was seen for this address: what came before this doorbell is unknown.
     pub adopted: bool,
+    /// It is no queue of a GPU's, but a tool's proxy in front of one.
+    pub proxy: bool,
     /// One past the highest index that doorbells before this one published, those included whose events were lost; `None`
     /// if nobody knows.
     pub rung_end: Option<u64>,
@@ -167,6 +180,8 @@ pub struct Packets<'a> {
     pub stamps: &'a [Stamps],
     /// What was so before the doorbell that led to the walk; `None` if nobody knows.
     pub before: Option<Before>,
+    /// [`Doorbell::proxy`].
+    pub proxy: bool,
 }
 
 impl Packets<'_> {

@@ -8,6 +8,7 @@ mod driver_call;
 mod driver_event;
 mod gpu_time;
 mod progress;
+mod proxy;
 mod queue;
 mod ring_job;
 
@@ -23,6 +24,7 @@ pub use driver_call::DriverCall;
 pub use driver_event::DriverEvent;
 pub use gpu_time::GpuTime;
 pub use progress::Progress;
+pub use proxy::{Proxy, Request};
 pub use queue::{Queue, QueueOrigin};
 pub use ring_job::RingJob;
 
@@ -31,6 +33,8 @@ pub use ring_job::RingJob;
 pub enum Fact {
     /// A kernel dispatch was published.
     Dispatch(Dispatch),
+    /// A program submitted a kernel dispatch to a tool's proxy.
+    Request(Request),
     /// Another packet was published, or an index whose packet is not known.
     Packet(OtherPacket),
     /// When a dispatch ran, by the GPU's own clock.
@@ -59,6 +63,8 @@ pub enum Fact {
     ApiStats(ApiStats),
     /// A queue, at its end (destroyed, its process ended, or the trace ended): final numbers.
     Queue(Queue),
+    /// A proxy, likewise.
+    Proxy(Proxy),
     /// A traced process, at its end or the trace's.
     Process(Process),
     /// Events lost.

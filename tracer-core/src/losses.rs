@@ -2,7 +2,7 @@
 
 use tracer_common::record::LossSource;
 
-use crate::model::{JOB_LIMIT, KERNEL_LIMIT, LIST_UNREAD, QUEUE_LIMIT};
+use crate::model::{JOB_LIMIT, KERNEL_LIMIT, LIST_UNREAD, PROXY_UNREAD, QUEUE_LIMIT};
 
 /// Sources whose losses are counted while probes of these families are in; `has` tells of a family whether one is.
 ///
@@ -18,6 +18,7 @@ pub fn counted(has: impl Fn(&str) -> bool) -> Vec<&'static str> {
         (JOB_LIMIT, "ring"),
         (KERNEL_LIMIT, "code_object"),
         (LIST_UNREAD, "code_object"),
+        (PROXY_UNREAD, "proxy"),
     ];
     all.extend(
         of_model
@@ -102,6 +103,6 @@ mod tests {
             "model-queues",
         ];
         assert_eq!(some, expected);
-        assert_eq!(counted(|_| true).len(), LossSource::ALL.len() + 5);
+        assert_eq!(counted(|_| true).len(), LossSource::ALL.len() + 6);
     }
 }

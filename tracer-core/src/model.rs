@@ -20,6 +20,7 @@ mod memory;
 mod missing;
 mod numbers;
 mod processes;
+mod proxies;
 mod publish_log;
 mod queue;
 mod queues;
@@ -44,12 +45,14 @@ use ioctls::{Device, QueueChange};
 use kfd_queues::KfdQueues;
 use memory::Memory;
 use processes::Processes;
+use proxies::Proxies;
 use queue::End;
 use queues::{Queues, Sight};
 use ring_jobs::RingJobs;
 use signals::{Signals, Use};
 
 pub(crate) use code_objects::{KERNEL_LIMIT, LIST_UNREAD};
+pub(crate) use proxies::UNREAD as PROXY_UNREAD;
 pub(crate) use ring_jobs::JOB_LIMIT;
 
 /// How long, in trace time, an ended queue or process waits for events that are late. Buffers of different sources are
@@ -71,6 +74,7 @@ pub struct Model {
     kfd_queues: KfdQueues,
     open_calls: OpenCalls,
     counted: Counted,
+    proxies: Proxies,
     signals: Signals,
     clocks: Clocks,
     /// Of the event that is being taken.
@@ -143,6 +147,7 @@ impl Model {
     fn take(&mut self, event: &Event<'_>, out: &mut impl FnMut(Fact)) {
         if let Some(origin) = origin(event) {
             self.queues.settle(origin.time_ns, out);
+            self.proxies.settle(origin.time_ns, out);
             self.processes.settle(origin.time_ns, out);
             self.processes.touch(origin);
         }
@@ -155,9 +160,16 @@ impl Model {
                 let clocks = &mut self.clocks;
                 self.signals.look(look, &mut |stamped| clocks.date(stamped, out));
             }
-            Event::HsaQueue(event) => self.queues.made(event),
+            Event::HsaQueue(event) => {
+                self.queues.made(event);
+                if let Some(proxy) = event.proxy {
+                    self.proxies.made(event, proxy, out);
+                }
+            }
             Event::Reserve(event) => {
-                self.queues.reserve(write_pointer(event.handle), event, out);
+                if !self.proxies.reserve(event, out) {
+                    self.queues.reserve(write_pointer(event.handle), event, out);
+                }
             }
             Event::Ioctl(event) => self.ioctl(event, out),
             // Only that its process was seen.
@@ -187,6 +199,7 @@ impl Model {
                 self.kfd_queues.forget(origin.pid);
                 self.queues.makers.forget(origin.pid);
                 self.queues.end_process(origin.pid, End::Destroyed(origin.time_ns));
+                self.proxies.end_process(origin.pid, End::Destroyed(origin.time_ns));
                 self.memory.end_process(origin.pid);
                 self.signals.end_process(origin.pid);
             }
@@ -195,6 +208,7 @@ impl Model {
                 self.kfd_queues.forget(origin.pid);
                 self.queues.makers.forget(origin.pid);
                 self.queues.end_process(origin.pid, End::ProcessEnded(origin.time_ns));
+                self.proxies.end_process(origin.pid, End::ProcessEnded(origin.time_ns));
                 self.memory.end_process(origin.pid);
                 self.signals.end_process(origin.pid);
             }
@@ -225,6 +239,7 @@ impl Model {
     pub fn finish(&mut self, time_ns: u64, out: &mut impl FnMut(Fact)) {
         let mut code_objects = std::mem::take(&mut self.code_objects);
         self.queues.finish(time_ns, &mut |fact| out(code_objects.named(fact)));
+        self.proxies.finish(time_ns, &mut |fact| out(code_objects.named(fact)));
         self.signals = Signals::default();
         self.clocks.finish(out);
         code_objects.finish(out);
@@ -250,6 +265,11 @@ impl Model {
     pub fn queues(&self) -> impl Iterator<Item = fact::Queue> + '_ {
         let makers_known = self.queues.makers.are_known();
         self.queues.iter().map(move |queue| queue.numbers(makers_known))
+    }
+
+    /// The same of every proxy.
+    pub fn proxies(&self) -> impl Iterator<Item = fact::Proxy> + '_ {
+        self.proxies.iter()
     }
 
     /// Where the indexes of every living AQL queue lie, in no order.
@@ -299,6 +319,9 @@ impl Model {
             first: event.first,
             question: Some(adoption::question_of(event)),
         };
+        if event.proxy {
+            return self.proxies.packets(event, &sight, out);
+        }
         // Those of a queue too many are counted at their doorbell.
         if let Some(queue) = self.queues.at_or_adopt(&sight) {
             queue.packets(event, out);
@@ -318,14 +341,10 @@ impl Model {
     }
 
     fn doorbell(&mut self, event: &Doorbell, out: &mut impl FnMut(Fact)) {
-        let sight = Sight {
-            origin: event.origin,
-            write_pointer: write_pointer(event.handle),
-            kind: QueueType::ComputeAql,
-            // Of an unreadable one nothing but its value is known: at least that index was published.
-            first: if event.unreadable { event.value } else { event.first },
-            question: (!event.unreadable).then(|| doorbell::question_of(event)),
-        };
+        if event.proxy {
+            return self.proxies.doorbell(event, out);
+        }
+        let sight = doorbell::sight(event);
         let queue = if event.handle == 0 {
             None
         } else {

@@ -28,6 +28,7 @@ pub const EVERYTHING: Capabilities = Capabilities {
     thunk: true,
     unseen: true,
     hsa_queues: true,
+    requests: true,
 };
 
 /// A dispatch whose reserve was not seen.

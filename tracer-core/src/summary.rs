@@ -8,6 +8,7 @@ mod driver_events;
 mod histogram;
 mod kernels;
 mod report;
+mod requested;
 mod rings;
 
 use std::collections::{BTreeMap, HashMap};
@@ -23,6 +24,7 @@ pub use kernels::{GpuNs, Kernel};
 pub use report::{
     ByEvidence, ByPath, Dispatches, Doorbells, IoctlCalls, Ioctls, Losses, Packets, Report, UnseenPackets,
 };
+pub use requested::Requested;
 pub use rings::{Ring, RingJobs};
 
 /// Counts facts.
@@ -39,6 +41,7 @@ pub struct Summary {
     unseen: u64,
     ioctls: BTreeMap<String, Calls>,
     kernels: kernels::Counter,
+    requested: requested::Counter,
     code_objects: u64,
     rings: rings::Counter,
     driver: driver::Counter,
@@ -73,6 +76,7 @@ impl Summary {
             unseen: 0,
             ioctls: BTreeMap::new(),
             kernels: kernels::Counter::default(),
+            requested: requested::Counter::default(),
             code_objects: 0,
             rings: rings::Counter::default(),
             driver: driver::Counter::default(),
@@ -94,6 +98,8 @@ impl Summary {
     pub fn add(&mut self, fact: &Fact) {
         match fact {
             Fact::Dispatch(dispatch) => self.dispatch(dispatch),
+            Fact::Request(_) => self.requested.dispatches += 1,
+            Fact::Proxy(proxy) => self.requested.add(proxy),
             Fact::GpuTime(time) => self.kernels.add_time(time),
             Fact::Packet(packet) => self.packet(packet),
             Fact::Doorbell(doorbell) => {
@@ -162,6 +168,7 @@ impl Summary {
                     .collect(),
                 unread: self.unread.iter().map(|(why, &n)| (why.name().to_owned(), n)).collect(),
             },
+            requested: self.requested.report(known.requests),
             copies: {
                 // Nobody looks how far copy engines are, nor what else the functions that ring their doorbells call.
                 let by_path = ByPath {

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use tracer_common::aql::Packet;
 use tracer_common::record::{SignalState, Stamps};
 use tracer_core::event::{
-    Before, Doorbell, Event, HsaQueue, InCall, Ioctl, KfdQueue, Lost, Occasion, Origin, Packets, Progress, Reserve,
-    ReserveOp, SdmaDoorbell, Signal, There,
+    Before, Doorbell, Event, HsaQueue, InCall, Ioctl, KfdQueue, Lost, Occasion, Origin, Packets, Progress, Proxied,
+    Reserve, ReserveOp, SdmaDoorbell, Signal, There,
 };
 use tracer_core::fact::Fact;
 use tracer_core::model::Model;
@@ -106,6 +106,7 @@ fn packets() -> impl Strategy<Value = Owned> {
                         packets: &[],
                         ready: write_index,
                         stamps: &STAMPS,
+                        proxy: write_index % 4 == 1,
                         before: Some(Before {
                             rung_end: first,
                             value: write_index,
@@ -142,6 +143,7 @@ fn doorbell() -> impl Strategy<Value = Owned> {
                     beyond: b && c,
                     adopted: c,
                     rung_end: c.then_some(first),
+                    proxy: a && c,
                 }))
             },
         )
@@ -274,6 +276,10 @@ fn other() -> impl Strategy<Value = Owned> {
                 origin,
                 exit_ns,
                 handle,
+                proxy: (exit_ns % 2 == 0).then_some(Proxied {
+                    ring_base: 0,
+                    ring_packets: exit_ns as u32,
+                }),
             }))
         }),
         (origin(), any::<bool>()).prop_map(|(origin, idle)| Owned::Other(Event::There(There {

@@ -81,8 +81,11 @@ fn capture(current: Current, site: u32, at: At, value: u64) {
     // SAFETY: a helper without preconditions.
     let time_ns = unsafe { bpf_ktime_get_ns() };
     let mut walk = Walk::by(current, time_ns, value);
+    if let At::Proxy(_) = at {
+        walk.flags = flag::PROXY;
+    }
     if !walk.ring.read(at) {
-        unreadable(current, site, time_ns, value);
+        unreadable(current, site, time_ns, value, walk.flags);
         return;
     }
     let key = QueueKey {
@@ -102,7 +105,7 @@ fn capture(current: Current, site: u32, at: At, value: u64) {
             let read_index = walk.ring.read_index;
             walk.low = if read_index < value { read_index } else { value };
             walk.copied = walk.low;
-            walk.flags = flag::ADOPTED;
+            walk.flags |= flag::ADOPTED;
         }
     }
     walk.begin();
@@ -188,7 +191,7 @@ fn submit(walk: &mut Walk, current: Current, mut header: Header) {
 
 /// A doorbell whose queue can't be read is still a doorbell.
 #[inline(always)]
-fn unreadable(current: Current, site: u32, time_ns: u64, value: u64) {
+fn unreadable(current: Current, site: u32, time_ns: u64, value: u64, flags: u16) {
     diagnose!(
         "process {}: doorbell {} of a queue that can't be read, site {}",
         current.tgid,
@@ -200,7 +203,7 @@ fn unreadable(current: Current, site: u32, time_ns: u64, value: u64) {
         return;
     };
     entry.write(Doorbell {
-        header: current.header(kind::DOORBELL, flag::UNREADABLE, site, time_ns),
+        header: current.header(kind::DOORBELL, flag::UNREADABLE | flags, site, time_ns),
         queue: 0,
         value,
         first: 0,

@@ -8,12 +8,12 @@ use aya_ebpf::{
     maps::LruHashMap,
     programs::{ProbeContext, RetProbeContext},
 };
-use tracer_common::record::{HsaQueue, LossSource, kind};
+use tracer_common::record::{HsaQueue, LossSource, hsa_queue_flags, kind};
 
 use crate::{
     doorbell::NO_WAKEUP,
     maps::{Current, EVENTS, lose},
-    user,
+    proxy, user,
 };
 
 /// A call that has not returned.
@@ -78,17 +78,29 @@ pub fn hsa_queue_return(ctx: RetProbeContext) -> u32 {
     let exit_ns = unsafe { bpf_ktime_get_ns() };
     let queue = open.and_then(|open| user::read(open.place)).unwrap_or(0);
     let enter_ns = open.map_or(exit_ns, |open| open.enter_ns);
-    let Some(mut entry) = EVENTS.reserve::<HsaQueue>(0) else {
-        lose(LossSource::HsaQueueRing, 1);
-        return 0;
+    let proxy = proxy::of(queue);
+    let (flags, base, size) = match proxy {
+        Some(proxy) => (hsa_queue_flags::PROXY, proxy.base, proxy.size),
+        None => (0, 0, 0),
     };
-    let record = entry.as_mut_ptr();
-    // SAFETY: `record` is the reserved entry, of which every field is written.
-    unsafe {
-        addr_of_mut!((*record).header).write(current.header(kind::HSA_QUEUE, 0, 0, enter_ns));
-        addr_of_mut!((*record).exit_ns).write(exit_ns);
-        addr_of_mut!((*record).queue).write(queue);
+    match EVENTS.reserve::<HsaQueue>(0) {
+        Some(mut entry) => {
+            let record = entry.as_mut_ptr();
+            // SAFETY: `record` is the reserved entry, of which every field is written.
+            unsafe {
+                addr_of_mut!((*record).header).write(current.header(kind::HSA_QUEUE, flags, 0, enter_ns));
+                addr_of_mut!((*record).exit_ns).write(exit_ns);
+                addr_of_mut!((*record).queue).write(queue);
+                addr_of_mut!((*record).base).write(base);
+                addr_of_mut!((*record).size).write(size);
+                addr_of_mut!((*record).pad).write(0);
+            }
+            entry.submit(NO_WAKEUP);
+        }
+        None => lose(LossSource::HsaQueueRing, 1),
     }
-    entry.submit(NO_WAKEUP);
+    if let Some(proxy) = proxy {
+        proxy.watch(current, queue);
+    }
     0
 }

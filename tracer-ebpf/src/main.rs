@@ -23,6 +23,7 @@ mod mapping;
 mod maps;
 mod process;
 mod progress;
+mod proxy;
 mod reserve;
 mod ring;
 mod sdma;

@@ -39,6 +39,10 @@ pub enum Table {
     Dispatches,
     /// When dispatches ran, by the GPU's clock.
     GpuTimes,
+    /// Tools' proxies in front of queues.
+    Proxies,
+    /// Kernel dispatches that programs submitted to these.
+    Requests,
     /// Packets that are no kernel dispatches.
     Packets,
     /// Code objects in processes.
@@ -63,7 +67,7 @@ pub enum Table {
 
 impl Table {
     /// Every table.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::Processes,
         Self::Queues,
         Self::Progress,
@@ -71,6 +75,8 @@ impl Table {
         Self::Doorbells,
         Self::Dispatches,
         Self::GpuTimes,
+        Self::Proxies,
+        Self::Requests,
         Self::Packets,
         Self::CodeObjects,
         Self::Kernels,
@@ -94,6 +100,8 @@ impl Table {
             Self::Doorbells => "doorbells",
             Self::Dispatches => "dispatches",
             Self::GpuTimes => "gpu_times",
+            Self::Proxies => "proxies",
+            Self::Requests => "requests",
             Self::Packets => "packets",
             Self::CodeObjects => "code_objects",
             Self::Kernels => "kernels",
@@ -125,6 +133,14 @@ impl Table {
                 "When dispatches ran: exact, as the GPU wrote it into their completion signals. There are rows for dispatches \
                  that have such a signal to themselves, on queues that the runtime profiles (HIP does, but gives signals only to dispatches that events or a profiler ask about). Where packets are \
                  unread, or doorbells lost, a row can be the time of such a packet that used the same signal."
+            }
+            Self::Proxies => {
+                "Proxies: queues in memory that a tool such as a profiler has put in front of queues, and that it gave to the \
+                 program instead. No GPU reads them; what the tool publishes is on `queues`."
+            }
+            Self::Requests => {
+                "Kernel dispatches that programs submitted to proxies. The tool decides whether and how they are published: \
+                 `dispatches` has what it published, so that the two are not to be added."
             }
             Self::Packets => "Published packets that are no kernel dispatches, and indexes whose packets are unread.",
             Self::CodeObjects => "Code objects that runtimes have loaded: files for the GPU, with kernels in them.",
@@ -167,6 +183,8 @@ impl Table {
             Fact::Doorbell(_) => Self::Doorbells,
             Fact::Dispatch(_) => Self::Dispatches,
             Fact::GpuTime(_) => Self::GpuTimes,
+            Fact::Proxy(_) => Self::Proxies,
+            Fact::Request(_) => Self::Requests,
             Fact::Packet(_) => Self::Packets,
             Fact::CodeObject(_) => Self::CodeObjects,
             Fact::Kernel(_) => Self::Kernels,
@@ -185,13 +203,14 @@ impl Table {
     pub const fn time_column(self) -> &'static str {
         match self {
             Self::Processes => "first_ns",
-            Self::Queues => "created_ns",
+            Self::Queues | Self::Proxies => "created_ns",
             Self::CodeObjects | Self::Kernels => "loaded_ns",
             Self::Ioctls | Self::DriverCalls | Self::ApiCalls => "enter_ns",
             Self::Progress
             | Self::Doorbells
             | Self::Dispatches
             | Self::GpuTimes
+            | Self::Requests
             | Self::Packets
             | Self::Copies
             | Self::RingJobs
@@ -206,7 +225,7 @@ impl Table {
     pub const fn is_snapshot(self) -> bool {
         matches!(
             self,
-            Self::Processes | Self::Queues | Self::CodeObjects | Self::ApiStats
+            Self::Processes | Self::Queues | Self::Proxies | Self::CodeObjects | Self::ApiStats
         )
     }
 

@@ -1,6 +1,6 @@
 //! Rows about what goes on living: the last one of each thing counts.
 //!
-//! Queues, processes, code objects and counters are facts at the ends of their lives, but a recorder can be killed before. So it may push a
+//! Queues, proxies, processes, code objects and counters are facts at the ends of their lives, but a recorder can be killed before. So it may push a
 //! row of one at any time, as it is then, and again later. Such a table is kept here whole, and each time that it
 //! changed it is written whole, as one part in the place of the one before: on disk there is one row a thing.
 
@@ -34,6 +34,7 @@ impl Snapshot {
             Fact::Queue(queue) => (queue.queue, 0),
             // Process ids are reused.
             Fact::Process(process) => (process.pid, process.first_ns),
+            Fact::Proxy(proxy) => (proxy.proxy, 0),
             Fact::CodeObject(code_object) => (code_object.code_object, 0),
             Fact::ApiStats(stats) => (stats.counter, 0),
             _ => return false,

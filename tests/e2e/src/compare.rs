@@ -110,6 +110,8 @@ fn pid(fact: &Fact) -> Option<u32> {
     match fact {
         Fact::Dispatch(row) => Some(row.pid),
         Fact::GpuTime(row) => Some(row.pid),
+        Fact::Proxy(row) => Some(row.pid),
+        Fact::Request(row) => Some(row.pid),
         Fact::Packet(row) => Some(row.pid),
         Fact::Doorbell(row) => Some(row.pid),
         Fact::Copy(row) => Some(row.pid),

@@ -63,6 +63,18 @@ fn each_dispatch_of_a_program_that_asks_has_the_times_that_it_gets() {
     });
 }
 
+/// Threads that ring for each other's packets: whose signal was read too late has no time, and none has a wrong one.
+#[test]
+fn with_several_producers_no_time_is_anothers() {
+    for workload in [["multi-thread", "--profile"], ["multi-queue", "--profile"]] {
+        let scenarios = each_release(1).map(|(suite, asic)| Scenario::new(suite, asic, &workload));
+        compare::each(scenarios, |run, compared| {
+            println!("{} of {} timed", compared.timed, timed_by_device(run));
+            assert!(compared.timed > 0);
+        });
+    }
+}
+
 /// Nobody asks, so that a runtime reads the GPU's clock as it likes, some only once. Only the last packet of all has a signal.
 #[test]
 fn without_a_second_reading_of_the_clock_there_are_ticks() {

@@ -1,5 +1,7 @@
-//! What a profiler does to a program's HSA queues, and nothing else: each is replaced by a proxy in memory, from which the
+//! What a profiler does to a program's HSA queues: each is replaced by a proxy in memory, from which the
 //! runtime hands packets to a function of the tool, which hands them on to the real queue.
+//!
+//! With `HSA_INTERCEPT=barriers` it publishes each packet behind a barrier of its own, as profilers do.
 //!
 //! `HSA_TOOLS_LIB=libhsa_intercept.so` makes the runtime load it (`Runtime::LoadTools`, runtime.cpp of ROCR-Runtime).
 
@@ -122,8 +124,30 @@ unsafe extern "C" fn create(
     }
 }
 
-/// Packets that the program has published on its proxy.
+/// An AQL packet.
+#[repr(C, align(64))]
+struct Packet([u8; 64]);
+
+/// A barrier-AND packet (type 3) without dependencies, in order behind what is before it.
+const BARRIER: Packet = {
+    let mut bytes = [0; 64];
+    // Header: type, barrier bit; system scope for acquire and release.
+    (bytes[0], bytes[1]) = (3, 0b1_0101);
+    Packet(bytes)
+};
+
+/// Packets that the program has published on its proxy. With `HSA_INTERCEPT=barriers` each is published behind a barrier of
+/// the tool's own, as profilers do.
 unsafe extern "C" fn hand_on(packets: *const c_void, count: u64, _index: u64, _data: *mut c_void, writer: Writer) {
-    // SAFETY: the runtime's own packets and function.
-    unsafe { writer(packets, count) }
+    if std::env::var_os("HSA_INTERCEPT").is_none_or(|mode| mode != "barriers") {
+        // SAFETY: the runtime's own packets and function.
+        return unsafe { writer(packets, count) };
+    }
+    for at in 0..count as usize {
+        // SAFETY: `count` packets lie there, and as many are written.
+        unsafe {
+            let pair = [BARRIER, packets.cast::<Packet>().add(at).read()];
+            writer(pair.as_ptr().cast(), 2);
+        }
+    }
 }

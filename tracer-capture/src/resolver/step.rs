@@ -20,6 +20,8 @@ pub enum ResolverStep {
     ApiTable,
     /// An exported function.
     Export,
+    /// A virtual function of an object in a process.
+    Process,
 }
 
 impl ResolverStep {
@@ -33,6 +35,7 @@ impl ResolverStep {
             Self::CodePattern => "code-pattern",
             Self::ApiTable => "api-table",
             Self::Export => "export",
+            Self::Process => "process",
         }
     }
 }

@@ -42,6 +42,7 @@ pub fn end(manifest: &mut Manifest, status: Option<ExitStatus>) {
 /// What was watched. A source counts only if it is whole: one library whose doorbells could not be found makes their
 /// number unknown.
 pub fn capabilities(inventory: &Inventory) -> Capabilities {
+    let failed = |family: &str| inventory.probes.iter().any(|p| p.family == family && !p.attached());
     let whole = |family: &str| {
         // What is seen with low confidence is seen in part.
         let sure = |p: &inventory::Probe| p.attached() && p.confidence != Some(Confidence::Low);
@@ -49,10 +50,9 @@ pub fn capabilities(inventory: &Inventory) -> Capabilities {
             let mut probes = inventory.probes.iter();
             probes.any(|p| p.family == family && p.target == library.path && sure(p))
         };
-        let failed = inventory.probes.iter().any(|p| p.family == family && !p.attached());
         // HIP's library submits by an HSA runtime's.
         let mut runtimes = inventory.libraries.iter().filter(|library| !library.hip).peekable();
-        runtimes.peek().is_some() && !failed && runtimes.all(covers)
+        runtimes.peek().is_some() && !failed(family) && runtimes.all(covers)
     };
     let events = |family: &str| {
         let mut probes = inventory.probes.iter().filter(|p| p.family == family).peekable();
@@ -74,6 +74,8 @@ pub fn capabilities(inventory: &Inventory) -> Capabilities {
         thunk: whole("doorbell") && !inventory.libraries.iter().any(|library| library.thunk),
         unseen: whole("doorbell") && events("progress"),
         hsa_queues: whole("hsa_queue"),
+        // Every proxy that a program was given has its probes.
+        requests: whole("hsa_queue") && !failed("proxy"),
     }
 }
 
@@ -101,6 +103,7 @@ pub fn parse(names: &[String]) -> Capabilities {
         thunk: has("thunk"),
         unseen: has("unseen"),
         hsa_queues: has("hsa_queues"),
+        requests: has("requests"),
     }
 }
 

@@ -79,6 +79,7 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
         kinds(&report.packets.by_kind)
     )?;
     unseen(out, report)?;
+    requested(out, report)?;
     writeln!(
         out,
         "copies     {}: {}",
@@ -127,6 +128,22 @@ fn unseen(out: &mut impl Write, report: &Report) -> io::Result<()> {
             0 => String::new(),
             open => format!("; {open} queues could not be watched to their end"),
         }
+    )
+}
+
+/// What was asked for behind a tool; nothing if none is known to stand there.
+fn requested(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let requested = &report.requested;
+    let Some(proxies) = requested.proxies.filter(|&n| n > 0) else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "requested  {} dispatches and {} other packets by {} doorbells, on {proxies} proxies: a tool stands between, and what \
+         it published is told above",
+        known(requested.dispatches),
+        known(requested.other_packets),
+        known(requested.doorbells)
     )
 }
 

@@ -56,13 +56,18 @@ impl CodeObjects {
             .map(|kernel| &kernel.name)
     }
 
-    /// Names a dispatch's kernel.
+    /// Names the kernel of a dispatch, or of one that was asked for.
     pub(super) fn named(&self, fact: Fact) -> Fact {
         match fact {
             Fact::Dispatch(mut dispatch) => {
                 let name = self.name(dispatch.pid, dispatch.kernel_object, dispatch.time_ns);
                 dispatch.kernel = name.cloned();
                 Fact::Dispatch(dispatch)
+            }
+            Fact::Request(mut request) => {
+                let name = self.name(request.pid, request.kernel_object, request.time_ns);
+                request.kernel = name.cloned();
+                Fact::Request(request)
             }
             other => other,
         }

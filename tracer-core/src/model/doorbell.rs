@@ -1,9 +1,12 @@
 //! Doorbells: which indexes one publishes.
 
+use tracer_common::kfd::QueueType;
 use tracer_common::queue::MAX_PACKETS;
 
 use super::adoption::question;
 use super::queue::Queue;
+use super::queues::Sight;
+use super::write_pointer;
 use crate::event::{self, Before, Doorbell};
 use crate::fact::{self, Fact};
 
@@ -78,6 +81,18 @@ impl Queue {
             Some(next) if !event.beyond && next <= known.saturating_add(u64::from(MAX_PACKETS)) => next,
             _ => event.end,
         }
+    }
+}
+
+/// What a doorbell says of a queue that it may be the first event of.
+pub(super) fn sight(event: &Doorbell) -> Sight {
+    Sight {
+        origin: event.origin,
+        write_pointer: write_pointer(event.handle),
+        kind: QueueType::ComputeAql,
+        // Of an unreadable one nothing but its value is known: at least that index was published.
+        first: if event.unreadable { event.value } else { event.first },
+        question: (!event.unreadable).then(|| question_of(event)),
     }
 }
 

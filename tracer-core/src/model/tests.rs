@@ -5,6 +5,7 @@ mod code_objects;
 mod looks;
 mod makers;
 mod processes;
+mod proxies;
 mod queues;
 mod reserves;
 mod ring_jobs;
@@ -49,6 +50,7 @@ fn doorbell(time_ns: u64, value: u64, walk: std::ops::Range<u64>, read: u64, wri
         beyond: false,
         adopted: false,
         rung_end: None,
+        proxy: false,
     }
 }
 
@@ -154,6 +156,7 @@ impl Trace {
             write_index,
             value,
             rung_end,
+            proxy,
             ..
         } = walk;
         let before = rung_end.map(|rung_end| Before {
@@ -174,6 +177,7 @@ impl Trace {
             ready: 0,
             stamps: &[],
             before,
+            proxy,
         }));
     }
 

@@ -33,12 +33,14 @@ pub struct Capabilities {
     pub unseen: bool,
     /// Calls of hsa_queue_create, which tell queues that a program made from those that its runtime made for itself.
     pub hsa_queues: bool,
+    /// What programs submit to proxies that they were given instead of queues.
+    pub requests: bool,
 }
 
 impl Capabilities {
     /// Each by the name that it has in data, and whether it was watched.
     #[must_use]
-    pub const fn each(&self) -> [(&'static str, bool); 14] {
+    pub const fn each(&self) -> [(&'static str, bool); 15] {
         // Whole: a field that is added must be listed.
         let Self {
             doorbells,
@@ -55,6 +57,7 @@ impl Capabilities {
             thunk,
             unseen,
             hsa_queues,
+            requests,
         } = *self;
         [
             ("doorbells", doorbells),
@@ -71,19 +74,21 @@ impl Capabilities {
             ("thunk", thunk),
             ("unseen", unseen),
             ("hsa_queues", hsa_queues),
+            ("requests", requests),
         ]
     }
 
     /// What a view of submissions lacks: sources that only add to it are left out.
     #[must_use]
     pub fn blind(&self) -> Vec<&'static str> {
-        const ADDING: [&str; 6] = [
+        const ADDING: [&str; 7] = [
             "driver",
             "driver_events",
             "code_objects",
             "api",
             "api_stats",
             "hsa_queues",
+            "requests",
         ];
         let missing = self
             .each()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ApiCalls, Copies, DriverCalls, DriverEvents, Kernel, RingJobs, Stats, StreamQueue};
+use super::{ApiCalls, Copies, DriverCalls, DriverEvents, Kernel, Requested, RingJobs, Stats, StreamQueue};
 use crate::fact::{Process, Queue};
 
 /// The counts of a trace. A number that could not be observed is `None` (`null`), never 0.
@@ -20,6 +20,8 @@ pub struct Report {
     pub packets: Packets,
     /// Packets that the GPU took although no doorbell that was seen had published them.
     pub unseen: UnseenPackets,
+    /// What programs submitted to proxies, where a tool stands in between.
+    pub requested: Requested,
     /// SDMA submissions.
     pub copies: Copies,
     /// The queues.

@@ -136,6 +136,7 @@ fn everything_is_counted_under_its_name() {
                 "unread": {"consumed": 2, "reused": 5},
             },
             "unseen": {"total": 0, "found": 0, "queues_open": 0},
+            "requested": {"proxies": 0, "doorbells": 0, "dispatches": 0, "other_packets": 0, "unread": 0},
             "api_calls": {
                 "total": 1,
                 "counted_only": false,

@@ -230,6 +230,7 @@ impl Sim {
                 packets: &[],
                 ready: 0,
                 stamps: &[],
+                proxy: false,
                 before: walk.rung_end.map(|rung_end| Before {
                     rung_end,
                     value: walk.value,
@@ -259,6 +260,7 @@ impl Sim {
                 beyond: walk.beyond,
                 adopted: walk.adopted,
                 rung_end: walk.rung_end,
+                proxy: false,
             }));
         }
         self.doorbell_dropped |= dropped;

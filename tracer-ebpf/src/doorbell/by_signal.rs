@@ -2,33 +2,43 @@
 //!
 //! A queue's doorbell is a signal of a kind of its own, which names its queue. The runtime rings doorbells of its own
 //! dispatches past these functions.
+//!
+//! And doorbells of proxies, at the functions that their signals call.
 
 use aya_ebpf::{EbpfContext, helpers::generated::bpf_get_attach_cookie, macros::uprobe, programs::ProbeContext};
 use tracer_common::{
     queue::{SIGNAL_KIND, SIGNAL_KIND_DOORBELL, SIGNAL_KIND_LEGACY_DOORBELL},
-    record::LossSource,
+    record::{LossSource, PROXY_SITE},
 };
 
 use super::{capture, ring::At};
 use crate::{
     maps::{Current, lose},
-    user,
+    proxy, user,
 };
 
-/// Entry: `rdi` the signal's handle, which is its address, `rsi` the value.
+/// Entry: `rdi` the signal's handle, which is its address, or of a proxy's function the object that it is of; `rsi` the value.
 ///
-/// Attach cookie: the site's number in its lower half.
+/// Attach cookie: the site's number in its lower half, above it `PROXY_SITE` for a proxy's function.
 #[uprobe]
 pub fn doorbell_by_signal(ctx: ProbeContext) -> u32 {
     if let (Some(current), Some(signal), Some(value)) = (Current::counted(), ctx.arg::<u64>(0), ctx.arg::<u64>(1)) {
         // SAFETY: a helper without preconditions but a context, which this is.
         let cookie = unsafe { bpf_get_attach_cookie(ctx.as_ptr()) };
-        match user::read::<i64>(signal.wrapping_add(SIGNAL_KIND as u64)) {
-            Some(SIGNAL_KIND_DOORBELL | SIGNAL_KIND_LEGACY_DOORBELL) => {
-                capture(current, cookie as u32, At::Signal(signal), value);
+        let at = if (cookie >> 32) as u32 == PROXY_SITE {
+            proxy::find(current, signal).map(At::Proxy)
+        } else {
+            match user::read::<i64>(signal.wrapping_add(SIGNAL_KIND as u64)) {
+                Some(SIGNAL_KIND_DOORBELL | SIGNAL_KIND_LEGACY_DOORBELL) => Some(At::Signal(signal)),
+                Some(_) => None,
+                None => {
+                    lose(LossSource::SignalUnread, 1);
+                    None
+                }
             }
-            Some(_) => {}
-            None => lose(LossSource::SignalUnread, 1),
+        };
+        if let Some(at) = at {
+            capture(current, cookie as u32, at, value);
         }
     }
     0

@@ -36,6 +36,8 @@ pub enum At {
     Pointer(u64),
     /// It lies there itself.
     Signal(u64),
+    /// The queue lies there, and is a proxy.
+    Proxy(u64),
 }
 
 impl Ring {
@@ -51,25 +53,26 @@ impl Ring {
     /// Reads the ring of the queue whose signal is found at `at`; whether it could.
     #[inline(always)]
     pub fn read(&mut self, at: At) -> bool {
-        let signal = match at {
-            At::Signal(signal) => Some(signal),
-            At::Pointer(pointer) => user::read(pointer),
+        let of = |signal: u64| user::read(signal.wrapping_add(queue::SIGNAL_QUEUE_PTR as u64));
+        let queue = match at {
+            At::Proxy(queue) => Some(queue),
+            At::Signal(signal) => of(signal),
+            At::Pointer(pointer) => user::read(pointer).and_then(of),
         };
-        signal.is_some_and(|signal| self.read_of(signal))
+        queue.is_some_and(|queue| self.read_of(queue))
     }
 
-    /// Reads the ring of the signal's queue.
+    /// Reads the ring of a queue.
     ///
     /// A function of its own: inlined, what it reads would lie on the stack below the walk's callback, and 512 bytes are
     /// all that kernels allow a chain of calls.
     #[inline(never)]
-    fn read_of(&mut self, signal: u64) -> bool {
-        self.try_read(signal).is_some()
+    fn read_of(&mut self, queue: u64) -> bool {
+        self.try_read(queue).is_some()
     }
 
     #[inline(always)]
-    fn try_read(&mut self, signal: u64) -> Option<()> {
-        let queue: u64 = user::read(signal.wrapping_add(queue::SIGNAL_QUEUE_PTR as u64))?;
+    fn try_read(&mut self, queue: u64) -> Option<()> {
         let head: Head = user::read(queue)?;
         let size = head.0[queue::SIZE / 8] as u32;
         if size == 0 || size > queue::MAX_PACKETS || size & (size - 1) != 0 {

@@ -249,7 +249,12 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
     };
     // SAFETY: `record` is the reserved entry, of which every field but the packets past `count` and the stamps is written.
     unsafe {
-        addr_of_mut!((*record).header).write(walk.current.header(kind::PACKETS, 0, 0, walk.time_ns));
+        addr_of_mut!((*record).header).write(walk.current.header(
+            kind::PACKETS,
+            walk.flags & flag::PROXY,
+            0,
+            walk.time_ns,
+        ));
         addr_of_mut!((*record).queue).write(walk.ring.queue);
         addr_of_mut!((*record).first).write(walk.next);
         addr_of_mut!((*record).limit).write(limit);

@@ -2,7 +2,7 @@
 
 use tracer_core::fact::{
     ApiCall, ApiStats, CodeObject, Copy, Dispatch, Doorbell, DriverCall, DriverEvent, Fact, GpuTime, Ioctl, Kernel,
-    Loss, OtherPacket, Process, Progress, Queue, RingJob,
+    Loss, OtherPacket, Process, Progress, Proxy, Queue, Request, RingJob,
 };
 
 use super::field::{Field, Get, Misfit, describe};
@@ -26,6 +26,8 @@ pub(super) fn columns(table: Table) -> Vec<Column> {
         Table::Doorbells => Doorbell::columns(),
         Table::Dispatches => Dispatch::columns(),
         Table::GpuTimes => GpuTime::columns(),
+        Table::Proxies => Proxy::columns(),
+        Table::Requests => Request::columns(),
         Table::Packets => OtherPacket::columns(),
         Table::CodeObjects => CodeObject::columns(),
         Table::Kernels => Kernel::columns(),
@@ -49,6 +51,8 @@ pub(crate) fn put(fact: &Fact, to: &mut [Buffer]) {
         Fact::Doorbell(row) => row.put(to),
         Fact::Dispatch(row) => row.put(to),
         Fact::GpuTime(row) => row.put(to),
+        Fact::Proxy(row) => row.put(to),
+        Fact::Request(row) => row.put(to),
         Fact::Packet(row) => row.put(to),
         Fact::CodeObject(row) => row.put(to),
         Fact::Kernel(row) => row.put(to),
@@ -73,6 +77,8 @@ pub(crate) fn get(table: Table, columns: &[Buffer], row: usize) -> Result<Fact, 
         Table::Doorbells => Fact::Doorbell(Row::get(&mut from)?),
         Table::Dispatches => Fact::Dispatch(Row::get(&mut from)?),
         Table::GpuTimes => Fact::GpuTime(Row::get(&mut from)?),
+        Table::Proxies => Fact::Proxy(Row::get(&mut from)?),
+        Table::Requests => Fact::Request(Row::get(&mut from)?),
         Table::Packets => Fact::Packet(Row::get(&mut from)?),
         Table::CodeObjects => Fact::CodeObject(Row::get(&mut from)?),
         Table::Kernels => Fact::Kernel(Row::get(&mut from)?),
@@ -319,6 +325,41 @@ rows! {
         start_ns, "ns", "It began, by the trace's clock; null if the process had the GPU's clock read (GET_CLOCK_COUNTERS) less than twice, or too far from then to tell it to a millisecond.";
         end_ns, "ns", "It ended, likewise.";
         clock_error_ns, "ns", "How far `start_ns` and `end_ns` can be off, both by about the same, since it is not known when in these calls the clock was read; null where they are.";
+    }
+
+    Proxy {
+        proxy, "", "Number of the proxy in the trace, from 0; not that of a queue.";
+        pid, "", "Process.";
+        handle, "address", "The handle that `hsa_queue_create` gave the program, which is the proxy's `amd_queue_t`.";
+        ring_base, "address", "Its ring.";
+        ring_bytes, "bytes", "Size of the ring.";
+        created_ns, "ns", "Return of `hsa_queue_create`.";
+        ended_ns, "ns", "When its process ended, or another proxy was made at its address; null if it lived at the trace's end. Its own end is not watched.";
+        doorbells, "doorbells", "How often the program rang it.";
+        requested, "packets", "Packets that the program submitted to it.";
+        dispatches, "packets", "Kernel dispatches among these.";
+        other_packets, "packets", "Other packets among these.";
+        unread, "packets", "Those that could not be read.";
+        first_index, "index", "Index of the first one; null if there is none.";
+        last_index, "index", "Index of the last one; null likewise.";
+    }
+
+    Request {
+        proxy, "", "Proxy, as in `proxies.proxy`.";
+        index, "index", "Packet index in its proxy.";
+        pid, "", "Process.";
+        tid, "", "Thread that rang for it.";
+        time_ns, "ns", "Time of that.";
+        evidence, "", "What says that it is a dispatch, as in `dispatches.evidence`.";
+        reserve_ns, "ns", "Time at which that thread reserved the index; null where that is not known.";
+        kernel_object, "address", "The kernel descriptor.";
+        kernel, "", "Name of the kernel; null if it is not known.";
+        kernarg, "address", "The kernel arguments.";
+        grid["grid_x", "grid_y", "grid_z"], "work items", "Size of the grid.";
+        workgroup["workgroup_x", "workgroup_y", "workgroup_z"], "work items", "Size of a workgroup.";
+        completion_signal, "", "Handle of the completion signal; 0 if it has none.";
+        api_call, "", "Innermost API call in which that thread rang, as in `dispatches.api_call`.";
+        stream, "", "Stream of the innermost call around it that names one, likewise.";
     }
 
     OtherPacket {

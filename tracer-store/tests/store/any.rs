@@ -13,6 +13,7 @@ use tracer_core::fact::{
 use crate::api_calls;
 use crate::code_objects;
 use crate::looks;
+use crate::proxies;
 
 /// Numbers with the ones at the borders.
 pub fn number() -> impl Strategy<Value = u64> {
@@ -358,6 +359,9 @@ pub fn fact() -> impl Strategy<Value = Fact> {
         driver_call(),
         driver_event(),
         looks::progress(),
+        proxies::proxy(),
+        proxies::request(),
+        proxies::gpu_time(),
         api_calls::api_call(),
         api_calls::api_stats(),
         loss()

@@ -22,6 +22,8 @@ mod looks;
 #[cfg(test)]
 mod old;
 #[cfg(test)]
+mod proxies;
+#[cfg(test)]
 mod round_trip;
 #[cfg(test)]
 mod support;

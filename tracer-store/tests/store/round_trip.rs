@@ -19,6 +19,8 @@ fn key_and_time(fact: &Fact) -> (Option<(u32, u64)>, u64) {
         Fact::Doorbell(row) => (None, row.time_ns),
         Fact::Dispatch(row) => (None, row.time_ns),
         Fact::GpuTime(row) => (None, row.time_ns),
+        Fact::Proxy(row) => (Some((row.proxy, 0)), row.created_ns),
+        Fact::Request(row) => (None, row.time_ns),
         Fact::Packet(row) => (None, row.time_ns),
         Fact::CodeObject(row) => (Some((row.code_object, 0)), row.loaded_ns),
         Fact::Kernel(row) => (None, row.loaded_ns),

@@ -10,6 +10,7 @@ impl Trace {
             origin: by(time_ns, 0),
             exit_ns: time_ns + 5,
             handle,
+            proxy: None,
         }));
     }
 

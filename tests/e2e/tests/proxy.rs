@@ -1,0 +1,146 @@
+//! A tool between a program and its queues, as rocprofiler is: the program writes to proxies in memory, and rings signals
+//! that are no doorbells; there the runtime hands packets to the tool, which publishes them on the real queues.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use tracer_core::fact::{Dispatch, Fact, PacketKind, Proxy, Request};
+use tracer_e2e::{
+    compare, place,
+    scenario::{Run, Scenario, each_release, folder, report_text},
+};
+
+/// `mode`: what the tool does with packets; empty: it hands them on as they are.
+fn intercepted(scenario: &Scenario, mode: &str) -> Run {
+    let dir = folder();
+    let mut command = scenario.command(&dir);
+    command.env("HSA_TOOLS_LIB", place::programs().join("libhsa_intercept.so"));
+    command.env("HSA_INTERCEPT", mode);
+    let output = command.output().expect("tracer runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let run = Run::read(dir, output);
+    let compared = compare::device(&run);
+    let did = run.did();
+    println!("{} {scenario:?}: {compared:?}", did["runtime"]["version"]);
+    assert_eq!(did["results"], "ok");
+    run
+}
+
+fn requests(run: &Run) -> Vec<&Request> {
+    let requests = run.facts.iter().filter_map(|fact| match fact {
+        Fact::Request(request) => Some(request),
+        _ => None,
+    });
+    requests.collect()
+}
+
+fn proxies(run: &Run) -> Vec<&Proxy> {
+    let proxies = run.facts.iter().filter_map(|fact| match fact {
+        Fact::Proxy(proxy) => Some(proxy),
+        _ => None,
+    });
+    proxies.collect()
+}
+
+/// What the program says that it submitted is what was requested, and it is so of each packet: index, kernel, thread, time.
+fn requested_is_what_the_program_submitted(run: &Run) {
+    let log = run.log.as_ref().expect("the dispatcher's log");
+    let proxies = proxies(run);
+    let own = run.own_queues().expect("the dispatcher's queues");
+    assert_eq!(proxies.len(), own.len());
+    let mut numbers: BTreeMap<u64, u32> = BTreeMap::new();
+    for (handle, did) in &own {
+        let proxy = proxies.iter().find(|proxy| proxy.handle == *handle);
+        let proxy = proxy.unwrap_or_else(|| panic!("no proxy at {handle:#x}"));
+        let said = |what: &str| did[what].as_u64().expect("a number");
+        assert_eq!(
+            (proxy.doorbells, proxy.dispatches, proxy.other_packets, proxy.unread),
+            (said("doorbells"), said("dispatches"), said("barriers"), 0),
+            "{proxy:?}"
+        );
+        assert_eq!(proxy.requested, said("dispatches") + said("barriers"), "{proxy:?}");
+        assert_eq!(proxy.ring_bytes, 64 * said("size"), "{proxy:?}");
+        assert_eq!(proxy.last_index, did["last_index"].as_u64(), "{proxy:?}");
+        numbers.insert(*handle, proxy.proxy);
+    }
+    let mut rows: BTreeMap<(u32, u64), &Request> = BTreeMap::new();
+    for request in requests(run) {
+        let key = (request.proxy, request.index);
+        assert!(rows.insert(key, request).is_none(), "twice: {request:?}");
+    }
+    for submission in log.submissions.iter().filter(|submission| submission.kernel.is_some()) {
+        let request = rows.remove(&(numbers[&submission.queue], submission.index));
+        let request = request.unwrap_or_else(|| panic!("{submission:?} is missing"));
+        assert_eq!(request.kernel.as_deref(), submission.kernel.as_deref(), "{request:?}");
+        // Another thread may have rung for it.
+        let reserved = request.reserve_ns.unwrap_or(submission.reserve_ns);
+        let times = [submission.reserve_ns, reserved, request.time_ns, submission.time_ns];
+        assert!(times.is_sorted(), "{times:?} {request:?}");
+    }
+    assert!(rows.is_empty(), "never submitted: {rows:?}");
+    let sum = |count: fn(&Proxy) -> u64| proxies.iter().map(|proxy| count(proxy)).sum::<u64>();
+    let expected = json!({
+        "proxies": proxies.len(), "doorbells": sum(|p| p.doorbells), "dispatches": requests(run).len(),
+        "other_packets": sum(|p| p.other_packets), "unread": 0,
+    });
+    assert_eq!(run.report["requested"], expected);
+    let text = report_text(run.trace.dir());
+    assert!(text.contains("a tool stands between"), "{text}");
+}
+
+#[test]
+fn what_is_published_is_that_of_the_real_queue() {
+    for (suite, asic) in each_release(1) {
+        let run = intercepted(&Scenario::new(suite, asic, &["compute-only", "-n", "20"]), "");
+        requested_is_what_the_program_submitted(&run);
+        let of_program: Vec<&Dispatch> = run.dispatches().filter(|d| d.kernel.is_some()).collect();
+        assert_eq!((of_program.len(), requests(&run).len()), (20, 20));
+        assert!(requests(&run).iter().all(|r| r.tid == r.pid && r.reserve_ns.is_some()));
+        // In the thread that rang the proxy, here the only one. What it had reserved was the proxy's.
+        assert!(of_program.iter().all(|d| d.tid == d.pid && d.reserve_ns.is_none()));
+        // No queue of the GPU is the program's.
+        let proxy = proxies(&run)[0].handle;
+        for queue in run.queues() {
+            assert_ne!(queue.handle, proxy, "{queue:?}");
+            // Nobody knows which of the queues stands behind the program's.
+            assert_eq!(queue.internal, None, "{queue:?}");
+        }
+        assert!(run.report["dispatches"]["internal"].is_null());
+    }
+}
+
+/// A profiler publishes packets of its own: they are published and were not requested.
+#[test]
+fn what_a_tool_adds_was_not_requested() {
+    let barriers = |run: &Run| {
+        let is = |fact: &&Fact| matches!(fact, Fact::Packet(p) if p.kind == PacketKind::BarrierAnd);
+        run.facts.iter().filter(is).count()
+    };
+    for (suite, asic) in each_release(0) {
+        let scenario = Scenario::new(suite, asic, &["batch", "--packets", "5", "-n", "40"]);
+        let run = intercepted(&scenario, "barriers");
+        requested_is_what_the_program_submitted(&run);
+        assert_eq!(requests(&run).len(), 40);
+        assert_eq!(run.dispatches().filter(|d| d.kernel.is_some()).count(), 40);
+        assert_eq!(barriers(&run), 40);
+        assert_eq!(run.report["requested"]["doorbells"], 8);
+    }
+}
+
+/// Several threads on one proxy, whose ring comes round many times.
+#[test]
+fn proxies_are_walked_like_queues() {
+    for workload in [&["wrap"][..], &["multi-queue"], &["barriers"], &["multi-thread"]] {
+        let scenario = Scenario::new("sid", "gfx942", workload);
+        requested_is_what_the_program_submitted(&intercepted(&scenario, ""));
+    }
+}
+
+/// Nobody stands in between: there is nothing that was requested, and that is known.
+#[test]
+fn without_a_tool_nothing_is_requested() {
+    let run = Scenario::new("sid", "gfx942", &["compute-only", "-n", "3"]).record();
+    let none = json!({"proxies": 0, "doorbells": 0, "dispatches": 0, "other_packets": 0, "unread": 0});
+    assert_eq!(run.report["requested"], none);
+    assert!(!report_text(run.trace.dir()).contains("requested"));
+}

@@ -1,0 +1,51 @@
+//! Counts over what programs submitted to proxies.
+
+use serde::{Deserialize, Serialize};
+
+use super::when;
+use crate::fact::Proxy;
+
+/// What programs submitted to the proxies that a tool gave them. What the tool published is counted elsewhere, and by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Requested {
+    /// Proxies that programs were given; `None` if nobody watched, or not all that programs do with them.
+    pub proxies: Option<u64>,
+    /// How often programs rang them; `None` likewise.
+    pub doorbells: Option<u64>,
+    /// Kernel dispatches that programs submitted to them; `None` likewise.
+    pub dispatches: Option<u64>,
+    /// Other packets; `None` likewise.
+    pub other_packets: Option<u64>,
+    /// Packets that could not be read; `None` likewise.
+    pub unread: Option<u64>,
+}
+
+/// Counts them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counter {
+    proxies: u64,
+    doorbells: u64,
+    other_packets: u64,
+    unread: u64,
+    /// Rows.
+    pub(super) dispatches: u64,
+}
+
+impl Counter {
+    pub(super) fn add(&mut self, proxy: &Proxy) {
+        self.proxies += 1;
+        self.doorbells = self.doorbells.saturating_add(proxy.doorbells);
+        self.other_packets = self.other_packets.saturating_add(proxy.other_packets);
+        self.unread = self.unread.saturating_add(proxy.unread);
+    }
+
+    pub(super) fn report(self, known: bool) -> Requested {
+        Requested {
+            proxies: when(known, self.proxies),
+            doorbells: when(known, self.doorbells),
+            dispatches: when(known, self.dispatches),
+            other_packets: when(known, self.other_packets),
+            unread: when(known, self.unread),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Proxies: queues in memory that a tool (a profiler) puts in front of the runtime's own. The program writes packets there
+//! and rings a signal; a function of the runtime's then hands them to the tool, which publishes what it likes.
+//!
+//! A proxy is told from a queue by its doorbell's kind, as `hsa_queue_create` gives it to the program. It is laid out and
+//! used like a queue, so that its packets are walked like a queue's: by a probe at the functions that its signal calls.
+
+use aya_ebpf::{macros::map, maps::LruHashMap};
+use tracer_common::{
+    queue::{
+        BASE_ADDRESS, DOORBELL_SIGNAL, SIGNAL_KIND, SIGNAL_KIND_DOORBELL, SIGNAL_KIND_LEGACY_DOORBELL, SIGNAL_OBJECT, SIZE,
+    },
+    record::{LossSource, hold_reason},
+};
+
+use crate::{
+    doorbell::{QUEUES, QueueKey, Walked},
+    mapping::hold,
+    maps::{Current, lose},
+    user,
+};
+
+/// A proxy's signal, as its functions know it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct ObjectKey {
+    object: u64,
+    tgid: u32,
+    generation: u32,
+}
+
+/// Addresses of the `amd_queue_t` of proxies.
+#[map]
+static PROXIES: LruHashMap<ObjectKey, u64> = LruHashMap::with_max_entries(4096, 0);
+
+/// A proxy that was just made.
+#[derive(Clone, Copy)]
+pub struct Proxy {
+    pub base: u64,
+    pub size: u32,
+    /// The object whose functions ring it; 0 if that could not be read.
+    object: u64,
+}
+
+/// What `hsa_queue_create` gave, if that is a proxy.
+#[inline(always)]
+pub fn of(queue: u64) -> Option<Proxy> {
+    let at = |offset: usize| queue.wrapping_add(offset as u64);
+    let signal: u64 = user::read(at(DOORBELL_SIGNAL))?;
+    let kind: i64 = user::read(signal.wrapping_add(SIGNAL_KIND as u64))?;
+    if kind == SIGNAL_KIND_DOORBELL || kind == SIGNAL_KIND_LEGACY_DOORBELL {
+        return None;
+    }
+    Some(Proxy {
+        base: user::read(at(BASE_ADDRESS)).unwrap_or(0),
+        size: user::read(at(SIZE)).unwrap_or(0),
+        object: user::read(signal.wrapping_add(SIGNAL_OBJECT as u64)).unwrap_or(0),
+    })
+}
+
+impl Proxy {
+    /// Nothing was written to it yet: what rings it is watched from its first packet on. The process is held for that.
+    #[inline(always)]
+    pub fn watch(self, current: Current, queue: u64) {
+        let none = Walked {
+            low: 0,
+            copied: 0,
+            max: 0,
+        };
+        let key = QueueKey {
+            queue,
+            tgid: current.tgid,
+            generation: current.generation,
+        };
+        if QUEUES.insert(key, none, 0).is_err() || PROXIES.insert(key_of(current, self.object), queue, 0).is_err() {
+            lose(LossSource::QueueMap, 1);
+        }
+        hold(current, hold_reason::PROXY, 0, self.object, LossSource::HoldRing);
+    }
+}
+
+/// The proxy that an object's function rings.
+#[inline(always)]
+pub fn find(current: Current, object: u64) -> Option<u64> {
+    // SAFETY: an entry is one word, of which every state is true.
+    unsafe { PROXIES.get(key_of(current, object)) }.copied()
+}
+
+#[inline(always)]
+fn key_of(current: Current, object: u64) -> ObjectKey {
+    ObjectKey {
+        object,
+        tgid: current.tgid,
+        generation: current.generation,
+    }
+}
