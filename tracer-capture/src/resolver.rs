@@ -23,6 +23,7 @@ mod functions;
 mod ladder;
 mod own_reserve;
 mod pattern;
+mod queue_functions;
 mod sdma;
 mod site;
 mod step;
@@ -44,6 +45,7 @@ pub use entries::{Entries, Entry, entries};
 pub use error::ResolveError;
 pub use exports::{ExportSite, Exports, ReserveOperation, ReserveSite, TableSlot};
 pub use ladder::{Decision, Outcome, Sought};
+pub use queue_functions::{QueueFunction, QueueRole};
 pub use site::{Argument, FunctionSite, InstructionKind, ProbePoint, site_in_function};
 pub use step::{Confidence, ResolverStep};
 
@@ -64,6 +66,8 @@ pub struct Resolution {
     pub functions: Vec<DoorbellFunction>,
     /// Where the runtime reserves packets for its own dispatches, past the exported functions.
     pub own_reserve: Option<OwnReserveSite>,
+    /// Functions of `AqlQueue` that are known, and need no probe.
+    pub queue_functions: Vec<QueueFunction>,
     /// Probing all of these sees every SDMA doorbell that ROCr rings.
     pub sdma: Vec<SdmaSite>,
     /// Where the runtime tells debuggers of code objects that it loads and unloads.
@@ -243,6 +247,7 @@ pub fn resolve_with(elf: &[u8], debug: &mut dyn DebugFiles) -> Result<Resolution
         doorbells: climb.doorbells,
         functions: climb.functions,
         own_reserve: climb.own_reserve,
+        queue_functions: climb.queue_functions,
         sdma,
         code_objects,
         exports,

@@ -78,11 +78,8 @@ pub fn hsa_queue_return(ctx: RetProbeContext) -> u32 {
     let exit_ns = unsafe { bpf_ktime_get_ns() };
     let queue = open.and_then(|open| user::read(open.place)).unwrap_or(0);
     let enter_ns = open.map_or(exit_ns, |open| open.enter_ns);
-    let proxy = proxy::of(queue);
-    let (flags, base, size) = match proxy {
-        Some(proxy) => (hsa_queue_flags::PROXY, proxy.base, proxy.size),
-        None => (0, 0, 0),
-    };
+    let made = proxy::look(queue);
+    let flags = if made.is_proxy == 1 { hsa_queue_flags::PROXY } else { 0 };
     match EVENTS.reserve::<HsaQueue>(0) {
         Some(mut entry) => {
             let record = entry.as_mut_ptr();
@@ -91,16 +88,16 @@ pub fn hsa_queue_return(ctx: RetProbeContext) -> u32 {
                 addr_of_mut!((*record).header).write(current.header(kind::HSA_QUEUE, flags, 0, enter_ns));
                 addr_of_mut!((*record).exit_ns).write(exit_ns);
                 addr_of_mut!((*record).queue).write(queue);
-                addr_of_mut!((*record).base).write(base);
-                addr_of_mut!((*record).size).write(size);
+                addr_of_mut!((*record).base).write(made.base);
+                addr_of_mut!((*record).size).write(made.size);
                 addr_of_mut!((*record).pad).write(0);
             }
             entry.submit(NO_WAKEUP);
         }
         None => lose(LossSource::HsaQueueRing, 1),
     }
-    if let Some(proxy) = proxy {
-        proxy.watch(current, queue);
+    if made.is_proxy == 1 {
+        made.watch(current, queue);
     }
     0
 }

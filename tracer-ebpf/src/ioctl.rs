@@ -53,10 +53,23 @@ pub fn ioctl_enter_twin(ctx: TracePointContext) -> u32 {
 #[inline(always)]
 fn begin(ctx: &TracePointContext) -> u32 {
     let current = Current::traced().or_else(|| system::enter(ctx));
-    if let Some(current) = current.and_then(Current::if_counted) {
-        let _ = enter(ctx, current);
+    if let Some(current) = current.and_then(Current::if_counted)
+        && keep(ctx, &current)
+        && let Some(entered) = ENTERED.get_ptr(current.key())
+        // SAFETY: the map's value is only changed by this thread, which is here.
+        && let Some(queue_id) = destroys(unsafe { &*entered })
+    {
+        progress::destroy(current, queue_id);
     }
     0
+}
+
+/// Keeps the entry of an ioctl that counts; whether it is one.
+///
+/// A function of its own: on the stack below it, there would be no room for a look at a queue.
+#[inline(never)]
+fn keep(ctx: &TracePointContext, current: &Current) -> bool {
+    enter(ctx, *current).is_ok()
 }
 
 #[inline(always)]
@@ -73,7 +86,7 @@ fn enter(ctx: &TracePointContext, current: Current) -> Result<(), i32> {
     // Console ioctls are of the KFD's type too, but have no direction.
     let ours = (ioc_type(cmd) == kfd::IOC_TYPE_KFD && ioc_dir(cmd) != 0) || ioc_type(cmd) == kfd::IOC_TYPE_DRM;
     if !ours {
-        return Ok(());
+        return Err(0);
     }
     let size = ioc_size(cmd);
     let mut entered = Entered {
@@ -97,9 +110,6 @@ fn enter(ctx: &TracePointContext, current: Current) -> Result<(), i32> {
     // SAFETY: `len` is at most the array's length.
     if entered.len > 0 && !unsafe { user::copy(entered.arg_in.as_mut_ptr(), bounded(entered.len), arg) } {
         entered.flags |= u32::from(flag::IN_UNREADABLE);
-    }
-    if let Some(queue_id) = destroys(&entered) {
-        progress::destroy(current, queue_id);
     }
     if ENTERED.insert(current.key(), entered, 0).is_err() {
         lose(LossSource::IoctlMap, 1);

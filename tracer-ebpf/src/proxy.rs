@@ -32,32 +32,45 @@ struct ObjectKey {
 #[map]
 static PROXIES: LruHashMap<ObjectKey, u64> = LruHashMap::with_max_entries(4096, 0);
 
-/// A proxy that was just made.
+/// What `hsa_queue_create` gave.
+///
+/// No `Option` around it: Linux 6.1 refuses to have one copied, because nothing is written where it holds none.
 #[derive(Clone, Copy)]
-pub struct Proxy {
-    pub base: u64,
+pub struct Made {
+    /// 1 if it is a proxy; else the rest is 0.
+    pub is_proxy: u32,
     pub size: u32,
+    pub base: u64,
     /// The object whose functions ring it; 0 if that could not be read.
     object: u64,
 }
 
-/// What `hsa_queue_create` gave, if that is a proxy.
+/// Looks at what `hsa_queue_create` gave.
 #[inline(always)]
-pub fn of(queue: u64) -> Option<Proxy> {
+pub fn look(queue: u64) -> Made {
+    let mut made = Made {
+        is_proxy: 0,
+        size: 0,
+        base: 0,
+        object: 0,
+    };
     let at = |offset: usize| queue.wrapping_add(offset as u64);
-    let signal: u64 = user::read(at(DOORBELL_SIGNAL))?;
-    let kind: i64 = user::read(signal.wrapping_add(SIGNAL_KIND as u64))?;
-    if kind == SIGNAL_KIND_DOORBELL || kind == SIGNAL_KIND_LEGACY_DOORBELL {
-        return None;
+    let Some(signal) = user::read::<u64>(at(DOORBELL_SIGNAL)) else {
+        return made;
+    };
+    let Some(kind) = user::read::<i64>(signal.wrapping_add(SIGNAL_KIND as u64)) else {
+        return made;
+    };
+    if kind != SIGNAL_KIND_DOORBELL && kind != SIGNAL_KIND_LEGACY_DOORBELL {
+        made.is_proxy = 1;
+        made.size = user::read(at(SIZE)).unwrap_or(0);
+        made.base = user::read(at(BASE_ADDRESS)).unwrap_or(0);
+        made.object = user::read(signal.wrapping_add(SIGNAL_OBJECT as u64)).unwrap_or(0);
     }
-    Some(Proxy {
-        base: user::read(at(BASE_ADDRESS)).unwrap_or(0),
-        size: user::read(at(SIZE)).unwrap_or(0),
-        object: user::read(signal.wrapping_add(SIGNAL_OBJECT as u64)).unwrap_or(0),
-    })
+    made
 }
 
-impl Proxy {
+impl Made {
     /// Nothing was written to it yet: what rings it is watched from its first packet on. The process is held for that.
     #[inline(always)]
     pub fn watch(self, current: Current, queue: u64) {

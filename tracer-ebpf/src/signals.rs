@@ -138,7 +138,7 @@ fn state(slot: u64) -> SignalState {
 
 /// What a completion signal holds; `None` if it is none, or could not be read.
 #[inline(always)]
-pub fn read(signal: u64) -> Option<SignalState> {
+fn read(signal: u64) -> Option<SignalState> {
     if signal == 0 {
         return None;
     }

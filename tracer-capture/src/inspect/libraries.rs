@@ -51,6 +51,8 @@ pub struct Library {
     pub init: Option<Site>,
     /// `hsa_queue_create`, whose calls tell the program's queues from the runtime's own.
     pub queue_create: Option<Site>,
+    /// Functions of `AqlQueue` that are known, and that `record` does not probe: others, which lead to them or which they call, are.
+    pub queue_functions: Vec<Site>,
     /// What the resolver did not find, and why; a sentence each.
     pub notes: Vec<String>,
     /// Every decision of the resolver, in order.
@@ -148,6 +150,21 @@ fn fill(library: &mut Library, resolution: Resolution, cost: &super::Cost) {
         .map(|s| {
             let role = format!("BlitSdma::UpdateWriteAndDoorbellRegister ({} bits)", s.width);
             site(s.probe, role, (s.step, s.confidence), sdma_details(s))
+        })
+        .collect();
+    library.queue_functions = resolution
+        .queue_functions
+        .iter()
+        .map(|f| {
+            let queue = f
+                .queue_offset
+                .map(|offset| format!("queue at rdi{:+#x}", Signed(offset)));
+            site(
+                f.probe,
+                f.role.to_string(),
+                (f.step, f.confidence),
+                queue.into_iter().collect(),
+            )
         })
         .collect();
     library.reserves = resolution

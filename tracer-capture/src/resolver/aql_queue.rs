@@ -20,6 +20,9 @@ pub(super) struct AqlQueue {
     pub(super) signal_store_release: u64,
     /// `AddWriteIndexAcqRel`, by which the runtime reserves for its own dispatches.
     pub(super) add_write_index: Option<u64>,
+    pub(super) store_write_index_relaxed: Option<u64>,
+    pub(super) store_write_index_release: Option<u64>,
+    pub(super) execute_pm4: Option<u64>,
     /// From the signal sub-object to the queue: negative. The thunks get the former in rdi, the others the latter.
     pub(super) offset_to_top: i32,
 }
@@ -58,6 +61,10 @@ impl AqlQueue {
 const STORE_RELAXED: &str = "_ZN4rocr3AMD8AqlQueue12StoreRelaxedEl";
 const STORE_RELEASE: &str = "_ZN4rocr3AMD8AqlQueue12StoreReleaseEl";
 const ADD_WRITE_INDEX: &str = "_ZN4rocr3AMD8AqlQueue19AddWriteIndexAcqRelEm";
+const STORE_WRITE_INDEX_RELAXED: &str = "_ZN4rocr3AMD8AqlQueue22StoreWriteIndexRelaxedEm";
+const STORE_WRITE_INDEX_RELEASE: &str = "_ZN4rocr3AMD8AqlQueue22StoreWriteIndexReleaseEm";
+/// Releases differ in its parameters.
+const EXECUTE_PM4_PREFIX: &str = "_ZN4rocr3AMD8AqlQueue10ExecutePM4E";
 
 /// By mangled names: those of the library itself or of its separate debug file, which `place` names.
 pub(super) fn by_names<'a>(place: &str, symbols: impl Iterator<Item = (&'a str, u64)>) -> Search {
@@ -78,6 +85,9 @@ struct Names {
     relaxed: Unique,
     release: Unique,
     add_write_index: Unique,
+    store_write_index_relaxed: Unique,
+    store_write_index_release: Unique,
+    execute_pm4: Unique,
     signal_relaxed: Unique,
     signal_release: Unique,
 }
@@ -88,6 +98,9 @@ impl Names {
             relaxed: Unique::new(STORE_RELAXED),
             release: Unique::new(STORE_RELEASE),
             add_write_index: Unique::new(ADD_WRITE_INDEX),
+            store_write_index_relaxed: Unique::new(STORE_WRITE_INDEX_RELAXED),
+            store_write_index_release: Unique::new(STORE_WRITE_INDEX_RELEASE),
+            execute_pm4: Unique::new("AqlQueue::ExecutePM4"),
             signal_relaxed: Unique::new("the _ZThn thunk of StoreRelaxed"),
             signal_release: Unique::new("the _ZThn thunk of StoreRelease"),
         }
@@ -100,6 +113,10 @@ impl Names {
             None if name == STORE_RELAXED => self.relaxed.add((vaddr, 0)),
             None if name == STORE_RELEASE => self.release.add((vaddr, 0)),
             None if name == ADD_WRITE_INDEX => self.add_write_index.add((vaddr, 0)),
+            None if name == STORE_WRITE_INDEX_RELAXED => self.store_write_index_relaxed.add((vaddr, 0)),
+            None if name == STORE_WRITE_INDEX_RELEASE => self.store_write_index_release.add((vaddr, 0)),
+            // A part that the compiler has split off has a suffix.
+            None if name.starts_with(EXECUTE_PM4_PREFIX) && !name.contains('.') => self.execute_pm4.add((vaddr, 0)),
             Some((Ok(bytes), method)) if STORE_RELAXED.strip_prefix("_Z") == Some(method) => {
                 self.signal_relaxed.add((vaddr, -i32::from(bytes)));
             }
@@ -120,7 +137,10 @@ impl Names {
             store_release: self.release.get()?.0,
             signal_store_relaxed,
             signal_store_release: self.signal_release.get()?.0,
-            add_write_index: self.add_write_index.get().ok().map(|(vaddr, _)| vaddr),
+            add_write_index: self.add_write_index.vaddr(),
+            store_write_index_relaxed: self.store_write_index_relaxed.vaddr(),
+            store_write_index_release: self.store_write_index_release.vaddr(),
+            execute_pm4: self.execute_pm4.vaddr(),
             offset_to_top,
         }))
     }
@@ -145,6 +165,11 @@ impl Unique {
         if self.found.len() < 2 && !self.found.contains(&at) {
             self.found.push(at);
         }
+    }
+
+    /// Of one that is not needed.
+    fn vaddr(&self) -> Option<u64> {
+        self.get().ok().map(|(vaddr, _)| vaddr)
     }
 
     fn get(&self) -> Result<(u64, i32), Absence> {
@@ -187,6 +212,8 @@ pub(super) fn by_vtable_shape(image: &Image<'_>, functions: &Functions) -> Searc
 /// `core::Queue` declares `AddWriteIndex{AcqRel,Acquire,Relaxed,Release}`, `{Set,Get}CUMasking`, `ExecutePM4` in this
 /// order (ROCR-Runtime `core/inc/queue.h`, 5.2 to 7.2): `ExecutePM4` stands this far behind the first of them.
 const EXECUTE_PM4_AFTER_ADD: usize = 6;
+/// Before it there are `StoreWriteIndex{Relaxed,Release}` and the four of `CasWriteIndex`.
+const STORES_BEFORE_ADD: usize = 6;
 const ADD_WRITE_INDEX_VARIANTS: usize = 4;
 /// `AqlQueue::ExecutePM4` builds a packet (1144 to 1739 bytes in the builds measured); `InterceptQueue`'s forwards and
 /// `AieAqlQueue`'s asserts (under 40 bytes).
@@ -217,12 +244,19 @@ fn as_aql_queue(image: &Image<'_>, functions: &Functions, class: &QueueClass) ->
     let [.., Some(store_relaxed), Some(store_release)] = class.slots.as_slice() else {
         return None;
     };
+    let before_add = |which: usize| {
+        let slot = first_add.checked_sub(STORES_BEFORE_ADD)? + which;
+        class.slots.get(slot).copied().flatten()
+    };
     (fences && code.bytes.len() >= MIN_EXECUTE_PM4).then_some(AqlQueue {
         store_relaxed: *store_relaxed,
         store_release: *store_release,
         signal_store_relaxed: class.signal_store_relaxed,
         signal_store_release: class.signal_store_release,
         add_write_index: class.slots.get(first_add).copied().flatten(),
+        store_write_index_relaxed: before_add(0),
+        store_write_index_release: before_add(1),
+        execute_pm4: *execute_pm4,
         offset_to_top: class.offset_to_top,
     })
 }

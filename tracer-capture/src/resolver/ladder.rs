@@ -12,6 +12,7 @@ use super::doorbells::{self, Rung};
 use super::elf::Image;
 use super::error::Absence;
 use super::functions::Functions;
+use super::queue_functions::{self, QueueFunction};
 use super::step::{Confidence, ResolverStep};
 use super::{DoorbellFunction, DoorbellSite, ExportSite, OwnReserveSite, own_reserve};
 
@@ -23,6 +24,8 @@ pub enum Sought {
     Doorbells,
     /// The function by which the runtime reserves for itself.
     OwnReserve,
+    /// Functions of a queue that need no probe.
+    QueueFunctions,
     /// The functions that ring SDMA doorbells.
     Sdma,
     /// The function by which the runtime tells of code objects.
@@ -36,6 +39,7 @@ impl Sought {
         match self {
             Self::Doorbells => "doorbells",
             Self::OwnReserve => "own-reserve",
+            Self::QueueFunctions => "queue-functions",
             Self::Sdma => "sdma",
             Self::CodeObjects => "code-objects",
         }
@@ -48,6 +52,8 @@ impl Sought {
 pub enum Outcome {
     /// Its result is probed.
     Used,
+    /// It found something that needs no probe.
+    Known,
     /// It found the same as the one that is used.
     Agrees,
     /// It found something that is not believed.
@@ -64,6 +70,7 @@ impl Outcome {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Used => "used",
+            Self::Known => "known",
             Self::Agrees => "agrees",
             Self::Refused => "refused",
             Self::Absent => "absent",
@@ -93,6 +100,7 @@ pub(super) struct Climb {
     pub(super) doorbells: Vec<DoorbellSite>,
     pub(super) functions: Vec<DoorbellFunction>,
     pub(super) own_reserve: Option<OwnReserveSite>,
+    pub(super) queue_functions: Vec<QueueFunction>,
     pub(super) account: Vec<Decision>,
     pub(super) absent: Vec<Absence>,
     /// Names of a debug file, for whoever else has a use for them.
@@ -248,6 +256,9 @@ impl Climb {
             self.functions = rung.functions;
             self.absent.extend(rung.missed);
             self.own_reserve(image, functions, &queue, used.step, confidence);
+            let (found, decisions) = queue_functions::find(image, functions, &queue, (used.step, confidence));
+            self.queue_functions = found;
+            self.account.extend(decisions);
         }
     }
 

@@ -78,6 +78,17 @@ pub(super) fn add_write_index(effects: &Effects) -> Option<i32> {
     (passed && usize::try_from(offset) == Ok(queue::WRITE_DISPATCH_ID)).then_some(field)
 }
 
+/// Recognises `AqlQueue::StoreWriteIndex*`: it stores the second argument to the write index of the `amd_queue_t` that a field
+/// points to, and nothing else. The field's offset.
+pub(super) fn store_write_index(effects: &Effects) -> Option<i32> {
+    let [store] = effects.stores.as_slice() else {
+        return None;
+    };
+    let (field, offset) = store.place.behind_field()?;
+    let passed = store.width == 8 && store.value == Value::Passed(Argument::Rsi);
+    (passed && usize::try_from(offset) == Ok(queue::WRITE_DISPATCH_ID)).then_some(field)
+}
+
 /// How `BlitSdma::UpdateWriteAndDoorbellRegister(curr_index, new_index)` publishes SDMA packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SdmaDoorbell {

@@ -1,6 +1,6 @@
 //! What a build that is not stripped would tell: names of functions, in the library or in a debug file.
 
-use tracer_capture::resolver::{DoorbellRole, Resolution};
+use tracer_capture::resolver::{DoorbellRole, QueueRole, Resolution};
 
 use super::patch::Patched;
 
@@ -25,6 +25,14 @@ pub fn symbols(resolution: &Resolution) -> Vec<(String, u64)> {
         "_ZN4rocr3AMD8AqlQueue19AddWriteIndexAcqRelEm".to_owned(),
         own.probe.function,
     ));
+    symbols.extend(resolution.queue_functions.iter().map(|function| {
+        let name = match function.role {
+            QueueRole::StoreWriteIndexRelaxed => "_ZN4rocr3AMD8AqlQueue22StoreWriteIndexRelaxedEm",
+            QueueRole::StoreWriteIndexRelease => "_ZN4rocr3AMD8AqlQueue22StoreWriteIndexReleaseEm",
+            QueueRole::ExecutePm4 => "_ZN4rocr3AMD8AqlQueue10ExecutePM4EPjm",
+        };
+        (name.to_owned(), function.probe.function)
+    }));
     symbols.extend(resolution.sdma.iter().enumerate().map(|(n, site)| {
         let name = format!("_ZN4rocr3AMD8BlitSdmaILb{n}EE30UpdateWriteAndDoorbellRegisterEmm");
         (name, site.probe.function)

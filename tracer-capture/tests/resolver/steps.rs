@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use tracer_capture::debug_files::{Network, Search};
-use tracer_capture::resolver::{Confidence, Outcome, Resolution, ResolverStep, Sought, resolve, resolve_with};
+use tracer_capture::resolver::{
+    Confidence, Outcome, QueueRole, Resolution, ResolverStep, Sought, resolve, resolve_with,
+};
 
 use super::library;
 use super::names::{borrowed, debug_file, symbols};
@@ -27,6 +29,12 @@ fn assert_same(suite: &str, a: &Resolution, b: &Resolution) {
     assert_eq!(a.functions, b.functions, "{suite}");
     assert_eq!((sdma(a), own(a)), (sdma(b), own(b)), "{suite}");
     assert_eq!(a.exports, b.exports, "{suite}");
+    let functions = |r: &Resolution| -> Vec<_> {
+        let functions = r.queue_functions.iter();
+        functions.map(|f| (f.role, f.probe, f.queue_offset)).collect()
+    };
+    assert_eq!(functions(a), functions(b), "{suite}");
+    assert_eq!(functions(a).len(), QueueRole::ALL.len(), "{suite}");
 }
 
 fn outcome(resolution: &Resolution, step: ResolverStep) -> Option<Outcome> {

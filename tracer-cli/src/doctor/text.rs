@@ -140,6 +140,9 @@ fn library(out: &mut impl Write, library: &Library) -> io::Result<()> {
     if let Some(found) = &library.queue_create {
         site(out, "hsa_queue", found)?;
     }
+    for found in &library.queue_functions {
+        site(out, "not probed", found)?;
+    }
     for found in &library.reserves {
         site(out, "reserve", found)?;
     }
