@@ -3,6 +3,7 @@
 mod scan;
 
 use std::{
+    collections::HashMap,
     os::fd::{AsRawFd, BorrowedFd},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -33,7 +34,7 @@ use crate::{
         code_object, doorbell, hsa_queue, mapping, proxy, reserve, sdma,
     },
     proc_maps::{self, Mapping},
-    sys,
+    sys, thunk,
 };
 
 pub use scan::Ask;
@@ -61,6 +62,8 @@ pub struct Holder {
     pub guardian: Option<Guardian>,
     /// Follows the lists of code objects.
     pub code_objects: Lists,
+    /// Processes of which it is told whether they hand doorbells over, with their generations.
+    pub thunks: HashMap<u32, u32>,
     /// Shared with the session.
     pub inventory: Arc<Mutex<Inventory>>,
     /// Whether reserve functions are probed.
@@ -151,6 +154,8 @@ impl Holder {
                     tid: hold.header.tid,
                 };
                 self.code_objects.changed(origin, hold.generation, hold.address);
+                // Its runtime is initialised by now, and it has dispatched nothing of its own.
+                self.thunk(libraries, origin, hold.generation);
             }
             hold_reason::PROXY => {
                 let mappings = proc_maps::executable(pid).unwrap_or_default();
@@ -228,6 +233,20 @@ impl Holder {
             }
         }
         mappings
+    }
+
+    /// Tells, once of each program, whether its runtime hands doorbells over.
+    fn thunk(&mut self, libraries: &mut Libraries, origin: Origin, generation: u32) {
+        if self.thunks.get(&origin.pid) == Some(&generation) || !libraries.may_hand_over() {
+            return;
+        }
+        for mapping in proc_maps::executable(origin.pid).unwrap_or_default() {
+            let runtime = libraries.runtime(&mapping.file);
+            if let Some(told) = runtime.and_then(|r| thunk::hands_over(origin.pid, &mapping, &r.resolution)) {
+                self.thunks.insert(origin.pid, generation);
+                self.code_objects.hands_over(origin, told);
+            }
+        }
     }
 
     /// The process mapped HIP's library.

@@ -33,5 +33,6 @@ mod scattered;
 pub mod session;
 pub mod sys;
 mod system;
+mod thunk;
 
 pub use error::CaptureError;

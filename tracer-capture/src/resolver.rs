@@ -27,6 +27,7 @@ mod queue_functions;
 mod sdma;
 mod site;
 mod step;
+mod thunk;
 mod value;
 mod vtables;
 
@@ -48,6 +49,7 @@ pub use ladder::{Decision, Outcome, Sought};
 pub use queue_functions::{QueueFunction, QueueRole};
 pub use site::{Argument, FunctionSite, InstructionKind, ProbePoint, site_in_function};
 pub use step::{Confidence, ResolverStep};
+pub use thunk::ThunkFlags;
 
 /// A file larger than this is no HSA runtime (Debian's and AMD's have 3 to 30 MB, with debug information 200), and reading
 /// it would only cost memory.
@@ -81,6 +83,17 @@ pub struct Resolution {
 }
 
 impl Resolution {
+    /// Which bytes decide whether doorbells are stored to or handed to the driver's library: the same for all that can do
+    /// both. `None` if none can, or they are not understood.
+    #[must_use]
+    pub fn thunk_flags(&self) -> Option<&ThunkFlags> {
+        let mut either = self.doorbells.iter().filter(|site| site.thunk_bypass);
+        let first = either.next()?.thunk_flags.as_ref()?;
+        either
+            .all(|site| site.thunk_flags.as_ref() == Some(first))
+            .then_some(first)
+    }
+
     /// Exported functions that store to any signal, doorbells included: what is left to probe where no doorbell function was
     /// found. The runtime's own dispatches do not pass them. Empty where better is known.
     #[must_use]
@@ -125,6 +138,8 @@ pub struct DoorbellSite {
     pub doorbell_stores: Vec<u64>,
     /// The function can call a driver function from a table (`hsaKmtQueueRingDoorbell`) instead of storing.
     pub thunk_bypass: bool,
+    /// Which bytes decide that; `None` if it can't, or they are not understood.
+    pub thunk_flags: Option<ThunkFlags>,
 }
 
 /// How a doorbell function is reached.

@@ -113,6 +113,7 @@ impl Session {
         let (asks, asked) = mpsc::channel();
         let holder = Holder {
             code_objects: lists,
+            thunks: std::collections::HashMap::new(),
             ring: take(&mut maps, "HOLDS")?,
             prober,
             guardian,

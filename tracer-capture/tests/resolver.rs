@@ -57,6 +57,9 @@ fn assert_invariants(suite: &str, resolution: &Resolution) {
         assert!(site.probe.instruction.is_emulated(), "{suite}: {site:x?}");
         assert_eq!(site.value_register, Argument::Rsi, "{suite}");
     }
+    // Whoever may hand over looks at the same bytes in each function.
+    let may_hand_over = doorbells.iter().any(|site| site.thunk_bypass);
+    assert_eq!(resolution.thunk_flags().is_some(), may_hand_over, "{suite}");
     assert!(!resolution.sdma.is_empty(), "{suite}");
     for site in &resolution.sdma {
         assert_eq!(site.wptr_ptr_offset, site.doorbell_ptr_offset + 8, "{suite}");

@@ -60,6 +60,8 @@ pub enum Event<'a> {
     HsaQueue(HsaQueue),
     /// What was counted by now of the calls of one function, instead of [`Event::ApiCall`].
     ApiStats(&'a ApiStats),
+    /// Whether a process's runtime hands doorbells to the driver's library (hsaKmtQueueRingDoorbell) instead of storing to them.
+    Thunk(Origin, bool),
     /// A traced process made another one.
     Fork(Origin, u32),
     /// A process runs a new program; its name (at most 15 bytes).

@@ -336,6 +336,9 @@ pub struct Process {
     pub first_ns: u64,
     /// Its end; `None` if it lived at the trace's end.
     pub exit_ns: Option<u64>,
+    /// Whether its runtime hands doorbells to the driver's library ([`Path::Thunk`]); `None` if that is not known, or its runtime
+    /// can't.
+    pub thunk: Option<bool>,
 }
 
 /// Events lost by a source.

@@ -32,6 +32,8 @@ mod unseen;
 mod walk;
 mod write_log;
 
+use std::collections::HashSet;
+
 use tracer_common::kfd::QueueType;
 use tracer_common::queue::WRITE_DISPATCH_ID;
 
@@ -75,6 +77,8 @@ pub struct Model {
     open_calls: OpenCalls,
     counted: Counted,
     proxies: Proxies,
+    /// Processes whose runtimes hand doorbells to the driver's library.
+    thunks: HashSet<u32>,
     signals: Signals,
     clocks: Clocks,
     /// Of the event that is being taken.
@@ -132,10 +136,19 @@ impl Model {
             _ => {}
         }
         let mut calls = std::mem::take(&mut self.open_calls);
+        let thunks = std::mem::take(&mut self.thunks);
         self.take(event, &mut |fact| {
             calls.count(&fact);
-            out(code_objects.named(fact));
+            out(by_thunk(&thunks, code_objects.named(fact)));
         });
+        self.thunks = thunks;
+        match event {
+            Event::Thunk(origin, true) => drop(self.thunks.insert(origin.pid)),
+            Event::Thunk(origin, false) | Event::Exec(origin, _) | Event::Exit(origin) => {
+                self.thunks.remove(&origin.pid);
+            }
+            _ => {}
+        }
         if let Event::ApiCall(event) = event {
             out(Fact::ApiCall(calls.end(event)));
         }
@@ -193,6 +206,7 @@ impl Model {
                     self.queues.makers.attached(there.origin.pid);
                 }
             }
+            Event::Thunk(origin, hands_over) => self.processes.thunk(*origin, *hands_over),
             Event::Fork(origin, child) => self.processes.fork(*origin, *child, out),
             Event::Exec(origin, comm) => {
                 self.processes.exec(*origin, comm);
@@ -238,7 +252,9 @@ impl Model {
     /// The model is as new afterwards, but goes on numbering queues where it was.
     pub fn finish(&mut self, time_ns: u64, out: &mut impl FnMut(Fact)) {
         let mut code_objects = std::mem::take(&mut self.code_objects);
-        self.queues.finish(time_ns, &mut |fact| out(code_objects.named(fact)));
+        let thunks = std::mem::take(&mut self.thunks);
+        self.queues
+            .finish(time_ns, &mut |fact| out(by_thunk(&thunks, code_objects.named(fact))));
         self.proxies.finish(time_ns, &mut |fact| out(code_objects.named(fact)));
         self.signals = Signals::default();
         self.clocks.finish(out);
@@ -413,6 +429,19 @@ impl Model {
     }
 }
 
+/// What was published by a doorbell function went by the thunk, if its process's runtime does so.
+fn by_thunk(thunks: &HashSet<u32>, mut fact: Fact) -> Fact {
+    let (pid, path) = match &mut fact {
+        Fact::Dispatch(dispatch) => (dispatch.pid, &mut dispatch.path),
+        Fact::Packet(packet) => (packet.pid, &mut packet.path),
+        _ => return fact,
+    };
+    if *path == fact::Path::Doorbell && thunks.contains(&pid) {
+        *path = fact::Path::Thunk;
+    }
+    fact
+}
+
 /// The address of a queue's write pointer: what the KFD knows a queue by.
 fn write_pointer(handle: u64) -> u64 {
     handle.wrapping_add(WRITE_DISPATCH_ID as u64)
@@ -430,7 +459,9 @@ fn origin(event: &Event<'_>) -> Option<Origin> {
         Event::Ioctl(event) => Some(event.origin),
         Event::CodeObject(event) => Some(event.origin),
         Event::There(event) => Some(event.origin),
-        Event::Fork(origin, _) | Event::Exec(origin, _) | Event::Exit(origin) => Some(*origin),
+        Event::Thunk(origin, _) | Event::Fork(origin, _) | Event::Exec(origin, _) | Event::Exit(origin) => {
+            Some(*origin)
+        }
         // Most come in threads of the kernel, or of processes that are not traced.
         Event::RingJob(_) | Event::DriverCall(_) | Event::DriverEvent(_) | Event::Lost(_) => None,
         // The collector's own come past the buffer: events of earlier times may still be in it.

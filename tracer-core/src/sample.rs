@@ -206,5 +206,6 @@ pub fn process(pid: u32) -> Process {
         comm: "app".to_owned(),
         first_ns: 0,
         exit_ns: None,
+        thunk: None,
     }
 }

@@ -11,7 +11,7 @@ mod report;
 mod requested;
 mod rings;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::fact::{Dispatch, Evidence, Fact, Ioctl, OtherPacket, PacketKind, Path, Process, Queue, Unread};
 pub use api::{ApiCalls, ApiFunction, StreamQueue};
@@ -50,6 +50,8 @@ pub struct Summary {
     losses: BTreeMap<String, u64>,
     queues: Vec<Queue>,
     processes: Vec<Process>,
+    /// Processes that published something.
+    published: HashSet<u32>,
 }
 
 /// Ioctls of one name.
@@ -85,6 +87,7 @@ impl Summary {
             losses: BTreeMap::new(),
             queues: Vec::new(),
             processes: Vec::new(),
+            published: HashSet::new(),
         }
     }
 
@@ -148,7 +151,13 @@ impl Summary {
             complete,
             dispatches: Dispatches {
                 total: when(known.packets, total(&self.dispatches)),
-                by_path: self.by_path(&self.dispatches, known.packets, known.unseen),
+                by_path: ByPath {
+                    thunk: when(
+                        known.thunk || self.thunks_known(),
+                        self.dispatches[Path::Thunk as usize],
+                    ),
+                    ..self.by_path(&self.dispatches, known.packets, known.unseen)
+                },
                 by_evidence: ByEvidence {
                     header: when(known.packets, self.evidence[Evidence::Header as usize]),
                     body: when(known.packets, self.evidence[Evidence::Body as usize]),
@@ -205,6 +214,7 @@ impl Summary {
 
     fn dispatch(&mut self, dispatch: &Dispatch) {
         self.dispatches[dispatch.path as usize] += 1;
+        self.published.insert(dispatch.pid);
         self.evidence[dispatch.evidence as usize] += 1;
         self.unseen += u64::from(dispatch.path == Path::Unseen);
         self.api.submission(dispatch.pid, dispatch.stream, Some(dispatch.queue));
@@ -234,6 +244,15 @@ impl Summary {
             self.ioctls.entry(ioctl.name.clone().into_owned()).or_default()
         };
         calls.add(ioctl);
+    }
+
+    /// Whether it is known of all who dispatched anything whether their runtimes hand it over.
+    fn thunks_known(&self) -> bool {
+        let known = |pid: &u32| {
+            let mut those = self.processes.iter().filter(|process| process.pid == *pid).peekable();
+            those.peek().is_some() && those.all(|process| process.thunk.is_some())
+        };
+        self.capabilities.doorbells && self.published.iter().all(known)
     }
 
     fn by_path(&self, counts: &[u64; Path::ALL.len()], doorbell: bool, unseen: bool) -> ByPath {

@@ -48,6 +48,8 @@ enum Change {
     Loaded(CodeObject),
     Unloaded(u64),
     Unread,
+    /// Something else that the holder finds out of a process: whether its runtime hands doorbells over.
+    HandsOver(bool),
 }
 
 /// Changes, on the side that takes them.
@@ -85,6 +87,10 @@ impl Changes {
             };
             self.waiting.fetch_sub(1, Ordering::AcqRel);
             let change = match &change {
+                Change::HandsOver(hands_over) => {
+                    sink(&Event::Thunk(origin, *hands_over));
+                    continue;
+                }
                 Change::Loaded(loaded) => event::CodeObjectChange::Loaded(loaded),
                 Change::Unloaded(id) => event::CodeObjectChange::Unloaded { id: *id },
                 Change::Unread => event::CodeObjectChange::Unread,
@@ -106,6 +112,11 @@ impl Lists {
     /// Of files that have changed since the process began nothing is told: perhaps they are not what was loaded.
     pub fn attached(&mut self, origin: Origin, generation: u32, debug: u64) {
         self.read(origin, generation, debug, false);
+    }
+
+    /// Whether a process's runtime hands its doorbells to the driver's library. What it rings has its records later than this.
+    pub fn hands_over(&self, origin: Origin, hands_over: bool) {
+        self.say(origin, Change::HandsOver(hands_over));
     }
 
     fn read(&mut self, origin: Origin, generation: u32, debug: u64, watched: bool) {

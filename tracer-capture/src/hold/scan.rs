@@ -41,6 +41,11 @@ impl Holder {
     pub(super) fn scan(&mut self, libraries: &mut Libraries, pid: u32, generation: u32) -> bool {
         let mappings = self.mapped(libraries, pid);
         let mut found = false;
+        let origin = Origin {
+            time_ns: sys::monotonic_ns(),
+            pid,
+            tid: pid,
+        };
         for mapping in &mappings {
             let Some(runtime) = libraries.runtime(&mapping.file) else {
                 continue;
@@ -52,11 +57,6 @@ impl Holder {
                 Some(probe.wrapping_add_signed(site.debug_displacement.into()))
             });
             if let Some(debug) = debug {
-                let origin = Origin {
-                    time_ns: sys::monotonic_ns(),
-                    pid,
-                    tid: pid,
-                };
                 self.code_objects.attached(origin, generation, debug);
             }
             // Else the entry of `hsa_init` is still to come.
@@ -72,6 +72,9 @@ impl Holder {
             {
                 self.initialising(libraries, pid, &mappings);
             }
+        }
+        if found {
+            self.thunk(libraries, origin, generation);
         }
         found
     }

@@ -212,6 +212,19 @@ fn doorbell_details(site: &DoorbellSite) -> Vec<String> {
     ];
     if site.thunk_bypass {
         details.push("may call a driver function (hsaKmtQueueRingDoorbell) instead of storing".to_owned());
+        details.push(site.thunk_flags.as_ref().map_or_else(
+            || "what decides that is not understood".to_owned(),
+            |decides| {
+                let hops: Vec<String> = decides.hops.iter().map(|hop| format!(" -> {hop:+#x}")).collect();
+                let flags: Vec<String> = decides.flags.iter().map(|flag| format!("{flag:+#x}")).collect();
+                format!(
+                    "if one of the bytes {} behind {:#x}{} is not 0",
+                    flags.join(", "),
+                    decides.pointer,
+                    hops.concat()
+                )
+            },
+        ));
     }
     details
 }

@@ -12,6 +12,7 @@ use super::functions::Functions;
 use super::pattern::{AqlDoorbell, AqlShape, aql_doorbell};
 use super::site::{Argument, choose, locate};
 use super::step::{Confidence, ResolverStep};
+use super::thunk;
 use super::value::Value;
 use super::{DoorbellFunction, DoorbellRole, DoorbellSite};
 
@@ -193,5 +194,9 @@ fn site(image: &Image<'_>, step: ResolverStep, entry: &Entry, doorbell: &AqlDoor
         confidence: Confidence::Medium,
         doorbell_stores: doorbell.stores.clone(),
         thunk_bypass: doorbell.thunk_bypass,
+        thunk_flags: doorbell
+            .thunk_bypass
+            .then(|| thunk::flags(&entry.body, &doorbell.stores))
+            .flatten(),
     })
 }

@@ -23,6 +23,7 @@ impl Processes {
             comm: String::new(),
             first_ns: origin.time_ns,
             exit_ns: None,
+            thunk: None,
         });
         process.first_ns = process.first_ns.min(origin.time_ns);
         process
@@ -67,7 +68,14 @@ impl Processes {
 
     /// A process runs a new program.
     pub(super) fn exec(&mut self, origin: Origin, comm: &[u8]) {
-        self.touch(origin).comm = name(comm);
+        let process = self.touch(origin);
+        process.comm = name(comm);
+        process.thunk = None;
+    }
+
+    /// Whether its runtime hands doorbells over.
+    pub(super) fn thunk(&mut self, origin: Origin, hands_over: bool) {
+        self.touch(origin).thunk = Some(hands_over);
     }
 
     /// A process ended.

@@ -31,17 +31,17 @@ fn path() -> impl Strategy<Value = Path> {
 }
 
 fn process() -> impl Strategy<Value = Fact> {
-    (any::<(u32, Option<u32>, String)>(), number(), option::of(number())).prop_map(
-        |((pid, parent, comm), first_ns, exit_ns)| {
-            Fact::Process(Process {
-                pid,
-                parent,
-                comm,
-                first_ns,
-                exit_ns,
-            })
-        },
-    )
+    let named = any::<(u32, Option<u32>, String, Option<bool>)>();
+    (named, number(), option::of(number())).prop_map(|((pid, parent, comm, thunk), first_ns, exit_ns)| {
+        Fact::Process(Process {
+            pid,
+            parent,
+            comm,
+            first_ns,
+            exit_ns,
+            thunk,
+        })
+    })
 }
 
 fn queue() -> impl Strategy<Value = Fact> {

@@ -89,6 +89,7 @@ pub fn process(pid: u32, first_ns: u64) -> Process {
         comm: "app".into(),
         first_ns,
         exit_ns: None,
+        thunk: None,
     }
 }
 

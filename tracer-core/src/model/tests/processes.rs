@@ -13,6 +13,22 @@ fn processes(trace: &Trace) -> Vec<Process> {
     .collect()
 }
 
+/// What its runtime does with doorbells counts for what it publishes, until it runs another program.
+#[test]
+fn what_a_process_hands_over_goes_by_the_thunk() {
+    let paths = |trace: &Trace| trace.dispatches().iter().map(|d| d.path).collect::<Vec<_>>();
+    let mut trace = Trace::created();
+    trace.apply(&Event::Thunk(by(50, TID), false));
+    trace.ring(doorbell(100, 0, 0..1, 0, 1), &[dispatch(0)]);
+    trace.apply(&Event::Thunk(by(150, TID), true));
+    trace.ring(doorbell(200, 1, 1..2, 0, 2), &[dispatch(1)]);
+    assert_eq!(paths(&trace), [fact::Path::Doorbell, fact::Path::Thunk]);
+    trace.apply(&Event::Exec(by(300, PID), b"other"));
+    trace.finish();
+    let told: Vec<_> = processes(&trace).iter().map(|process| process.thunk).collect();
+    assert_eq!(told, [None]);
+}
+
 #[test]
 fn a_process_is_known_from_its_first_event() {
     let mut trace = Trace::new();
@@ -25,6 +41,7 @@ fn a_process_is_known_from_its_first_event() {
         comm: "app".to_owned(),
         first_ns: 90,
         exit_ns: None,
+        thunk: None,
     };
     assert_eq!(processes(&trace), [expected]);
 }

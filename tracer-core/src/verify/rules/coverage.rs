@@ -13,7 +13,7 @@
 
 mod tally;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Rule, packets_watched};
 use crate::fact::{self, Fact, Path, QueueOrigin};
@@ -35,6 +35,8 @@ pub(super) struct Coverage {
     unread_indexes: u64,
     /// Doorbells of which nothing but the value could be read, or whose value nobody had reserved.
     obscure: Offenders,
+    /// Processes of which it is known whether their runtimes hand doorbells to the driver's library.
+    thunks: BTreeSet<u32>,
 }
 
 impl Coverage {
@@ -124,6 +126,7 @@ impl Rule for Coverage {
             Fact::Doorbell(doorbell) => self.doorbell(doorbell),
             // Of a recorder that was killed there can be several rows of one queue; the last one counts.
             Fact::Queue(queue) => drop(self.queues.insert(queue.queue, queue.clone())),
+            Fact::Process(process) => self.thunks.extend(process.thunk.map(|_| process.pid)),
             Fact::Loss(loss) => self.doorbells_lost |= hide_doorbells(&loss.source),
             _ => {}
         }
@@ -196,7 +199,8 @@ impl Rule for Coverage {
         finding.blame(open, self.obscure, |n| {
             format!("what {n} doorbells published is not known")
         });
-        if !context.capabilities.thunk {
+        let mut ringing = self.queues.values().filter(|queue| queue.doorbells > 0);
+        if !context.capabilities.thunk && ringing.any(|queue| !self.thunks.contains(&queue.pid)) {
             finding.note("not watched: doorbells by way of the thunk library");
         }
         let unclaimed = self.queues.values().filter_map(|q| q.unclaimed);

@@ -1,0 +1,61 @@
+//! Whether a process's runtime stores to doorbells or hands them to the driver's library: see `resolver::ThunkFlags`.
+
+use crate::{
+    proc_maps::Mapping,
+    resolver::{Resolution, ThunkFlags},
+    sys,
+};
+
+/// Whether the runtime that process `pid` has mapped there hands its doorbells over; `None` if it can't be told: it is not
+/// initialised, or what decides it is not understood, or can't be read.
+pub fn hands_over(pid: u32, mapping: &Mapping, resolution: &Resolution) -> Option<bool> {
+    let flags = resolution.thunk_flags()?;
+    let site = resolution.doorbells.first()?.probe;
+    let bias = mapping.address_of(site.file_offset)?.wrapping_sub(site.vaddr);
+    read(flags, bias, |address| sys::read_u64(pid, address).ok())
+}
+
+fn read(flags: &ThunkFlags, bias: u64, word: impl Fn(u64) -> Option<u64>) -> Option<bool> {
+    let pointer = |address: u64| word(address).filter(|&pointer| pointer != 0);
+    let mut at = pointer(bias.wrapping_add(flags.pointer))?;
+    for &hop in &flags.hops {
+        at = pointer(at.wrapping_add_signed(hop.into()))?;
+    }
+    let mut set = false;
+    for &flag in &flags.flags {
+        set |= word(at.wrapping_add_signed(flag.into()))? & 0xff != 0;
+    }
+    Some(set)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn any_flag_that_is_set_hands_over_and_no_pointer_may_be_missing() {
+        let flags = ThunkFlags {
+            pointer: 0x100,
+            hops: vec![0x5a8],
+            flags: vec![0x368, 0x369],
+        };
+        let told = |runtime: u64, loader: u64, first: u64, second: u64| {
+            let memory: HashMap<u64, u64> = [
+                (0x7000_0100, runtime),
+                (0x9000 + 0x5a8, loader),
+                (0xa000 + 0x368, first | 0xff00),
+                (0xa000 + 0x369, second | 0xff00),
+            ]
+            .into();
+            read(&flags, 0x7000_0000, |address| memory.get(&address).copied())
+        };
+        assert_eq!(told(0x9000, 0xa000, 0, 0), Some(false));
+        assert_eq!(told(0x9000, 0xa000, 1, 0), Some(true));
+        assert_eq!(told(0x9000, 0xa000, 0, 1), Some(true));
+        // Not initialised; not readable.
+        assert_eq!((told(0, 0xa000, 0, 0), told(0x9000, 0, 0, 0)), (None, None));
+        assert_eq!((told(0x8000, 0xa000, 0, 0), told(0x9000, 0xb000, 0, 0)), (None, None));
+    }
+}
