@@ -1,6 +1,7 @@
 //! Ring buffer records into events. Nothing is concluded here, and nothing allocated.
 
 mod api;
+mod queues;
 mod sdma;
 
 use tracer_common::{
@@ -8,12 +9,12 @@ use tracer_common::{
     queue,
     record::{
         self, Header, PACKETS_PER_RECORD, doorbell_flags, driver_event_flags, driver_event_has, driver_event_kind,
-        driver_flags, hsa_queue_flags, ioctl_flags, kind, progress_flags, reserve_op, ring_flags, ring_step, task_op,
+        driver_flags, ioctl_flags, kind, reserve_op, ring_flags, ring_step, task_op,
     },
 };
 use tracer_core::event::{
-    Before, Doorbell, DriverCall, DriverEvent, DriverEventKind, Event, HsaQueue, Ioctl, JobKey, Occasion, Origin,
-    Packets, Progress, Proxied, Reserve, ReserveOp, RingJob, RingStep, Signal, There,
+    Before, Doorbell, DriverCall, DriverEvent, DriverEventKind, Event, Ioctl, JobKey, Origin, Packets, Reserve,
+    ReserveOp, RingJob, RingStep, There,
 };
 
 use crate::{probes::driver::Functions, sys};
@@ -92,9 +93,9 @@ pub fn record(bytes: &[u8], functions: &Functions, sink: &mut impl FnMut(&Event<
         kind::RING_JOB => view(bytes).map(|r| ring_job(r, sink)),
         kind::API_CALL => view(bytes).and_then(|r| api::call(r, sink)),
         kind::SDMA_DOORBELL => view(bytes).map(|r| sdma::doorbell(r, sink)),
-        kind::PROGRESS => view(bytes).map(|r| progress(r, sink)),
-        kind::HSA_QUEUE => view(bytes).map(|r| hsa_queue(r, sink)),
-        kind::SIGNALS => view(bytes).map(|r| signals(r, sink)),
+        kind::PROGRESS => view(bytes).map(|r| queues::progress(r, sink)),
+        kind::HSA_QUEUE => view(bytes).map(|r| queues::hsa_queue(r, sink)),
+        kind::SIGNALS => view(bytes).map(|r| queues::signals(r, sink)),
         _ => None,
     };
     done.is_some()
@@ -219,44 +220,6 @@ fn packets(r: &record::Packets, sink: &mut impl FnMut(&Event<'_>)) {
         stamps: &r.stamps,
         before: before(r.rung_end, r.value, r.read_index),
         proxy: r.header.flags & doorbell_flags::PROXY != 0,
-    }));
-}
-
-fn progress(r: &record::Progress, sink: &mut impl FnMut(&Event<'_>)) {
-    sink(&Event::Progress(Progress {
-        origin: origin(&r.header),
-        after_ns: r.after_ns,
-        handle: r.queue,
-        read_index: r.read_index,
-        write_index: r.write_index,
-        rung_end: (r.rung_end != record::UNKNOWN).then_some(r.rung_end),
-        occasion: match r.header.flags & progress_flags::OCCASION {
-            progress_flags::DESTROY => Occasion::Destroy,
-            progress_flags::DESTROYED => Occasion::Destroyed,
-            _ => Occasion::ProcessEnd,
-        },
-    }));
-}
-
-fn signals(r: &record::Signals, sink: &mut impl FnMut(&Event<'_>)) {
-    for state in r.signals.iter().filter(|state| state.signal != 0) {
-        sink(&Event::Signal(Signal {
-            origin: origin(&r.header),
-            after_ns: r.after_ns,
-            state: *state,
-        }));
-    }
-}
-
-fn hsa_queue(r: &record::HsaQueue, sink: &mut impl FnMut(&Event<'_>)) {
-    sink(&Event::HsaQueue(HsaQueue {
-        origin: origin(&r.header),
-        exit_ns: r.exit_ns,
-        handle: r.queue,
-        proxy: (r.header.flags & hsa_queue_flags::PROXY != 0).then_some(Proxied {
-            ring_base: r.base,
-            ring_packets: r.size,
-        }),
     }));
 }
 

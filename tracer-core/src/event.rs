@@ -5,14 +5,17 @@
 
 mod api;
 mod code_object;
+mod doorbell;
+mod driver;
+mod hsa_queue;
 mod progress;
 mod signal;
 
-use tracer_common::aql::Packet;
-use tracer_common::record::Stamps;
-
 pub use api::{ApiCall, ApiStats, InCall};
 pub use code_object::{CodeObject, CodeObjectChange};
+pub use doorbell::{Before, Doorbell, Packets};
+pub use driver::{DriverCall, DriverEvent, DriverEventKind, JobKey, RingJob, RingStep};
+pub use hsa_queue::{HsaQueue, Proxied};
 pub use progress::{Occasion, Progress};
 pub use signal::Signal;
 
@@ -85,28 +88,6 @@ pub struct There<'a> {
     pub idle: bool,
 }
 
-/// A call of `hsa_queue_create` that succeeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HsaQueue {
-    /// Who and when it was entered.
-    pub origin: Origin,
-    /// Return from it.
-    pub exit_ns: u64,
-    /// The handle that it gave, as a rule the address of an `amd_queue_t`; 0 if it is not known.
-    pub handle: u64,
-    /// What lies there, if that is a proxy in memory: a tool's.
-    pub proxy: Option<Proxied>,
-}
-
-/// A proxy that was just made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Proxied {
-    /// Address of its ring.
-    pub ring_base: u64,
-    /// Packets in the ring.
-    pub ring_packets: u32,
-}
-
 /// A queue, as the KFD's files show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KfdQueue {
@@ -118,92 +99,6 @@ pub struct KfdQueue {
     pub compute: Option<bool>,
     /// Bytes of its ring.
     pub ring_bytes: Option<u64>,
-}
-
-/// A store to an AQL doorbell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Doorbell {
-    /// Who and when; the time is that of the store's function entry, just before the store.
-    pub origin: Origin,
-    /// Address of the `amd_queue_t`, in the process; 0 if it could not be read.
-    pub handle: u64,
-    /// Value stored: index of the last packet published.
-    pub value: u64,
-    /// First index that the walk covered. Lower ones that no earlier walk captured are no longer in the ring.
-    pub first: u64,
-    /// One past the last index that the walk covered (and that this doorbell, or an earlier one, published).
-    pub end: u64,
-    /// Read index at that moment.
-    pub read_index: u64,
-    /// Write index at that moment.
-    pub write_index: u64,
-    /// Address of the ring.
-    pub ring_base: u64,
-    /// Packets in the ring.
-    pub ring_packets: u32,
-    /// The process's memory could not be read: only `value` (and perhaps `handle`) are known.
-    pub unreadable: bool,
-    /// The value names an index that nobody has reserved: `end` is the write index, not `value + 1`.
-    pub beyond: bool,
-    /// No CREATE_QUEUE was seen for this address: what came before this doorbell is unknown.
-    pub adopted: bool,
-    /// It is no queue of a GPU's, but a tool's proxy in front of one.
-    pub proxy: bool,
-    /// One past the highest index that doorbells before this one published, those included whose events were lost; `None`
-    /// if nobody knows.
-    pub rung_end: Option<u64>,
-}
-
-/// Packets of a ring, as they lay there.
-#[derive(Clone, Copy, Debug)]
-pub struct Packets<'a> {
-    /// Who published them (the thread whose doorbell led to the walk) and when.
-    pub origin: Origin,
-    /// Address of the `amd_queue_t`.
-    pub handle: u64,
-    /// Index of `packets[0]`.
-    pub first: u64,
-    /// Packets in the ring.
-    pub ring_packets: u32,
-    /// Read index, read before the packets.
-    pub read_index: u64,
-    /// Write index, read after the packets, but at most the read index + `ring_packets`, since a producer that reserved
-    /// beyond waits: index `i` still has its slot iff `write_index <= i + ring_packets`.
-    pub write_index: u64,
-    /// Value of the doorbell whose walk it is.
-    pub value: u64,
-    /// The API call in which that doorbell was rung; `None` if in none, or calls are not recorded.
-    pub call: Option<InCall>,
-    /// The slots.
-    pub packets: &'a [Packet],
-    /// Bit `i`: the queue was profiled and the completion signal of `packets[i]` had the value 1, as `stamps[i]` were read.
-    pub ready: u64,
-    /// What the completion signals held before the doorbell's store, where they are ready; empty if nobody looked.
-    pub stamps: &'a [Stamps],
-    /// What was so before the doorbell that led to the walk; `None` if nobody knows.
-    pub before: Option<Before>,
-    /// [`Doorbell::proxy`].
-    pub proxy: bool,
-}
-
-impl Packets<'_> {
-    /// What the completion signal of `packets[at]` held before that packet could begin, if it was the only one to complete it.
-    #[must_use]
-    pub fn stamps_before(&self, at: usize) -> Option<Stamps> {
-        let is_ready = at < 64 && self.ready >> at & 1 == 1;
-        self.stamps.get(at).copied().filter(|_| is_ready)
-    }
-}
-
-/// Where a queue was at the entry of a doorbell, before its store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Before {
-    /// [`Doorbell::rung_end`].
-    pub rung_end: u64,
-    /// The index that is stored.
-    pub value: u64,
-    /// Read index.
-    pub read_index: u64,
 }
 
 /// A store to the doorbell of an SDMA queue.
@@ -288,134 +183,4 @@ pub struct Lost {
     pub source: &'static str,
     /// Events dropped since the last such event of this source.
     pub count: u64,
-}
-
-/// What the events of one job have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum JobKey {
-    /// Address of its finished fence (kernels before 6.17, without BTF); used again after the job's end.
-    Fence(u64),
-    /// Context and sequence number of its finished fence: unique while the machine is up.
-    Seqno {
-        /// Fence context.
-        context: u64,
-        /// Sequence number in it.
-        seqno: u64,
-    },
-}
-
-/// A step in a job's life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RingStep {
-    /// Put into its entity's queue, in the submitter's context.
-    Submit,
-    /// Handed to the hardware, by a thread of the kernel.
-    Run,
-    /// Its hardware fence signalled.
-    Done,
-}
-
-/// A step in the life of a job of the DRM scheduler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RingJob<'a> {
-    /// When, and in whose context. Only a submit's context is the submitter's.
-    pub origin: Origin,
-    /// Which step.
-    pub step: RingStep,
-    /// Which job.
-    pub key: JobKey,
-    /// Name of the ring; `None` if the event does not tell.
-    pub ring: Option<&'a [u8]>,
-    /// Name of the device; `None` if the event does not tell.
-    pub device: Option<&'a [u8]>,
-    /// Client id, or a reason code; `None` if the event does not tell.
-    pub client_id: Option<u64>,
-    /// Number of the job on its ring; `None` if the event does not tell.
-    pub job_id: Option<u64>,
-    /// Jobs in the entity's queue; `None` if the event does not tell.
-    pub queued: Option<u32>,
-    /// Whether the process in whose context it came is traced.
-    pub traced: bool,
-}
-
-/// A call of a function of the kernel driver, whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DriverCall<'a> {
-    /// The thread that ran it, and the time of entry.
-    pub origin: Origin,
-    /// Time of return.
-    pub exit_ns: u64,
-    /// Name of the function, as the kernel's symbol table has it, without a compiler's suffix.
-    pub function: &'a str,
-    /// What the return register held.
-    pub ret: i64,
-    /// Whether that thread's process is traced.
-    pub traced: bool,
-}
-
-/// Trace events of amdgpu (drivers/gpu/drm/amd/amdgpu/amdgpu_trace.h).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DriverEventKind {
-    /// A client's command submission (AMDGPU_CS).
-    CsIoctl,
-    /// The driver takes a job from its scheduler.
-    SchedRunJob,
-    /// A buffer moves to other memory.
-    BoMove,
-    /// A job flushes the translations of an address space.
-    VmFlush,
-    /// A job cleans registers and LDS between processes.
-    CleanerShader,
-}
-
-impl DriverEventKind {
-    /// Every kind.
-    pub const ALL: [Self; 5] = [
-        Self::CsIoctl,
-        Self::SchedRunJob,
-        Self::BoMove,
-        Self::VmFlush,
-        Self::CleanerShader,
-    ];
-
-    /// The event's name in the kernel.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::CsIoctl => "amdgpu_cs_ioctl",
-            Self::SchedRunJob => "amdgpu_sched_run_job",
-            Self::BoMove => "amdgpu_bo_move",
-            Self::VmFlush => "amdgpu_vm_flush",
-            Self::CleanerShader => "amdgpu_cleaner_shader",
-        }
-    }
-}
-
-/// A trace event of the kernel driver itself. What this kernel's event does not tell is `None`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DriverEvent<'a> {
-    /// When, and in whose context.
-    pub origin: Origin,
-    /// Which event.
-    pub kind: DriverEventKind,
-    /// Name of the ring.
-    pub ring: Option<&'a [u8]>,
-    /// Context of the job's finished fence, or its lower half.
-    pub context: Option<u64>,
-    /// Sequence number of the fence, or its lower half.
-    pub seqno: Option<u64>,
-    /// Number of the job on its ring.
-    pub job_id: Option<u64>,
-    /// Indirect buffers of the job.
-    pub ibs: Option<u32>,
-    /// Hardware id of the address space.
-    pub vmid: Option<u32>,
-    /// Bytes of the buffer.
-    pub bytes: Option<u64>,
-    /// Memory that the buffer was in: see `tracer_common::placement`.
-    pub old_placement: Option<u32>,
-    /// Memory that it moves to.
-    pub new_placement: Option<u32>,
-    /// Whether the process in whose context it came is traced.
-    pub traced: bool,
 }

@@ -28,11 +28,11 @@ mod reserves;
 mod ring_jobs;
 mod signals;
 mod span;
+mod thunks;
 mod unseen;
+mod views;
 mod walk;
 mod write_log;
-
-use std::collections::HashSet;
 
 use tracer_common::kfd::QueueType;
 use tracer_common::queue::WRITE_DISPATCH_ID;
@@ -52,10 +52,12 @@ use queue::End;
 use queues::{Queues, Sight};
 use ring_jobs::RingJobs;
 use signals::{Signals, Use};
+use thunks::Thunks;
 
 pub(crate) use code_objects::{KERNEL_LIMIT, LIST_UNREAD};
 pub(crate) use proxies::UNREAD as PROXY_UNREAD;
 pub(crate) use ring_jobs::JOB_LIMIT;
+pub use views::{Position, QueueView};
 
 /// How long, in trace time, an ended queue or process waits for events that are late. Buffers of different sources are
 /// read one after the other: this is far more than a busy collector lets one of them wait.
@@ -77,40 +79,11 @@ pub struct Model {
     open_calls: OpenCalls,
     counted: Counted,
     proxies: Proxies,
-    /// Processes whose runtimes hand doorbells to the driver's library.
-    thunks: HashSet<u32>,
+    thunks: Thunks,
     signals: Signals,
     clocks: Clocks,
     /// Of the event that is being taken.
     published: Vec<Use>,
-}
-
-/// What a collector needs to go on with a walk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueView {
-    /// Number in the trace.
-    pub queue: u32,
-    /// Address of the ring.
-    pub ring_base: u64,
-    /// Packets in the ring; 0 if unknown.
-    pub ring_packets: u32,
-    /// The lowest index that is published but not read.
-    pub first_missing: Option<u64>,
-    /// One past the highest index published.
-    pub published_end: u64,
-}
-
-/// Where the indexes of an AQL queue lie, in its process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Position {
-    /// Process.
-    pub pid: u32,
-    /// Address of the `amd_queue_t`.
-    pub handle: u64,
-    /// Address of the read index.
-    pub read_pointer: u64,
-    /// Address of the write index.
-    pub write_pointer: u64,
 }
 
 impl Model {
@@ -139,16 +112,10 @@ impl Model {
         let thunks = std::mem::take(&mut self.thunks);
         self.take(event, &mut |fact| {
             calls.count(&fact);
-            out(by_thunk(&thunks, code_objects.named(fact)));
+            out(thunks.path(code_objects.named(fact)));
         });
         self.thunks = thunks;
-        match event {
-            Event::Thunk(origin, true) => drop(self.thunks.insert(origin.pid)),
-            Event::Thunk(origin, false) | Event::Exec(origin, _) | Event::Exit(origin) => {
-                self.thunks.remove(&origin.pid);
-            }
-            _ => {}
-        }
+        self.thunks.apply(event);
         if let Event::ApiCall(event) = event {
             out(Fact::ApiCall(calls.end(event)));
         }
@@ -254,7 +221,7 @@ impl Model {
         let mut code_objects = std::mem::take(&mut self.code_objects);
         let thunks = std::mem::take(&mut self.thunks);
         self.queues
-            .finish(time_ns, &mut |fact| out(by_thunk(&thunks, code_objects.named(fact))));
+            .finish(time_ns, &mut |fact| out(thunks.path(code_objects.named(fact))));
         self.proxies.finish(time_ns, &mut |fact| out(code_objects.named(fact)));
         self.signals = Signals::default();
         self.clocks.finish(out);
@@ -263,65 +230,6 @@ impl Model {
         self.ring_jobs.finish(out);
         self.counted.finish(out);
         self.processes.finish(out);
-    }
-
-    /// The queue at a handle (address of the `amd_queue_t`), if it is known.
-    #[must_use]
-    pub fn queue(&self, pid: u32, handle: u64) -> Option<QueueView> {
-        self.queues.last(pid, write_pointer(handle)).map(|queue| QueueView {
-            queue: queue.number,
-            ring_base: queue.ring_base,
-            ring_packets: queue.ring_packets,
-            first_missing: queue.span.first_missing(),
-            published_end: queue.span.end(),
-        })
-    }
-
-    /// The numbers so far of every queue that lives (or ended within the last second), in no order.
-    pub fn queues(&self) -> impl Iterator<Item = fact::Queue> + '_ {
-        let makers_known = self.queues.makers.are_known();
-        self.queues.iter().map(move |queue| queue.numbers(makers_known))
-    }
-
-    /// The same of every proxy.
-    pub fn proxies(&self) -> impl Iterator<Item = fact::Proxy> + '_ {
-        self.proxies.iter()
-    }
-
-    /// Where the indexes of every living AQL queue lie, in no order.
-    pub fn positions(&self) -> impl Iterator<Item = Position> + '_ {
-        self.queues.iter().filter_map(queue::Queue::position)
-    }
-
-    /// Changes whenever [`Self::positions`] does.
-    #[must_use]
-    pub fn revision(&self) -> u64 {
-        self.queues.revision
-    }
-
-    /// Completion signals that somebody should look at by now: process and handle.
-    pub fn signals_due(&mut self, now_ns: u64, ask: impl FnMut(u32, u64)) {
-        self.signals.due(now_ns, ask);
-    }
-
-    /// Completion signals that packets which were published have not completed yet, as far as anybody knows.
-    pub fn signals_waiting(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.signals.waiting()
-    }
-
-    /// Every process that lives (or ended within the last second), in no order.
-    pub fn processes(&self) -> impl Iterator<Item = &fact::Process> {
-        self.processes.iter()
-    }
-
-    /// Every code object that is loaded now, in no order.
-    pub fn code_objects(&self) -> impl Iterator<Item = &fact::CodeObject> {
-        self.code_objects.iter()
-    }
-
-    /// What was counted of API calls so far, where they are only counted.
-    pub fn api_stats(&self) -> impl Iterator<Item = &fact::ApiStats> {
-        self.counted.iter()
     }
 
     fn packets(&mut self, event: &Packets<'_>, out: &mut impl FnMut(Fact)) {
@@ -427,19 +335,6 @@ impl Model {
             out(queue_limit(event.exit_ns));
         }
     }
-}
-
-/// What was published by a doorbell function went by the thunk, if its process's runtime does so.
-fn by_thunk(thunks: &HashSet<u32>, mut fact: Fact) -> Fact {
-    let (pid, path) = match &mut fact {
-        Fact::Dispatch(dispatch) => (dispatch.pid, &mut dispatch.path),
-        Fact::Packet(packet) => (packet.pid, &mut packet.path),
-        _ => return fact,
-    };
-    if *path == fact::Path::Doorbell && thunks.contains(&pid) {
-        *path = fact::Path::Thunk;
-    }
-    fact
 }
 
 /// The address of a queue's write pointer: what the KFD knows a queue by.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tracer_core::fact::{Dispatch, Fact, Queue};
+use tracer_core::fact::{Dispatch, Fact, GpuTime, Proxy, Queue, Request};
 use tracer_store::{Table, Trace};
 
 use crate::{dispatcher::Log, place, truth::Truth};
@@ -226,6 +226,30 @@ impl Run {
     pub fn queues(&self) -> impl Iterator<Item = &Queue> {
         self.facts.iter().filter_map(|fact| match fact {
             Fact::Queue(queue) => Some(queue),
+            _ => None,
+        })
+    }
+
+    /// The times by the GPU's clock.
+    pub fn gpu_times(&self) -> impl Iterator<Item = &GpuTime> {
+        self.facts.iter().filter_map(|fact| match fact {
+            Fact::GpuTime(time) => Some(time),
+            _ => None,
+        })
+    }
+
+    /// The proxies of the trace.
+    pub fn proxies(&self) -> impl Iterator<Item = &Proxy> {
+        self.facts.iter().filter_map(|fact| match fact {
+            Fact::Proxy(proxy) => Some(proxy),
+            _ => None,
+        })
+    }
+
+    /// What was submitted to them.
+    pub fn requests(&self) -> impl Iterator<Item = &Request> {
+        self.facts.iter().filter_map(|fact| match fact {
+            Fact::Request(request) => Some(request),
             _ => None,
         })
     }

@@ -2,19 +2,10 @@
 
 use std::cell::Cell;
 
-use tracer_core::fact::{Fact, GpuTime};
 use tracer_e2e::{
     compare::{self, monotonic_ns},
     scenario::{Run, Scenario, each_release, report_text},
 };
-
-fn times(run: &Run) -> Vec<&GpuTime> {
-    let times = run.facts.iter().filter_map(|fact| match fact {
-        Fact::GpuTime(time) => Some(time),
-        _ => None,
-    });
-    times.collect()
-}
 
 /// Dispatches that told their times to a signal.
 fn timed_by_device(run: &Run) -> usize {
@@ -38,7 +29,7 @@ fn each_dispatch_of_a_program_that_asks_has_the_times_that_it_gets() {
         assert_eq!(timed_by_device(run), 40);
         let asked = run.did()["gpu_times"].clone();
         let asked: Vec<[u64; 2]> = serde_json::from_value(asked).expect("pairs of ns");
-        let mut told = times(run);
+        let mut told: Vec<_> = run.gpu_times().collect();
         told.sort_by_key(|time| time.index);
         assert_eq!(told.len(), asked.len());
         for (time, [start, end]) in told.iter().zip(asked) {
@@ -139,6 +130,6 @@ fn the_last_times_of_a_process_that_just_ends_are_known() {
         } else {
             scenario.record_any()
         };
-        assert_eq!((times(&run).len(), timed_by_device(&run)), (3, 3));
+        assert_eq!((run.gpu_times().count(), timed_by_device(&run)), (3, 3));
     }
 }

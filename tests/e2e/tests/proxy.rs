@@ -26,26 +26,10 @@ fn intercepted(scenario: &Scenario, mode: &str) -> Run {
     run
 }
 
-fn requests(run: &Run) -> Vec<&Request> {
-    let requests = run.facts.iter().filter_map(|fact| match fact {
-        Fact::Request(request) => Some(request),
-        _ => None,
-    });
-    requests.collect()
-}
-
-fn proxies(run: &Run) -> Vec<&Proxy> {
-    let proxies = run.facts.iter().filter_map(|fact| match fact {
-        Fact::Proxy(proxy) => Some(proxy),
-        _ => None,
-    });
-    proxies.collect()
-}
-
 /// What the program says that it submitted is what was requested, and it is so of each packet: index, kernel, thread, time.
 fn requested_is_what_the_program_submitted(run: &Run) {
     let log = run.log.as_ref().expect("the dispatcher's log");
-    let proxies = proxies(run);
+    let proxies: Vec<&Proxy> = run.proxies().collect();
     let own = run.own_queues().expect("the dispatcher's queues");
     assert_eq!(proxies.len(), own.len());
     let mut numbers: BTreeMap<u64, u32> = BTreeMap::new();
@@ -64,7 +48,7 @@ fn requested_is_what_the_program_submitted(run: &Run) {
         numbers.insert(*handle, proxy.proxy);
     }
     let mut rows: BTreeMap<(u32, u64), &Request> = BTreeMap::new();
-    for request in requests(run) {
+    for request in run.requests() {
         let key = (request.proxy, request.index);
         assert!(rows.insert(key, request).is_none(), "twice: {request:?}");
     }
@@ -80,7 +64,7 @@ fn requested_is_what_the_program_submitted(run: &Run) {
     assert!(rows.is_empty(), "never submitted: {rows:?}");
     let sum = |count: fn(&Proxy) -> u64| proxies.iter().map(|proxy| count(proxy)).sum::<u64>();
     let expected = json!({
-        "proxies": proxies.len(), "doorbells": sum(|p| p.doorbells), "dispatches": requests(run).len(),
+        "proxies": proxies.len(), "doorbells": sum(|p| p.doorbells), "dispatches": run.requests().count(),
         "other_packets": sum(|p| p.other_packets), "unread": 0,
     });
     assert_eq!(run.report["requested"], expected);
@@ -94,12 +78,12 @@ fn what_is_published_is_that_of_the_real_queue() {
         let run = intercepted(&Scenario::new(suite, asic, &["compute-only", "-n", "20"]), "");
         requested_is_what_the_program_submitted(&run);
         let of_program: Vec<&Dispatch> = run.dispatches().filter(|d| d.kernel.is_some()).collect();
-        assert_eq!((of_program.len(), requests(&run).len()), (20, 20));
-        assert!(requests(&run).iter().all(|r| r.tid == r.pid && r.reserve_ns.is_some()));
+        assert_eq!((of_program.len(), run.requests().count()), (20, 20));
+        assert!(run.requests().all(|r| r.tid == r.pid && r.reserve_ns.is_some()));
         // In the thread that rang the proxy, here the only one. What it had reserved was the proxy's.
         assert!(of_program.iter().all(|d| d.tid == d.pid && d.reserve_ns.is_none()));
         // No queue of the GPU is the program's.
-        let proxy = proxies(&run)[0].handle;
+        let proxy = run.proxies().next().expect("a proxy").handle;
         for queue in run.queues() {
             assert_ne!(queue.handle, proxy, "{queue:?}");
             // Nobody knows which of the queues stands behind the program's.
@@ -120,7 +104,7 @@ fn what_a_tool_adds_was_not_requested() {
         let scenario = Scenario::new(suite, asic, &["batch", "--packets", "5", "-n", "40"]);
         let run = intercepted(&scenario, "barriers");
         requested_is_what_the_program_submitted(&run);
-        assert_eq!(requests(&run).len(), 40);
+        assert_eq!(run.requests().count(), 40);
         assert_eq!(run.dispatches().filter(|d| d.kernel.is_some()).count(), 40);
         assert_eq!(barriers(&run), 40);
         assert_eq!(run.report["requested"]["doorbells"], 8);

@@ -45,12 +45,17 @@ pub fn behind(
     let (bias, function) = target_of(export, pid, own)?;
     let holder = own.iter().find(|m| (m.start..m.end).contains(&function))?;
     let file_offset = function - holder.start + holder.offset;
+    let point = point_in(target, function.wrapping_sub(bias), file_offset, keep)?;
+    (point.instruction != InstructionKind::Other).then_some(point)
+}
+
+/// The probe site in a function of a library, by where it lies in the file and its address, as linked; `None` if it has none.
+pub fn point_in(target: &Target<'_>, vaddr: u64, file_offset: u64, keep: &[Argument]) -> Option<ProbePoint> {
     let mut code = [0; CODE_LEN];
     // From the file: memory may show the breakpoints of other probes.
     target.file.read_exact_at(&mut code, file_offset).ok()?;
-    let vaddr = function.wrapping_sub(bias);
     let found = site_in_function(&code, vaddr, keep)?;
-    (found.instruction != InstructionKind::Other).then_some(ProbePoint {
+    Some(ProbePoint {
         function: vaddr,
         vaddr: vaddr.wrapping_add(found.offset),
         file_offset: file_offset + found.offset,

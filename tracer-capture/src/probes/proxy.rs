@@ -1,15 +1,13 @@
 //! Doorbells of proxies: the functions that a proxy's signal calls, found in a process that was just given one.
 
-use std::os::unix::fs::FileExt;
-
 use tracer_common::record::PROXY_SITE;
 
-use super::{Prober, Site, Target};
+use super::{Prober, Site, Target, api_table};
 use crate::{
     inventory::Probe,
     library::Libraries,
     proc_maps::Mapping,
-    resolver::{Argument, Confidence, ProbePoint, ResolverStep, site_in_function},
+    resolver::{Argument, Confidence, ResolverStep},
     sys,
 };
 
@@ -19,9 +17,6 @@ pub const FAMILY: &str = "proxy";
 /// Slots of the virtual functions of `rocr::core::Signal` (`core/inc/signal.h` of ROCR-Runtime) that store, behind two that
 /// load: the same in 5.2.3, 6.1.2, 6.4.3 and 7.2.4.
 const STORES: [(u64, &str); 2] = [(2, "StoreRelaxed"), (3, "StoreRelease")];
-
-/// Enough of a function to find a probe site in.
-const CODE_LEN: usize = 128;
 
 /// Attaches to what stores to the signal whose object is at `object` in process `pid`. What is there already is left out.
 pub fn attach(
@@ -58,7 +53,8 @@ pub fn attach(
             file: &runtime.file,
             path: &runtime.path,
         };
-        let Some(point) = point(&target, function, file_offset) else {
+        let keep = [Argument::Rdi, Argument::Rsi];
+        let Some(point) = api_table::point_in(&target, function, file_offset, &keep) else {
             probes.push(failed(target.path, "its code can't be decoded"));
             continue;
         };
@@ -77,17 +73,4 @@ pub fn attach(
 fn function(pid: u32, object: u64, slot: u64) -> Option<u64> {
     let class = sys::read_u64(pid, object).ok().filter(|_| object != 0)?;
     sys::read_u64(pid, class.wrapping_add(8 * slot)).ok()
-}
-
-fn point(target: &Target<'_>, vaddr: u64, file_offset: u64) -> Option<ProbePoint> {
-    let mut code = [0; CODE_LEN];
-    // From the file: memory may show the breakpoints of other probes.
-    target.file.read_exact_at(&mut code, file_offset).ok()?;
-    let found = site_in_function(&code, vaddr, &[Argument::Rdi, Argument::Rsi])?;
-    Some(ProbePoint {
-        function: vaddr,
-        vaddr: vaddr.wrapping_add(found.offset),
-        file_offset: file_offset + found.offset,
-        instruction: found.instruction,
-    })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tracer_core::fact::{Dispatch, Fact, GpuTime, Queue};
+use tracer_core::fact::{Dispatch, GpuTime, Queue};
 
 use crate::{scenario::Run, truth};
 
@@ -18,11 +18,8 @@ pub fn of_queue(run: &Run, truth: &truth::Queue, queue: &Queue) -> (usize, usize
         .map(|dispatch| (dispatch.index, dispatch))
         .collect();
     let mut rows: BTreeMap<u64, &GpuTime> = BTreeMap::new();
-    for fact in &run.facts {
-        let Fact::GpuTime(time) = fact else { continue };
-        if time.queue == queue.queue {
-            assert!(rows.insert(time.index, time).is_none(), "twice: {time:?}");
-        }
+    for time in run.gpu_times().filter(|time| time.queue == queue.queue) {
+        assert!(rows.insert(time.index, time).is_none(), "twice: {time:?}");
     }
     for (index, time) in &rows {
         let dispatch = dispatches

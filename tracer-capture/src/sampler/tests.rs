@@ -1,0 +1,73 @@
+use std::sync::atomic::AtomicU64;
+
+use super::*;
+
+fn own(indexes: &[AtomicU64; 2]) -> Position {
+    let at = std::ptr::from_ref(indexes).expose_provenance() as u64;
+    Position {
+        pid: std::process::id(),
+        handle: at,
+        read_pointer: at,
+        write_pointer: at + 8,
+    }
+}
+
+fn of_queues(looks: impl Iterator<Item = Look>) -> impl Iterator<Item = Progress> {
+    looks.filter_map(|look| match look {
+        Look::Queue(progress) => Some(progress),
+        Look::Signal(_) => None,
+    })
+}
+
+/// Looks until one tells what is waited for.
+fn wait_for(sampler: &Sampler, handle: u64, indexes: (u64, u64)) -> Progress {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let found = |look: &Progress| look.handle == handle && (look.read_index, look.write_index) == indexes;
+        if let Some(look) = of_queues(sampler.looks()).find(found) {
+            return look;
+        }
+        assert!(Instant::now() < deadline, "it was never seen at {indexes:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn what_moves_is_seen_and_the_last_look_comes_at_the_end() {
+    let queues: Vec<[AtomicU64; 2]> = (0..1000).map(|_| Default::default()).collect();
+    let sampler = Sampler::start().unwrap();
+    sampler.watch(queues.iter().map(own).collect());
+    let moving = own(&queues[500]);
+    wait_for(&sampler, moving.handle, (0, 0));
+    queues[500][1].store(7, Ordering::SeqCst);
+    queues[500][0].store(3, Ordering::SeqCst);
+    let look = wait_for(&sampler, moving.handle, (3, 7));
+    assert!(look.origin.time_ns <= look.after_ns && look.origin.pid == std::process::id());
+    assert_eq!((look.occasion, look.rung_end), (Occasion::Sample, None));
+    queues[500][0].store(7, Ordering::SeqCst);
+    let last: Vec<Progress> = of_queues(sampler.finish().into_iter()).collect();
+    let of_it = |look: &&Progress| look.handle == moving.handle && look.occasion == Occasion::TraceEnd;
+    let ends: Vec<u64> = last.iter().filter(of_it).map(|look| look.read_index).collect();
+    assert_eq!(ends, [7]);
+    assert_eq!(
+        last.iter().filter(|look| look.occasion == Occasion::TraceEnd).count(),
+        1000
+    );
+}
+
+#[test]
+fn queues_of_processes_that_ended_are_passed_over() {
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    let gone = Position {
+        pid: child.id(),
+        handle: 8,
+        read_pointer: 8,
+        write_pointer: 16,
+    };
+    child.wait().unwrap();
+    let indexes = [AtomicU64::new(1), AtomicU64::new(2)];
+    let sampler = Sampler::start().unwrap();
+    sampler.watch(vec![gone, own(&indexes)]);
+    wait_for(&sampler, own(&indexes).handle, (1, 2));
+    assert!(of_queues(sampler.finish().into_iter()).all(|look| look.handle != gone.handle));
+}

@@ -1,0 +1,69 @@
+//! The queues, and what stands in front of them.
+
+use std::io::{self, Write};
+
+use tracer_core::{
+    fact::{Queue, QueueOrigin},
+    summary::Report,
+};
+
+use crate::units::{duration, known};
+
+/// What was asked for behind a tool; nothing if none is known to stand there.
+pub fn requested(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let requested = &report.requested;
+    let Some(proxies) = requested.proxies.filter(|&n| n > 0) else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "requested  {} dispatches and {} other packets by {} doorbells, on {proxies} proxies: a tool stands between, and what \
+         it published is told above",
+        known(requested.dispatches),
+        known(requested.other_packets),
+        known(requested.doorbells)
+    )
+}
+
+/// Each queue, with its numbers.
+pub fn table(out: &mut impl Write, queues: &[Queue]) -> io::Result<()> {
+    writeln!(
+        out,
+        "\nqueue  pid      kfd id  gpu_id   type         made by  created by      doorbells  dispatches  others  unread  pending  unclaimed"
+    )?;
+    for q in queues {
+        let created = match (q.origin, q.create_enter_ns) {
+            (QueueOrigin::Created, Some(enter)) => format!("ioctl, {}", duration(q.created_ns.saturating_sub(enter))),
+            _ => "before trace".to_owned(),
+        };
+        let number = |n: Option<u32>| n.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
+        writeln!(
+            out,
+            "{:<6} {:<8} {:<7} {:<8} {:<12} {:<8} {:<15} {:>9}  {:>10}  {:>6}  {:>6}  {:>7}  {:>9}",
+            q.queue,
+            q.pid,
+            number(q.queue_id),
+            number(q.gpu_id),
+            q.kind,
+            maker(q),
+            created,
+            q.doorbells,
+            q.dispatches,
+            q.other_packets,
+            q.unread,
+            q.pending,
+            q.unclaimed.map_or_else(|| "-".to_owned(), |n| n.to_string())
+        )?;
+    }
+    Ok(())
+}
+
+/// Who made a queue.
+fn maker(queue: &Queue) -> &'static str {
+    match queue.internal {
+        Some(true) => "runtime",
+        Some(false) => "program",
+        None if queue.kind == "compute-aql" => "unknown",
+        None => "-",
+    }
+}
