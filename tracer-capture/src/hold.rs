@@ -62,8 +62,8 @@ pub struct Holder {
     pub guardian: Option<Guardian>,
     /// Follows the lists of code objects.
     pub code_objects: Lists,
-    /// Processes of which it is told whether they hand doorbells over, with their generations.
-    pub thunks: HashMap<u32, u32>,
+    /// Processes of which it is told whether they hand doorbells over: with their generations, and how many runtimes were known.
+    pub thunks: HashMap<u32, (u32, usize)>,
     /// Shared with the session.
     pub inventory: Arc<Mutex<Inventory>>,
     /// Whether reserve functions are probed.
@@ -164,7 +164,12 @@ impl Holder {
                 let mut inventory = lock(&self.inventory);
                 let failed = probes.iter().filter(|probe| !probe.attached());
                 let warnings = failed.map(|probe| format!("what programs ask of a tool's queues is not seen: {probe}"));
+                let warnings: Vec<String> = warnings
+                    .filter(|warning| !inventory.warnings.contains(warning))
+                    .collect();
                 inventory.warnings.extend(warnings);
+                // A program may be given any number of proxies.
+                probes.retain(|probe| !inventory.probes.contains(probe));
                 inventory.probes.append(&mut probes);
             }
             _ => self.initialising(libraries, pid, &proc_maps::executable(pid).unwrap_or_default()),
@@ -235,17 +240,33 @@ impl Holder {
         mappings
     }
 
-    /// Tells, once of each program, whether its runtime hands doorbells over.
+    /// Tells whether a program's runtimes hand doorbells over: once, and again if another runtime has come. Nothing, as long as
+    /// that is not known of one of them.
     fn thunk(&mut self, libraries: &mut Libraries, origin: Origin, generation: u32) {
-        if self.thunks.get(&origin.pid) == Some(&generation) || !libraries.may_hand_over() {
+        let told_by = (generation, libraries.runtimes());
+        if self.thunks.get(&origin.pid) == Some(&told_by) || !libraries.may_hand_over() {
             return;
         }
+        let mut hands_over = None;
         for mapping in proc_maps::executable(origin.pid).unwrap_or_default() {
-            let runtime = libraries.runtime(&mapping.file);
-            if let Some(told) = runtime.and_then(|r| thunk::hands_over(origin.pid, &mapping, &r.resolution)) {
-                self.thunks.insert(origin.pid, generation);
-                self.code_objects.hands_over(origin, told);
+            let Some(runtime) = libraries.runtime(&mapping.file) else {
+                continue;
+            };
+            let resolution = &runtime.resolution;
+            // Another piece of the library's file.
+            if mapping.bias(resolution).is_none() {
+                continue;
             }
+            let can = resolution.doorbells.iter().any(|site| site.thunk_bypass);
+            match thunk::hands_over(origin.pid, &mapping, resolution) {
+                Some(told) => hands_over = Some(hands_over.unwrap_or(false) || told),
+                None if can => return,
+                None => {}
+            }
+        }
+        if let Some(told) = hands_over {
+            self.thunks.insert(origin.pid, told_by);
+            self.code_objects.hands_over(origin, told);
         }
     }
 

@@ -152,10 +152,15 @@ impl Libraries {
         }
     }
 
+    /// How many runtimes are known.
+    pub fn runtimes(&self) -> usize {
+        self.seen.values().flatten().count()
+    }
+
     /// Whether any runtime's doorbell functions can call the driver's library instead of storing.
     pub fn may_hand_over(&self) -> bool {
         let mut runtimes = self.seen.values().flatten();
-        runtimes.any(|runtime| runtime.resolution.thunk_flags().is_some())
+        runtimes.any(|runtime| runtime.resolution.doorbells.iter().any(|site| site.thunk_bypass))
     }
 
     /// The runtime in this file, if it is one.

@@ -2,6 +2,8 @@
 
 use std::{fs, io, os::unix::fs::MetadataExt, path::PathBuf};
 
+use crate::resolver::Resolution;
+
 /// One executable file mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
@@ -33,6 +35,13 @@ impl Mapping {
         let inside = file_offset.checked_sub(self.offset)?;
         let address = self.start.checked_add(inside)?;
         (address < self.end).then_some(address)
+    }
+
+    /// What is added to addresses, as linked, of the library that the mapping is of, whose functions it holds.
+    #[must_use]
+    pub fn bias(&self, resolution: &Resolution) -> Option<u64> {
+        let site = resolution.doorbells.first()?.probe;
+        Some(self.address_of(site.file_offset)?.wrapping_sub(site.vaddr))
     }
 
     /// Opens the very file that is mapped, in whatever mount namespace it lies and even if it is deleted.

@@ -70,6 +70,8 @@ pub struct Resolution {
     pub own_reserve: Option<OwnReserveSite>,
     /// Functions of `AqlQueue` that are known, and need no probe.
     pub queue_functions: Vec<QueueFunction>,
+    /// Functions by which signals of queues store, those of tools' proxies among them.
+    pub signal_stores: BTreeSet<u64>,
     /// Probing all of these sees every SDMA doorbell that ROCr rings.
     pub sdma: Vec<SdmaSite>,
     /// Where the runtime tells debuggers of code objects that it loads and unloads.
@@ -263,6 +265,7 @@ pub fn resolve_with(elf: &[u8], debug: &mut dyn DebugFiles) -> Result<Resolution
         functions: climb.functions,
         own_reserve: climb.own_reserve,
         queue_functions: climb.queue_functions,
+        signal_stores: aql_queue::signal_stores(&image, &functions),
         sdma,
         code_objects,
         exports,

@@ -33,6 +33,8 @@ const SLOW: Duration = Duration::from_millis(256);
 const SHARE: u32 = 20;
 /// What a look is counted as at the least: 20 000 looks a second at the most.
 const LOOK: Duration = Duration::from_micros(50);
+/// Completion signals that are looked at at a time, and that wait for it, at the most: who asks asks again.
+const SIGNALS: usize = 1024;
 /// Looks that wait for the recorder at the most. It is behind then, and more of them would not help it.
 const WAITING: usize = 8192;
 
@@ -102,14 +104,21 @@ impl Sampler {
         self.wake();
     }
 
-    /// Looks at these completion signals once, soon: process and handle. The list is empty afterwards.
+    /// Looks at these completion signals once, within the time that it has: process and handle. The list is empty afterwards.
     pub fn ask(&self, signals: &mut Vec<(u32, u64)>) {
         if !signals.is_empty() {
             let mut asked = self.shared.signals.lock().unwrap_or_else(PoisonError::into_inner);
-            asked.append(signals);
-            drop(asked);
-            self.wake();
+            if asked.len() < SIGNALS {
+                asked.append(signals);
+            }
+            signals.clear();
         }
+    }
+
+    /// At its end it looks at these, too, however many they are.
+    pub fn ask_at_end(&self, signals: &mut Vec<(u32, u64)>) {
+        let mut asked = self.shared.signals.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.append(signals);
     }
 
     /// What was seen since the last call.
@@ -195,6 +204,7 @@ impl Worker {
     fn pass_over_signals(&mut self) -> u32 {
         self.renew_signals();
         let Self { signals, sender, .. } = self;
+        signals.truncate(SIGNALS);
         let count = signals.len();
         signals::look(signals, |signal| {
             // A recorder that is behind asks again.

@@ -10,9 +10,9 @@ use crate::{
 /// initialised, or what decides it is not understood, or can't be read.
 pub fn hands_over(pid: u32, mapping: &Mapping, resolution: &Resolution) -> Option<bool> {
     let flags = resolution.thunk_flags()?;
-    let site = resolution.doorbells.first()?.probe;
-    let bias = mapping.address_of(site.file_offset)?.wrapping_sub(site.vaddr);
-    read(flags, bias, |address| sys::read_u64(pid, address).ok())
+    read(flags, mapping.bias(resolution)?, |address| {
+        sys::read_u64(pid, address).ok()
+    })
 }
 
 fn read(flags: &ThunkFlags, bias: u64, word: impl Fn(u64) -> Option<u64>) -> Option<bool> {

@@ -49,7 +49,7 @@ const fn families(source: LossSource) -> &'static [&'static str] {
         LossSource::DriverEventRing => &["driver_event"],
         LossSource::CodeObjectRing => &["code_object"],
         LossSource::ProgressRing => &["progress"],
-        LossSource::HsaQueueRing => &["hsa_queue"],
+        LossSource::HsaQueueRing | LossSource::ProxyUnknown => &["hsa_queue"],
         LossSource::ApiRing | LossSource::ApiMap | LossSource::ApiDepth => &["api"],
     }
 }
@@ -70,6 +70,13 @@ pub fn hide_doorbells(source: &str) -> bool {
 pub fn hide_queue_calls(source: &str) -> bool {
     let calls = [LossSource::HsaQueueRing.name(), "missed-hsa-queue"];
     calls.contains(&source) || hide_processes(source)
+}
+
+/// Whether they can hide what a program asked of a tool's proxies.
+#[must_use]
+pub fn hide_requests(source: &str) -> bool {
+    let requests = [LossSource::ProxyUnknown.name(), PROXY_UNREAD];
+    requests.contains(&source) || hide_doorbells(source) || hide_queue_calls(source)
 }
 
 /// Whether they can hide whatever a process does by the probes in its libraries.

@@ -147,8 +147,10 @@ impl Model {
                 }
             }
             Event::Reserve(event) => {
-                if !self.proxies.reserve(event, out) {
-                    self.queues.reserve(write_pointer(event.handle), event, out);
+                // A real queue may be made where a proxy was.
+                let pointer = write_pointer(event.handle);
+                if self.queues.last(event.origin.pid, pointer).is_some() || !self.proxies.reserve(event, out) {
+                    self.queues.reserve(pointer, event, out);
                 }
             }
             Event::Ioctl(event) => self.ioctl(event, out),
@@ -183,6 +185,7 @@ impl Model {
                 self.proxies.end_process(origin.pid, End::Destroyed(origin.time_ns));
                 self.memory.end_process(origin.pid);
                 self.signals.end_process(origin.pid);
+                self.clocks.end_process(origin.pid, out);
             }
             Event::Exit(origin) => {
                 self.processes.exit(*origin);
@@ -192,6 +195,7 @@ impl Model {
                 self.proxies.end_process(origin.pid, End::ProcessEnded(origin.time_ns));
                 self.memory.end_process(origin.pid);
                 self.signals.end_process(origin.pid);
+                self.clocks.end_process(origin.pid, out);
             }
             Event::Lost(lost) => {
                 if losses::hide_doorbells(lost.source) {
@@ -278,10 +282,19 @@ impl Model {
             Some(queue) => {
                 queue.doorbell(event, out);
                 self.published.append(&mut queue.published);
+                // What the GPU took unread may have used any signal.
+                if queue
+                    .span
+                    .first_missing()
+                    .is_some_and(|missing| missing < event.read_index)
+                {
+                    self.signals.end_process(event.origin.pid);
+                }
                 self.kfd_queues.identify(queue);
             }
             None => {
                 out(Fact::Doorbell(doorbell::fact(event, None, 0, None)));
+                self.signals.end_process(event.origin.pid);
                 if event.handle == 0 {
                     self.queues.blind(event.origin.pid, event.value.saturating_add(1));
                 } else {

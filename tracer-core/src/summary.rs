@@ -13,7 +13,10 @@ mod rings;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::fact::{Dispatch, Evidence, Fact, Ioctl, OtherPacket, PacketKind, Path, Process, Queue, Unread};
+use crate::fact::{
+    Dispatch, Evidence, Fact, Ioctl, OtherPacket, PacketKind, Path, Process, Queue, QueueOrigin, Unread,
+};
+use crate::losses;
 pub use api::{ApiCalls, ApiFunction, StreamQueue};
 pub use capabilities::Capabilities;
 pub use copies::{Copies, Moved};
@@ -177,7 +180,13 @@ impl Summary {
                     .collect(),
                 unread: self.unread.iter().map(|(why, &n)| (why.name().to_owned(), n)).collect(),
             },
-            requested: self.requested.report(known.requests),
+            requested: {
+                let lost = self.losses.keys().any(|source| losses::hide_requests(source));
+                // Where queues were there before, proxies in front of them may have been, too.
+                let before = |queue: &Queue| queue.kind == "compute-aql" && queue.origin == QueueOrigin::Adopted;
+                self.requested
+                    .report(known.requests && !lost && !self.queues.iter().any(before))
+            },
             copies: {
                 // Nobody looks how far copy engines are, nor what else the functions that ring their doorbells call.
                 let by_path = ByPath {

@@ -271,6 +271,7 @@ fn other() -> impl Strategy<Value = Owned> {
         (origin(), 1..4_u32).prop_map(|(origin, child)| Owned::Other(Event::Fork(origin, child))),
         (origin(), proptest::collection::vec(any::<u8>(), 0..20)).prop_map(|(origin, name)| Owned::Exec(origin, name)),
         origin().prop_map(|origin| Owned::Other(Event::Exit(origin))),
+        (origin(), any::<bool>()).prop_map(|(origin, hands_over)| Owned::Other(Event::Thunk(origin, hands_over))),
         (origin(), 0..3_u64, number()).prop_map(|(origin, handle, exit_ns)| {
             Owned::Other(Event::HsaQueue(HsaQueue {
                 origin,
@@ -322,7 +323,8 @@ proptest! {
             model.apply(&event.event(), &mut |fact| facts.push(fact));
         }
         model.finish(5_000_000_000, &mut |fact| facts.push(fact));
-        prop_assert_eq!(model.queues().count() + model.processes().count(), 0, "something outlived the trace");
+        let alive = model.queues().count() + model.processes().count() + model.proxies().count();
+        prop_assert_eq!(alive + model.signals_waiting().count(), 0, "something outlived the trace");
         // A packet splits at most one gap in two, and one event begins at most one queue and two processes. It ends
         // at most one other packet.
         prop_assert!(facts.len() <= events.len() * 18, "{} facts of {} events", facts.len(), events.len());
@@ -349,5 +351,29 @@ proptest! {
             }
         }
         prop_assert!(counts.is_empty(), "packets of queues that never ended: {:?}", counts);
+        // A dispatch may wait for its doorbell.
+        let dispatch = |fact: &Fact| match fact {
+            Fact::Dispatch(dispatch) => Some((dispatch.queue, dispatch.index)),
+            _ => None,
+        };
+        let mut dispatches: BTreeSet<(u32, u64)> = facts.iter().filter_map(dispatch).collect();
+        let mut requests: BTreeMap<u32, u64> = BTreeMap::new();
+        for fact in &facts {
+            match fact {
+                Fact::GpuTime(time) => {
+                    // Of a dispatch, and once.
+                    prop_assert!(dispatches.remove(&(time.queue, time.index)), "{:?}", time);
+                    prop_assert!(time.start_ticks <= time.end_ticks && time.start_ns.is_some() == time.end_ns.is_some());
+                }
+                Fact::Request(request) => *requests.entry(request.proxy).or_default() += 1,
+                _ => {}
+            }
+        }
+        for fact in &facts {
+            if let Fact::Proxy(proxy) = fact {
+                prop_assert_eq!(requests.remove(&proxy.proxy).unwrap_or(0), proxy.dispatches, "{:?}", proxy);
+            }
+        }
+        prop_assert!(requests.is_empty(), "requests of no proxy: {:?}", requests);
     }
 }

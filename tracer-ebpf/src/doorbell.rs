@@ -16,7 +16,7 @@ use aya_ebpf::{
     maps::LruHashMap,
     programs::ProbeContext,
 };
-use core::ptr::{addr_of, addr_of_mut};
+use core::ptr::addr_of_mut;
 use tracer_common::{
     aql::{PACKET_LEN, Packet},
     record::{Doorbell, Header, LossSource, Stamps, UNKNOWN, doorbell_flags as flag, kind},
@@ -155,14 +155,11 @@ fn submit(walk: &mut Walk, current: Current, mut header: Header) {
             if walk.ring.is_final(walk.first, first_byte, limit) {
                 walk.low = walk.first.wrapping_add(1);
             }
-            // SAFETY: places in the reserved entry, of which the packet is written.
-            ready = u64::from(unsafe {
-                stamps::copy(
-                    walk.ring.queue,
-                    addr_of!((*record).packet),
-                    addr_of_mut!((*record).stamps),
-                )
-            });
+            // Nothing that is in a proxy runs from there.
+            if walk.flags & flag::PROXY == 0 {
+                // SAFETY: the reserved entry, of which the packet is written.
+                ready = unsafe { stamps::copy_single(walk.ring.queue, slot, record) };
+            }
         } else {
             walk.flags |= flag::TRUNCATED;
         }

@@ -111,8 +111,9 @@ fn enter(ctx: &TracePointContext, current: Current) -> Result<(), i32> {
     if entered.len > 0 && !unsafe { user::copy(entered.arg_in.as_mut_ptr(), bounded(entered.len), arg) } {
         entered.flags |= u32::from(flag::IN_UNREADABLE);
     }
-    if ENTERED.insert(current.key(), entered, 0).is_err() {
+    if let Err(error) = ENTERED.insert(current.key(), entered, 0) {
         lose(LossSource::IoctlMap, 1);
+        return Err(error);
     }
     Ok(())
 }

@@ -40,7 +40,13 @@ struct IdKey {
 struct Place {
     write_pointer: u64,
     read_pointer: u64,
+    /// How often completion signals were looked at, and at which read index: each thread of a process that ends would do so.
+    looks: u64,
+    looked_at: u64,
 }
+
+/// Looks at the same signals at the most: what was taken last may take a while to end.
+const LOOKS: u64 = 4;
 
 /// A process.
 #[repr(C)]
@@ -101,6 +107,8 @@ pub fn created(current: Current, arg: u64, write_pointer: u64, read_pointer: u64
     let place = Place {
         write_pointer,
         read_pointer,
+        looks: 0,
+        looked_at: 0,
     };
     let _ = PLACES.insert(current.queue(queue_id), place, 0);
     let process = current.process();
@@ -181,18 +189,19 @@ extern "C" fn look_at(queue_id: u32, current: *mut c_void) -> i64 {
 /// A function of its own, for the stack's sake.
 #[inline(never)]
 fn look(current: &Current, queue_id: u32, occasion: u16) {
-    // SAFETY: an entry is written once, before its queue is used.
-    let Some(&place) = (unsafe { PLACES.get(current.queue(queue_id)) }) else {
+    let Some(entry) = PLACES.get_ptr_mut(current.queue(queue_id)) else {
         return;
     };
+    // SAFETY: a map value stays valid for the program's run. The pointers are written once, before the queue is used.
+    let (write_pointer, read_pointer) = unsafe { ((*entry).write_pointer, (*entry).read_pointer) };
     // SAFETY: a helper without preconditions.
     let time_ns = unsafe { bpf_ktime_get_ns() };
     // The read index first: it is never above a write index that is read later.
-    let (Some(read_index), Some(write_index)) = (user::read(place.read_pointer), user::read(place.write_pointer))
+    let (Some(read_index), Some(write_index)) = (user::read::<u64>(read_pointer), user::read(write_pointer))
     else {
         return;
     };
-    let queue = place.write_pointer.wrapping_sub(queue::WRITE_DISPATCH_ID as u64);
+    let queue = write_pointer.wrapping_sub(queue::WRITE_DISPATCH_ID as u64);
     let key = QueueKey {
         queue,
         tgid: current.tgid,
@@ -204,11 +213,11 @@ fn look(current: &Current, queue_id: u32, occasion: u16) {
         Some(walked) => unsafe { (*walked).max },
         None => UNKNOWN,
     };
-    let Some(mut entry) = EVENTS.reserve::<Progress>(0) else {
+    let Some(mut reserved) = EVENTS.reserve::<Progress>(0) else {
         lose(LossSource::ProgressRing, 1);
         return;
     };
-    let record = entry.as_mut_ptr();
+    let record = reserved.as_mut_ptr();
     // SAFETY: `record` is the reserved entry, of which every field is written; a helper without preconditions.
     unsafe {
         addr_of_mut!((*record).header).write(current.header(kind::PROGRESS, occasion, 0, time_ns));
@@ -218,9 +227,16 @@ fn look(current: &Current, queue_id: u32, occasion: u16) {
         addr_of_mut!((*record).write_index).write(write_index);
         addr_of_mut!((*record).rung_end).write(rung_end);
     }
-    entry.submit(NO_WAKEUP);
+    reserved.submit(NO_WAKEUP);
+    // SAFETY: as above; of threads that end at the same time each may count, and one look more or less is no harm.
+    let looks = unsafe {
+        let looks = if (*entry).looked_at == read_index { (*entry).looks } else { 0 };
+        (*entry).looked_at = read_index;
+        (*entry).looks = looks + 1;
+        looks
+    };
     // What ran before DESTROY_QUEUE was asked about at its entry.
-    if occasion != flag::DESTROYED {
+    if occasion != flag::DESTROYED && looks < LOOKS {
         signals::look(current, queue, write_index);
     }
 }

@@ -30,7 +30,7 @@ struct ObjectKey {
 
 /// Addresses of the `amd_queue_t` of proxies.
 #[map]
-static PROXIES: LruHashMap<ObjectKey, u64> = LruHashMap::with_max_entries(4096, 0);
+static PROXIES: LruHashMap<ObjectKey, u64> = LruHashMap::with_max_entries(16 << 10, 0);
 
 /// What `hsa_queue_create` gave.
 ///
@@ -56,9 +56,11 @@ pub fn look(queue: u64) -> Made {
     };
     let at = |offset: usize| queue.wrapping_add(offset as u64);
     let Some(signal) = user::read::<u64>(at(DOORBELL_SIGNAL)) else {
+        lose(LossSource::ProxyUnknown, 1);
         return made;
     };
     let Some(kind) = user::read::<i64>(signal.wrapping_add(SIGNAL_KIND as u64)) else {
+        lose(LossSource::ProxyUnknown, 1);
         return made;
     };
     if kind != SIGNAL_KIND_DOORBELL && kind != SIGNAL_KIND_LEGACY_DOORBELL {
@@ -91,11 +93,15 @@ impl Made {
     }
 }
 
-/// The proxy that an object's function rings.
+/// The proxy that an object's function rings; one that was there before anybody watched is not known.
 #[inline(always)]
 pub fn find(current: Current, object: u64) -> Option<u64> {
     // SAFETY: an entry is one word, of which every state is true.
-    unsafe { PROXIES.get(key_of(current, object)) }.copied()
+    let proxy = unsafe { PROXIES.get(key_of(current, object)) }.copied();
+    if proxy.is_none() {
+        lose(LossSource::ProxyUnknown, 1);
+    }
+    proxy
 }
 
 #[inline(always)]

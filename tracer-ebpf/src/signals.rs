@@ -22,8 +22,8 @@ use crate::{
 const RUNS: u32 = 5;
 /// Slots of a run.
 const RUN: u64 = SIGNALS_PER_RECORD as u64;
-/// Words from the value of a signal to the end of its stamps.
-const WORDS: usize = (SIGNAL_END - SIGNAL_VALUE) / 8 + 1;
+/// One read takes both stamps.
+const _: () = assert!(SIGNAL_END == SIGNAL_START + 8);
 
 /// A queue whose last packets are looked at.
 struct Last {
@@ -45,6 +45,10 @@ struct Run {
 /// Looks at the signals of the last packets of a queue whose `amd_queue_t` is at `queue`, and whose write index is known.
 #[inline(never)]
 pub fn look(current: &Current, queue: u64, write_index: u64) {
+    // Nothing writes times into the signals of a queue that is not profiled.
+    if !is_profiled(queue) {
+        return;
+    }
     let (Some(base), Some(size)) = (
         user::read::<u64>(queue.wrapping_add(queue::BASE_ADDRESS as u64)),
         user::read::<u32>(queue.wrapping_add(queue::SIZE as u64)),
@@ -64,6 +68,13 @@ pub fn look(current: &Current, queue: u64, write_index: u64) {
     let this: *mut c_void = core::ptr::from_mut(&mut last).cast();
     // SAFETY: the callback gets this very `Last`, which outlives the call.
     unsafe { bpf_loop(RUNS, look_at_run as *mut c_void, this, 0) };
+}
+
+/// Whether the GPU writes times into the signals of a queue's packets, as long as the program doesn't change that.
+#[inline(always)]
+pub fn is_profiled(queue: u64) -> bool {
+    let properties = user::read::<u32>(queue.wrapping_add(queue::PROPERTIES as u64));
+    properties.is_some_and(|properties| properties & queue::PROFILED != 0)
 }
 
 /// A callback of `bpf_loop`: the run that is `age` runs older than the youngest; 1 ends the loop.
@@ -142,13 +153,12 @@ fn read(signal: u64) -> Option<SignalState> {
     if signal == 0 {
         return None;
     }
-    let words: [u64; WORDS] = user::read(signal.wrapping_add(SIGNAL_VALUE as u64))?;
+    // One read after the other: a copy has no order.
+    let value: i64 = user::read(signal.wrapping_add(SIGNAL_VALUE as u64))?;
+    let [start, end]: [u64; 2] = user::read(signal.wrapping_add(SIGNAL_START as u64))?;
     Some(SignalState {
         signal,
-        value: words[0] as i64,
-        stamps: Stamps {
-            start: words[(SIGNAL_START - SIGNAL_VALUE) / 8],
-            end: words[(SIGNAL_END - SIGNAL_VALUE) / 8],
-        },
+        value,
+        stamps: Stamps { start, end },
     })
 }

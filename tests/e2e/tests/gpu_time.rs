@@ -84,7 +84,7 @@ fn without_a_second_reading_of_the_clock_there_are_ticks() {
         if readings == 1 {
             once.set(once.get() + 1);
             let text = report_text(run.trace.dir());
-            assert!(text.contains("ticks only"), "{text}");
+            assert!(text.contains("in ticks only"), "{text}");
         }
     });
     assert!(once.get() > 0);
@@ -115,6 +115,8 @@ fn dispatches_through_hip_have_times() {
                 compared.dated
             );
             assert_eq!(compared.timed, timed_by_device(run));
+            // HIP gives signals to those that events ask about, which this one does.
+            assert!(compared.timed > 0 || workload[0] != "launches");
         });
     }
 }

@@ -146,7 +146,7 @@ unsafe extern "C" fn hand_on(packets: *const c_void, count: u64, _index: u64, _d
     for at in 0..count as usize {
         // SAFETY: `count` packets lie there, and as many are written.
         unsafe {
-            let pair = [BARRIER, packets.cast::<Packet>().add(at).read()];
+            let pair = [BARRIER, packets.cast::<Packet>().add(at).read_unaligned()];
             writer(pair.as_ptr().cast(), 2);
         }
     }

@@ -45,8 +45,16 @@ pub fn attach(
             probes.push(failed("a proxy", "its functions are in no HSA runtime that is known"));
             continue;
         };
+        // Whatever the process's memory says: a probe goes only into what the library's own classes name.
+        let vaddr = mapping
+            .bias(&runtime.resolution)
+            .map(|bias| function.wrapping_sub(bias));
+        let Some(vaddr) = vaddr.filter(|vaddr| runtime.resolution.signal_stores.contains(vaddr)) else {
+            probes.push(failed(&runtime.path, "its functions are none of the library's queues"));
+            continue;
+        };
         let file_offset = function - mapping.start + mapping.offset;
-        if !runtime.proxies.insert(file_offset) {
+        if runtime.proxies.contains(&file_offset) {
             continue;
         }
         let target = Target {
@@ -54,7 +62,7 @@ pub fn attach(
             path: &runtime.path,
         };
         let keep = [Argument::Rdi, Argument::Rsi];
-        let Some(point) = api_table::point_in(&target, function, file_offset, &keep) else {
+        let Some(point) = api_table::point_in(&target, vaddr, file_offset, &keep) else {
             probes.push(failed(target.path, "its code can't be decoded"));
             continue;
         };
@@ -64,7 +72,11 @@ pub fn attach(
             role,
             found: Some((ResolverStep::Process, Confidence::High)),
         };
-        probes.push(prober.uprobe("doorbell_by_signal", FAMILY, &target, site));
+        let probe = prober.uprobe("doorbell_by_signal", FAMILY, &target, site);
+        if probe.attached() {
+            runtime.proxies.insert(file_offset);
+        }
+        probes.push(probe);
     }
     probes
 }

@@ -1,5 +1,7 @@
 //! The ladder to `AqlQueue`'s four doorbell functions: by name, else by the shape of its vtables.
 
+use std::collections::BTreeSet;
+
 use iced_x86::Mnemonic;
 
 use super::DoorbellRole;
@@ -179,6 +181,16 @@ impl Unique {
             [_, ..] => Err(Absence::SymbolAmbiguous(self.name)),
         }
     }
+}
+
+/// The functions of every queue class that its signal part stores by: those that ring, of `AqlQueue`, and of what a tool puts
+/// in front of one (`InterceptQueue`).
+pub(super) fn signal_stores(image: &Image<'_>, functions: &Functions) -> BTreeSet<u64> {
+    let classes = queue_classes(image, functions).into_iter();
+    classes
+        .flat_map(|class| [class.signal_store_relaxed, class.signal_store_release])
+        .filter(|&vaddr| functions.code(image, vaddr).is_some())
+        .collect()
 }
 
 /// By vtable shape and by what the virtual functions do, for a stripped library.

@@ -1,5 +1,5 @@
-//! Functions of `AqlQueue` that need no probe, because what calls them is probed: `StoreWriteIndex*` lie behind exported
-//! functions, and nothing in the runtime calls them; what `ExecutePM4` publishes, the doorbell functions ring. Whoever reads
+//! Functions of `AqlQueue` that need no probe: `StoreWriteIndex*` lie behind exported functions, which are probed where
+//! reserves are watched, and nothing in the runtime calls them; what `ExecutePM4` publishes, the doorbell functions ring. Whoever reads
 //! a runtime's machine code, or wants a probe there, is told where they are.
 
 use std::fmt;
@@ -47,9 +47,9 @@ impl QueueRole {
     fn why_not_probed(self) -> &'static str {
         match self {
             Self::StoreWriteIndexRelaxed | Self::StoreWriteIndexRelease => {
-                "the exported function that leads to it is probed"
+                "the exported function that leads to it is probed where reserves are watched"
             }
-            Self::ExecutePm4 => "the functions that it reserves and rings by are probed",
+            Self::ExecutePm4 => "what it publishes is rung by functions that are probed",
         }
     }
 

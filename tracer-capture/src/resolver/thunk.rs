@@ -5,7 +5,7 @@
 //! where all are 0 they store, else they call. Where the flags are follows from the machine code, and so does that the
 //! function stores if all of them are 0, and calls if one is not: it is followed for each of these cases.
 
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 use super::code::{Body, Step};
 
@@ -36,8 +36,11 @@ enum End {
 /// The flags of a function that stores at one of `stores`; `None` if they are not understood.
 pub(super) fn flags(body: &Body, stores: &[u64]) -> Option<ThunkFlags> {
     let found = chain(body)?;
-    let follows = |set: Option<i32>, end| walk(body, stores, set) == Some(end);
-    let proven = follows(None, End::Store) && found.flags.iter().all(|&flag| follows(Some(flag), End::Call));
+    // Each set of flags that are not 0: of none it must store, of every other it must call.
+    let proven = (0..1_u32 << found.flags.len()).all(|set| {
+        let end = Walk::new(&found, set).run(body, stores);
+        end == Some(if set == 0 { End::Store } else { End::Call })
+    });
     proven.then_some(found)
 }
 
@@ -47,7 +50,7 @@ struct Chain {
     found: ThunkFlags,
 }
 
-/// The chain of pointers that ends where bytes are compared with 0.
+/// The chain of pointers that ends where bytes are compared with 0, if it is one: what it is taken for, [`Walk`] proves.
 fn chain(body: &Body) -> Option<ThunkFlags> {
     let mut chain: Option<Chain> = None;
     for instruction in body.instructions() {
@@ -99,51 +102,158 @@ fn chain(body: &Body) -> Option<ThunkFlags> {
     Some(found)
 }
 
-/// Follows a function: of its flags, only `set` is not 0. `None` if it depends on something else, or comes to an end.
-fn walk(body: &Body, stores: &[u64], set: Option<i32>) -> Option<End> {
-    let at = |vaddr: u64| body.instructions().iter().position(|i| i.ip() == vaddr);
-    let mut index = 0;
-    // Whether what was compared last is equal.
-    let mut equal: Option<bool> = None;
-    for _ in 0..MAX_STEPS {
-        let instruction = body.instructions().get(index)?;
-        if stores.contains(&instruction.ip()) {
-            return Some(End::Store);
+/// What a register holds, as far as that matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    Unknown,
+    /// An address in the library.
+    Static,
+    /// Something from memory.
+    Loaded,
+    /// The place that is so many pointers behind the first one; at 0 it is that pointer's address.
+    Behind(usize),
+}
+
+/// A way through a function, of whose flags some are not 0.
+struct Walk<'a> {
+    found: &'a ThunkFlags,
+    /// Bit `i`: `found.flags[i]` is not 0.
+    set: u32,
+    held: [Held; 16],
+    /// Whether what was compared last is equal, if that is known.
+    equal: Option<bool>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(found: &'a ThunkFlags, set: u32) -> Self {
+        Self {
+            found,
+            set,
+            held: [Held::Unknown; 16],
+            equal: None,
         }
-        index = match Step::of(instruction) {
-            Step::IndirectJump => return (instruction.op0_kind() == OpKind::Memory).then_some(End::Call),
-            Step::Call => return instruction.is_call_near_indirect().then_some(End::Call),
-            Step::Jump => at(instruction.near_branch_target())?,
-            Step::Branch => {
-                let taken = match instruction.mnemonic() {
-                    Mnemonic::Je => equal?,
-                    Mnemonic::Jne => !equal?,
-                    _ => return None,
-                };
-                if taken {
-                    at(instruction.near_branch_target())?
-                } else {
+    }
+
+    /// `None` if it depends on something else than the flags, or comes to neither.
+    fn run(mut self, body: &Body, stores: &[u64]) -> Option<End> {
+        let at = |vaddr: u64| body.instructions().iter().position(|i| i.ip() == vaddr);
+        let mut info = InstructionInfoFactory::new();
+        let mut index = 0;
+        for _ in 0..MAX_STEPS {
+            let instruction = body.instructions().get(index)?;
+            if stores.contains(&instruction.ip()) {
+                return Some(End::Store);
+            }
+            index = match Step::of(instruction) {
+                // By a function of the object that has the flags.
+                Step::IndirectJump | Step::Call => {
+                    let by_table = instruction.op0_kind() == OpKind::Memory && self.is_at_end(instruction);
+                    return by_table.then_some(End::Call);
+                }
+                Step::Jump => at(instruction.near_branch_target())?,
+                Step::Branch => {
+                    let taken = match instruction.mnemonic() {
+                        Mnemonic::Je => self.equal?,
+                        Mnemonic::Jne => !self.equal?,
+                        _ => return None,
+                    };
+                    if taken {
+                        at(instruction.near_branch_target())?
+                    } else {
+                        index + 1
+                    }
+                }
+                Step::End => return None,
+                Step::Next => {
+                    self.step(instruction, &mut info);
                     index + 1
                 }
-            }
-            Step::End => return None,
-            Step::Next => {
-                if let Some(flag) = compared_flag(instruction) {
-                    equal = Some(set != Some(flag));
-                } else if instruction.mnemonic() == Mnemonic::Cmp {
-                    // The compiler's guess which function a virtual call leads to: where it is wrong, that function is
-                    // called, and looks itself.
-                    let registers =
-                        instruction.op0_kind() == OpKind::Register && instruction.op1_kind() == OpKind::Register;
-                    equal = registers.then_some(true);
-                } else if instruction.rflags_modified() != 0 {
-                    equal = None;
-                }
-                index + 1
-            }
-        };
+            };
+        }
+        None
     }
-    None
+
+    fn step(&mut self, instruction: &Instruction, info: &mut InstructionInfoFactory) {
+        if instruction.mnemonic() == Mnemonic::Cmp {
+            self.equal = self.compared(instruction);
+        } else if instruction.rflags_modified() != 0 {
+            self.equal = None;
+        }
+        let result = self.result(instruction);
+        for used in info.info(instruction).used_registers() {
+            if !matches!(
+                used.access(),
+                OpAccess::None | OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess
+            ) {
+                self.hold(used.register(), Held::Unknown);
+            }
+        }
+        if let Some(held) = result {
+            self.hold(instruction.op0_register(), held);
+        }
+    }
+
+    /// Whether a comparison finds its operands equal.
+    fn compared(&self, instruction: &Instruction) -> Option<bool> {
+        if let Some(flag) = compared_flag(instruction) {
+            let which = self.found.flags.iter().position(|&known| known == flag)?;
+            return self.is_at_end(instruction).then_some(self.set >> which & 1 == 0);
+        }
+        let registers = instruction.op0_kind() == OpKind::Register && instruction.op1_kind() == OpKind::Register;
+        let held = [instruction.op0_register(), instruction.op1_register()].map(|register| self.held(register));
+        // The compiler's guess which function a virtual call leads to: where it is wrong, another one is called, and that
+        // looks itself.
+        let guess = registers && matches!(held, [Held::Static, Held::Loaded] | [Held::Loaded, Held::Static]);
+        guess.then_some(true)
+    }
+
+    /// What an instruction of a known form leaves in its first operand.
+    fn result(&self, instruction: &Instruction) -> Option<Held> {
+        if instruction.op0_kind() != OpKind::Register || !instruction.op0_register().is_gpr64() {
+            return None;
+        }
+        match instruction.mnemonic() {
+            Mnemonic::Lea if instruction.is_ip_rel_memory_operand() => {
+                let first = instruction.ip_rel_memory_address() == self.found.pointer;
+                Some(if first { Held::Behind(0) } else { Held::Static })
+            }
+            Mnemonic::Mov if instruction.op1_kind() == OpKind::Memory && is_plain(instruction) => {
+                let Held::Behind(depth) = self.held(instruction.memory_base()) else {
+                    return Some(Held::Loaded);
+                };
+                let next = displacement(instruction) == self.hop(depth);
+                Some(if next { Held::Behind(depth + 1) } else { Held::Loaded })
+            }
+            _ => None,
+        }
+    }
+
+    /// The offset of the next pointer.
+    fn hop(&self, depth: usize) -> Option<i32> {
+        match depth.checked_sub(1) {
+            None => Some(0),
+            Some(at) => self.found.hops.get(at).copied(),
+        }
+    }
+
+    /// Whether the memory that an instruction names is in the object that has the flags.
+    fn is_at_end(&self, instruction: &Instruction) -> bool {
+        is_plain(instruction) && self.held(instruction.memory_base()) == Held::Behind(self.found.hops.len() + 1)
+    }
+
+    fn held(&self, register: Register) -> Held {
+        let whole = register.is_gpr64().then(|| self.held.get(register.number()));
+        whole.flatten().copied().unwrap_or(Held::Unknown)
+    }
+
+    fn hold(&mut self, register: Register, held: Held) {
+        let full = register.full_register();
+        if full.is_gpr64()
+            && let Some(place) = self.held.get_mut(full.number())
+        {
+            *place = held;
+        }
+    }
 }
 
 /// The displacement of a byte that is compared with 0.

@@ -59,7 +59,7 @@ impl Looks {
         self.watch(model);
         if let Some(sampler) = self.sampler.take() {
             self.signals.extend(model.signals_waiting());
-            sampler.ask(&mut self.signals);
+            sampler.ask_at_end(&mut self.signals);
             self.waiting.extend(sampler.finish());
         }
     }

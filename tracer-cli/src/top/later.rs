@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use tracer_capture::inventory::Inventory;
-use tracer_core::fact::{ApiStats, Fact, Kernel, Path, Queue, QueueOrigin};
+use tracer_core::fact::{ApiStats, Fact, Kernel, Path, Proxy, Queue, QueueOrigin};
 
 use crate::collect::Sink;
 
@@ -24,6 +24,8 @@ pub struct Later<S> {
     kernels: Vec<Kernel>,
     /// What was counted of API calls by now, by counter.
     counted: HashMap<u32, ApiStats>,
+    /// Proxies, as they were last told of.
+    proxies: HashMap<u32, Proxy>,
 }
 
 /// A trace that is being written.
@@ -35,6 +37,8 @@ struct Tape<S> {
     since: HashMap<u32, Since>,
     /// What had been counted of API calls.
     counted: HashMap<u32, ApiStats>,
+    /// What had been asked of proxies.
+    proxies: HashMap<u32, Proxy>,
 }
 
 /// Rows of a queue.
@@ -59,6 +63,7 @@ impl<S: Sink> Later<S> {
             queues: 0,
             kernels: Vec::new(),
             counted: HashMap::new(),
+            proxies: HashMap::new(),
         }
     }
 
@@ -72,6 +77,7 @@ impl<S: Sink> Later<S> {
             before: self.queues,
             since: HashMap::new(),
             counted: self.counted.clone(),
+            proxies: self.proxies.clone(),
         });
     }
 
@@ -84,6 +90,7 @@ impl<S: Sink> Later<S> {
         match fact {
             Fact::Queue(queue) => self.queues = self.queues.max(queue.queue.saturating_add(1)),
             Fact::ApiStats(stats) => drop(self.counted.insert(stats.counter, stats.clone())),
+            Fact::Proxy(proxy) => drop(self.proxies.insert(proxy.proxy, proxy.clone())),
             Fact::Kernel(kernel) if self.kernels.len() < MAX_KERNELS => self.kernels.push(kernel.clone()),
             _ => {}
         }
@@ -100,6 +107,7 @@ impl<S: Sink> Later<S> {
             match fact {
                 Fact::Queue(queue) => tape.sink.take(&Fact::Queue(tape.anew(queue))),
                 Fact::ApiStats(stats) => tape.sink.take(&Fact::ApiStats(tape.since(stats))),
+                Fact::Proxy(proxy) => tape.sink.take(&Fact::Proxy(tape.proxy(proxy))),
                 Fact::GpuTime(time) if !tape.has(time.queue, time.index) => {}
                 _ => tape.sink.take(fact),
             }
@@ -113,6 +121,7 @@ impl<S: Sink> Later<S> {
             match fact {
                 Fact::Queue(queue) => tape.sink.snapshot(&Fact::Queue(tape.anew(queue))),
                 Fact::ApiStats(stats) => tape.sink.snapshot(&Fact::ApiStats(tape.since(stats))),
+                Fact::Proxy(proxy) => tape.sink.snapshot(&Fact::Proxy(tape.proxy(proxy))),
                 _ => tape.sink.snapshot(fact),
             }
         }
@@ -182,6 +191,12 @@ impl<S> Tape<S> {
     fn since(&self, stats: &ApiStats) -> ApiStats {
         let before = self.counted.get(&stats.counter);
         before.map_or_else(|| stats.clone(), |before| stats.since(before))
+    }
+
+    /// What was asked of a proxy since.
+    fn proxy(&self, proxy: &Proxy) -> Proxy {
+        let before = self.proxies.get(&proxy.proxy);
+        before.map_or_else(|| proxy.clone(), |before| proxy.since(before))
     }
 
     /// The queue as the trace knows it.

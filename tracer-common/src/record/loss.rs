@@ -48,6 +48,8 @@ pub enum LossSource {
     ApiDepth = 20,
     /// Ring buffer full: a queue that a program made for itself.
     HsaQueueRing = 21,
+    /// Whether a queue that a program was given is a proxy could not be read, or one was rung that is not known.
+    ProxyUnknown = 22,
 }
 
 impl LossSource {
@@ -57,7 +59,7 @@ impl LossSource {
     pub const STRIDE: u32 = 32;
 
     /// Every source, in the order of the map.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::DoorbellRing,
         Self::PacketsRing,
         Self::IoctlRing,
@@ -80,6 +82,7 @@ impl LossSource {
         Self::ApiMap,
         Self::ApiDepth,
         Self::HsaQueueRing,
+        Self::ProxyUnknown,
     ];
 
     /// Name in reports, metrics and the manifest.
@@ -108,6 +111,7 @@ impl LossSource {
             Self::ApiMap => "api-map",
             Self::ApiDepth => "api-depth",
             Self::HsaQueueRing => "hsa-queue-ring",
+            Self::ProxyUnknown => "proxy-unknown",
         }
     }
 }

@@ -41,6 +41,25 @@ pub struct Proxy {
     pub last_index: Option<u64>,
 }
 
+impl Proxy {
+    /// What came after `before`: as if it had been found then.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let requested = self.requested.saturating_sub(before.requested);
+        let first = before.last_index.map_or(self.first_index, |last| last.checked_add(1));
+        Self {
+            doorbells: self.doorbells.saturating_sub(before.doorbells),
+            requested,
+            dispatches: self.dispatches.saturating_sub(before.dispatches),
+            other_packets: self.other_packets.saturating_sub(before.other_packets),
+            unread: self.unread.saturating_sub(before.unread),
+            first_index: first.filter(|_| requested > 0),
+            last_index: self.last_index.filter(|_| requested > 0),
+            ..self.clone()
+        }
+    }
+}
+
 /// A kernel dispatch that a program submitted to a proxy. Whether and how it was published, the tool decides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {

@@ -18,15 +18,20 @@ const MAX_READINGS: usize = 1024;
 const NEAR_NS: u64 = 100_000_000;
 /// Times that wait for a reading at the most, of all GPUs.
 const MAX_WAITING: usize = 65_536;
-/// GPUs at the most: the ids come from the traced process.
-const MAX_GPUS: usize = 256;
+/// Clocks at the most: the ids of GPUs come from the traced processes.
+const MAX_CLOCKS: usize = 4096;
+/// A clock that went back by then was set anew: its GPU was reset, or the machine slept.
+const RESET_NS: u64 = 1_000_000_000;
+/// How much the two clocks' rates may change against each other between two readings, in millionths: crystals drift by some
+/// tens with their temperature, and CLOCK_MONOTONIC is adjusted while it runs.
+const DRIFT_PPM: u64 = 100;
 /// Worse than that is not told.
 const WORST_NS: u64 = 1_000_000;
 
-/// Every GPU's clock.
+/// Every GPU's clock, as each process has read it: what one says of it is nothing to the others.
 #[derive(Debug, Default)]
 pub(super) struct Clocks {
-    by_gpu: BTreeMap<u32, Clock>,
+    by_process: BTreeMap<(u32, u32), Clock>,
     waiting: usize,
 }
 
@@ -84,18 +89,35 @@ impl Clocks {
         if ticks == 0 || event.exit_ns < event.origin.time_ns {
             return;
         }
-        if self.by_gpu.len() >= MAX_GPUS && !self.by_gpu.contains_key(&gpu_id) {
+        let key = (event.origin.pid, gpu_id);
+        if self.by_process.len() >= MAX_CLOCKS && !self.by_process.contains_key(&key) {
             return;
         }
-        let clock = self.by_gpu.entry(gpu_id).or_default();
-        clock.read(Reading {
+        let clock = self.by_process.entry(key).or_default();
+        let before = clock.waiting.len();
+        let reading = Reading {
             ticks,
             enter_ns: event.origin.time_ns,
             exit_ns: event.exit_ns,
-        });
-        let before = clock.waiting.len();
+        };
+        clock.read(reading, out);
         clock.tell(false, out);
         self.waiting = self.waiting.saturating_sub(before - clock.waiting.len());
+    }
+
+    /// A process ended: it reads no clock any more.
+    pub(super) fn end_process(&mut self, pid: u32, out: &mut impl FnMut(Fact)) {
+        let keys: Vec<(u32, u32)> = self
+            .by_process
+            .range((pid, 0)..=(pid, u32::MAX))
+            .map(|(&key, _)| key)
+            .collect();
+        for key in keys {
+            if let Some(mut clock) = self.by_process.remove(&key) {
+                self.waiting = self.waiting.saturating_sub(clock.waiting.len());
+                clock.tell(true, out);
+            }
+        }
     }
 
     /// A dispatch's time in ticks becomes a fact: now, or with the next reading.
@@ -103,13 +125,14 @@ impl Clocks {
         let Some(gpu_id) = stamped.time.gpu_id else {
             return out(Fact::GpuTime(stamped.time));
         };
-        if self.by_gpu.len() >= MAX_GPUS && !self.by_gpu.contains_key(&gpu_id) {
+        let key = (stamped.time.pid, gpu_id);
+        if self.by_process.len() >= MAX_CLOCKS && !self.by_process.contains_key(&key) {
             return out(Fact::GpuTime(stamped.time));
         }
         if self.waiting >= MAX_WAITING {
             self.finish(out);
         }
-        let clock = self.by_gpu.entry(gpu_id).or_default();
+        let clock = self.by_process.entry(key).or_default();
         match clock.between(stamped.time.end_ticks) {
             Some(line) => tell(stamped, Some(line), out),
             None => {
@@ -121,7 +144,7 @@ impl Clocks {
 
     /// No more readings come for those that wait.
     pub(super) fn finish(&mut self, out: &mut impl FnMut(Fact)) {
-        for clock in self.by_gpu.values_mut() {
+        for clock in self.by_process.values_mut() {
             clock.tell(true, out);
         }
         self.waiting = 0;
@@ -129,11 +152,17 @@ impl Clocks {
 }
 
 impl Clock {
-    fn read(&mut self, reading: Reading) {
+    fn read(&mut self, reading: Reading, out: &mut impl FnMut(Fact)) {
         let Some(&last) = self.readings.last() else {
             return self.readings.push(reading);
         };
-        // Of two processes, or two threads, one may have read it first and be heard of later.
+        if reading.ticks <= last.ticks && reading.enter_ns > last.exit_ns.saturating_add(RESET_NS) {
+            // What was read before tells nothing of what comes now.
+            self.tell(true, out);
+            self.readings.clear();
+            return self.readings.push(reading);
+        }
+        // Of two threads, one may have read it first and be heard of later.
         if reading.ticks <= last.ticks || reading.ns() <= last.ns() {
             return;
         }
@@ -198,7 +227,8 @@ impl Line {
         u64::try_from(ns).ok()
     }
 
-    /// How far that can be off: between the readings by what these are, and the more the further it is away from them.
+    /// How far that can be off: by what the readings are, by what the rate may have changed since the nearer one of them, and,
+    /// outside of them, the more the further away.
     fn error_ns(self, ticks: u64) -> u64 {
         let (a, b) = (self.a.error_ns(), self.b.error_ns());
         let away = ticks
@@ -206,9 +236,13 @@ impl Line {
             .max(self.a.ticks.saturating_sub(ticks));
         let span = u128::from(self.b.ticks.saturating_sub(self.a.ticks).max(1));
         let more = u128::from(a + b) * u128::from(away) / span;
+        let from_a = ticks.abs_diff(self.a.ticks);
+        let nearest = u128::from(from_a.min(ticks.abs_diff(self.b.ticks)));
+        let span_ns = u128::from(self.b.ns().saturating_sub(self.a.ns()));
+        let drift = (nearest.saturating_mul(span_ns) / span).saturating_mul(DRIFT_PPM.into()) / 1_000_000;
         // Of a tick, too, only the beginning is known.
         let tick = (self.b.ns().saturating_sub(self.a.ns()) / span.min(u128::from(u64::MAX)) as u64).saturating_add(1);
-        u64::try_from(more)
+        u64::try_from(more.saturating_add(drift))
             .unwrap_or(u64::MAX)
             .saturating_add(a.max(b))
             .saturating_add(tick)

@@ -10,6 +10,8 @@ use crate::fact::{Fact, Process};
 #[derive(Debug, Default)]
 pub(super) struct Processes {
     by_pid: HashMap<u32, Process>,
+    /// When it was told of a process whether it hands doorbells over.
+    told_ns: HashMap<u32, u64>,
     /// Ended ones, in the order of their ends: time and pid.
     ended: VecDeque<(u64, u32)>,
 }
@@ -68,13 +70,18 @@ impl Processes {
 
     /// A process runs a new program.
     pub(super) fn exec(&mut self, origin: Origin, comm: &[u8]) {
+        // What the holder tells of the new program may have overtaken this.
+        let is_older = self.told_ns.get(&origin.pid).is_none_or(|&told| told <= origin.time_ns);
         let process = self.touch(origin);
         process.comm = name(comm);
-        process.thunk = None;
+        if is_older {
+            process.thunk = None;
+        }
     }
 
     /// Whether its runtime hands doorbells over.
     pub(super) fn thunk(&mut self, origin: Origin, hands_over: bool) {
+        self.told_ns.insert(origin.pid, origin.time_ns);
         self.touch(origin).thunk = Some(hands_over);
     }
 
@@ -101,6 +108,7 @@ impl Processes {
                 .is_some_and(|process| process.exit_ns == Some(end))
                 && let Some(process) = self.by_pid.remove(&pid)
             {
+                self.told_ns.remove(&pid);
                 out(Fact::Process(process));
             }
         }

@@ -1,23 +1,44 @@
 //! Processes whose runtimes hand doorbells to the driver's library instead of storing to them.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use crate::event::Event;
 use crate::fact::{Fact, Path};
 
+/// Processes that are kept; they are few.
+const MAX_PROCESSES: usize = 4096;
+
 /// Those that do.
 #[derive(Debug, Default)]
 pub(super) struct Thunks {
-    pids: HashSet<u32>,
+    by_pid: HashMap<u32, Span>,
+}
+
+/// From when to when. Rows of a process come some time after its end, too.
+#[derive(Debug)]
+struct Span {
+    from_ns: u64,
+    to_ns: u64,
 }
 
 impl Thunks {
     /// An event may tell of it, or end it.
     pub(super) fn apply(&mut self, event: &Event<'_>) {
         match event {
-            Event::Thunk(origin, true) => drop(self.pids.insert(origin.pid)),
-            Event::Thunk(origin, false) | Event::Exec(origin, _) | Event::Exit(origin) => {
-                self.pids.remove(&origin.pid);
+            Event::Thunk(origin, true) if self.by_pid.len() < MAX_PROCESSES => {
+                let span = Span {
+                    from_ns: origin.time_ns,
+                    to_ns: u64::MAX,
+                };
+                self.by_pid.insert(origin.pid, span);
+            }
+            Event::Thunk(origin, false) => drop(self.by_pid.remove(&origin.pid)),
+            // What the holder tells overtakes records: that of an earlier end may come after it.
+            Event::Exec(origin, _) | Event::Exit(origin) => {
+                let span = self.by_pid.get_mut(&origin.pid);
+                if let Some(span) = span.filter(|span| span.from_ns <= origin.time_ns) {
+                    span.to_ns = span.to_ns.min(origin.time_ns);
+                }
             }
             _ => {}
         }
@@ -25,12 +46,13 @@ impl Thunks {
 
     /// What was published by a doorbell function of theirs went by the thunk.
     pub(super) fn path(&self, mut fact: Fact) -> Fact {
-        let (pid, path) = match &mut fact {
-            Fact::Dispatch(dispatch) => (dispatch.pid, &mut dispatch.path),
-            Fact::Packet(packet) => (packet.pid, &mut packet.path),
+        let (pid, time_ns, path) = match &mut fact {
+            Fact::Dispatch(dispatch) => (dispatch.pid, dispatch.time_ns, &mut dispatch.path),
+            Fact::Packet(packet) => (packet.pid, packet.time_ns, &mut packet.path),
             _ => return fact,
         };
-        if *path == Path::Doorbell && self.pids.contains(&pid) {
+        let span = self.by_pid.get(&pid);
+        if *path == Path::Doorbell && span.is_some_and(|span| (span.from_ns..=span.to_ns).contains(&time_ns)) {
             *path = Path::Thunk;
         }
         fact

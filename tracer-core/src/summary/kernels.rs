@@ -27,7 +27,7 @@ pub struct Kernel {
     pub gpu_ns: Option<GpuNs>,
 }
 
-/// How long dispatches of a kernel ran: exact, by the GPU's clock.
+/// How long dispatches of a kernel ran, by the GPU's clock; in ns by the rate that its process's readings of it tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuNs {
     /// Dispatches of which it is known.

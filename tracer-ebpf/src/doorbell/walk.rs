@@ -13,7 +13,7 @@ use super::{NO_WAKEUP, ring::Ring, stamps};
 use crate::{
     api,
     maps::{Current, EVENTS, lose},
-    user,
+    signals, user,
 };
 
 /// The longest walk at one doorbell, in records of `PACKETS_PER_RECORD` packets: the largest ring, and a record or a step
@@ -278,8 +278,11 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
             walk.low = index.wrapping_add(1);
         }
     }
-    // SAFETY: `record` is the reserved entry; the packets up to `count` were written by the copy.
-    unsafe { stamps::copy_all(record, count as u32) };
+    // Nothing that is in a proxy runs from there.
+    if walk.flags & flag::PROXY == 0 && signals::is_profiled(walk.ring.queue) {
+        // SAFETY: `record` is the reserved entry; the packets up to `count` were written by the copy.
+        unsafe { stamps::copy_all(record, count as u32, walk.ring.slot(walk.next)) };
+    }
     entry.submit(NO_WAKEUP);
     walk.next += count;
     0

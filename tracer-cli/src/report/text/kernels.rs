@@ -19,10 +19,15 @@ pub fn times(out: &mut impl Write, report: &Report) -> io::Result<()> {
     )?;
     for kernel in kernels {
         let times = kernel.gpu_ns.map_or_else(
-            || format!("{:<46}", "ticks only: the GPU's clock was read once"),
+            || format!("{:<46}", "in ticks only: not dated"),
             |ns| {
+                let part = if ns.count < kernel.timed {
+                    format!(" (of {})", ns.count)
+                } else {
+                    String::new()
+                };
                 let columns = [ns.total, ns.total / ns.count.max(1), ns.min, ns.max];
-                columns.map(|ns| format!("{:<10}", duration(ns))).join("  ")
+                columns.map(|ns| format!("{:<10}", duration(ns))).join("  ") + &part
             },
         );
         let name = kernel

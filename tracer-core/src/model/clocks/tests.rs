@@ -85,14 +85,14 @@ fn times_between_two_readings_are_told_when_the_second_one_comes() {
     assert_eq!(told.times, []);
     told.read(2_000_000, 510_000_000, 510_002_000);
     // 501 000 us is tick 1 000 000.
-    assert_eq!(told.ns(), [Some((500_006_000, 500_016_000, 1_011))]);
+    assert_eq!(told.ns(), [Some((500_006_000, 500_016_000, 1_012))]);
     told.ran((1_500_000, 1_500_001), 500_004_000, 509_000_000);
     assert_eq!(told.ns().len(), 2);
     told.ran((2_500_000, 2_600_000), 511_000_000, 520_000_000);
     assert_eq!(told.ns().len(), 2, "no reading after it");
     told.finish();
     // Half as far away as the readings are from each other, so half of what both are off comes on top.
-    assert_eq!(told.ns()[2], Some((515_001_000, 516_001_000, 1_011 + 1_200)));
+    assert_eq!(told.ns()[2], Some((515_001_000, 516_001_000, 1_011 + 1_200 + 600)));
 }
 
 #[test]
@@ -152,15 +152,57 @@ fn readings_that_failed_or_come_late_or_are_of_no_gpu_count_for_nothing() {
 }
 
 #[test]
+fn a_clock_that_was_set_anew_tells_nothing_by_its_old_readings() {
+    let mut told = Told::default();
+    told.read(1_000_000, 500_000_000, 500_002_000);
+    told.read(2_000_000, 510_000_000, 510_002_000);
+    told.ran((2_500_000, 2_600_000), 511_000_000, 520_000_000);
+    // The GPU was reset.
+    told.read(100_000, 2_000_000_000, 2_000_002_000);
+    assert_eq!(told.ns().len(), 1);
+    told.ran((150_000, 160_000), 2_000_100_000, 2_000_700_000);
+    told.read(1_100_000, 2_010_000_000, 2_010_002_000);
+    assert_eq!(
+        told.ns()[1].map(|(start, end, _)| (start, end)),
+        Some((2_000_501_000, 2_000_601_000))
+    );
+}
+
+/// Between readings that are far from each other, a rate that changed in between would show in a date.
+#[test]
+fn far_from_both_readings_a_date_may_be_off_by_what_the_rates_change() {
+    let mut told = Told::default();
+    told.read(1_000, 0, 2);
+    told.read(4_000_001_000, 40_000_000_000, 40_000_000_002);
+    told.ran((2_000_001_000, 2_000_001_010), 4_000_000_000, 30_000_000_000);
+    told.ran((101_000, 101_010), 1_000, 6_000_000_000);
+    // 20 s from the nearer one, and 1 ms.
+    assert_eq!(told.ns(), [None, Some((1_000_001, 1_000_101, 1 + 11 + 100))]);
+}
+
+#[test]
+fn the_readings_of_a_process_are_its_own_and_end_with_it() {
+    let mut told = Told::default();
+    told.read(1_000_000, 500_000_000, 500_002_000);
+    told.ran((1_500_000, 1_500_100), 500_000_000, 509_000_000);
+    told.clocks.end_process(2, &mut take(&mut told.times));
+    assert_eq!(told.times, []);
+    told.clocks.end_process(1, &mut take(&mut told.times));
+    assert_eq!((told.ns(), told.clocks.waiting), (vec![None], 0));
+    assert!(told.clocks.by_process.is_empty());
+}
+
+#[test]
 fn what_is_kept_is_limited() {
     let mut clock = Clock::default();
     for k in 1..5_000 {
         let ns = k * NEAR_NS;
-        clock.read(Reading {
+        let reading = Reading {
             ticks: k * 1_000,
             enter_ns: ns,
             exit_ns: ns + 2,
-        });
+        };
+        clock.read(reading, &mut |_| ());
         assert!(clock.readings.len() <= MAX_READINGS);
         assert!(clock.readings.is_sorted_by(|a, b| a.ticks < b.ticks));
     }
@@ -172,8 +214,8 @@ fn what_is_kept_is_limited() {
     assert_eq!((told.times.len(), told.clocks.waiting), (0, MAX_WAITING));
     told.ran((1, 2), 0, 0);
     assert_eq!((told.times.len(), told.clocks.waiting), (MAX_WAITING, 1));
-    for gpu in 0..2 * MAX_GPUS as u32 {
+    for gpu in 0..2 * MAX_CLOCKS as u32 {
         told.ran_on(Some(gpu), (1, 2), 0, 0);
     }
-    assert_eq!(told.clocks.by_gpu.len(), MAX_GPUS);
+    assert_eq!(told.clocks.by_process.len(), MAX_CLOCKS);
 }

@@ -58,14 +58,14 @@ rows! {
         end_ticks, "ticks", "It ended, likewise.";
         start_ns, "ns", "It began, by the trace's clock; null if the process had the GPU's clock read (GET_CLOCK_COUNTERS) less than twice, or too far from then to tell it to a millisecond.";
         end_ns, "ns", "It ended, likewise.";
-        clock_error_ns, "ns", "How far `start_ns` and `end_ns` can be off, both by about the same, since it is not known when in these calls the clock was read; null where they are.";
+        clock_error_ns, "ns", "How far `start_ns` and `end_ns` can be off, both by about the same: it is not known when in these calls the clock was read, and the rates of the two clocks may have changed since by 100 millionths; null where they are.";
     }
 
     Request {
         proxy, "", "Proxy, as in `proxies.proxy`.";
         index, "index", "Packet index in its proxy.";
         pid, "", "Process.";
-        tid, "", "Thread that rang for it.";
+        tid, "", "Thread that rang for it; 0 if the tool took it before anybody had.";
         time_ns, "ns", "Time of that.";
         evidence, "", "What says that it is a dispatch, as in `dispatches.evidence`.";
         reserve_ns, "ns", "Time at which that thread reserved the index; null where that is not known.";
