@@ -197,8 +197,7 @@ fn look(current: &Current, queue_id: u32, occasion: u16) {
     // SAFETY: a helper without preconditions.
     let time_ns = unsafe { bpf_ktime_get_ns() };
     // The read index first: it is never above a write index that is read later.
-    let (Some(read_index), Some(write_index)) = (user::read::<u64>(read_pointer), user::read(write_pointer))
-    else {
+    let (Some(read_index), Some(write_index)) = (user::read::<u64>(read_pointer), user::read(write_pointer)) else {
         return;
     };
     let queue = write_pointer.wrapping_sub(queue::WRITE_DISPATCH_ID as u64);
@@ -230,7 +229,11 @@ fn look(current: &Current, queue_id: u32, occasion: u16) {
     reserved.submit(NO_WAKEUP);
     // SAFETY: as above; of threads that end at the same time each may count, and one look more or less is no harm.
     let looks = unsafe {
-        let looks = if (*entry).looked_at == read_index { (*entry).looks } else { 0 };
+        let looks = if (*entry).looked_at == read_index {
+            (*entry).looks
+        } else {
+            0
+        };
         (*entry).looked_at = read_index;
         (*entry).looks = looks + 1;
         looks

@@ -7,7 +7,8 @@
 use aya_ebpf::{macros::map, maps::LruHashMap};
 use tracer_common::{
     queue::{
-        BASE_ADDRESS, DOORBELL_SIGNAL, SIGNAL_KIND, SIGNAL_KIND_DOORBELL, SIGNAL_KIND_LEGACY_DOORBELL, SIGNAL_OBJECT, SIZE,
+        BASE_ADDRESS, DOORBELL_SIGNAL, SIGNAL_KIND, SIGNAL_KIND_DOORBELL, SIGNAL_KIND_LEGACY_DOORBELL, SIGNAL_OBJECT,
+        SIZE,
     },
     record::{LossSource, hold_reason},
 };
