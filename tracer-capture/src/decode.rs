@@ -106,7 +106,7 @@ fn doorbell(r: &record::Doorbell, sink: &mut impl FnMut(&Event<'_>)) {
     let origin = origin(&r.header);
     let mut read = r.first;
     let before = before(r.rung_end, r.value, r.read_index);
-    let proxy = flags & doorbell_flags::PROXY != 0;
+    let proxy = is_proxy(&r.header);
     if r.count == 1 {
         read = read.saturating_add(1);
         sink(&Event::Packets(Packets {
@@ -144,6 +144,11 @@ fn doorbell(r: &record::Doorbell, sink: &mut impl FnMut(&Event<'_>)) {
         proxy,
         rung_end: before.map(|before| before.rung_end),
     }));
+}
+
+/// Of a doorbell's record, or a walk's.
+fn is_proxy(header: &Header) -> bool {
+    header.flags & doorbell_flags::PROXY != 0
 }
 
 fn before(rung_end: u64, value: u64, read_index: u64) -> Option<Before> {
@@ -194,7 +199,7 @@ fn continue_walk(r: &record::Doorbell, origin: Origin, from: u64, sink: &mut imp
             ready: 0,
             stamps: &[],
             before: before(r.rung_end, r.value, r.read_index),
-            proxy: r.header.flags & doorbell_flags::PROXY != 0,
+            proxy: is_proxy(&r.header),
         }));
         first += count as u64;
     }
@@ -219,7 +224,7 @@ fn packets(r: &record::Packets, sink: &mut impl FnMut(&Event<'_>)) {
         ready: r.ready,
         stamps: &r.stamps,
         before: before(r.rung_end, r.value, r.read_index),
-        proxy: r.header.flags & doorbell_flags::PROXY != 0,
+        proxy: is_proxy(&r.header),
     }));
 }
 

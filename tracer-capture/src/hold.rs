@@ -257,10 +257,9 @@ impl Holder {
             if mapping.bias(resolution).is_none() {
                 continue;
             }
-            let can = resolution.doorbells.iter().any(|site| site.thunk_bypass);
             match thunk::hands_over(origin.pid, &mapping, resolution) {
                 Some(told) => hands_over = Some(hands_over.unwrap_or(false) || told),
-                None if can => return,
+                None if resolution.may_hand_over() => return,
                 None => {}
             }
         }

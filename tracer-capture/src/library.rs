@@ -124,7 +124,7 @@ impl Libraries {
                 let library = Library {
                     build_id: runtime.resolution.build_id.clone(),
                     soname: runtime.resolution.soname.clone(),
-                    thunk: runtime.resolution.doorbells.iter().any(|site| site.thunk_bypass),
+                    thunk: runtime.resolution.may_hand_over(),
                     ..library
                 };
                 self.seen.insert(mapping.file.clone(), Some(runtime));
@@ -160,7 +160,7 @@ impl Libraries {
     /// Whether any runtime's doorbell functions can call the driver's library instead of storing.
     pub fn may_hand_over(&self) -> bool {
         let mut runtimes = self.seen.values().flatten();
-        runtimes.any(|runtime| runtime.resolution.doorbells.iter().any(|site| site.thunk_bypass))
+        runtimes.any(|runtime| runtime.resolution.may_hand_over())
     }
 
     /// The runtime in this file, if it is one.

@@ -85,6 +85,12 @@ pub struct Resolution {
 }
 
 impl Resolution {
+    /// Whether a function that rings can call the driver's library instead of storing.
+    #[must_use]
+    pub fn may_hand_over(&self) -> bool {
+        self.doorbells.iter().any(|site| site.thunk_bypass)
+    }
+
     /// Which bytes decide whether doorbells are stored to or handed to the driver's library: the same for all that can do
     /// both. `None` if none can, or they are not understood.
     #[must_use]
@@ -265,7 +271,7 @@ pub fn resolve_with(elf: &[u8], debug: &mut dyn DebugFiles) -> Result<Resolution
         functions: climb.functions,
         own_reserve: climb.own_reserve,
         queue_functions: climb.queue_functions,
-        signal_stores: aql_queue::signal_stores(&image, &functions),
+        signal_stores: climb.signal_stores,
         sdma,
         code_objects,
         exports,

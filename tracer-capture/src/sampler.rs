@@ -23,7 +23,7 @@ use tracer_core::{
     model::Position,
 };
 
-use crate::{CaptureError, scattered, sys};
+use crate::{CaptureError, scattered};
 
 /// Between two looks at a queue whose indexes move.
 const FAST: Duration = Duration::from_millis(2);
@@ -269,45 +269,29 @@ impl Worker {
 
 /// Looks at queues, which are sorted by process; each is handed over, with what was seen.
 fn look(queues: &[Position], occasion: Occasion, mut seen: impl FnMut(&Position, Option<Progress>)) {
-    for of_process in queues.chunk_by(|a, b| a.pid == b.pid) {
-        let Some(pid) = of_process.first().map(|first| first.pid) else {
-            continue;
-        };
-        let mut told = 0;
-        for some in of_process.chunks(scattered::AT_ONCE) {
-            let time_ns = sys::monotonic_ns();
-            let mut read = [None; scattered::AT_ONCE];
-            let mut to = read.iter_mut();
-            // The read index first: so it is never above the write index of a queue that is one.
-            let places = |queue: &Position| [queue.read_pointer, queue.write_pointer];
-            let result = scattered::read(pid, some, places, |_, indexes| {
-                if let Some(to) = to.next() {
-                    *to = indexes;
-                }
+    // The read index first: so it is never above the write index of a queue that is one.
+    let places = |queue: &Position| [queue.read_pointer, queue.write_pointer];
+    scattered::read_each(
+        queues,
+        |queue| queue.pid,
+        places,
+        |queue, indexes| {
+            let progress = indexes.map(|indexes| Progress {
+                origin: Origin {
+                    time_ns: indexes.time_ns,
+                    pid: queue.pid,
+                    tid: 0,
+                },
+                after_ns: indexes.after_ns,
+                handle: queue.handle,
+                read_index: indexes.words[0],
+                write_index: indexes.words[1],
+                rung_end: None,
+                occasion,
             });
-            let after_ns = sys::monotonic_ns();
-            for (position, indexes) in some.iter().zip(read) {
-                told += 1;
-                seen(
-                    position,
-                    indexes.map(|[read_index, write_index]| Progress {
-                        origin: Origin { time_ns, pid, tid: 0 },
-                        after_ns,
-                        handle: position.handle,
-                        read_index,
-                        write_index,
-                        rung_end: None,
-                        occasion,
-                    }),
-                );
-            }
-            if result.is_err() {
-                break;
-            }
-        }
-        // The process has ended, or may not be looked at.
-        of_process.iter().skip(told).for_each(|position| seen(position, None));
-    }
+            seen(queue, progress);
+        },
+    );
 }
 
 #[cfg(test)]

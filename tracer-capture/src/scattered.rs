@@ -2,8 +2,59 @@
 
 use std::io;
 
+use crate::sys;
+
 /// Things read by one call. A call takes 1024 pieces of memory (UIO_MAXIOV).
-pub const AT_ONCE: usize = 128;
+const AT_ONCE: usize = 128;
+
+/// What was read of a thing, and around when: CLOCK_MONOTONIC ns.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<const WORDS: usize> {
+    /// The words.
+    pub words: [u64; WORDS],
+    /// Before they were read.
+    pub time_ns: u64,
+    /// After it.
+    pub after_ns: u64,
+}
+
+/// Reads things of several processes, sorted by those, as [`read`] does. Each is handed over in their order: with `None` if it
+/// is not there, its process has ended, or may not be looked at.
+pub fn read_each<T, const WORDS: usize>(
+    things: &[T],
+    pid: impl Fn(&T) -> u32,
+    places: impl Fn(&T) -> [u64; WORDS],
+    mut seen: impl FnMut(&T, Option<Seen<WORDS>>),
+) {
+    for of_process in things.chunk_by(|a, b| pid(a) == pid(b)) {
+        let mut told = 0;
+        for some in of_process.chunks(AT_ONCE) {
+            let Some(first) = some.first() else { continue };
+            let time_ns = sys::monotonic_ns();
+            let mut all = [None; AT_ONCE];
+            let mut to = all.iter_mut();
+            let result = read(pid(first), some, &places, |_, words| {
+                if let Some(to) = to.next() {
+                    *to = words;
+                }
+            });
+            let after_ns = sys::monotonic_ns();
+            for (thing, words) in some.iter().zip(all) {
+                told += 1;
+                let seen_words = |words| Seen {
+                    words,
+                    time_ns,
+                    after_ns,
+                };
+                seen(thing, words.map(seen_words));
+            }
+            if result.is_err() {
+                break;
+            }
+        }
+        of_process.iter().skip(told).for_each(|thing| seen(thing, None));
+    }
+}
 
 /// Reads `WORDS` words (at most 8) of each thing, in their order; `None` for one of which a word is not there. `places` are
 /// the words' addresses.
@@ -12,7 +63,7 @@ pub const AT_ONCE: usize = 128;
 ///
 /// # Errors
 /// ESRCH for an ended process, EPERM without CAP_SYS_PTRACE. Things before it have been handed over.
-pub fn read<T, const WORDS: usize>(
+fn read<T, const WORDS: usize>(
     pid: u32,
     things: &[T],
     places: impl Fn(&T) -> [u64; WORDS],

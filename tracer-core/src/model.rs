@@ -334,7 +334,9 @@ impl Model {
         let Some(device) = Device::of(event.cmd) else { return };
         out(Fact::Ioctl(ioctls::fact(device, event)));
         self.memory.ioctl(event);
-        self.clocks.ioctl(event, out);
+        if device == Device::Kfd {
+            self.clocks.ioctl(event, out);
+        }
         let pid = event.origin.pid;
         let known = match ioctls::queue_change(device, event) {
             Some(QueueChange::Created(create)) => self.queues.create(pid, create, out),

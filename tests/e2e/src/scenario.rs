@@ -183,6 +183,33 @@ pub fn folder() -> TempDir {
     TempDir::with_prefix("tracer-e2e-").expect("a temporary directory")
 }
 
+macro_rules! rows {
+    ($($(#[$doc:meta])* $name:ident: $row:ident;)+) => {
+        impl Run {$(
+            $(#[$doc])*
+            pub fn $name(&self) -> impl Iterator<Item = &$row> {
+                self.facts.iter().filter_map(|fact| match fact {
+                    Fact::$row(row) => Some(row),
+                    _ => None,
+                })
+            }
+        )+}
+    };
+}
+
+rows! {
+    /// The dispatches of the trace.
+    dispatches: Dispatch;
+    /// The queues of the trace.
+    queues: Queue;
+    /// The times by the GPU's clock.
+    gpu_times: GpuTime;
+    /// The proxies of the trace.
+    proxies: Proxy;
+    /// What was submitted to them.
+    requests: Request;
+}
+
 impl Run {
     /// What came of a scenario whose files are in that folder, its trace as `t.trace`.
     #[must_use]
@@ -212,46 +239,6 @@ impl Run {
             output,
             dir,
         }
-    }
-
-    /// The dispatches of the trace.
-    pub fn dispatches(&self) -> impl Iterator<Item = &Dispatch> {
-        self.facts.iter().filter_map(|fact| match fact {
-            Fact::Dispatch(dispatch) => Some(dispatch),
-            _ => None,
-        })
-    }
-
-    /// The queues of the trace.
-    pub fn queues(&self) -> impl Iterator<Item = &Queue> {
-        self.facts.iter().filter_map(|fact| match fact {
-            Fact::Queue(queue) => Some(queue),
-            _ => None,
-        })
-    }
-
-    /// The times by the GPU's clock.
-    pub fn gpu_times(&self) -> impl Iterator<Item = &GpuTime> {
-        self.facts.iter().filter_map(|fact| match fact {
-            Fact::GpuTime(time) => Some(time),
-            _ => None,
-        })
-    }
-
-    /// The proxies of the trace.
-    pub fn proxies(&self) -> impl Iterator<Item = &Proxy> {
-        self.facts.iter().filter_map(|fact| match fact {
-            Fact::Proxy(proxy) => Some(proxy),
-            _ => None,
-        })
-    }
-
-    /// What was submitted to them.
-    pub fn requests(&self) -> impl Iterator<Item = &Request> {
-        self.facts.iter().filter_map(|fact| match fact {
-            Fact::Request(request) => Some(request),
-            _ => None,
-        })
     }
 
     /// What the dispatcher says of each queue that it made, with its handle; `None` if it went through HIP, which does not

@@ -11,7 +11,7 @@ use super::error::Absence;
 use super::flow::effects;
 use super::functions::Functions;
 use super::pattern::{AqlShape, aql_doorbell};
-use super::vtables::{QueueClass, queue_classes};
+use super::vtables::QueueClass;
 
 /// The functions through which a doorbell of an AQL queue is rung; some only hand over to another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,17 +185,16 @@ impl Unique {
 
 /// The functions of every queue class that its signal part stores by: those that ring, of `AqlQueue`, and of what a tool puts
 /// in front of one (`InterceptQueue`).
-pub(super) fn signal_stores(image: &Image<'_>, functions: &Functions) -> BTreeSet<u64> {
-    let classes = queue_classes(image, functions).into_iter();
+pub(super) fn signal_stores(image: &Image<'_>, functions: &Functions, classes: &[QueueClass]) -> BTreeSet<u64> {
     classes
+        .iter()
         .flat_map(|class| [class.signal_store_relaxed, class.signal_store_release])
         .filter(|&vaddr| functions.code(image, vaddr).is_some())
         .collect()
 }
 
 /// By vtable shape and by what the virtual functions do, for a stripped library.
-pub(super) fn by_vtable_shape(image: &Image<'_>, functions: &Functions) -> Search {
-    let classes = queue_classes(image, functions);
+pub(super) fn by_vtable_shape(image: &Image<'_>, functions: &Functions, classes: &[QueueClass]) -> Search {
     let looked_at = match classes.len() {
         1 => "vtables, 1 pair of a queue and a signal".to_owned(),
         n => format!("vtables, {n} pairs of a queue and a signal"),
@@ -203,7 +202,7 @@ pub(super) fn by_vtable_shape(image: &Image<'_>, functions: &Functions) -> Searc
     let mut found: Vec<(u64, AqlQueue)> = Vec::new();
     let mut silent = None;
     for class in classes {
-        let Some(queue) = as_aql_queue(image, functions, &class) else {
+        let Some(queue) = as_aql_queue(image, functions, class) else {
             continue;
         };
         if !rings_doorbell(image, functions, queue.store_relaxed) {

@@ -4,6 +4,8 @@
 //! Where both find the functions and agree, nothing better can be had; where they contradict each other, one of them
 //! lies, and neither is believed.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::aql_queue::{self, AqlQueue, Search};
@@ -14,6 +16,7 @@ use super::error::Absence;
 use super::functions::Functions;
 use super::queue_functions::{self, QueueFunction};
 use super::step::{Confidence, ResolverStep};
+use super::vtables::queue_classes;
 use super::{DoorbellFunction, DoorbellSite, ExportSite, OwnReserveSite, own_reserve};
 
 /// What was looked for.
@@ -101,6 +104,8 @@ pub(super) struct Climb {
     pub(super) functions: Vec<DoorbellFunction>,
     pub(super) own_reserve: Option<OwnReserveSite>,
     pub(super) queue_functions: Vec<QueueFunction>,
+    /// By which signals of queues store.
+    pub(super) signal_stores: BTreeSet<u64>,
     pub(super) account: Vec<Decision>,
     pub(super) absent: Vec<Absence>,
     /// Names of a debug file, for whoever else has a use for them.
@@ -149,7 +154,12 @@ pub(super) fn climb(image: &Image<'_>, functions: &Functions, debug: &mut dyn De
             climb.names = names;
         }
     }
-    let shape = take(ResolverStep::VtableShape, aql_queue::by_vtable_shape(image, functions));
+    let classes = queue_classes(image, functions);
+    climb.signal_stores = aql_queue::signal_stores(image, functions, &classes);
+    let shape = take(
+        ResolverStep::VtableShape,
+        aql_queue::by_vtable_shape(image, functions, &classes),
+    );
     climb.choose(image, functions, named, shape);
     climb
 }

@@ -6,45 +6,37 @@ use tracer_common::{
 };
 use tracer_core::event::{Origin, Signal};
 
-use crate::{scattered, sys};
+use crate::scattered;
 
 /// Looks at signals of processes; those that are there are handed over. The process is named before the handle.
 pub fn look(signals: &mut [(u32, u64)], mut seen: impl FnMut(Signal)) {
     signals.sort_unstable();
-    for of_process in signals.chunk_by(|a, b| a.0 == b.0) {
-        for some in of_process.chunks(scattered::AT_ONCE) {
-            let Some(&(pid, _)) = some.first() else { continue };
-            let time_ns = sys::monotonic_ns();
-            let mut read = [None; scattered::AT_ONCE];
-            let mut to = read.iter_mut();
-            // The GPU writes the value last.
-            let places = |&(_, handle): &(u32, u64)| {
-                [SIGNAL_VALUE, SIGNAL_START, SIGNAL_END].map(|offset| handle.wrapping_add(offset as u64))
-            };
-            let result = scattered::read(pid, some, places, |&(_, signal), words| {
-                let state = words.map(|[value, start, end]| SignalState {
+    // The GPU writes the value last.
+    let places = |&(_, handle): &(u32, u64)| {
+        [SIGNAL_VALUE, SIGNAL_START, SIGNAL_END].map(|offset| handle.wrapping_add(offset as u64))
+    };
+    scattered::read_each(
+        signals,
+        |&(pid, _)| pid,
+        places,
+        |&(pid, signal), read| {
+            let Some(read) = read else { return };
+            let [value, start, end] = read.words;
+            seen(Signal {
+                origin: Origin {
+                    time_ns: read.time_ns,
+                    pid,
+                    tid: 0,
+                },
+                after_ns: read.after_ns,
+                state: SignalState {
                     signal,
                     value: value.cast_signed(),
                     stamps: Stamps { start, end },
-                });
-                if let Some(to) = to.next() {
-                    *to = state;
-                }
+                },
             });
-            let after_ns = sys::monotonic_ns();
-            let origin = Origin { time_ns, pid, tid: 0 };
-            for state in read.into_iter().flatten() {
-                seen(Signal {
-                    origin,
-                    after_ns,
-                    state,
-                });
-            }
-            if result.is_err() {
-                break;
-            }
-        }
-    }
+        },
+    );
 }
 
 #[cfg(test)]

@@ -71,11 +71,9 @@ impl Reading {
 }
 
 impl Clocks {
-    /// An ioctl may be a reading.
+    /// An ioctl of the KFD's may be a reading.
     pub(super) fn ioctl(&mut self, event: &Ioctl<'_>, out: &mut impl FnMut(Fact)) {
-        let is_reading = kfd::ioc_type(event.cmd) == kfd::IOC_TYPE_KFD
-            && kfd::ioc_dir(event.cmd) != 0
-            && kfd::ioc_nr(event.cmd) == kfd::NR_GET_CLOCK_COUNTERS;
+        let is_reading = kfd::ioc_nr(event.cmd) == kfd::NR_GET_CLOCK_COUNTERS;
         let Some(arg) = event.arg_out.filter(|_| is_reading && event.ret == Some(0)) else {
             return;
         };
