@@ -43,6 +43,18 @@ pub struct QueueKey {
     pub generation: u32,
 }
 
+impl QueueKey {
+    /// A queue of the process that runs the program.
+    #[inline(always)]
+    pub fn of(current: Current, queue: u64) -> Self {
+        Self {
+            queue,
+            tgid: current.tgid,
+            generation: current.generation,
+        }
+    }
+}
+
 /// How far a queue was walked.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -60,6 +72,19 @@ pub struct Walked {
 /// after that is walked from where the GPU is: packets are read twice, none is skipped.
 #[map]
 pub static QUEUES: LruHashMap<QueueKey, Walked> = LruHashMap::with_max_entries(16 << 10, 0);
+
+/// A queue exists from now on: its packets are walked from its first index.
+#[inline(always)]
+pub fn begin_queue(current: Current, queue: u64) {
+    let unwalked = Walked {
+        low: 0,
+        copied: 0,
+        max: 0,
+    };
+    if QUEUES.insert(QueueKey::of(current, queue), unwalked, 0).is_err() {
+        lose(LossSource::QueueMap, 1);
+    }
+}
 
 /// Attach cookie: the site's number below, the displacement from `rdi` of the pointer to the `amd_signal_t` above.
 #[uprobe]
@@ -88,11 +113,7 @@ fn capture(current: Current, site: u32, at: At, value: u64) {
         unreadable(current, site, time_ns, value, walk.flags);
         return;
     }
-    let key = QueueKey {
-        queue: walk.ring.queue,
-        tgid: current.tgid,
-        generation: current.generation,
-    };
+    let key = QueueKey::of(current, walk.ring.queue);
     match QUEUES.get_ptr_mut(key) {
         // SAFETY: a map value stays valid for the program's run; entries are plain integers.
         Some(walked) => unsafe {

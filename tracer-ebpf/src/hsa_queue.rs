@@ -78,7 +78,11 @@ pub fn hsa_queue_return(ctx: RetProbeContext) -> u32 {
     let exit_ns = unsafe { bpf_ktime_get_ns() };
     let queue = open.and_then(|open| user::read(open.place)).unwrap_or(0);
     let enter_ns = open.map_or(exit_ns, |open| open.enter_ns);
-    let made = proxy::look(queue);
+    // One that is made while probes still go in elsewhere is as one that was there before.
+    let made = match current.if_counted() {
+        Some(_) => proxy::look(queue),
+        None => proxy::Made::NONE,
+    };
     let flags = if made.is_proxy == 1 { hsa_queue_flags::PROXY } else { 0 };
     match EVENTS.reserve::<HsaQueue>(0) {
         Some(mut entry) => {

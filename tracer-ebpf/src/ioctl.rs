@@ -14,7 +14,7 @@ use tracer_common::{
 };
 
 use crate::{
-    doorbell::{NO_WAKEUP, QUEUES, QueueKey, Walked},
+    doorbell::{self, NO_WAKEUP},
     maps::{Current, EVENTS, lose},
     progress, sdma, system, user,
 };
@@ -209,26 +209,8 @@ fn begin_queue(current: Current, entered: &Entered) {
         return sdma::begin_queue(current, write_pointer, base, u64::from(bytes));
     }
     let queue = write_pointer.wrapping_sub(queue::WRITE_DISPATCH_ID as u64);
-    let key = QueueKey {
-        queue,
-        tgid: current.tgid,
-        generation: current.generation,
-    };
     diagnose!("process {}: queue {:x} begins at index 0", current.tgid, queue);
-    if QUEUES
-        .insert(
-            key,
-            Walked {
-                low: 0,
-                copied: 0,
-                max: 0,
-            },
-            0,
-        )
-        .is_err()
-    {
-        lose(LossSource::QueueMap, 1);
-    }
+    doorbell::begin_queue(current, queue);
     if matches!(
         QueueType::from_raw(half(entered, create_queue::QUEUE_TYPE)),
         QueueType::ComputeAql

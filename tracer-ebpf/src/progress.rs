@@ -201,13 +201,8 @@ fn look(current: &Current, queue_id: u32, occasion: u16) {
         return;
     };
     let queue = write_pointer.wrapping_sub(queue::WRITE_DISPATCH_ID as u64);
-    let key = QueueKey {
-        queue,
-        tgid: current.tgid,
-        generation: current.generation,
-    };
     // After the indexes: what the GPU took by a doorbell that was seen, that doorbell's program had noted before.
-    let rung_end = match QUEUES.get_ptr(key) {
+    let rung_end = match QUEUES.get_ptr(QueueKey::of(*current, queue)) {
         // SAFETY: a map value stays valid for the program's run; entries are plain integers.
         Some(walked) => unsafe { (*walked).max },
         None => UNKNOWN,

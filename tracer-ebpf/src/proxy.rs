@@ -14,7 +14,7 @@ use tracer_common::{
 };
 
 use crate::{
-    doorbell::{QUEUES, QueueKey, Walked},
+    doorbell,
     mapping::hold,
     maps::{Current, lose},
     user,
@@ -49,12 +49,7 @@ pub struct Made {
 /// Looks at what `hsa_queue_create` gave.
 #[inline(always)]
 pub fn look(queue: u64) -> Made {
-    let mut made = Made {
-        is_proxy: 0,
-        size: 0,
-        base: 0,
-        object: 0,
-    };
+    let mut made = Made::NONE;
     let at = |offset: usize| queue.wrapping_add(offset as u64);
     let Some(signal) = user::read::<u64>(at(DOORBELL_SIGNAL)) else {
         lose(LossSource::ProxyUnknown, 1);
@@ -74,20 +69,19 @@ pub fn look(queue: u64) -> Made {
 }
 
 impl Made {
+    /// No proxy.
+    pub const NONE: Self = Self {
+        is_proxy: 0,
+        size: 0,
+        base: 0,
+        object: 0,
+    };
+
     /// Nothing was written to it yet: what rings it is watched from its first packet on. The process is held for that.
     #[inline(always)]
     pub fn watch(self, current: Current, queue: u64) {
-        let none = Walked {
-            low: 0,
-            copied: 0,
-            max: 0,
-        };
-        let key = QueueKey {
-            queue,
-            tgid: current.tgid,
-            generation: current.generation,
-        };
-        if QUEUES.insert(key, none, 0).is_err() || PROXIES.insert(key_of(current, self.object), queue, 0).is_err() {
+        doorbell::begin_queue(current, queue);
+        if PROXIES.insert(key_of(current, self.object), queue, 0).is_err() {
             lose(LossSource::QueueMap, 1);
         }
         hold(current, hold_reason::PROXY, 0, self.object, LossSource::HoldRing);

@@ -41,17 +41,11 @@ pub fn begin_queue(current: Current, write_pointer: u64, base: u64, bytes: u64) 
     } else {
         Ring { base: 0, bytes: 0 }
     };
-    if SDMA_RINGS.insert(key(current, write_pointer), ring, 0).is_err() {
+    if SDMA_RINGS
+        .insert(QueueKey::of(current, write_pointer), ring, 0)
+        .is_err()
+    {
         lose(LossSource::QueueMap, 1);
-    }
-}
-
-#[inline(always)]
-fn key(current: Current, write_pointer: u64) -> QueueKey {
-    QueueKey {
-        queue: write_pointer,
-        tgid: current.tgid,
-        generation: current.generation,
     }
 }
 
@@ -80,7 +74,7 @@ pub fn sdma_doorbell(ctx: ProbeContext) -> u32 {
         // Of narrower indexes it is not known how they go around.
         if cookie >> 48 == 64 {
             // SAFETY: two words, which only the creation of a queue writes.
-            if let Some(known) = unsafe { SDMA_RINGS.get(key(current, pointer)) } {
+            if let Some(known) = unsafe { SDMA_RINGS.get(QueueKey::of(current, pointer)) } {
                 ring = *known;
             }
         }
