@@ -147,9 +147,10 @@ impl Model {
                 }
             }
             Event::Reserve(event) => {
-                // A real queue may be made where a proxy was.
+                // A real queue may be made where a proxy was, and the other way round.
                 let pointer = write_pointer(event.handle);
-                if self.queues.last(event.origin.pid, pointer).is_some() || !self.proxies.reserve(event, out) {
+                let queue = self.queues.at(event.origin.pid, pointer, event.origin.time_ns);
+                if queue.is_some() || !self.proxies.reserve(event, out) {
                     self.queues.reserve(pointer, event, out);
                 }
             }
@@ -184,7 +185,7 @@ impl Model {
                 self.queues.end_process(origin.pid, End::Destroyed(origin.time_ns));
                 self.proxies.end_process(origin.pid, End::Destroyed(origin.time_ns));
                 self.memory.end_process(origin.pid);
-                self.signals.end_process(origin.pid);
+                self.signals.forget(origin.pid);
                 self.clocks.end_process(origin.pid, out);
             }
             Event::Exit(origin) => {
@@ -194,7 +195,7 @@ impl Model {
                 self.queues.end_process(origin.pid, End::ProcessEnded(origin.time_ns));
                 self.proxies.end_process(origin.pid, End::ProcessEnded(origin.time_ns));
                 self.memory.end_process(origin.pid);
-                self.signals.end_process(origin.pid);
+                self.signals.forget(origin.pid);
                 self.clocks.end_process(origin.pid, out);
             }
             Event::Lost(lost) => {
@@ -254,6 +255,10 @@ impl Model {
         if let Some(queue) = self.queues.at_or_adopt(&sight) {
             queue.packets(event, out);
             self.published.append(&mut queue.published);
+            // Before what is published now: that comes later.
+            if std::mem::take(&mut queue.taken_unread) {
+                self.signals.forget(event.origin.pid);
+            }
         }
     }
 
@@ -282,19 +287,14 @@ impl Model {
             Some(queue) => {
                 queue.doorbell(event, out);
                 self.published.append(&mut queue.published);
-                // What the GPU took unread may have used any signal.
-                if queue
-                    .span
-                    .first_missing()
-                    .is_some_and(|missing| missing < event.read_index)
-                {
-                    self.signals.end_process(event.origin.pid);
+                if std::mem::take(&mut queue.taken_unread) {
+                    self.signals.forget(event.origin.pid);
                 }
                 self.kfd_queues.identify(queue);
             }
             None => {
                 out(Fact::Doorbell(doorbell::fact(event, None, 0, None)));
-                self.signals.end_process(event.origin.pid);
+                self.signals.forget(event.origin.pid);
                 if event.handle == 0 {
                     self.queues.blind(event.origin.pid, event.value.saturating_add(1));
                 } else {

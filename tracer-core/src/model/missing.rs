@@ -28,6 +28,12 @@ impl Missing {
         self.gaps.front().map(|gap| gap.start)
     }
 
+    /// Whether any index of `start..end` is missing.
+    pub(super) fn is_any_in(&self, start: u64, end: u64) -> bool {
+        let at = self.gaps.partition_point(|gap| gap.end <= start);
+        self.gaps.get(at).is_some_and(|gap| gap.start < end)
+    }
+
     /// Whether more gaps are kept than any queue can have.
     pub(super) fn is_crowded(&self) -> bool {
         self.gaps.len() > MAX_GAPS

@@ -76,6 +76,10 @@ pub(super) struct Queue {
     pub(super) looks: Looks,
     /// What used completion signals, in the event that is being taken.
     pub(super) published: Vec<Use>,
+    /// Whether the GPU has taken more packets that nobody had read by then: they may have used any completion signal.
+    pub(super) taken_unread: bool,
+    /// Lower indexes that were taken unread are told of.
+    told_unread_below: u64,
 
     pub(super) doorbells: u64,
     pub(super) submissions: u64,
@@ -117,6 +121,8 @@ impl Queue {
             unseen: Unseen::default(),
             looks: Looks::default(),
             published: Vec::new(),
+            taken_unread: false,
+            told_unread_below: 0,
             doorbells: 0,
             submissions: 0,
             dispatches: 0,
@@ -204,6 +210,7 @@ impl Queue {
     /// several CPUs can arrive out of order: a packet may have been read in time and be on its way. So it is waited for
     /// until its slot can be written for the second time; then it is a gap for good.
     pub(super) fn give_up_lapped(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
+        self.note_unread();
         if self.span.first_missing().is_some() || self.is_in_question() {
             let lap_ago = self.reusable_below().saturating_sub(u64::from(self.ring_packets));
             if lap_ago >= self.frontier() {
@@ -211,6 +218,18 @@ impl Queue {
             }
             self.give_up_below(lap_ago, now, out);
         }
+    }
+
+    /// Notes what was taken and not read; each gap once, however long it is waited for.
+    fn note_unread(&mut self) {
+        // Unless the span was begun anew.
+        let from = if self.told_unread_below <= self.span.end() {
+            self.told_unread_below
+        } else {
+            0
+        };
+        self.taken_unread |= self.span.is_any_missing(from, self.read_seen);
+        self.told_unread_below = self.read_seen.min(self.span.end());
     }
 
     /// Slots of lower indexes may hold later packets by now. The write index alone does not say so: producers reserve

@@ -22,7 +22,8 @@ use crate::fact::GpuTime;
 
 /// Signals kept at the most. Their addresses come from the traced process.
 const MAX_SIGNALS: usize = 65_536;
-/// How long a packet waits for its signal to be used again before somebody looks at it, at the least and at the most.
+/// How long a packet waits for its signal to be used again before somebody looks at it, at the least, and how long between
+/// looks at the most.
 const SOON_NS: u64 = 20_000_000;
 const LATE_NS: u64 = 2_000_000_000;
 /// Signals that are asked for at a time.
@@ -55,8 +56,11 @@ pub(super) struct Ran {
 /// The completion signals of all processes.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
-    by_handle: HashMap<(u32, u64), Watched>,
-    /// Those to look at: when, and which. One that needs no look any more may still be here.
+    /// By process and handle: what one process does must not cost the others'.
+    by_process: HashMap<u32, HashMap<u64, Watched>>,
+    /// How many there are of all processes.
+    count: usize,
+    /// Those to look at: when, and which. Only an entry of the time that the signal itself has counts.
     due: BinaryHeap<Reverse<(u64, u32, u64)>>,
 }
 
@@ -64,8 +68,8 @@ pub(super) struct Signals {
 struct Watched {
     /// The only packet that is to complete it.
     running: Option<Running>,
-    /// Whether it is among those that are due some time.
-    is_due: bool,
+    /// The time of its entry among those that are due.
+    due_ns: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -78,14 +82,9 @@ struct Running {
 impl Signals {
     /// A packet is published.
     pub(super) fn publish(&mut self, used: Use, out: &mut impl FnMut(Stamped)) {
-        let key = (used.pid, used.signal);
-        if self.by_handle.len() >= MAX_SIGNALS && !self.by_handle.contains_key(&key) {
-            self.by_handle.retain(|_, watched| watched.running.is_some());
-            if self.by_handle.len() >= MAX_SIGNALS {
-                return;
-            }
-        }
-        let watched = self.by_handle.entry(key).or_default();
+        let Some(watched) = self.watched(used.pid, used.signal) else {
+            return;
+        };
         let former = watched.running.take();
         let Some(before) = used.before else { return };
         if let Some(former) = former {
@@ -100,19 +99,38 @@ impl Signals {
             before,
             dispatch: used.dispatch,
         });
-        if !watched.is_due {
-            watched.is_due = true;
-            let due = used.time_ns.saturating_add(SOON_NS);
-            self.due.push(Reverse((due, used.pid, used.signal)));
+        if watched.due_ns.is_none() {
+            let due_ns = used.time_ns.saturating_add(SOON_NS);
+            watched.due_ns = Some(due_ns);
+            self.due.push(Reverse((due_ns, used.pid, used.signal)));
         }
+    }
+
+    /// The signal, which may be new; `None` if there is no room for another one.
+    fn watched(&mut self, pid: u32, signal: u64) -> Option<&mut Watched> {
+        let is_known = |of: &HashMap<u64, Watched>| of.contains_key(&signal);
+        if !self.by_process.get(&pid).is_some_and(is_known) {
+            if self.count >= MAX_SIGNALS {
+                self.by_process.retain(|_, of| {
+                    of.retain(|_, watched| watched.running.is_some());
+                    !of.is_empty()
+                });
+                self.count = self.by_process.values().map(HashMap::len).sum();
+            }
+            if self.count >= MAX_SIGNALS {
+                return None;
+            }
+            self.count += 1;
+        }
+        Some(self.by_process.entry(pid).or_default().entry(signal).or_default())
     }
 
     /// Somebody looked at a signal.
     pub(super) fn look(&mut self, look: &Signal, out: &mut impl FnMut(Stamped)) {
-        let key = (look.origin.pid, look.state.signal);
         // Before its end nothing is told, and what looks at one that was used again since tells of a former packet.
         let ended = |running: &mut Running| look.state.value == 0 && running.time_ns <= look.origin.time_ns;
-        let watched = self.by_handle.get_mut(&key);
+        let of_process = self.by_process.get_mut(&look.origin.pid);
+        let watched = of_process.and_then(|of| of.get_mut(&look.state.signal));
         if let Some(running) = watched.and_then(|watched| watched.running.take_if(ended))
             && is_of_later(running.before, look.state.stamps)
         {
@@ -120,42 +138,51 @@ impl Signals {
         }
     }
 
-    /// Those that somebody should look at by now.
+    /// Those that somebody should look at by now: not those that are used again and again, of which doorbells tell.
     pub(super) fn due(&mut self, now: u64, mut ask: impl FnMut(u32, u64)) {
         let mut asked = 0;
         while asked < MAX_ASKED
-            && let Some(&Reverse((due, pid, signal))) = self.due.peek()
-            && due <= now
+            && let Some(&Reverse((due_ns, pid, signal))) = self.due.peek()
+            && due_ns <= now
         {
             self.due.pop();
-            let Some(watched) = self.by_handle.get_mut(&(pid, signal)) else {
+            let of_process = self.by_process.get_mut(&pid);
+            let watched = of_process.and_then(|of| of.get_mut(&signal));
+            let Some(watched) = watched.filter(|watched| watched.due_ns == Some(due_ns)) else {
                 continue;
             };
-            watched.is_due = watched.running.is_some();
-            if let Some(running) = &watched.running {
+            watched.due_ns = watched.running.as_ref().map(|running| {
+                let waits = now.saturating_sub(running.time_ns);
+                if waits < SOON_NS {
+                    return running.time_ns.saturating_add(SOON_NS);
+                }
                 asked += 1;
                 ask(pid, signal);
-                let wait = now.saturating_sub(running.time_ns).clamp(SOON_NS, LATE_NS);
-                self.due.push(Reverse((now.saturating_add(wait), pid, signal)));
-            }
+                now.saturating_add(waits.min(LATE_NS))
+            });
+            self.due
+                .extend(watched.due_ns.map(|due_ns| Reverse((due_ns, pid, signal))));
         }
     }
 
     /// Those that a packet is still to complete, as far as anybody knows.
     pub(super) fn waiting(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let all = self.by_handle.iter();
-        all.filter(|(_, watched)| watched.running.is_some())
-            .map(|(key, _)| *key)
+        self.by_process.iter().flat_map(|(&pid, of)| {
+            let waiting = of.iter().filter(|(_, watched)| watched.running.is_some());
+            waiting.map(move |(&signal, _)| (pid, signal))
+        })
     }
 
-    /// Packets may have been published that nobody saw.
+    /// Packets of any process may have been published that nobody saw.
     pub(super) fn lost(&mut self) {
-        self.by_handle.clear();
+        *self = Self::default();
     }
 
-    /// The process's memory is gone.
-    pub(super) fn end_process(&mut self, pid: u32) {
-        self.by_handle.retain(|(of, _), _| *of != pid);
+    /// Packets of the process may have been taken that nobody read, or its memory is gone.
+    pub(super) fn forget(&mut self, pid: u32) {
+        if let Some(of) = self.by_process.remove(&pid) {
+            self.count -= of.len();
+        }
     }
 }
 

@@ -44,6 +44,11 @@ impl Span {
         self.missing.first()
     }
 
+    /// Whether any index of `start..end` is published but not captured.
+    pub(super) fn is_any_missing(&self, start: u64, end: u64) -> bool {
+        self.missing.is_any_in(start, end)
+    }
+
     /// Whether `index` lies so far below the span that no reordering explains it: the span was begun by garbage.
     pub(super) fn is_far_above(&self, index: u64) -> bool {
         index < self.base.saturating_sub(u64::from(MAX_PACKETS))

@@ -2,6 +2,7 @@
 
 mod adoption;
 mod code_objects;
+mod gpu_times;
 mod looks;
 mod makers;
 mod processes;

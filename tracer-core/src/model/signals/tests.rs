@@ -101,7 +101,7 @@ fn what_else_may_have_used_the_signal_leaves_it_untold() {
     told.publish(used(5, 60, Some(stamps(11, 12))));
     told.signals.lost();
     told.publish(used(6, 70, Some(stamps(13, 14))));
-    told.signals.end_process(PID);
+    told.signals.forget(PID);
     told.look(&look(80, 0, stamps(15, 16)));
     assert_eq!(told.times.len(), 1);
 }
@@ -145,7 +145,40 @@ fn signals_that_wait_are_asked_for_ever_more_seldom() {
     told.look(&look(9_999_000_000, 0, stamps(1, 2)));
     told.signals.due(u64::MAX, |_, _| panic!("nothing waits"));
     assert!(told.signals.due.is_empty());
-    assert!(!told.signals.by_handle[&(PID, SIGNAL)].is_due);
+    assert!(!told.signals.by_process[&PID][&SIGNAL].due_ns.is_some());
+}
+
+#[test]
+fn signals_that_are_used_again_and_again_are_not_asked_for() {
+    let mut told = Told::default();
+    let mut time = 1;
+    for now in (0..1000).map(|ms| ms * 1_000_000) {
+        told.publish(used(now, now, Some(stamps(time, time + 1))));
+        time += 2;
+        told.signals.due(now, |_, _| panic!("it was used {now} ns ago"));
+        assert_eq!(told.signals.due.len(), 1);
+    }
+}
+
+#[test]
+fn a_signal_that_was_forgotten_is_asked_for_once_all_the_same() {
+    let mut told = Told::default();
+    let mut asked = 0;
+    for now in 0..100 {
+        let reset = |signals: &mut Signals| {
+            if now % 2 == 0 {
+                signals.lost();
+            } else {
+                signals.forget(PID);
+            }
+        };
+        told.publish(used(now, now, Some(Stamps::default())));
+        reset(&mut told.signals);
+    }
+    assert_eq!(told.signals.count, 0);
+    told.publish(used(100, 100, Some(Stamps::default())));
+    told.signals.due(SOON_NS + 100, |_, _| asked += 1);
+    assert_eq!((asked, told.signals.due.len()), (1, 1));
 }
 
 #[test]
@@ -158,7 +191,10 @@ fn no_more_signals_are_kept_than_fit() {
             ..used(k, k, Some(Stamps::default()))
         });
     }
-    assert_eq!(told.signals.by_handle.len(), MAX_SIGNALS);
+    assert_eq!(
+        (told.signals.count, told.signals.by_process[&PID].len()),
+        (MAX_SIGNALS, MAX_SIGNALS)
+    );
     told.look(&Signal {
         state: SignalState {
             signal: 0,
@@ -169,7 +205,7 @@ fn no_more_signals_are_kept_than_fit() {
     });
     told.publish(used(9, 9, Some(Stamps::default())));
     assert!(
-        told.signals.by_handle.contains_key(&(PID, SIGNAL)),
+        told.signals.by_process[&PID].contains_key(&SIGNAL),
         "there is room again"
     );
 }
