@@ -241,13 +241,13 @@ impl Holder {
     }
 
     /// Tells whether a program's runtimes hand doorbells over: once, and again if another runtime has come. Nothing, as long as
-    /// that is not known of one of them.
+    /// one of them is not initialised, and never if one is not understood.
     fn thunk(&mut self, libraries: &mut Libraries, origin: Origin, generation: u32) {
         let told_by = (generation, libraries.runtimes());
-        if self.thunks.get(&origin.pid) == Some(&told_by) || !libraries.may_hand_over() {
+        if self.thunks.get(&origin.pid) == Some(&told_by) {
             return;
         }
-        let mut hands_over = None;
+        let (mut hands_over, mut is_known) = (None, true);
         for mapping in proc_maps::executable(origin.pid).unwrap_or_default() {
             let Some(runtime) = libraries.runtime(&mapping.file) else {
                 continue;
@@ -257,15 +257,23 @@ impl Holder {
             if mapping.bias(resolution).is_none() {
                 continue;
             }
-            match thunk::hands_over(origin.pid, &mapping, resolution) {
+            let told = if resolution.may_hand_over() {
+                is_known &= resolution.thunk_flags().is_some();
+                thunk::hands_over(origin.pid, &mapping, resolution)
+            } else {
+                Some(false)
+            };
+            match told {
                 Some(told) => hands_over = Some(hands_over.unwrap_or(false) || told),
-                None if resolution.may_hand_over() => return,
+                None if is_known => return,
                 None => {}
             }
         }
-        if let Some(told) = hands_over {
-            self.thunks.insert(origin.pid, told_by);
+        if let Some(told) = hands_over.filter(|_| is_known) {
             self.code_objects.hands_over(origin, told);
+        }
+        if hands_over.is_some() || !is_known {
+            self.thunks.insert(origin.pid, told_by);
         }
     }
 

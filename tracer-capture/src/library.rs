@@ -157,12 +157,6 @@ impl Libraries {
         self.seen.values().flatten().count()
     }
 
-    /// Whether any runtime's doorbell functions can call the driver's library instead of storing.
-    pub fn may_hand_over(&self) -> bool {
-        let mut runtimes = self.seen.values().flatten();
-        runtimes.any(|runtime| runtime.resolution.may_hand_over())
-    }
-
     /// The runtime in this file, if it is one.
     pub fn runtime(&mut self, file: &FileId) -> Option<&mut Runtime> {
         self.seen.get_mut(file)?.as_mut()

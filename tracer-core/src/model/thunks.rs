@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::LINGER_NS;
 use crate::event::Event;
 use crate::fact::{Fact, Path};
 
@@ -25,13 +26,7 @@ impl Thunks {
     /// An event may tell of it, or end it.
     pub(super) fn apply(&mut self, event: &Event<'_>) {
         match event {
-            Event::Thunk(origin, true) if self.by_pid.len() < MAX_PROCESSES => {
-                let span = Span {
-                    from_ns: origin.time_ns,
-                    to_ns: u64::MAX,
-                };
-                self.by_pid.insert(origin.pid, span);
-            }
+            Event::Thunk(origin, true) => self.begin(origin.pid, origin.time_ns),
             Event::Thunk(origin, false) => drop(self.by_pid.remove(&origin.pid)),
             // What the holder tells overtakes records: that of an earlier end may come after it.
             Event::Exec(origin, _) | Event::Exit(origin) => {
@@ -41,6 +36,25 @@ impl Thunks {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Told again, it is true since it was told first.
+    fn begin(&mut self, pid: u32, time_ns: u64) {
+        if self.by_pid.len() >= MAX_PROCESSES {
+            self.by_pid
+                .retain(|_, span| span.to_ns.saturating_add(LINGER_NS) > time_ns);
+        }
+        let span = Span {
+            from_ns: time_ns,
+            to_ns: u64::MAX,
+        };
+        let fits = self.by_pid.len() < MAX_PROCESSES;
+        match self.by_pid.get_mut(&pid) {
+            Some(known) if known.to_ns == u64::MAX => {}
+            Some(ended) => *ended = span,
+            None if fits => drop(self.by_pid.insert(pid, span)),
+            None => {}
         }
     }
 

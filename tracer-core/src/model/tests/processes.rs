@@ -23,6 +23,10 @@ fn what_a_process_hands_over_goes_by_the_thunk() {
     trace.apply(&Event::Thunk(by(150, TID), true));
     trace.ring(doorbell(200, 1, 1..2, 0, 2), &[dispatch(1)]);
     assert_eq!(paths(&trace), [fact::Path::Doorbell, fact::Path::Thunk]);
+    // Told again, which overtakes records: true since it was told first.
+    trace.apply(&Event::Thunk(by(280, TID), true));
+    trace.ring(doorbell(250, 2, 2..3, 0, 3), &[dispatch(2)]);
+    assert_eq!(paths(&trace)[2], fact::Path::Thunk);
     trace.apply(&Event::Exec(by(300, PID), b"other"));
     trace.finish();
     let told: Vec<_> = processes(&trace).iter().map(|process| process.thunk).collect();

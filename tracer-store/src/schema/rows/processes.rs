@@ -14,7 +14,7 @@ rows! {
         comm, "", "Name of the last program, at most 15 bytes; empty if no exec was seen.";
         first_ns, "ns", "Time of the first event seen of it.";
         exit_ns, "ns", "Time of its end; null if it lived at the trace's end.";
-        thunk, "", "Whether its runtime hands doorbells to the driver's library instead of storing to them (path `thunk`); null if that is not known, or its runtime can't.";
+        thunk, "", "Whether its runtime hands doorbells to the driver's library instead of storing to them (path `thunk`); null if that is not known.";
     }
 
     Queue {
