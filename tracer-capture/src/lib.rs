@@ -28,6 +28,7 @@ pub mod object;
 mod probes;
 mod proc_maps;
 pub mod resolver;
+mod ring_marks;
 pub mod sampler;
 mod scattered;
 pub mod session;

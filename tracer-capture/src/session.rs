@@ -29,6 +29,7 @@ use crate::{
     inventory::Inventory,
     losses::Losses,
     probes::{Prober, driver::Functions},
+    ring_marks::RingMarks,
     sys,
 };
 use load::{Loaded, Maps, load};
@@ -39,7 +40,7 @@ pub(crate) use load::{Loading, see_tracefs};
 /// What to capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Probe the functions that advance write indexes (`--detail full`).
+    /// Probe the functions that advance write indexes (`--detail full`, and wherever submissions are linked to API calls).
     pub reserves: bool,
     /// Capture calls of HIP and HSA functions.
     pub api: Api,
@@ -61,6 +62,7 @@ pub(crate) const GENERATION: u32 = 1;
 /// A running capture.
 pub struct Session {
     events: RingBuf<MapData>,
+    marks: RingMarks,
     pub(crate) traced: HashMap<MapData, u32, u32>,
     losses: Losses,
     api_stats: Option<ApiStats>,
@@ -101,6 +103,7 @@ impl Session {
         let losses = Losses::new(&counters, prober.programs()?)?;
         let counting = maps.remove("COUNTING").ok_or(CaptureError::Missing("COUNTING"))?;
         let gate = Gate::new(&counting)?;
+        let marks = RingMarks::new(maps.get("EVENTS").ok_or(CaptureError::Missing("EVENTS"))?)?;
         let api_stats = match options.api {
             Api::Stats => {
                 let stats = maps.remove("API_STATS").ok_or(CaptureError::Missing("API_STATS"))?;
@@ -128,6 +131,7 @@ impl Session {
         let spawned = std::thread::Builder::new().name("holder".into()).spawn(|| holder.run());
         Ok(Self {
             events: take(&mut maps, "EVENTS")?,
+            marks,
             traced: take(&mut maps, "TRACED")?,
             losses,
             api_stats,
@@ -178,6 +182,18 @@ impl Session {
             self.undecoded += u64::from(!known);
         }
         count
+    }
+
+    /// Where the records end that programs have begun to write by now, whether they can be read yet or not.
+    #[must_use]
+    pub fn mark(&self) -> u64 {
+        self.marks.reserved()
+    }
+
+    /// Whether all records before a mark were handed over: that [`Self::drain`] found nothing does not say so.
+    #[must_use]
+    pub fn is_drained_to(&self, mark: u64) -> bool {
+        self.marks.taken() >= mark
     }
 
     /// Hands over what was lost since the last call.

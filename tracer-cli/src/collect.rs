@@ -31,6 +31,9 @@ const SNAPSHOT: Duration = Duration::from_millis(500);
 /// Pause when nothing came. Programs don't wake the reader: that would cost the traced thread a system call's time.
 const NAP: Duration = Duration::from_millis(1);
 
+/// How long the end waits for a program that was interrupted while it wrote a record: it needs no more than its processor.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Where facts go: a trace, a screen's state, a server's.
 pub trait Sink: Send + 'static {
     /// A fact of its own: each comes once.
@@ -166,21 +169,29 @@ impl<S: Sink> Work<S> {
         let mut ticked = Instant::now();
         let mut shown = Instant::now();
         let mut stopped = false;
+        // The end of the records, and until when they are waited for, once both are known.
+        let (mut end, mut last) = (0, ticked);
         loop {
             let stopping = self.gauges.stop.load(Ordering::Acquire);
             if stopping && !stopped {
                 stopped = true;
                 // The last queues are known only when their creations are.
                 while self.drain() > 0 {}
-                self.looks.finish(&mut self.model);
+                self.looks.finish(&self.session, &mut self.model);
                 self.session.detach();
+                end = self.session.mark();
+                last = Instant::now() + PATIENCE;
             }
-            self.looks.collect();
+            self.looks.collect(&self.session);
             let drained = self.drain();
-            if drained < BATCH {
-                let Self { looks, model, out, .. } = &mut self;
-                looks.apply(model, |fact| out.take(fact));
-            }
+            let Self {
+                session,
+                looks,
+                model,
+                out,
+                ..
+            } = &mut self;
+            looks.apply(session, model, |fact| out.take(fact));
             if ticked.elapsed() >= TICK || stopping {
                 ticked = Instant::now();
                 self.tick()?;
@@ -190,7 +201,7 @@ impl<S: Sink> Work<S> {
                 self.snapshot();
             }
             if drained == 0 {
-                if stopping {
+                if stopping && (self.session.is_drained_to(end) || Instant::now() >= last) {
                     return Ok(self);
                 }
                 std::thread::sleep(NAP);

@@ -2,6 +2,7 @@
 
 use tracer_capture::{
     sampler::{Look, Sampler},
+    session::Session,
     sys,
 };
 use tracer_core::{fact::Fact, model::Model};
@@ -9,8 +10,10 @@ use tracer_core::{fact::Fact, model::Model};
 /// The sampler, and what came of it.
 pub struct Looks {
     sampler: Option<Sampler>,
-    /// Taken before the last records were.
+    /// Taken, and not told to the model yet.
     waiting: Vec<Look>,
+    /// Up to where records had come when they were taken.
+    mark: u64,
     /// Signals to ask for: empty but for a moment.
     signals: Vec<(u32, u64)>,
     /// Of the queues that the sampler knows.
@@ -23,22 +26,27 @@ impl Looks {
         Ok(Self {
             sampler: Some(Sampler::start()?),
             waiting: Vec::new(),
+            mark: 0,
             signals: Vec::new(),
             revision: 0,
         })
     }
 
-    /// What was seen up to now: before records are drained, so that these tell of everything that came before it.
-    pub fn collect(&mut self) {
-        if let Some(sampler) = &self.sampler {
+    /// What was seen up to now, unless what was seen before still waits for records.
+    pub fn collect(&mut self, session: &Session) {
+        if let Some(sampler) = self.sampler.as_ref().filter(|_| self.waiting.is_empty()) {
             self.waiting.extend(sampler.looks());
+            // What a look can have seen of a doorbell's work, that doorbell's record came before.
+            self.mark = session.mark();
         }
     }
 
-    /// All records that had come are drained.
-    pub fn apply(&mut self, model: &mut Model, mut take: impl FnMut(&Fact)) {
-        for look in self.waiting.drain(..) {
-            model.apply(&look.event(), &mut |fact| take(&fact));
+    /// Tells the model of what was seen, once it has every record that had come by then.
+    pub fn apply(&mut self, session: &Session, model: &mut Model, mut take: impl FnMut(&Fact)) {
+        if session.is_drained_to(self.mark) {
+            for look in self.waiting.drain(..) {
+                model.apply(&look.event(), &mut |fact| take(&fact));
+            }
         }
     }
 
@@ -55,12 +63,13 @@ impl Looks {
     }
 
     /// The last look at everything. Probes must still be in: what is published after it is for nobody to see.
-    pub fn finish(&mut self, model: &mut Model) {
+    pub fn finish(&mut self, session: &Session, model: &mut Model) {
         self.watch(model);
         if let Some(sampler) = self.sampler.take() {
             self.signals.extend(model.signals_waiting());
             sampler.ask_at_end(&mut self.signals);
             self.waiting.extend(sampler.finish());
+            self.mark = session.mark();
         }
     }
 }
