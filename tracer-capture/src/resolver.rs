@@ -50,6 +50,7 @@ pub use queue_functions::{QueueFunction, QueueRole};
 pub use site::{Argument, FunctionSite, InstructionKind, ProbePoint, site_in_function};
 pub use step::{Confidence, ResolverStep};
 pub use thunk::ThunkFlags;
+pub use vtables::{SIGNAL_STORE_RELAXED, SIGNAL_STORE_RELEASE};
 
 /// A file larger than this is no HSA runtime (Debian's and AMD's have 3 to 30 MB, with debug information 200), and reading
 /// it would only cost memory.
@@ -70,8 +71,8 @@ pub struct Resolution {
     pub own_reserve: Option<OwnReserveSite>,
     /// Functions of `AqlQueue` that are known, and need no probe.
     pub queue_functions: Vec<QueueFunction>,
-    /// Functions by which signals of queues store, those of tools' proxies among them.
-    pub signal_stores: BTreeSet<u64>,
+    /// Functions by which the signals of what tools put in front of queues store.
+    pub proxy_stores: BTreeSet<u64>,
     /// Probing all of these sees every SDMA doorbell that ROCr rings.
     pub sdma: Vec<SdmaSite>,
     /// Where the runtime tells debuggers of code objects that it loads and unloads.
@@ -271,7 +272,7 @@ pub fn resolve_with(elf: &[u8], debug: &mut dyn DebugFiles) -> Result<Resolution
         functions: climb.functions,
         own_reserve: climb.own_reserve,
         queue_functions: climb.queue_functions,
-        signal_stores: climb.signal_stores,
+        proxy_stores: climb.proxy_stores,
         sdma,
         code_objects,
         exports,

@@ -7,16 +7,18 @@ use crate::{
     inventory::Probe,
     library::Libraries,
     proc_maps::Mapping,
-    resolver::{Argument, Confidence, ResolverStep},
+    resolver::{Argument, Confidence, ResolverStep, SIGNAL_STORE_RELAXED, SIGNAL_STORE_RELEASE},
     sys,
 };
 
 /// The family's name.
 pub const FAMILY: &str = "proxy";
 
-/// Slots of the virtual functions of `rocr::core::Signal` (`core/inc/signal.h` of ROCR-Runtime) that store, behind two that
-/// load: the same in 5.2.3, 6.1.2, 6.4.3 and 7.2.4.
-const STORES: [(u64, &str); 2] = [(2, "StoreRelaxed"), (3, "StoreRelease")];
+/// The virtual functions of a signal that store, with their slots.
+const STORES: [(usize, &str); 2] = [
+    (SIGNAL_STORE_RELAXED, "StoreRelaxed"),
+    (SIGNAL_STORE_RELEASE, "StoreRelease"),
+];
 
 /// Attaches to what stores to the signal whose object is at `object` in process `pid`. What is there already is left out.
 pub fn attach(
@@ -49,7 +51,7 @@ pub fn attach(
         let vaddr = mapping
             .bias(&runtime.resolution)
             .map(|bias| function.wrapping_sub(bias));
-        let Some(vaddr) = vaddr.filter(|vaddr| runtime.resolution.signal_stores.contains(vaddr)) else {
+        let Some(vaddr) = vaddr.filter(|vaddr| runtime.resolution.proxy_stores.contains(vaddr)) else {
             probes.push(failed(&runtime.path, "its functions are none of the library's queues"));
             continue;
         };
@@ -82,7 +84,7 @@ pub fn attach(
 }
 
 /// The virtual function in a slot of an object's class.
-fn function(pid: u32, object: u64, slot: u64) -> Option<u64> {
+fn function(pid: u32, object: u64, slot: usize) -> Option<u64> {
     let class = sys::read_u64(pid, object).ok().filter(|_| object != 0)?;
-    sys::read_u64(pid, class.wrapping_add(8 * slot)).ok()
+    sys::read_u64(pid, class.wrapping_add(8 * slot as u64)).ok()
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use iced_x86::Mnemonic;
 
-use super::DoorbellRole;
 use super::code::Body;
 use super::elf::Image;
 use super::error::Absence;
@@ -12,6 +11,7 @@ use super::flow::effects;
 use super::functions::Functions;
 use super::pattern::{AqlShape, aql_doorbell};
 use super::vtables::QueueClass;
+use super::{DoorbellFunction, DoorbellRole};
 
 /// The functions through which a doorbell of an AQL queue is rung; some only hand over to another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,13 +183,19 @@ impl Unique {
     }
 }
 
-/// The functions of every queue class that its signal part stores by: those that ring, of `AqlQueue`, and of what a tool puts
-/// in front of one (`InterceptQueue`).
-pub(super) fn signal_stores(image: &Image<'_>, functions: &Functions, classes: &[QueueClass]) -> BTreeSet<u64> {
+/// The functions by which the signal parts of queue classes store, but for those that ring: of what a tool puts in front of
+/// an `AqlQueue` (`InterceptQueue`).
+pub(super) fn proxy_stores(
+    image: &Image<'_>,
+    functions: &Functions,
+    classes: &[QueueClass],
+    ringing: &[DoorbellFunction],
+) -> BTreeSet<u64> {
     classes
         .iter()
         .flat_map(|class| [class.signal_store_relaxed, class.signal_store_release])
         .filter(|&vaddr| functions.code(image, vaddr).is_some())
+        .filter(|&vaddr| ringing.iter().all(|function| function.vaddr != vaddr))
         .collect()
 }
 

@@ -105,7 +105,7 @@ pub(super) struct Climb {
     pub(super) own_reserve: Option<OwnReserveSite>,
     pub(super) queue_functions: Vec<QueueFunction>,
     /// By which signals of queues store.
-    pub(super) signal_stores: BTreeSet<u64>,
+    pub(super) proxy_stores: BTreeSet<u64>,
     pub(super) account: Vec<Decision>,
     pub(super) absent: Vec<Absence>,
     /// Names of a debug file, for whoever else has a use for them.
@@ -155,12 +155,12 @@ pub(super) fn climb(image: &Image<'_>, functions: &Functions, debug: &mut dyn De
         }
     }
     let classes = queue_classes(image, functions);
-    climb.signal_stores = aql_queue::signal_stores(image, functions, &classes);
     let shape = take(
         ResolverStep::VtableShape,
         aql_queue::by_vtable_shape(image, functions, &classes),
     );
     climb.choose(image, functions, named, shape);
+    climb.proxy_stores = aql_queue::proxy_stores(image, functions, &classes, &climb.functions);
     climb
 }
 

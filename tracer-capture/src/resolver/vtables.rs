@@ -10,10 +10,11 @@ use object::elf;
 use super::elf::{Image, WORD};
 use super::functions::Functions;
 
-/// Where `StoreRelaxed` and `StoreRelease` stand in a signal's vtable, after `LoadRelaxed` and `LoadAcquire`
-/// (ROCR-Runtime `core/inc/signal.h`, the same from 5.2 to 7.2).
-const SIGNAL_STORE_RELAXED: usize = 2;
-const SIGNAL_STORE_RELEASE: usize = 3;
+/// Where `StoreRelaxed` stands in the vtable of a `rocr::core::Signal`, after `LoadRelaxed` and `LoadAcquire` (ROCR-Runtime
+/// `core/inc/signal.h`, the same from 5.2 to 7.2).
+pub const SIGNAL_STORE_RELAXED: usize = 2;
+/// Where `StoreRelease` stands.
+pub const SIGNAL_STORE_RELEASE: usize = 3;
 /// `core::Signal` declares 40 virtual functions and more; the margin costs nothing, as what they do is examined next.
 const MIN_SIGNAL_SLOTS: usize = 32;
 /// The signal sub-object begins within the first bytes of a queue (56, 64 and 72 in the builds measured).
