@@ -72,11 +72,16 @@ pub fn hide_queue_calls(source: &str) -> bool {
     calls.contains(&source) || hide_processes(source)
 }
 
+/// Whether what was lost is of a tool's proxies: then there was one.
+#[must_use]
+pub fn is_of_proxies(source: &str) -> bool {
+    [LossSource::ProxyUnknown.name(), PROXY_UNREAD].contains(&source)
+}
+
 /// Whether they can hide what a program asked of a tool's proxies.
 #[must_use]
 pub fn hide_requests(source: &str) -> bool {
-    let requests = [LossSource::ProxyUnknown.name(), PROXY_UNREAD];
-    requests.contains(&source) || hide_doorbells(source) || hide_queue_calls(source)
+    is_of_proxies(source) || hide_doorbells(source) || hide_queue_calls(source)
 }
 
 /// Whether they can hide whatever a process does by the probes in its libraries.

@@ -150,29 +150,31 @@ impl Summary {
         let others: Vec<u64> = self.packets.values().copied().collect();
         let calls: Vec<u64> = self.ioctls.values().map(|calls| calls.count).collect();
         let lost: Vec<u64> = self.losses.values().copied().collect();
+        // Kernels on a queue of PM4 commands are in no packet.
+        let packets = known.packets && self.queues.iter().all(|queue| queue.is_aql() || queue.is_sdma());
         Report {
             complete,
             dispatches: Dispatches {
-                total: when(known.packets, total(&self.dispatches)),
+                total: when(packets, total(&self.dispatches)),
                 by_path: ByPath {
                     thunk: when(
                         known.thunk || self.thunks_known(),
                         self.dispatches[Path::Thunk as usize],
                     ),
-                    ..self.by_path(&self.dispatches, known.packets, known.unseen)
+                    ..self.by_path(&self.dispatches, packets, known.unseen)
                 },
                 by_evidence: ByEvidence {
-                    header: when(known.packets, self.evidence[Evidence::Header as usize]),
-                    body: when(known.packets, self.evidence[Evidence::Body as usize]),
+                    header: when(packets, self.evidence[Evidence::Header as usize]),
+                    body: when(packets, self.evidence[Evidence::Body as usize]),
                 },
-                internal: report::internal(&self.queues).filter(|_| known.packets && known.hsa_queues),
+                internal: report::internal(&self.queues).filter(|_| packets && known.hsa_queues),
             },
             doorbells: Doorbells {
                 total: when(known.doorbells, self.doorbells),
                 reserve_to_doorbell_ns: self.latency.stats().filter(|_| known.reserves),
             },
             packets: Packets {
-                total: when(known.packets, total(&others)),
+                total: when(packets, total(&others)),
                 by_kind: self
                     .packets
                     .iter()
@@ -183,7 +185,7 @@ impl Summary {
             requested: {
                 let lost = self.losses.keys().any(|source| losses::hide_requests(source));
                 // Where queues were there before, proxies in front of them may have been, too.
-                let before = |queue: &Queue| queue.kind == "compute-aql" && queue.origin == QueueOrigin::Adopted;
+                let before = |queue: &Queue| queue.is_aql() && queue.origin == QueueOrigin::Adopted;
                 self.requested
                     .report(known.requests && !lost && !self.queues.iter().any(before))
             },

@@ -165,7 +165,7 @@ fn all_seen(run: &Run) {
 }
 
 fn watched_to_end(run: &Run) {
-    for queue in run.queues().filter(|queue| queue.kind == "compute-aql") {
+    for queue in run.queues().filter(|queue| queue.is_aql()) {
         assert_eq!((queue.unseen, queue.watched_to_end), (Some(0), Some(true)), "{queue:?}");
     }
 }
@@ -304,9 +304,11 @@ fn other_fields(truth: &truth::Packet, other: &OtherPacket) {
     assert_eq!(other.header, u16::from_le_bytes([bytes[0], bytes[1]]), "{other:?}");
 }
 
-/// Every value that the device noticed was seen as a doorbell.
+/// Every value that the device noticed was seen as a doorbell, and no doorbell twice.
 fn doorbells(run: &Run, truth: &truth::Queue, queue: &Queue) -> usize {
     let traced = values(run, queue.queue);
+    let rows = |fact: &&Fact| matches!(fact, Fact::Doorbell(d) if d.queue == Some(queue.queue));
+    assert_eq!(run.facts.iter().filter(rows).count(), traced.len(), "{queue:?}");
     for value in &truth.doorbells {
         assert!(traced.contains(value), "doorbell value {value} of {queue:?} is missing");
     }

@@ -48,7 +48,16 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
         .kernels
         .iter()
         .fold(report.other_kernels, |sum, kernel| sum + kernel.count);
+    let unreadable = report
+        .queues
+        .iter()
+        .filter(|queue| !queue.is_sdma() && !queue.is_aql())
+        .count();
     match dispatches.total {
+        None if unreadable > 0 => writeln!(
+            out,
+            "dispatches unknown: {seen} were seen, and {unreadable} queues take commands that nobody reads (PM4)"
+        )?,
         None if seen > 0 => writeln!(
             out,
             "dispatches unknown: {seen} were seen, and doorbells were watched only in part"

@@ -86,3 +86,17 @@ pub struct Queue {
     /// Time at which the read index was first seen where it is, at the latest.
     pub moved_ns: Option<u64>,
 }
+
+impl Queue {
+    /// Whether its packets are those of the HSA specification.
+    #[must_use]
+    pub fn is_aql(&self) -> bool {
+        self.kind == "compute-aql"
+    }
+
+    /// Whether it takes commands for a copy engine: no kernel can be submitted to it.
+    #[must_use]
+    pub fn is_sdma(&self) -> bool {
+        self.kind.starts_with("sdma")
+    }
+}

@@ -66,7 +66,7 @@ pub struct ByPath {
 /// Kernel dispatches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dispatches {
-    /// All of them; `None` if packets were not read.
+    /// All of them; `None` if packets were not read, or there were queues of commands that can't be (PM4).
     pub total: Option<u64>,
     /// By the way that they took.
     pub by_path: ByPath,
@@ -85,7 +85,7 @@ pub(super) fn internal(queues: &[Queue]) -> Option<u64> {
     })
 }
 
-/// Dispatches by what their kind rests on; `None` if packets were not read.
+/// Dispatches by what their kind rests on; `None` if not all packets were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByEvidence {
     /// A valid header.
@@ -106,7 +106,7 @@ pub struct Doorbells {
 /// Published packets that are no known kernel dispatches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Packets {
-    /// All of them, unread ones included; `None` if packets were not read.
+    /// All of them, unread ones included; `None` if not all packets were read.
     pub total: Option<u64>,
     /// By kind; kinds that did not occur are left out.
     pub by_kind: BTreeMap<String, u64>,
@@ -121,16 +121,15 @@ pub struct UnseenPackets {
     pub total: Option<u64>,
     /// Those that were found.
     pub found: u64,
-    /// AQL queues of which nobody can say that all were found.
+    /// Compute queues of which nobody can say that all were found: all of PM4 among them.
     pub queues_open: u64,
 }
 
 impl UnseenPackets {
     /// From the rows that were `found`, and what the queues say of looking. `watched`: whether anybody looked.
     pub(super) fn of(queues: &[Queue], found: u64, watched: bool) -> Self {
-        let open = |queue: &&Queue| {
-            queue.kind == "compute-aql" && (queue.unseen.is_none() || queue.watched_to_end != Some(true))
-        };
+        let is_whole = |queue: &Queue| queue.is_aql() && queue.unseen.is_some() && queue.watched_to_end == Some(true);
+        let open = |queue: &&Queue| !queue.is_sdma() && !is_whole(queue);
         let queues_open = queues.iter().filter(open).count() as u64;
         Self {
             total: (watched && queues_open == 0).then_some(found),

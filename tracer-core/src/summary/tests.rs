@@ -351,6 +351,30 @@ fn an_address_that_is_used_again_is_another_kernel() {
     assert_eq!(counts, [(Some("a"), 2), (None, 1), (Some("b"), 1)]);
 }
 
+/// Nobody reads the commands on it: there may have been any number of kernels.
+#[test]
+fn a_queue_of_pm4_commands_leaves_dispatches_unknown() {
+    let known = |kind: &str| {
+        let queue = Queue {
+            queue: 1,
+            kind: kind.to_owned(),
+            ..sample::queue(0)
+        };
+        let report = report(EVERYTHING, &[Fact::Queue(sample::queue(0)), Fact::Queue(queue)]);
+        (
+            report.dispatches.total,
+            report.dispatches.by_path.doorbell,
+            report.packets.total,
+            report.unseen.queues_open,
+        )
+    };
+    assert_eq!(known("compute-aql"), (Some(0), Some(0), Some(0), 0));
+    assert_eq!(known("sdma"), (Some(0), Some(0), Some(0), 0));
+    for kind in ["compute-pm4", "other"] {
+        assert_eq!(known(kind), (None, None, None, 1), "{kind}");
+    }
+}
+
 #[test]
 fn dispatches_on_internal_queues_are_counted_if_all_queues_are_told() {
     let queue = |queue, dispatches, internal| {

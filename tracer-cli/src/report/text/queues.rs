@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use tracer_core::{
     fact::{Queue, QueueOrigin},
+    losses,
     summary::Report,
 };
 
@@ -12,6 +13,17 @@ use crate::units::{duration, known};
 /// What was asked for behind a tool; nothing if none is known to stand there.
 pub fn requested(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let requested = &report.requested;
+    let lost = report
+        .losses
+        .by_source
+        .keys()
+        .any(|source| losses::is_of_proxies(source));
+    if requested.proxies.is_none() && lost {
+        return writeln!(
+            out,
+            "requested  unknown: a tool stands between, and not all that programs asked of it could be read"
+        );
+    }
     let Some(proxies) = requested.proxies.filter(|&n| n > 0) else {
         return Ok(());
     };

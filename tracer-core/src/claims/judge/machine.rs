@@ -35,7 +35,7 @@ pub(super) fn streams(evidence: &Evidence, checks: &mut Checks) {
         .summary
         .queues
         .iter()
-        .filter(|queue| queue.kind == "compute-aql")
+        .filter(|queue| queue.is_aql())
         .map(|queue| queue.queue)
         .collect();
     // Of the default stream nobody claims anything.

@@ -28,7 +28,7 @@ impl QueueDepth {
 impl Rule for QueueDepth {
     fn add(&mut self, fact: &Fact) {
         let Fact::Queue(queue) = fact else { return };
-        if queue.kind != "compute-aql" {
+        if !queue.is_aql() {
             return;
         }
         self.queues += 1;

@@ -70,10 +70,10 @@ impl Seen {
             time_ns: Some(queue.created_ns),
             ..Offender::default()
         };
-        if queue.kind.starts_with("sdma") {
+        if queue.is_sdma() {
             return;
         }
-        if queue.kind != "compute-aql" {
+        if !queue.is_aql() {
             self.opaque
                 .add(|| offender(format!("a queue of type {}", queue.kind), None, None));
             return;
