@@ -110,7 +110,8 @@ impl Ready {
 
 fn options(capture: &Capture) -> session::Options {
     session::Options {
-        reserves: capture.detail == Detail::Full,
+        // What a call's link rests on for all but the last packet of a batch: that the call's thread reserved it.
+        reserves: capture.detail == Detail::Full || capture.api.links(),
         api: capture.api.into(),
         follow: !capture.no_follow,
         system: capture.all,

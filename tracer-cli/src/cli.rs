@@ -72,6 +72,13 @@ pub enum Api {
     Stats,
 }
 
+impl Api {
+    /// Whether submissions are linked to calls.
+    pub fn links(self) -> bool {
+        matches!(self, Self::Hip | Self::Hsa | Self::All)
+    }
+}
+
 impl From<Api> for tracer_capture::session::Api {
     fn from(api: Api) -> Self {
         match api {
@@ -91,6 +98,8 @@ pub struct Capture {
     #[arg(long, value_enum, default_value = "dispatch")]
     pub detail: Detail,
     /// Capture calls of HIP and HSA functions, with results and times
+    ///
+    /// Reserves are captured as with --detail full, except with `stats`: a call's packets are those that its thread reserved.
     #[arg(long, value_enum, default_value = "none")]
     pub api: Api,
     /// Don't trace the processes that it makes

@@ -51,6 +51,8 @@ pub struct Scenario {
     pub detail: &'static str,
     /// `--api` of the recording.
     pub api: &'static str,
+    /// More variables of the environment.
+    pub env: Vec<(&'static str, &'static str)>,
     /// A program and its words that run the dispatcher; `None`: nobody but the simulator.
     pub through: Vec<OsString>,
 }
@@ -85,6 +87,7 @@ impl Scenario {
             workload: workload.to_vec(),
             detail: "full",
             api: "none",
+            env: Vec::new(),
             through: Vec::new(),
         }
     }
@@ -127,7 +130,8 @@ impl Scenario {
             .args(["record", "--detail", self.detail, "--api", self.api, "-o"])
             .arg(dir.path().join("t.trace"))
             .arg("--")
-            .args(self.simulated(dir.path()));
+            .args(self.simulated(dir.path()))
+            .envs(self.env.iter().copied());
         command
     }
 

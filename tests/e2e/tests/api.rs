@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tracer_common::api::{Layer, find};
-use tracer_core::fact::{ApiCall, Copy, Dispatch, Fact};
+use tracer_core::fact::{ApiCall, Copy, CopyOp, Direction, Dispatch, Fact};
 use tracer_e2e::{
+    compare,
     dispatcher::Call,
     scenario::{Run, Scenario, each_release},
 };
@@ -182,10 +183,11 @@ fn hsa_calls_are_those_that_the_program_makes() {
             let link = copy.api_call.unwrap_or_else(|| panic!("{suite}: {copy:?}"));
             assert!(asked.iter().any(|call| call.call == link), "{suite}: {copy:?}");
         }
-        assert!(
-            asked.iter().all(|call| call.copies + call.dispatches > 0),
-            "{suite}: {asked:?}"
-        );
+        for call in &asked {
+            let own = copies(&run).filter(|copy| copy.api_call == Some(call.call));
+            let bytes: u64 = own.filter_map(|copy| copy.bytes).sum();
+            assert!(call.dispatches > 0 || Some(bytes) == call.bytes, "{suite}: {call:?}");
+        }
         let log = run.log.as_ref().expect("the dispatcher's log");
         let own = |queue: u32| {
             let own = |fact: &Fact| matches!(fact, Fact::Queue(q) if q.queue == queue && log.submissions.iter().any(|s| s.queue == q.handle));
@@ -295,6 +297,28 @@ pub(crate) fn through_hip(run: &Run) -> Vec<(&Call, &ApiCall)> {
         let own: Vec<&Dispatch> = run.dispatches().filter(is_it).collect();
         assert_eq!(own.len(), 1, "{made:?} {seen:?}");
         assert_eq!(own[0].stream, made.stream.as_deref().map(address), "{made:?} {own:?}");
+        assert_eq!(own[0].kernel.as_deref(), made.kernel.as_deref(), "{own:?}");
+    }
+    // What goes by SDMA in a copy is all that the call asks for, and moves as it says.
+    for (made, seen) in &pairs {
+        let (Some(asked), Some(direction)) = (made.bytes, made.direction.as_deref()) else {
+            continue;
+        };
+        let own: Vec<&Copy> = copies(run)
+            .filter(|copy| copy.api_call.map(root_of) == Some(seen.call))
+            .collect();
+        let moved: Vec<&&Copy> = own.iter().filter(|copy| copy.op != Some(CopyOp::None)).collect();
+        let bytes: u64 = moved.iter().filter_map(|copy| copy.bytes).sum();
+        assert!(moved.is_empty() || bytes == asked, "{made:?} {own:?}");
+        let direction = match direction {
+            "host-to-device" => Direction::H2d,
+            "device-to-host" => Direction::D2h,
+            _ => Direction::D2d,
+        };
+        assert!(
+            moved.iter().all(|copy| copy.direction == Some(direction)),
+            "{made:?} {own:?}"
+        );
     }
     // Streams with their queues.
     let mut streams: BTreeMap<(u64, u64), u64> = BTreeMap::new();
@@ -316,6 +340,8 @@ pub(crate) fn through_hip(run: &Run) -> Vec<(&Call, &ApiCall)> {
 fn hip(suite: &'static str, gpu: &'static str, api: &'static str, workload: &[&'static str]) -> Run {
     let mut scenario = Scenario::hip(suite, gpu, workload);
     scenario.api = api;
+    // As most do: it is links that reserves are watched for.
+    scenario.detail = "dispatch";
     let run = scenario.record();
     let libraries = &run.trace.manifest().libraries;
     let named = |name: &str| {
@@ -358,6 +384,68 @@ fn hsa_calls_lie_in_those_of_hip() {
             .iter()
             .any(|call| call.layer == "hsa" && call.parent.is_some());
         assert!(inside, "{suite}");
+    }
+}
+
+/// Without copy engines the runtime copies by kernels of its own: they are dispatches on queues of its own, in the call that
+/// asks for the copy, which says how much it is. Nothing of it is among the copies.
+#[test]
+fn copies_by_kernels_lie_in_the_call_that_asks_for_them() {
+    for (suite, gpu) in each_release(0) {
+        let mut scenario = Scenario::new(suite, gpu, &["copy-only", "-n", "4", "--bytes", "1000000"]);
+        scenario.api = "hsa";
+        scenario.env = vec![("HSA_ENABLE_SDMA", "0")];
+        let run = scenario.record();
+        compare::all(&run);
+        assert_consistent(&run);
+        let all = calls(&run);
+        let asked = all.iter().filter(|call| call.function == "hsa_amd_memory_async_copy");
+        let asked: BTreeMap<u64, &&ApiCall> = asked.map(|call| (call.call, call)).collect();
+        assert_eq!(run.did()["copies"], asked.len(), "{suite}");
+        for call in asked.values() {
+            assert!(call.dispatches > 0 && call.copies == 0, "{suite}: {call:?}");
+        }
+        let bytes: u64 = asked.values().filter_map(|call| call.bytes).sum();
+        assert_eq!(run.did()["copied_bytes"], bytes, "{suite}");
+        let in_copies = run
+            .dispatches()
+            .filter(|d| d.api_call.is_some_and(|call| asked.contains_key(&call)));
+        for dispatch in in_copies {
+            let queue = run.queues().find(|queue| queue.queue == dispatch.queue);
+            assert_eq!(
+                queue.and_then(|queue| queue.internal),
+                Some(true),
+                "{suite}: {dispatch:?}"
+            );
+        }
+        assert_eq!(run.report["copies"]["total"], 0, "{suite}");
+    }
+}
+
+/// HIP then submits from a thread of its own, in no call of the program's: nothing is said of whose they are.
+#[test]
+fn what_hip_submits_from_a_thread_of_its_own_is_in_no_call() {
+    for (suite, gpu) in each_release(1) {
+        let mut scenario = Scenario::hip(suite, gpu, &["launches", "-n", "2"]);
+        scenario.api = "hip";
+        scenario.env = vec![("AMD_DIRECT_DISPATCH", "0")];
+        let run = scenario.record();
+        compare::all(&run);
+        assert_consistent(&run);
+        let log = &run.log.as_ref().expect("the dispatcher's log").calls;
+        let callers: BTreeSet<u32> = log.iter().map(|call| call.tid).collect();
+        let others: Vec<&Dispatch> = run.dispatches().filter(|d| !callers.contains(&d.tid)).collect();
+        println!(
+            "{suite}: {} of {} dispatches by other threads",
+            others.len(),
+            run.dispatches().count()
+        );
+        assert!(
+            others.iter().all(|d| (d.api_call, d.stream) == (None, None)),
+            "{suite}: {others:?}"
+        );
+        let launched = log.iter().filter(|call| call.kernel.is_some()).count();
+        assert!(others.len() >= launched, "{suite}");
     }
 }
 

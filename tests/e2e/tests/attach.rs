@@ -23,12 +23,23 @@ fn to_the_end(program: Program, options: &[&str]) -> Run {
     program.read(recorded)
 }
 
+/// Rounds of as many packets as there may be, one doorbell each, without a pause.
+const BURST: [&str; 2] = ["--round=1024", "--pause=0"];
+
 #[test]
 fn from_the_first_doorbell_on_no_gap() {
-    for (suite, asic, detail) in [("trixie", "gfx942", "dispatch"), ("sid", "gfx1100", "full")] {
-        let run = to_the_end(Program::steady(suite, asic, &[]), &["--detail", detail]);
+    let relaxed = [&BURST[..], &["--doorbell-op=relaxed"]].concat();
+    let release = [&BURST[..], &["--doorbell-op=screlease"]].concat();
+    for (suite, asic, detail, options) in [
+        ("bookworm", "gfx90a", "full", &BURST[..]),
+        ("trixie", "gfx942", "dispatch", &[]),
+        ("sid", "gfx1100", "full", &BURST),
+        ("experimental", "gfx942", "full", &relaxed),
+        ("experimental", "gfx1100", "dispatch", &release),
+    ] {
+        let run = to_the_end(Program::steady(suite, asic, options), &["--detail", detail]);
         let found = observed::adopted(&run, true);
-        println!("{suite} {detail}: {found:?}");
+        println!("{suite} {detail} {options:?}: {found:?}");
         assert!(found.claimed >= 1000 && found.outside >= 500, "{found:?}");
         let manifest = run.trace.manifest();
         assert!(

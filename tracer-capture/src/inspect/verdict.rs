@@ -34,7 +34,7 @@ pub struct Verdict {
     pub doorbells: Capture,
     /// The packets that they publish.
     pub packets: Capture,
-    /// Advances of write indexes (`--detail full`).
+    /// Advances of write indexes (`--detail full` or `--api`).
     pub reserves: Capture,
     /// Stores to SDMA doorbells.
     pub sdma: Capture,
@@ -79,7 +79,7 @@ impl Inspection {
         }
         let mut reserves = self.in_libraries("reserve functions", &["reserve", "runtime_init"], |l| l.reserves.len());
         if reserves.captured == Answer::Yes {
-            reserves.reason += "; only with --detail full";
+            reserves.reason += "; only with --detail full, or --api hip, hsa or all";
         }
         Verdict {
             doorbells,

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use tracer_core::fact::{Copy, CopyOp, Fact, Queue};
 
+use super::unhex;
 use crate::{scenario::Run, truth};
 
-/// Every position that the device noticed in an SDMA queue was seen as the end of a submission, and what each submission
-/// moves is what the device took between its ends. Returns their number.
+/// Every position that the device noticed in an SDMA queue was seen as the end of a submission, none twice, and what each
+/// submission moves is what the device took between its ends, on the engine that the queue was made for. Returns their
+/// number.
 pub fn submissions(run: &Run, truth: &truth::Queue, queue: &Queue) -> usize {
     let facts = run.facts.iter();
     let own: Vec<&Copy> = facts
@@ -15,16 +17,39 @@ pub fn submissions(run: &Run, truth: &truth::Queue, queue: &Queue) -> usize {
         .filter(|copy| copy.queue == Some(queue.queue))
         .collect();
     let ends: BTreeSet<u64> = own.iter().map(|copy| copy.end).collect();
+    assert_eq!(ends.len(), own.len(), "a submission of {queue:?} twice: {own:?}");
     for value in &truth.doorbells {
         assert!(ends.contains(value), "SDMA doorbell {value:#x} of {queue:?} is missing");
     }
     let mut taken = 0;
+    let engine = engine(run, truth);
     for copy in &own {
+        assert_eq!(copy.engine, engine, "{copy:?}");
         taken += fields(truth, copy);
     }
     let moving = truth.commands.iter().filter(|command| moves(command)).count();
     assert_eq!(taken, moving, "commands of {queue:?} outside of every submission");
     own.len()
+}
+
+/// The engine that a queue's CREATE_QUEUE chose; `None` where that is the driver's choice.
+fn engine(run: &Run, truth: &truth::Queue) -> Option<u32> {
+    // KFD_IOC_QUEUE_TYPE_SDMA_BY_ENG_ID, queue_id and sdma_engine_id of include/uapi/linux/kfd_ioctl.h.
+    const BY_ENGINE: u32 = 4;
+    const QUEUE_ID: usize = 52;
+    const ENGINE: usize = 88;
+    if truth.kind != BY_ENGINE {
+        return None;
+    }
+    let created = run.truth.ioctls.iter().filter_map(|ioctl| {
+        let is_it = ioctl.pid == truth.pid && ioctl.ret == 0 && ioctl.name.as_deref() == Some("CREATE_QUEUE");
+        let arg = is_it.then(|| unhex(&ioctl.arg_out))?;
+        let word = |at: usize| u32::from_le_bytes(arg[at..at + 4].try_into().expect("4 bytes"));
+        (word(QUEUE_ID) == truth.queue_id).then(|| word(ENGINE))
+    });
+    let engines: BTreeSet<u32> = created.collect();
+    assert_eq!(engines.len(), 1, "one engine for every queue of that id: {truth:?}");
+    engines.first().copied()
 }
 
 fn moves(command: &truth::Sdma) -> bool {
