@@ -1,14 +1,9 @@
 //! The functions: one line each.
 
-use super::{At, Function, Layer};
+mod hip;
+mod hsa;
 
-const fn hip(name: &'static str) -> Function {
-    Function::new(Layer::Hip, name)
-}
-
-const fn hsa(name: &'static str) -> Function {
-    Function::new(Layer::Hsa, name)
-}
+use super::{At, Function};
 
 const A0: At = At::register(0);
 const A1: At = At::register(1);
@@ -16,172 +11,20 @@ const A2: At = At::register(2);
 const A3: At = At::register(3);
 const A4: At = At::register(4);
 const A5: At = At::register(5);
+const S0: At = At::stack(0);
 const S1: At = At::stack(1);
 const S2: At = At::stack(2);
 
 /// How many of them are HIP's.
-pub(super) const HIP: usize = 97;
+pub(super) const HIP: usize = hip::ALL.len();
 
 /// The functions; a number is an index into this table, and means nothing outside of one build.
-pub static FUNCTIONS: [Function; HIP + 54] = [
-    // Launches. A `dim3` takes two registers.
-    hip("hipLaunchKernel").of(A0).on(S1),
-    hip("hipLaunchKernel_spt").of(A0).on(S1),
-    hip("hipExtLaunchKernel").of(A0).on(S1),
-    hip("hipLaunchCooperativeKernel").of(A0).on(S1),
-    hip("hipLaunchCooperativeKernel_spt").of(A0).on(S1),
-    hip("hipModuleLaunchKernel").of(A0).on(S2),
-    hip("hipExtModuleLaunchKernel").of(A0).on(S2),
-    hip("hipHccModuleLaunchKernel").of(A0).on(S2),
-    hip("hipModuleLaunchCooperativeKernel").of(A0).on(S2),
-    hip("hipLaunchKernelExC").of(A1),
-    hip("hipDrvLaunchKernelEx").of(A1),
-    hip("hipLaunchByPtr").of(A0),
-    hip("hipGraphLaunch").of(A0).on(A1),
-    hip("hipGraphLaunch_spt").of(A0).on(A1),
-    // Copies and fills.
-    hip("hipMemcpy").of(A0).bytes(A2),
-    hip("hipMemcpy_spt").of(A0).bytes(A2),
-    hip("hipMemcpyAsync").of(A0).bytes(A2).on(A4),
-    hip("hipMemcpyAsync_spt").of(A0).bytes(A2).on(A4),
-    hip("hipMemcpyWithStream").of(A0).bytes(A2).on(A4),
-    hip("hipMemcpyHtoD").of(A0).bytes(A2),
-    hip("hipMemcpyDtoH").of(A0).bytes(A2),
-    hip("hipMemcpyDtoD").of(A0).bytes(A2),
-    hip("hipMemcpyHtoDAsync").of(A0).bytes(A2).on(A3),
-    hip("hipMemcpyDtoHAsync").of(A0).bytes(A2).on(A3),
-    hip("hipMemcpyDtoDAsync").of(A0).bytes(A2).on(A3),
-    hip("hipMemcpyPeer").of(A0).bytes(A4),
-    hip("hipMemcpyPeerAsync").of(A0).bytes(A4).on(A5),
-    hip("hipMemcpyToSymbol").of(A0).bytes(A2),
-    hip("hipMemcpyFromSymbol").of(A0).bytes(A2),
-    hip("hipMemcpyToSymbolAsync").of(A0).bytes(A2).on(A5),
-    hip("hipMemcpyFromSymbolAsync").of(A0).bytes(A2).on(A5),
-    hip("hipMemcpy2D").of(A0),
-    hip("hipMemcpy2DAsync").of(A0).on(S1),
-    hip("hipMemcpyParam2D"),
-    hip("hipMemcpyParam2DAsync").on(A1),
-    hip("hipMemcpy3D"),
-    hip("hipMemcpy3DAsync").on(A1),
-    hip("hipMemset").of(A0).bytes(A2),
-    hip("hipMemsetAsync").of(A0).bytes(A2).on(A3),
-    hip("hipMemsetD8").of(A0).bytes(A2),
-    hip("hipMemsetD8Async").of(A0).bytes(A2).on(A3),
-    hip("hipMemsetD16").of(A0),
-    hip("hipMemsetD16Async").of(A0).on(A3),
-    hip("hipMemsetD32").of(A0),
-    hip("hipMemsetD32Async").of(A0).on(A3),
-    hip("hipMemset2D").of(A0),
-    hip("hipMemset2DAsync").of(A0).on(A5),
-    // Streams, events, the device.
-    hip("hipStreamCreate").makes(A0),
-    hip("hipStreamCreateWithFlags").makes(A0),
-    hip("hipStreamCreateWithPriority").makes(A0),
-    hip("hipExtStreamCreateWithCUMask").makes(A0),
-    hip("hipStreamDestroy").of(A0).on(A0),
-    hip("hipStreamSynchronize").of(A0).on(A0),
-    hip("hipStreamSynchronize_spt").of(A0).on(A0),
-    hip("hipStreamQuery").of(A0).on(A0),
-    hip("hipStreamWaitEvent").of(A1).on(A0),
-    hip("hipStreamAddCallback").of(A1).on(A0),
-    hip("hipLaunchHostFunc").of(A1).on(A0),
-    hip("hipStreamBeginCapture").of(A0).on(A0),
-    hip("hipStreamEndCapture").on(A0).makes(A1),
-    hip("hipEventCreate").makes(A0),
-    hip("hipEventCreateWithFlags").makes(A0),
-    hip("hipEventDestroy").of(A0),
-    hip("hipEventRecord").of(A0).on(A1),
-    hip("hipEventRecord_spt").of(A0).on(A1),
-    hip("hipEventSynchronize").of(A0),
-    hip("hipEventQuery").of(A0),
-    hip("hipEventElapsedTime").of(A2),
-    hip("hipDeviceSynchronize"),
-    hip("hipDeviceReset"),
-    hip("hipInit"),
-    hip("hipSetDevice"),
-    // Memory.
-    hip("hipMalloc").makes(A0).bytes(A1),
-    hip("hipExtMallocWithFlags").makes(A0).bytes(A1),
-    hip("hipMallocManaged").makes(A0).bytes(A1),
-    hip("hipMallocAsync").makes(A0).bytes(A1).on(A2),
-    hip("hipMallocPitch").makes(A0),
-    hip("hipHostMalloc").makes(A0).bytes(A1),
-    hip("hipHostAlloc").makes(A0).bytes(A1),
-    hip("hipMallocHost").makes(A0).bytes(A1),
-    hip("hipHostRegister").of(A0).bytes(A1),
-    hip("hipHostUnregister").of(A0),
-    hip("hipFree").of(A0),
-    hip("hipFreeAsync").of(A0).on(A1),
-    hip("hipHostFree").of(A0),
-    hip("hipFreeHost").of(A0),
-    // Modules and graphs.
-    hip("hipModuleLoad").makes(A0),
-    hip("hipModuleLoadData").makes(A0),
-    hip("hipModuleLoadDataEx").makes(A0),
-    hip("hipModuleGetFunction").makes(A0),
-    hip("hipModuleUnload").of(A0),
-    hip("hipGraphCreate").makes(A0),
-    hip("hipGraphInstantiate").makes(A0),
-    hip("hipGraphInstantiateWithFlags").makes(A0),
-    hip("hipGraphExecDestroy").of(A0),
-    hip("hipGraphDestroy").of(A0),
-    hip("hipGraphAddKernelNode").makes(A0),
-    // The runtime, its queues and signals. A wait is recorded whole, however often it looks at its signal.
-    hsa("hsa_init"),
-    hsa("hsa_shut_down"),
-    hsa("hsa_queue_create").makes(S1),
-    hsa("hsa_queue_destroy").of(A0),
-    hsa("hsa_queue_inactivate").of(A0),
-    hsa("hsa_soft_queue_create").makes(A5),
-    hsa("hsa_amd_queue_cu_set_mask").of(A0),
-    hsa("hsa_amd_queue_set_priority").of(A0),
-    hsa("hsa_signal_create").makes(A3),
-    hsa("hsa_amd_signal_create").makes(A4),
-    hsa("hsa_signal_destroy").of(A0),
-    hsa("hsa_signal_wait_scacquire").of(A0).value(),
-    hsa("hsa_signal_wait_relaxed").of(A0).value(),
-    hsa("hsa_amd_signal_wait_any").value(),
-    hsa("hsa_amd_signal_wait_all").value(),
-    hsa("hsa_amd_signal_async_handler").of(A0),
-    // Memory.
-    hsa("hsa_memory_allocate").makes(A2).bytes(A1),
-    hsa("hsa_memory_free").of(A0),
-    hsa("hsa_memory_copy").of(A0).bytes(A2),
-    hsa("hsa_memory_register").of(A0).bytes(A1),
-    hsa("hsa_memory_deregister").of(A0).bytes(A1),
-    hsa("hsa_amd_memory_pool_allocate").makes(A3).bytes(A1),
-    hsa("hsa_amd_memory_pool_free").of(A0),
-    hsa("hsa_amd_memory_fill").of(A0),
-    hsa("hsa_amd_memory_async_copy").of(A0).bytes(A4),
-    hsa("hsa_amd_memory_async_copy_on_engine").of(A0).bytes(A4),
-    hsa("hsa_amd_memory_async_copy_rect"),
-    hsa("hsa_amd_memory_copy_engine_status"),
-    hsa("hsa_amd_memory_lock").of(A0).bytes(A1),
-    hsa("hsa_amd_memory_lock_to_pool").of(A0).bytes(A1),
-    hsa("hsa_amd_memory_unlock").of(A0),
-    hsa("hsa_amd_agents_allow_access").of(A3),
-    hsa("hsa_amd_memory_migrate").of(A0),
-    hsa("hsa_amd_svm_attributes_set").of(A0).bytes(A1),
-    hsa("hsa_amd_svm_prefetch_async").of(A0).bytes(A1),
-    // Code objects.
-    hsa("hsa_code_object_reader_create_from_memory").makes(A2).bytes(A1),
-    hsa("hsa_code_object_reader_create_from_file").makes(A1),
-    hsa("hsa_code_object_reader_destroy").of(A0),
-    hsa("hsa_executable_create").makes(A3),
-    hsa("hsa_executable_create_alt").makes(A3),
-    hsa("hsa_executable_load_agent_code_object").of(A0),
-    hsa("hsa_executable_load_program_code_object").of(A0),
-    hsa("hsa_executable_agent_global_variable_define").of(A0),
-    hsa("hsa_executable_freeze").of(A0),
-    hsa("hsa_executable_destroy").of(A0),
-    hsa("hsa_executable_get_symbol").of(A0),
-    hsa("hsa_executable_get_symbol_by_name").makes(A3),
-    hsa("hsa_executable_symbol_get_info").of(A0),
-    // Profiling.
-    hsa("hsa_amd_profiling_set_profiler_enabled").of(A0),
-    hsa("hsa_amd_profiling_async_copy_enable"),
-    hsa("hsa_amd_profiling_get_dispatch_time").of(A1),
-    hsa("hsa_amd_profiling_get_async_copy_time").of(A0),
-    hsa("hsa_amd_profiling_convert_tick_to_system_domain"),
-    hsa("hsa_amd_coherency_set_type"),
-];
+pub static FUNCTIONS: [Function; HIP + hsa::ALL.len()] = {
+    let mut all = [hsa::ALL[0]; HIP + hsa::ALL.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = if at < HIP { hip::ALL[at] } else { hsa::ALL[at - HIP] };
+        at += 1;
+    }
+    all
+};
