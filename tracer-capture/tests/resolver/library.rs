@@ -39,7 +39,8 @@ pub fn libc() -> Vec<u8> {
     std::fs::read(path).expect("libc is readable")
 }
 
-fn rootfs_dir() -> PathBuf {
+/// Where the root file systems are.
+pub fn rootfs_dir() -> PathBuf {
     match std::env::var_os("TRACER_ROOTFS_DIR") {
         Some(dir) => dir.into(),
         None => Path::new(&std::env::var_os("HOME").expect("HOME is set")).join(".cache/tracer/rootfs"),
