@@ -25,7 +25,8 @@ mod steps;
 
 use known::{KNOWN, Known};
 use tracer_capture::resolver::{
-    Argument, DoorbellRole, ReserveOperation, Resolution, ResolverStep, looks_like_hsa_runtime, resolve,
+    Argument, Confidence, DoorbellRole, InstructionKind, QueueRole, ReserveOperation, Resolution, ResolverStep,
+    ThunkFlags, looks_like_hsa_runtime, resolve,
 };
 
 #[test]
@@ -39,6 +40,15 @@ fn real_libraries_resolve() {
             .find(|known| resolution.build_id.as_deref() == Some(known.build_id));
         if let Some(known) = known {
             assert_known(known, &resolution);
+            assert_known_queue(known, &resolution);
+        } else {
+            // Debian's released suites keep their builds; the others get new ones.
+            let build_id = resolution.build_id.unwrap_or_default();
+            assert!(
+                !library::RELEASED.contains(&suite.as_str()),
+                "a new build in {suite}, {build_id}: add it to tests/resolver/known.rs"
+            );
+            eprintln!("{suite}: build {build_id} is not in tests/resolver/known.rs");
         }
     }
 }
@@ -121,8 +131,10 @@ fn assert_known(known: &Known, resolution: &Resolution) {
         assert_eq!(site.signal_offset, expected.signal_offset, "{version}");
         assert_eq!(site.doorbell_stores, expected.stores, "{version}");
         assert_eq!(site.thunk_bypass, expected.thunk_bypass, "{version}");
+        assert_eq!(site.thunk_flags, expected_flags(known), "{version}: {site:x?}");
         assert_eq!(site.step, ResolverStep::VtableShape, "{version}");
     }
+    assert_eq!(resolution.thunk_flags(), expected_flags(known).as_ref(), "{version}");
     let sdma = resolution.sdma.iter().map(|site| {
         let probe = site.probe;
         (
@@ -165,4 +177,64 @@ fn assert_known(known: &Known, resolution: &Resolution) {
         });
         assert_eq!(found, Some((vaddr, vaddr, Some(slot))), "{version}: {name}");
     }
+}
+
+fn expected_flags(known: &Known) -> Option<ThunkFlags> {
+    known.thunk.as_ref().map(|thunk| ThunkFlags {
+        pointer: thunk.pointer,
+        hops: thunk.hops.to_vec(),
+        flags: thunk.flags.to_vec(),
+    })
+}
+
+/// The functions that ring nothing: every one, at its place, and nothing else.
+fn assert_known_queue(known: &Known, resolution: &Resolution) {
+    let (version, queue) = (known.version, &known.queue);
+    let own = resolution.own_reserve.expect("found");
+    assert_eq!(
+        (own.probe.function, own.queue_offset),
+        (queue.add_write_index_acq_rel, queue.queue_offset),
+        "{version}"
+    );
+    // Nothing in the functions that work on the write index is emulated by the kernel.
+    let start = (0, InstructionKind::Other);
+    let place = Some(queue.queue_offset);
+    let expected = [
+        (
+            QueueRole::StoreWriteIndexRelaxed,
+            queue.store_write_index_relaxed,
+            start,
+            place,
+        ),
+        (
+            QueueRole::StoreWriteIndexRelease,
+            queue.store_write_index_release,
+            start,
+            place,
+        ),
+        (
+            QueueRole::ExecutePm4,
+            queue.execute_pm4,
+            (queue.execute_pm4_site, InstructionKind::Push),
+            None,
+        ),
+    ];
+    let found: Vec<_> = resolution
+        .queue_functions
+        .iter()
+        .map(|function| {
+            let probe = function.probe;
+            assert_eq!(probe.file_offset, probe.vaddr, "{version}: {function:x?}");
+            assert_eq!(
+                (function.step, function.confidence),
+                (ResolverStep::VtableShape, Confidence::Medium),
+                "{version}: {function:x?}"
+            );
+            let site = (probe.vaddr - probe.function, probe.instruction);
+            (function.role, probe.function, site, function.queue_offset)
+        })
+        .collect();
+    assert_eq!(found, expected, "{version}: {found:x?}");
+    let own_site = (own.probe.vaddr - own.probe.function, own.probe.instruction);
+    assert_eq!(own_site, start, "{version}");
 }

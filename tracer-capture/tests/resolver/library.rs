@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-/// Suites that must be there; others are used when they are.
-const REQUIRED: [&str; 2] = ["trixie", "sid"];
+/// Suites that must be there, each with another release of the runtime: without one, its release would go untested in
+/// silence. Others are used when they are there.
+const REQUIRED: [&str; 4] = ["bookworm", "trixie", "sid", "experimental"];
+/// Those whose builds stay the same, but for repairs of security.
+pub const RELEASED: [&str; 2] = ["bookworm", "trixie"];
 const IN_ROOTFS: &str = "usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1";
 /// Where Debian has it.
 pub const PATH: &str = "/usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1";
