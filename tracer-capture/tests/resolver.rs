@@ -22,6 +22,8 @@ mod shift;
 mod sites;
 #[path = "resolver/steps.rs"]
 mod steps;
+#[path = "resolver/thunk.rs"]
+mod thunk;
 
 use known::{KNOWN, Known};
 use tracer_capture::resolver::{
