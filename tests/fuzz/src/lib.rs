@@ -3,7 +3,10 @@
 //! `cargo xtask fuzz` runs them under libFuzzer; the tests here run each over its seeds and simple damages of them, so that
 //! a target that broke is noticed without.
 
+mod code;
 mod elf;
+mod hold;
+mod names;
 mod runtime;
 mod targets;
 

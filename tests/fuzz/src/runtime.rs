@@ -2,10 +2,15 @@
 //!
 //! Its code does what the real functions do as far as the resolver examines it; nobody could run it.
 
+use crate::code::{
+    ADD, RET, SDMA, STORE_RELAXED, STORE_WRITE_INDEX_RELAXED, STORE_WRITE_INDEX_RELEASE, STUB, handing_over,
+    handing_over_behind_a_guess,
+};
 use crate::elf::{File, Kind, kind, words};
+use crate::names;
 
 /// How the miniature is made.
-#[derive(Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Recipe {
     /// With names in `.symtab`.
     pub symbols: bool,
@@ -13,36 +18,49 @@ pub struct Recipe {
     pub link: bool,
     /// With relocations of the signal part of the vtable in packed form.
     pub packed: bool,
+    /// With functions that may call the driver's library instead of storing, as from 7.2 on.
+    pub hands_over: bool,
+    /// With the addresses that the targets' debug file gives to its names.
+    pub named: bool,
+    /// Bytes that `ExecutePM4` has beyond those that it needs.
+    pub longer: usize,
 }
 
-/// Primary slots of `AqlQueue`'s vtable in 6.1; the first of the four `AddWriteIndex`; `ExecutePM4`.
+impl Recipe {
+    /// Those of the seeds: every form of the tables, and every way to the functions of both kinds of code.
+    pub fn all() -> Vec<Self> {
+        let tables = (0..8u8).map(|bits| Self {
+            symbols: bits & 1 != 0,
+            link: bits & 2 != 0,
+            packed: bits & 4 != 0,
+            ..Self::default()
+        });
+        let ways = [
+            (true, false, false),
+            (true, true, false),
+            (true, false, true),
+            (false, false, true),
+        ];
+        let ways = ways.map(|(hands_over, symbols, named)| Self {
+            symbols,
+            hands_over,
+            named,
+            ..Self::default()
+        });
+        tables.chain(ways).collect()
+    }
+}
+
+/// Primary slots of `AqlQueue`'s vtable in 6.1; the first of the two `StoreWriteIndex`, of the four `AddWriteIndex`;
+/// `ExecutePM4`.
 const QUEUE_SLOTS: usize = 29;
+const STORE_WRITE_INDEX: usize = 11;
 const ADD_WRITE_INDEX: usize = 17;
 const EXECUTE_PM4: usize = 23;
 const SIGNAL_SLOTS: usize = 40;
 const PT_DYNAMIC: u32 = 2;
 const PT_NOTE: u32 = 4;
 
-const RET: &[u8] = &[0xc3];
-/// push %rbx; mov 0x40(%rdi),%rax; mov 8(%rax),%rax; sfence; mov %rsi,(%rax); pop %rbx; ret
-const STORE_RELAXED: &[u8] = &[
-    0x53, 0x48, 0x8b, 0x47, 0x40, 0x48, 0x8b, 0x40, 0x08, 0x0f, 0xae, 0xf8, 0x48, 0x89, 0x30, 0x5b, 0xc3,
-];
-/// mov 0x18(%rdi),%rdx; mov %rsi,%rax; add $0x38,%rdx; lock xadd %rax,(%rdx); ret
-const ADD: &[u8] = &[
-    0x48, 0x8b, 0x57, 0x18, 0x48, 0x89, 0xf0, 0x48, 0x83, 0xc2, 0x38, 0xf0, 0x48, 0x0f, 0xc1, 0x02, 0xc3,
-];
-/// push %rbx; 1: cmp 0xb0(%rdi),%rsi; jne 1b; mov 0x8c(%rdi),%rax; mov %rdx,(%rax); sfence; mov 0x84(%rdi),%rax;
-/// mov %rdx,(%rax); mov %rdx,0xb0(%rdi); pop %rbx; ret
-const SDMA: &[u8] = &[
-    0x53, 0x48, 0x3b, 0xb7, 0xb0, 0, 0, 0, 0x75, 0xf7, 0x48, 0x8b, 0x87, 0x8c, 0, 0, 0, 0x48, 0x89, 0x10, 0x0f, 0xae,
-    0xf8, 0x48, 0x8b, 0x87, 0x84, 0, 0, 0, 0x48, 0x89, 0x10, 0x48, 0x89, 0x97, 0xb0, 0, 0, 0, 0x5b, 0xc3, 0x90, 0x90,
-    0x90, 0x90, 0x90, 0x90,
-];
-/// endbr64; mov 0x1000(%rip),%rax; jmp *0x158(%rax)
-const STUB: &[u8] = &[
-    0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x8b, 0x05, 0, 0x10, 0, 0, 0xff, 0xa0, 0x58, 0x01, 0, 0,
-];
 const EXPORTS: [&str; 6] = [
     "hsa_init",
     "hsa_queue_create",
@@ -59,6 +77,9 @@ struct Function {
     len: u64,
 }
 
+/// How far behind the code the pointer lies that leads to the flags.
+const POINTER: u64 = 0x4000;
+
 struct Text {
     base: u64,
     code: Vec<u8>,
@@ -66,8 +87,13 @@ struct Text {
 }
 
 impl Text {
+    /// Where the next function begins.
+    fn next(&self) -> u64 {
+        self.base + self.code.len() as u64
+    }
+
     fn add(&mut self, name: &'static str, code: &[u8]) -> u64 {
-        let at = self.base + self.code.len() as u64;
+        let at = self.next();
         self.code.extend(code);
         self.functions.push(Function {
             name,
@@ -79,7 +105,7 @@ impl Text {
 
     /// A jump to a function, after other code.
     fn jump(&mut self, name: &'static str, before: &[u8], to: u64) -> u64 {
-        let next = self.base + (self.code.len() + before.len() + 5) as u64;
+        let next = self.next() + before.len() as u64 + 5;
         let distance = (to as u32).wrapping_sub(next as u32).to_le_bytes();
         self.add(name, &[before, &[0xe9], &distance].concat())
     }
@@ -98,15 +124,15 @@ pub fn runtime(recipe: Recipe) -> Vec<u8> {
         functions: Vec::new(),
     };
     let other = text.add("_ZN4rocr5OtherEv", RET);
-    let relaxed = text.add("_ZN4rocr3AMD8AqlQueue12StoreRelaxedEl", STORE_RELAXED);
-    let release = text.jump("_ZN4rocr3AMD8AqlQueue12StoreReleaseEl", &[], relaxed);
-    let to_queue = [0x48, 0x83, 0xef, 0x38]; // sub $0x38,%rdi
-    let signal_relaxed = text.jump("_ZThn56_N4rocr3AMD8AqlQueue12StoreRelaxedEl", &to_queue, relaxed);
-    let signal_release = text.jump("_ZThn56_N4rocr3AMD8AqlQueue12StoreReleaseEl", &to_queue, relaxed);
-    let add = text.add("_ZN4rocr3AMD8AqlQueue19AddWriteIndexAcqRelEm", ADD);
-    let mut execute = vec![0x90; 512];
+    let doorbells = Doorbells::add(&mut text, recipe);
+    let add = text.add(names::ADD_WRITE_INDEX, ADD);
+    let stores = [
+        text.add(names::STORE_WRITE_INDEX_RELAXED, STORE_WRITE_INDEX_RELAXED),
+        text.add(names::STORE_WRITE_INDEX_RELEASE, STORE_WRITE_INDEX_RELEASE),
+    ];
+    let mut execute = vec![0x90; 512 + recipe.longer];
     execute.extend([0x0f, 0xae, 0xf8, 0xc3]); // sfence; ret
-    let execute = text.add("_ZN4rocr3AMD8AqlQueue10ExecutePM4EPjm", &execute);
+    let execute = text.add(names::EXECUTE_PM4, &execute);
     text.add("_ZN4rocr3AMD8BlitSdmaILb1EE30UpdateWriteAndDoorbellRegisterEmm", SDMA);
     let exports: Vec<(&str, u64)> = EXPORTS.iter().map(|name| (*name, text.add("", STUB))).collect();
     let text_index = file.next_index();
@@ -115,11 +141,12 @@ pub fn runtime(recipe: Recipe) -> Vec<u8> {
     file.section(".eh_frame", code, &frames);
 
     let mut queue = vec![other; QUEUE_SLOTS];
+    queue[STORE_WRITE_INDEX..STORE_WRITE_INDEX + 2].copy_from_slice(&stores);
     queue[ADD_WRITE_INDEX..ADD_WRITE_INDEX + 4].fill(add);
     queue[EXECUTE_PM4] = execute;
-    queue[QUEUE_SLOTS - 2..].copy_from_slice(&[relaxed, release]);
+    queue[QUEUE_SLOTS - 2..].copy_from_slice(&doorbells.queue);
     let mut signal = vec![other; SIGNAL_SLOTS];
-    signal[2..4].copy_from_slice(&[signal_relaxed, signal_release]);
+    signal[2..4].copy_from_slice(&doorbells.signal);
     let vtables = [&[0, 0][..], &queue, &[56u64.wrapping_neg(), 0], &signal].concat();
     let at = file.section(".data.rel.ro", code, &words(&vtables));
     let signal_at = at + 8 * (QUEUE_SLOTS as u64 + 4);
@@ -183,7 +210,50 @@ pub fn runtime(recipe: Recipe) -> Vec<u8> {
             .collect();
         symbols(&mut file, (".symtab", kind::SYMTAB), ".strtab", text_index, &named, "");
     }
-    file.finish()
+    let mut bytes = file.finish();
+    if recipe.named {
+        let at = |name: &&str| text.functions.iter().find(|function| function.name == *name);
+        let last_first = names::ALL.iter().rev().filter_map(at);
+        bytes.extend(last_first.flat_map(|function| (function.at as u32).to_le_bytes()));
+    }
+    bytes
+}
+
+/// The functions that ring: `StoreRelaxed` and `StoreRelease`, of the queue and of its signal.
+struct Doorbells {
+    queue: [u64; 2],
+    signal: [u64; 2],
+}
+
+impl Doorbells {
+    fn add(text: &mut Text, recipe: Recipe) -> Self {
+        let to_queue = [0x48, 0x83, 0xef, 0x38]; // sub $0x38,%rdi
+        if !recipe.hands_over {
+            let relaxed = text.add(names::STORE_RELAXED, STORE_RELAXED);
+            return Self {
+                queue: [relaxed, text.jump(names::STORE_RELEASE, &[], relaxed)],
+                signal: [
+                    text.jump(names::SIGNAL_STORE_RELAXED, &to_queue, relaxed),
+                    text.jump(names::SIGNAL_STORE_RELEASE, &to_queue, relaxed),
+                ],
+            };
+        }
+        // As in 7.2.4: only the signal's StoreRelease hands on to another one.
+        let pointer = text.base + POINTER;
+        let code = handing_over(text.next(), pointer, 0x40);
+        let relaxed = text.add(names::STORE_RELAXED, &code);
+        let code = handing_over(text.next(), pointer, 0x08);
+        let signal_relaxed = text.add(names::SIGNAL_STORE_RELAXED, &code);
+        let code = handing_over_behind_a_guess(text.next(), pointer, relaxed);
+        let release = text.add(names::STORE_RELEASE, &code);
+        Self {
+            queue: [relaxed, release],
+            signal: [
+                signal_relaxed,
+                text.jump(names::SIGNAL_STORE_RELEASE, &to_queue, release),
+            ],
+        }
+    }
 }
 
 /// Where a string table came to lie.

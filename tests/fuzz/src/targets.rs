@@ -5,19 +5,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tracer_capture::resolver::{
-    self, ProbePoint, Resolution,
-    debug::{DebugFiles, DebugKey, Lookup, NamedFunction},
-};
 use tracer_capture::{
     code_object::{
         list::{self, Memory},
         parse,
         uri::Place,
     },
-    debug_files,
+    debug_files, resolver,
 };
 
+use crate::hold::hold;
+use crate::names;
 use crate::runtime::{Recipe, runtime};
 
 /// A parser under test.
@@ -56,14 +54,7 @@ pub const ALL: [Target; 4] = [
 
 /// Sound runtimes in every form, and what is left where one was cut.
 fn runtimes() -> Vec<Vec<u8>> {
-    let mut seeds = Vec::new();
-    for bits in 0..8u8 {
-        seeds.push(runtime(Recipe {
-            symbols: bits & 1 != 0,
-            link: bits & 2 != 0,
-            packed: bits & 4 != 0,
-        }));
-    }
+    let mut seeds: Vec<Vec<u8>> = Recipe::all().into_iter().map(runtime).collect();
     let whole = seeds.first().cloned().unwrap_or_default();
     seeds.extend([0, 4, 64, 300, whole.len() / 2].map(|len| whole.get(..len).unwrap_or_default().to_vec()));
     seeds
@@ -145,71 +136,10 @@ fn lists() -> Vec<Vec<u8>> {
 
 /// A library, and a debug file that names whatever the library's last bytes say.
 fn resolve(elf: &[u8]) {
-    let mut named = Named(elf);
-    if let Ok(resolution) = resolver::resolve_with(elf, &mut named) {
+    if let Ok(resolution) = names::resolve(elf) {
         hold(elf, &resolution);
     }
     let _ = resolver::build_id(elf);
-}
-
-/// No probe outside of the file or of its function, none twice.
-fn hold(elf: &[u8], resolution: &Resolution) {
-    let doorbells = resolution.doorbells.iter().map(|site| site.probe);
-    let sdma = resolution.sdma.iter().map(|site| site.probe);
-    let own = resolution.own_reserve.iter().map(|site| site.probe);
-    let lists = resolution.code_objects.iter().map(|site| site.probe);
-    let probes: Vec<ProbePoint> = doorbells.chain(sdma).chain(own).chain(lists).collect();
-    for (number, probe) in probes.iter().enumerate() {
-        assert!(
-            probe.file_offset < elf.len() as u64,
-            "{probe:x?} lies outside of the file"
-        );
-        assert!(probe.vaddr >= probe.function, "{probe:x?} lies before its function");
-        let others = probes.get(..number).unwrap_or_default();
-        assert!(
-            others.iter().all(|other| other.vaddr != probe.vaddr),
-            "{probe:x?} is probed twice"
-        );
-    }
-    for site in &resolution.doorbells {
-        assert!(!site.doorbell_stores.is_empty(), "{site:x?} rings nothing");
-        assert!(
-            site.doorbell_stores.iter().all(|store| *store > site.probe.vaddr),
-            "{site:x?}"
-        );
-    }
-    assert!(
-        resolution.account.iter().all(|decision| !decision.reason.is_empty()),
-        "{:?}",
-        resolution.account
-    );
-}
-
-/// The names of `AqlQueue`, at addresses of the input's choice.
-struct Named<'a>(&'a [u8]);
-
-const NAMES: [&str; 5] = [
-    "_ZN4rocr3AMD8AqlQueue12StoreRelaxedEl",
-    "_ZN4rocr3AMD8AqlQueue12StoreReleaseEl",
-    "_ZThn56_N4rocr3AMD8AqlQueue12StoreRelaxedEl",
-    "_ZThn56_N4rocr3AMD8AqlQueue12StoreReleaseEl",
-    "_ZN4rocr3AMD8AqlQueue19AddWriteIndexAcqRelEm",
-];
-
-impl DebugFiles for Named<'_> {
-    fn look(&mut self, _: &DebugKey) -> Lookup {
-        let words = self.0.rchunks_exact(4).zip(NAMES);
-        let named = words.map(|(word, name)| NamedFunction {
-            name: name.to_owned(),
-            vaddr: word
-                .first_chunk()
-                .map_or(0, |word| u64::from(u32::from_le_bytes(*word))),
-        });
-        Lookup {
-            tried: Vec::new(),
-            found: Some(("the input's end".to_owned(), named.collect())),
-        }
-    }
 }
 
 fn debug_file(elf: &[u8]) {

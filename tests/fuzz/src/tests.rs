@@ -1,22 +1,25 @@
 use std::collections::BTreeSet;
 
 use tracer_capture::code_object::parse;
-use tracer_capture::resolver::{Confidence, Outcome, ResolverStep, resolve};
+use tracer_capture::resolver::{Confidence, DoorbellRole, Outcome, QueueRole, Resolution, ResolverStep, resolve};
 
 use crate::ALL;
 use crate::elf::{File, Kind, kind};
+use crate::names;
 use crate::runtime::{Recipe, runtime};
 
 /// The miniature is worth something as a seed only if the resolver gets all the way through it.
 #[test]
 fn the_miniature_is_resolved_whole() {
-    let forms = (0..8u8).map(|bits| Recipe {
-        symbols: bits & 1 != 0,
-        link: bits & 2 != 0,
-        packed: bits & 4 != 0,
-    });
-    for recipe in forms {
-        let resolution = resolve(&runtime(recipe)).expect("a runtime");
+    for recipe in Recipe::all() {
+        let elf = runtime(recipe);
+        // As the target does it: a debug file names functions, at the file's last words.
+        let by_target = names::resolve(&elf).expect("a runtime");
+        let resolution = if recipe.named {
+            by_target.clone()
+        } else {
+            resolve(&elf).expect("a runtime")
+        };
         let account = &resolution.account;
         // The miniature has no list of code objects.
         assert_eq!(resolution.notes.len(), 1, "{:?}", resolution.notes);
@@ -27,18 +30,26 @@ fn the_miniature_is_resolved_whole() {
         );
         assert_eq!(resolution.build_id.as_deref(), Some("0123456789abcdef"));
         assert_eq!(resolution.soname.as_deref(), Some("soname.so.1"));
-        let (step, confidence) = if recipe.symbols {
-            (ResolverStep::Symtab, Confidence::High)
-        } else {
-            (ResolverStep::VtableShape, Confidence::Medium)
+        let how = match recipe {
+            Recipe { symbols: true, .. } => (ResolverStep::Symtab, Confidence::High),
+            Recipe { named: true, .. } => (ResolverStep::DebugFile, Confidence::High),
+            _ => (ResolverStep::VtableShape, Confidence::Medium),
         };
-        let [site] = resolution.doorbells.as_slice() else {
-            panic!("{account:?}");
-        };
-        assert_eq!(
-            (site.step, site.confidence, site.signal_offset),
-            (step, confidence, 0x40)
-        );
+        for resolution in [&resolution, &by_target] {
+            assert_eq!(places(resolution), expected(recipe), "{recipe:?}: {account:?}");
+            let flags = resolution.thunk_flags();
+            let flags = flags.map(|found| (found.hops.as_slice(), found.flags.as_slice()));
+            let all_of_them = (&[0x5a8][..], &[0x368, 0x369][..]);
+            assert_eq!(flags, recipe.hands_over.then_some(all_of_them), "{recipe:?}");
+            let functions = resolution.queue_functions.iter();
+            let functions: Vec<_> = functions.map(|found| (found.role, found.queue_offset)).collect();
+            let [relaxed, release, execute] = QueueRole::ALL;
+            let all_of_them = [(relaxed, Some(0x18)), (release, Some(0x18)), (execute, None)];
+            assert_eq!(functions, all_of_them, "{recipe:?}: {account:?}");
+        }
+        for site in &resolution.doorbells {
+            assert_eq!((site.step, site.confidence), how, "{recipe:?}: {account:?}");
+        }
         assert_eq!(resolution.functions.len(), 4, "{account:?}");
         assert!(
             resolution.own_reserve.is_some() && resolution.sdma.len() == 1,
@@ -47,6 +58,21 @@ fn the_miniature_is_resolved_whole() {
         assert_eq!(resolution.exports.signal_stores.len(), 2);
         assert!(account.iter().any(|decision| decision.outcome == Outcome::Used));
     }
+}
+
+/// Who rings, with the place of the signal.
+fn places(resolution: &Resolution) -> Vec<(DoorbellRole, i16)> {
+    let sites = resolution.doorbells.iter();
+    sites.map(|site| (site.role, site.signal_offset)).collect()
+}
+
+fn expected(recipe: Recipe) -> Vec<(DoorbellRole, i16)> {
+    let mut expected = vec![(DoorbellRole::Main, 0x40)];
+    if recipe.hands_over {
+        expected.push((DoorbellRole::SignalThunkRelaxed, 0x08));
+        expected.push((DoorbellRole::ReleaseMain, 0x40));
+    }
+    expected
 }
 
 /// Found by fuzzing: a symbol that is nothing but the suffix of kernel descriptors became a kernel without a name.
