@@ -5,6 +5,7 @@ use tracer_capture::resolver::{Confidence, DoorbellRole, Outcome, QueueRole, Res
 
 use crate::ALL;
 use crate::elf::{File, Kind, kind};
+use crate::hold::hold;
 use crate::names;
 use crate::runtime::{Recipe, runtime};
 
@@ -105,6 +106,43 @@ fn a_descriptor_without_a_name_is_no_kernel() {
     let contents = parse(&object).expect("a code object");
     let symbols: Vec<&str> = contents.kernels.iter().map(|kernel| &*kernel.symbol).collect();
     assert_eq!(symbols, ["k"]);
+}
+
+/// A segment that holds no code may lie over one that does: the code that was examined is what is probed.
+#[test]
+fn a_probe_is_where_the_code_was_read() {
+    let elf = runtime(Recipe::default());
+    let sound = resolve(&elf).expect("a runtime");
+    // The second header is not needed, and becomes the one of all; the first becomes data that ends behind the probe and
+    // lies elsewhere in the file.
+    let end = sound.doorbells[0].probe.vaddr + 1;
+    let mut covered = elf.clone();
+    let [first, second] = [64, 64 + 56];
+    covered.copy_within(first..first + 56, second);
+    covered[first + 4] = 6; // readable, writable
+    covered[first + 8..first + 16].copy_from_slice(&8u64.to_le_bytes());
+    covered[first + 32..first + 40].copy_from_slice(&end.to_le_bytes());
+    let found = resolve(&covered).expect("a runtime");
+    assert_eq!(found.doorbells, sound.doorbells);
+    assert_eq!(found.queue_functions, sound.queue_functions);
+    hold(&covered, &found);
+}
+
+/// What a name says is a function is decoded as far as functions go: one as long as the file would take all memory.
+#[test]
+fn a_function_of_any_length_is_not_decoded() {
+    let elf = runtime(Recipe {
+        symbols: true,
+        longer: 8 << 20,
+        ..Recipe::default()
+    });
+    let resolution = resolve(&elf).expect("a runtime");
+    let roles: Vec<_> = resolution.queue_functions.iter().map(|found| found.role).collect();
+    assert_eq!(
+        roles,
+        [QueueRole::StoreWriteIndexRelaxed, QueueRole::StoreWriteIndexRelease]
+    );
+    hold(&elf, &resolution);
 }
 
 /// Every target over its seeds, each of their bytes changed, and each shortened: a few thousand inputs.

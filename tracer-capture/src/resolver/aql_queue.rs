@@ -236,7 +236,7 @@ const ADD_WRITE_INDEX_VARIANTS: usize = 4;
 /// `AieAqlQueue`'s asserts (under 40 bytes).
 const MIN_EXECUTE_PM4: usize = 512;
 /// Longer functions are neither: not worth decoding.
-const MAX_EXECUTE_PM4: usize = 16 << 10;
+pub(super) const MAX_EXECUTE_PM4: usize = 16 << 10;
 const MAX_ADD_WRITE_INDEX: usize = 512;
 
 /// Interprets a queue class as `AqlQueue`, if its index functions and its `ExecutePM4` are those of a hardware queue.

@@ -80,9 +80,9 @@ impl<'data> Image<'data> {
         })
     }
 
-    /// Where `vaddr` lies in the file, by the loadable segments.
-    pub(super) fn file_offset(&self, vaddr: u64) -> Option<u64> {
-        self.loaded(vaddr, |_| true).map(|(offset, _)| offset)
+    /// Where [`Self::code`] at `vaddr` begins in the file.
+    pub(super) fn code_offset(&self, vaddr: u64) -> Option<u64> {
+        self.loaded(vaddr, |load| load.executable).map(|(offset, _)| offset)
     }
 
     /// Up to `len` bytes of executable code at `vaddr`, fewer at the end of its segment.

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::aql_queue::AqlQueue;
+use super::aql_queue::{AqlQueue, MAX_EXECUTE_PM4};
 use super::code::Body;
 use super::doorbells::MAX_LENGTH;
 use super::elf::Image;
@@ -133,13 +133,21 @@ fn look(
     let code = functions
         .code(image, vaddr)
         .ok_or("not a function with unwind information")?;
+    // Before it is decoded: a name may be one of a function as long as the file.
+    let (longest, too_long) = match role {
+        QueueRole::ExecutePm4 => (MAX_EXECUTE_PM4, "too long to publish one packet"),
+        _ => (MAX_LENGTH, "too long to store one index"),
+    };
+    if code.bytes.len() > longest {
+        return Err(too_long);
+    }
     let body = Body::decode(code.vaddr, code.bytes);
     let queue_offset = match role {
         // As `as_aql_queue` has looked at it; a name is believed.
         QueueRole::ExecutePm4 => None,
-        _ if code.bytes.len() > MAX_LENGTH => return Err("too long to store one index"),
         _ => {
-            let field = store_write_index(&effects(&body)).and_then(|field| i16::try_from(field).ok());
+            let field = store_write_index(&effects(&body)).filter(|_| body.is_complete());
+            let field = field.and_then(|field| i16::try_from(field).ok());
             Some(field.ok_or("it does not store rsi to the write index of its queue")?)
         }
     };

@@ -153,13 +153,13 @@ pub(super) fn choose(body: &Body, keep: &[Argument], before: &[u64]) -> Option<F
     })
 }
 
-/// The place in the library for the site of the function at `function`.
+/// The place in the library for the site of the function at `function`: in the code that was read as that function, though
+/// other segments may lie over it.
 pub(super) fn locate(image: &Image<'_>, function: u64, site: FunctionSite) -> Option<ProbePoint> {
-    let vaddr = function.checked_add(site.offset)?;
     Some(ProbePoint {
         function,
-        vaddr,
-        file_offset: image.file_offset(vaddr)?,
+        vaddr: function.checked_add(site.offset)?,
+        file_offset: image.code_offset(function)?.checked_add(site.offset)?,
         instruction: site.instruction,
     })
 }

@@ -1,6 +1,6 @@
 //! Copies of a real library whose code, vtables or symbols were changed: what the resolver must and must not believe.
 
-use tracer_capture::resolver::{DoorbellRole, InstructionKind, Resolution, ResolverStep};
+use tracer_capture::resolver::{DoorbellRole, InstructionKind, Outcome, QueueRole, Resolution, ResolverStep};
 
 use super::known;
 use super::library;
@@ -196,6 +196,28 @@ fn the_runtimes_own_reserve_needs_the_whole_pattern() {
             !resolution.doorbells.is_empty() || notes.contains("no vtable"),
             "{offset:#x}: {notes}"
         );
+    }
+}
+
+/// What stores to another word, stores another value, or goes on as nobody knows, does not store the write index.
+#[test]
+fn a_store_of_the_write_index_needs_the_whole_pattern() {
+    let changes: [(u64, &[u8]); 3] = [
+        (0x4e59b, &[0x40]),             // mov %rsi,0x40(%rax)
+        (0x4e598, &[0x48, 0x89, 0x78]), // mov %rdi,0x38(%rax)
+        (0x4e59c, &[0x06]),             // no instruction for ret
+    ];
+    for (offset, code) in changes {
+        let resolution = trixie().write(offset, code).resolve();
+        let roles: Vec<_> = resolution.queue_functions.iter().map(|found| found.role).collect();
+        assert_eq!(
+            roles,
+            [QueueRole::StoreWriteIndexRelease, QueueRole::ExecutePm4],
+            "{offset:#x}"
+        );
+        let mut account = resolution.account.iter();
+        let refused = account.find(|decision| decision.looked_at == "AqlQueue::StoreWriteIndexRelaxed at 0x4e590");
+        assert_eq!(refused.map(|decision| decision.outcome), Some(Outcome::Refused));
     }
 }
 
