@@ -125,6 +125,10 @@ pub fn site_in_function(code: &[u8], vaddr: u64, keep: &[Argument]) -> Option<Fu
     choose(&Body::decode(vaddr, code), keep, &[])
 }
 
+/// In the runtimes measured it is one of the first six instructions, or the first of all. A crafted function may be as long as
+/// its file, and each instruction costs a look at every jump.
+const MAX_PREFIX: usize = 64;
+
 /// As [`site_in_function`], and before every instruction in `before`.
 pub(super) fn choose(body: &Body, keep: &[Argument], before: &[u64]) -> Option<FunctionSite> {
     let first = body.instructions().first()?;
@@ -132,7 +136,7 @@ pub(super) fn choose(body: &Body, keep: &[Argument], before: &[u64]) -> Option<F
         return None;
     }
     let mut info = InstructionInfoFactory::new();
-    for instruction in body.instructions() {
+    for instruction in body.instructions().iter().take(MAX_PREFIX) {
         let kind = InstructionKind::of(instruction);
         if body.is_jump_target(instruction.ip()) || before.contains(&instruction.ip()) {
             break;

@@ -103,3 +103,15 @@ fn no_site_in_what_is_not_code() {
         Some(0)
     );
 }
+
+/// What comes late in a function is not looked for: a crafted one may be as long as its file.
+#[test]
+fn a_site_is_looked_for_near_the_start() {
+    let nothing = [0x31, 0xc0]; // xor %eax,%eax
+    let behind = |count: usize| [&nothing.repeat(count)[..], &[0x55]].concat();
+    assert_eq!(site(&behind(30)), Some((60, InstructionKind::Push)));
+    let other = Some((0, InstructionKind::Other));
+    assert_eq!(site(&behind(100)), other);
+    // Each place costs a look at every jump: without an end to them, as many looks as the square of this.
+    assert_eq!(site(&behind(400_000)), other);
+}
