@@ -41,6 +41,18 @@ impl AqlQueue {
         self.entries() == other.entries()
     }
 
+    /// Keeps of the functions that ring nothing those of which another step says the same: a sign each from two.
+    pub(super) fn keep_agreed(&mut self, other: &Self) {
+        for (mine, theirs) in [
+            (&mut self.add_write_index, other.add_write_index),
+            (&mut self.store_write_index_relaxed, other.store_write_index_relaxed),
+            (&mut self.store_write_index_release, other.store_write_index_release),
+            (&mut self.execute_pm4, other.execute_pm4),
+        ] {
+            *mine = mine.filter(|vaddr| theirs == Some(*vaddr));
+        }
+    }
+
     /// Each function with its role and the offset of the queue in what it gets in rdi; `StoreRelaxed` first.
     pub(super) fn entries(&self) -> [(DoorbellRole, u64, i32); 4] {
         [

@@ -2,7 +2,7 @@
 //!
 //! Names come first: those of the library, else those of its debug file. The shape of vtables is looked at in any case.
 //! Where both find the functions and agree, nothing better can be had; where they contradict each other, one of them
-//! lies, and neither is believed.
+//! lies, and neither is believed; of a function that rings nothing, this function alone.
 
 use std::collections::BTreeSet;
 
@@ -232,7 +232,7 @@ impl Climb {
     }
 
     /// Takes the result of the better step, unless the other one contradicts it.
-    fn choose(&mut self, image: &Image<'_>, functions: &Functions, named: Taken, shape: Taken) {
+    fn choose(&mut self, image: &Image<'_>, functions: &Functions, mut named: Taken, shape: Taken) {
         if let (Some(by_name), Some(by_shape)) = (named.queue(), shape.queue())
             && !by_name.agrees_with(by_shape)
         {
@@ -248,6 +248,9 @@ impl Climb {
             return;
         }
         let both = named.queue().is_some() && shape.queue().is_some();
+        if let (Ok(Some((by_name, _))), Some(by_shape)) = (&mut named.found, shape.queue()) {
+            by_name.keep_agreed(by_shape);
+        }
         let (used, other) = if named.queue().is_some() {
             (named, Some(shape))
         } else {
@@ -290,7 +293,7 @@ impl Climb {
             sought: Sought::OwnReserve,
             step,
             looked_at: function.map_or_else(
-                || "no such function".to_owned(),
+                || "no such function that is found by every step".to_owned(),
                 |vaddr| format!("AqlQueue::AddWriteIndexAcqRel at {vaddr:#x}"),
             ),
             outcome: match (&self.own_reserve, function) {

@@ -110,7 +110,10 @@ pub(super) fn find(
                 (Outcome::Known, role.why_not_probed().to_owned())
             }
             Some(Err(why)) => (Outcome::Refused, why.to_owned()),
-            None => (Outcome::Absent, "not among what was found of AqlQueue".to_owned()),
+            None => (
+                Outcome::Absent,
+                "not among what every step found of AqlQueue".to_owned(),
+            ),
         };
         account.push(Decision {
             sought: Sought::QueueFunctions,

@@ -159,6 +159,46 @@ fn steps_that_contradict_each_other_are_both_refused() {
     assert!(resolution.notes[0].contains("not guessing"), "{:?}", resolution.notes);
 }
 
+/// What rings is as both say; of another function they say two things, and one of them lies.
+#[test]
+fn a_function_that_steps_do_not_agree_on_is_not_believed() {
+    let bytes = library::load("trixie");
+    let stripped = resolve(&bytes).unwrap();
+    let add = "AddWriteIndexAcqRel";
+    let swapped = [
+        ("StoreWriteIndexRelaxed", "StoreWriteIndexRelease"),
+        (add, "AddWriteIndexAcquire"),
+    ];
+    // Functions that pass every examination of their own: the other store, and the next addition in the vtable.
+    let next_add = Patched(bytes.clone()).pointer(super::known::QUEUE_VTABLE + 18 * 8);
+    for (name, other) in swapped {
+        let mut symbols = symbols(&stripped);
+        let place = |name: &str| symbols.iter().find(|known| known.0.contains(name)).map(|known| known.1);
+        let lie = place(other).unwrap_or(next_add);
+        for (known, vaddr) in &mut symbols {
+            if known.contains(name) {
+                *vaddr = lie;
+            }
+        }
+        let named = Patched(bytes.clone()).add_symtab(&borrowed(&symbols)).resolve();
+        assert_eq!(outcome(&named, ResolverStep::VtableShape), Some(Outcome::Agrees));
+        assert_eq!(named.doorbells[0].confidence, Confidence::High);
+        assert_eq!(
+            named.own_reserve.is_some(),
+            name != add,
+            "{name}: {:x?}",
+            named.own_reserve
+        );
+        let roles: Vec<_> = named.queue_functions.iter().map(|found| found.role).collect();
+        let believed = if name == add {
+            &QueueRole::ALL[..]
+        } else {
+            &QueueRole::ALL[1..]
+        };
+        assert_eq!(roles, believed, "{name}");
+    }
+}
+
 /// Puts a debug file where the build-id says.
 pub fn install_debug_file(root: &Path, library: &[u8], symbols: &[(String, u64)]) -> PathBuf {
     let build_id = tracer_capture::resolver::build_id(library).expect("it has one");
