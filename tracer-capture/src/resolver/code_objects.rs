@@ -24,6 +24,8 @@ const LIST: &str = "_amdgpu_r_debug";
 const NEAR: usize = 4;
 /// Functions that are decoded at the most; builds have 5 that use the list.
 const MAX_USERS: usize = 256;
+/// Longer functions, of which no runtime has one, are not decoded: that takes 40 times their length of memory.
+const MAX_LENGTH: usize = 1 << 20;
 
 /// Finds it; else says why not. In any case, what was decided.
 pub(super) fn site(image: &Image<'_>, functions: &Functions) -> (Option<CodeObjectSite>, Option<Absence>, Decision) {
@@ -64,7 +66,9 @@ fn find(image: &Image<'_>, functions: &Functions, looked_at: &mut String) -> Res
         .ok_or(Absence::NoCodeObjects("_amdgpu_r_debug is not exported"))?;
     let (mut callees, mut users) = (BTreeSet::new(), 0);
     for code in functions
-        .containing(image, |code| refers(code, &slots, debug))
+        .containing(image, |code| {
+            code.bytes.len() <= MAX_LENGTH && refers(code, &slots, debug)
+        })
         .take(MAX_USERS)
     {
         users += 1;
@@ -85,7 +89,10 @@ fn find(image: &Image<'_>, functions: &Functions, looked_at: &mut String) -> Res
             "r_brk of _amdgpu_r_debug is another function than is called around changes",
         ));
     }
-    let site = functions.code(image, function).and_then(|code| {
+    let code = functions
+        .code(image, function)
+        .filter(|code| code.bytes.len() <= MAX_LENGTH);
+    let site = code.and_then(|code| {
         let body = Body::decode(code.vaddr, code.bytes);
         let probe = choose(&body, &[], &[]).and_then(|site| locate(image, code.vaddr, site))?;
         let debug_displacement = i64::try_from(i128::from(debug) - i128::from(probe.vaddr)).ok()?;

@@ -80,6 +80,11 @@ impl<'data> Image<'data> {
         })
     }
 
+    /// Of the whole file.
+    pub(super) fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
     /// Where [`Self::code`] at `vaddr` begins in the file.
     pub(super) fn code_offset(&self, vaddr: u64) -> Option<u64> {
         self.loaded(vaddr, |load| load.executable).map(|(offset, _)| offset)

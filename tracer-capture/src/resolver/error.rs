@@ -39,7 +39,7 @@ impl From<object::read::Error> for ResolveError {
 /// Why a part of a resolution is absent although the library is sound; becomes one line of [`super::Resolution::notes`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Absence {
-    #[error("no .eh_frame: function boundaries are unknown, so no function body was examined")]
+    #[error("no .eh_frame that can be believed: function boundaries are unknown, so no function body was examined")]
     NoFunctions,
     #[error("no vtable has the shape of AqlQueue (a queue with an ExecutePM4 and a signal sub-object)")]
     NoQueueClass,

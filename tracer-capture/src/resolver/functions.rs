@@ -27,7 +27,8 @@ pub(super) struct Code<'data> {
 }
 
 impl Functions {
-    /// Reads the frame descriptions; what follows a malformed one is left out.
+    /// Reads the frame descriptions; what follows a malformed one is left out. None if they tell of more code than the file has
+    /// bytes.
     pub(super) fn read(image: &Image<'_>) -> Self {
         let mut ranges = Vec::new();
         if let Some(section) = image.section(b".eh_frame") {
@@ -54,6 +55,11 @@ impl Functions {
         }
         ranges.sort_unstable();
         ranges.dedup_by_key(|(start, _)| *start);
+        // Functions that lie over each other are a crafted file's: reading each could take hours.
+        let total = ranges.iter().fold(0u64, |total, (_, len)| total.saturating_add(*len));
+        if total > image.size() {
+            ranges.clear();
+        }
         Self { ranges }
     }
 

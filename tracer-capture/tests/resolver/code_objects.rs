@@ -57,3 +57,33 @@ fn a_contradiction_is_no_site() {
     );
     assert!(!resolution.doorbells.is_empty(), "the rest is as it was");
 }
+
+/// Frames of a crafted file may say that every function reaches to the end of the code: reading each of them whole took 2 s of
+/// this library, with the square of its length, while its process is held.
+#[test]
+fn functions_that_lie_over_each_other_are_not_read_for_ever() {
+    let mut library = Patched(library::load("trixie"));
+    let (frames, text) = (library.section(".eh_frame"), library.section(".text"));
+    let half = |library: &Patched, at: usize| (library.word(at) & 0xffff_ffff) as usize;
+    let mut at = frames.start;
+    let mut changed = 0;
+    while at + 16 < frames.end && half(&library, at) != 0 {
+        // Of a description, unlike of a common part: start, relative to its place, and length. Addresses are file offsets.
+        if half(&library, at + 4) != 0 {
+            let start = (at + 8).wrapping_add_signed(half(&library, at + 8) as i32 as isize);
+            if text.contains(&start) {
+                library = library.write(at as u64 + 12, &((text.end - start) as u32).to_le_bytes());
+                changed += 1;
+            }
+        }
+        at += half(&library, at) + 4;
+    }
+    assert!(changed > 3000, "{changed} functions");
+    let resolution = library.resolve();
+    assert_eq!((resolution.code_objects, resolution.doorbells), (None, Vec::new()));
+    assert!(
+        resolution.notes[0].contains("no .eh_frame that can be believed"),
+        "{:?}",
+        resolution.notes
+    );
+}
