@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use crate::CaptureError;
+use crate::{CaptureError, open_files::OfCommand};
 
 /// Who the command runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,11 +186,13 @@ fn wait_before_exec(
     recorders_end: i32,
     identity: Option<Identity>,
 ) {
+    let open_files = OfCommand::now();
     let prepare = move || {
         pid_writer.write_all(&std::process::id().to_ne_bytes())?;
         // SAFETY: a descriptor that this process inherited and never uses. Open, it would hide the recorder's death.
         unsafe { libc::close(recorders_end) };
         go_reader.read_exact(&mut [0])?;
+        open_files.assume()?;
         identity.as_ref().map_or(Ok(()), Identity::assume)
     };
     // SAFETY: between fork and exec the closure only makes system calls, on memory made before the fork.

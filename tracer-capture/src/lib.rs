@@ -25,6 +25,7 @@ pub mod launch;
 mod library;
 mod losses;
 pub mod object;
+mod open_files;
 mod probes;
 mod proc_maps;
 pub mod resolver;

@@ -28,6 +28,7 @@ use crate::{
     hold::{self, Ask, Holder},
     inventory::Inventory,
     losses::Losses,
+    open_files,
     probes::{Prober, driver::Functions},
     ring_marks::RingMarks,
     sys,
@@ -86,6 +87,7 @@ impl Session {
         if let Some(guardian) = guardian.as_mut().filter(|_| options.system) {
             guardian.watch_all();
         }
+        open_files::allow_all();
         let mut inventory = Inventory {
             api: options.api,
             ..Inventory::default()

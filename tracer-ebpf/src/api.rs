@@ -74,7 +74,8 @@ pub fn leave(current: Current) {
 /// Entry of a function, or a place behind it where its arguments and the stack are as there.
 #[uprobe]
 pub fn api_enter(ctx: ProbeContext) -> u32 {
-    if let Some(current) = Current::traced() {
+    // As what is submitted in it: a call that was entered before would seem to submit nothing.
+    if let Some(current) = Current::counted() {
         // SAFETY: a helper without preconditions but a context, which this is.
         let cookie = Cookie(unsafe { bpf_get_attach_cookie(ctx.as_ptr()) });
         enter(&current, cookie, ctx.regs);

@@ -33,7 +33,11 @@ fn runtimes_error_ns(run: &Run, time_ns: u64) -> u64 {
     readings.sort_unstable();
     let longest = readings.iter().map(|(enter, exit)| exit - enter).max().unwrap_or(0);
     let apart = readings.windows(2).map(|two| two[1].0 - two[0].1).min().unwrap_or(1);
-    let beyond = readings.iter().map(|(enter, _)| time_ns.abs_diff(*enter)).max().unwrap_or(0);
+    let beyond = readings
+        .iter()
+        .map(|(enter, _)| time_ns.abs_diff(*enter))
+        .max()
+        .unwrap_or(0);
     longest + 2 * longest * beyond / apart.max(1)
 }
 

@@ -3,6 +3,7 @@
 mod api;
 mod api_stats;
 mod attach;
+mod attach_hip;
 mod attach_refused;
 mod claims;
 mod code_object;

@@ -16,7 +16,8 @@ pub(super) struct AqlDoorbell {
     pub(super) signal_offset: i32,
     /// Addresses of the stores to the doorbell.
     pub(super) stores: Vec<u64>,
-    /// Whether it can also call through a table of driver functions instead.
+    /// Whether it can also call something instead that is none of its object's virtual functions: through a table of driver
+    /// functions, as far as is known.
     pub(super) thunk_bypass: bool,
 }
 
@@ -52,8 +53,13 @@ pub(super) fn aql_doorbell(effects: &Effects) -> AqlShape {
     AqlShape::Rings(AqlDoorbell {
         signal_offset,
         stores: stores.iter().map(|(_, store)| store.vaddr).collect(),
-        thunk_bypass: effects.indirect.contains(&Value::Static),
+        thunk_bypass: effects.indirect.iter().any(|target| !is_virtual(target)),
     })
+}
+
+/// Whether a target of a jump or call comes out of what a field of the object points to, its vtable above all.
+fn is_virtual(target: &Value) -> bool {
+    matches!(target, Value::FieldOf(..))
 }
 
 /// The offset of the signal whose doorbell the store writes.
