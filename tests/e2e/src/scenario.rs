@@ -52,7 +52,7 @@ pub struct Scenario {
     /// `--api` of the recording.
     pub api: &'static str,
     /// More variables of the environment.
-    pub env: Vec<(&'static str, &'static str)>,
+    pub env: Vec<(&'static str, OsString)>,
     /// A program and its words that run the dispatcher; `None`: nobody but the simulator.
     pub through: Vec<OsString>,
 }
@@ -101,6 +101,16 @@ impl Scenario {
         }
     }
 
+    /// With a tool between the program and its queues. `mode`: what it does (see hsa-intercept); empty: it hands packets on as
+    /// they are.
+    #[must_use]
+    pub fn intercepted(mut self, mode: &str) -> Self {
+        let tool = place::programs().join("libhsa_intercept.so");
+        self.env.push(("HSA_TOOLS_LIB", tool.into_os_string()));
+        self.env.push(("HSA_INTERCEPT", mode.into()));
+        self
+    }
+
     /// Records it; panics, with what was printed, unless the command succeeded.
     #[must_use]
     pub fn record(&self) -> Run {
@@ -131,7 +141,7 @@ impl Scenario {
             .arg(dir.path().join("t.trace"))
             .arg("--")
             .args(self.simulated(dir.path()))
-            .envs(self.env.iter().copied());
+            .envs(self.env.iter().cloned());
         command
     }
 

@@ -394,7 +394,7 @@ fn copies_by_kernels_lie_in_the_call_that_asks_for_them() {
     for (suite, gpu) in each_release(0) {
         let mut scenario = Scenario::new(suite, gpu, &["copy-only", "-n", "4", "--bytes", "1000000"]);
         scenario.api = "hsa";
-        scenario.env = vec![("HSA_ENABLE_SDMA", "0")];
+        scenario.env = vec![("HSA_ENABLE_SDMA", "0".into())];
         let run = scenario.record();
         compare::all(&run);
         assert_consistent(&run);
@@ -428,7 +428,7 @@ fn what_hip_submits_from_a_thread_of_its_own_is_in_no_call() {
     for (suite, gpu) in each_release(1) {
         let mut scenario = Scenario::hip(suite, gpu, &["launches", "-n", "2"]);
         scenario.api = "hip";
-        scenario.env = vec![("AMD_DIRECT_DISPATCH", "0")];
+        scenario.env = vec![("AMD_DIRECT_DISPATCH", "0".into())];
         let run = scenario.record();
         compare::all(&run);
         assert_consistent(&run);

@@ -6,19 +6,13 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use tracer_core::fact::{Dispatch, Fact, PacketKind, Proxy, Request};
 use tracer_e2e::{
-    compare, place,
-    scenario::{Run, Scenario, each_release, folder, report_text},
+    compare,
+    scenario::{Run, Scenario, each_release, report_text},
 };
 
 /// `mode`: what the tool does with packets; empty: it hands them on as they are.
 fn intercepted(scenario: &Scenario, mode: &str) -> Run {
-    let dir = folder();
-    let mut command = scenario.command(&dir);
-    command.env("HSA_TOOLS_LIB", place::programs().join("libhsa_intercept.so"));
-    command.env("HSA_INTERCEPT", mode);
-    let output = command.output().expect("tracer runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let run = Run::read(dir, output);
+    let run = scenario.clone().intercepted(mode).record();
     let compared = compare::device(&run);
     let did = run.did();
     println!("{} {scenario:?}: {compared:?}", did["runtime"]["version"]);

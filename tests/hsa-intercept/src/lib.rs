@@ -1,7 +1,9 @@
 //! What a profiler does to a program's HSA queues: each is replaced by a proxy in memory, from which the
 //! runtime hands packets to a function of the tool, which hands them on to the real queue.
 //!
-//! With `HSA_INTERCEPT=barriers` it publishes each packet behind a barrier of its own, as profilers do.
+//! With `HSA_INTERCEPT=barriers` it publishes each packet behind a barrier of its own, as profilers do. With
+//! `HSA_INTERCEPT=stores` queues stay as they are, and the tool stands before `hsa_signal_store_*` instead, as tracers of the
+//! API do.
 //!
 //! `HSA_TOOLS_LIB=libhsa_intercept.so` makes the runtime load it (`Runtime::LoadTools`, runtime.cpp of ROCR-Runtime).
 
@@ -53,6 +55,8 @@ const fn slot(number: usize) -> usize {
 
 /// In `CoreApiTable`.
 const QUEUE_CREATE: usize = slot(7);
+/// In it `hsa_signal_store_relaxed`, and `_screlease`, which follows it.
+const SIGNAL_STORE: usize = slot(41);
 /// In `AmdExtTable` up to ROCr 5.5. Then two functions for copies came before them.
 const INTERCEPT_CREATE_OLD: usize = slot(35);
 /// In it from then on.
@@ -62,6 +66,27 @@ const OLD_FUNCTIONS: usize = 51;
 
 /// The runtime's functions: `hsa_amd_queue_intercept_create`, and `_register`, which follows it.
 static INTERCEPT: [AtomicPtr<c_void>; 2] = [const { AtomicPtr::new(ptr::null_mut()) }; 2];
+
+/// `hsa_signal_store_*`.
+type Store = unsafe extern "C" fn(signal: u64, value: i64);
+
+/// The runtime's.
+static STORES: [AtomicPtr<c_void>; 2] = [const { AtomicPtr::new(ptr::null_mut()) }; 2];
+
+/// Instead of one of them: nothing but that.
+unsafe extern "C" fn store<const NUMBER: usize>(signal: u64, value: i64) {
+    let function = STORES[NUMBER].load(Ordering::Acquire);
+    // SAFETY: the runtime's function, which was there before this one was; the arguments are the program's.
+    unsafe {
+        let function: Store = std::mem::transmute(function);
+        function(signal, value);
+    }
+}
+
+/// Whether the tool is told to do that.
+fn is_mode(word: &str) -> bool {
+    std::env::var_os("HSA_INTERCEPT").is_some_and(|mode| mode == word)
+}
 
 /// The runtime has initialised itself, and hands over its tables.
 ///
@@ -77,6 +102,15 @@ pub unsafe extern "C" fn OnLoad(
     // SAFETY: the runtime's tables, which begin with their versions and are as large as these say.
     unsafe {
         let (core, amd_ext) = ((*tables).core, (*tables).amd_ext);
+        if is_mode("stores") {
+            let functions = core.byte_add(SIGNAL_STORE).cast::<*mut c_void>();
+            let own: [Store; 2] = [store::<0>, store::<1>];
+            for (number, (place, own)) in STORES.iter().zip(own).enumerate() {
+                place.store(functions.add(number).read(), Ordering::Release);
+                functions.add(number).cast::<Store>().write(own);
+            }
+            return true;
+        }
         let bytes = (*amd_ext.cast::<Version>()).minor as usize;
         let at = if bytes <= slot(OLD_FUNCTIONS) {
             INTERCEPT_CREATE_OLD
@@ -139,7 +173,7 @@ const BARRIER: Packet = {
 /// Packets that the program has published on its proxy. With `HSA_INTERCEPT=barriers` each is published behind a barrier of
 /// the tool's own, as profilers do.
 unsafe extern "C" fn hand_on(packets: *const c_void, count: u64, _index: u64, _data: *mut c_void, writer: Writer) {
-    if std::env::var_os("HSA_INTERCEPT").is_none_or(|mode| mode != "barriers") {
+    if !is_mode("barriers") {
         // SAFETY: the runtime's own packets and function.
         return unsafe { writer(packets, count) };
     }
