@@ -25,6 +25,7 @@ use tracer_core::event::Origin;
 use crate::{
     code_object::lists::Lists,
     decode, devices,
+    findings::{Finder, Finding},
     guardian::{self, Guardian},
     inventory::{Inventory, Probe},
     library::{Hip, Libraries, Look},
@@ -60,6 +61,8 @@ pub struct Holder {
     pub prober: Prober,
     /// Told of every process before it can be stopped a second time.
     pub guardian: Option<Guardian>,
+    /// Where it puts what it finds.
+    pub finder: Finder,
     /// Follows the lists of code objects.
     pub code_objects: Lists,
     /// Processes of which it is told whether they hand doorbells over: with their generations, and how many runtimes were known.
@@ -270,7 +273,7 @@ impl Holder {
             }
         }
         if let Some(told) = hands_over.filter(|_| is_known) {
-            self.code_objects.hands_over(origin, told);
+            self.finder.tell(origin, Finding::HandsOver(told));
         }
         if hands_over.is_some() || !is_known {
             self.thunks.insert(origin.pid, told_by);

@@ -14,6 +14,7 @@ pub mod devices;
 mod diagnostics;
 mod elf_peek;
 pub mod error;
+mod findings;
 mod gate;
 pub mod guardian;
 mod hold;

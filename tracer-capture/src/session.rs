@@ -21,8 +21,9 @@ use tracer_core::{
 use crate::{
     CaptureError,
     api_stats::ApiStats,
-    code_object::lists::{self, Changes},
+    code_object::lists::Lists,
     decode,
+    findings::{Findings, findings},
     gate::Gate,
     guardian::Guardian,
     hold::{self, Ask, Holder},
@@ -67,7 +68,7 @@ pub struct Session {
     pub(crate) traced: HashMap<MapData, u32, u32>,
     losses: Losses,
     api_stats: Option<ApiStats>,
-    code_objects: Changes,
+    findings: Findings,
     pub(crate) gate: Gate,
     pub(crate) asks: mpsc::Sender<Ask>,
     undecoded: u64,
@@ -114,10 +115,11 @@ impl Session {
             _ => None,
         };
         let inventory = Arc::new(Mutex::new(inventory));
-        let (lists, code_objects) = lists::lists();
+        let (finder, findings) = findings();
         let (asks, asked) = mpsc::channel();
         let holder = Holder {
-            code_objects: lists,
+            code_objects: Lists::new(finder.clone()),
+            finder,
             thunks: std::collections::HashMap::new(),
             ring: take(&mut maps, "HOLDS")?,
             prober,
@@ -137,7 +139,7 @@ impl Session {
             traced: take(&mut maps, "TRACED")?,
             losses,
             api_stats,
-            code_objects,
+            findings,
             gate,
             asks,
             undecoded: 0,
@@ -177,7 +179,7 @@ impl Session {
         let mut count = 0;
         while count < most {
             let next = self.events.next();
-            self.code_objects.take(sink);
+            self.findings.take(sink);
             let Some(item) = next else { break };
             count += 1;
             let known = decode::record(&item, &self.functions, sink);

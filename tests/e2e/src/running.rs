@@ -1,6 +1,7 @@
 //! Programs that run while a test does something, and recorders that attach to them.
 
 use std::{
+    ffi::OsString,
     fs,
     io::{BufRead, BufReader, Read},
     path::{Path, PathBuf},
@@ -76,8 +77,20 @@ impl Program {
     pub fn steady(suite: &'static str, asic: &'static str, more: &[&'static str]) -> Self {
         let mut workload = vec!["steady"];
         workload.extend(more);
-        let dir = folder();
-        let mut words = Scenario::new(suite, asic, &workload).simulated(dir.path());
+        Self::of(folder(), &Scenario::new(suite, asic, &workload))
+    }
+
+    /// Starts a scenario of `steady` with its files in that folder; it goes on until [`Self::stop`].
+    #[must_use]
+    pub fn of(dir: TempDir, scenario: &Scenario) -> Self {
+        // A program that gives its environment to the next.
+        let mut words: Vec<OsString> = vec!["env".into()];
+        for (name, value) in &scenario.env {
+            let mut word = OsString::from(format!("{name}="));
+            word.push(value);
+            words.push(word);
+        }
+        words.extend(scenario.simulated(dir.path()));
         for (option, file) in [("--until", "stop"), ("--progress", "progress")] {
             words.extend([option.into(), dir.path().join(file).into_os_string()]);
         }
@@ -86,7 +99,7 @@ impl Program {
 
     /// Starts a simulator with its words, which write what they did into the folder.
     #[must_use]
-    pub fn start(dir: TempDir, words: &[std::ffi::OsString]) -> Self {
+    pub fn start(dir: TempDir, words: &[OsString]) -> Self {
         let simulator = Command::new(&words[0])
             .args(&words[1..])
             .stdout(Stdio::null())

@@ -1,18 +1,13 @@
 //! The lists of all processes, followed: what came, and what went.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-        mpsc::{Receiver, Sender, channel},
-    },
-};
+use std::collections::HashMap;
 
 use tracer_core::{
     code_object::{CodeObject, CodeObjectOrigin},
-    event::{self, Event, Origin},
+    event::Origin,
 };
+
+use crate::findings::{Finder, Finding};
 
 use super::{
     list::{self, Entry, Process},
@@ -29,8 +24,7 @@ pub struct Lists {
     known: HashMap<(u32, u64), Known>,
     /// Number of the next code object.
     next: u64,
-    changes: Sender<(Origin, Change)>,
-    waiting: Arc<AtomicUsize>,
+    finder: Finder,
 }
 
 /// What was last read of a list.
@@ -43,64 +37,16 @@ struct Known {
     lost: bool,
 }
 
-/// A change, on its way.
-enum Change {
-    Loaded(CodeObject),
-    Unloaded(u64),
-    Unread,
-    /// Something else that the holder finds out of a process: whether its runtime hands doorbells over.
-    HandsOver(bool),
-}
-
-/// Changes, on the side that takes them.
-pub struct Changes {
-    changes: Receiver<(Origin, Change)>,
-    waiting: Arc<AtomicUsize>,
-}
-
-/// Both sides.
-pub fn lists() -> (Lists, Changes) {
-    let (sender, receiver) = channel();
-    let waiting = Arc::new(AtomicUsize::new(0));
-    let lists = Lists {
-        known: HashMap::new(),
-        next: 0,
-        changes: sender,
-        waiting: Arc::clone(&waiting),
-    };
-    let changes = Changes {
-        changes: receiver,
-        waiting,
-    };
-    (lists, changes)
-}
-
-impl Changes {
-    /// Hands over what came. Costs nothing if that is nothing.
-    ///
-    /// To be called after a record has been found in the ring buffer and before it is taken: what a process did after
-    /// a change has its record later than the change was put here.
-    pub fn take(&self, sink: &mut impl FnMut(&Event<'_>)) {
-        while self.waiting.load(Ordering::Acquire) > 0 {
-            let Ok((origin, change)) = self.changes.try_recv() else {
-                return;
-            };
-            self.waiting.fetch_sub(1, Ordering::AcqRel);
-            let change = match &change {
-                Change::HandsOver(hands_over) => {
-                    sink(&Event::Thunk(origin, *hands_over));
-                    continue;
-                }
-                Change::Loaded(loaded) => event::CodeObjectChange::Loaded(loaded),
-                Change::Unloaded(id) => event::CodeObjectChange::Unloaded { id: *id },
-                Change::Unread => event::CodeObjectChange::Unread,
-            };
-            sink(&Event::CodeObject(event::CodeObject { origin, change }));
+impl Lists {
+    /// Of no process yet; changes go to `finder`.
+    pub fn new(finder: Finder) -> Self {
+        Self {
+            known: HashMap::new(),
+            next: 0,
+            finder,
         }
     }
-}
 
-impl Lists {
     /// A list changed, while it was watched: its process is held, or at least has just told. `debug` is the address of
     /// the process's `_amdgpu_r_debug`.
     pub fn changed(&mut self, origin: Origin, generation: u32, debug: u64) {
@@ -114,11 +60,6 @@ impl Lists {
         self.read(origin, generation, debug, false);
     }
 
-    /// Whether a process's runtime hands its doorbells to the driver's library. What it rings has its records later than this.
-    pub fn hands_over(&self, origin: Origin, hands_over: bool) {
-        self.say(origin, Change::HandsOver(hands_over));
-    }
-
     fn read(&mut self, origin: Origin, generation: u32, debug: u64, watched: bool) {
         let pid = origin.pid;
         let key = (pid, debug);
@@ -130,7 +71,7 @@ impl Lists {
                 if let Err(error) = unread {
                     log::debug!("process {pid}: its list of code objects can't be read: {error}");
                 }
-                self.say(origin, Change::Unread);
+                self.finder.tell(origin, Finding::ListUnread);
                 self.known.insert(key, Known::nothing(generation, true));
                 return;
             }
@@ -144,7 +85,7 @@ impl Lists {
         let (old, ids): (Vec<Entry>, Vec<u64>) = entries.into_iter().unzip();
         let (stays, added) = list::differences(&old, &new);
         for (&id, _) in ids.iter().zip(&stays).filter(|(_, stays)| !**stays) {
-            self.say(origin, Change::Unloaded(id));
+            self.finder.tell(origin, Finding::Unloaded(id));
         }
         let unchanged_since = (!watched).then(|| source::began(pid).unwrap_or(i64::MIN));
         let mut kept = ids.iter().zip(&stays).filter(|(_, stays)| **stays).map(|(&id, _)| id);
@@ -155,9 +96,9 @@ impl Lists {
                 None => {
                     let id = self.next;
                     self.next += 1;
-                    self.say(
+                    self.finder.tell(
                         origin,
-                        Change::Loaded(code_object(pid, id, how, &entry, unchanged_since)),
+                        Finding::Loaded(code_object(pid, id, how, &entry, unchanged_since)),
                     );
                     id
                 }
@@ -173,13 +114,6 @@ impl Lists {
                 lost,
             },
         );
-    }
-
-    fn say(&self, origin: Origin, change: Change) {
-        // Who takes them may be gone at the end; then nobody wants them.
-        if self.changes.send((origin, change)).is_ok() {
-            self.waiting.fetch_add(1, Ordering::AcqRel);
-        }
     }
 
     fn has_room(&mut self) -> bool {

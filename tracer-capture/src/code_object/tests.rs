@@ -7,9 +7,11 @@ use tracer_core::{
     event::{CodeObjectChange, Event, Origin},
 };
 
+use crate::findings::findings;
+
 use super::{
     list::{Entry, Memory, differences, read},
-    lists::lists,
+    lists::Lists,
 };
 
 /// Memory with some words in it.
@@ -116,7 +118,8 @@ fn changes_come_out_as_they_were_made() {
     nodes[1].0[3] = address(&nodes[2]);
     let debug = Node([7, address(&nodes[0]), 0, 0, 0]);
     let debug_address = address(std::hint::black_box(&debug)) as u64;
-    let (mut lists, changes) = lists();
+    let (finder, changes) = findings();
+    let mut lists = Lists::new(finder);
     let origin = |time_ns| Origin {
         time_ns,
         pid: std::process::id(),

@@ -145,7 +145,7 @@ fn signals_that_wait_are_asked_for_ever_more_seldom() {
     told.look(&look(9_999_000_000, 0, stamps(1, 2)));
     told.signals.due(u64::MAX, |_, _| panic!("nothing waits"));
     assert!(told.signals.due.is_empty());
-    assert!(!told.signals.by_process[&PID][&SIGNAL].due_ns.is_some());
+    assert!(told.signals.by_process[&PID][&SIGNAL].due_ns.is_none());
 }
 
 #[test]
