@@ -209,7 +209,7 @@ impl Holder {
                     probes.extend(code_object::attach(&mut self.prober, &target, &runtime.resolution));
                     let last_resort = !runtime.resolution.last_resort().is_empty();
                     probes.extend(api::attach(&mut self.prober, &target, &runtime.entries));
-                    if self.reserves || last_resort || self.api.wants(Layer::Hsa) {
+                    if self.needs_tables(&runtime.resolution) {
                         probes.extend(mapping::attach_init(&mut self.prober, &target, &runtime.resolution));
                     }
                     if last_resort {
@@ -243,8 +243,13 @@ impl Holder {
         mappings
     }
 
+    /// Whether anything is probed behind the API tables of this runtime.
+    fn needs_tables(&self, resolution: &crate::resolver::Resolution) -> bool {
+        self.reserves || !resolution.last_resort().is_empty() || self.api.wants(Layer::Hsa)
+    }
+
     /// Tells whether a program's runtimes hand doorbells over: once, and again if another runtime has come. Nothing, as long as
-    /// one of them is not initialised, and never if one is not understood.
+    /// one of them is not initialised, and never if one is not understood, or they differ.
     fn thunk(&mut self, libraries: &mut Libraries, origin: Origin, generation: u32) {
         let told_by = (generation, libraries.runtimes());
         if self.thunks.get(&origin.pid) == Some(&told_by) {
@@ -256,6 +261,10 @@ impl Holder {
                 continue;
             };
             let resolution = &runtime.resolution;
+            if resolution.doorbells.is_empty() {
+                is_known = false;
+                continue;
+            }
             // Another piece of the library's file.
             if mapping.bias(resolution).is_none() {
                 continue;
@@ -267,7 +276,11 @@ impl Holder {
                 Some(false)
             };
             match told {
-                Some(told) => hands_over = Some(hands_over.unwrap_or(false) || told),
+                Some(told) => {
+                    // Of which one a doorbell is, its record does not say.
+                    is_known &= hands_over.is_none_or(|other| other == told);
+                    hands_over = Some(told);
+                }
                 None if is_known => return,
                 None => {}
             }

@@ -200,6 +200,15 @@ impl Session {
         self.marks.taken() >= mark
     }
 
+    /// What was not handed over of the records before a mark never will be. How many they are nobody can say: they count as
+    /// one that is lost.
+    pub fn give_up_before(&mut self, mark: u64) {
+        if !self.is_drained_to(mark) {
+            log::warn!("a program did not finish a record in time: it and what came after it is lost");
+            self.undecoded += 1;
+        }
+    }
+
     /// Hands over what was lost since the last call.
     pub fn report_losses(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
         let time_ns = sys::monotonic_ns();

@@ -176,7 +176,7 @@ impl<S: Sink> Work<S> {
             if stopping && !stopped {
                 stopped = true;
                 // The last queues are known only when their creations are.
-                while self.drain() > 0 {}
+                self.drain_to(self.session.mark());
                 self.looks.finish(&self.session, &mut self.model);
                 self.session.detach();
                 end = self.session.mark();
@@ -202,8 +202,20 @@ impl<S: Sink> Work<S> {
             }
             if drained == 0 {
                 if stopping && (self.session.is_drained_to(end) || Instant::now() >= last) {
+                    self.session.give_up_before(end);
+                    self.tick()?;
                     return Ok(self);
                 }
+                std::thread::sleep(NAP);
+            }
+        }
+    }
+
+    /// Takes what had come by then, while programs go on, for as long as is reasonable.
+    fn drain_to(&mut self, mark: u64) {
+        let last = Instant::now() + PATIENCE;
+        while !self.session.is_drained_to(mark) && Instant::now() < last {
+            if self.drain() == 0 {
                 std::thread::sleep(NAP);
             }
         }

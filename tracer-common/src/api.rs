@@ -1,7 +1,7 @@
 //! Functions of HIP and HSA whose calls are recorded or counted, and where a call's arguments lie.
 //!
-//! Signatures: `hip_runtime_api.h` of HIP 5.2 to 7.2, `hsa.h`, `hsa_ext_amd.h` and `hsa_ext_image.h` of ROCr 5.2 to 7.2. The functions named
-//! here have the same arguments in all of them. What a library does not export is not probed.
+//! Signatures: `hip_runtime_api.h` of HIP 5.2 to 7.2, `hsa.h`, `hsa_ext_amd.h` and `hsa_ext_image.h` of ROCr 5.2 to 7.2. The
+//! functions named here have the same arguments in all of them. What a library does not export is not probed.
 
 mod catalog;
 pub mod stats;

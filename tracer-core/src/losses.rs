@@ -72,7 +72,7 @@ pub fn hide_queue_calls(source: &str) -> bool {
     calls.contains(&source) || hide_processes(source)
 }
 
-/// Whether what was lost is of a tool's proxies: then there was one.
+/// Whether what was lost is of tools' proxies, or whether there are any.
 #[must_use]
 pub fn is_of_proxies(source: &str) -> bool {
     [LossSource::ProxyUnknown.name(), PROXY_UNREAD].contains(&source)

@@ -151,7 +151,7 @@ impl Summary {
         let calls: Vec<u64> = self.ioctls.values().map(|calls| calls.count).collect();
         let lost: Vec<u64> = self.losses.values().copied().collect();
         // Kernels on a queue of PM4 commands are in no packet.
-        let packets = known.packets && self.queues.iter().all(|queue| queue.is_aql() || queue.is_sdma());
+        let packets = known.packets && !self.queues.iter().any(Queue::is_opaque);
         Report {
             complete,
             dispatches: Dispatches {

@@ -156,7 +156,8 @@ impl Table {
             }
             Self::ApiCalls => {
                 "Calls of functions of HIP and HSA by traced processes (`record --api`): those of a fixed list, as the \
-                 libraries' users make them. What the HSA runtime calls of its own is left out; what HIP does, and what HIP calls of HSA, lies inside the call around it."
+                 libraries' users make them. What the HSA runtime calls of its own is left out; what HIP does, and what HIP \
+                 calls of HSA, lies inside the call around it."
             }
             Self::ApiStats => {
                 "Calls that were only counted (`record --api stats`): of each function in each process. There are no \

@@ -19,26 +19,19 @@ fn timed_by_device(run: &Run) -> usize {
     run.truth.queues.iter().map(of).sum()
 }
 
-/// How far off a time can be that the runtime reckons with any two of its readings of the clock, ns: the two clocks of a
-/// reading are read one after the other while it lasts, and the line through two readings goes on beyond them.
-fn runtimes_error_ns(run: &Run, time_ns: u64) -> u64 {
-    let mut readings: Vec<(u64, u64)> = run
-        .facts
-        .iter()
-        .filter_map(|fact| match fact {
-            Fact::Ioctl(ioctl) if ioctl.name == "GET_CLOCK_COUNTERS" => Some((ioctl.enter_ns, ioctl.exit_ns)),
-            _ => None,
-        })
-        .collect();
-    readings.sort_unstable();
-    let longest = readings.iter().map(|(enter, exit)| exit - enter).max().unwrap_or(0);
-    let apart = readings.windows(2).map(|two| two[1].0 - two[0].1).min().unwrap_or(1);
-    let beyond = readings
-        .iter()
-        .map(|(enter, _)| time_ns.abs_diff(*enter))
-        .max()
-        .unwrap_or(0);
-    longest + 2 * longest * beyond / apart.max(1)
+/// How far off a time can be that the runtime reckons, ns: it lies between two of the runtime's readings of the GPU's clock, each
+/// of which reads the two clocks one after the other while it lasts.
+fn runtimes_error_ns(run: &Run) -> u64 {
+    // gpu_id of `struct kfd_ioctl_get_clock_counters_args`; 0: the host's clock only.
+    const GPU_ID: usize = 32;
+    let of_gpu = |arg: &[u8]| arg.get(GPU_ID..GPU_ID + 4).is_some_and(|id| id != [0; 4]);
+    let readings = run.facts.iter().filter_map(|fact| match fact {
+        Fact::Ioctl(ioctl) if ioctl.name == "GET_CLOCK_COUNTERS" && ioctl.arg_in.as_deref().is_some_and(of_gpu) => {
+            Some(ioctl.exit_ns - ioctl.enter_ns)
+        }
+        _ => None,
+    });
+    2 * readings.max().expect("the runtime reads the clock")
 }
 
 /// A program that waits for each dispatch and asks for its times, as one with HIP's events does. Its one signal is used again
@@ -56,7 +49,7 @@ fn each_dispatch_of_a_program_that_asks_has_the_times_that_it_gets() {
         told.sort_by_key(|time| time.index);
         assert_eq!(told.len(), asked.len());
         for (time, [start, end]) in told.iter().zip(asked) {
-            let error = time.clock_error_ns.expect("dated") + runtimes_error_ns(run, time.time_ns) + 20_000;
+            let error = time.clock_error_ns.expect("dated") + runtimes_error_ns(run) + 20_000;
             for (told, asked) in [(time.start_ns, start), (time.end_ns, end)] {
                 let off = told.expect("dated").abs_diff(monotonic_ns(asked));
                 assert!(off <= error, "off by {off} ns: {time:?}");

@@ -2,7 +2,6 @@
 
 use std::sync::mpsc;
 
-use tracer_common::api::Layer;
 use tracer_core::event::Origin;
 
 use super::{Holder, Released};
@@ -61,8 +60,7 @@ impl Holder {
             }
             // Else the entry of `hsa_init` is still to come.
             let exports = &runtime.resolution.exports;
-            let last_resort = !runtime.resolution.last_resort().is_empty();
-            let wanted = self.reserves || last_resort || self.api.wants(Layer::Hsa);
+            let wanted = self.needs_tables(&runtime.resolution);
             let own: Vec<&Mapping> = mappings.iter().filter(|other| other.file == mapping.file).collect();
             let mut reserves = exports.reserves.iter().map(|site| &site.export);
             if wanted

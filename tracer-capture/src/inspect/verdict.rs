@@ -34,7 +34,7 @@ pub struct Verdict {
     pub doorbells: Capture,
     /// The packets that they publish.
     pub packets: Capture,
-    /// Advances of write indexes (`--detail full` or `--api`).
+    /// Advances of write indexes (`--detail full`, or `--api` but for `stats`).
     pub reserves: Capture,
     /// Stores to SDMA doorbells.
     pub sdma: Capture,

@@ -104,7 +104,7 @@ pub(super) struct Climb {
     pub(super) functions: Vec<DoorbellFunction>,
     pub(super) own_reserve: Option<OwnReserveSite>,
     pub(super) queue_functions: Vec<QueueFunction>,
-    /// By which signals of queues store.
+    /// By which the signals of what tools put in front of queues store.
     pub(super) proxy_stores: BTreeSet<u64>,
     pub(super) account: Vec<Decision>,
     pub(super) absent: Vec<Absence>,

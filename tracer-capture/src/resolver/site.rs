@@ -40,8 +40,10 @@ impl InstructionKind {
             (Code::Nopd, 1) => Self::Nop,
             (Code::Push_r64, 1) => Self::Push,
             (Code::Push_r64, 2) if instruction.op0_register() >= Register::R8 => Self::Push,
-            (_, 2 | 6) if instruction.is_jcc_short_or_near() => Self::Jcc,
-            (_, 2 | 5) if instruction.is_jmp_short_or_near() => Self::Jmp,
+            (_, 2) if instruction.is_jcc_short() => Self::Jcc,
+            (_, 6) if instruction.is_jcc_near() => Self::Jcc,
+            (_, 2) if instruction.is_jmp_short() => Self::Jmp,
+            (_, 5) if instruction.is_jmp_near() => Self::Jmp,
             (Code::Call_rel32_64, 5) => Self::Call,
             _ => Self::Other,
         }

@@ -47,6 +47,15 @@ fn calls_jumps_and_nops() {
     assert_eq!(after_endbr64(&[0x90]), Some((4, InstructionKind::Nop)));
 }
 
+/// A fuzzer's: with its prefixes a short jump is as long as a near one.
+#[test]
+fn a_jump_with_prefixes_is_not_one_that_is_known_to_be_emulated() {
+    assert_eq!(
+        site(&[0xf3, 0x46, 0x4c, 0x45, 0x7f, 0x8d]),
+        Some((0, InstructionKind::Other))
+    );
+}
+
 #[test]
 fn encodings_that_the_kernel_steps_are_passed_over() {
     let push_rbx = 0x53;

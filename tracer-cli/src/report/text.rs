@@ -56,7 +56,7 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
     match dispatches.total {
         None if unreadable > 0 => writeln!(
             out,
-            "dispatches unknown: {seen} were seen, and {unreadable} queues take commands that nobody reads (PM4)"
+            "dispatches unknown: {seen} were seen, and {unreadable} queues take commands that nobody reads"
         )?,
         None if seen > 0 => writeln!(
             out,

@@ -99,4 +99,10 @@ impl Queue {
     pub fn is_sdma(&self) -> bool {
         self.kind.starts_with("sdma")
     }
+
+    /// Whether kernels may be submitted to it in a form that nobody reads, as the commands of a PM4 queue.
+    #[must_use]
+    pub fn is_opaque(&self) -> bool {
+        !self.is_aql() && !self.is_sdma()
+    }
 }

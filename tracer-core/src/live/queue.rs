@@ -214,7 +214,7 @@ impl LiveQueue {
 
     pub fn row(&self, now: u64) -> QueueRow {
         let known = self.known.as_ref();
-        let aql = known.is_none_or(|queue| queue.kind == "compute-aql");
+        let aql = known.is_none_or(|queue| queue.is_aql());
         QueueRow {
             queue: self.number,
             pid: self.pid,

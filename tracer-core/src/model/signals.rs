@@ -20,8 +20,11 @@ use super::clocks::Stamped;
 use crate::event::Signal;
 use crate::fact::GpuTime;
 
-/// Signals kept at the most. Their addresses come from the traced process.
-const MAX_SIGNALS: usize = 65_536;
+/// Signals of a process that are kept at the most: their addresses come from its memory, and what one process makes up must not
+/// cost the others theirs.
+const MAX_OF_PROCESS: usize = 65_536;
+/// Signals of all processes.
+const MAX_SIGNALS: usize = 1 << 20;
 /// How long a packet waits for its signal to be used again before somebody looks at it, at the least, and how long between
 /// looks at the most.
 const SOON_NS: u64 = 20_000_000;
@@ -53,85 +56,74 @@ pub(super) struct Ran {
     pub(super) gpu_id: Option<u32>,
 }
 
-/// The completion signals of all processes.
+/// The completion signals of all processes that one packet is to complete.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
-    /// By process and handle: what one process does must not cost the others'.
-    by_process: HashMap<u32, HashMap<u64, Watched>>,
+    /// By process and handle.
+    running: HashMap<u32, HashMap<u64, Running>>,
     /// How many there are of all processes.
     count: usize,
     /// Those to look at: when, and which. Only an entry of the time that the signal itself has counts.
     due: BinaryHeap<Reverse<(u64, u32, u64)>>,
 }
 
-#[derive(Debug, Default)]
-struct Watched {
-    /// The only packet that is to complete it.
-    running: Option<Running>,
-    /// The time of its entry among those that are due.
-    due_ns: Option<u64>,
-}
-
+/// A packet that is the only one to complete its signal.
 #[derive(Debug)]
 struct Running {
     time_ns: u64,
     before: Stamps,
     dispatch: Option<Ran>,
+    /// The time of the signal's entry among those that are due.
+    due_ns: u64,
 }
 
 impl Signals {
     /// A packet is published.
     pub(super) fn publish(&mut self, used: Use, out: &mut impl FnMut(Stamped)) {
-        let Some(watched) = self.watched(used.pid, used.signal) else {
-            return;
-        };
-        let former = watched.running.take();
+        let former = self.take_if(used.pid, used.signal, |_| true);
         let Some(before) = used.before else { return };
+        let mut due_ns = None;
         if let Some(former) = former {
             if !is_of_later(former.before, before) {
                 // It has not ended: which of the two will have ended when they change?
                 return;
             }
+            due_ns = Some(former.due_ns);
             former.ended(used.pid, before, used.time_ns, out);
         }
-        watched.running = Some(Running {
+        let of_process = self.running.entry(used.pid).or_default();
+        if of_process.len() >= MAX_OF_PROCESS || self.count >= MAX_SIGNALS {
+            return;
+        }
+        let due_ns = due_ns.unwrap_or_else(|| {
+            let due_ns = used.time_ns.saturating_add(SOON_NS);
+            self.due.push(Reverse((due_ns, used.pid, used.signal)));
+            due_ns
+        });
+        let running = Running {
             time_ns: used.time_ns,
             before,
             dispatch: used.dispatch,
-        });
-        if watched.due_ns.is_none() {
-            let due_ns = used.time_ns.saturating_add(SOON_NS);
-            watched.due_ns = Some(due_ns);
-            self.due.push(Reverse((due_ns, used.pid, used.signal)));
-        }
+            due_ns,
+        };
+        of_process.insert(used.signal, running);
+        self.count += 1;
     }
 
-    /// The signal, which may be new; `None` if there is no room for another one.
-    fn watched(&mut self, pid: u32, signal: u64) -> Option<&mut Watched> {
-        let is_known = |of: &HashMap<u64, Watched>| of.contains_key(&signal);
-        if !self.by_process.get(&pid).is_some_and(is_known) {
-            if self.count >= MAX_SIGNALS {
-                self.by_process.retain(|_, of| {
-                    of.retain(|_, watched| watched.running.is_some());
-                    !of.is_empty()
-                });
-                self.count = self.by_process.values().map(HashMap::len).sum();
-            }
-            if self.count >= MAX_SIGNALS {
-                return None;
-            }
-            self.count += 1;
-        }
-        Some(self.by_process.entry(pid).or_default().entry(signal).or_default())
+    /// The packet that is to complete a signal, if that is so; it is none any more.
+    fn take_if(&mut self, pid: u32, signal: u64, is_so: impl FnOnce(&Running) -> bool) -> Option<Running> {
+        let of_process = self.running.get_mut(&pid)?;
+        of_process.get(&signal).filter(|running| is_so(running))?;
+        let running = of_process.remove(&signal)?;
+        self.count -= 1;
+        Some(running)
     }
 
     /// Somebody looked at a signal.
     pub(super) fn look(&mut self, look: &Signal, out: &mut impl FnMut(Stamped)) {
         // Before its end nothing is told, and what looks at one that was used again since tells of a former packet.
-        let ended = |running: &mut Running| look.state.value == 0 && running.time_ns <= look.origin.time_ns;
-        let of_process = self.by_process.get_mut(&look.origin.pid);
-        let watched = of_process.and_then(|of| of.get_mut(&look.state.signal));
-        if let Some(running) = watched.and_then(|watched| watched.running.take_if(ended))
+        let ended = |running: &Running| look.state.value == 0 && running.time_ns <= look.origin.time_ns;
+        if let Some(running) = self.take_if(look.origin.pid, look.state.signal, ended)
             && is_of_later(running.before, look.state.stamps)
         {
             running.ended(look.origin.pid, look.state.stamps, look.after_ns, out);
@@ -146,31 +138,27 @@ impl Signals {
             && due_ns <= now
         {
             self.due.pop();
-            let of_process = self.by_process.get_mut(&pid);
-            let watched = of_process.and_then(|of| of.get_mut(&signal));
-            let Some(watched) = watched.filter(|watched| watched.due_ns == Some(due_ns)) else {
+            let of_process = self.running.get_mut(&pid);
+            let running = of_process.and_then(|of| of.get_mut(&signal));
+            let Some(running) = running.filter(|running| running.due_ns == due_ns) else {
                 continue;
             };
-            watched.due_ns = watched.running.as_ref().map(|running| {
-                let waits = now.saturating_sub(running.time_ns);
-                if waits < SOON_NS {
-                    return running.time_ns.saturating_add(SOON_NS);
-                }
+            let waits = now.saturating_sub(running.time_ns);
+            running.due_ns = if waits < SOON_NS {
+                running.time_ns.saturating_add(SOON_NS)
+            } else {
                 asked += 1;
                 ask(pid, signal);
                 now.saturating_add(waits.min(LATE_NS))
-            });
-            self.due
-                .extend(watched.due_ns.map(|due_ns| Reverse((due_ns, pid, signal))));
+            };
+            self.due.push(Reverse((running.due_ns, pid, signal)));
         }
     }
 
     /// Those that a packet is still to complete, as far as anybody knows.
     pub(super) fn waiting(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.by_process.iter().flat_map(|(&pid, of)| {
-            let waiting = of.iter().filter(|(_, watched)| watched.running.is_some());
-            waiting.map(move |(&signal, _)| (pid, signal))
-        })
+        let each = self.running.iter();
+        each.flat_map(|(&pid, of)| of.keys().map(move |&signal| (pid, signal)))
     }
 
     /// Packets of any process may have been published that nobody saw.
@@ -180,7 +168,7 @@ impl Signals {
 
     /// Packets of the process may have been taken that nobody read, or its memory is gone.
     pub(super) fn forget(&mut self, pid: u32) {
-        if let Some(of) = self.by_process.remove(&pid) {
+        if let Some(of) = self.running.remove(&pid) {
             self.count -= of.len();
         }
     }

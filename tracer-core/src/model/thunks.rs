@@ -12,14 +12,17 @@ const MAX_PROCESSES: usize = 4096;
 /// Those that do.
 #[derive(Debug, Default)]
 pub(super) struct Thunks {
-    by_pid: HashMap<u32, Span>,
+    by_pid: HashMap<u32, Told>,
 }
 
-/// From when to when. Rows of a process come some time after its end, too.
-#[derive(Debug)]
-struct Span {
-    from_ns: u64,
-    to_ns: u64,
+/// What was told of a process. What the holder tells overtakes records: that of the end of a program may come when the next one
+/// has told already.
+#[derive(Debug, Default)]
+struct Told {
+    /// When its present program told it first, and last.
+    open: Option<(u64, u64)>,
+    /// From when to when a former one did: rows come some time after their program's end, too.
+    ended: Option<(u64, u64)>,
 }
 
 impl Thunks {
@@ -27,34 +30,28 @@ impl Thunks {
     pub(super) fn apply(&mut self, event: &Event<'_>) {
         match event {
             Event::Thunk(origin, true) => self.begin(origin.pid, origin.time_ns),
-            Event::Thunk(origin, false) => drop(self.by_pid.remove(&origin.pid)),
-            // What the holder tells overtakes records: that of an earlier end may come after it.
+            Event::Thunk(origin, false) => {
+                if let Some(told) = self.by_pid.get_mut(&origin.pid) {
+                    told.open = None;
+                }
+            }
             Event::Exec(origin, _) | Event::Exit(origin) => {
-                let span = self.by_pid.get_mut(&origin.pid);
-                if let Some(span) = span.filter(|span| span.from_ns <= origin.time_ns) {
-                    span.to_ns = span.to_ns.min(origin.time_ns);
+                if let Some(told) = self.by_pid.get_mut(&origin.pid) {
+                    told.end(origin.time_ns);
                 }
             }
             _ => {}
         }
     }
 
-    /// Told again, it is true since it was told first.
     fn begin(&mut self, pid: u32, time_ns: u64) {
         if self.by_pid.len() >= MAX_PROCESSES {
-            self.by_pid
-                .retain(|_, span| span.to_ns.saturating_add(LINGER_NS) > time_ns);
+            self.by_pid.retain(|_, told| !told.is_over(time_ns));
         }
-        let span = Span {
-            from_ns: time_ns,
-            to_ns: u64::MAX,
-        };
-        let fits = self.by_pid.len() < MAX_PROCESSES;
-        match self.by_pid.get_mut(&pid) {
-            Some(known) if known.to_ns == u64::MAX => {}
-            Some(ended) => *ended = span,
-            None if fits => drop(self.by_pid.insert(pid, span)),
-            None => {}
+        if self.by_pid.len() < MAX_PROCESSES || self.by_pid.contains_key(&pid) {
+            let told = self.by_pid.entry(pid).or_default();
+            let (first, last) = told.open.unwrap_or((time_ns, time_ns));
+            told.open = Some((first, last.max(time_ns)));
         }
     }
 
@@ -65,10 +62,31 @@ impl Thunks {
             Fact::Packet(packet) => (packet.pid, packet.time_ns, &mut packet.path),
             _ => return fact,
         };
-        let span = self.by_pid.get(&pid);
-        if *path == Path::Doorbell && span.is_some_and(|span| (span.from_ns..=span.to_ns).contains(&time_ns)) {
+        if *path == Path::Doorbell && self.by_pid.get(&pid).is_some_and(|told| told.holds(time_ns)) {
             *path = Path::Thunk;
         }
         fact
+    }
+}
+
+impl Told {
+    /// A program ended. What was told later is of the next one.
+    fn end(&mut self, time_ns: u64) {
+        if let Some((first, last)) = self.open
+            && first <= time_ns
+        {
+            self.ended = Some((first, time_ns));
+            self.open = (last > time_ns).then_some((last, last));
+        }
+    }
+
+    fn holds(&self, time_ns: u64) -> bool {
+        let in_open = self.open.is_some_and(|(first, _)| first <= time_ns);
+        in_open || self.ended.is_some_and(|(from, to)| (from..=to).contains(&time_ns))
+    }
+
+    fn is_over(&self, now: u64) -> bool {
+        let since = self.ended.map_or(0, |(_, to)| to);
+        self.open.is_none() && since.saturating_add(LINGER_NS) <= now
     }
 }

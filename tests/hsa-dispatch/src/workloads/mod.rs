@@ -17,7 +17,7 @@ pub(crate) mod mixed;
 mod multi_queue;
 mod multi_thread;
 pub mod reload;
-mod steady;
+pub(crate) mod steady;
 mod wrap;
 
 use std::fmt::Display;

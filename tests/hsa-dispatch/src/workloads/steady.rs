@@ -118,7 +118,7 @@ impl Steady {
     }
 
     /// Readers see the former number or this one.
-    fn tell(&self, done: u64) -> Result<()> {
+    pub(crate) fn tell(&self, done: u64) -> Result<()> {
         let Some(path) = &self.progress else { return Ok(()) };
         // SAFETY: a system call without arguments.
         let thread = unsafe { libc::gettid() };

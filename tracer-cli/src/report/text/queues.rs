@@ -21,7 +21,7 @@ pub fn requested(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if requested.proxies.is_none() && lost {
         return writeln!(
             out,
-            "requested  unknown: a tool stands between, and not all that programs asked of it could be read"
+            "requested  unknown: whether tools stand between, and what programs asked of them, could not be read everywhere"
         );
     }
     let Some(proxies) = requested.proxies.filter(|&n| n > 0) else {
@@ -75,7 +75,7 @@ fn maker(queue: &Queue) -> &'static str {
     match queue.internal {
         Some(true) => "runtime",
         Some(false) => "program",
-        None if queue.kind == "compute-aql" => "unknown",
+        None if queue.is_aql() => "unknown",
         None => "-",
     }
 }

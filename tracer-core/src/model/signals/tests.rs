@@ -145,7 +145,7 @@ fn signals_that_wait_are_asked_for_ever_more_seldom() {
     told.look(&look(9_999_000_000, 0, stamps(1, 2)));
     told.signals.due(u64::MAX, |_, _| panic!("nothing waits"));
     assert!(told.signals.due.is_empty());
-    assert!(told.signals.by_process[&PID][&SIGNAL].due_ns.is_none());
+    assert_eq!(told.signals.count, 0);
 }
 
 #[test]
@@ -182,19 +182,23 @@ fn a_signal_that_was_forgotten_is_asked_for_once_all_the_same() {
 }
 
 #[test]
-fn no_more_signals_are_kept_than_fit() {
+fn no_more_signals_of_a_process_are_kept_than_fit() {
     let mut told = Told::default();
-    for k in 0..MAX_SIGNALS as u64 + 9 {
+    for k in 0..MAX_OF_PROCESS as u64 + 9 {
         let signal = k * 64;
         told.publish(Use {
             signal,
             ..used(k, k, Some(Stamps::default()))
         });
     }
-    assert_eq!(
-        (told.signals.count, told.signals.by_process[&PID].len()),
-        (MAX_SIGNALS, MAX_SIGNALS)
-    );
+    assert_eq!(told.signals.waiting().count(), MAX_OF_PROCESS);
+    // Another process has room of its own.
+    let other = Use {
+        pid: PID + 1,
+        ..used(0, 0, Some(Stamps::default()))
+    };
+    told.publish(other);
+    assert_eq!(told.signals.count, MAX_OF_PROCESS + 1);
     told.look(&Signal {
         state: SignalState {
             signal: 0,
@@ -203,9 +207,12 @@ fn no_more_signals_are_kept_than_fit() {
         },
         ..look(1 << 40, 0, stamps(1, 2))
     });
-    told.publish(used(9, 9, Some(Stamps::default())));
+    told.publish(Use {
+        signal: 1,
+        ..used(9, 9, Some(Stamps::default()))
+    });
     assert!(
-        told.signals.by_process[&PID].contains_key(&SIGNAL),
+        told.signals.waiting().any(|waits| waits == (PID, 1)),
         "there is room again"
     );
 }

@@ -13,6 +13,25 @@ fn processes(trace: &Trace) -> Vec<Process> {
     .collect()
 }
 
+/// Of two programs of a process, one after the other, both hand over, and the second has told so before the first one's end is
+/// heard of.
+#[test]
+fn what_the_next_program_told_holds_beyond_the_end_of_the_former() {
+    let mut trace = Trace::created();
+    trace.apply(&Event::Thunk(by(50, TID), true));
+    trace.apply(&Event::Thunk(by(150, PID), true));
+    trace.apply(&Event::Exec(by(100, PID), b"other"));
+    let paths = [(90, 0), (120, 1), (160, 2)].map(|(time_ns, index)| {
+        trace.ring(
+            doorbell(time_ns, index, index..index + 1, 0, index + 1),
+            &[dispatch(index)],
+        );
+        trace.dispatches().pop().map(|dispatch| dispatch.path)
+    });
+    let (thunk, doorbell) = (Some(fact::Path::Thunk), Some(fact::Path::Doorbell));
+    assert_eq!(paths, [thunk, doorbell, thunk]);
+}
+
 /// What its runtime does with doorbells counts for what it publishes, until it runs another program.
 #[test]
 fn what_a_process_hands_over_goes_by_the_thunk() {

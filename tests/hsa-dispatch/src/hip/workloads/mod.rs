@@ -6,6 +6,7 @@ mod copy;
 mod graph;
 mod launches;
 mod mixed;
+mod steady;
 mod streams;
 
 use super::Context;
@@ -28,6 +29,7 @@ pub fn run(workload: &Workload, context: &Context, outcome: &mut Outcome) -> Res
         Workload::Mixed(options) => mixed::run(options, context, outcome),
         Workload::Launches(options) => options.run(context, outcome),
         Workload::Graph(options) => options.run(context, outcome),
+        Workload::Steady(options) => steady::run(options, context, outcome),
         Workload::Streams(options) => options.run(context, outcome),
         other => Err(Error::OtherApi {
             workload: other.name(),

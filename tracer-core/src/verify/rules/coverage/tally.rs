@@ -73,7 +73,7 @@ impl Seen {
         if queue.is_sdma() {
             return;
         }
-        if !queue.is_aql() {
+        if queue.is_opaque() {
             self.opaque
                 .add(|| offender(format!("a queue of type {}", queue.kind), None, None));
             return;
