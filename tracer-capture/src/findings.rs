@@ -20,8 +20,8 @@ pub enum Finding {
     Unloaded(u64),
     /// The list of code objects could not be read.
     ListUnread,
-    /// Whether the process's runtimes hand doorbells to the driver's library.
-    HandsOver(bool),
+    /// Whether the process's runtimes hand doorbells to the driver's library; `None` if that is not known any more.
+    HandsOver(Option<bool>),
 }
 
 /// The side that finds.

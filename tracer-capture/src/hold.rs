@@ -35,6 +35,7 @@ use crate::{
         code_object, doorbell, hsa_queue, mapping, proxy, reserve, sdma,
     },
     proc_maps::{self, Mapping},
+    resolver::Resolution,
     sys, thunk,
 };
 
@@ -244,12 +245,12 @@ impl Holder {
     }
 
     /// Whether anything is probed behind the API tables of this runtime.
-    fn needs_tables(&self, resolution: &crate::resolver::Resolution) -> bool {
+    fn needs_tables(&self, resolution: &Resolution) -> bool {
         self.reserves || !resolution.last_resort().is_empty() || self.api.wants(Layer::Hsa)
     }
 
     /// Tells whether a program's runtimes hand doorbells over: once, and again if another runtime has come. Nothing, as long as
-    /// one of them is not initialised, and never if one is not understood, or they differ.
+    /// one of them is not initialised; that it is unknown, if one is not understood, or they differ.
     fn thunk(&mut self, libraries: &mut Libraries, origin: Origin, generation: u32) {
         let told_by = (generation, libraries.runtimes());
         if self.thunks.get(&origin.pid) == Some(&told_by) {
@@ -285,11 +286,10 @@ impl Holder {
                 None => {}
             }
         }
-        if let Some(told) = hands_over.filter(|_| is_known) {
-            self.finder.tell(origin, Finding::HandsOver(told));
-        }
         if hands_over.is_some() || !is_known {
             self.thunks.insert(origin.pid, told_by);
+            self.finder
+                .tell(origin, Finding::HandsOver(hands_over.filter(|_| is_known)));
         }
     }
 

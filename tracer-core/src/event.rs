@@ -63,8 +63,9 @@ pub enum Event<'a> {
     HsaQueue(HsaQueue),
     /// What was counted by now of the calls of one function, instead of [`Event::ApiCall`].
     ApiStats(&'a ApiStats),
-    /// Whether a process's runtime hands doorbells to the driver's library (hsaKmtQueueRingDoorbell) instead of storing to them.
-    Thunk(Origin, bool),
+    /// Whether a process's runtime hands doorbells to the driver's library (hsaKmtQueueRingDoorbell) instead of storing to them;
+    /// `None`: that is not known, or not known any more.
+    Thunk(Origin, Option<bool>),
     /// A traced process made another one.
     Fork(Origin, u32),
     /// A process runs a new program; its name (at most 15 bytes).

@@ -271,7 +271,8 @@ fn other() -> impl Strategy<Value = Owned> {
         (origin(), 1..4_u32).prop_map(|(origin, child)| Owned::Other(Event::Fork(origin, child))),
         (origin(), proptest::collection::vec(any::<u8>(), 0..20)).prop_map(|(origin, name)| Owned::Exec(origin, name)),
         origin().prop_map(|origin| Owned::Other(Event::Exit(origin))),
-        (origin(), any::<bool>()).prop_map(|(origin, hands_over)| Owned::Other(Event::Thunk(origin, hands_over))),
+        (origin(), any::<Option<bool>>())
+            .prop_map(|(origin, hands_over)| Owned::Other(Event::Thunk(origin, hands_over))),
         (origin(), 0..3_u64, number()).prop_map(|(origin, handle, exit_ns)| {
             Owned::Other(Event::HsaQueue(HsaQueue {
                 origin,

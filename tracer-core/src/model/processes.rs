@@ -80,9 +80,9 @@ impl Processes {
     }
 
     /// Whether its runtime hands doorbells over.
-    pub(super) fn thunk(&mut self, origin: Origin, hands_over: bool) {
+    pub(super) fn thunk(&mut self, origin: Origin, hands_over: Option<bool>) {
         self.told_ns.insert(origin.pid, origin.time_ns);
-        self.touch(origin).thunk = Some(hands_over);
+        self.touch(origin).thunk = hands_over;
     }
 
     /// A process ended.

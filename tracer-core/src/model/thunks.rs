@@ -21,7 +21,7 @@ pub(super) struct Thunks {
 struct Told {
     /// When its present program told it first, and last.
     open: Option<(u64, u64)>,
-    /// From when to when a former one did: rows come some time after their program's end, too.
+    /// From when to when it was so before: rows come some time after their program's end, too.
     ended: Option<(u64, u64)>,
 }
 
@@ -29,13 +29,8 @@ impl Thunks {
     /// An event may tell of it, or end it.
     pub(super) fn apply(&mut self, event: &Event<'_>) {
         match event {
-            Event::Thunk(origin, true) => self.begin(origin.pid, origin.time_ns),
-            Event::Thunk(origin, false) => {
-                if let Some(told) = self.by_pid.get_mut(&origin.pid) {
-                    told.open = None;
-                }
-            }
-            Event::Exec(origin, _) | Event::Exit(origin) => {
+            Event::Thunk(origin, Some(true)) => self.begin(origin.pid, origin.time_ns),
+            Event::Thunk(origin, Some(false) | None) | Event::Exec(origin, _) | Event::Exit(origin) => {
                 if let Some(told) = self.by_pid.get_mut(&origin.pid) {
                     told.end(origin.time_ns);
                 }
@@ -70,7 +65,7 @@ impl Thunks {
 }
 
 impl Told {
-    /// A program ended. What was told later is of the next one.
+    /// A program ended, or it is so no more. What was told later is of the next one.
     fn end(&mut self, time_ns: u64) {
         if let Some((first, last)) = self.open
             && first <= time_ns

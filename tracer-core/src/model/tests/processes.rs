@@ -18,8 +18,8 @@ fn processes(trace: &Trace) -> Vec<Process> {
 #[test]
 fn what_the_next_program_told_holds_beyond_the_end_of_the_former() {
     let mut trace = Trace::created();
-    trace.apply(&Event::Thunk(by(50, TID), true));
-    trace.apply(&Event::Thunk(by(150, PID), true));
+    trace.apply(&Event::Thunk(by(50, TID), Some(true)));
+    trace.apply(&Event::Thunk(by(150, PID), Some(true)));
     trace.apply(&Event::Exec(by(100, PID), b"other"));
     let paths = [(90, 0), (120, 1), (160, 2)].map(|(time_ns, index)| {
         trace.ring(
@@ -37,15 +37,19 @@ fn what_the_next_program_told_holds_beyond_the_end_of_the_former() {
 fn what_a_process_hands_over_goes_by_the_thunk() {
     let paths = |trace: &Trace| trace.dispatches().iter().map(|d| d.path).collect::<Vec<_>>();
     let mut trace = Trace::created();
-    trace.apply(&Event::Thunk(by(50, TID), false));
+    trace.apply(&Event::Thunk(by(50, TID), Some(false)));
     trace.ring(doorbell(100, 0, 0..1, 0, 1), &[dispatch(0)]);
-    trace.apply(&Event::Thunk(by(150, TID), true));
+    trace.apply(&Event::Thunk(by(150, TID), Some(true)));
     trace.ring(doorbell(200, 1, 1..2, 0, 2), &[dispatch(1)]);
     assert_eq!(paths(&trace), [fact::Path::Doorbell, fact::Path::Thunk]);
     // Told again, which overtakes records: true since it was told first.
-    trace.apply(&Event::Thunk(by(280, TID), true));
+    trace.apply(&Event::Thunk(by(280, TID), Some(true)));
     trace.ring(doorbell(250, 2, 2..3, 0, 3), &[dispatch(2)]);
     assert_eq!(paths(&trace)[2], fact::Path::Thunk);
+    // Another runtime has come, and does otherwise.
+    trace.apply(&Event::Thunk(by(290, TID), None));
+    trace.ring(doorbell(295, 3, 3..4, 0, 4), &[dispatch(3)]);
+    assert_eq!(paths(&trace)[3], fact::Path::Doorbell);
     trace.apply(&Event::Exec(by(300, PID), b"other"));
     trace.finish();
     let told: Vec<_> = processes(&trace).iter().map(|process| process.thunk).collect();
