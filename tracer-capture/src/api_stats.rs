@@ -2,12 +2,7 @@
 //!
 //! Mapped, so that a look is no system call for a map: see `losses.rs`.
 
-use std::{
-    io,
-    os::fd::{AsFd, AsRawFd},
-    ptr,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::Ordering;
 
 use aya::maps::Map;
 use tracer_common::api::{
@@ -16,15 +11,15 @@ use tracer_common::api::{
 };
 use tracer_core::{event, fact::Durations};
 
-use crate::CaptureError;
+use crate::{
+    CaptureError,
+    mapped::{Access, Mapped},
+};
 
 /// The map API_STATS, shared with the kernel.
 pub struct ApiStats {
-    words: *const AtomicU64,
+    words: Mapped,
 }
-
-// SAFETY: the mapping belongs to this value alone, and is read by atomic loads.
-unsafe impl Send for ApiStats {}
 
 const BYTES: usize = PLACES * WORDS * size_of::<u64>();
 
@@ -34,23 +29,15 @@ impl ApiStats {
     /// # Errors
     /// What mapping says.
     pub fn new(map: &Map) -> Result<Self, CaptureError> {
-        let Map::Array(data) = map else {
-            return Err(CaptureError::Missing("API_STATS"));
-        };
-        let fd = data.fd().as_fd().as_raw_fd();
-        // SAFETY: a new mapping at an address of the kernel's choice; the result is checked below.
-        let base = unsafe { libc::mmap(ptr::null_mut(), BYTES, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
-        if base == libc::MAP_FAILED {
-            return Err(CaptureError::system("mapping statistics", io::Error::last_os_error()));
-        }
-        Ok(Self { words: base.cast() })
+        let words = Mapped::new(map, "API_STATS", BYTES, Access::Read)?;
+        Ok(Self { words })
     }
 
     /// Hands over the numbers of every place that has counted a call.
     pub fn report(&self, time_ns: u64, sink: &mut impl FnMut(&event::ApiStats)) {
         for place in 0..PLACES {
-            // SAFETY: inside the mapping, which lives as long as this value. Later words are read later.
-            let read = |at: u32| unsafe { &*self.words.add(place * WORDS + at as usize) }.load(Ordering::Acquire);
+            // Later words are read later.
+            let read = |at: u32| self.words.word(place * WORDS + at as usize).load(Ordering::Acquire);
             if let Some(stats) = look(time_ns, place, read) {
                 sink(&stats);
             }
@@ -74,13 +61,6 @@ fn look(time_ns: u64, place: usize, read: impl Fn(u32) -> u64) -> Option<event::
         counts,
         durations: Durations(durations),
     })
-}
-
-impl Drop for ApiStats {
-    fn drop(&mut self) {
-        // SAFETY: the mapping of `new`, which nobody uses any more.
-        unsafe { libc::munmap(self.words.cast_mut().cast(), BYTES) };
-    }
 }
 
 #[cfg(test)]

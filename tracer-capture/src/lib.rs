@@ -25,6 +25,7 @@ pub mod kfd_proc;
 pub mod launch;
 mod library;
 mod losses;
+mod mapped;
 pub mod object;
 mod open_files;
 mod probes;

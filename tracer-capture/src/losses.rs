@@ -6,21 +6,24 @@
 
 use std::{
     collections::BTreeMap,
-    io,
-    os::fd::{AsFd, AsRawFd, OwnedFd},
-    ptr,
-    sync::atomic::{AtomicU64, Ordering},
+    os::fd::{AsFd, OwnedFd},
+    sync::atomic::Ordering,
 };
 
 use aya::maps::Map;
 use tracer_common::record::LossSource;
 
-use crate::{CaptureError, probes::twins, sys};
+use crate::{
+    CaptureError,
+    mapped::{Access, Mapped},
+    probes::twins,
+    sys,
+};
 
 /// The programs' counters, and the kernel's.
 pub struct Losses {
     /// The map LOSSES, shared with the kernel.
-    counters: *const AtomicU64,
+    counters: Mapped,
     counted: [u64; LossSource::ALL.len()],
     programs: Vec<(String, OwnedFd)>,
     /// What of their misses was told, by family.
@@ -29,9 +32,6 @@ pub struct Losses {
     first: Option<BTreeMap<&'static str, u64>>,
     last: Option<BTreeMap<&'static str, u64>>,
 }
-
-// SAFETY: the mapping belongs to this value alone, and is read by atomic loads.
-unsafe impl Send for Losses {}
 
 const COUNTERS: usize = (LossSource::PROCESSORS * LossSource::STRIDE) as usize;
 const BYTES: usize = COUNTERS * size_of::<u64>();
@@ -43,17 +43,8 @@ impl Losses {
     /// # Errors
     /// What mapping says.
     pub fn new(map: &Map, programs: Vec<(String, OwnedFd)>) -> Result<Self, CaptureError> {
-        let Map::Array(data) = map else {
-            return Err(CaptureError::Missing("LOSSES"));
-        };
-        let fd = data.fd().as_fd().as_raw_fd();
-        // SAFETY: a new mapping at an address of the kernel's choice; the result is checked below.
-        let base = unsafe { libc::mmap(ptr::null_mut(), BYTES, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
-        if base == libc::MAP_FAILED {
-            return Err(CaptureError::system("mapping counters", io::Error::last_os_error()));
-        }
         Ok(Self {
-            counters: base.cast(),
+            counters: Mapped::new(map, "LOSSES", BYTES, Access::Read)?,
             counted: [0; LossSource::ALL.len()],
             programs,
             missed: BTreeMap::new(),
@@ -81,8 +72,7 @@ impl Losses {
         for (at, (source, counted)) in LossSource::ALL.iter().zip(&mut self.counted).enumerate() {
             let of_processor = |processor: u32| {
                 let at = (processor * LossSource::STRIDE) as usize + at;
-                // SAFETY: inside the mapping, which lives as long as this value.
-                unsafe { &*self.counters.add(at) }.load(Ordering::Relaxed)
+                self.counters.word(at).load(Ordering::Relaxed)
             };
             let total = (0..LossSource::PROCESSORS).map(of_processor).sum();
             if total > *counted {
@@ -136,11 +126,4 @@ fn family(program: &str) -> &'static str {
         .into_iter()
         .find(|(start, _)| program.starts_with(start))
         .map_or("missed-other", |(_, source)| source)
-}
-
-impl Drop for Losses {
-    fn drop(&mut self) {
-        // SAFETY: the mapping of `new`, which nobody uses any more.
-        unsafe { libc::munmap(self.counters.cast_mut().cast(), BYTES) };
-    }
 }

@@ -48,8 +48,9 @@ fn each_dispatch_of_a_program_that_asks_has_the_times_that_it_gets() {
         let mut told: Vec<_> = run.gpu_times().collect();
         told.sort_by_key(|time| time.index);
         assert_eq!(told.len(), asked.len());
+        let runtimes_error_ns = runtimes_error_ns(run);
         for (time, [start, end]) in told.iter().zip(asked) {
-            let error = time.clock_error_ns.expect("dated") + runtimes_error_ns(run) + 20_000;
+            let error = time.clock_error_ns.expect("dated") + runtimes_error_ns + 20_000;
             for (told, asked) in [(time.start_ns, start), (time.end_ns, end)] {
                 let off = told.expect("dated").abs_diff(monotonic_ns(asked));
                 assert!(off <= error, "off by {off} ns: {time:?}");

@@ -48,11 +48,7 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
         .kernels
         .iter()
         .fold(report.other_kernels, |sum, kernel| sum + kernel.count);
-    let unreadable = report
-        .queues
-        .iter()
-        .filter(|queue| !queue.is_sdma() && !queue.is_aql())
-        .count();
+    let unreadable = report.queues.iter().filter(|queue| queue.is_opaque()).count();
     match dispatches.total {
         None if unreadable > 0 => writeln!(
             out,

@@ -1,0 +1,74 @@
+//! Words of a map, shared with the kernel: what is read or written there is no system call for a map, while which the kernel
+//! would keep from running programs on that processor (see `losses.rs`).
+
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd},
+    ptr, slice,
+    sync::atomic::AtomicU64,
+};
+
+use aya::maps::Map;
+
+use crate::CaptureError;
+
+/// A page of x86-64; the kernel rounds maps up to it.
+pub const PAGE: usize = 4096;
+
+/// What is done with the words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// They are read: a store would be a fault.
+    Read,
+    /// They are written, too.
+    Write,
+}
+
+/// The mapping.
+pub struct Mapped {
+    base: *const AtomicU64,
+    bytes: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone, and is read and written by atomic operations.
+unsafe impl Send for Mapped {}
+
+impl Mapped {
+    /// Maps the first `bytes` of the map called `name`: an array's values, or a ring buffer's positions.
+    ///
+    /// # Errors
+    /// What mapping says; [`CaptureError::Missing`] for another kind of map.
+    pub fn new(map: &Map, name: &'static str, bytes: usize, access: Access) -> Result<Self, CaptureError> {
+        let (Map::Array(data) | Map::RingBuf(data)) = map else {
+            return Err(CaptureError::Missing(name));
+        };
+        let fd = data.fd().as_fd().as_raw_fd();
+        let access = match access {
+            Access::Read => libc::PROT_READ,
+            Access::Write => libc::PROT_READ | libc::PROT_WRITE,
+        };
+        // SAFETY: a new mapping at an address of the kernel's choice; the result is checked below.
+        let base = unsafe { libc::mmap(ptr::null_mut(), bytes, access, libc::MAP_SHARED, fd, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(CaptureError::system("mapping a map", io::Error::last_os_error()));
+        }
+        Ok(Self {
+            base: base.cast(),
+            bytes,
+        })
+    }
+
+    /// One of its words; it must lie in what was mapped.
+    pub fn word(&self, at: usize) -> &AtomicU64 {
+        // SAFETY: the mapping, which lives as long as this value; of an atomic word every state is true.
+        let words = unsafe { slice::from_raw_parts(self.base, self.bytes / size_of::<AtomicU64>()) };
+        &words[at]
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: the mapping of `new`, which nobody uses any more.
+        unsafe { libc::munmap(self.base.cast_mut().cast(), self.bytes) };
+    }
+}
