@@ -1,6 +1,7 @@
 //! The comparison: every queue, doorbell, packet and ioctl of the truth is in the trace with the same fields, and
 //! nothing else is.
 
+mod api_calls;
 mod calls;
 mod copies;
 mod makers;
@@ -13,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tracer_core::fact::{Dispatch, Doorbell, Evidence, Fact, OtherPacket, PacketKind, Path, Queue};
 
+pub use api_calls::{calls, consistent_calls, through_hip};
 pub use calls::ioctls;
 
 use crate::{

@@ -106,12 +106,7 @@ fn queue_observed(run: &Run, queue: &Queue, log: &[&Submission], to_the_end: boo
         }
     }
 
-    let truth = run
-        .truth
-        .queues
-        .iter()
-        .find(|truth| (truth.pid, truth.wptr) == (queue.pid, queue.write_pointer));
-    let truth = truth.unwrap_or_else(|| panic!("the device does not know {queue:?}"));
+    let truth = run.truth_of(queue);
     assert_eq!(queue.kind, "compute-aql");
     assert_eq!((queue.ring_base, queue.ring_bytes), (truth.ring_base, truth.ring_size));
     assert_eq!(

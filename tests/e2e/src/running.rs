@@ -83,25 +83,23 @@ impl Program {
     /// Starts a scenario of `steady` with its files in that folder; it goes on until [`Self::stop`].
     #[must_use]
     pub fn of(dir: TempDir, scenario: &Scenario) -> Self {
-        // A program that gives its environment to the next.
-        let mut words: Vec<OsString> = vec!["env".into()];
-        for (name, value) in &scenario.env {
-            let mut word = OsString::from(format!("{name}="));
-            word.push(value);
-            words.push(word);
-        }
-        words.extend(scenario.simulated(dir.path()));
+        let mut words = scenario.simulated(dir.path());
         for (option, file) in [("--until", "stop"), ("--progress", "progress")] {
             words.extend([option.into(), dir.path().join(file).into_os_string()]);
         }
-        Self::start(dir, &words)
+        Self::spawn(dir, &words, &scenario.env)
     }
 
     /// Starts a simulator with its words, which write what they did into the folder.
     #[must_use]
     pub fn start(dir: TempDir, words: &[OsString]) -> Self {
+        Self::spawn(dir, words, &[])
+    }
+
+    fn spawn(dir: TempDir, words: &[OsString], env: &[(&str, OsString)]) -> Self {
         let simulator = Command::new(&words[0])
             .args(&words[1..])
+            .envs(env.iter().map(|(name, value)| (name, value)))
             .stdout(Stdio::null())
             .spawn()
             .expect("the simulator runs");
@@ -148,6 +146,17 @@ impl Program {
     /// How it ended.
     pub fn wait(&mut self) -> ExitStatus {
         self.simulator.wait().expect("the simulator ends")
+    }
+
+    /// Attaches in the middle, and lets it come to its end.
+    #[must_use]
+    pub fn to_the_end(self, options: &[&str]) -> Run {
+        self.goes_on(500);
+        let trace = self.dir.path().join("t.trace");
+        let recorder = Recorder::attach(&trace, &[self.pid()], options);
+        self.goes_on(1000);
+        self.stop();
+        self.read(recorder.wait().expect_success())
     }
 
     /// What came of it and of a recording of it: panics unless the program says that all went well.

@@ -8,10 +8,14 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tracer_core::fact::{Dispatch, Fact, GpuTime, Proxy, Queue, Request};
+use tracer_core::fact::{ApiCall, Copy, Dispatch, Fact, GpuTime, Proxy, Queue, Request};
 use tracer_store::{Table, Trace};
 
-use crate::{dispatcher::Log, place, truth::Truth};
+use crate::{
+    dispatcher::Log,
+    place,
+    truth::{self, Truth},
+};
 
 /// Releases of AMD's runtime, each with the simulated GPUs that it knows: one whose queues the HWS schedules, and from
 /// 6.1.2 on one of the MES. A release is named by the Debian suite that ships it: ROCr 5.2.3, 6.1.2, 6.4.3 and 7.2.4.
@@ -216,6 +220,10 @@ rows! {
     dispatches: Dispatch;
     /// The queues of the trace.
     queues: Queue;
+    /// The submissions to SDMA queues.
+    copies: Copy;
+    /// The API calls.
+    api_calls: ApiCall;
     /// The times by the GPU's clock.
     gpu_times: GpuTime;
     /// The proxies of the trace.
@@ -253,6 +261,14 @@ impl Run {
             output,
             dir,
         }
+    }
+
+    /// A queue, as the device knows it: the first at that address.
+    #[must_use]
+    pub fn truth_of(&self, queue: &Queue) -> &truth::Queue {
+        let mut all = self.truth.queues.iter();
+        all.find(|truth| (truth.pid, truth.wptr) == (queue.pid, queue.write_pointer))
+            .unwrap_or_else(|| panic!("the device does not know {queue:?}"))
     }
 
     /// What the dispatcher says of each queue that it made, with its handle; `None` if it went through HIP, which does not

@@ -12,17 +12,6 @@ use tracer_e2e::{
 };
 use tracer_store::{State, manifest::Target};
 
-/// Attaches in the middle, and lets the program come to its end.
-fn to_the_end(program: Program, options: &[&str]) -> Run {
-    program.goes_on(500);
-    let trace = program.dir.path().join("t.trace");
-    let recorder = Recorder::attach(&trace, &[program.pid()], options);
-    program.goes_on(1000);
-    program.stop();
-    let recorded = recorder.wait().expect_success();
-    program.read(recorded)
-}
-
 /// Rounds of as many packets as there may be, one doorbell each, without a pause.
 const BURST: [&str; 2] = ["--round=1024", "--pause=0"];
 
@@ -37,7 +26,7 @@ fn from_the_first_doorbell_on_no_gap() {
         ("experimental", "gfx942", "full", &relaxed),
         ("experimental", "gfx1100", "dispatch", &release),
     ] {
-        let run = to_the_end(Program::steady(suite, asic, options), &["--detail", detail]);
+        let run = Program::steady(suite, asic, options).to_the_end(&["--detail", detail]);
         let found = observed::adopted(&run, true);
         println!("{suite} {detail} {options:?}: {found:?}");
         assert!(found.claimed >= 1000 && found.outside >= 500, "{found:?}");
@@ -64,7 +53,7 @@ fn from_the_first_doorbell_on_no_gap() {
 #[test]
 fn producers_that_share_a_queue() {
     for threads in ["--threads=2", "--threads=6"] {
-        let run = to_the_end(Program::steady("trixie", "gfx1100", &[threads]), &[]);
+        let run = Program::steady("trixie", "gfx1100", &[threads]).to_the_end(&[]);
         let found = observed::adopted(&run, true);
         println!("{threads}: {found:?}");
         assert!(found.claimed >= 1000 && found.outside >= 500, "{found:?}");
@@ -74,7 +63,7 @@ fn producers_that_share_a_queue() {
 /// Of a batch that was reserved before, only the packet that its doorbell names is claimed.
 #[test]
 fn batches_with_one_doorbell() {
-    let run = to_the_end(Program::steady("sid", "gfx942", &["--packets=8", "--round=64"]), &[]);
+    let run = Program::steady("sid", "gfx942", &["--packets=8", "--round=64"]).to_the_end(&[]);
     let found = observed::adopted(&run, true);
     println!("{found:?}");
     assert!(found.claimed >= 900 && found.unclaimed < 64, "{found:?}");
@@ -192,7 +181,7 @@ fn children_belong_to_it() {
 #[test]
 fn queues_that_come_later_are_no_adopted_ones() {
     let program = Program::steady("trixie", "gfx1100", &["--rounds-a-queue=20"]);
-    let run = to_the_end(program, &[]);
+    let run = program.to_the_end(&[]);
     compare::no_losses(&run);
     let mut created = 0;
     for fact in &run.facts {
@@ -252,10 +241,7 @@ fn a_program_that_is_killed_ends_the_recording() {
 /// The verdict is about what was watched, and says so.
 #[test]
 fn what_came_before_is_not_judged() {
-    let run = to_the_end(
-        Program::steady("sid", "gfx1100", &["--packets=4"]),
-        &["--detail", "full"],
-    );
+    let run = Program::steady("sid", "gfx1100", &["--packets=4"]).to_the_end(&["--detail", "full"]);
     let found = observed::adopted(&run, true);
     let (_, judged) = verdict("mes-bypass", run.trace.dir());
     let open = amiss(&judged);

@@ -2,27 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tracer_core::fact::{ApiCall, Dispatch, Fact, QueueOrigin};
+use tracer_core::fact::{ApiCall, Dispatch, QueueOrigin};
 use tracer_e2e::{
     compare,
     dispatcher::Call,
-    running::{Program, Recorder},
+    running::Program,
     scenario::{Run, Scenario, folder},
 };
-
-/// Attaches in the middle, and lets the program come to its end.
-fn attached(suite: &'static str, asic: &'static str) -> Run {
-    let program = Program::of(
-        folder(),
-        &Scenario::hip(suite, asic, &["steady", "--round=64", "--pause=0"]),
-    );
-    program.goes_on(1000);
-    let trace = program.dir.path().join("t.trace");
-    let recorder = Recorder::attach(&trace, &[program.pid()], &["--api", "hip"]);
-    program.goes_on(1000);
-    program.stop();
-    program.read(recorder.wait().expect_success())
-}
 
 /// Adopted queues: every packet from the first that is claimed on is the device's, with the name of its kernel. Gives the
 /// dispatches that the program launched.
@@ -32,12 +18,7 @@ fn dispatches(run: &Run) -> Vec<&Dispatch> {
         .queues()
         .filter(|queue| queue.origin == QueueOrigin::Adopted && queue.is_aql())
     {
-        let truth = run
-            .truth
-            .queues
-            .iter()
-            .find(|truth| (truth.pid, truth.wptr) == (queue.pid, queue.write_pointer))
-            .unwrap_or_else(|| panic!("the device does not know {queue:?}"));
+        let truth = run.truth_of(queue);
         let first = queue.first_index.expect("something was rung");
         let claimed: BTreeMap<u64, &Dispatch> = run
             .dispatches()
@@ -66,14 +47,7 @@ fn dispatches(run: &Run) -> Vec<&Dispatch> {
 
 /// Calls of the program that were entered when all probes were in: each has its row, in order.
 fn calls(run: &Run) -> Vec<(&Call, &ApiCall)> {
-    let mut rows: Vec<&ApiCall> = run
-        .facts
-        .iter()
-        .filter_map(|fact| match fact {
-            Fact::ApiCall(call) if call.parent.is_none() => Some(call),
-            _ => None,
-        })
-        .collect();
+    let mut rows: Vec<&ApiCall> = run.api_calls().filter(|call| call.parent.is_none()).collect();
     rows.sort_by_key(|row| row.enter_ns);
     let first = rows.first().expect("calls").enter_ns;
     let log = &run.log.as_ref().expect("the dispatcher's log").calls;
@@ -90,7 +64,8 @@ fn calls(run: &Run) -> Vec<(&Call, &ApiCall)> {
 #[test]
 fn calls_and_what_they_submit_are_linked_from_the_attach_on() {
     for (suite, asic) in [("trixie", "gfx1100"), ("experimental", "gfx942")] {
-        let run = attached(suite, asic);
+        let scenario = Scenario::hip(suite, asic, &["steady", "--round=64", "--pause=0"]);
+        let run = Program::of(folder(), &scenario).to_the_end(&["--api", "hip"]);
         compare::no_losses(&run);
         let (dispatches, calls) = (dispatches(&run), calls(&run));
         let of_call: BTreeMap<u64, &Dispatch> = dispatches

@@ -6,11 +6,9 @@ use std::collections::BTreeSet;
 
 use tracer_core::fact::{Dispatch, Fact};
 use tracer_e2e::{
-    compare,
+    compare::{self, through_hip},
     scenario::{RUNTIMES, Run, Scenario},
 };
-
-use crate::api::through_hip;
 
 /// Every dispatch has a name but those of kernels that ROCr keeps in no list of code objects: its own copies and fills.
 /// The names themselves were compared. Gives the number of those without.

@@ -228,20 +228,9 @@ fn deleted_and_replaced_files_of_running_processes() {
 /// A container's process, by its id outside.
 #[test]
 fn a_process_in_namespaces_is_attached_to() {
-    let dir = folder();
     let mut scenario = Scenario::new("sid", "gfx1100", &["steady"]);
     scenario.through = elsewhere(&["--namespaces"]);
-    let mut words = scenario.simulated(dir.path());
-    for (option, file) in [("--until", "stop"), ("--progress", "progress")] {
-        words.extend([option.into(), dir.path().join(file).into_os_string()]);
-    }
-    let program = Program::start(dir, &words);
-    program.goes_on(50);
-    let trace = program.dir.path().join("t.trace");
-    let recorder = Recorder::attach(&trace, &[program.pid()], &[]);
-    program.goes_on(200);
-    program.stop();
-    let run = program.read(recorder.wait().expect_success());
+    let run = Program::of(folder(), &scenario).to_the_end(&[]);
     let found = observed::adopted(&run, true);
     println!("{found:?}");
     assert!(found.claimed >= 200, "{found:?}");

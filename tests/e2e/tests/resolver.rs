@@ -15,7 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tracer_e2e::{
     compare, observed, place,
-    running::{Program, Recorder},
+    running::Program,
     scenario::{Run, Scenario, each_release, folder},
 };
 
@@ -124,13 +124,7 @@ fn behind_a_tool_the_exported_functions_are_the_last_resort() {
         fs::write(&library, &hidden.0).expect("a copy of the runtime");
         let library: &'static str = library.display().to_string().leak();
         let scenario = Scenario::new(suite, asic, &["steady", "--library", library]).intercepted("stores");
-        let program = Program::of(dir, &scenario);
-        program.goes_on(200);
-        let trace = program.dir.path().join("t.trace");
-        let recorder = Recorder::attach(&trace, &[program.pid()], &[]);
-        program.goes_on(500);
-        program.stop();
-        let run = program.read(recorder.wait().expect_success());
+        let run = Program::of(dir, &scenario).to_the_end(&[]);
         let found = observed::adopted(&run, true);
         println!("{suite} {asic}: {found:?}");
         assert!(found.claimed >= 500, "{suite}: {found:?}");

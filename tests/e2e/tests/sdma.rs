@@ -1,17 +1,10 @@
 //! Copies by SDMA: what each submission moves, from where to where, equal to what the device did.
 
-use tracer_core::fact::{Copy, CopyOp, Direction, Fact};
+use tracer_core::fact::{Copy, CopyOp, Direction};
 use tracer_e2e::{
     compare,
-    scenario::{RUNTIMES, Run, Scenario, each_release, report_text},
+    scenario::{RUNTIMES, Scenario, each_release, report_text},
 };
-
-fn copies(run: &Run) -> Vec<&Copy> {
-    let facts = run.facts.iter();
-    facts
-        .filter_map(|fact| if let Fact::Copy(copy) = fact { Some(copy) } else { None })
-        .collect()
-}
 
 /// The documents' program that only copies: every copy is a doorbell of an SDMA queue, with its bytes.
 #[test]
@@ -20,7 +13,7 @@ fn copies_are_seen_as_sdma_doorbells_with_the_right_bytes() {
         let run = Scenario::new(suite, asic, &["copy-only", "-n", "4", "--bytes", "1000000"]).record();
         let compared = compare::all(&run);
         assert_eq!(run.did()["results"], "ok");
-        let copies = copies(&run);
+        let copies: Vec<&Copy> = run.copies().collect();
         for (direction, name) in [(Direction::H2d, "h2d"), (Direction::D2h, "d2h")] {
             let moved: Vec<_> = copies.iter().filter(|copy| copy.direction == Some(direction)).collect();
             let bytes: u64 = moved.iter().filter_map(|copy| copy.bytes).sum();
@@ -58,7 +51,7 @@ fn a_long_copy_is_read_whole() {
     for (suite, asic) in each_release(0) {
         let run = Scenario::new(suite, asic, &["copy-only", "-n", "1", "--bytes", "100000000"]).record();
         compare::all(&run);
-        let copies = copies(&run);
+        let copies: Vec<&Copy> = run.copies().collect();
         let long: Vec<_> = copies.iter().filter(|copy| copy.bytes == Some(100_000_000)).collect();
         println!(
             "{suite} {asic}: {:?} commands",

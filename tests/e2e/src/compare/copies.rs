@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tracer_core::fact::{Copy, CopyOp, Fact, Queue};
+use tracer_core::fact::{Copy, CopyOp, Queue};
 
 use super::unhex;
 use crate::{scenario::Run, truth};
@@ -11,11 +11,7 @@ use crate::{scenario::Run, truth};
 /// submission moves is what the device took between its ends, on the engine that the queue was made for. Returns their
 /// number.
 pub fn submissions(run: &Run, truth: &truth::Queue, queue: &Queue) -> usize {
-    let facts = run.facts.iter();
-    let own: Vec<&Copy> = facts
-        .filter_map(|fact| if let Fact::Copy(copy) = fact { Some(copy) } else { None })
-        .filter(|copy| copy.queue == Some(queue.queue))
-        .collect();
+    let own: Vec<&Copy> = run.copies().filter(|copy| copy.queue == Some(queue.queue)).collect();
     let ends: BTreeSet<u64> = own.iter().map(|copy| copy.end).collect();
     assert_eq!(ends.len(), own.len(), "a submission of {queue:?} twice: {own:?}");
     for value in &truth.doorbells {
