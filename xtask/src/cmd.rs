@@ -5,10 +5,14 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::project::Project;
 
@@ -41,6 +45,55 @@ pub fn read_bytes(command: &mut Command) -> Result<Vec<u8>> {
         bail!("`{}` failed ({}): {}", render(command), output.status, complaint.trim());
     }
     Ok(output.stdout)
+}
+
+/// How often a program with a time limit is asked whether it has ended.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Shows and runs a command whose output goes to the file `output`, and waits for success, at most `limit` long.
+///
+/// The command runs in a process group of its own. A command that takes longer is killed with its whole group. The output
+/// goes to a file and not through a pipe: a process that left the group and keeps its end open can't make this wait.
+pub fn run_within(command: &mut Command, limit: Duration, output: &Path) -> Result<()> {
+    eprintln!("$ {}", render(command));
+    let file = fs::File::create(output).with_context(|| format!("cannot create {}", output.display()))?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(file.try_clone()?)
+        .stderr(file)
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("cannot start `{}`", program(command)))?;
+    let Some(status) = wait_within(&mut child, limit)? else {
+        // The child was not waited for, so neither its id nor that of its group can be another's yet.
+        let group = Pid::from_child(&child);
+        kill_process_group(group, Signal::KILL).context("cannot kill a process group")?;
+        child.wait().context("cannot wait for a killed program")?;
+        bail!("`{}` did not end within {} s", render(command), limit.as_secs_f32());
+    };
+    if !status.success() {
+        let complaint = fs::read(output).unwrap_or_default();
+        let complaint = String::from_utf8_lossy(&complaint);
+        let last = complaint.lines().rev().find(|line| !line.trim().is_empty());
+        bail!(
+            "`{}` failed ({status}): {}",
+            render(command),
+            last.unwrap_or_default().trim()
+        );
+    }
+    Ok(())
+}
+
+/// Waits for a program; `None` if it runs on after `limit`.
+fn wait_within(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
+    let started = Instant::now();
+    loop {
+        let ended = child.try_wait().context("cannot wait for a program")?;
+        if ended.is_some() || started.elapsed() >= limit {
+            return Ok(ended);
+        }
+        thread::sleep(POLL);
+    }
 }
 
 /// Finds a program on the search path.

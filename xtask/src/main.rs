@@ -4,10 +4,12 @@
 //! cache folder outside the project (see [`project`]), so that a fresh clone on the same machine finds it again.
 
 mod apt;
+mod bench;
 mod build;
 mod claims;
 mod cmd;
 mod demo;
+mod faults;
 mod fuzz;
 mod lock;
 mod project;
@@ -24,6 +26,7 @@ use clap::{Parser, Subcommand};
 use crate::build::Profile;
 use crate::project::Project;
 use crate::setup::Part;
+use crate::test::Length;
 
 /// The project's tasks.
 #[derive(Parser)]
@@ -62,6 +65,11 @@ enum Task {
         /// Run only the tests on Debian's kernels.
         #[arg(long)]
         vm: bool,
+        /// Try attacks and other long checks as often as docs/reliability.md says, and print its table.
+        ///
+        /// Everything else runs as usual; `cargo xtask test --long -- FILTER` runs what the filter names.
+        #[arg(long, conflicts_with = "vm")]
+        long: bool,
         /// Arguments for the test runner, such as a filter; with them, documentation tests are left out.
         #[arg(last = true, value_name = "RUNNER ARGS")]
         runner_args: Vec<String>,
@@ -77,6 +85,10 @@ enum Task {
     Fuzz(fuzz::Fuzz),
     /// Run `tracer serve` while processes and queues come and go: its memory and its series must not grow for ever.
     Soak(soak::Soak),
+    /// Measure what recording costs and how fast it is; fails if a figure misses its target.
+    ///
+    /// Each figure is a ratio, or a rate, within one run. Needs root.
+    Bench(bench::Bench),
     /// Print the paths in use, as shell assignments: `eval "$(cargo xtask env)"`.
     Env,
     /// Remove everything that `setup` installed.
@@ -100,12 +112,17 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Build { release } => build::run(&project, if *release { Profile::Release } else { Profile::Dev }),
         Task::Demo => demo::run(&project),
         Task::Lint => build::lint(&project),
-        Task::Test { vm: true, runner_args } => test::run_in_machines(&project, runner_args),
-        Task::Test { vm: false, runner_args } => test::run(&project, runner_args),
+        Task::Test {
+            vm: true, runner_args, ..
+        } => test::run_in_machines(&project, runner_args),
+        Task::Test { long, runner_args, .. } => {
+            test::run(&project, if *long { Length::Long } else { Length::Quick }, runner_args)
+        }
         Task::Vm(wanted) => return vm::run(&project, wanted),
         Task::Claims => return claims::run(&project),
         Task::Fuzz(wanted) => fuzz::run(&project, wanted),
         Task::Soak(wanted) => soak::run(&project, wanted),
+        Task::Bench(wanted) => return bench::run(&project, wanted),
         Task::Env => {
             print!("{}", project.shell_assignments());
             Ok(())

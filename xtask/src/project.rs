@@ -93,6 +93,11 @@ impl Project {
         self.cache.join("browser")
     }
 
+    /// The folder of the program that runs containers.
+    pub fn containers_dir(&self) -> PathBuf {
+        self.cache.join("containers")
+    }
+
     /// The folder of virtual machines: tools, and one folder a kernel.
     pub fn vm_dir(&self) -> PathBuf {
         self.cache.join("vm")
@@ -104,7 +109,7 @@ impl Project {
     }
 
     /// The variables by which builds and tests find what xtask made.
-    pub fn variables(&self) -> [(&'static str, PathBuf); 8] {
+    pub fn variables(&self) -> [(&'static str, PathBuf); 9] {
         [
             ("TRACER_EBPF_OBJECT", self.ebpf_object()),
             ("TRACER_EBPF_LOG_OBJECT", self.ebpf_log_object()),
@@ -112,6 +117,7 @@ impl Project {
             ("TRACER_ROOTFS_DIR", self.rootfs_dir()),
             ("TRACER_MONITORS_DIR", self.monitors_dir()),
             ("TRACER_BROWSER_DIR", self.browser_dir()),
+            ("TRACER_CONTAINERS_DIR", self.containers_dir()),
             ("TRACER_BIN_DIR", self.bin_dir()),
             ("TRACER_DRM_SCHED_MOCK", self.drm_sched_mock()),
         ]

@@ -120,7 +120,7 @@ fn look(pid: u32, address: &str, began: Instant) -> Result<Look> {
         .and_then(|rss| rss.split_whitespace().next())
         .context("its memory")?;
     let mut stream = TcpStream::connect(address)?;
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: soak\r\nConnection: close\r\n\r\n")?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     let (_, text) = answer.split_once("\r\n\r\n").context("an answer without a body")?;

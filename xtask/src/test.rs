@@ -1,17 +1,19 @@
 //! All tests: as root in one go, otherwise the end-to-end tests under sudo.
 
 use std::env;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::build::{self, Profile};
 use crate::cmd;
+use crate::faults;
 use crate::project::Project;
 use crate::setup::{self, Part};
 
-/// The package whose tests load eBPF programs and mount file systems.
-const PRIVILEGED: &str = "tracer-e2e";
+/// The packages whose tests load eBPF programs and mount file systems.
+const PRIVILEGED: [&str; 2] = ["tracer-e2e", "tracer-faults"];
 
 /// The package whose tests boot kernels, and their only target.
 const MACHINES: &str = "tracer-vm";
@@ -21,8 +23,43 @@ const MACHINES_TARGET: &str = "vm";
 /// on luck. To look for more: `PROPTEST_RNG_SEED=$RANDOM PROPTEST_CASES=15000 cargo xtask test -- garbage reconstruction`.
 const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "20261122");
 
-/// Builds everything and runs the tests.
-pub fn run(project: &Project, runner_args: &[String]) -> Result<()> {
+/// By which tests are asked for their long runs, and the file to which attacks append their results.
+const LONG: &str = "TRACER_LONG";
+const RESULTS: &str = "TRACER_FAULTS";
+
+/// How often attacks and other long checks are tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// So that the whole suite stays below an hour.
+    Quick,
+    /// As often as docs/reliability.md says: hours.
+    Long,
+}
+
+/// Builds everything and runs the tests; after long runs, prints what became of the attacks.
+pub fn run(project: &Project, length: Length, runner_args: &[String]) -> Result<()> {
+    if length == Length::Quick {
+        return run_all(project, &Runner::find(length, project), runner_args);
+    }
+    let results = results(project);
+    cmd::remove_all(&results)?;
+    let done = run_all(project, &Runner::find(length, project), runner_args);
+    // What the attacks did counts most where one of them succeeded.
+    let commit = cmd::read(
+        Command::new("git")
+            .args(["describe", "--always", "--dirty"])
+            .current_dir(project.root()),
+    );
+    println!("\nAttacks at commit {}", commit.as_deref().unwrap_or("unknown").trim());
+    println!("\n{}", faults::table(&results)?);
+    done
+}
+
+fn results(project: &Project) -> PathBuf {
+    project.target().join("faults.jsonl")
+}
+
+fn run_all(project: &Project, runner: &Runner, runner_args: &[String]) -> Result<()> {
     setup::run(project, &Part::ALL)?;
     let machines = setup::run(project, &[Part::Vm]);
     if let Err(error) = &machines {
@@ -37,7 +74,6 @@ pub fn run(project: &Project, runner_args: &[String]) -> Result<()> {
     } else {
         left_out.extend(["--exclude", MACHINES]);
     }
-    let runner = Runner::find();
     if cmd::is_root()? {
         cmd::run(
             runner
@@ -50,11 +86,12 @@ pub fn run(project: &Project, runner_args: &[String]) -> Result<()> {
         let mut others = runner.command(project);
         cmd::run(
             others
-                .args(["--workspace", "--exclude", PRIVILEGED])
+                .arg("--workspace")
+                .args(PRIVILEGED.iter().flat_map(|package| ["--exclude", package]))
                 .args(&left_out)
                 .args(runner.arguments(runner_args)),
         )?;
-        cmd::run(privileged(project, &runner)?.args(runner.arguments(runner_args)))?;
+        cmd::run(privileged(project, runner)?.args(runner.arguments(runner_args)))?;
     }
     if runner_args.is_empty() {
         cmd::run(
@@ -72,13 +109,13 @@ pub fn run_in_machines(project: &Project, runner_args: &[String]) -> Result<()> 
     setup::run(project, &[Part::Vm])?;
     build::run(project, Profile::Dev)?;
     build::mock(project)?;
-    let runner = Runner::find();
+    let runner = Runner::find(Length::Quick, project);
     // Not by the package: its own set of features would compile everything below it anew.
     let mut command = runner.command(project);
     command.arg("--workspace");
-    match runner {
-        Runner::Nextest => command.args(["-E", &format!("package({MACHINES})")]),
-        Runner::Cargo => command.args(["--test", MACHINES_TARGET]),
+    match runner.program {
+        Program::Nextest => command.args(["-E", &format!("package({MACHINES})")]),
+        Program::Cargo => command.args(["--test", MACHINES_TARGET]),
     };
     cmd::run(command.args(runner.arguments(runner_args)))
 }
@@ -91,10 +128,12 @@ fn privileged(project: &Project, runner: &Runner) -> Result<Command> {
         .context("the end-to-end tests need root: run `cargo xtask test` as root")?;
     let variables = project.variables().map(|(name, _)| name).join(",");
     let mut command = runner.command(project);
-    command.args(["--package", PRIVILEGED]).env(
-        format!("CARGO_TARGET_{}_RUNNER", target_name()),
-        format!("sudo --preserve-env={variables},NEXTEST,RUST_BACKTRACE"),
-    );
+    command
+        .args(PRIVILEGED.iter().flat_map(|package| ["--package", package]))
+        .env(
+            format!("CARGO_TARGET_{}_RUNNER", target_name()),
+            format!("sudo --preserve-env={variables},{LONG},{RESULTS},NEXTEST,RUST_BACKTRACE,TRACER_PAUSE_LIMIT"),
+        );
     Ok(command)
 }
 
@@ -108,19 +147,29 @@ fn target_name() -> String {
     .to_uppercase()
 }
 
-/// Which program runs the tests.
-enum Runner {
+/// What runs the tests.
+struct Runner {
+    program: Program,
+    /// The file of results, if runs are to be long.
+    results: Option<PathBuf>,
+}
+
+/// Which program it is.
+enum Program {
     Nextest,
     Cargo,
 }
 
 impl Runner {
     /// The better one, if it is installed.
-    fn find() -> Self {
-        if cmd::find("cargo-nextest").is_some() {
-            Self::Nextest
-        } else {
-            Self::Cargo
+    fn find(length: Length, project: &Project) -> Self {
+        Self {
+            program: if cmd::find("cargo-nextest").is_some() {
+                Program::Nextest
+            } else {
+                Program::Cargo
+            },
+            results: (length == Length::Long).then(|| results(project)),
         }
     }
 
@@ -130,17 +179,24 @@ impl Runner {
         if env::var_os(SEED.0).is_none() {
             command.env(SEED.0, SEED.1);
         }
-        match self {
-            Self::Nextest => command.args(["nextest", "run"]),
+        match self.program {
+            Program::Nextest => command.args(["nextest", "run"]),
             // Documentation tests have their own turn.
-            Self::Cargo => command.args(["test", "--no-fail-fast", "--lib", "--bins", "--tests"]),
+            Program::Cargo => command.args(["test", "--no-fail-fast", "--lib", "--bins", "--tests"]),
         };
+        if let Some(results) = &self.results {
+            command.env(LONG, "1").env(RESULTS, results);
+            if matches!(self.program, Program::Nextest) {
+                // It gives tests more time.
+                command.args(["--profile", "long"]);
+            }
+        }
         command
     }
 
     /// The user's arguments where the runner expects them.
     fn arguments(&self, given: &[String]) -> Vec<String> {
-        let separator = matches!(self, Self::Cargo) && !given.is_empty();
+        let separator = matches!(self.program, Program::Cargo) && !given.is_empty();
         separator
             .then(|| "--".to_owned())
             .into_iter()
@@ -156,8 +212,9 @@ mod tests {
     #[test]
     fn only_cargos_own_runner_needs_a_separator() {
         let given = ["name".to_owned()];
-        assert_eq!(Runner::Nextest.arguments(&given), ["name"]);
-        assert_eq!(Runner::Cargo.arguments(&given), ["--", "name"]);
-        assert!(Runner::Cargo.arguments(&[]).is_empty());
+        let by = |program| Runner { program, results: None };
+        assert_eq!(by(Program::Nextest).arguments(&given), ["name"]);
+        assert_eq!(by(Program::Cargo).arguments(&given), ["--", "name"]);
+        assert!(by(Program::Cargo).arguments(&[]).is_empty());
     }
 }

@@ -193,11 +193,12 @@ fn suites(suite: &str) -> String {
     base(suite).map_or_else(|| suite.to_owned(), |base| format!("{base} {suite}"))
 }
 
-/// Unpacks a package's files into a folder; none of its scripts run.
+/// Unpacks a package's files into a folder, which is created if it is missing; none of the package's scripts run.
 ///
 /// Links to folders stay links: packages of old releases have files in `/lib`, which is `/usr/lib` in all of them. By
 /// itself `dpkg -x` would put a folder in the link's place.
 pub fn unpack(package: &Path, into: &Path) -> Result<()> {
+    fs::create_dir_all(into).with_context(|| format!("cannot create {}", into.display()))?;
     let mut dpkg = Command::new("dpkg")
         .arg("--fsys-tarfile")
         .arg(package)
@@ -290,6 +291,28 @@ mod tests {
                        |Depends: initramfs-tools\n  Depends: <linux-initramfs-tool>\n    dracut\n  Breaks: fdutils\n";
         assert_eq!(parse_depends(listing), ["linux-base", "kmod", "initramfs-tools"]);
         assert!(parse_depends("kmod\n").is_empty());
+    }
+
+    #[test]
+    fn a_package_is_unpacked_into_a_folder_that_is_not_there_yet() {
+        if cmd::find("dpkg-deb").is_none() {
+            eprintln!("NOT TESTED: unpacking needs dpkg-deb, and this machine has none");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let tree = dir.path().join("tree");
+        fs::create_dir_all(tree.join("DEBIAN")).unwrap();
+        fs::create_dir_all(tree.join("usr/share")).unwrap();
+        let control =
+            "Package: sample\nVersion: 1\nArchitecture: all\nMaintainer: T <t@example.org>\nDescription: sample\n";
+        fs::write(tree.join("DEBIAN/control"), control).unwrap();
+        fs::write(tree.join("usr/share/sample"), "here").unwrap();
+        let package = dir.path().join("sample.deb");
+        let mut build = Command::new("dpkg-deb");
+        cmd::read(build.args(["--build", "--root-owner-group"]).arg(&tree).arg(&package)).unwrap();
+        let into = dir.path().join("not/there/yet");
+        unpack(&package, &into).unwrap();
+        assert_eq!(fs::read_to_string(into.join("usr/share/sample")).unwrap(), "here");
     }
 
     #[test]

@@ -23,6 +23,16 @@ pub enum Profile {
     Release,
 }
 
+impl Profile {
+    /// The folder of its programs, below the target folder.
+    pub fn folder(self) -> &'static str {
+        match self {
+            Self::Dev => "debug",
+            Self::Release => "release",
+        }
+    }
+}
+
 /// Builds the eBPF object, the GPU code objects and all programs of the workspace.
 pub fn run(project: &Project, profile: Profile) -> Result<()> {
     objects(project)?;

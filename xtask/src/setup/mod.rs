@@ -6,6 +6,7 @@
 
 mod bpf_linker;
 mod browser;
+mod containers;
 mod folder;
 mod monitors;
 mod rootfs;
@@ -25,6 +26,7 @@ use crate::cmd;
 use crate::lock;
 use crate::project::Project;
 use browser::Browser;
+use containers::Containers;
 use monitors::Monitors;
 use rust_src::RustSrc;
 use vm::VmTools;
@@ -44,6 +46,8 @@ pub enum Part {
     Monitors,
     /// Chromium without windows, as Debian's stable release ships it, for the test of the page of `tracer serve`.
     Browser,
+    /// crun, which runs and removes containers, for the attacks on the tracer.
+    Containers,
     /// QEMU and Debian's kernels, for tests on drivers that this machine's kernel lacks.
     Vm,
 }
@@ -52,12 +56,13 @@ impl Part {
     /// Every part that the demonstration needs.
     pub const DEMO: [Self; 3] = [Self::RustSrc, Self::BpfLinker, Self::Stable];
     /// Every part that the tests without virtual machines need.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::RustSrc,
         Self::BpfLinker,
         Self::Rootfs,
         Self::Monitors,
         Self::Browser,
+        Self::Containers,
     ];
     /// The parts that a build needs.
     pub const BUILD: [Self; 2] = [Self::RustSrc, Self::BpfLinker];
@@ -72,6 +77,7 @@ impl Part {
                 .collect(),
             Self::Monitors => vec![Box::new(Monitors::new(project))],
             Self::Browser => vec![Box::new(Browser::new(project))],
+            Self::Containers => vec![Box::new(Containers::new(project))],
             Self::Vm => {
                 // Programs of newer headers run with the C library of such a folder.
                 let mut installs: Vec<Box<dyn Install>> = vec![Box::new(Rootfs::newest(project))];
@@ -126,7 +132,16 @@ fn install(project: &Project, wanted: &dyn Install) -> Result<()> {
 pub fn clean(project: &Project) -> Result<()> {
     let _lock = lock::acquire(project.cache())?;
     RustSrc::new(project).unlink(project)?;
-    for folder in ["apt", "browser", "monitors", "rootfs", "rust-src", "tools", "vm"] {
+    for folder in [
+        "apt",
+        "browser",
+        "containers",
+        "monitors",
+        "rootfs",
+        "rust-src",
+        "tools",
+        "vm",
+    ] {
         cmd::remove_all(&project.cache().join(folder))?;
     }
     eprintln!(

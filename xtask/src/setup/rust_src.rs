@@ -1,16 +1,22 @@
 //! The standard library's source, of the very release that compiles it.
+//!
+//! Builds for eBPF and for GPUs compile `core` themselves. The ways to the source, in this order: the component that is
+//! installed; rustup, where it manages the compiler; Debian's package; an archive beside the project.
+
+mod rustup;
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::Install;
 use crate::apt::{self, Mirror, Suite};
 use crate::cmd;
 use crate::project::Project;
+use rustup::Rustup;
 
 /// The suites of Debian that may have a release's source, the smallest lists first.
 const SUITES: [&str; 5] = ["trixie-backports", "trixie", "forky", "sid", "experimental"];
@@ -26,7 +32,12 @@ pub struct RustSrc {
     copy: PathBuf,
     /// A copy that may lie beside the project, to be independent of the network.
     archive: PathBuf,
+    /// The rustup that manages the compiler, or why there is none.
+    rustup: Result<Rustup, String>,
 }
+
+/// A way to the source: its name, and what it does.
+type Way<'a> = (&'static str, &'a dyn Fn() -> Result<()>);
 
 impl RustSrc {
     pub fn new(project: &Project) -> Self {
@@ -38,6 +49,7 @@ impl RustSrc {
             archive: project
                 .root()
                 .join(format!("../shared/toolchain/rust-src-{release}.tar.xz")),
+            rustup: Rustup::of(&toolchain.sysroot),
             release,
         }
     }
@@ -50,27 +62,37 @@ impl RustSrc {
         }
     }
 
-    fn by_archive(&self, into: &Path) -> Result<()> {
-        cmd::require("tar", "run `apt-get install tar`")?;
-        cmd::require("xz", "run `apt-get install xz-utils`")?;
-        eprintln!("==> unpacking {}", self.archive.display());
-        let mut tar = Command::new("tar");
-        tar.arg("-xJf")
-            .arg(&self.archive)
-            .arg("-C")
-            .arg(into)
-            .arg("--strip-components=1");
-        cmd::read(&mut tar).map(drop)
+    /// Lets rustup install the component.
+    fn by_rustup(&self) -> Result<()> {
+        let rustup = self.rustup.as_ref().map_err(|reason| anyhow::anyhow!("{reason}"))?;
+        // A link to a copy that is gone would be in rustup's way.
+        if self.place.is_symlink() {
+            cmd::remove_all(&self.place)?;
+        }
+        let folder = self.copy.parent().context("the cache has no folder")?;
+        fs::create_dir_all(folder)?;
+        rustup.add_component(&folder.join("rustup.log"))?;
+        ensure!(
+            self.is_ready(),
+            "rustup takes the component for installed, but {} is missing; run `rustup component remove rust-src \
+             --toolchain {}` and try again",
+            self.place.join(PROOF).display(),
+            rustup.toolchain
+        );
+        Ok(())
     }
 
-    fn by_debian(&self, cache: &Path, into: &Path) -> Result<()> {
-        let mirror = Mirror::find()?;
-        for name in SUITES {
-            if self.by_suite(cache, &mirror, name, into)? {
-                return Ok(());
+    /// Gets Debian's package into the cache.
+    fn by_debian(&self, cache: &Path) -> Result<()> {
+        self.copy_by(|into| {
+            let mirror = Mirror::find()?;
+            for name in SUITES {
+                if self.by_suite(cache, &mirror, name, into)? {
+                    return Ok(());
+                }
             }
-        }
-        bail!("Debian has no rust-src {} in {}", self.release, SUITES.join(", "))
+            bail!("Debian has no rust-src {} in {}", self.release, SUITES.join(", "))
+        })
     }
 
     /// Gets the source from one suite; false if the suite has another release.
@@ -91,21 +113,53 @@ impl RustSrc {
         Ok(found.is_some())
     }
 
-    /// Makes this program's copy, by whatever way works.
-    fn fetch(&self, cache: &Path) -> Result<()> {
+    /// Unpacks the archive beside the project into the cache.
+    fn by_archive(&self) -> Result<()> {
+        ensure!(self.archive.is_file(), "there is no {}", self.archive.display());
+        cmd::require("tar", "run `apt-get install tar`")?;
+        cmd::require("xz", "run `apt-get install xz-utils`")?;
+        self.copy_by(|into| {
+            eprintln!("==> unpacking {}", self.archive.display());
+            let mut tar = Command::new("tar");
+            tar.arg("-xJf")
+                .arg(&self.archive)
+                .arg("-C")
+                .arg(into)
+                .arg("--strip-components=1");
+            cmd::read(&mut tar).map(drop)
+        })
+    }
+
+    /// Makes this program's copy of what `get` puts into a folder. An interrupted attempt leaves no copy.
+    fn copy_by(&self, get: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
         let partial = self.copy.with_extension("partial");
         cmd::remove_all(&partial)?;
-        fs::create_dir_all(&partial)?;
-        if self.archive.is_file() {
-            self.by_archive(&partial)
-        } else {
-            self.by_debian(cache, &partial)
-        }?;
-        if !partial.join(PROOF).is_file() {
-            bail!("what was unpacked into {} has no {PROOF}", partial.display());
-        }
+        fs::create_dir_all(&partial).with_context(|| format!("cannot create {}", partial.display()))?;
+        get(&partial)?;
+        ensure!(
+            partial.join(PROOF).is_file(),
+            "what was unpacked into {} has no {PROOF}",
+            partial.display()
+        );
         cmd::remove_all(&self.copy)?;
         fs::rename(&partial, &self.copy).with_context(|| format!("cannot rename {}", partial.display()))
+    }
+
+    /// Goes the ways one after the other until one succeeds; says of each that fails why.
+    fn first_of(&self, ways: &[Way<'_>]) -> Result<()> {
+        let mut reasons = Vec::new();
+        for (name, go) in ways {
+            let Err(error) = go() else { return Ok(()) };
+            let reason = one_line(&format!("{error:#}"));
+            eprintln!("==> no source of Rust {} from {name}: {reason}", self.release);
+            reasons.push(format!("{name}: {reason}"));
+        }
+        bail!(
+            "no source of Rust {} ({}); run `rustup component add rust-src`, or put an archive of it at {}",
+            self.release,
+            reasons.join("; "),
+            self.archive.display()
+        )
     }
 
     /// Shows the copy to cargo.
@@ -137,23 +191,22 @@ impl Install for RustSrc {
     }
 
     fn install(&self, project: &Project) -> Result<()> {
+        // A copy in the cache came by one of the ways before, for another installation of the same release.
         if !self.copy.join(PROOF).is_file() {
-            // rustup is the user's to run: it changes the compiler's installation.
-            self.fetch(project.cache()).with_context(|| {
-                format!(
-                    "no source of Rust {}: run `rustup component add rust-src`, or mend what follows",
-                    self.release
-                )
-            })?;
+            self.first_of(&[
+                ("rustup", &|| self.by_rustup()),
+                ("Debian", &|| self.by_debian(project.cache())),
+                ("the archive", &|| self.by_archive()),
+            ])?;
         }
-        self.link()?;
         if !self.is_ready() {
-            bail!(
-                "{} is still missing: remove {} and run the step again",
-                PROOF,
-                self.place.display()
-            );
+            self.link()?;
         }
+        ensure!(
+            self.is_ready(),
+            "{PROOF} is still missing: remove {} and run the step again",
+            self.place.display()
+        );
         Ok(())
     }
 }
@@ -165,15 +218,10 @@ fn is_release(version: &str, release: &str) -> bool {
         .is_some_and(|rest| rest.starts_with(['+', '-', '~']))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::is_release;
-
-    #[test]
-    fn releases_are_compared_whole() {
-        assert!(is_release("1.95.0+dfsg1-2~bpo13+1", "1.95.0"));
-        assert!(is_release("1.95.0-1", "1.95.0"));
-        assert!(!is_release("1.95.01-1", "1.95.0"));
-        assert!(!is_release("1.96.1+dfsg1-2", "1.95.0"));
-    }
+/// Programs complain in several lines; a reason is one.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! What recording costs and how fast it is: figures with targets, each measured within one run.
+//!
+//! A figure is a ratio of two times, or a rate, so that it means the same on a slow and on a fast machine. Tests assert
+//! orders and counts; times are asserted here alone.
+
+mod mappings;
+mod row;
+mod writer;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::build::{self, Profile};
+use crate::cmd;
+use crate::project::Project;
+use crate::setup::{self, Part};
+use row::{Benchmark, Limit, Row};
+
+/// Options of `bench`.
+#[derive(clap::Args)]
+pub struct Bench {
+    /// Print JSON (stable schema): {"rows":[{"name","value","target","unit","ok"}]}.
+    #[arg(long)]
+    json: bool,
+    /// Measure only figures whose name contains this; repeatable.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Measure optimised programs; else those of a development build, as the tests run them.
+    #[arg(long)]
+    release: bool,
+}
+
+/// Every figure, in the order of the table.
+const BENCHMARKS: [Benchmark; 4] = [
+    Benchmark {
+        name: "mmap without pause, recorded/alone",
+        unit: "",
+        limit: Limit::AtMost(1.3),
+        measure: mappings::unmapped_at_once,
+    },
+    Benchmark {
+        name: "mappings kept, recorded/alone",
+        unit: "",
+        limit: Limit::AtMost(1.3),
+        measure: mappings::kept,
+    },
+    Benchmark {
+        name: "rows that the writer keeps up with",
+        unit: "rows/s",
+        limit: Limit::AtLeast(200_000.0),
+        measure: writer::rate,
+    },
+    Benchmark {
+        name: "end of a recording, per library",
+        unit: "s",
+        limit: Limit::AtMost(0.1),
+        measure: mappings::end_per_library,
+    },
+];
+
+/// Builds everything, measures, and prints the table; the exit code is 1 if a figure misses its target.
+pub fn run(project: &Project, options: &Bench) -> Result<ExitCode> {
+    ensure!(cmd::is_root()?, "capturing needs root: run `cargo xtask bench` as root");
+    let wanted: Vec<&Benchmark> = BENCHMARKS
+        .iter()
+        .filter(|one| is_wanted(one.name, &options.only))
+        .collect();
+    if wanted.is_empty() {
+        let names = BENCHMARKS.map(|one| format!("\"{}\"", one.name)).join(", ");
+        bail!("no figure has such a name; there are {names}");
+    }
+    setup::run(project, &Part::DEMO)?;
+    let profile = if options.release {
+        Profile::Release
+    } else {
+        Profile::Dev
+    };
+    build::run(project, profile)?;
+    let place = Place {
+        project,
+        programs: project.target().join(profile.folder()),
+        dir: project.target().join("bench"),
+    };
+    let mut rows = Vec::new();
+    for one in wanted {
+        eprintln!("==> measuring {}", one.name);
+        cmd::remove_all(&place.dir)?;
+        std::fs::create_dir_all(&place.dir).with_context(|| format!("cannot create {}", place.dir.display()))?;
+        rows.push(
+            one.row(&place)
+                .with_context(|| format!("cannot measure {}", one.name))?,
+        );
+    }
+    cmd::remove_all(&place.dir)?;
+    if options.json {
+        println!("{}", row::json(&rows)?);
+    } else {
+        print!("{}", row::table(&rows));
+    }
+    Ok(exit_code(&rows))
+}
+
+/// Where a measurement finds and leaves things.
+struct Place<'a> {
+    project: &'a Project,
+    /// The folder of the programs that are measured.
+    programs: std::path::PathBuf,
+    /// An empty folder of the measurement's own.
+    dir: std::path::PathBuf,
+}
+
+fn is_wanted(name: &str, only: &[String]) -> bool {
+    only.is_empty() || only.iter().any(|part| name.contains(part.as_str()))
+}
+
+fn exit_code(rows: &[Row]) -> ExitCode {
+    if rows.iter().all(|row| row.ok) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// The middle one of several measurements, which one that was disturbed does not move.
+fn median(mut values: Vec<f64>) -> Result<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().context("nothing was measured")
+}
+
+/// The number after `name=` in what a program printed.
+fn number(printed: &str, name: &str) -> Result<f64> {
+    let words = printed.split_whitespace();
+    let found = words
+        .filter_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+        .next();
+    let found = found.with_context(|| format!("no {name} in {printed:?}"))?;
+    found.parse().with_context(|| format!("{name} is no number: {found}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_chosen_by_a_part_of_it() {
+        let only = ["kept".to_owned(), "end of".to_owned()];
+        let chosen: Vec<&str> = BENCHMARKS
+            .iter()
+            .map(|one| one.name)
+            .filter(|name| is_wanted(name, &only))
+            .collect();
+        assert_eq!(
+            chosen,
+            ["mappings kept, recorded/alone", "end of a recording, per library"]
+        );
+        assert!(BENCHMARKS.iter().all(|one| is_wanted(one.name, &[])));
+    }
+
+    #[test]
+    fn numbers_are_found_by_their_names() {
+        assert_eq!(number("x\nmapped_ns=12 ended_ns=7\n", "ended_ns").unwrap(), 7.0);
+        assert!(number("mapped_ns=12", "ns").is_err() && number("ns=a", "ns").is_err());
+        assert_eq!(median(vec![3.0, 1.0, 2.0]).unwrap(), 2.0);
+        assert!(median(Vec::new()).is_err());
+    }
+}

@@ -1,0 +1,141 @@
+//! Figures with their targets, as a table and as JSON.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::Place;
+
+/// How a figure is measured, and what it must be.
+pub struct Benchmark {
+    /// What is measured; stable, since it is in the JSON.
+    pub name: &'static str,
+    /// Its unit; empty for a ratio.
+    pub unit: &'static str,
+    /// What it must be.
+    pub limit: Limit,
+    /// Measures it.
+    pub measure: fn(&Place<'_>) -> Result<f64>,
+}
+
+/// What a figure must be.
+#[derive(Clone, Copy)]
+pub enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+/// A figure, measured.
+#[derive(Serialize)]
+pub struct Row {
+    name: &'static str,
+    value: f64,
+    target: f64,
+    unit: &'static str,
+    /// Whether it meets its target.
+    pub ok: bool,
+    #[serde(skip)]
+    limit: Limit,
+}
+
+impl Benchmark {
+    /// Measures it.
+    pub fn row(&self, place: &Place<'_>) -> Result<Row> {
+        (self.measure)(place).map(|value| self.of(value))
+    }
+
+    fn of(&self, value: f64) -> Row {
+        let (target, ok) = match self.limit {
+            Limit::AtMost(target) => (target, value <= target),
+            Limit::AtLeast(target) => (target, value >= target),
+        };
+        Row {
+            name: self.name,
+            value,
+            target,
+            unit: self.unit,
+            ok,
+            limit: self.limit,
+        }
+    }
+}
+
+/// The rows as `{"rows":[...]}`.
+pub fn json(rows: &[Row]) -> Result<String> {
+    #[derive(Serialize)]
+    struct All<'a> {
+        rows: &'a [Row],
+    }
+    Ok(serde_json::to_string(&All { rows })?)
+}
+
+/// The rows as a Markdown table.
+pub fn table(rows: &[Row]) -> String {
+    let mut text = "| figure | value | target | met |\n|---|---|---|---|\n".to_owned();
+    for row in rows {
+        let bound = match row.limit {
+            Limit::AtMost(_) => "at most",
+            Limit::AtLeast(_) => "at least",
+        };
+        let unit = if row.unit.is_empty() {
+            String::new()
+        } else {
+            format!(" {}", row.unit)
+        };
+        let (value, target) = (digits(row.value), digits(row.target));
+        let met = if row.ok { "yes" } else { "NO" };
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "| {} | {value}{unit} | {bound} {target}{unit} | {met} |",
+            row.name
+        );
+    }
+    text
+}
+
+/// Three digits that mean something.
+fn digits(value: f64) -> String {
+    match value.abs() {
+        large if large >= 100.0 => format!("{value:.0}"),
+        middle if middle >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn benchmark(limit: Limit, unit: &'static str) -> Benchmark {
+        Benchmark {
+            name: "name",
+            unit,
+            limit,
+            measure: |_| Ok(0.0),
+        }
+    }
+
+    #[test]
+    fn a_target_is_met_from_its_own_side() {
+        let (most, least) = (benchmark(Limit::AtMost(1.3), ""), benchmark(Limit::AtLeast(1.3), ""));
+        for (value, under, over) in [(1.0, true, false), (1.3, true, true), (2.0, false, true)] {
+            assert_eq!((most.of(value).ok, least.of(value).ok), (under, over), "{value}");
+        }
+        assert!(!most.of(f64::NAN).ok && !least.of(f64::NAN).ok);
+    }
+
+    #[test]
+    fn rows_have_one_form_for_people_and_one_for_programs() {
+        let rows = [
+            benchmark(Limit::AtMost(1.3), "").of(41.789),
+            benchmark(Limit::AtLeast(200_000.0), "rows/s").of(250_000.4),
+        ];
+        let expected = "| figure | value | target | met |\n|---|---|---|---|\n| name | 41.79 | at most 1.30 | NO |\n\
+                        | name | 250000 rows/s | at least 200000 rows/s | yes |\n";
+        assert_eq!(table(&rows), expected);
+        let expected = r#"{"rows":[{"name":"name","value":41.789,"target":1.3,"unit":"","ok":false}]}"#;
+        assert_eq!(json(&rows[..1]).unwrap(), expected);
+    }
+}
