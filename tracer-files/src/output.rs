@@ -1,0 +1,68 @@
+//! Single files that a command writes where its options say.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode as Bits, OFlags};
+use rustix::io::Errno;
+
+use crate::{Folder, Mode, Owner};
+
+/// Writes a file whole or not at all: under a temporary name, which then replaces what is there.
+///
+/// # Errors
+/// If the owner may not do that. `InvalidInput` with a reason if something other than a regular file is there: a link is
+/// never followed, and a device never replaced.
+pub fn write(owner: &Owner, path: &Path, mode: Mode, content: &[u8]) -> io::Result<()> {
+    owner.run(|| {
+        let (folder, name) = Folder::above(path)?;
+        let folder = folder.with_mode(mode);
+        if let Some(stat) = folder.stat_of(&name)? {
+            require_regular(FileType::from_raw_mode(stat.st_mode))?;
+        }
+        let mut temporary = OsString::from(".");
+        temporary.push(&name);
+        temporary.push(".tmp");
+        let written = folder
+            .recreate_file(&temporary)
+            .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_data()))
+            .and_then(|()| folder.rename(&temporary, &name));
+        if written.is_err() {
+            // The first error is the one to report.
+            let _ = folder.remove_file(&temporary);
+        }
+        written?;
+        folder.sync()
+    })?
+}
+
+/// Adds to a file, which is created if it is not there.
+///
+/// # Errors
+/// If the owner may not do that, or something other than a regular file is there.
+pub fn append(owner: &Owner, path: &Path, mode: Mode, content: &[u8]) -> io::Result<()> {
+    owner.run(|| {
+        let (folder, name) = Folder::above(path)?;
+        let folder = folder.with_mode(mode);
+        let flags =
+            OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let mut file = match rustix::fs::openat(&folder, &name, flags, Bits::empty()) {
+            Err(Errno::NOENT) => folder.create_file(&name)?,
+            Err(Errno::LOOP) => return require_regular(FileType::Symlink),
+            fd => fd?.into(),
+        };
+        require_regular(FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode))?;
+        file.write_all(content)
+    })?
+}
+
+fn require_regular(kind: FileType) -> io::Result<()> {
+    let reason = match kind {
+        FileType::RegularFile => return Ok(()),
+        FileType::Symlink => "it is a symbolic link, which is not followed; give the path of the file itself",
+        FileType::Directory => "it is a folder",
+        _ => "it is not a regular file; `--format` chooses what goes to standard output",
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
+}
