@@ -8,6 +8,8 @@ pub mod api;
 pub mod aql;
 pub mod ioctl_args;
 pub mod kfd;
+pub mod open;
+pub mod pause;
 pub mod placement;
 pub mod queue;
 pub mod r_debug;

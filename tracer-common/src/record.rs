@@ -12,7 +12,7 @@ mod progress;
 mod ring_job;
 mod signals;
 
-use crate::aql::Packet;
+use crate::{aql::Packet, pause::FileKey};
 
 /// What kind of record a [`Header`] begins.
 pub mod kind {
@@ -305,7 +305,7 @@ pub mod hold_reason {
     pub const RUNTIME_INIT: u16 = 2;
     /// Its runtime's list of code objects changed.
     pub const CODE_OBJECTS: u16 = 3;
-    /// It made its first ioctl of the KFD's, where every process of the machine is traced.
+    /// It made its first ioctl of the KFD's.
     pub const ENTERED: u16 = 4;
     /// It was given a queue that is a proxy.
     pub const PROXY: u16 = 5;
@@ -324,8 +324,12 @@ pub struct Hold {
     pub stopped: i64,
     /// Tells programs apart that run one after the other at the same process id.
     pub generation: u32,
-    /// Unused.
-    pub pad: u32,
+    /// Its entry in the map PAUSES.
+    pub slot: u32,
+    /// What the entry is known by.
+    pub token: u64,
+    /// The file that was mapped; inode 0 where that is not known.
+    pub file: FileKey,
 }
 
 pub use self::api::{ApiCall, Call, NO_STREAM, api_flags};

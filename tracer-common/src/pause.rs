@@ -1,0 +1,245 @@
+//! Paused processes: memory that the eBPF programs, the recorder, its guardians and later tracers share.
+//!
+//! A program that pauses a process writes an entry first. Whoever resumes the process clears the entry. So whatever dies,
+//! the entries say which threads were stopped by tracer, and where: nobody else is ever resumed.
+//!
+//! The memory is the map PAUSES: an array of [`Entry`]. The first one is the [`header`].
+
+/// One paused thread: a cache line. An entry counts while `owner`, not 0, equals `sealed`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// [`token`] of the pause; 0: the entry is free. Taken and cleared by compare-and-swap only.
+    pub owner: u64,
+    /// The same token, once the other fields are written.
+    pub sealed: u64,
+    /// The same token, once the recorder has done what the process waits for.
+    pub served: u64,
+    /// Process id in the upper half, thread id in the lower half: of the initial pid namespace.
+    pub thread: u64,
+    /// Start of the process, ns of CLOCK_BOOTTIME (`task_struct.start_boottime` of the group leader); 0: not known.
+    pub start_ns: u64,
+    /// When it was paused, ns of CLOCK_MONOTONIC.
+    pub time_ns: u64,
+    /// Where the thread stands while it is paused: see [`place`].
+    pub place: u64,
+    /// One of `record::hold_reason`.
+    pub reason: u64,
+}
+
+/// Entries for threads. More threads than that are paused at once on no machine that was seen; a thread without an entry is
+/// not paused, and counts as a loss.
+pub const SLOTS: u32 = 1024;
+/// Entries that are tried for a thread: see [`slot`].
+pub const TRIES: u32 = 8;
+/// Entries of the map.
+pub const ENTRIES: u32 = SLOTS + 1;
+/// Words of an entry.
+pub const WORDS: usize = size_of::<Entry>() / 8;
+
+/// Words of an entry, by their index.
+pub mod word {
+    /// [`super::Entry::owner`].
+    pub const OWNER: usize = 0;
+    /// [`super::Entry::sealed`].
+    pub const SEALED: usize = 1;
+    /// [`super::Entry::served`].
+    pub const SERVED: usize = 2;
+    /// [`super::Entry::thread`].
+    pub const THREAD: usize = 3;
+    /// [`super::Entry::start_ns`].
+    pub const START_NS: usize = 4;
+    /// [`super::Entry::time_ns`].
+    pub const TIME_NS: usize = 5;
+    /// [`super::Entry::place`].
+    pub const PLACE: usize = 6;
+    /// [`super::Entry::reason`].
+    pub const REASON: usize = 7;
+}
+
+/// Words of the first entry.
+pub mod header {
+    /// The recorder's last sign of life, ns of CLOCK_MONOTONIC; 0: it has not begun, or has ended.
+    pub const HEARTBEAT_NS: usize = 0;
+    /// What the map is: [`super::MAGIC`].
+    pub const MAGIC: usize = 1;
+    /// The recorder's process id.
+    pub const RECORDER: usize = 2;
+}
+
+/// What says that a map is of this layout: another layout gets another number.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"pauses\x01\0");
+
+/// How often the recorder gives a sign of life, ns.
+pub const HEARTBEAT_NS: u64 = 50_000_000;
+/// Age of the last sign of life from which on programs pause nobody, ns.
+pub const STALE_NS: u64 = 200_000_000;
+
+/// Bits of a token that are a thread id: `PID_MAX_LIMIT` of include/linux/threads.h is 2^22.
+const ID_BITS: u32 = 22;
+
+/// What a pause is known by, never 0: thread and time. It comes again after 73 minutes at the earliest.
+#[must_use]
+#[inline(always)]
+pub const fn token(tid: u32, time_ns: u64) -> u64 {
+    time_ns << ID_BITS | (tid as u64 & ((1 << ID_BITS) - 1))
+}
+
+/// The entry that is tried for a thread at this attempt; the first one of the map is the header.
+#[must_use]
+#[inline(always)]
+pub const fn slot(tid: u32, attempt: u32) -> u32 {
+    1 + (tid.wrapping_add(attempt.wrapping_mul(67))) % SLOTS
+}
+
+/// Where a paused thread stands: at the end of a system call, or in user space with its stack at an address.
+pub mod place {
+    /// Set where the rest is a system call's number.
+    pub const SYSCALL: u64 = 1 << 63;
+
+    /// At the end of a system call.
+    #[must_use]
+    #[inline(always)]
+    pub const fn syscall(number: u32) -> u64 {
+        SYSCALL | number as u64
+    }
+
+    /// In user space: the stack pointer as the probe was hit. The probed instruction may move it by a word.
+    #[must_use]
+    #[inline(always)]
+    pub const fn stack(pointer: u64) -> u64 {
+        pointer & !SYSCALL
+    }
+}
+
+/// A file as the kernel knows it: device, inode and time of the last change.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FileKey {
+    /// Inode; 0: the file is not known.
+    pub inode: u64,
+    /// `super_block.s_dev` in the upper half (major << 20 | minor), nanoseconds of the last change in the lower half.
+    pub device_nsec: u64,
+    /// Seconds of the last change.
+    pub seconds: u64,
+}
+
+/// Words of an entry of the map KNOWN: those of a [`FileKey`], and one that is not 0 once they are written.
+pub const KNOWN_WORDS: usize = 4;
+/// Files that can be known: a power of two.
+pub const KNOWN_SLOTS: u32 = 1 << 14;
+/// Entries that are tried for a file.
+pub const KNOWN_TRIES: u32 = 8;
+/// Since Linux 6.13 this bit of the nanoseconds says that somebody has asked for the time: no part of it
+/// (`I_CTIME_QUERIED` of include/linux/fs.h).
+pub const CTIME_QUERIED: u32 = 1 << 31;
+
+impl FileKey {
+    /// Of a file on a device, in the kernel's form, changed at that time.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(device: u32, inode: u64, seconds: u64, nsec: u32) -> Self {
+        Self {
+            inode,
+            device_nsec: (device as u64) << 32 | (nsec & !CTIME_QUERIED) as u64,
+            seconds,
+        }
+    }
+
+    /// The device, in the kernel's form.
+    #[must_use]
+    pub const fn device(self) -> u32 {
+        (self.device_nsec >> 32) as u32
+    }
+
+    /// The entry of KNOWN that is tried at this attempt.
+    #[must_use]
+    #[inline(always)]
+    pub const fn slot(self, attempt: u32) -> u32 {
+        let mixed = (self.inode ^ self.device_nsec.rotate_left(17) ^ self.seconds.rotate_left(41))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((mixed >> 40) as u32).wrapping_add(attempt) & (KNOWN_SLOTS - 1)
+    }
+}
+
+/// Where the kernel's structures have the fields that the programs read, in bytes, by its BTF;
+/// [`ABSENT`](crate::record::ABSENT) where they are not known.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskLayout {
+    /// `task_struct.group_leader`.
+    pub group_leader: u32,
+    /// `task_struct.start_boottime`.
+    pub start_boottime: u32,
+    /// `task_struct.files`.
+    pub files: u32,
+    /// `files_struct.fdt`.
+    pub fdt: u32,
+    /// `fdtable.max_fds`, 4 bytes.
+    pub max_fds: u32,
+    /// `fdtable.fd`.
+    pub fd: u32,
+    /// `file.f_inode`.
+    pub f_inode: u32,
+    /// `inode.i_sb`.
+    pub i_sb: u32,
+    /// `inode.i_ino`.
+    pub i_ino: u32,
+    /// Seconds of `inode`'s time of change.
+    pub i_ctime_sec: u32,
+    /// Nanoseconds of it.
+    pub i_ctime_nsec: u32,
+    /// `super_block.s_dev`, 4 bytes.
+    pub s_dev: u32,
+}
+
+impl TaskLayout {
+    /// No field is known.
+    pub const NONE: Self = Self {
+        group_leader: crate::record::ABSENT,
+        start_boottime: crate::record::ABSENT,
+        files: crate::record::ABSENT,
+        fdt: crate::record::ABSENT,
+        max_fds: crate::record::ABSENT,
+        fd: crate::record::ABSENT,
+        f_inode: crate::record::ABSENT,
+        i_sb: crate::record::ABSENT,
+        i_ino: crate::record::ABSENT,
+        i_ctime_sec: crate::record::ABSENT,
+        i_ctime_nsec: crate::record::ABSENT,
+        s_dev: crate::record::ABSENT,
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_differ_by_thread_and_time_and_are_never_free() {
+        assert_ne!(token(7, 1000), token(8, 1000));
+        assert_ne!(token(7, 1000), token(7, 1001));
+        assert_ne!(token(1 << 21, 1), 0);
+        // 73 minutes later.
+        assert_eq!(token(7, 5 + (1 << 42)), token(7, 5));
+    }
+
+    #[test]
+    fn no_thread_takes_the_header_and_attempts_differ() {
+        for tid in [0, 1, SLOTS - 1, SLOTS, (1 << 22) - 1] {
+            let slots: [u32; TRIES as usize] = core::array::from_fn(|attempt| slot(tid, attempt as u32));
+            for (at, &one) in slots.iter().enumerate() {
+                assert!((1..ENTRIES).contains(&one), "{one}");
+                assert!(slots[..at].iter().all(|&other| other != one), "{slots:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_is_the_same_whether_its_time_was_asked_for() {
+        let asked = FileKey::new(0x0fd0_0001, 77, 5, 9 | CTIME_QUERIED);
+        assert_eq!(asked, FileKey::new(0x0fd0_0001, 77, 5, 9));
+        assert_eq!(asked.device(), 0x0fd0_0001);
+        assert!(asked.slot(KNOWN_TRIES) < KNOWN_SLOTS);
+    }
+}
