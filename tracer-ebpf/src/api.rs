@@ -19,7 +19,7 @@ use tracer_common::{
     record::{ApiCall, Call, LossSource, NO_STREAM, api_flags as flag, kind},
 };
 
-use self::stack::{Frame, THREADS, Thread};
+use self::stack::{Frame, Stack as _, THREADS, Thread};
 use crate::{
     doorbell::NO_WAKEUP,
     maps::{Current, EVENTS, lose},

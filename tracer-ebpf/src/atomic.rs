@@ -17,6 +17,18 @@ pub unsafe fn add(word: *mut u64, mut n: u64) -> u64 {
     n
 }
 
+/// Stores `new` if the word is `expected`; what was there before.
+///
+/// # Safety
+/// As of [`add`].
+#[inline(always)]
+pub unsafe fn swap(word: *mut u64, expected: u64, new: u64) -> u64 {
+    let mut found = expected;
+    // SAFETY: the caller's promise; BPF_CMPXCHG, word at r1, new value in r2, expected and found in r0.
+    unsafe { asm!(".byte 0xdb, 0x21, 0, 0, 0xf1, 0, 0, 0", in("r1") word, in("r2") new, inout("r0") found) };
+    found
+}
+
 /// How often a greatest value is looked at again that others raise at the same time. Each of them that wins must come with a
 /// value above that of the one before, and below the one that is being tried.
 const TRIES: usize = 16;
@@ -33,10 +45,8 @@ pub unsafe fn raise(word: *mut u64, n: u64) {
         if seen >= n {
             return;
         }
-        let mut found = seen;
-        // SAFETY: the caller's promise; BPF_CMPXCHG, word at r1, new value in r2, expected and found in r0.
-        unsafe { asm!(".byte 0xdb, 0x21, 0, 0, 0xf1, 0, 0, 0", in("r1") word, in("r2") n, inout("r0") found) };
-        if found == seen {
+        // SAFETY: the caller's promise.
+        if unsafe { swap(word, seen, n) } == seen {
             return;
         }
     }

@@ -8,25 +8,28 @@ use tracer_common::{
     record::{LossSource, hold_reason},
 };
 
-use crate::{mapping::hold, maps::Current, user};
+use crate::{
+    maps::Current,
+    pause::{Pause, pause},
+    user,
+};
 
 /// Attach cookie: the site's number below, the displacement from the probe to `_amdgpu_r_debug` above.
 #[uprobe]
 pub fn code_object(ctx: ProbeContext) -> u32 {
     if let Some(current) = Current::traced() {
         // SAFETY: a helper without preconditions but a context, which this is; its registers are there to be read.
-        let (cookie, probe) = unsafe { (bpf_get_attach_cookie(ctx.as_ptr()), (*ctx.regs).rip) };
+        let (cookie, probe, stack) = unsafe { (bpf_get_attach_cookie(ctx.as_ptr()), (*ctx.regs).rip, (*ctx.regs).rsp) };
         let debug = probe.wrapping_add_signed(i64::from((cookie >> 32) as i32));
         let state: Option<u32> = user::read(debug.wrapping_add(R_STATE as u64));
         // Before a change, nothing is to be read yet. A state that can't be read may be any.
         if state.is_none_or(|state| state == RT_CONSISTENT) {
-            hold(
-                current,
-                hold_reason::CODE_OBJECTS,
-                cookie as u32,
-                debug,
-                LossSource::CodeObjectRing,
-            );
+            let wanted = Pause {
+                address: debug,
+                loss: LossSource::CodeObjectRing,
+                ..Pause::at_probe(hold_reason::CODE_OBJECTS, cookie as u32, stack)
+            };
+            pause(current, wanted);
         }
     }
     0

@@ -101,7 +101,8 @@ pub fn hsa_queue_return(ctx: RetProbeContext) -> u32 {
         None => lose(LossSource::HsaQueueRing, 1),
     }
     if made.is_proxy == 1 {
-        made.watch(current, queue);
+        // SAFETY: a field of the program's context.
+        made.watch(current, queue, unsafe { (*ctx.regs).rsp });
     }
     0
 }

@@ -9,28 +9,17 @@ use aya_ebpf::{
 use core::ptr::addr_of_mut;
 use tracer_common::{
     kfd::{self, QueueType, create_queue, ioc_dir, ioc_nr, ioc_size, ioc_type},
+    open::OpenIoctl as Entered,
     queue,
     record::{IOCTL_ARG_LEN, Ioctl, LossSource, ioctl_flags as flag, kind},
 };
 
 use crate::{
     doorbell::{self, NO_WAKEUP},
+    first_use,
     maps::{Current, EVENTS, lose},
-    progress, sdma, system, user,
+    progress, sdma, user,
 };
-
-/// An ioctl that has begun.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Entered {
-    time_ns: u64,
-    arg: u64,
-    cmd: u32,
-    fd: i32,
-    len: u32,
-    flags: u32,
-    arg_in: [u8; IOCTL_ARG_LEN],
-}
 
 /// Ioctls under way, one a thread.
 #[map]
@@ -52,8 +41,7 @@ pub fn ioctl_enter_twin(ctx: TracePointContext) -> u32 {
 
 #[inline(always)]
 fn begin(ctx: &TracePointContext) -> u32 {
-    let current = Current::traced().or_else(|| system::enter(ctx));
-    if let Some(current) = current.and_then(Current::if_counted)
+    if let Some(current) = first_use::current(ctx).and_then(Current::if_counted)
         && keep(ctx, &current)
         && let Some(entered) = ENTERED.get_ptr(current.key())
         // SAFETY: the map's value is only changed by this thread, which is here.
@@ -136,7 +124,7 @@ fn exit(ctx: &TracePointContext) -> u32 {
         if let Ok(ret) = unsafe { ctx.read_at::<i64>(SYSCALL_ARGS) } {
             leave(current, Some(ret));
         }
-        system::hold(current);
+        first_use::ended(current);
     }
     0
 }

@@ -16,11 +16,13 @@ mod cost;
 mod doorbell;
 mod driver;
 mod driver_event;
+mod first_use;
 mod hsa_queue;
 mod ioctl;
 mod kernel;
 mod mapping;
 mod maps;
+mod pause;
 mod process;
 mod progress;
 mod proxy;
@@ -28,7 +30,6 @@ mod reserve;
 mod ring;
 mod sdma;
 mod signals;
-mod system;
 mod user;
 
 #[cfg(not(test))]

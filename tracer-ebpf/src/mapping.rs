@@ -1,34 +1,46 @@
-//! Executable mappings of traced processes: each is a library that may want probes, so the process stops until user
-//! space has looked at it. The first dispatch can't come before its probe.
+//! Executable mappings of traced processes: each is a library that may want probes, so the process is paused until user
+//! space has examined it. The first dispatch can't come before its probe.
+//!
+//! Two rules keep pauses rare. A file that was examined in this recording is known, and pauses nobody. A process that has not
+//! used the KFD yet has no queue: it is paused at its first ioctl of the KFD (`first_use.rs`), and not for what it maps before
+//! that, unless its API calls are wanted, too.
 
 use aya_ebpf::{
     EbpfContext, Global,
-    helpers::{bpf_ktime_get_ns, generated::bpf_get_attach_cookie, generated::bpf_send_signal},
+    helpers::{bpf_get_current_task, generated::bpf_get_attach_cookie},
     macros::{map, tracepoint, uprobe},
-    maps::HashMap,
+    maps::{Array, HashMap},
     programs::{ProbeContext, TracePointContext},
 };
-use tracer_common::record::{Hold, LossSource, hold_reason, kind};
-
-use crate::{
-    ioctl::SYSCALL_ARGS,
-    maps::{Current, HOLDS, lose},
+use tracer_common::{
+    pause::{FileKey, KNOWN_SLOTS, KNOWN_TRIES, KNOWN_WORDS},
+    record::{LossSource, hold_reason},
 };
 
-/// Whether processes are held at all.
+use crate::{
+    first_use,
+    ioctl::SYSCALL_ARGS,
+    kernel::at,
+    maps::{Current, MMAPABLE, lose},
+    pause::{self, Pause},
+};
+
+/// Whether processes are paused for what they map before they use the KFD.
 #[unsafe(no_mangle)]
-static HOLD: Global<u8> = Global::new(1);
+static EAGER: Global<u8> = Global::new(0);
 
 /// PROT_EXEC of include/uapi/asm-generic/mman-common.h.
 const PROT_EXEC: u64 = 4;
-/// SIGSTOP on x86-64.
-const SIGSTOP: u32 = 19;
-/// Ring buffer flag: wake the reader.
-const FORCE_WAKEUP: u64 = 2;
+/// mmap on x86-64.
+const NR_MMAP: u32 = 9;
 
 /// Executable file mappings under way, one a thread.
 #[map]
-static MAPPING: HashMap<u64, u8> = HashMap::with_max_entries(16 << 10, 0);
+static MAPPING: HashMap<u64, FileKey> = HashMap::with_max_entries(16 << 10, 0);
+
+/// Files that user space has examined: a hash table that it writes, and programs read.
+#[map]
+static KNOWN: Array<[u64; KNOWN_WORDS]> = Array::with_max_entries(KNOWN_SLOTS, MMAPABLE);
 
 #[tracepoint]
 pub fn mmap_enter(ctx: TracePointContext) -> u32 {
@@ -43,23 +55,71 @@ pub fn mmap_enter_twin(ctx: TracePointContext) -> u32 {
 
 #[inline(always)]
 fn enter(ctx: &TracePointContext) -> u32 {
-    if let Some(current) = Current::traced() {
-        // SAFETY: syscalls:sys_enter_mmap holds (addr, len, prot, flags, fd, off), 8 bytes each.
-        let (prot, fd) = unsafe {
-            (
-                ctx.read_at::<u64>(SYSCALL_ARGS + 16),
-                ctx.read_at::<u64>(SYSCALL_ARGS + 32),
-            )
-        };
-        if let (Ok(prot), Ok(fd)) = (prot, fd)
-            && prot & PROT_EXEC != 0
-            && fd as i32 >= 0
-            && MAPPING.insert(current.key(), 1, 0).is_err()
-        {
+    // SAFETY: syscalls:sys_enter_mmap holds (addr, len, prot, flags, fd, off), 8 bytes each.
+    let (prot, fd) = unsafe {
+        (
+            ctx.read_at::<u64>(SYSCALL_ARGS + 16),
+            ctx.read_at::<u64>(SYSCALL_ARGS + 32),
+        )
+    };
+    if let (Ok(prot), Ok(fd)) = (prot, fd)
+        && prot & PROT_EXEC != 0
+        && fd as i32 >= 0
+        && let Some(current) = Current::traced()
+        && (EAGER.load() != 0 || first_use::is_user(current))
+    {
+        let file = file(fd as u32).unwrap_or_default();
+        if !is_known(file) && MAPPING.insert(current.key(), file, 0).is_err() {
             lose(LossSource::HoldRing, 1);
         }
     }
     0
+}
+
+/// The file behind a descriptor of the current process.
+#[inline(always)]
+fn file(fd: u32) -> Option<FileKey> {
+    let layout = pause::layout();
+    // SAFETY: a helper without preconditions; any bytes are valid words.
+    unsafe {
+        let files: u64 = at(bpf_get_current_task(), layout.files)?;
+        let table: u64 = at(files, layout.fdt)?;
+        let most: u32 = at(table, layout.max_fds)?;
+        if fd >= most {
+            return None;
+        }
+        let descriptors: u64 = at(table, layout.fd)?;
+        let file: u64 = at(descriptors.wrapping_add(u64::from(fd) * 8), 0)?;
+        let inode: u64 = at(file, layout.f_inode)?;
+        let superblock: u64 = at(inode, layout.i_sb)?;
+        Some(FileKey::new(
+            at(superblock, layout.s_dev)?,
+            at(inode, layout.i_ino)?,
+            at(inode, layout.i_ctime_sec)?,
+            at(inode, layout.i_ctime_nsec)?,
+        ))
+    }
+}
+
+/// Whether user space has examined the file.
+#[inline(always)]
+fn is_known(file: FileKey) -> bool {
+    if file.inode == 0 {
+        return false;
+    }
+    for attempt in 0..KNOWN_TRIES {
+        let Some(known) = KNOWN.get(file.slot(attempt)) else {
+            return false;
+        };
+        let [inode, device_nsec, seconds, is_written] = *known;
+        if is_written == 0 {
+            return false;
+        }
+        if inode == file.inode && device_nsec == file.device_nsec && seconds == file.seconds {
+            return true;
+        }
+    }
+    false
 }
 
 #[tracepoint]
@@ -67,7 +127,7 @@ pub fn mmap_exit(ctx: TracePointContext) -> u32 {
     exit(&ctx)
 }
 
-/// A twin, as those of ioctls: the first one that runs holds the process.
+/// A twin, as those of ioctls: the first one that runs pauses the process.
 #[tracepoint]
 pub fn mmap_exit_twin(ctx: TracePointContext) -> u32 {
     exit(&ctx)
@@ -75,14 +135,24 @@ pub fn mmap_exit_twin(ctx: TracePointContext) -> u32 {
 
 #[inline(always)]
 fn exit(ctx: &TracePointContext) -> u32 {
-    if let Some(current) = Current::traced()
-        && MAPPING.remove(current.key()).is_ok()
-    {
-        // SAFETY: syscalls:sys_exit_mmap holds the result at this offset.
-        let address = unsafe { ctx.read_at::<i64>(SYSCALL_ARGS) }.unwrap_or(-1);
-        // Errors are -4095..=-1.
-        if !(-4095..0).contains(&address) {
-            hold(current, hold_reason::MAPPED, 0, address as u64, LossSource::HoldRing);
+    if let Some(current) = Current::traced() {
+        let key = current.key();
+        // SAFETY: an entry is plain words, which only this thread changes.
+        let Some(&file) = (unsafe { MAPPING.get(key) }) else {
+            return 0;
+        };
+        if MAPPING.remove(key).is_ok() {
+            // SAFETY: syscalls:sys_exit_mmap holds the result at this offset.
+            let address = unsafe { ctx.read_at::<i64>(SYSCALL_ARGS) }.unwrap_or(-1);
+            // Errors are -4095..=-1.
+            if !(-4095..0).contains(&address) {
+                let wanted = Pause {
+                    address: address as u64,
+                    file,
+                    ..Pause::at_syscall(hold_reason::MAPPED, NR_MMAP)
+                };
+                pause::pause(current, wanted);
+            }
         }
     }
     0
@@ -92,47 +162,12 @@ fn exit(ctx: &TracePointContext) -> u32 {
 #[uprobe]
 pub fn runtime_init(ctx: ProbeContext) -> u32 {
     if let Some(current) = Current::traced() {
-        // SAFETY: a helper without preconditions but a context, which this is.
-        let cookie = unsafe { bpf_get_attach_cookie(ctx.as_ptr()) };
-        hold(
+        // SAFETY: a helper without preconditions but a context, which this is; its registers are there to be read.
+        let (cookie, stack) = unsafe { (bpf_get_attach_cookie(ctx.as_ptr()), (*ctx.regs).rsp) };
+        pause::pause(
             current,
-            hold_reason::RUNTIME_INIT,
-            cookie as u32,
-            0,
-            LossSource::HoldRing,
+            Pause::at_probe(hold_reason::RUNTIME_INIT, cookie as u32, stack),
         );
     }
     0
-}
-
-/// Stops the process and tells user space, which lets it go on. The record is reserved first: a process that nobody
-/// would hear of is not stopped, and `loss` counts it.
-#[inline(always)]
-pub fn hold(current: Current, reason: u16, site: u32, address: u64, loss: LossSource) {
-    if HOLD.load() == 0 {
-        return;
-    }
-    let Some(mut entry) = HOLDS.reserve::<Hold>(0) else {
-        lose(loss, 1);
-        return;
-    };
-    // SAFETY: helpers without preconditions.
-    let (time_ns, stopped) = unsafe { (bpf_ktime_get_ns(), bpf_send_signal(SIGSTOP)) };
-    if stopped != 0 {
-        lose(LossSource::HoldFailed, 1);
-    }
-    diagnose!(
-        "process {} is held, reason {}, result of its stop {}",
-        current.tgid,
-        reason,
-        stopped
-    );
-    entry.write(Hold {
-        header: current.header(kind::HOLD, reason, site, time_ns),
-        address,
-        stopped,
-        generation: current.generation,
-        pad: 0,
-    });
-    entry.submit(FORCE_WAKEUP);
 }

@@ -7,6 +7,8 @@ use aya_ebpf::{
 };
 use tracer_common::record::{Header, LossSource, gate};
 
+use crate::atomic;
+
 /// Everything but holds. Read by polling: programs do not wake the reader for each record.
 #[map]
 pub static EVENTS: RingBuf = RingBuf::with_byte_size(32 << 20, 0);
@@ -107,8 +109,9 @@ pub fn lose(source: LossSource, n: u64) {
     // SAFETY: a helper without preconditions.
     let processor = unsafe { bpf_get_smp_processor_id() } % LossSource::PROCESSORS;
     if let Some(count) = LOSSES.get_ptr_mut(processor * LossSource::STRIDE + source as u32) {
-        // SAFETY: a slot that only programs on this processor write. One that interrupts another may lose an
-        // increment; none of the probes here runs inside another.
-        unsafe { *count += n };
+        // An interrupt's program may count between the read and the write of a plain addition, and so may a sleepable one
+        // that moved to another processor.
+        // SAFETY: a slot of the map, which programs change by this function only.
+        unsafe { atomic::add(count, n) };
     }
 }

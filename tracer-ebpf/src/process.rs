@@ -11,9 +11,8 @@ use tracer_common::record::{LossSource, Task, kind, task_op};
 use crate::{
     api,
     doorbell::NO_WAKEUP,
-    ioctl,
+    first_use, ioctl,
     maps::{Current, EVENTS, TRACED, generation, lose},
-    system,
 };
 
 /// Whether children of traced processes are traced too.
@@ -39,7 +38,7 @@ const CLONE_THREAD: u64 = 0x1_0000;
 #[tracepoint]
 pub fn task_new(ctx: TracePointContext) -> u32 {
     // Of the whole machine each process comes by itself, and the children of those that use GPUs are left alone until then.
-    if system::is_traced() {
+    if first_use::is_system_wide() {
         return 0;
     }
     if let Some(current) = Current::traced() {
@@ -73,6 +72,7 @@ pub fn task_new(ctx: TracePointContext) -> u32 {
 pub fn task_exec(ctx: TracePointContext) -> u32 {
     if let Some(current) = Current::traced() {
         let _ = TRACED.insert(current.tgid, generation(), 0);
+        first_use::forget(current);
         api::leave(current);
         emit(&ctx, current, task_op::EXEC, 0, u32::MAX);
     }
@@ -84,7 +84,7 @@ pub fn task_exec(ctx: TracePointContext) -> u32 {
 pub fn task_exit(ctx: TracePointContext) -> u32 {
     if let Some(current) = Current::traced() {
         ioctl::leave(current, None);
-        system::forget(current);
+        first_use::thread_exits(current);
         api::leave(current);
         let offset = EXIT_GROUP_DEAD.load() as usize;
         let last = if offset == 0 {
@@ -98,6 +98,7 @@ pub fn task_exit(ctx: TracePointContext) -> u32 {
             diagnose!("process {} ended", current.tgid);
             emit(&ctx, current, task_op::EXIT, 0, u32::MAX);
             let _ = TRACED.remove(current.tgid);
+            first_use::forget(current);
         }
     }
     0

@@ -15,8 +15,8 @@ use tracer_common::{
 
 use crate::{
     doorbell,
-    mapping::hold,
     maps::{Current, lose},
+    pause::{Pause, pause},
     user,
 };
 
@@ -77,14 +77,19 @@ impl Made {
         object: 0,
     };
 
-    /// Nothing was written to it yet: what rings it is watched from its first packet on. The process is held for that.
+    /// Nothing was written to it yet: what rings it is watched from its first packet on. The process is paused for that.
+    /// `stack`: its stack pointer.
     #[inline(always)]
-    pub fn watch(self, current: Current, queue: u64) {
+    pub fn watch(self, current: Current, queue: u64, stack: u64) {
         doorbell::begin_queue(current, queue);
         if PROXIES.insert(key_of(current, self.object), queue, 0).is_err() {
             lose(LossSource::QueueMap, 1);
         }
-        hold(current, hold_reason::PROXY, 0, self.object, LossSource::HoldRing);
+        let wanted = Pause {
+            address: self.object,
+            ..Pause::at_probe(hold_reason::PROXY, 0, stack)
+        };
+        pause(current, wanted);
     }
 }
 

@@ -5,48 +5,10 @@ use aya_ebpf::{
     maps::{Array, HashMap},
 };
 use core::ptr::addr_of_mut;
+pub use tracer_common::open::{DEPTH, OpenCall as Frame, ThreadCalls as Thread};
 use tracer_common::record::NO_STREAM;
 
 use crate::{atomic, maps::Current};
-
-/// Calls that are kept a thread: a power of two. HIP calls HSA, and that nothing of the catalogue.
-pub const DEPTH: u32 = 8;
-
-/// An open call.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Frame {
-    /// Where its return address lies: which return is its own.
-    pub sp: u64,
-    /// Its number; where calls are counted only, the place where.
-    pub call: u64,
-    pub enter_ns: u64,
-    /// The site's.
-    pub cookie: u64,
-    /// Its stream argument, or `NO_STREAM`.
-    pub stream: u64,
-    pub bytes: u64,
-    /// What it is about, or where it will store what it makes.
-    pub object: u64,
-    /// Number of the call around it, or 0, and the stream there.
-    pub outer: u64,
-    pub outer_stream: u64,
-}
-
-/// A thread with its open calls.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Thread {
-    /// Number of the innermost open call, or 0.
-    pub call: u64,
-    /// Stream of the innermost one that names one, or `NO_STREAM`.
-    pub stream: u64,
-    /// How many are open.
-    depth: u32,
-    /// Of the process: calls of an ended one are never taken for those of another.
-    pub generation: u32,
-    frames: [Frame; DEPTH as usize],
-}
 
 /// Threads that have called anything. User space makes it small where calls are not probed.
 #[map(name = "API_THREADS")]
@@ -93,10 +55,19 @@ pub fn of(current: &Current) -> Option<*mut Thread> {
     Some(thread)
 }
 
-impl Thread {
+/// A thread's calls as a stack.
+pub trait Stack {
     /// The innermost open call.
+    fn top(&self) -> Option<&'static Frame>;
+    /// Opens a call; whether there was room.
+    fn push(&mut self, frame: &Frame) -> bool;
+    /// Closes the innermost call, whose frame stays as it is until the next one is opened.
+    fn pop(&mut self);
+}
+
+impl Stack for Thread {
     #[inline(always)]
-    pub fn top(&self) -> Option<&'static Frame> {
+    fn top(&self) -> Option<&'static Frame> {
         let depth = self.depth;
         if depth == 0 {
             return None;
@@ -106,9 +77,8 @@ impl Thread {
         Some(unsafe { &*self.frames.as_ptr().add((depth.wrapping_sub(1) & (DEPTH - 1)) as usize) })
     }
 
-    /// Opens a call; whether there was room.
     #[inline(always)]
-    pub fn push(&mut self, frame: &Frame) -> bool {
+    fn push(&mut self, frame: &Frame) -> bool {
         let depth = self.depth;
         if depth >= DEPTH {
             return false;
@@ -135,9 +105,8 @@ impl Thread {
         true
     }
 
-    /// Closes the innermost call, whose frame stays as it is until the next one is opened.
     #[inline(always)]
-    pub fn pop(&mut self) {
+    fn pop(&mut self) {
         if let Some(top) = self.top() {
             self.depth -= 1;
             self.call = top.outer;

@@ -1,0 +1,206 @@
+//! Pauses: a process stops until the recorder has put its probes in.
+//!
+//! First an entry says who is paused and where (`tracer_common::pause`), then a record announces it, then SIGSTOP is sent:
+//! whatever dies afterwards, the entry tells whom to resume. Nobody is paused by a recorder that gives no sign of life.
+
+use core::ptr::addr_of_mut;
+
+use aya_ebpf::{
+    Global,
+    helpers::{bpf_get_current_task, bpf_ktime_get_ns, generated::bpf_send_signal},
+    macros::map,
+    maps::Array,
+};
+use tracer_common::{
+    pause::{ENTRIES, Entry, FileKey, STALE_NS, TRIES, TaskLayout, header, place, slot, token, word},
+    record::{Hold, LossSource, kind},
+};
+
+use crate::{
+    atomic, kernel,
+    maps::{Current, HOLDS, MMAPABLE, lose},
+};
+
+/// Whether processes are paused at all.
+#[unsafe(no_mangle)]
+static HOLD: Global<u8> = Global::new(1);
+
+/// Where the kernel's structures have what is read here.
+#[unsafe(no_mangle)]
+static TASK: Global<TaskLayout> = Global::new(TaskLayout::NONE);
+
+/// The entries: see `tracer_common::pause`.
+#[map]
+static PAUSES: Array<[u64; 8]> = Array::with_max_entries(ENTRIES, MMAPABLE);
+
+/// SIGSTOP on x86-64.
+const SIGSTOP: u32 = 19;
+/// Ring buffer flag: wake the reader.
+const FORCE_WAKEUP: u64 = 2;
+
+/// Why and where a thread is paused.
+pub struct Pause {
+    /// One of `record::hold_reason`.
+    pub reason: u16,
+    /// The probe's site.
+    pub site: u32,
+    /// `Hold::address`.
+    pub address: u64,
+    /// The file that was mapped, if it is known.
+    pub file: FileKey,
+    /// Where the thread stands: one of `pause::place`.
+    pub place: u64,
+    /// What counts the record that finds no room.
+    pub loss: LossSource,
+}
+
+impl Pause {
+    /// At a probe in user space. `stack`: the stack pointer there.
+    #[inline(always)]
+    pub fn at_probe(reason: u16, site: u32, stack: u64) -> Self {
+        Self {
+            reason,
+            site,
+            address: 0,
+            file: FileKey::default(),
+            place: place::stack(stack),
+            loss: LossSource::HoldRing,
+        }
+    }
+
+    /// At the end of a system call.
+    #[inline(always)]
+    pub fn at_syscall(reason: u16, number: u32) -> Self {
+        Self {
+            reason,
+            site: 0,
+            address: 0,
+            file: FileKey::default(),
+            place: place::syscall(number),
+            loss: LossSource::HoldRing,
+        }
+    }
+}
+
+/// Layouts, for programs that read files too.
+#[inline(always)]
+pub fn layout() -> TaskLayout {
+    TASK.load()
+}
+
+/// Stops the process and announces it to the recorder, which resumes it. A process that cannot be announced is not
+/// stopped, and `loss` counts it; so does `HoldFailed` for one that the recorder could not resume.
+#[inline(always)]
+pub fn pause(current: Current, wanted: Pause) {
+    if HOLD.load() == 0 {
+        return;
+    }
+    // SAFETY: a helper without preconditions.
+    let time_ns = unsafe { bpf_ktime_get_ns() };
+    if !recorder_lives(time_ns) {
+        lose(LossSource::HoldFailed, 1);
+        return;
+    }
+    let Some(mut record) = HOLDS.reserve::<Hold>(0) else {
+        lose(wanted.loss, 1);
+        return;
+    };
+    let token = token(current.tid, time_ns);
+    let taken = take(current.tid, token);
+    let stopped = if taken == 0 {
+        // ENOSPC.
+        -28
+    } else {
+        write(taken, current, time_ns, token, &wanted);
+        // SAFETY: a helper without preconditions.
+        unsafe { bpf_send_signal(SIGSTOP) }
+    };
+    if stopped != 0 {
+        lose(LossSource::HoldFailed, 1);
+        free(taken);
+    }
+    diagnose!(
+        "process {} is paused, reason {}, result of its stop {}",
+        current.tgid,
+        wanted.reason,
+        stopped
+    );
+    record.write(Hold {
+        header: current.header(kind::HOLD, wanted.reason, wanted.site, time_ns),
+        address: wanted.address,
+        stopped,
+        generation: current.generation,
+        slot: taken,
+        token,
+        file: wanted.file,
+    });
+    record.submit(FORCE_WAKEUP);
+}
+
+/// Whether the recorder has given a sign of life lately.
+#[inline(always)]
+fn recorder_lives(now_ns: u64) -> bool {
+    let Some(first) = PAUSES.get(0) else { return false };
+    // SAFETY: a word that user space stores to as a whole.
+    let beat = unsafe { core::ptr::read_volatile(&raw const first[header::HEARTBEAT_NS]) };
+    // A beat may be younger than the time that was taken before it.
+    beat != 0 && now_ns < beat.saturating_add(STALE_NS)
+}
+
+/// Takes a free entry; 0 if those that are tried are taken.
+#[inline(always)]
+fn take(tid: u32, token: u64) -> u32 {
+    for attempt in 0..TRIES {
+        let at = slot(tid, attempt);
+        if let Some(entry) = PAUSES.get_ptr_mut(at)
+            // SAFETY: the entry's first word, which is changed by compare-and-swap only.
+            && unsafe { atomic::swap(entry.cast::<u64>(), 0, token) } == 0
+        {
+            return at;
+        }
+    }
+    0
+}
+
+/// Writes all but the owner, the seal last.
+#[inline(always)]
+fn write(at: u32, current: Current, time_ns: u64, token: u64, wanted: &Pause) {
+    let start_ns = start_ns().unwrap_or(0);
+    if let Some(entry) = PAUSES.get_ptr_mut(at) {
+        let words = entry.cast::<u64>();
+        // SAFETY: words of the entry, which is this program's until it is sealed.
+        unsafe {
+            words.add(word::THREAD).write_volatile(current.key());
+            words.add(word::START_NS).write_volatile(start_ns);
+            words.add(word::TIME_NS).write_volatile(time_ns);
+            words.add(word::PLACE).write_volatile(wanted.place);
+            words.add(word::REASON).write_volatile(u64::from(wanted.reason));
+            words.add(word::SEALED).write_volatile(token);
+        }
+    }
+}
+
+/// Gives an entry back that nobody was stopped by.
+#[inline(always)]
+fn free(at: u32) {
+    if at != 0
+        && let Some(entry) = PAUSES.get_ptr_mut(at)
+    {
+        // SAFETY: the first word of an entry that is this program's.
+        unsafe { addr_of_mut!((*entry)[word::OWNER]).write_volatile(0) };
+    }
+}
+
+/// When the current process began, ns of CLOCK_BOOTTIME.
+#[inline(always)]
+fn start_ns() -> Option<u64> {
+    let layout = TASK.load();
+    // SAFETY: a helper without preconditions; any bytes are a valid word.
+    unsafe {
+        let task = bpf_get_current_task();
+        let leader: u64 = kernel::at(task, layout.group_leader)?;
+        kernel::at(leader, layout.start_boottime)
+    }
+}
+
+const _: () = assert!(size_of::<Entry>() == 64);
