@@ -21,7 +21,7 @@ pub struct KernelSymbol {
 }
 
 /// What a kernel takes, by its metadata; `None` where that does not tell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelResources {
     /// Bytes of its arguments.
     pub kernarg_bytes: Option<u32>,

@@ -11,6 +11,7 @@ mod progress;
 mod proxy;
 mod queue;
 mod ring_job;
+mod run;
 
 use std::sync::Arc;
 
@@ -27,12 +28,15 @@ pub use progress::Progress;
 pub use proxy::{Proxy, Request};
 pub use queue::{Queue, QueueOrigin};
 pub use ring_job::RingJob;
+pub use run::{DispatchRun, DoorbellRun};
 
 /// A conclusion.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
     /// A kernel dispatch was published.
     Dispatch(Dispatch),
+    /// Kernel dispatches that have no facts of their own in a trace.
+    DispatchRun(DispatchRun),
     /// A program submitted a kernel dispatch to a tool's proxy.
     Request(Request),
     /// Another packet was published, or an index whose packet is not known.
@@ -41,6 +45,8 @@ pub enum Fact {
     GpuTime(GpuTime),
     /// A doorbell was rung.
     Doorbell(Doorbell),
+    /// Doorbells that have no facts of their own in a trace.
+    DoorbellRun(DoorbellRun),
     /// An SDMA submission.
     Copy(Copy),
     /// An ioctl.
@@ -302,7 +308,7 @@ pub struct Ioctl {
     pub tid: u32,
     /// Entry.
     pub enter_ns: u64,
-    /// Exit (of the call, or of the thread that never returned from it).
+    /// Exit (of the call, or of the thread that never returned from it); the recording's end, if the call was open then.
     pub exit_ns: u64,
     /// `kfd` or `drm`.
     pub device: &'static str,
@@ -312,7 +318,7 @@ pub struct Ioctl {
     pub cmd: u32,
     /// Name, or `nr-0xNN` for an unknown number.
     pub name: std::borrow::Cow<'static, str>,
-    /// Result; `None` if it never returned.
+    /// Result; `None` if it never returned, or not before the recording's end.
     pub ret: Option<i64>,
     /// The argument's fields, `name=value`, results of a call that succeeded behind `->`; `None` where the layout is not
     /// known or the argument was unreadable. Layouts: `tracer_common::ioctl_args`.

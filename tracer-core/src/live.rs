@@ -48,6 +48,8 @@ pub struct Live {
     gpus: BTreeMap<u32, Gpu>,
     losses: BTreeMap<String, u64>,
     dispatches: [u64; Path::ALL.len()],
+    /// Dispatches that are in runs only.
+    aggregated: u64,
     doorbells: u64,
     copies: u64,
     packets: u64,
@@ -79,6 +81,18 @@ impl Live {
                     queue.dispatch(dispatch);
                 }
             }
+            Fact::DispatchRun(run) => {
+                self.seen(run.end_ns);
+                let sum = &mut self.dispatches[run.path as usize];
+                *sum = sum.saturating_add(run.count);
+                self.aggregated = self.aggregated.saturating_add(run.count);
+                self.dispatch_rate.add(run.end_ns, run.count);
+                self.kernels.add_run(run);
+                self.processes.at(run.pid).dispatches.add(run.end_ns, run.count);
+                if let Some(queue) = self.queue(run.queue) {
+                    queue.dispatch_run(run);
+                }
+            }
             Fact::Packet(packet) => {
                 self.seen(packet.time_ns);
                 self.packets = self.packets.saturating_add(packet.count);
@@ -99,6 +113,15 @@ impl Live {
                 self.processes.at(doorbell.pid).doorbells.add(doorbell.time_ns, 1);
                 if let Some(queue) = doorbell.queue.and_then(|number| self.queue(number)) {
                     queue.doorbell(doorbell);
+                }
+            }
+            Fact::DoorbellRun(run) => {
+                self.seen(run.end_ns);
+                self.doorbells = self.doorbells.saturating_add(run.count);
+                self.doorbell_rate.add(run.end_ns, run.count);
+                self.processes.at(run.pid).doorbells.add(run.end_ns, run.count);
+                if let Some(queue) = run.queue.and_then(|number| self.queue(number)) {
+                    queue.doorbell_run(run);
                 }
             }
             Fact::Copy(copy) => {
@@ -165,6 +188,7 @@ impl Live {
             totals: Totals {
                 dispatches: self.dispatches.iter().sum(),
                 by_path: self.by_path(),
+                aggregated: self.aggregated,
                 doorbells: self.doorbells,
                 copies: self.copies,
                 other_packets: self.packets,
@@ -227,6 +251,8 @@ impl Live {
 pub fn time_of(fact: &Fact) -> Option<u64> {
     match fact {
         Fact::Dispatch(dispatch) => Some(dispatch.time_ns),
+        Fact::DispatchRun(run) => Some(run.end_ns),
+        Fact::DoorbellRun(run) => Some(run.end_ns),
         Fact::Packet(packet) => Some(packet.time_ns),
         Fact::Doorbell(doorbell) => Some(doorbell.time_ns),
         Fact::Copy(copy) => Some(copy.time_ns),

@@ -16,6 +16,7 @@ pub use docs::markdown;
 pub use families::{About, Family, Sample, Value};
 
 use crate::fact::{Fact, Ioctl, Path, RingJob};
+use crate::summary::Aggregated;
 use histogram::Buckets;
 
 /// Queues with series of their own at the most.
@@ -38,6 +39,8 @@ pub struct Metrics {
     rings: BTreeMap<(String, String, bool), u64>,
     ioctls: BTreeMap<String, (Buckets, u64)>,
     latency: Buckets,
+    /// Of what was counted, what is in runs only.
+    aggregated: Aggregated,
     losses: BTreeMap<String, u64>,
     now_ns: u64,
 }
@@ -104,6 +107,18 @@ impl Metrics {
                 if let Some(ns) = doorbell.reserve_to_doorbell_ns {
                     self.latency.add(ns);
                 }
+            }
+            Fact::DispatchRun(run) => {
+                self.now_ns = self.now_ns.max(run.end_ns);
+                let sum = &mut self.counts(Some(run.queue), run.pid).dispatches[run.path as usize];
+                *sum = sum.saturating_add(run.count);
+                self.aggregated.dispatches = self.aggregated.dispatches.saturating_add(run.count);
+            }
+            Fact::DoorbellRun(run) => {
+                self.now_ns = self.now_ns.max(run.end_ns);
+                let sum = &mut self.counts(run.queue, run.pid).doorbells;
+                *sum = sum.saturating_add(run.count);
+                self.aggregated.doorbells = self.aggregated.doorbells.saturating_add(run.count);
             }
             Fact::Copy(copy) => {
                 self.now_ns = self.now_ns.max(copy.time_ns);

@@ -5,8 +5,8 @@
 use crate::{
     code_object::CodeObjectOrigin,
     fact::{
-        CodeObject, Copy, Dispatch, Doorbell, Evidence, Kernel, OtherPacket, PacketKind, Path, Process, Queue,
-        QueueOrigin, Unread,
+        CodeObject, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Evidence, Kernel, OtherPacket, PacketKind,
+        Path, Process, Queue, QueueOrigin, Unread,
     },
     summary::Capabilities,
 };
@@ -92,6 +92,41 @@ pub fn doorbell(value: u64, time_ns: u64) -> Doorbell {
         write_index: value.saturating_add(1),
         reserve_to_doorbell_ns: None,
         beyond: false,
+    }
+}
+
+/// Dispatches of one kernel that have no rows of their own, one a nanosecond.
+#[must_use]
+pub fn dispatch_run(first_index: u64, count: u64, begin_ns: u64) -> DispatchRun {
+    DispatchRun {
+        queue: 0,
+        pid: 7,
+        path: Path::Doorbell,
+        evidence: Evidence::Header,
+        kernel_object: Some(64),
+        kernel: None,
+        first_index,
+        last_index: first_index + count - 1,
+        count,
+        begin_ns,
+        end_ns: begin_ns + count - 1,
+    }
+}
+
+/// Their doorbells.
+#[must_use]
+pub fn doorbell_run(first_index: u64, count: u64, begin_ns: u64) -> DoorbellRun {
+    DoorbellRun {
+        queue: Some(0),
+        pid: 7,
+        beyond: false,
+        count,
+        highest_value: first_index + count - 1,
+        published: count,
+        first_index: Some(first_index),
+        last_index: Some(first_index + count - 1),
+        begin_ns,
+        end_ns: begin_ns + count - 1,
     }
 }
 

@@ -10,12 +10,11 @@ mod kernels;
 mod report;
 mod requested;
 mod rings;
+mod things;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::fact::{
-    Dispatch, Evidence, Fact, Ioctl, OtherPacket, PacketKind, Path, Process, Queue, QueueOrigin, Unread,
-};
+use crate::fact::{Dispatch, DispatchRun, Evidence, Fact, Ioctl, OtherPacket, PacketKind, Path, Unread};
 use crate::losses;
 pub use api::{ApiCalls, ApiFunction, StreamQueue};
 pub use capabilities::Capabilities;
@@ -38,6 +37,7 @@ pub struct Summary {
     evidence: [u64; 2],
     copies: copies::Counter,
     doorbells: u64,
+    aggregated: Aggregated,
     latency: Histogram,
     packets: HashMap<PacketKind, u64>,
     unread: HashMap<Unread, u64>,
@@ -51,10 +51,19 @@ pub struct Summary {
     driver_events: driver_events::Counter,
     api: api::Counter,
     losses: BTreeMap<String, u64>,
-    queues: Vec<Queue>,
-    processes: Vec<Process>,
+    queues: things::Queues,
+    processes: things::Processes,
     /// Processes that published something.
     published: HashSet<u32>,
+}
+
+/// Rows that runs stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Aggregated {
+    /// Dispatches.
+    pub dispatches: u64,
+    /// Doorbells.
+    pub doorbells: u64,
 }
 
 /// Ioctls of one name.
@@ -75,6 +84,7 @@ impl Summary {
             evidence: [0; 2],
             copies: copies::Counter::default(),
             doorbells: 0,
+            aggregated: Aggregated::default(),
             latency: Histogram::default(),
             packets: HashMap::new(),
             unread: HashMap::new(),
@@ -88,10 +98,18 @@ impl Summary {
             driver_events: driver_events::Counter::default(),
             api: api::Counter::default(),
             losses: BTreeMap::new(),
-            queues: Vec::new(),
-            processes: Vec::new(),
+            queues: things::Queues::new(usize::MAX),
+            processes: things::Processes::new(usize::MAX),
             published: HashSet::new(),
         }
+    }
+
+    /// The same counts, with the rows of so many queues and processes at the most, the last ones: totals don't change.
+    #[must_use]
+    pub fn keeping(mut self, most: usize) -> Self {
+        self.queues.keep(most);
+        self.processes.keep(most);
+        self
     }
 
     /// The same counts, of what turned out to have been watched: a live recording knows only at its end.
@@ -104,6 +122,7 @@ impl Summary {
     pub fn add(&mut self, fact: &Fact) {
         match fact {
             Fact::Dispatch(dispatch) => self.dispatch(dispatch),
+            Fact::DispatchRun(run) => self.dispatch_run(run),
             Fact::Request(_) => self.requested.dispatches += 1,
             Fact::Proxy(proxy) => self.requested.add(proxy),
             Fact::GpuTime(time) => self.kernels.add_time(time),
@@ -113,6 +132,10 @@ impl Summary {
                 if let Some(ns) = doorbell.reserve_to_doorbell_ns {
                     self.latency.add(ns);
                 }
+            }
+            Fact::DoorbellRun(run) => {
+                self.doorbells = self.doorbells.saturating_add(run.count);
+                self.aggregated.doorbells = self.aggregated.doorbells.saturating_add(run.count);
             }
             Fact::Copy(copy) => {
                 self.copies.add(copy);
@@ -128,10 +151,15 @@ impl Summary {
             Fact::Progress(_) => {}
             Fact::ApiCall(call) => self.api.add(call),
             Fact::ApiStats(stats) => self.api.add_stats(stats),
-            Fact::Queue(queue) => self.queues.push(queue.clone()),
-            Fact::Process(process) => self.processes.push(process.clone()),
+            Fact::Queue(queue) => self.queues.add(queue),
+            Fact::Process(process) => self.processes.add(process),
             Fact::Loss(loss) => count(&mut self.losses, &loss.source, loss.count),
         }
+    }
+
+    /// Says how many of the rows that were added have no rows of their own in the trace that was written.
+    pub fn set_aggregated(&mut self, aggregated: Aggregated) {
+        self.aggregated = aggregated;
     }
 
     /// Calls of driver functions so far; `watched`: whether any function was.
@@ -142,35 +170,44 @@ impl Summary {
 
     /// The counts. `complete`: whether the trace was written to its end.
     #[must_use]
-    pub fn finish(mut self, complete: bool) -> Report {
+    pub fn finish(self, complete: bool) -> Report {
         let known = self.capabilities;
         let total = |counts: &[u64]| counts.iter().fold(0, |sum: u64, &n| sum.saturating_add(n));
-        self.queues.sort_by_key(|queue| queue.queue);
-        self.processes.sort_by_key(|process| (process.first_ns, process.pid));
+        let told = self.queues.told();
         let others: Vec<u64> = self.packets.values().copied().collect();
         let calls: Vec<u64> = self.ioctls.values().map(|calls| calls.count).collect();
         let lost: Vec<u64> = self.losses.values().copied().collect();
         // Kernels on a queue of PM4 commands are in no packet.
-        let packets = known.packets && !self.queues.iter().any(Queue::is_opaque);
+        let packets = known.packets && told.opaque == 0;
+        let dispatches = Dispatches {
+            total: when(packets, total(&self.dispatches)),
+            aggregated: when(packets, self.aggregated.dispatches),
+            by_path: ByPath {
+                thunk: when(
+                    known.thunk || self.thunks_known(),
+                    self.dispatches[Path::Thunk as usize],
+                ),
+                ..self.by_path(&self.dispatches, packets, known.unseen)
+            },
+            by_evidence: ByEvidence {
+                header: when(packets, self.evidence[Evidence::Header as usize]),
+                body: when(packets, self.evidence[Evidence::Body as usize]),
+            },
+            internal: told.internal.filter(|_| packets && known.hsa_queues),
+        };
+        // Nobody looks how far copy engines are, nor what else the functions that ring their doorbells call.
+        let copies_by_path = ByPath {
+            thunk: None,
+            ..self.by_path(&self.copies.by_path, known.sdma_doorbells, false)
+        };
+        let (queues, other_queues) = self.queues.rows();
+        let (processes, other_processes) = self.processes.rows();
         Report {
             complete,
-            dispatches: Dispatches {
-                total: when(packets, total(&self.dispatches)),
-                by_path: ByPath {
-                    thunk: when(
-                        known.thunk || self.thunks_known(),
-                        self.dispatches[Path::Thunk as usize],
-                    ),
-                    ..self.by_path(&self.dispatches, packets, known.unseen)
-                },
-                by_evidence: ByEvidence {
-                    header: when(packets, self.evidence[Evidence::Header as usize]),
-                    body: when(packets, self.evidence[Evidence::Body as usize]),
-                },
-                internal: report::internal(&self.queues).filter(|_| packets && known.hsa_queues),
-            },
+            dispatches,
             doorbells: Doorbells {
                 total: when(known.doorbells, self.doorbells),
+                aggregated: when(known.doorbells, self.aggregated.doorbells),
                 reserve_to_doorbell_ns: self.latency.stats().filter(|_| known.reserves),
             },
             packets: Packets {
@@ -185,20 +222,13 @@ impl Summary {
             requested: {
                 let lost = self.losses.keys().any(|source| losses::hide_requests(source));
                 // Where queues were there before, proxies in front of them may have been, too.
-                let before = |queue: &Queue| queue.is_aql() && queue.origin == QueueOrigin::Adopted;
-                self.requested
-                    .report(known.requests && !lost && !self.queues.iter().any(before))
+                self.requested.report(known.requests && !lost && !told.adopted)
             },
-            copies: {
-                // Nobody looks how far copy engines are, nor what else the functions that ring their doorbells call.
-                let by_path = ByPath {
-                    thunk: None,
-                    ..self.by_path(&self.copies.by_path, known.sdma_doorbells, false)
-                };
-                self.copies.report(known.sdma_doorbells, by_path)
-            },
-            unseen: UnseenPackets::of(&self.queues, self.unseen, known.unseen),
-            queues: self.queues,
+            copies: self.copies.report(known.sdma_doorbells, copies_by_path),
+            unseen: UnseenPackets::of(told.open, self.unseen, known.unseen),
+            queues,
+            other_queues,
+            opaque_queues: told.opaque,
             ioctls: Ioctls {
                 total: when(known.ioctls, total(&calls)),
                 by_name: self
@@ -219,7 +249,8 @@ impl Summary {
                 total: total(&lost),
                 by_source: self.losses,
             },
-            processes: self.processes,
+            processes,
+            other_processes,
         }
     }
 
@@ -230,6 +261,18 @@ impl Summary {
         self.unseen += u64::from(dispatch.path == Path::Unseen);
         self.api.submission(dispatch.pid, dispatch.stream, Some(dispatch.queue));
         self.kernels.add(dispatch);
+    }
+
+    fn dispatch_run(&mut self, run: &DispatchRun) {
+        let more = |sum: &mut u64| *sum = sum.saturating_add(run.count);
+        more(&mut self.dispatches[run.path as usize]);
+        more(&mut self.evidence[run.evidence as usize]);
+        more(&mut self.aggregated.dispatches);
+        if run.path == Path::Unseen {
+            more(&mut self.unseen);
+        }
+        self.published.insert(run.pid);
+        self.kernels.add_run(run);
     }
 
     fn packet(&mut self, packet: &OtherPacket) {
@@ -259,11 +302,8 @@ impl Summary {
 
     /// Whether it is known of all who dispatched anything whether their runtimes hand it over.
     fn thunks_known(&self) -> bool {
-        let known = |pid: &u32| {
-            let mut those = self.processes.iter().filter(|process| process.pid == *pid).peekable();
-            those.peek().is_some() && those.all(|process| process.thunk.is_some())
-        };
-        self.capabilities.doorbells && self.published.iter().all(known)
+        let mut published = self.published.iter();
+        self.capabilities.doorbells && published.all(|&pid| self.processes.thunk_is_known(pid))
     }
 
     fn by_path(&self, counts: &[u64; Path::ALL.len()], doorbell: bool, unseen: bool) -> ByPath {

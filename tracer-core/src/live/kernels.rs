@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::picture::KernelRow;
 use super::rate::Rate;
-use crate::fact::Dispatch;
+use crate::fact::{Dispatch, DispatchRun};
 
 /// Kernels that are told apart. Their addresses come from the traced process, which could invent them.
 const MAX_KERNELS: usize = 4096;
@@ -29,19 +29,30 @@ struct Counted {
 impl Kernels {
     pub fn add(&mut self, dispatch: &Dispatch) {
         let key = (dispatch.pid, dispatch.kernel_object);
-        if self.all.len() >= MAX_KERNELS && !self.all.contains_key(&key) {
-            self.others += 1;
-            return;
-        }
-        let kernel = self.all.entry(key).or_default();
-        kernel.rate.add(dispatch.time_ns, 1);
-        kernel.last_ns = kernel.last_ns.max(dispatch.time_ns);
-        if kernel.name != dispatch.kernel {
-            kernel.name.clone_from(&dispatch.kernel);
+        self.count(key, dispatch.kernel.as_ref(), 1, dispatch.time_ns);
+    }
+
+    pub fn add_run(&mut self, run: &DispatchRun) {
+        match run.kernel_object {
+            Some(object) => self.count((run.pid, object), run.kernel.as_ref(), run.count, run.end_ns),
+            None => self.others = self.others.saturating_add(run.count),
         }
     }
 
-    /// Dispatches of kernels that are not told apart.
+    fn count(&mut self, key: (u32, u64), name: Option<&Arc<str>>, count: u64, time_ns: u64) {
+        if self.all.len() >= MAX_KERNELS && !self.all.contains_key(&key) {
+            self.others = self.others.saturating_add(count);
+            return;
+        }
+        let kernel = self.all.entry(key).or_default();
+        kernel.rate.add(time_ns, count);
+        kernel.last_ns = kernel.last_ns.max(time_ns);
+        if kernel.name.as_ref() != name {
+            kernel.name = name.cloned();
+        }
+    }
+
+    /// Dispatches of kernels that are not told apart, and of runs of several.
     pub fn others(&self) -> u64 {
         self.others
     }

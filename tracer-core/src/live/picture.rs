@@ -19,7 +19,7 @@ pub struct Picture {
     pub other_queues: u64,
     /// The most dispatched first.
     pub kernels: Vec<KernelRow>,
-    /// Dispatches of kernels beyond those that are kept.
+    /// Dispatches of kernels beyond those that are kept, and of runs of several kernels.
     pub other_kernels: u64,
     /// By name and reason.
     pub rings: Vec<RingRow>,
@@ -36,6 +36,8 @@ pub struct Picture {
 pub struct Totals {
     /// Kernel dispatches.
     pub dispatches: u64,
+    /// Those of them that a trace holds in runs only.
+    pub aggregated: u64,
     /// By the way that they took; of what went past every probe it is not known whether it was a dispatch.
     pub by_path: Share,
     /// Stores to AQL doorbells.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::picture::{PacketRow, QueueRow, Share, Stuck};
 use super::rate::Rate;
-use crate::fact::{Copy, Dispatch, Doorbell, OtherPacket, Path, Progress, Queue};
+use crate::fact::{Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, OtherPacket, Path, Progress, Queue};
 use crate::summary::Histogram;
 
 /// Packets that are remembered for the view of one queue.
@@ -101,6 +101,24 @@ impl LiveQueue {
         });
     }
 
+    pub fn dispatch_run(&mut self, run: &DispatchRun) {
+        self.pid = Some(run.pid);
+        self.dispatches.add(run.end_ns, run.count);
+        let sum = &mut self.by_path[run.path as usize];
+        *sum = sum.saturating_add(run.count);
+        self.remember(PacketRow {
+            index: run.first_index,
+            count: run.count,
+            time_ns: run.end_ns,
+            tid: None,
+            kind: "dispatch".to_owned(),
+            path: run.path,
+            kernel_object: run.kernel_object,
+            grid: None,
+            workgroup: None,
+        });
+    }
+
     pub fn packet(&mut self, packet: &OtherPacket) {
         self.pid = Some(packet.pid);
         if packet.unread.is_some() {
@@ -144,6 +162,17 @@ impl LiveQueue {
             }
             self.in_flight.push_back((doorbell.time_ns, self.end));
             self.waiting_since_ns.get_or_insert(doorbell.time_ns);
+        }
+    }
+
+    /// Where the queue was at these doorbells is not known.
+    pub fn doorbell_run(&mut self, run: &DoorbellRun) {
+        self.pid = Some(run.pid);
+        self.doorbells.add(run.end_ns, run.count);
+        self.published = self.published.saturating_add(run.published);
+        self.last_doorbell_ns = self.last_doorbell_ns.max(Some(run.end_ns));
+        if !run.beyond {
+            self.end = self.end.max(run.highest_value.saturating_add(1));
         }
     }
 

@@ -202,3 +202,38 @@ fn a_queue_has_its_gpus_name_and_scheduler_if_they_are_known() {
         .collect();
     assert_eq!(told, [(Some("gfx1100"), Some("mes")), (None, None), (None, None)]);
 }
+
+/// In a replay of a trace whose disk did not keep up.
+#[test]
+fn runs_count_as_what_they_stand_for() {
+    let mut live = Live::new();
+    live.apply(&Fact::Dispatch(sample::dispatch(0, S)));
+    live.apply(&doorbell(0, 0, 0, S));
+    live.apply(&Fact::DispatchRun(sample::dispatch_run(1, 9, S)));
+    let mut several = sample::dispatch_run(10, 5, S + 9);
+    several.kernel_object = None;
+    live.apply(&Fact::DispatchRun(several));
+    live.apply(&Fact::DoorbellRun(sample::doorbell_run(1, 14, S)));
+    live.advance(S + S / 2);
+    let picture = live.picture();
+    let totals = &picture.totals;
+    assert_eq!((totals.dispatches, totals.aggregated, totals.doorbells), (15, 14, 15));
+    assert_eq!((totals.by_path.doorbell, totals.dispatches_per_s.round()), (15, 15.0));
+    let row = &picture.queues[0];
+    assert_eq!((row.dispatches, row.doorbells, row.by_path.doorbell), (15, 15, 15));
+    // One was taken by the last look, and 15 were published by now.
+    assert_eq!(
+        (row.read_index, row.depth, row.packets_per_doorbell),
+        (Some(0), Some(15), Some(1.0))
+    );
+    let packets: Vec<_> = row.packets.iter().map(|packet| (packet.index, packet.count)).collect();
+    assert_eq!(packets, [(0, 1), (1, 9), (10, 5)]);
+    let kernels: Vec<_> = picture.kernels.iter().map(|kernel| kernel.count).collect();
+    assert_eq!((kernels, picture.other_kernels), (vec![10], 5));
+    let processes: Vec<_> = picture
+        .processes
+        .iter()
+        .map(|process| (process.dispatches, process.doorbells))
+        .collect();
+    assert_eq!(processes, [(15, 15)]);
+}

@@ -49,7 +49,7 @@ const QUEUE: &[&str] = &["gpu_id", "kfd_process_id", "queue_id"];
 const QUEUE_PATH: &[&str] = &["gpu_id", "kfd_process_id", "queue_id", "path"];
 
 /// Every metric, in the order of the output.
-pub const CATALOG: [Definition; 16] = [
+pub const CATALOG: [Definition; 18] = [
     Definition {
         name: "tracer_dispatches",
         kind: Kind::Counter,
@@ -97,6 +97,22 @@ pub const CATALOG: [Definition; 16] = [
         labels: &["ring_class", "reason", "traced"],
         unit: "jobs",
         example: "sum by (ring_class, reason, traced) (rate(tracer_ring_jobs_total[1m]))",
+    },
+    Definition {
+        name: "tracer_dispatches_aggregated",
+        kind: Kind::Counter,
+        help: "Dispatches, counted above, of which there are only runs, because a disk did not keep up; 0 while no trace is written",
+        labels: &[],
+        unit: "dispatches",
+        example: "sum by (instance) (rate(tracer_dispatches_aggregated_total[5m]))",
+    },
+    Definition {
+        name: "tracer_doorbells_aggregated",
+        kind: Kind::Counter,
+        help: "Doorbells, counted above, of which there are only runs, likewise",
+        labels: &[],
+        unit: "stores",
+        example: "sum by (instance) (rate(tracer_doorbells_aggregated_total[5m]))",
     },
     Definition {
         name: "tracer_queues",

@@ -82,6 +82,8 @@ impl Metrics {
                 n,
             );
         }
+        out.number("tracer_dispatches_aggregated", [], self.aggregated.dispatches);
+        out.number("tracer_doorbells_aggregated", [], self.aggregated.doorbells);
         self.living(&mut out);
         self.now(picture, &mut out);
         if self.latency.count() > 0 {

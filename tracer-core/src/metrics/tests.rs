@@ -176,3 +176,21 @@ fn a_histogram_counts_each_duration_in_one_bucket() {
     assert_eq!(each.last(), Some(&(None, 2)));
     assert_eq!(each.iter().map(|(_, n)| n).sum::<u64>(), buckets.count());
 }
+
+#[test]
+fn runs_count_as_what_they_stand_for_and_again_as_aggregated() {
+    let mut metrics = Metrics::new();
+    let names = ["tracer_dispatches", "tracer_doorbells"];
+    let aggregated = ["tracer_dispatches_aggregated", "tracer_doorbells_aggregated"];
+    // From the start: a counter that begins above 0 has no increase.
+    assert_eq!(
+        aggregated.map(|name| series(&metrics, name)),
+        [vec![(vec![], 0)], vec![(vec![], 0)]]
+    );
+    metrics.add(&dispatch(0, S));
+    metrics.add(&Fact::Doorbell(sample::doorbell(0, S)));
+    metrics.add(&Fact::DispatchRun(sample::dispatch_run(1, 9, S)));
+    metrics.add(&Fact::DoorbellRun(sample::doorbell_run(1, 4, S)));
+    assert_eq!(names.map(|name| sum(&metrics, name)), [10, 5]);
+    assert_eq!(aggregated.map(|name| sum(&metrics, name)), [9, 4]);
+}

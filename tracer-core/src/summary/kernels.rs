@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fact::{Dispatch, GpuTime};
+use crate::fact::{Dispatch, DispatchRun, GpuTime};
 
 /// Kernels that are told apart. Their addresses come from the traced process, which could invent them.
 pub(super) const MAX_KERNELS: usize = 65536;
@@ -62,7 +62,7 @@ pub(super) struct Counter {
     /// By process and address: of one that was used again, several.
     by_address: HashMap<(u32, u64), Vec<Named>>,
     count: usize,
-    /// Dispatches of kernels beyond those.
+    /// Dispatches of kernels beyond those, and of runs that do not name one.
     pub(super) others: u64,
 }
 
@@ -80,6 +80,15 @@ impl Counter {
         match self.named(dispatch.pid, dispatch.kernel_object, dispatch.kernel.as_ref()) {
             Some(named) => named.dispatches += 1,
             None => self.others += 1,
+        }
+    }
+
+    pub(super) fn add_run(&mut self, run: &DispatchRun) {
+        let object = run.kernel_object;
+        let named = object.and_then(|object| self.named(run.pid, object, run.kernel.as_ref()));
+        match named.map(|named| &mut named.dispatches) {
+            Some(sum) => *sum = sum.saturating_add(run.count),
+            None => self.others = self.others.saturating_add(run.count),
         }
     }
 

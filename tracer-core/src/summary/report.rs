@@ -26,6 +26,10 @@ pub struct Report {
     pub copies: Copies,
     /// The queues.
     pub queues: Vec<Queue>,
+    /// Queues beyond those that are listed; their numbers are in the totals. 0 in a report of a trace on disk.
+    pub other_queues: u64,
+    /// Queues whose commands nobody reads (PM4).
+    pub opaque_queues: u64,
     /// Ioctls on KFD and DRM devices.
     pub ioctls: Ioctls,
     /// Jobs on rings of the kernel driver.
@@ -42,12 +46,14 @@ pub struct Report {
     pub streams: Vec<StreamQueue>,
     /// Kernels, the most dispatched first.
     pub kernels: Vec<Kernel>,
-    /// Dispatches of kernels beyond the number that is kept apart.
+    /// Dispatches of kernels beyond the number that is kept apart, and those in runs of several kernels.
     pub other_kernels: u64,
     /// Events that sources dropped.
     pub losses: Losses,
     /// The processes.
     pub processes: Vec<Process>,
+    /// Processes beyond those that are listed, likewise.
+    pub other_processes: u64,
 }
 
 /// Submissions by the way that they took; `None` where that way was not watched.
@@ -68,21 +74,14 @@ pub struct ByPath {
 pub struct Dispatches {
     /// All of them; `None` if packets were not read, or there were queues of commands that can't be (PM4).
     pub total: Option<u64>,
+    /// Those of them that are in runs only (`dispatch_runs`), because the disk did not keep up.
+    pub aggregated: Option<u64>,
     /// By the way that they took.
     pub by_path: ByPath,
     /// By what their kind rests on.
     pub by_evidence: ByEvidence,
     /// Those on queues that runtimes made for themselves; `None` if that is not known of every queue that has any.
     pub internal: Option<u64>,
-}
-
-/// Dispatches on internal queues.
-pub(super) fn internal(queues: &[Queue]) -> Option<u64> {
-    let mut with_dispatches = queues.iter().filter(|queue| queue.dispatches > 0);
-    with_dispatches.try_fold(0, |sum: u64, queue| {
-        let more = if queue.internal? { queue.dispatches } else { 0 };
-        Some(sum.saturating_add(more))
-    })
 }
 
 /// Dispatches by what their kind rests on; `None` if not all packets were read.
@@ -99,7 +98,10 @@ pub struct ByEvidence {
 pub struct Doorbells {
     /// All of them; `None` if they were not watched.
     pub total: Option<u64>,
-    /// From the entry of the reserve to the doorbell; `None` if reserves were not watched, or none was matched.
+    /// Those of them that are in runs only (`doorbell_runs`), because the disk did not keep up.
+    pub aggregated: Option<u64>,
+    /// From the entry of the reserve to the doorbell, of doorbells that have rows; `None` if reserves were not watched, or none
+    /// was matched.
     pub reserve_to_doorbell_ns: Option<Stats>,
 }
 
@@ -126,11 +128,8 @@ pub struct UnseenPackets {
 }
 
 impl UnseenPackets {
-    /// From the rows that were `found`, and what the queues say of looking. `watched`: whether anybody looked.
-    pub(super) fn of(queues: &[Queue], found: u64, watched: bool) -> Self {
-        let is_whole = |queue: &Queue| queue.is_aql() && queue.unseen.is_some() && queue.watched_to_end == Some(true);
-        let open = |queue: &&Queue| !queue.is_sdma() && !is_whole(queue);
-        let queues_open = queues.iter().filter(open).count() as u64;
+    /// From the rows that were `found`, and the queues that are open. `watched`: whether anybody looked.
+    pub(super) fn of(queues_open: u64, found: u64, watched: bool) -> Self {
         Self {
             total: (watched && queues_open == 0).then_some(found),
             found,

@@ -1,7 +1,9 @@
 use std::borrow::Cow;
 
 use super::*;
-use crate::fact::{ApiCall, ApiStats, Copy, Doorbell, DriverEvent, Durations, Loss, Queue, RingJob};
+use crate::fact::{
+    ApiCall, ApiStats, Copy, Doorbell, DriverEvent, Durations, Loss, Process, Queue, QueueOrigin, RingJob,
+};
 use crate::sample::{self, EVERYTHING};
 
 fn dispatch(kernel_object: u64, evidence: Evidence) -> Fact {
@@ -128,8 +130,8 @@ fn everything_is_counted_under_its_name() {
         json,
         serde_json::json!({
             "complete": true,
-            "dispatches": {"total": 3, "by_path": path(3, Some(0)), "by_evidence": {"header": 2, "body": 1}, "internal": 0},
-            "doorbells": {"total": 2, "reserve_to_doorbell_ns": latency},
+            "dispatches": {"total": 3, "aggregated": 0, "by_path": path(3, Some(0)), "by_evidence": {"header": 2, "body": 1}, "internal": 0},
+            "doorbells": {"total": 2, "aggregated": 0, "reserve_to_doorbell_ns": latency},
             "packets": {
                 "total": 8,
                 "by_kind": {"barrier-and": 1, "unread": 7},
@@ -147,6 +149,9 @@ fn everything_is_counted_under_its_name() {
             "streams": [{"pid": 7, "stream": 0, "queue": 4, "submissions": 1}],
             "copies": {"total": 1, "by_path": {"doorbell": 1, "ring": 0, "thunk": null, "unseen": null}, "bytes": 0, "unread": 1, "by_direction": {}},
             "queues": [],
+            "other_queues": 0,
+            "opaque_queues": 0,
+            "other_processes": 0,
             "ioctls": {"total": 0, "by_name": {}},
             "ring_jobs": {
                 "total": 3,
@@ -399,4 +404,136 @@ fn dispatches_on_internal_queues_are_counted_if_all_queues_are_told() {
     assert_eq!(internal(blind, &facts), None);
     facts.push(queue(4, 1, None));
     assert_eq!(internal(EVERYTHING, &facts), None);
+}
+
+#[test]
+fn runs_count_as_what_they_stand_for() {
+    let run = |change: fn(&mut crate::fact::DispatchRun)| {
+        let mut run = sample::dispatch_run(10, 5, 100);
+        change(&mut run);
+        Fact::DispatchRun(run)
+    };
+    let rows = [dispatch(64, Evidence::Header), doorbell(Some(40))];
+    let runs = [
+        run(|_| ()),
+        run(|run| run.evidence = Evidence::Body),
+        run(|run| run.kernel_object = None),
+        run(|run| run.path = Path::Unseen),
+        Fact::DoorbellRun(sample::doorbell_run(10, 15, 100)),
+        Fact::DoorbellRun(sample::doorbell_run(25, 3, 100)),
+        Fact::Queue(sample::queue(21)),
+    ];
+    let whole = report(EVERYTHING, &rows);
+    assert_eq!(
+        (whole.dispatches.aggregated, whole.doorbells.aggregated),
+        (Some(0), Some(0))
+    );
+    let found = report(EVERYTHING, &[&rows[..], &runs].concat());
+    assert_eq!(
+        (found.dispatches.total, found.dispatches.aggregated),
+        (Some(21), Some(20))
+    );
+    assert_eq!(
+        (found.dispatches.by_path.doorbell, found.dispatches.by_path.unseen),
+        (Some(16), Some(5))
+    );
+    assert_eq!((found.unseen.total, found.unseen.found), (Some(5), 5));
+    assert_eq!(
+        (found.dispatches.by_evidence.header, found.dispatches.by_evidence.body),
+        (Some(16), Some(5))
+    );
+    assert_eq!(
+        (found.doorbells.total, found.doorbells.aggregated),
+        (Some(19), Some(18))
+    );
+    // Of those in runs nobody knows how long they took.
+    assert_eq!(
+        found.doorbells.reserve_to_doorbell_ns.map(|stats| stats.total),
+        Some(40)
+    );
+    let counts: Vec<_> = found
+        .kernels
+        .iter()
+        .map(|kernel| (kernel.kernel_object, kernel.count))
+        .collect();
+    assert_eq!((counts, found.other_kernels), (vec![(64, 16)], 5));
+    let blind = report(Capabilities::default(), &runs);
+    assert_eq!((blind.dispatches.aggregated, blind.doorbells.aggregated), (None, None));
+}
+
+/// A recorder counts rows as they come, and hears later which of them it wrote as runs.
+#[test]
+fn what_became_of_rows_does_not_count_them_again() {
+    let mut summary = Summary::new(EVERYTHING);
+    for fact in [dispatch(64, Evidence::Header), doorbell(None)] {
+        summary.add(&fact);
+    }
+    summary.set_aggregated(Aggregated {
+        dispatches: 1,
+        doorbells: 0,
+    });
+    let found = summary.finish(true);
+    assert_eq!(
+        (found.dispatches.total, found.dispatches.aggregated),
+        (Some(1), Some(1))
+    );
+    assert_eq!((found.doorbells.total, found.doorbells.aggregated), (Some(1), Some(0)));
+}
+
+/// A recorder for hours keeps the rows of some; what all of them say is the same.
+#[test]
+fn queues_and_processes_that_are_forgotten_still_count() {
+    let queue = |number: u32, change: fn(&mut Queue)| {
+        let mut queue = Queue {
+            queue: number,
+            ..sample::queue(2)
+        };
+        change(&mut queue);
+        Fact::Queue(queue)
+    };
+    let process = |pid, thunk| {
+        Fact::Process(Process {
+            thunk,
+            ..sample::process(pid)
+        })
+    };
+    let changes: [fn(&mut Queue); 6] = [
+        |queue| queue.internal = Some(true),
+        |queue| queue.internal = None,
+        |queue| queue.kind = "compute-pm4".to_owned(),
+        |queue| queue.watched_to_end = Some(false),
+        |queue| queue.origin = QueueOrigin::Adopted,
+        |queue| queue.kind = "sdma".to_owned(),
+    ];
+    let known = Capabilities {
+        thunk: false,
+        ..EVERYTHING
+    };
+    for odd in changes {
+        for thunk in [Some(false), None] {
+            let mut facts = vec![dispatch(64, Evidence::Header), process(7, thunk), queue(0, odd)];
+            facts.extend((1..10).map(|number| queue(number, |queue| queue.internal = Some(true))));
+            facts.extend((8..20).map(|pid| process(pid, None)));
+            let whole = report(known, &facts);
+            assert_eq!(whole.dispatches.by_path.thunk.is_some(), thunk.is_some());
+            let mut summary = Summary::new(known).keeping(3);
+            facts.iter().for_each(|fact| summary.add(fact));
+            let mut some = summary.finish(true);
+            assert_eq!((some.queues.len(), some.other_queues), (3, 7));
+            assert_eq!((some.processes.len(), some.other_processes), (3, 10));
+            assert_eq!(some.queues, whole.queues[7..]);
+            assert_eq!(some.processes, whole.processes[10..]);
+            (some.queues, some.other_queues) = (whole.queues.clone(), 0);
+            (some.processes, some.other_processes) = (whole.processes.clone(), 0);
+            assert_eq!(some, whole);
+        }
+    }
+}
+
+/// A recorder that was killed can leave two rows of a queue.
+#[test]
+fn the_last_row_of_a_queue_counts() {
+    let queue = |dispatches| Fact::Queue(sample::queue(dispatches));
+    let found = report(EVERYTHING, &[queue(1), queue(5)]);
+    assert_eq!(found.queues, [sample::queue(5)]);
 }

@@ -20,6 +20,8 @@ pub struct Context {
     pub devices: Vec<Device>,
     /// Paths of the HSA runtimes that traced processes loaded.
     pub libraries: Vec<String>,
+    /// Doorbell probes that could not be attached to a library: what rang through these functions was not seen.
+    pub doorbell_probes_missing: u64,
     /// The sign that devices were simulated.
     pub simulated: Option<String>,
     /// When the recording of a command began, CLOCK_MONOTONIC ns: everything that its processes did came later. `None`

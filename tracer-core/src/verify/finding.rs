@@ -11,16 +11,25 @@ const MAX_OFFENDERS: usize = 10;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Offenders {
     first: Vec<Offender>,
+    /// How many there are, if each of a run counts as one.
     total: u64,
+    /// The same, if a run counts as one.
+    entries: u64,
 }
 
 impl Offenders {
     /// Counts one. It is made only if it is shown: there can be millions.
     pub(super) fn add(&mut self, offender: impl FnOnce() -> Offender) {
+        self.add_many(1, offender);
+    }
+
+    /// Counts so many, which are shown as one.
+    pub(super) fn add_many(&mut self, count: u64, offender: impl FnOnce() -> Offender) {
         if self.first.len() < MAX_OFFENDERS {
             self.first.push(offender());
         }
-        self.total = self.total.saturating_add(1);
+        self.entries = self.entries.saturating_add(1);
+        self.total = self.total.saturating_add(count);
     }
 
     /// Adds all others.
@@ -28,6 +37,7 @@ impl Offenders {
         let room = MAX_OFFENDERS.saturating_sub(self.first.len());
         self.first.extend(others.first.into_iter().take(room));
         self.total = self.total.saturating_add(others.total);
+        self.entries = self.entries.saturating_add(others.entries);
     }
 
     /// How many were added.
@@ -63,6 +73,11 @@ impl Finding {
     /// Evidence is missing: inconclusive, unless what there is suffices to fail.
     pub(super) fn lack(&mut self, sentence: impl Into<String>, source: &str, fix: impl Into<String>) {
         self.say(Outcome::Inconclusive, sentence);
+        self.missing(source, fix);
+    }
+
+    /// A source that would have had the evidence, and how to get it.
+    pub(super) fn missing(&mut self, source: &str, fix: impl Into<String>) {
         self.missing.push(Missing {
             source: source.to_owned(),
             fix: fix.into(),
@@ -93,7 +108,7 @@ impl Finding {
         let total: u64 = self
             .offenders
             .iter()
-            .fold(0, |sum, (_, all)| sum.saturating_add(all.total));
+            .fold(0, |sum, (_, all)| sum.saturating_add(all.entries));
         let mut offenders: Vec<Offender> = self.offenders.into_iter().flat_map(|(_, all)| all.first).collect();
         offenders.truncate(MAX_OFFENDERS);
         RuleVerdict {

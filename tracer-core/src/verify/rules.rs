@@ -15,10 +15,10 @@ mod scheduler;
 mod sound_capture;
 
 use super::context::Context;
-use super::finding::Finding;
+use super::finding::{Finding, Offenders};
 use super::policy::Policy;
-use super::verdict::RuleVerdict;
-use crate::fact::Fact;
+use super::verdict::{Offender, Outcome, RuleVerdict};
+use crate::fact::{DispatchRun, Fact};
 
 /// A rule that looks at facts as they come.
 pub(super) trait Rule {
@@ -70,6 +70,28 @@ pub(super) fn of(policy: &Policy, context: &Context) -> Vec<Box<dyn Rule>> {
         all.push(Box::new(queues_per_gpu::QueuesPerGpu::new(most)));
     }
     all
+}
+
+/// A run of dispatches as an offender.
+fn of_run(run: &DispatchRun, what: String) -> Offender {
+    Offender {
+        what,
+        queue: Some(run.queue),
+        index: Some(run.first_index),
+        count: Some(run.count),
+        pid: Some(run.pid),
+        time_ns: Some(run.begin_ns),
+        ..Offender::default()
+    }
+}
+
+/// Says that aggregated rows lack what a rule needs.
+fn lack_rows(finding: &mut Finding, sentence: String, aggregated: Offenders) {
+    finding.missing(
+        "rows of their own",
+        "record again on a faster disk, with fewer programs at work beside it, or with a larger `--row-memory`",
+    );
+    finding.blame(Outcome::Inconclusive, aggregated, |_| sentence);
 }
 
 /// Whether doorbells and their packets were watched; says what is missing if not.

@@ -1,5 +1,6 @@
 pub(crate) mod support;
 
+mod aggregated;
 mod coverage;
 mod limits;
 mod policies;

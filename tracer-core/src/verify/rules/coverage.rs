@@ -1,8 +1,10 @@
 //! `coverage`: every index of every compute queue of traced processes, from its creation (or from when it was found, if
 //! processes were attached to) to its end, was published by a doorbell that was seen.
 //!
-//! Fails by a packet that took another way: another path, or one that the GPU took although no doorbell ever named it.
-//! Open are:
+//! Fails by a packet that took another way: another path, or one that the GPU took although no doorbell ever named it, if all
+//! doorbell probes were attached. Fails by compute queues that were made without any HSA runtime: whoever rings them does so
+//! past every probe. Open are:
+//! - what the GPU took without a doorbell while a doorbell probe could not be attached, or a library could not be opened;
 //! - unread packets: a doorbell that was seen published them, but nobody knows whether they were dispatches;
 //! - gaps: indexes without a row, or that no doorbell that was seen accounts for (lost rows, lost events);
 //! - packets that the GPU took before the doorbell that named them: somebody stored past every probe, or the GPU read the
@@ -40,11 +42,11 @@ pub(super) struct Coverage {
 }
 
 impl Coverage {
-    fn published(&mut self, path: Path, offender: impl FnOnce() -> Offender) {
+    fn published(&mut self, path: Path, count: u64, offender: impl FnOnce() -> Offender) {
         match path {
             // Of the unseen, there are runs; they are counted by queue.
             Path::Doorbell | Path::Unseen => {}
-            Path::Ring | Path::Thunk => self.elsewhere.add(offender),
+            Path::Ring | Path::Thunk => self.elsewhere.add_many(count, offender),
         }
     }
 
@@ -64,7 +66,7 @@ impl Coverage {
         if packet.path == Path::Unseen {
             return tally.unseen(packet.index, packet.count);
         }
-        self.published(packet.path, || {
+        self.published(packet.path, 1, || {
             offender(format!(
                 "a {} packet by way of {}",
                 packet.kind.name(),
@@ -101,6 +103,34 @@ impl Coverage {
             ..Offender::default()
         });
     }
+
+    fn doorbell_run(&mut self, run: &fact::DoorbellRun) {
+        if let Some(queue) = run.queue {
+            let tally = self.tallies.entry(queue).or_default();
+            tally.credited += u128::from(run.published);
+            tally.run(
+                run.is_whole(),
+                run.first_index.zip(run.last_index).filter(|_| !run.beyond),
+            );
+            if !run.beyond {
+                tally.named_end = tally.named_end.max(run.highest_value.saturating_add(1));
+            }
+        }
+        let what = match (run.queue, run.beyond) {
+            (None, _) => "doorbells of a queue that could not be read",
+            (_, true) => "doorbells whose values name indexes that nobody had reserved",
+            _ => return,
+        };
+        self.obscure.add_many(run.count, || Offender {
+            what: what.to_owned(),
+            queue: run.queue,
+            index: Some(run.highest_value),
+            count: Some(run.count),
+            pid: Some(run.pid),
+            time_ns: Some(run.begin_ns),
+            ..Offender::default()
+        });
+    }
 }
 
 impl Rule for Coverage {
@@ -112,7 +142,7 @@ impl Rule for Coverage {
                 if dispatch.path == Path::Unseen {
                     tally.unseen(dispatch.index, 1);
                 }
-                self.published(dispatch.path, || Offender {
+                self.published(dispatch.path, 1, || Offender {
                     what: format!("a dispatch by way of {}", dispatch.path.name()),
                     queue: Some(dispatch.queue),
                     index: Some(dispatch.index),
@@ -122,8 +152,20 @@ impl Rule for Coverage {
                     ..Offender::default()
                 });
             }
+            Fact::DispatchRun(run) => {
+                let tally = self.tallies.entry(run.queue).or_default();
+                tally.rows += u128::from(run.count);
+                tally.run(run.is_whole(), Some((run.first_index, run.last_index)));
+                if run.path == Path::Unseen {
+                    tally.unseen(run.first_index, run.count);
+                }
+                self.published(run.path, run.count, || {
+                    super::of_run(run, format!("dispatches by way of {}", run.path.name()))
+                });
+            }
             Fact::Packet(packet) => self.packet(packet),
             Fact::Doorbell(doorbell) => self.doorbell(doorbell),
+            Fact::DoorbellRun(run) => self.doorbell_run(run),
             // Of a recorder that was killed there can be several rows of one queue; the last one counts.
             Fact::Queue(queue) => drop(self.queues.insert(queue.queue, queue.clone())),
             Fact::Process(process) => self.thunks.extend(process.thunk.map(|_| process.pid)),
@@ -164,12 +206,29 @@ impl Rule for Coverage {
         finding.blame(Outcome::Fail, self.elsewhere, |n| {
             format!("{n} packets were published otherwise than by a doorbell")
         });
-        // A doorbell that was lost may have published them.
+        // A doorbell that was lost, or that no probe could see, may have published them; what can't be read may say so.
         let lost = self.doorbells_lost
+            || !context.damage.is_empty()
+            || context.doorbell_probes_missing > 0
             || context
                 .losses
                 .iter()
                 .any(|(source, n)| *n > 0 && hide_doorbells(source));
+        if context.libraries.is_empty() && context.complete && !lost {
+            finding.blame(Outcome::Fail, seen.created, |n| {
+                format!("{n} compute queues were made, and no HSA runtime was there to ring their doorbells")
+            });
+        }
+        if context.doorbell_probes_missing > 0 {
+            finding.lack(
+                format!(
+                    "{} doorbell probes could not be attached: what rang there was not seen",
+                    context.doorbell_probes_missing
+                ),
+                "doorbell probes",
+                "see the warnings of the trace (`tracer report TRACE`), and record again with what they ask for",
+            );
+        }
         let indexes = seen.unseen_indexes;
         finding.blame(if lost { open } else { Outcome::Fail }, seen.unseen, |_| {
             format!("the GPU took {indexes} packets, and no doorbell was seen for them")

@@ -28,6 +28,7 @@ impl Rule for Dispatches {
     fn add(&mut self, fact: &Fact) {
         match fact {
             Fact::Dispatch(_) => self.dispatches += 1,
+            Fact::DispatchRun(run) => self.dispatches = self.dispatches.saturating_add(run.count),
             Fact::RingJob(job) if self.jobs_too => {
                 self.jobs += u64::from(super::ring_submission::is_submission(job));
             }

@@ -30,6 +30,13 @@ impl Rule for DoorbellShare {
         match fact {
             Fact::Dispatch(dispatch) if dispatch.path == Path::Doorbell => self.doorbell += 1,
             Fact::Dispatch(_) => self.otherwise += 1,
+            Fact::DispatchRun(run) => {
+                let sum = match run.path {
+                    Path::Doorbell => &mut self.doorbell,
+                    _ => &mut self.otherwise,
+                };
+                *sum = sum.saturating_add(run.count);
+            }
             Fact::RingJob(job) => self.otherwise += u64::from(ring_submission::is_submission(job)),
             Fact::Packet(packet) if packet.kind == PacketKind::Unread => {
                 self.unread = self.unread.saturating_add(packet.count);

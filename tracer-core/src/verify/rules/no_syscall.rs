@@ -4,7 +4,7 @@
 //! reserved it, or no probe saw that), the rule still holds if no thread of the process entered one since the index was
 //! seen not to be reserved yet; else it is open under [`Scope::Every`]. Open is it too if ioctls were not watched, or if
 //! nothing is known of any dispatch. Of processes that were attached to, dispatches that were reserved before that are not
-//! judged, and counted in a note.
+//! judged, and counted in a note. Open under every scope if dispatches were aggregated: they have neither threads nor reserves.
 //!
 //! A thread makes one call after the other, and rings outside of them: if any ioctl lies between, its last one before the
 //! doorbell does. So one ioctl a thread and process is all that has to be kept.
@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::{Rule, ioctls_watched, reserves_watched};
+use super::{Rule, ioctls_watched, lack_rows, reserves_watched};
 use crate::fact::{Dispatch, Fact};
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
@@ -33,6 +33,8 @@ pub(super) struct NoSyscall {
     unknown: Offenders,
     /// Whose index was never seen free: of processes that were attached to, they were reserved before.
     never_free: Offenders,
+    /// Of which there are runs only.
+    aggregated: Offenders,
 }
 
 impl NoSyscall {
@@ -46,6 +48,7 @@ impl NoSyscall {
             broken: Offenders::default(),
             unknown: Offenders::default(),
             never_free: Offenders::default(),
+            aggregated: Offenders::default(),
         }
     }
 
@@ -101,6 +104,9 @@ impl Rule for NoSyscall {
                 *of_all = ioctl.enter_ns.max(*of_all);
             }
             Fact::Dispatch(dispatch) => self.dispatch(dispatch),
+            Fact::DispatchRun(run) => self
+                .aggregated
+                .add_many(run.count, || super::of_run(run, "aggregated dispatches".to_owned())),
             _ => {}
         }
     }
@@ -126,6 +132,12 @@ impl Rule for NoSyscall {
         );
         finding.count("dispatches_undecided", ioctls.then_some(unknown));
         finding.count("dispatches_with_ioctl", ioctls.then_some(self.broken.total()));
+        let aggregated = self.aggregated.total();
+        finding.count("dispatches_aggregated", Some(aggregated));
+        if aggregated > 0 {
+            let sentence = format!("{aggregated} dispatches were aggregated: when they were reserved is not known");
+            lack_rows(&mut finding, sentence, self.aggregated);
+        }
         finding.blame(Outcome::Fail, self.broken, |n| {
             format!("the threads of {n} dispatches made an ioctl between reserve and doorbell")
         });
@@ -148,7 +160,7 @@ impl Rule for NoSyscall {
                 "of {bounded} dispatches the reserve is not known, but their process made no ioctl since before it"
             ));
         }
-        if known + bounded == 0 {
+        if known + bounded == 0 && aggregated == 0 {
             finding.say(Outcome::Inconclusive, "there is no dispatch whose reserve is known");
         }
         finding.finish("no-syscall", || {

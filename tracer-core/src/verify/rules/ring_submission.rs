@@ -32,6 +32,9 @@ impl Rule for RingSubmission {
                 time_ns: Some(dispatch.time_ns),
                 ..Offender::default()
             }),
+            Fact::DispatchRun(run) if run.path != Path::Ring => self.otherwise.add_many(run.count, || {
+                super::of_run(run, format!("dispatches by way of {}", run.path.name()))
+            }),
             Fact::Packet(packet) if packet.kind == PacketKind::Unread => {
                 self.unread = self.unread.saturating_add(packet.count);
             }

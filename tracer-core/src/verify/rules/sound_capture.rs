@@ -1,5 +1,6 @@
 //! `sound-capture`: the trace is whole. Open if doorbells and packets were not watched, events were lost, the recorder did
 //! not come to its end, or a part of the trace can't be read. It never fails: it says nothing about the program.
+//! Aggregated rows are not lost; rules that need more than their counts are open for their own sake.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +16,24 @@ const MAX_SOURCES: usize = 1024;
 #[derive(Default)]
 pub(super) struct SoundCapture {
     losses: BTreeMap<String, u64>,
+    /// Dispatches and doorbells of which there are runs only.
+    aggregated: (u64, u64),
 }
 
 impl Rule for SoundCapture {
     fn add(&mut self, fact: &Fact) {
-        let Fact::Loss(loss) = fact else { return };
+        let loss = match fact {
+            Fact::Loss(loss) => loss,
+            Fact::DispatchRun(run) => {
+                self.aggregated.0 = self.aggregated.0.saturating_add(run.count);
+                return;
+            }
+            Fact::DoorbellRun(run) => {
+                self.aggregated.1 = self.aggregated.1.saturating_add(run.count);
+                return;
+            }
+            _ => return,
+        };
         let known = self.losses.contains_key(&loss.source) || self.losses.len() < MAX_SOURCES;
         let source = if known { loss.source.clone() } else { "other".to_owned() };
         let sum = self.losses.entry(source).or_default();
@@ -48,6 +62,13 @@ impl Rule for SoundCapture {
                 "lost events",
                 "record again with a larger `--buffer`, with fewer programs at work beside it, or with `--detail dispatch`",
             );
+        }
+        let (dispatches, doorbells) = self.aggregated;
+        finding.count("aggregated", Some(dispatches.saturating_add(doorbells)));
+        if dispatches > 0 || doorbells > 0 {
+            finding.note(format!(
+                "{dispatches} dispatches and {doorbells} doorbells were aggregated: they are counted, and have no rows of their own"
+            ));
         }
         if !context.complete {
             finding.lack(

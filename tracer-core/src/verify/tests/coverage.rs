@@ -100,6 +100,10 @@ fn lost(source: &str) -> Fact {
 
 /// Three packets with doorbells; the GPU took two more.
 fn two_more(change: impl Fn(&mut Vec<Fact>)) -> RuleVerdict {
+    two_more_in(context(), change)
+}
+
+fn two_more_in(context: Context, change: impl Fn(&mut Vec<Fact>)) -> RuleVerdict {
     let mut facts = good(3);
     facts[0] = Fact::Queue(Queue {
         dispatches: 3,
@@ -116,7 +120,7 @@ fn two_more(change: impl Fn(&mut Vec<Fact>)) -> RuleVerdict {
         ..packet
     }));
     change(&mut facts);
-    rule("coverage", context(), &facts)
+    rule("coverage", context, &facts)
 }
 
 #[test]
@@ -148,6 +152,79 @@ fn a_doorbell_that_came_late_or_was_lost_leaves_it_open() {
     assert_eq!(unknown.outcome, Outcome::Inconclusive);
     let elsewhere = two_more(|facts| facts.push(lost("ring-job-ring")));
     assert_eq!(elsewhere.outcome, Outcome::Fail);
+}
+
+#[test]
+fn a_probe_that_is_missing_leaves_it_open() {
+    let mut blind = context();
+    blind.doorbell_probes_missing = 1;
+    // A library without all of its probes is not watched.
+    (blind.capabilities.doorbells, blind.capabilities.packets) = (false, false);
+    let found = two_more_in(blind.clone(), |_| ());
+    assert_eq!(found.outcome, Outcome::Inconclusive, "{found:?}");
+    // Nothing at all was seen of the queue, as without a descriptor for any probe.
+    let nothing = Fact::Queue(Queue {
+        unseen: Some(52),
+        doorbells: 0,
+        dispatches: 0,
+        unread: 52,
+        ..queue(52)
+    });
+    let Fact::Packet(packet) = unread(0, 52) else {
+        unreachable!("it makes packets")
+    };
+    let taken = Fact::Packet(crate::fact::OtherPacket {
+        path: Path::Unseen,
+        ..packet
+    });
+    let facts = [nothing, taken];
+    assert_eq!(rule("coverage", blind, &facts).outcome, Outcome::Inconclusive);
+    assert_eq!(rule("coverage", context(), &facts).outcome, Outcome::Fail);
+    for source in ["unattached-doorbell", "library-unopened", "library-untraced"] {
+        let found = two_more(|facts| facts.push(lost(source)));
+        assert_eq!(found.outcome, Outcome::Inconclusive, "{source}");
+    }
+}
+
+#[test]
+fn compute_queues_without_a_runtime_fail() {
+    let without = || {
+        let mut context = context();
+        context.libraries.clear();
+        (context.capabilities.doorbells, context.capabilities.packets) = (false, false);
+        context
+    };
+    let made = |kind: &str, origin| {
+        [Fact::Queue(Queue {
+            kind: kind.to_owned(),
+            origin,
+            dispatches: 0,
+            doorbells: 0,
+            ..queue(0)
+        })]
+    };
+    let judge = |context, facts: &[Fact]| rule("coverage", context, facts).outcome;
+    let created = made("compute-aql", QueueOrigin::Created);
+    assert_eq!(judge(without(), &created), Outcome::Fail);
+    assert_eq!(
+        judge(without(), &made("compute-pm4", QueueOrigin::Created)),
+        Outcome::Fail
+    );
+    // Copies are no compute, and of a queue that was there before nobody knows who made it.
+    assert_eq!(
+        judge(without(), &made("sdma", QueueOrigin::Created)),
+        Outcome::Inconclusive
+    );
+    let adopted = made("compute-aql", QueueOrigin::Adopted);
+    assert_eq!(judge(without(), &adopted), Outcome::Inconclusive);
+    // There may have been one after all.
+    let mut killed = without();
+    killed.complete = false;
+    assert_eq!(judge(killed, &created), Outcome::Inconclusive);
+    for source in ["library-unopened", "library-untraced", "hold-ring"] {
+        let facts = [created[0].clone(), lost(source)];
+        assert_eq!(judge(without(), &facts), Outcome::Inconclusive, "{source}");
+    }
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn each_loss_and_each_missing_capability_keeps_it_from_passing() {
 }
 
 /// Facts that may or may not satisfy a policy.
-fn any_facts() -> impl Strategy<Value = Vec<Fact>> {
+pub fn any_facts() -> impl Strategy<Value = Vec<Fact>> {
     let odd = prop_oneof![
         Just(ioctl(1_960, 8)),
         Just(ioctl(1_900, 8)),
@@ -57,7 +57,7 @@ fn any_facts() -> impl Strategy<Value = Vec<Fact>> {
     })
 }
 
-fn any_policy() -> impl Strategy<Value = Policy> {
+pub fn any_policy() -> impl Strategy<Value = Policy> {
     let own = "name = 'own'\n[rules]\nno-syscall = 'seen'\n[limits]\nmin-doorbell-share = 0.5\nmax-queue-depth = 3\n\
         [limits.max-ioctl-p99-ns]\nSVM = 50\n[limits.max-reserve-to-doorbell-ns]\np99 = 60\n[warnings]\nqueues-per-gpu = 1";
     let mut all: Vec<Policy> = Policy::names().map(built_in).collect();

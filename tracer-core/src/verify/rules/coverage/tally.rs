@@ -18,6 +18,10 @@ pub(super) struct Tally {
     pub(super) unseen_end: u64,
     /// One past the highest index that a doorbell named.
     pub(super) named_end: u64,
+    /// The lowest and the highest index that runs name.
+    pub(super) runs: Option<(u64, u64)>,
+    /// Runs whose count is not that of their range.
+    pub(super) broken_runs: u64,
 }
 
 impl Tally {
@@ -25,6 +29,15 @@ impl Tally {
     pub(super) fn unseen(&mut self, index: u64, count: u64) {
         self.unseen += u128::from(count);
         self.unseen_end = self.unseen_end.max(index.saturating_add(count));
+    }
+
+    /// A run names these indexes; `whole`: as many as it counts.
+    pub(super) fn run(&mut self, whole: bool, indexes: Option<(u64, u64)>) {
+        self.broken_runs += u64::from(!whole);
+        if let Some((first, last)) = indexes {
+            let (lowest, highest) = self.runs.unwrap_or((first, last));
+            self.runs = Some((lowest.min(first), highest.max(last)));
+        }
     }
 
     /// Of these, those that no later doorbell named either: they lie above every other index.
@@ -41,6 +54,8 @@ pub(super) struct Seen {
     pub(super) queues: u64,
     pub(super) published: u64,
     pub(super) pending_indexes: u64,
+    /// Compute queues whose making was seen.
+    pub(super) created: Offenders,
     pub(super) gaps: Offenders,
     pub(super) pending: Offenders,
     /// Queues whose beginning was not seen although the recorder was there first.
@@ -72,6 +87,10 @@ impl Seen {
         };
         if queue.is_sdma() {
             return;
+        }
+        if queue.origin == QueueOrigin::Created {
+            self.created
+                .add(|| offender(format!("a queue of type {}", queue.kind), None, None));
         }
         if queue.is_opaque() {
             self.opaque
@@ -158,6 +177,16 @@ fn gap(queue: &Queue, tally: Tally) -> Option<String> {
         return Some(format!(
             "{published} indexes were published, and {} have rows",
             tally.rows
+        ));
+    }
+    if tally.broken_runs > 0 {
+        return Some(format!("{} runs do not count what they name", tally.broken_runs));
+    }
+    if let Some((lowest, highest)) = tally.runs
+        && (queue.first_index.is_none_or(|first| lowest < first) || queue.last_index.is_none_or(|last| highest > last))
+    {
+        return Some(format!(
+            "runs name the indexes from {lowest} to {highest}, which it does not have"
         ));
     }
     // Holes that an adopted queue says it has are none: what lay in its ring before is not claimed.

@@ -1,0 +1,85 @@
+//! What stands for many rows while the disk does not keep up: what they have in common, and which they are.
+//!
+//! Nothing in a run is a guess. What its rows do not have in common is absent.
+
+use std::sync::Arc;
+
+use super::{Evidence, Path};
+
+/// Kernel dispatches with consecutive indexes of one queue that have no rows of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DispatchRun {
+    /// Queue, by its number in the trace ([`super::Queue::queue`]).
+    pub queue: u32,
+    /// Process.
+    pub pid: u32,
+    /// The way that all of them took.
+    pub path: Path,
+    /// What the kind of each of them rests on.
+    pub evidence: Evidence,
+    /// Address of the kernel descriptor; `None` if there are several.
+    pub kernel_object: Option<u64>,
+    /// Name of the kernel; `None` if it is not known, or there are several.
+    pub kernel: Option<Arc<str>>,
+    /// Packet index of the first.
+    pub first_index: u64,
+    /// Packet index of the last.
+    pub last_index: u64,
+    /// How many they are: every index from the first to the last.
+    pub count: u64,
+    /// Time of the earliest of their doorbells, ns.
+    pub begin_ns: u64,
+    /// Time of the latest of them, ns.
+    pub end_ns: u64,
+}
+
+/// Stores to the doorbell of one AQL queue that have no rows of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DoorbellRun {
+    /// Queue, by its number in the trace; `None` if its memory could not be read.
+    pub queue: Option<u32>,
+    /// Process.
+    pub pid: u32,
+    /// Whether the value of each of them names an index that was not reserved.
+    pub beyond: bool,
+    /// How many they are.
+    pub count: u64,
+    /// The highest value stored.
+    pub highest_value: u64,
+    /// Indexes that they published: every index from `first_index` to `last_index`, or none.
+    pub published: u64,
+    /// The first index published; `None` if none was.
+    pub first_index: Option<u64>,
+    /// The last index published; `None` if none was.
+    pub last_index: Option<u64>,
+    /// Time of the earliest, ns.
+    pub begin_ns: u64,
+    /// Time of the latest, ns.
+    pub end_ns: u64,
+}
+
+impl DispatchRun {
+    /// Whether it counts each index of its range once. A run of a damaged trace may not.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        length(self.first_index, self.last_index) == Some(self.count)
+    }
+}
+
+impl DoorbellRun {
+    /// Whether it counts each index of its range once. A run of a damaged trace may not.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let length = match (self.first_index, self.last_index) {
+            (Some(first), Some(last)) => length(first, last),
+            (None, None) => Some(0),
+            _ => None,
+        };
+        length == Some(self.published) && self.count > 0
+    }
+}
+
+/// Indexes from the first to the last.
+fn length(first: u64, last: u64) -> Option<u64> {
+    last.checked_sub(first)?.checked_add(1)
+}

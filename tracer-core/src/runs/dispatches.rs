@@ -1,0 +1,129 @@
+//! Runs of dispatches.
+
+use std::collections::HashMap;
+
+use super::{MAX_QUEUES, WINDOW_NS, within};
+use crate::fact::{Dispatch, DispatchRun};
+
+/// Open runs of a queue. Several producers publish a few packets out of order: what comes late joins its neighbours.
+const MAX_OPEN: usize = 4;
+/// How often a run of a queue may end because the next kernel is another one, in [`WINDOW_NS`]. Beyond, runs are of
+/// several kernels: a program that takes turns would else have as many runs as dispatches.
+const MAX_TURNS: u32 = 16;
+
+/// Open runs, by queue.
+#[derive(Debug, Default)]
+pub(super) struct Dispatches {
+    queues: HashMap<u32, Open>,
+}
+
+/// Those of one queue.
+#[derive(Debug, Default)]
+struct Open {
+    /// The one that was begun first comes first.
+    runs: Vec<DispatchRun>,
+    /// Runs that ended because another kernel came, since then.
+    turns: u32,
+    since_ns: u64,
+}
+
+impl Dispatches {
+    pub(super) fn add(&mut self, dispatch: &Dispatch, out: &mut impl FnMut(DispatchRun)) {
+        if self.queues.len() >= MAX_QUEUES && !self.queues.contains_key(&dispatch.queue) {
+            self.flush(out);
+        }
+        self.queues.entry(dispatch.queue).or_default().add(dispatch, out);
+    }
+
+    pub(super) fn flush(&mut self, out: &mut impl FnMut(DispatchRun)) {
+        for (_, open) in self.queues.drain() {
+            open.runs.into_iter().for_each(&mut *out);
+        }
+    }
+}
+
+impl Open {
+    fn add(&mut self, dispatch: &Dispatch, out: &mut impl FnMut(DispatchRun)) {
+        let single = single(dispatch);
+        if let Some(at) = self.runs.iter().position(|run| run.takes(&single)) {
+            return self.join(at, &single);
+        }
+        if let Some(at) = self.runs.iter().position(|run| run.takes_as_mixed(&single)) {
+            if dispatch.time_ns.saturating_sub(self.since_ns) >= WINDOW_NS {
+                (self.turns, self.since_ns) = (0, dispatch.time_ns);
+            }
+            self.turns = self.turns.saturating_add(1);
+            if self.turns > MAX_TURNS {
+                return self.join(at, &single);
+            }
+        }
+        if self.runs.len() >= MAX_OPEN {
+            out(self.runs.remove(0));
+        }
+        self.runs.push(single);
+    }
+
+    /// Puts a dispatch into a run, and that together with the one that it now reaches.
+    fn join(&mut self, at: usize, single: &DispatchRun) {
+        self.runs[at].join(single);
+        let joined = self.runs[at].clone();
+        let next = self
+            .runs
+            .iter()
+            .enumerate()
+            .position(|(other, run)| other != at && run.takes(&joined));
+        if let Some(next) = next {
+            let (first, second) = (at.min(next), at.max(next));
+            let second = self.runs.remove(second);
+            self.runs[first].join(&second);
+        }
+    }
+}
+
+fn single(dispatch: &Dispatch) -> DispatchRun {
+    DispatchRun {
+        queue: dispatch.queue,
+        pid: dispatch.pid,
+        path: dispatch.path,
+        evidence: dispatch.evidence,
+        kernel_object: Some(dispatch.kernel_object),
+        kernel: dispatch.kernel.clone(),
+        first_index: dispatch.index,
+        last_index: dispatch.index,
+        count: 1,
+        begin_ns: dispatch.time_ns,
+        end_ns: dispatch.time_ns,
+    }
+}
+
+impl DispatchRun {
+    /// Whether another run of the same queue continues it, and is of the same kernel, or this one is of several.
+    fn takes(&self, other: &Self) -> bool {
+        let same = self.kernel_object == other.kernel_object && self.kernel == other.kernel;
+        (same || self.kernel_object.is_none()) && self.takes_as_mixed(other)
+    }
+
+    /// The same whatever their kernels are.
+    fn takes_as_mixed(&self, other: &Self) -> bool {
+        let follows = |one: u64, other: u64| one.checked_add(1) == Some(other);
+        (follows(self.last_index, other.first_index) || follows(other.last_index, self.first_index))
+            && (self.pid, self.path, self.evidence) == (other.pid, other.path, other.evidence)
+            && within(self.begin_ns, self.end_ns, other.begin_ns)
+            && within(
+                self.begin_ns.min(other.begin_ns),
+                self.end_ns.max(other.begin_ns),
+                other.end_ns,
+            )
+    }
+
+    fn join(&mut self, other: &Self) {
+        if self.kernel_object != other.kernel_object || self.kernel != other.kernel {
+            (self.kernel_object, self.kernel) = (None, None);
+        }
+        self.first_index = self.first_index.min(other.first_index);
+        self.last_index = self.last_index.max(other.last_index);
+        self.count += other.count;
+        self.begin_ns = self.begin_ns.min(other.begin_ns);
+        self.end_ns = self.end_ns.max(other.end_ns);
+    }
+}

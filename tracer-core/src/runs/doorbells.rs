@@ -1,0 +1,73 @@
+//! Runs of doorbells.
+
+use std::collections::HashMap;
+
+use super::{MAX_QUEUES, within};
+use crate::fact::{Doorbell, DoorbellRun};
+
+/// Open runs, by queue and process: one each.
+#[derive(Debug, Default)]
+pub(super) struct Doorbells {
+    open: HashMap<(Option<u32>, u32), DoorbellRun>,
+}
+
+impl Doorbells {
+    /// False if it says that it published more than there is below its value.
+    pub(super) fn add(&mut self, doorbell: &Doorbell, out: &mut impl FnMut(DoorbellRun)) -> bool {
+        let Some(single) = single(doorbell) else { return false };
+        let key = (doorbell.queue, doorbell.pid);
+        if self.open.len() >= MAX_QUEUES && !self.open.contains_key(&key) {
+            self.flush(out);
+        }
+        match self.open.get_mut(&key) {
+            Some(run) if run.takes(&single) => run.join(&single),
+            Some(run) => out(std::mem::replace(run, single)),
+            None => drop(self.open.insert(key, single)),
+        }
+        true
+    }
+
+    pub(super) fn flush(&mut self, out: &mut impl FnMut(DoorbellRun)) {
+        self.open.drain().map(|(_, run)| run).for_each(out);
+    }
+}
+
+fn single(doorbell: &Doorbell) -> Option<DoorbellRun> {
+    let first_index = match doorbell.published {
+        0 => None,
+        published => Some(doorbell.value.checked_add(1)?.checked_sub(published)?),
+    };
+    Some(DoorbellRun {
+        queue: doorbell.queue,
+        pid: doorbell.pid,
+        beyond: doorbell.beyond,
+        count: 1,
+        highest_value: doorbell.value,
+        published: doorbell.published,
+        first_index,
+        last_index: first_index.map(|_| doorbell.value),
+        begin_ns: doorbell.time_ns,
+        end_ns: doorbell.time_ns,
+    })
+}
+
+impl DoorbellRun {
+    /// Whether one more of the same queue continues it: what that published, if anything, begins where this ends.
+    fn takes(&self, other: &Self) -> bool {
+        let follows = match (self.last_index, other.first_index) {
+            (Some(last), Some(first)) => last.checked_add(1) == Some(first),
+            _ => true,
+        };
+        follows && self.beyond == other.beyond && within(self.begin_ns, self.end_ns, other.begin_ns)
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.count += other.count;
+        self.highest_value = self.highest_value.max(other.highest_value);
+        self.published += other.published;
+        self.first_index = self.first_index.or(other.first_index);
+        self.last_index = other.last_index.or(self.last_index);
+        self.begin_ns = self.begin_ns.min(other.begin_ns);
+        self.end_ns = self.end_ns.max(other.end_ns);
+    }
+}

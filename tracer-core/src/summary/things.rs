@@ -1,0 +1,136 @@
+//! Queues and processes of a report: the rows themselves up to a number, and of the rest what totals need.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::fact::{Process, Queue, QueueOrigin};
+
+/// Queues, by number: of several rows of one, the last counts.
+#[derive(Clone, Debug)]
+pub(super) struct Queues {
+    kept: BTreeMap<u32, Queue>,
+    most: usize,
+    forgotten: Told,
+}
+
+/// What queues say together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    /// How many they are.
+    pub(super) queues: u64,
+    /// Those whose commands nobody reads.
+    pub(super) opaque: u64,
+    /// Compute queues of which nobody can say that all packets were found that went past every probe.
+    pub(super) open: u64,
+    /// Dispatches on internal queues; `None` if that is not known of every queue that has any.
+    pub(super) internal: Option<u64>,
+    /// Whether one was there before it was watched.
+    pub(super) adopted: bool,
+}
+
+impl Told {
+    const NOTHING: Self = Self {
+        queues: 0,
+        opaque: 0,
+        open: 0,
+        internal: Some(0),
+        adopted: false,
+    };
+
+    fn add(&mut self, queue: &Queue) {
+        self.queues += 1;
+        self.opaque += u64::from(queue.is_opaque());
+        let whole = queue.is_aql() && queue.unseen.is_some() && queue.watched_to_end == Some(true);
+        self.open += u64::from(!queue.is_sdma() && !whole);
+        if queue.dispatches > 0 {
+            self.internal = self.internal.zip(queue.internal).map(|(sum, internal)| {
+                let more = if internal { queue.dispatches } else { 0 };
+                sum.saturating_add(more)
+            });
+        }
+        self.adopted |= queue.is_aql() && queue.origin == QueueOrigin::Adopted;
+    }
+}
+
+impl Queues {
+    /// None yet; keeps so many rows.
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            kept: BTreeMap::new(),
+            most,
+            forgotten: Told::NOTHING,
+        }
+    }
+
+    pub(super) fn add(&mut self, queue: &Queue) {
+        self.kept.insert(queue.queue, queue.clone());
+        self.keep(self.most);
+    }
+
+    /// Keeps no more rows than these.
+    pub(super) fn keep(&mut self, most: usize) {
+        self.most = most;
+        while self.kept.len() > most
+            && let Some((_, first)) = self.kept.pop_first()
+        {
+            self.forgotten.add(&first);
+        }
+    }
+
+    /// What all of them say, also those whose rows were not kept.
+    pub(super) fn told(&self) -> Told {
+        let mut told = self.forgotten;
+        self.kept.values().for_each(|queue| told.add(queue));
+        told
+    }
+
+    /// The rows that were kept, and how many were not.
+    pub(super) fn rows(self) -> (Vec<Queue>, u64) {
+        (self.kept.into_values().collect(), self.forgotten.queues)
+    }
+}
+
+/// Processes, by first event and id; likewise.
+#[derive(Clone, Debug)]
+pub(super) struct Processes {
+    kept: BTreeMap<(u64, u32), Process>,
+    most: usize,
+    forgotten: u64,
+    /// By id: whether it is known of each such process whether its runtime hands doorbells over.
+    thunks: HashMap<u32, bool>,
+}
+
+impl Processes {
+    /// None yet; keeps so many rows.
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            kept: BTreeMap::new(),
+            most,
+            forgotten: 0,
+            thunks: HashMap::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, process: &Process) {
+        *self.thunks.entry(process.pid).or_insert(true) &= process.thunk.is_some();
+        self.kept.insert((process.first_ns, process.pid), process.clone());
+        self.keep(self.most);
+    }
+
+    /// Keeps no more rows than these.
+    pub(super) fn keep(&mut self, most: usize) {
+        self.most = most;
+        while self.kept.len() > most && self.kept.pop_first().is_some() {
+            self.forgotten += 1;
+        }
+    }
+
+    /// Whether a process of that id is known, and of each one whether its runtime hands doorbells over.
+    pub(super) fn thunk_is_known(&self, pid: u32) -> bool {
+        self.thunks.get(&pid) == Some(&true)
+    }
+
+    /// The rows that were kept, and how many were not.
+    pub(super) fn rows(self) -> (Vec<Process>, u64) {
+        (self.kept.into_values().collect(), self.forgotten)
+    }
+}
