@@ -49,6 +49,10 @@ impl Buffer {
             .get(usize::try_from(begin).ok()?..usize::try_from(self.number(row)?).ok()?)
     }
 
+    fn size(&self) -> usize {
+        size_of_val(&*self.numbers) + self.heap.len() + self.valid.len()
+    }
+
     fn append(&mut self, other: &Self) {
         // Ends move by what is in the heap, which for numbers is nothing.
         let begin = self.heap.len() as u64;
@@ -165,6 +169,20 @@ impl Columns {
 
     pub(crate) const fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// Things that the rows stand for: one each, but for runs.
+    pub(crate) fn things(&self) -> u64 {
+        let count = self.table.columns().iter().position(|column| column.name == "count");
+        match count.and_then(|at| self.buffers.get(at)) {
+            Some(counts) if self.table.is_of_runs() => counts.numbers.iter().fold(0, |sum, &n| sum.saturating_add(n)),
+            _ => self.rows as u64,
+        }
+    }
+
+    /// Bytes of memory that the rows take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.buffers.iter().map(Buffer::size).sum()
     }
 
     /// Appends a fact, which has to be a row of this table.

@@ -1,6 +1,6 @@
 //! Many small parts into few: a recorder writes a part every half second, however few rows there are.
 
-use std::path::Path;
+use tracer_files::Folder;
 
 use crate::columns::Columns;
 use crate::error::StoreError;
@@ -10,38 +10,99 @@ use crate::schema::Table;
 /// Rows of a part that is made of small ones, about.
 const MERGED_ROWS: usize = 4 * WINDOW;
 
+/// Parts of one tier that become one of the next.
+const FAN: usize = 16;
+
 /// Merges runs of parts of a table with less than [`WINDOW`] rows each. The work is bounded by what half seconds with
 /// little traffic wrote: full batches stay as they are.
-pub(crate) fn compact(folder: &Path, table: Table) -> Result<(), StoreError> {
+pub(crate) fn compact(folder: &Folder, table: Table) -> Result<(), StoreError> {
+    merge(folder, table, &part::list(folder)?.parts)?;
+    part::remove_replaced(folder)
+}
+
+/// Small parts at the end of a table, while it is recorded: [`FAN`] of a tier become one of the next, so that after n
+/// parts there are some log n, and each row is written again as often.
+#[derive(Debug, Default)]
+pub(crate) struct Tiers(Vec<Small>);
+
+/// A part that is small.
+#[derive(Clone, Copy, Debug)]
+struct Small {
+    name: PartName,
+    tier: u32,
+}
+
+impl Tiers {
+    /// Notes a part that was written, and merges what there are enough of.
+    pub(crate) fn add(&mut self, folder: &Folder, table: Table, number: u32, rows: usize) -> Result<(), StoreError> {
+        if rows >= WINDOW {
+            // Parts are merged with their neighbours only.
+            self.0.clear();
+            return Ok(());
+        }
+        let name = PartName::single(number);
+        self.0.push(Small { name, tier: 0 });
+        while let Some(&Small { tier, .. }) = self.0.last() {
+            let same = self.0.iter().rev().take_while(|small| small.tier == tier).count();
+            if same < FAN {
+                break;
+            }
+            let run = self.0.split_off(self.0.len() - same);
+            let (Some(first), Some(last)) = (run.first(), run.last()) else {
+                break;
+            };
+            // Parts that were replaced the last time stay until now: a reader may have been about to open them.
+            part::remove_replaced(folder)?;
+            let within = PartName::range(first.name.first, last.name.last);
+            let mut names = part::list(folder)?.parts;
+            names.retain(|name| within.contains(*name));
+            let rows = merge(folder, table, &names)?;
+            if rows >= WINDOW {
+                // Large enough.
+                self.0.clear();
+                break;
+            }
+            self.0.push(Small {
+                name: within,
+                tier: tier + 1,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Merges runs of small parts among these. Returns the rows of the last run.
+fn merge(folder: &Folder, table: Table, names: &[PartName]) -> Result<usize, StoreError> {
     let mut run = Run {
         folder,
         table,
         first: None,
         last: 0,
+        parts: 0,
         rows: Columns::new(table),
     };
-    for name in part::list(folder)?.parts {
+    for &name in names {
         // A part that cannot be read stays, for the reader to report.
-        let small = Part::open(table, &folder.join(name.file_name()))
-            .ok()
-            .filter(|part| part.rows < WINDOW);
-        match small.and_then(|part| part.read(0).ok()) {
+        let small = Part::open(table, folder, name).ok().filter(|part| part.rows < WINDOW);
+        match small.and_then(|part| part.load().ok()?.read(0).ok()) {
             Some(rows) => run.add(name, &rows)?,
             None => run.write()?,
         }
     }
+    let rows = run.rows.rows();
     run.write()?;
-    part::remove_replaced(folder)
+    Ok(rows)
 }
 
 /// Adjacent parts that become one.
 struct Run<'a> {
-    folder: &'a Path,
+    folder: &'a Folder,
     table: Table,
     /// Name of the first.
     first: Option<PartName>,
     /// Last number of the last.
     last: u32,
+    parts: usize,
     rows: Columns,
 }
 
@@ -49,6 +110,7 @@ impl Run<'_> {
     fn add(&mut self, name: PartName, rows: &Columns) -> Result<(), StoreError> {
         self.first.get_or_insert(name);
         self.last = name.last;
+        self.parts += 1;
         self.rows.append(rows);
         if self.rows.rows() < MERGED_ROWS {
             Ok(())
@@ -60,8 +122,10 @@ impl Run<'_> {
     /// Writes what was added, and begins anew.
     fn write(&mut self) -> Result<(), StoreError> {
         let rows = std::mem::replace(&mut self.rows, Columns::new(self.table));
+        let parts = std::mem::take(&mut self.parts);
         match self.first.take() {
-            Some(first) if first.last < self.last => {
+            // One alone stays as it is.
+            Some(first) if parts > 1 => {
                 let name = PartName::range(first.first, self.last);
                 part::write(self.folder, name, &rows).map(drop)
             }

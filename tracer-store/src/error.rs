@@ -23,6 +23,12 @@ pub enum StoreError {
     /// A trace is where one was to be written.
     #[error("{} exists: choose another name with -o, or replace it with --overwrite", .0.display())]
     Exists(PathBuf),
+    /// A folder of another user is where a trace was to be written: its owner could change it meanwhile.
+    #[error("{} belongs to another user, so it is not used: choose another name with -o", .0.display())]
+    OthersFolder(PathBuf),
+    /// The user with whose rights traces are written may not make one there.
+    #[error("the user who called tracer may not create {}: choose a folder of their own with -o", .0.display())]
+    NotAllowed(PathBuf),
     /// A recorder is writing that trace.
     #[error("{} is being written by another recorder: choose another name with -o, or end that recorder", .0.display())]
     Busy(PathBuf),

@@ -10,7 +10,7 @@ use tracer_core::fact::Fact;
 
 use crate::columns::Columns;
 use crate::error::{Damage, StoreError};
-use crate::part::{Part, WINDOW};
+use crate::part::{Loaded, Part, WINDOW};
 use crate::reader::Parts;
 
 /// Rows of tables in the order of time.
@@ -59,7 +59,7 @@ impl Facts {
             && self.begun.peek().is_none_or(|cursor| part.first_time <= cursor.time)
         {
             let Some((rank, part)) = self.ahead.pop() else { return };
-            match Cursor::new(rank, part) {
+            match Cursor::new(rank, &part) {
                 Ok(cursor) => self.begun.extend(cursor),
                 Err(damage) => self.damaged.push(damage),
             }
@@ -110,7 +110,7 @@ impl FusedIterator for Facts {}
 struct Cursor {
     /// Place of the part among all: decides between rows of the same time.
     rank: usize,
-    part: Part,
+    loaded: Loaded,
     /// Rows that are in memory.
     window: Columns,
     /// Where they begin in the part.
@@ -123,12 +123,13 @@ struct Cursor {
 
 impl Cursor {
     /// The first row of a part; `None` if it has none.
-    fn new(rank: usize, part: Part) -> Result<Option<Self>, Damage> {
-        let window = part.read(0)?;
+    fn new(rank: usize, part: &Part) -> Result<Option<Self>, Damage> {
+        let loaded = part.load()?;
+        let window = loaded.read(0)?;
         let Some(time) = window.time(0) else { return Ok(None) };
         Ok(Some(Self {
             rank,
-            part,
+            loaded,
             window,
             begin: 0,
             row: 0,
@@ -138,15 +139,11 @@ impl Cursor {
 
     fn take(&self) -> Result<Fact, Damage> {
         self.window.get(self.row).map_err(|misfit| {
-            let column = self
-                .part
-                .table
-                .columns()
-                .get(misfit.column)
-                .map_or("", |column| column.name);
+            let part = &self.loaded.part;
+            let column = part.table.columns().get(misfit.column).map_or("", |column| column.name);
             let row = self.begin + self.row;
             Damage::new(
-                &self.part.path,
+                &part.path(),
                 format!("column `{column}` holds an unknown value in row {row}"),
             )
         })
@@ -155,10 +152,10 @@ impl Cursor {
     /// Goes to the next row. Returns whether there is one.
     fn advance(&mut self) -> Result<bool, Damage> {
         self.row += 1;
-        if self.row == WINDOW && self.begin + WINDOW < self.part.rows {
+        if self.row == WINDOW && self.begin + WINDOW < self.loaded.part.rows {
             self.begin += WINDOW;
             self.row = 0;
-            self.window = self.part.read(self.begin)?;
+            self.window = self.loaded.read(self.begin)?;
         }
         let time = self.window.time(self.row);
         self.time = time.unwrap_or(self.time);

@@ -1,102 +1,204 @@
 //! The folder of a trace: who may write into it, and what becomes of an older trace there.
 
-use std::fs::{self, File, Metadata, TryLockError};
+use std::ffi::{OsStr, OsString};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+
+use tracer_files::{Folder, Mode};
 
 use crate::error::{IoContext, StoreError};
 use crate::file;
 use crate::manifest::{self, Manifest};
 use crate::part::PartName;
 
-/// Keeps other recorders away from a trace; the system lets go of it when its process ends, however it ends.
+/// The folder of a trace that is being written.
 #[derive(Debug)]
-pub(crate) struct Lock {
-    _folder: File,
+pub(crate) struct Place {
+    pub folder: Folder,
+    /// The folder around it, and its name there; `None` for a path without a name, such as `.`.
+    above: Option<(Folder, OsString)>,
+    /// Keeps other recorders away; the system lets go of it when the process ends, however it ends.
+    _lock: File,
 }
 
 /// Whether a recorder is writing the trace.
-pub(crate) fn is_locked(dir: &Path) -> bool {
-    File::open(dir).is_ok_and(|folder| matches!(folder.try_lock_shared(), Err(TryLockError::WouldBlock)))
+pub(crate) fn is_locked(folder: &Folder) -> bool {
+    let file = folder.again().and_then(|folder| folder.to_file());
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// What is at a path, links followed; `None` for nothing.
-pub(crate) fn metadata(path: &Path) -> Result<Option<Metadata>, StoreError> {
-    match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        metadata => metadata.context("open", path).map(Some),
+/// Opens the folder of a trace to read it. Links on the way are followed: the reader's own rights decide.
+pub(crate) fn open(dir: &Path) -> Result<Folder, StoreError> {
+    match Folder::open(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(StoreError::NotFound(dir.to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(StoreError::NotATrace {
+            path: dir.to_owned(),
+            reason: "it is not a folder".to_owned(),
+        }),
+        folder => folder.context("open", dir),
     }
 }
 
 /// Makes an empty folder for a trace. A trace that is there is removed if `overwrite` says so; anything else is left
 /// alone, be it as little as one foreign file.
-pub(crate) fn prepare(dir: &Path, overwrite: bool) -> Result<Lock, StoreError> {
-    if let Some(metadata) = metadata(dir)? {
-        if !metadata.is_dir() {
-            return Err(StoreError::Foreign(dir.to_owned()));
+///
+/// The path is resolved here once, with the rights of the calling thread, and never again.
+pub(crate) fn prepare(dir: &Path, overwrite: bool, mode: Mode) -> Result<Place, StoreError> {
+    let above = above(dir, mode)?.map(|(above, name)| (above.with_mode(mode), name));
+    let folder = match &above {
+        None => existing(Folder::open(dir), dir)?,
+        Some((above, name)) => match above.create_folder(name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => existing(above.folder(name), dir)?,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(StoreError::NotAllowed(dir.to_owned()));
+            }
+            created => {
+                let created = created.context("create", dir)?;
+                above.sync().context("sync", above.path())?;
+                created
+            }
+        },
+    };
+    let folder = folder.with_mode(mode).with_path(dir);
+    let lock = lock(&folder)?;
+    if !folder.entries().context("read", dir)?.is_empty() {
+        match Manifest::read(&folder) {
+            Ok(_) | Err(StoreError::Version { .. }) if overwrite => clear(&folder)?,
+            Ok(_) | Err(StoreError::Version { .. }) => return Err(StoreError::Exists(dir.to_owned())),
+            Err(_) => return Err(StoreError::Foreign(dir.to_owned())),
         }
-    } else {
-        fs::create_dir_all(dir).context("create", dir)?;
-        file::sync_folder_of(dir)?;
     }
-    let lock = lock(dir)?;
-    if fs::read_dir(dir).context("read", dir)?.next().is_none() {
-        return Ok(lock);
-    }
-    match Manifest::read(dir) {
-        Ok(_) | Err(StoreError::Version { .. }) if overwrite => clear(dir).map(|()| lock),
-        Ok(_) | Err(StoreError::Version { .. }) => Err(StoreError::Exists(dir.to_owned())),
-        Err(_) => Err(StoreError::Foreign(dir.to_owned())),
+    Ok(Place {
+        folder,
+        above,
+        _lock: lock,
+    })
+}
+
+impl Place {
+    /// Removes the trace: its tables, its manifest, and the folder unless other files are in it.
+    pub(crate) fn discard(&self) -> Result<(), StoreError> {
+        clear(&self.folder)?;
+        let name = manifest::FILE_NAME;
+        let removed = self.folder.remove_file(OsStr::new(name));
+        removed.context("remove", &self.folder.path().join(name))?;
+        let Some((above, name)) = &self.above else {
+            return Ok(());
+        };
+        match above.remove_folder(name) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            removed => removed.context("remove", self.folder.path()),
+        }
     }
 }
 
-fn lock(dir: &Path) -> Result<Lock, StoreError> {
-    let folder = File::open(dir).context("open", dir)?;
-    match folder.try_lock() {
+/// The folder around a trace, which is made if it is not there.
+fn above(dir: &Path, mode: Mode) -> Result<Option<(Folder, OsString)>, StoreError> {
+    match Folder::above(dir) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let parent = dir.parent().unwrap_or(dir);
+            let mut builder = DirBuilder::new();
+            builder.recursive(true).mode(mode.folder().as_raw_mode());
+            match builder.create(parent) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    return Err(StoreError::NotAllowed(dir.to_owned()));
+                }
+                made => made.context("create", parent)?,
+            }
+            Folder::above(dir).context("open", parent).map(Some)
+        }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(StoreError::NotAllowed(dir.to_owned())),
+        above => above.context("open", dir).map(Some),
+    }
+}
+
+/// A folder that is there already. Somebody else's could change under the recorder's hands.
+fn existing(folder: io::Result<Folder>, dir: &Path) -> Result<Folder, StoreError> {
+    let folder = match folder {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error).context("open", dir),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Err(StoreError::OthersFolder(dir.to_owned()));
+        }
+        // A link is no folder, even if it leads to one.
+        Err(_) => return Err(StoreError::Foreign(dir.to_owned())),
+        Ok(folder) => folder,
+    };
+    match folder.require_own() {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(StoreError::OthersFolder(dir.to_owned())),
+        own => own.context("open", dir).map(|()| folder),
+    }
+}
+
+fn lock(folder: &Folder) -> Result<File, StoreError> {
+    let dir = folder.path();
+    let file = folder.to_file().context("open", dir)?;
+    match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(StoreError::Busy(dir.to_owned())),
         // Some network file systems have no locks: there, nothing keeps others away.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(Lock { _folder: folder }),
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
     }
 }
 
 /// Removes the tables of a trace, and of other files none. The manifest stays until the next one replaces it, so that
 /// the folder is a trace at every moment.
-fn clear(dir: &Path) -> Result<(), StoreError> {
-    for entry in fs::read_dir(dir).context("read", dir)? {
-        let entry = entry.context("read", dir)?;
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            clear_table(&entry.path())?;
+fn clear(folder: &Folder) -> Result<(), StoreError> {
+    for entry in folder.entries().context("read", folder.path())? {
+        if entry.is_folder {
+            clear_table(folder, &entry.name)?;
         }
     }
-    file::remove(&dir.join(format!(".{}.tmp", manifest::FILE_NAME)))
+    for name in [manifest::FILE_NAME, manifest::RESERVE] {
+        let name = format!(".{name}.tmp");
+        let removed = folder.remove_file(OsStr::new(&name));
+        removed.context("remove", &folder.path().join(name))?;
+    }
+    Ok(())
 }
 
-fn clear_table(folder: &Path) -> Result<(), StoreError> {
-    for entry in fs::read_dir(folder).context("read", folder)? {
-        let entry = entry.context("read", folder)?;
+fn clear_table(trace: &Folder, name: &OsStr) -> Result<(), StoreError> {
+    let path = trace.path().join(name);
+    let folder = trace.folder(name).context("open", &path)?;
+    for entry in folder.entries().context("read", &path)? {
         let is_part = |name: &str| PartName::parse(name).is_some() || file::is_temporary(name);
-        if entry.file_name().to_str().is_some_and(is_part) {
-            file::remove(&entry.path())?;
+        if entry.name.to_str().is_some_and(is_part) {
+            let removed = folder.remove_file(&entry.name);
+            removed.context("remove", &path.join(&entry.name))?;
         }
     }
-    match fs::remove_dir(folder) {
+    match trace.remove_folder(name) {
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-        removed => removed.context("remove", folder),
+        removed => removed.context("remove", &path),
     }
 }
 
 /// Bytes of all files of a trace.
-pub(crate) fn size(dir: &Path) -> Result<u64, StoreError> {
+pub(crate) fn size(trace: &Folder) -> Result<u64, StoreError> {
     let mut bytes = 0;
-    for entry in fs::read_dir(dir).context("read", dir)? {
-        let path = entry.context("read", dir)?.path();
-        bytes += match fs::symlink_metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => size(&path)?,
-            Ok(metadata) => metadata.len(),
-            // A recorder renames and removes files all the time.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+    for entry in trace.entries().context("read", trace.path())? {
+        if !entry.is_folder {
+            bytes += size_of(trace, &entry.name)?;
+            continue;
+        }
+        let path = trace.path().join(&entry.name);
+        match trace.folder(&entry.name) {
+            Ok(folder) => {
+                for entry in folder.entries().context("read", &path)? {
+                    bytes += size_of(&folder, &entry.name)?;
+                }
+            }
+            // A recorder removes folders too.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error).context("read", &path),
-        };
+        }
     }
     Ok(bytes)
+}
+
+/// Size of a file; a recorder renames and removes files all the time, so one that is gone has none.
+fn size_of(folder: &Folder, name: &OsStr) -> Result<u64, StoreError> {
+    let stat = folder.stat_of(name).context("read", &folder.path().join(name))?;
+    Ok(stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)))
 }

@@ -11,7 +11,8 @@
 //!
 //! A [`TraceWriter`] takes facts and never waits for the disk; a [`Trace`] gives them back, or whole tables.
 //! Every file is written under a temporary name, synced and renamed, so that a recorder killed at any moment leaves a
-//! readable trace that misses at most the last second. [`Table::columns`] describes the tables; `docs/events.md` is
+//! readable trace that misses at most the last second. The thread that writes has the rights of the trace's owner only,
+//! and reaches files by the folder's descriptor; readers open regular files of bounded size only. [`Table::columns`] describes the tables; `docs/events.md` is
 //! made of it.
 
 mod columns;
@@ -27,6 +28,7 @@ mod reader;
 mod schema;
 mod sink;
 mod snapshot;
+mod waiting;
 mod writer;
 
 pub use error::{Damage, StoreError};
@@ -35,4 +37,5 @@ pub use manifest::Manifest;
 pub use query::Frame;
 pub use reader::{State, Trace};
 pub use schema::{Column, Kind, Table, schema_markdown};
+pub use sink::Placing;
 pub use writer::{TraceWriter, Written};

@@ -8,11 +8,11 @@ mod clock;
 mod host;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::ffi::OsStr;
 use std::io::{self, Write};
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use tracer_files::Folder;
 
 pub use capture::{Device, Library, Probe, Scheduler, SchedulerKind};
 pub use clock::{ClockSnapshot, rfc3339};
@@ -28,6 +28,12 @@ pub const FORMAT_VERSION: u64 = 2;
 
 /// Name of the manifest's file.
 pub(crate) const FILE_NAME: &str = "manifest.json";
+
+/// Name of the file whose room on the disk the last manifest takes, should there be no other.
+pub(crate) const RESERVE: &str = "reserve";
+
+/// The largest manifest that is read, in bytes: many times that of a recording with thousands of libraries.
+const MAX_BYTES: u64 = 64 << 20;
 
 /// What `format` says: many a folder has a manifest.json.
 const FORMAT: &str = "tracer-trace";
@@ -53,6 +59,14 @@ pub struct Manifest {
     /// How the command ended; `None` if it was no command, or has not ended.
     #[serde(default)]
     pub exit: Option<Exit>,
+    /// What ended the recording; `None` while it goes on, after the recorder was killed, and in traces of versions before this
+    /// field.
+    #[serde(default)]
+    pub ended_by: Option<EndedBy>,
+    /// How traced processes were paused for their probes; `None` while it is recorded, and in traces of versions before this
+    /// field.
+    #[serde(default)]
+    pub pauses: Option<Pauses>,
     /// What says that devices were simulated; `None` is no claim that they were not.
     #[serde(default)]
     pub simulated: Option<String>,
@@ -113,6 +127,15 @@ pub enum Target {
     },
 }
 
+/// Pauses of traced processes, of each of which tracer resumed the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pauses {
+    /// How many there were.
+    pub count: u64,
+    /// The longest one until its probes were in, ns.
+    pub longest_ns: u64,
+}
+
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -121,6 +144,30 @@ pub enum Exit {
     Code(i32),
     /// That signal killed it.
     Signal(i32),
+}
+
+/// What ended a recording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum EndedBy {
+    /// The command exited.
+    CommandExited,
+    /// All processes that the recorder was attached to have exited.
+    TargetExited,
+    /// The time of `--duration` was over.
+    Duration,
+    /// A signal to the recorder.
+    Signal {
+        /// Its name, `SIGTERM`.
+        name: String,
+    },
+    /// The user of `tracer top`, by a key or the end of the viewer.
+    User,
+    /// The trace could not be written any more.
+    WriteFailure,
+    /// Something that this version does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 impl Manifest {
@@ -136,6 +183,8 @@ impl Manifest {
             started,
             ended: None,
             exit: None,
+            ended_by: None,
+            pauses: None,
             simulated: None,
             devices: Vec::new(),
             libraries: Vec::new(),
@@ -160,15 +209,21 @@ impl Manifest {
         self.counts.get(table.name()).copied()
     }
 
-    /// Reads the manifest of the trace at `dir`.
-    pub(crate) fn read(dir: &Path) -> Result<Self, StoreError> {
-        let path = dir.join(FILE_NAME);
-        let text = match fs::read(&path) {
+    /// Reads the manifest of a trace: a regular file of bounded size.
+    pub(crate) fn read(trace: &Folder) -> Result<Self, StoreError> {
+        let path = trace.path().join(FILE_NAME);
+        let not_a_trace = |reason: String| StoreError::NotATrace {
+            path: trace.path().to_owned(),
+            reason,
+        };
+        let text = match trace.read_file(OsStr::new(FILE_NAME), MAX_BYTES) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let reason = format!("it has no {FILE_NAME}");
-                return Err(StoreError::NotATrace {
-                    path: dir.to_owned(),
-                    reason,
+                return Err(not_a_trace(format!("it has no {FILE_NAME}")));
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                return Err(StoreError::Manifest {
+                    path,
+                    reason: error.to_string(),
                 });
             }
             text => text.context("read", &path)?,
@@ -180,15 +235,11 @@ impl Manifest {
         // Only the version says how to read the rest.
         let Header { format, format_version } = serde_json::from_slice(&text).map_err(unfit)?;
         if format != FORMAT {
-            let reason = format!("its {FILE_NAME} is of something else");
-            return Err(StoreError::NotATrace {
-                path: dir.to_owned(),
-                reason,
-            });
+            return Err(not_a_trace(format!("its {FILE_NAME} is of something else")));
         }
         if format_version > FORMAT_VERSION {
             return Err(StoreError::Version {
-                path: dir.to_owned(),
+                path: trace.path().to_owned(),
                 found: format_version,
                 known: FORMAT_VERSION,
             });
@@ -196,10 +247,10 @@ impl Manifest {
         serde_json::from_slice(&text).map_err(unfit)
     }
 
-    /// Writes the manifest of the trace at `dir`, in one step.
-    pub(crate) fn write(&self, dir: &Path) -> Result<(), StoreError> {
-        let path = dir.join(FILE_NAME);
-        file::write_atomically(&path, |file| {
+    /// Writes the manifest of a trace, in one step.
+    pub(crate) fn write(&self, trace: &Folder) -> Result<(), StoreError> {
+        let path = trace.path().join(FILE_NAME);
+        file::write_atomically(trace, FILE_NAME, |file| {
             let written = serde_json::to_writer_pretty(&mut *file, self).map_err(io::Error::from);
             written.and_then(|()| file.write_all(b"\n")).context("write", &path)
         })?;

@@ -8,13 +8,16 @@
 //! The eight digits are the file's CRC-32. Bits that flipped on a disk or on the way would else be other rows, or more
 //! memory than there is: a decoder believes what a page says of its size.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
-use std::fs::{self, File};
-use std::io;
+use std::ffi::OsStr;
+use std::io::{self, Cursor};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
 
 use polars::prelude::*;
+use tracer_files::Folder;
 
 use crate::columns::Columns;
 use crate::error::{Damage, IoContext, StoreError};
@@ -23,6 +26,9 @@ use crate::schema::{self, Table};
 
 /// Rows that are read, and at most kept, at a time: the size of a row group.
 pub(crate) const WINDOW: usize = 1 << 16;
+
+/// The largest part that is read, in bytes: several times what a recorder writes at once.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// Key in the Parquet metadata: time of the earliest row.
 const FIRST_TIME: &str = "tracer.first_time_ns";
@@ -77,33 +83,16 @@ impl PartName {
         (name.first <= name.last).then_some(name)
     }
 
-    const fn contains(self, other: Self) -> bool {
+    pub(crate) const fn contains(self, other: Self) -> bool {
         self.first <= other.first && other.last <= self.last
     }
 }
 
-/// Parts in a table's folder that count, in the order of their numbers, and those that others replaced. A folder that
-/// is not there has none.
-pub(crate) fn list(folder: &Path) -> Result<Listing, StoreError> {
-    let mut names = Vec::new();
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Listing::default()),
-        entries => entries.context("read", folder)?,
-    };
-    for entry in entries {
-        let entry = entry.context("read", folder)?;
-        names.extend(entry.file_name().to_str().and_then(PartName::parse));
-    }
-    // A part that contains others comes before them.
-    names.sort_by_key(|name| (name.first, Reverse(name.last)));
-    let mut listing = Listing::default();
-    for name in names {
-        match listing.parts.last() {
-            Some(last) if last.contains(name) => listing.replaced.push(name),
-            _ => listing.parts.push(name),
-        }
-    }
-    Ok(listing)
+/// Parts in a table's folder that count, in the order of their numbers, and those that others replaced.
+pub(crate) fn list(folder: &Folder) -> Result<Listing, StoreError> {
+    let entries = folder.entries().context("read", folder.path())?;
+    let names = entries.iter().filter_map(|entry| PartName::parse(entry.name.to_str()?));
+    Ok(Listing::of(names.collect()))
 }
 
 /// What [`list`] found.
@@ -113,19 +102,35 @@ pub(crate) struct Listing {
     pub replaced: Vec<PartName>,
 }
 
+impl Listing {
+    fn of(mut names: Vec<PartName>) -> Self {
+        // A part that contains others comes before them.
+        names.sort_by_key(|name| (name.first, Reverse(name.last)));
+        let mut listing = Self::default();
+        for name in names {
+            match listing.parts.last() {
+                Some(last) if last.contains(name) => listing.replaced.push(name),
+                _ => listing.parts.push(name),
+            }
+        }
+        listing
+    }
+}
+
 /// Removes the parts that others replaced.
-pub(crate) fn remove_replaced(folder: &Path) -> Result<(), StoreError> {
-    list(folder)?
-        .replaced
-        .into_iter()
-        .try_for_each(|name| file::remove(&folder.join(name.file_name())))
+pub(crate) fn remove_replaced(folder: &Folder) -> Result<(), StoreError> {
+    list(folder)?.replaced.into_iter().try_for_each(|name| {
+        let name = name.file_name();
+        let removed = folder.remove_file(OsStr::new(&name));
+        removed.context("remove", &folder.path().join(name))
+    })
 }
 
 /// Writes rows as a part, in the order of time. Returns its size in bytes.
-pub(crate) fn write(folder: &Path, name: PartName, columns: &Columns) -> Result<u64, StoreError> {
+pub(crate) fn write(folder: &Folder, name: PartName, columns: &Columns) -> Result<u64, StoreError> {
     let failed = |error: PolarsError| StoreError::Table {
         action: "write",
-        path: folder.join(name.file_name()),
+        path: folder.path().join(name.file_name()),
         reason: error.to_string(),
     };
     let mut frame = columns.to_frame().map_err(failed)?;
@@ -151,10 +156,11 @@ pub(crate) fn write(folder: &Path, name: PartName, columns: &Columns) -> Result<
 }
 
 /// A part that can be opened and has the columns of its table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub table: Table,
-    pub path: PathBuf,
+    folder: Folder,
+    name: PartName,
     pub rows: usize,
     /// Time of the earliest row; 0 if unknown.
     pub first_time: u64,
@@ -162,10 +168,9 @@ pub(crate) struct Part {
 
 impl Part {
     /// Reads what a part says about itself, if it is what was written.
-    pub(crate) fn open(table: Table, path: &Path) -> Result<Self, Damage> {
-        guarded(path, || {
-            check_sum(path)?;
-            let mut reader = ParquetReader::new(open(path)?);
+    pub(crate) fn open(table: Table, folder: &Folder, name: PartName) -> Result<Self, Damage> {
+        guarded(&folder.path().join(name.file_name()), || {
+            let mut reader = ParquetReader::new(Cursor::new(content(folder, name)?));
             check_columns(table, &*reader.schema().map_err(|error| not_parquet(&error))?)?;
             let metadata = reader.get_metadata().map_err(|error| not_parquet(&error))?;
             let pairs = metadata.key_value_metadata().iter().flatten();
@@ -175,18 +180,44 @@ impl Part {
             let first_time = first_time.unwrap_or_default();
             Ok(Self {
                 table,
-                path: path.to_owned(),
+                folder: folder.clone(),
+                name,
                 rows: metadata.num_rows,
                 first_time,
             })
         })
     }
 
+    /// Its path, for people.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join(self.name.file_name())
+    }
+
+    /// Reads the file, if it is still what was written.
+    pub(crate) fn load(&self) -> Result<Loaded, Damage> {
+        guarded(&self.path(), || {
+            Ok(Loaded {
+                part: self.clone(),
+                content: content(&self.folder, self.name)?,
+            })
+        })
+    }
+}
+
+/// A part whose file is in memory. What is decoded is what was summed up, whatever happens to the file meanwhile.
+#[derive(Clone, Debug)]
+pub(crate) struct Loaded {
+    pub part: Part,
+    content: Content,
+}
+
+impl Loaded {
     /// Reads at most [`WINDOW`] rows from the `offset`th on.
     pub(crate) fn read(&self, offset: usize) -> Result<Columns, Damage> {
-        guarded(&self.path, || {
-            let mut reader = ParquetReader::new(open(&self.path)?);
-            let names = self.table.columns().iter().map(|column| column.name.to_owned());
+        let table = self.part.table;
+        guarded(&self.part.path(), || {
+            let mut reader = ParquetReader::new(Cursor::new(self.content.clone()));
+            let names = table.columns().iter().map(|column| column.name.to_owned());
             let schema = reader.schema().map_err(|error| not_parquet(&error))?;
             let frame = reader
                 .with_slice(Some((offset, WINDOW)))
@@ -194,31 +225,34 @@ impl Part {
                 .read_parallel(ParallelStrategy::None)
                 .finish()
                 .map_err(|error| error.to_string())?;
-            Columns::from_frame(self.table, &frame)
+            Columns::from_frame(table, &frame)
         })
     }
 }
 
-fn open(path: &Path) -> Result<File, String> {
-    File::open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => "it is gone, because its recording ended meanwhile; try again".to_owned(),
-        _ => error.to_string(),
-    })
+/// Bytes of a file, shared. A mapping would fault if somebody cut the file short.
+#[derive(Clone, Debug)]
+struct Content(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Content {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
-/// Whether a part has the checksum of its name, if that has one.
-fn check_sum(path: &Path) -> Result<(), String> {
-    let name = path.file_name().and_then(|name| PartName::parse(name.to_str()?));
-    let Some(expected) = name.and_then(|name| name.checksum) else {
-        return Ok(());
-    };
-    let found = file::checksum(open(path)?).map_err(|error| error.to_string())?;
-    if found == expected {
-        Ok(())
-    } else {
-        Err(format!(
+/// Content of a part that has the checksum of its name, if that has one.
+fn content(folder: &Folder, name: PartName) -> Result<Content, String> {
+    let bytes = folder.read_file(OsStr::new(&name.file_name()), MAX_BYTES);
+    let bytes = bytes.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => "it is gone, because its recording ended meanwhile; try again".to_owned(),
+        _ => error.to_string(),
+    })?;
+    let found = crc32fast::hash(&bytes);
+    match name.checksum {
+        Some(expected) if expected != found => Err(format!(
             "it is not what was written: its CRC-32 is {found:08x}, not {expected:08x}"
-        ))
+        )),
+        _ => Ok(Content(Arc::new(bytes))),
     }
 }
 
@@ -246,9 +280,30 @@ fn check_columns(table: Table, found: &ArrowSchema) -> Result<(), String> {
     Ok(())
 }
 
+thread_local! {
+    /// Whether this thread decodes a file: a panic is damage then, and nothing to print.
+    static DECODING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Keeps panics of the decoder away from the panic hook, which would print them.
+fn quieten() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !DECODING.get() {
+                before(info);
+            }
+        }));
+    });
+}
+
 /// Runs a reader over a file that may hold anything: some damage makes the decoder panic instead of failing.
 fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, String>) -> Result<T, Damage> {
+    quieten();
+    DECODING.set(true);
     let outcome = panic::catch_unwind(AssertUnwindSafe(read));
+    DECODING.set(false);
     outcome
         .unwrap_or_else(|_| Err("its content cannot be decoded".to_owned()))
         .map_err(|reason| Damage::new(path, reason))
@@ -293,11 +348,11 @@ mod tests {
             "part-000002.parquet",
             "part-000001-000002.parquet",
             "part-000003.parquet",
+            ".part-000004.parquet.tmp",
         ] {
-            fs::write(folder.path().join(name), "").unwrap();
+            std::fs::write(folder.path().join(name), "").unwrap();
         }
-        fs::write(folder.path().join(".part-000004.parquet.tmp"), "").unwrap();
-        let listing = list(folder.path()).unwrap();
+        let listing = list(&Folder::open(folder.path()).unwrap()).unwrap();
         assert_eq!(listing.parts, [PartName::range(1, 2), PartName::single(3)]);
         assert_eq!(listing.replaced, [PartName::single(1), PartName::single(2)]);
     }

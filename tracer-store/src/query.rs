@@ -32,8 +32,15 @@ impl Trace {
         let Parts { readable, mut damaged } = self.parts(table)?;
         let mut frame = Columns::new(table).to_frame().map_err(failed)?;
         for part in readable {
+            let loaded = match part.load() {
+                Ok(loaded) => loaded,
+                Err(damage) => {
+                    damaged.push(damage);
+                    continue;
+                }
+            };
             for offset in (0..part.rows).step_by(WINDOW) {
-                match part.read(offset) {
+                match loaded.read(offset) {
                     Ok(rows) => {
                         frame.vstack_mut(&rows.to_frame().map_err(failed)?).map_err(failed)?;
                     }

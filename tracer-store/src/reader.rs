@@ -1,18 +1,22 @@
 //! Reading a trace: what it says of itself, and which parts it has.
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
 
-use crate::error::{Damage, StoreError};
+use tracer_files::Folder;
+
+use crate::error::{Damage, IoContext, StoreError};
 use crate::facts::Facts;
 use crate::folder;
 use crate::manifest::Manifest;
-use crate::part::{self, Part};
+use crate::part::{self, Part, PartName};
 use crate::schema::Table;
 
 /// A trace on disk, complete or not.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    dir: PathBuf,
+    folder: Folder,
     manifest: Manifest,
 }
 
@@ -27,7 +31,7 @@ pub enum State {
     Interrupted,
 }
 
-/// Parts of a table.
+/// Parts of a table, and what is wrong with it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts {
     pub readable: Vec<Part>,
@@ -40,23 +44,22 @@ impl Trace {
     /// # Errors
     /// If there is no trace, its manifest cannot be read, or a newer tracer wrote it.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        let metadata = folder::metadata(dir)?.ok_or_else(|| StoreError::NotFound(dir.to_owned()))?;
-        if !metadata.is_dir() {
-            return Err(StoreError::NotATrace {
-                path: dir.to_owned(),
-                reason: "it is a file".to_owned(),
-            });
-        }
-        Ok(Self {
-            dir: dir.to_owned(),
-            manifest: Manifest::read(dir)?,
-        })
+        Self::of(folder::open(dir)?)
     }
 
-    /// Where it is.
+    /// Opens the trace in a folder that is open, wherever that is by now.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn of(folder: Folder) -> Result<Self, StoreError> {
+        let manifest = Manifest::read(&folder)?;
+        Ok(Self { folder, manifest })
+    }
+
+    /// Where it was when it was opened.
     #[must_use]
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.folder.path()
     }
 
     /// What it says of itself.
@@ -70,7 +73,7 @@ impl Trace {
     pub fn state(&self) -> State {
         match self.manifest.complete {
             true => State::Complete,
-            false if folder::is_locked(&self.dir) => State::Recording,
+            false if folder::is_locked(&self.folder) => State::Recording,
             false => State::Interrupted,
         }
     }
@@ -100,7 +103,8 @@ impl Trace {
         Ok(self.parts(table)?.readable.iter().map(|part| part.rows as u64).sum())
     }
 
-    /// Parts that cannot be read: truncated, of foreign columns, or no Parquet at all. Their pages are not looked at.
+    /// Parts that cannot be read: truncated, of foreign columns, or no Parquet at all; and tables that lack rows which the
+    /// recorder counted. Pages are not decoded.
     ///
     /// # Errors
     /// If a folder cannot be read.
@@ -117,26 +121,77 @@ impl Trace {
     /// # Errors
     /// If a folder cannot be read.
     pub fn bytes_on_disk(&self) -> Result<u64, StoreError> {
-        folder::size(&self.dir)
+        folder::size(&self.folder)
     }
 
-    /// Parts of a table that count now. A recorder that ends meanwhile merges them: then they are listed again.
+    /// Parts of a table that count now, and what is missing of it. A recorder that merges parts meanwhile changes their
+    /// list: then it is read again.
     pub(crate) fn parts(&self, table: Table) -> Result<Parts, StoreError> {
-        let folder = self.dir.join(table.name());
-        let mut listed = part::list(&folder)?.parts;
+        let mut listed = self.list(table)?;
         loop {
             let mut parts = Parts::default();
-            for name in &listed {
-                match Part::open(table, &folder.join(name.file_name())) {
-                    Ok(part) => parts.readable.push(part),
-                    Err(damage) => parts.damaged.push(damage),
+            match &listed {
+                Listed::Nothing => {}
+                Listed::Damaged(damage) => parts.damaged.push(damage.clone()),
+                Listed::Names(folder, names) => {
+                    for &name in names {
+                        match Part::open(table, folder, name) {
+                            Ok(part) => parts.readable.push(part),
+                            Err(damage) => parts.damaged.push(damage),
+                        }
+                    }
                 }
             }
-            let now = part::list(&folder)?.parts;
-            if parts.damaged.is_empty() || now == listed {
+            let now = self.list(table)?;
+            if parts.damaged.is_empty() || now.names() == listed.names() {
+                parts.damaged.extend(self.missing(table, &listed, &parts));
                 return Ok(parts);
             }
             listed = now;
+        }
+    }
+
+    fn list(&self, table: Table) -> Result<Listed, StoreError> {
+        let path = self.folder.path().join(table.name());
+        match self.folder.folder(OsStr::new(table.name())) {
+            Ok(folder) => {
+                let names = part::list(&folder)?.parts;
+                Ok(Listed::Names(folder, names))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Listed::Nothing),
+            // A file, or a link.
+            Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
+                Ok(Listed::Damaged(Damage::new(&path, "it is not a folder")))
+            }
+            Err(error) => Err(error).context("read", &path),
+        }
+    }
+
+    /// Rows that the recorder counted and that no part has. Damaged parts explain rows that are missing.
+    fn missing(&self, table: Table, listed: &Listed, parts: &Parts) -> Option<Damage> {
+        let written = self.manifest.count(table).filter(|_| parts.damaged.is_empty())?;
+        let found: u64 = parts.readable.iter().map(|part| part.rows as u64).sum();
+        let reason = match listed {
+            _ if found == written => return None,
+            Listed::Nothing => format!("the folder is missing, and the recorder wrote {written} rows into it"),
+            _ => format!("it has {found} rows, and the recorder wrote {written}"),
+        };
+        Some(Damage::new(&self.folder.path().join(table.name()), reason))
+    }
+}
+
+/// What is at the name of a table.
+enum Listed {
+    Nothing,
+    Damaged(Damage),
+    Names(Folder, Vec<PartName>),
+}
+
+impl Listed {
+    fn names(&self) -> &[PartName] {
+        match self {
+            Self::Names(_, names) => names,
+            Self::Nothing | Self::Damaged(_) => &[],
         }
     }
 }

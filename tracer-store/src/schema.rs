@@ -35,8 +35,12 @@ pub enum Table {
     Ioctls,
     /// Stores to AQL doorbells.
     Doorbells,
+    /// Doorbells that have no rows of their own.
+    DoorbellRuns,
     /// Kernel dispatch packets.
     Dispatches,
+    /// Dispatches that have no rows of their own.
+    DispatchRuns,
     /// When dispatches ran, by the GPU's clock.
     GpuTimes,
     /// Tools' proxies in front of queues.
@@ -67,13 +71,15 @@ pub enum Table {
 
 impl Table {
     /// Every table.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::Processes,
         Self::Queues,
         Self::Progress,
         Self::Ioctls,
         Self::Doorbells,
+        Self::DoorbellRuns,
         Self::Dispatches,
+        Self::DispatchRuns,
         Self::GpuTimes,
         Self::Proxies,
         Self::Requests,
@@ -98,7 +104,9 @@ impl Table {
             Self::Progress => "progress",
             Self::Ioctls => "ioctls",
             Self::Doorbells => "doorbells",
+            Self::DoorbellRuns => "doorbell_runs",
             Self::Dispatches => "dispatches",
+            Self::DispatchRuns => "dispatch_runs",
             Self::GpuTimes => "gpu_times",
             Self::Proxies => "proxies",
             Self::Requests => "requests",
@@ -128,7 +136,17 @@ impl Table {
             }
             Self::Ioctls => "Ioctls on KFD and DRM devices, whole.",
             Self::Doorbells => "Stores to the doorbells of AQL queues.",
+            Self::DoorbellRuns => {
+                "Doorbells that have no rows in `doorbells`, because the disk did not keep up: each is in one run. A run is \
+                 of one queue, and of less than 10 ms; what one of its doorbells published follows what the one before \
+                 had. It says what they have in common, and nothing else is known of them."
+            }
             Self::Dispatches => "Kernel dispatch packets that were published.",
+            Self::DispatchRuns => {
+                "Dispatches that have no rows in `dispatches`, because the disk did not keep up: each is in one run. A run \
+                 is of consecutive indexes of one queue, and of less than 10 ms. It says what they have in common, and \
+                 nothing else is known of them. Dispatches of a trace are those of both tables."
+            }
             Self::GpuTimes => {
                 "When dispatches ran: exact, as the GPU wrote it into their completion signals. There are rows for dispatches \
                  that have such a signal to themselves, on queues that the runtime profiles (HIP does, but gives signals only to dispatches that events or a profiler ask about). Where packets are \
@@ -182,7 +200,9 @@ impl Table {
             Fact::Progress(_) => Self::Progress,
             Fact::Ioctl(_) => Self::Ioctls,
             Fact::Doorbell(_) => Self::Doorbells,
+            Fact::DoorbellRun(_) => Self::DoorbellRuns,
             Fact::Dispatch(_) => Self::Dispatches,
+            Fact::DispatchRun(_) => Self::DispatchRuns,
             Fact::GpuTime(_) => Self::GpuTimes,
             Fact::Proxy(_) => Self::Proxies,
             Fact::Request(_) => Self::Requests,
@@ -206,6 +226,7 @@ impl Table {
             Self::Processes => "first_ns",
             Self::Queues | Self::Proxies => "created_ns",
             Self::CodeObjects | Self::Kernels => "loaded_ns",
+            Self::DoorbellRuns | Self::DispatchRuns => "begin_ns",
             Self::Ioctls | Self::DriverCalls | Self::ApiCalls => "enter_ns",
             Self::Progress
             | Self::Doorbells
@@ -228,6 +249,12 @@ impl Table {
             self,
             Self::Processes | Self::Queues | Self::Proxies | Self::CodeObjects | Self::ApiStats
         )
+    }
+
+    /// Whether its rows stand for several things each: as many as the column `count` says.
+    #[must_use]
+    pub const fn is_of_runs(self) -> bool {
+        matches!(self, Self::DoorbellRuns | Self::DispatchRuns)
     }
 
     /// Its columns, in order.

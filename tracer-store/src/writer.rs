@@ -4,75 +4,81 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tracer_core::fact::{Fact, Loss};
+use tracer_core::runs::Runs;
+use tracer_core::summary::Aggregated;
+use tracer_files::Folder;
 
-use crate::columns::Columns;
-use crate::compact::compact;
 use crate::error::StoreError;
-use crate::folder::{self, Lock};
 use crate::manifest::Manifest;
-use crate::part::WINDOW;
 use crate::schema::Table;
-use crate::sink::{Job, Sink};
-use crate::snapshot::Snapshot;
+use crate::sink::worker::LOSS_SOURCE;
+use crate::sink::{Closed, Failure, Job, Placing, Report, Sink};
+use crate::waiting::{BATCH, Waiting};
 
 /// Age at which rows are handed to the writer thread. With the time between ticks and that of a write it stays below
 /// the second that a killed recorder may lose.
 const MAX_AGE: Duration = Duration::from_millis(400);
 
-/// Rows of a full batch.
-const BATCH: usize = WINDOW;
+/// Bytes of a full batch: names can be long.
+const BATCH_BYTES: usize = 32 << 20;
 
-/// Rows of a table that are kept while the disk does not keep up; later ones are dropped, and counted.
-const MAX_WAITING: usize = 16 * BATCH;
+/// Beyond [`Placing::row_memory`] dispatches and doorbells are aggregated. Bytes that rows of other tables may take beyond it;
+/// what comes later is dropped, and counted.
+const OTHERS: usize = 32 << 20;
 
-/// While a full batch waits for the disk, it is offered again each time that this many rows came.
+/// Bytes that rows of all tables and runs may take beyond it together; runs that come later are dropped, and what they stand
+/// for is counted.
+const RUNS: usize = 64 << 20;
+
+/// How often a table's bytes are counted, in rows.
 const RETRY: usize = BATCH / 16;
 
-/// Buffers of a table that are kept to be used again.
-const SPARE: usize = 2;
-
-/// Source name of rows that were dropped here.
-const LOSS_SOURCE: &str = "store";
+/// Bytes of names after which a table's bytes are counted at once.
+const MAX_TEXT: usize = 1 << 20;
 
 /// Writes a trace.
 ///
 /// [`Self::push`] only appends to buffers in memory; encoding, compression and the disk are a thread's of its own.
 /// Dropping a writer without [`Self::finish`] leaves what a killed recorder leaves: a readable, incomplete trace.
 pub struct TraceWriter {
-    dir: PathBuf,
     manifest: Manifest,
     manifest_changed: bool,
     /// Rows not handed over yet, by table; of a snapshot table none.
     waiting: Vec<Waiting>,
     last_tick: Instant,
     sink: Sink,
-    /// Rows written, handed over or waiting, by table.
-    counts: [u64; Table::ALL.len()],
+    /// See [`Placing::row_memory`].
+    row_memory: usize,
+    /// Whether dispatches and doorbells become runs.
+    aggregating: bool,
+    runs: Runs,
+    /// Runs that ended just now.
+    ended: Vec<Fact>,
+    /// Rows that found no room in memory; of runs, what they stand for.
     dropped: u64,
+    /// Rows that could not be written; likewise.
+    lost: u64,
+    /// What [`Self::tick`] has to report.
     failure: Option<StoreError>,
-    _lock: Lock,
-}
-
-/// Rows of one table on their way.
-struct Waiting {
-    columns: Columns,
-    spare: Vec<Columns>,
-    snapshot: Option<Snapshot>,
-    /// Whether there is something to be handed over.
-    dirty: bool,
-    /// A time before the oldest row came.
-    since: Option<Instant>,
+    /// Whether the disk refused the last rows.
+    failing: bool,
 }
 
 /// What a recorder wrote.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Written {
-    /// Where.
+    /// Where it was begun.
     pub dir: PathBuf,
+    /// The trace's folder, wherever that is by now: what lies at `dir` can be something else.
+    pub folder: Folder,
+    /// The manifest as it was written.
+    pub manifest: Manifest,
     /// Rows, by table.
     pub rows: Vec<(Table, u64)>,
-    /// Rows that were dropped because the disk did not keep up.
+    /// Rows that were dropped because the disk did not keep up, or could not be written; of runs, what they stand for.
     pub dropped: u64,
+    /// Dispatches and doorbells that have no rows of their own, but are in runs that were written.
+    pub aggregated: Aggregated,
     /// Size of the trace.
     pub bytes: u64,
 }
@@ -84,52 +90,126 @@ impl TraceWriter {
     ///
     /// # Errors
     /// If something is there, or the folder cannot be written.
-    pub fn create(dir: &Path, mut manifest: Manifest, overwrite: bool) -> Result<Self, StoreError> {
-        let lock = folder::prepare(dir, overwrite)?;
+    pub fn create(dir: &Path, manifest: Manifest, overwrite: bool) -> Result<Self, StoreError> {
+        let placing = Placing {
+            overwrite,
+            ..Placing::default()
+        };
+        Self::create_as(dir, manifest, placing)
+    }
+
+    /// The same, with the rights of a user, and other permissions than private ones.
+    ///
+    /// The thread that writes has these rights and no others, whatever rights the process has. It resolves `dir` once;
+    /// what others do to the path or in the folder later leads it nowhere else.
+    ///
+    /// # Errors
+    /// As [`Self::create`]; if the user may not create a folder there, or what is there belongs to somebody else.
+    pub fn create_as(dir: &Path, mut manifest: Manifest, placing: Placing) -> Result<Self, StoreError> {
         manifest.complete = false;
-        manifest.write(dir)?;
+        let row_memory = placing.row_memory;
         Ok(Self {
-            dir: dir.to_owned(),
+            sink: Sink::start(dir, manifest.clone(), placing)?,
+            row_memory,
+            aggregating: row_memory == 0,
+            runs: Runs::new(),
+            ended: Vec::new(),
             manifest,
             manifest_changed: false,
             waiting: Table::ALL.into_iter().map(Waiting::new).collect(),
             last_tick: Instant::now(),
-            sink: Sink::new(dir)?,
-            counts: [0; Table::ALL.len()],
             dropped: 0,
+            lost: 0,
             failure: None,
-            _lock: lock,
+            failing: false,
         })
     }
 
-    /// Adds a row to its table. Never waits for the disk.
+    /// Adds a row to its table, or what has it to a run while the disk does not keep up. Never waits for the disk.
     ///
     /// Queues and processes may be pushed as they are, while they live: of each one, the last row pushed counts.
     pub fn push(&mut self, fact: &Fact) {
+        let ended = &mut self.ended;
+        if self.aggregating && self.runs.add(fact, &mut |run| ended.push(run)) {
+            self.append_ended();
+        } else {
+            self.append(fact);
+        }
+    }
+
+    /// The same; if it is a row of something that goes on living, it has ended, and no other row of it comes: memory for it
+    /// is free once it is written.
+    pub fn push_last(&mut self, fact: &Fact) {
+        let waiting = &mut self.waiting[Table::of(fact) as usize];
+        match &mut waiting.snapshot {
+            Some(snapshot) => waiting.dirty |= snapshot.push_last(fact),
+            None => self.push(fact),
+        }
+    }
+
+    /// Whether dispatches and doorbells are aggregated now.
+    #[must_use]
+    pub const fn is_aggregating(&self) -> bool {
+        self.aggregating
+    }
+
+    /// Ends all runs that are open.
+    fn end_runs(&mut self) {
+        let ended = &mut self.ended;
+        self.runs.flush(&mut |run| ended.push(run));
+        self.append_ended();
+    }
+
+    fn append_ended(&mut self) {
+        let mut ended = std::mem::take(&mut self.ended);
+        ended.drain(..).for_each(|run| self.append(&run));
+        self.ended = ended;
+    }
+
+    fn append(&mut self, fact: &Fact) {
         let table = Table::of(fact);
         let waiting = &mut self.waiting[table as usize];
         if let Some(snapshot) = &mut waiting.snapshot {
             waiting.dirty |= snapshot.push(fact);
-            self.counts[table as usize] = snapshot.len() as u64;
             return;
         }
-        if waiting.columns.rows() >= MAX_WAITING {
-            self.dropped += 1;
+        if waiting.full {
+            self.dropped = self.dropped.saturating_add(things(fact));
             return;
         }
         waiting.columns.push(fact);
         waiting.dirty = true;
-        self.counts[table as usize] += 1;
         let rows = waiting.columns.rows();
-        if rows >= BATCH && rows.is_multiple_of(RETRY) {
-            self.offer(table);
+        // Names can be long: a few rows of them are as much as thousands without.
+        waiting.text += text(fact);
+        if rows.is_multiple_of(RETRY) || waiting.text >= MAX_TEXT {
+            waiting.text = 0;
+            waiting.bytes = waiting.columns.bytes();
+            if rows >= BATCH || waiting.bytes >= BATCH_BYTES {
+                self.hand_over(table);
+            }
+            self.bound();
+        }
+    }
+
+    /// Lets tables take rows only while there is room for them. Losses always find some: they are few.
+    fn bound(&mut self) {
+        let waiting: usize = self.waiting.iter().map(|waiting| waiting.bytes).sum();
+        let used = waiting.saturating_add(self.sink.pending());
+        self.aggregating = aggregates(self.aggregating, used, self.row_memory);
+        for table in Table::ALL {
+            let more = if table.is_of_runs() { RUNS } else { OTHERS };
+            let full = used >= self.row_memory.saturating_add(more);
+            self.waiting[table as usize].full = full && table != Table::Losses;
         }
     }
 
     /// Hands over what has waited long enough. To be called several times a second.
     ///
     /// # Errors
-    /// If the disk refused something earlier. What is pushed from then on is lost: end the recording.
+    /// If the disk refused something since the last tick, unless that was reported already and nothing was written since.
+    /// The recording can go on: rows that could not be written are lost, and counted, and later ones are written if there
+    /// is room by then.
     pub fn tick(&mut self, now: Instant) -> Result<(), StoreError> {
         for table in Table::ALL {
             let waiting = &mut self.waiting[table as usize];
@@ -137,7 +217,10 @@ impl TraceWriter {
                 self.offer(table);
             }
         }
+        self.end_runs();
         self.offer_manifest();
+        self.take_reports();
+        self.bound();
         self.last_tick = now;
         self.failure.take().map_or(Ok(()), Err)
     }
@@ -156,51 +239,68 @@ impl TraceWriter {
         self.manifest_changed = true;
     }
 
-    /// Rows that were dropped so far because the disk did not keep up.
+    /// Rows that were dropped so far because the disk did not keep up, or could not be written; of runs, what they stand for.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
-        self.dropped
+        self.dropped.saturating_add(self.lost)
     }
 
     /// Writes all that waits, merges small parts, and writes the manifest after `update`, which says how the
     /// recording ended and whether it is `complete`. Counts of rows are filled in here.
     ///
+    /// A trace that lacks rows because the disk refused them is not complete, and a warning in its manifest says so.
+    ///
     /// # Errors
-    /// If the disk refuses, or refused something earlier; the trace then stays incomplete.
+    /// If the disk refuses the manifest: the trace then stays as that of a killed recorder.
     pub fn finish(mut self, update: impl FnOnce(&mut Manifest)) -> Result<Written, StoreError> {
-        self.failure.take().map_or(Ok(()), Err)?;
         update(&mut self.manifest);
-        if self.dropped > 0 {
-            self.report_dropped();
-        }
+        self.end_runs();
+        self.take_reports();
+        self.report_dropped();
         for table in Table::ALL {
             if let Some(job) = self.waiting[table as usize].take() {
                 self.sink.send(job)?;
             }
         }
-        self.sink.finish()?;
-        let tables = Table::ALL.into_iter();
-        tables
-            .clone()
-            .try_for_each(|table| compact(&self.dir.join(table.name()), table))?;
-        let rows: Vec<_> = tables.zip(self.counts).collect();
-        self.manifest.counts = rows
-            .iter()
-            .map(|&(table, rows)| (table.name().to_owned(), rows))
-            .collect();
-        self.manifest.write(&self.dir)?;
-        let bytes = folder::size(&self.dir)?;
+        self.sink.send(Job::Close(Box::new(self.manifest)))?;
+        let dir = self.sink.dir().to_owned();
+        let Some(closed) = self.sink.finish()? else {
+            return Err(StoreError::WriterGone(dir));
+        };
+        let Closed {
+            folder,
+            bytes,
+            manifest,
+            lost,
+            aggregated,
+        } = closed;
+        let rows = |table| (table, manifest.count(table).unwrap_or(0));
         Ok(Written {
-            dir: self.dir,
-            rows,
-            dropped: self.dropped,
+            dir,
+            folder,
+            rows: Table::ALL.into_iter().map(rows).collect(),
+            manifest,
+            dropped: self.dropped.saturating_add(lost),
+            aggregated,
             bytes,
         })
     }
 
+    /// Removes what was written: a trace of nothing would be in the way of the next attempt.
+    ///
+    /// # Errors
+    /// If the disk refuses, or refused something earlier.
+    pub fn discard(mut self) -> Result<(), StoreError> {
+        self.sink.send(Job::Discard)?;
+        self.sink.finish().map(drop)
+    }
+
     /// Says in the trace itself that it misses rows.
     fn report_dropped(&mut self) {
-        let dropped = self.dropped;
+        if self.dropped() == 0 {
+            return;
+        }
+        let count = self.dropped();
         let time_ns = self
             .manifest
             .ended
@@ -210,29 +310,52 @@ impl TraceWriter {
         self.push(&Fact::Loss(Loss {
             time_ns,
             source: LOSS_SOURCE.to_owned(),
-            count: dropped,
+            count,
         }));
-        *self.manifest.losses.entry(LOSS_SOURCE.to_owned()).or_default() += dropped;
+        // The thread adds what could not be written.
+        *self.manifest.losses.entry(LOSS_SOURCE.to_owned()).or_default() += self.dropped;
     }
 
-    /// Hands over what waits of a table, if the thread has room for it.
-    fn offer(&mut self, table: Table) {
-        for columns in self.sink.written() {
-            self.waiting[columns.table() as usize].keep(columns);
+    /// Hands over what waits of a table, however much waits already: a full batch must not grow.
+    fn hand_over(&mut self, table: Table) {
+        self.take_reports();
+        if let Some(job) = self.waiting[table as usize].take()
+            && let Err(error) = self.sink.send(job)
+        {
+            self.fail(error);
         }
-        let waiting = &mut self.waiting[table as usize];
-        let Some(job) = waiting.take() else { return };
-        match self.sink.offer(job) {
-            Ok(None) => {}
-            Ok(Some(job)) => waiting.put_back(job),
-            Err(error) => self.fail(error),
+    }
+
+    /// Hands over what waits of a table, unless too much waits already.
+    fn offer(&mut self, table: Table) {
+        if self.sink.has_room() {
+            self.hand_over(table);
+        }
+    }
+
+    /// Takes buffers back, and notes what the disk refused.
+    fn take_reports(&mut self) {
+        let reports: Vec<Report> = self.sink.reports().collect();
+        for report in reports {
+            match report {
+                Report::Written(columns) => {
+                    self.failing = false;
+                    self.waiting[columns.table() as usize].keep(columns);
+                }
+                Report::Failed(Failure { error, lost }) => {
+                    self.lost = self.lost.saturating_add(lost);
+                    if !std::mem::replace(&mut self.failing, true) {
+                        self.fail(error);
+                    }
+                }
+            }
         }
     }
 
     fn offer_manifest(&mut self) {
-        if self.manifest_changed {
-            match self.sink.offer(Job::Manifest(Box::new(self.manifest.clone()))) {
-                Ok(returned) => self.manifest_changed = returned.is_some(),
+        if self.manifest_changed && self.sink.has_room() {
+            match self.sink.send(Job::Manifest(Box::new(self.manifest.clone()))) {
+                Ok(()) => self.manifest_changed = false,
                 Err(error) => self.fail(error),
             }
         }
@@ -244,48 +367,49 @@ impl TraceWriter {
     }
 }
 
-impl Waiting {
-    fn new(table: Table) -> Self {
-        let snapshot = table.is_snapshot().then(|| Snapshot::new(table));
-        Self {
-            columns: Columns::new(table),
-            spare: Vec::new(),
-            snapshot,
-            dirty: false,
-            since: None,
-        }
-    }
+/// Whether rows are aggregated from now on: from the bound on, until half of it is free. So it does not change with every
+/// batch that is written.
+const fn aggregates(before: bool, used: usize, bound: usize) -> bool {
+    used >= bound || (before && used > bound / 2)
+}
 
-    /// What there is to be handed over; it counts as such from here on.
-    fn take(&mut self) -> Option<Job> {
-        if !self.dirty {
-            return None;
-        }
-        self.dirty = false;
-        self.since = None;
-        Some(match &self.snapshot {
-            Some(snapshot) => Job::Replace(snapshot.columns()),
-            None => {
-                let fresh = self.spare.pop().unwrap_or_else(|| Columns::new(self.columns.table()));
-                Job::Append(std::mem::replace(&mut self.columns, fresh))
-            }
-        })
+/// Things that a row stands for.
+const fn things(fact: &Fact) -> u64 {
+    match fact {
+        Fact::DispatchRun(run) => run.count,
+        Fact::DoorbellRun(run) => run.count,
+        _ => 1,
     }
+}
 
-    /// Takes back what there was no room for. Nothing was pushed in between.
-    fn put_back(&mut self, job: Job) {
-        self.dirty = true;
-        if let Job::Append(columns) = job {
-            let fresh = std::mem::replace(&mut self.columns, columns);
-            self.keep(fresh);
-        }
+/// Bytes of a row that its table's columns do not tell.
+fn text(fact: &Fact) -> usize {
+    match fact {
+        Fact::Dispatch(row) => row.kernel.as_ref().map_or(0, |name| name.len()),
+        Fact::DispatchRun(row) => row.kernel.as_ref().map_or(0, |name| name.len()),
+        Fact::Request(row) => row.kernel.as_ref().map_or(0, |name| name.len()),
+        Fact::Kernel(row) => row.name.len(),
+        Fact::Ioctl(row) => row.args.as_ref().map_or(0, String::len),
+        _ => 0,
     }
+}
 
-    /// Keeps a buffer to be used again, unless a stall of the disk made it large.
-    fn keep(&mut self, mut columns: Columns) {
-        if self.spare.len() < SPARE && columns.rows() <= 2 * BATCH {
-            columns.clear();
-            self.spare.push(columns);
-        }
+#[cfg(test)]
+mod tests {
+    use super::aggregates;
+
+    #[test]
+    fn aggregation_begins_at_the_bound_and_ends_at_half_of_it() {
+        let mut now = false;
+        let mut at = |used| {
+            now = aggregates(now, used, 100);
+            now
+        };
+        let used = [0, 99, 100, 99, 51, 50, 99, 100, 0];
+        assert_eq!(
+            used.map(&mut at),
+            [false, false, true, true, true, false, false, true, false]
+        );
+        assert!(aggregates(false, 0, 0) && aggregates(true, 0, 0));
     }
 }

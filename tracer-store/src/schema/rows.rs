@@ -4,11 +4,12 @@ mod calls;
 mod code;
 mod driver;
 mod processes;
+mod runs;
 mod submissions;
 
 use tracer_core::fact::{
-    ApiCall, ApiStats, CodeObject, Copy, Dispatch, Doorbell, DriverCall, DriverEvent, Fact, GpuTime, Ioctl, Kernel,
-    Loss, OtherPacket, Process, Progress, Proxy, Queue, Request, RingJob,
+    ApiCall, ApiStats, CodeObject, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, DriverCall, DriverEvent, Fact,
+    GpuTime, Ioctl, Kernel, Loss, OtherPacket, Process, Progress, Proxy, Queue, Request, RingJob,
 };
 
 use super::field::{Get, Misfit};
@@ -30,7 +31,9 @@ pub(super) fn columns(table: Table) -> Vec<Column> {
         Table::Progress => Progress::columns(),
         Table::Ioctls => Ioctl::columns(),
         Table::Doorbells => Doorbell::columns(),
+        Table::DoorbellRuns => DoorbellRun::columns(),
         Table::Dispatches => Dispatch::columns(),
+        Table::DispatchRuns => DispatchRun::columns(),
         Table::GpuTimes => GpuTime::columns(),
         Table::Proxies => Proxy::columns(),
         Table::Requests => Request::columns(),
@@ -55,7 +58,9 @@ pub(crate) fn put(fact: &Fact, to: &mut [Buffer]) {
         Fact::Progress(row) => row.put(to),
         Fact::Ioctl(row) => row.put(to),
         Fact::Doorbell(row) => row.put(to),
+        Fact::DoorbellRun(row) => row.put(to),
         Fact::Dispatch(row) => row.put(to),
+        Fact::DispatchRun(row) => row.put(to),
         Fact::GpuTime(row) => row.put(to),
         Fact::Proxy(row) => row.put(to),
         Fact::Request(row) => row.put(to),
@@ -81,7 +86,9 @@ pub(crate) fn get(table: Table, columns: &[Buffer], row: usize) -> Result<Fact, 
         Table::Progress => Fact::Progress(Row::get(&mut from)?),
         Table::Ioctls => Fact::Ioctl(Row::get(&mut from)?),
         Table::Doorbells => Fact::Doorbell(Row::get(&mut from)?),
+        Table::DoorbellRuns => Fact::DoorbellRun(Row::get(&mut from)?),
         Table::Dispatches => Fact::Dispatch(Row::get(&mut from)?),
+        Table::DispatchRuns => Fact::DispatchRun(Row::get(&mut from)?),
         Table::GpuTimes => Fact::GpuTime(Row::get(&mut from)?),
         Table::Proxies => Fact::Proxy(Row::get(&mut from)?),
         Table::Requests => Fact::Request(Row::get(&mut from)?),

@@ -14,6 +14,7 @@ use crate::api_calls;
 use crate::code_objects;
 use crate::looks;
 use crate::proxies;
+use crate::runs;
 
 /// Numbers with the ones at the borders.
 pub fn number() -> impl Strategy<Value = u64> {
@@ -26,7 +27,7 @@ pub fn number() -> impl Strategy<Value = u64> {
     ]
 }
 
-fn path() -> impl Strategy<Value = Path> {
+pub fn path() -> impl Strategy<Value = Path> {
     prop::sample::select(Path::ALL.to_vec())
 }
 
@@ -364,6 +365,8 @@ pub fn fact() -> impl Strategy<Value = Fact> {
         proxies::gpu_time(),
         api_calls::api_call(),
         api_calls::api_stats(),
+        runs::dispatch_run(),
+        runs::doorbell_run(),
         loss()
     ]
 }

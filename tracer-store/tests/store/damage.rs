@@ -143,6 +143,10 @@ fn parts_of_other_versions() {
     let weather = Column::new_scalar("weather".into(), Scalar::from(PlSmallStr::from("rain")), frame.height());
     newer.insert_column(0, weather).unwrap();
     write(&part.with_file_name("part-000002.parquet"), newer);
+    // Else the rows that another tool added would be damage.
+    change_manifest(temporary.path(), |manifest| {
+        drop(manifest.as_object_mut().unwrap().remove("counts"));
+    });
 
     let facts = rows(temporary.path(), Table::Dispatches);
     assert_eq!(facts.len(), 200);
@@ -154,6 +158,72 @@ fn parts_of_other_versions() {
     let frame = loaded.frame;
     assert_eq!(frame.shape(), (200, Table::Dispatches.columns().len()));
     assert_eq!(frame.column("reserve_ns").unwrap().null_count(), 150);
+}
+
+fn change_manifest(dir: &Path, change: impl FnOnce(&mut serde_json::Value)) {
+    let path = dir.join("manifest.json");
+    let mut manifest = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    change(&mut manifest);
+    fs::write(&path, manifest.to_string()).unwrap();
+}
+
+/// The damage that every way of reading reports.
+fn damage(dir: &Path) -> Vec<(PathBuf, String)> {
+    let trace = Trace::open(dir).unwrap();
+    let mut facts = trace.facts(&Table::ALL).unwrap().skip_damaged();
+    let rows = facts.by_ref().map(Result::unwrap).count() as u64;
+    let counted: u64 = Table::ALL.iter().map(|&table| trace.rows(table).unwrap()).sum();
+    assert_eq!(rows, counted);
+    assert_eq!(trace.damage().unwrap(), facts.damaged());
+    let damage = facts.damaged().iter();
+    damage
+        .map(|damage| (damage.part.clone(), damage.reason.clone()))
+        .collect()
+}
+
+#[test]
+fn a_complete_trace_without_a_tables_folder_is_damaged() {
+    let temporary = tempfile::tempdir().unwrap();
+    trace(temporary.path());
+    assert_eq!(damage(temporary.path()), []);
+    let table = temporary.path().join("dispatches");
+    fs::remove_dir_all(&table).unwrap();
+    let reason = "the folder is missing, and the recorder wrote 100 rows into it".to_owned();
+    assert_eq!(damage(temporary.path()), [(table.clone(), reason.clone())]);
+    let error = Trace::open(temporary.path())
+        .unwrap()
+        .facts(&[Table::Dispatches])
+        .unwrap();
+    let error = error.last().unwrap().unwrap_err();
+    assert!(
+        matches!(&error, StoreError::Damaged(found) if found.reason == reason),
+        "{error}"
+    );
+    // Nothing was promised by a recorder that did not come to its end.
+    change_manifest(temporary.path(), |manifest| {
+        manifest["complete"] = false.into();
+        manifest.as_object_mut().unwrap().remove("counts");
+    });
+    assert_eq!(damage(temporary.path()), []);
+}
+
+#[test]
+fn a_table_that_is_no_folder_or_lacks_rows_is_damaged() {
+    let temporary = tempfile::tempdir().unwrap();
+    let part = trace(temporary.path());
+    fs::rename(&part, temporary.path().join("elsewhere")).unwrap();
+    let table = temporary.path().join("dispatches");
+    let reason = "it has 0 rows, and the recorder wrote 100".to_owned();
+    assert_eq!(damage(temporary.path()), [(table.clone(), reason)]);
+    fs::remove_dir(&table).unwrap();
+    fs::write(&table, "").unwrap();
+    assert_eq!(
+        damage(temporary.path()),
+        [(table.clone(), "it is not a folder".to_owned())]
+    );
+    fs::remove_file(&table).unwrap();
+    std::os::unix::fs::symlink("losses", &table).unwrap();
+    assert_eq!(damage(temporary.path()), [(table, "it is not a folder".to_owned())]);
 }
 
 proptest! {

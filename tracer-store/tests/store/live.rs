@@ -1,11 +1,11 @@
 //! A trace that is read while it is written, and what a writer does in time.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tracer_core::fact::Fact;
+use tracer_store::manifest::Exit;
 use tracer_store::{State, StoreError, Table, Trace, TraceWriter};
 
 use crate::support::{dispatch, files, index, manifest, process, queue, rows};
@@ -14,7 +14,6 @@ use crate::support::{dispatch, files, index, manifest, process, queue, rows};
 fn readers_see_a_growing_prefix() {
     let temporary = tempfile::tempdir().unwrap();
     let dir = temporary.path();
-    let finishing = AtomicBool::new(false);
     let mut writer = TraceWriter::create(dir, manifest(), false).unwrap();
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
@@ -25,8 +24,8 @@ fn readers_see_a_growing_prefix() {
                 let facts: Result<Vec<_>, _> = trace.facts(&[Table::Dispatches]).unwrap().collect();
                 let facts = match facts {
                     Ok(facts) => facts,
-                    // Small parts become one when a recording ends.
-                    Err(StoreError::Damaged(damage)) if finishing.load(Ordering::Relaxed) => {
+                    // Small parts become one, also while it is recorded.
+                    Err(StoreError::Damaged(damage)) => {
                         assert!(damage.reason.contains("gone"), "{damage}");
                         continue;
                     }
@@ -54,7 +53,6 @@ fn readers_see_a_growing_prefix() {
             writer.tick(now).unwrap();
             thread::sleep(Duration::from_millis(10));
         }
-        finishing.store(true, Ordering::Relaxed);
         writer.finish(|manifest| manifest.complete = true).unwrap();
         let (seen, reads) = reader.join().unwrap();
         assert_eq!(seen, 6000);
@@ -155,6 +153,109 @@ fn a_disk_that_refuses_is_reported() {
         matches!(&error, StoreError::Io { path, .. } if path.ends_with("dispatches")),
         "{error}"
     );
-    assert!(writer.finish(|manifest| manifest.complete = true).is_err());
-    assert_eq!(Trace::open(temporary.path()).unwrap().state(), State::Interrupted);
+    // Said once.
+    assert!((0..20).all(|_| tick(&mut writer).is_ok()));
+    let written = writer.finish(|manifest| {
+        manifest.exit = Some(Exit::Code(7));
+        manifest.complete = true;
+    });
+    let written = written.unwrap();
+    assert!(written.dropped > 20);
+    let trace = Trace::open(temporary.path()).unwrap();
+    assert_eq!(trace.state(), State::Interrupted);
+    assert_eq!(trace.manifest(), &written.manifest);
+    assert_eq!(trace.manifest().exit, Some(Exit::Code(7)));
+    assert_eq!(trace.manifest().losses["store"], written.dropped);
+    assert_eq!(trace.manifest().warnings.len(), 1);
+}
+
+/// The disk has room again: what comes then is written.
+#[test]
+fn a_disk_that_refused_for_a_while() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut writer = TraceWriter::create(temporary.path(), manifest(), false).unwrap();
+    let blocked = temporary.path().join("dispatches");
+    std::fs::write(&blocked, "").unwrap();
+    let mut now = Instant::now();
+    let mut tick = |writer: &mut TraceWriter| {
+        writer.push(&dispatch(0, 0));
+        now += Duration::from_secs(1);
+        thread::sleep(Duration::from_millis(5));
+        writer.tick(now)
+    };
+    assert!((0..2000).any(|_| tick(&mut writer).is_err()));
+    std::fs::remove_file(&blocked).unwrap();
+    while !blocked.is_dir() {
+        tick(&mut writer).unwrap();
+    }
+    let lost = writer.dropped();
+    let written = writer.finish(|manifest| manifest.complete = true).unwrap();
+    assert!(lost > 0 && written.dropped >= lost);
+    let found = rows(temporary.path(), Table::Dispatches).len() as u64;
+    assert_eq!(
+        written
+            .rows
+            .iter()
+            .find(|(table, _)| *table == Table::Dispatches)
+            .unwrap()
+            .1,
+        found
+    );
+    assert!(found > 0);
+}
+
+/// What a recorder leaves after hours is not a file for every half second of them.
+#[test]
+fn parts_are_merged_while_recording() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut writer = TraceWriter::create(temporary.path(), manifest(), false).unwrap();
+    let mut now = Instant::now();
+    let folder = temporary.path().join("dispatches");
+    let mut most = 0;
+    for index in 0..1000 {
+        writer.push(&dispatch(index, index));
+        now += Duration::from_secs(1);
+        writer.tick(now).unwrap();
+        // The thread takes rows of several ticks at once if it is busy.
+        while !folder.is_dir() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        thread::sleep(Duration::from_millis(2));
+        most = most.max(files(&folder).len());
+    }
+    assert!(most < 100, "{most} files at once");
+    writer.finish(|manifest| manifest.complete = true).unwrap();
+    assert_eq!(files(&folder).len(), 1);
+    assert!(rows(temporary.path(), Table::Dispatches).iter().map(index).eq(0..1000));
+}
+
+/// What does not find room is dropped and counted, and what is kept is bounded by its bytes.
+#[test]
+fn rows_that_wait_are_bounded() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut writer = TraceWriter::create(temporary.path(), manifest(), false).unwrap();
+    let row = tracer_core::sample::kernel(0);
+    // 2 GiB of names, faster than any disk takes them.
+    let name: std::sync::Arc<str> = "x".repeat(1 << 20).into();
+    let pushed = 2048;
+    for index in 0..pushed {
+        writer.push(&Fact::Kernel(tracer_core::fact::Kernel {
+            loaded_ns: index,
+            name: name.clone(),
+            ..row.clone()
+        }));
+    }
+    let dropped = writer.dropped();
+    assert!(dropped > pushed / 2, "{dropped} of {pushed} dropped");
+    let written = writer.finish(|manifest| manifest.complete = true).unwrap();
+    let trace = Trace::open(temporary.path()).unwrap();
+    assert_eq!(written.dropped, dropped);
+    assert_eq!(trace.manifest().losses["store"], dropped);
+    assert_eq!(trace.rows(Table::Kernels).unwrap(), pushed - dropped);
+    assert_eq!(trace.state(), State::Complete);
+    let losses = rows(temporary.path(), Table::Losses);
+    assert!(
+        matches!(&losses[..], [Fact::Loss(loss)] if loss.count == dropped && loss.source == "store"),
+        "{losses:?}"
+    );
 }

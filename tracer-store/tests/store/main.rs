@@ -12,6 +12,8 @@ mod damage;
 #[cfg(test)]
 mod docs;
 #[cfg(test)]
+mod ended;
+#[cfg(test)]
 mod folder;
 #[cfg(test)]
 mod killed;
@@ -25,6 +27,8 @@ mod old;
 mod proxies;
 #[cfg(test)]
 mod round_trip;
+#[cfg(test)]
+mod runs;
 #[cfg(test)]
 mod support;
 #[cfg(test)]

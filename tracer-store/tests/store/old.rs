@@ -204,6 +204,8 @@ fn reads(name: &str, version: u64) {
             table,
             Table::Progress
                 | Table::GpuTimes
+                | Table::DoorbellRuns
+                | Table::DispatchRuns
                 | Table::Proxies
                 | Table::Requests
                 | Table::RingJobs
@@ -216,7 +218,14 @@ fn reads(name: &str, version: u64) {
         )
     };
     // The fixture of version 2 was written before there were these.
-    let later = [Table::ApiStats, Table::GpuTimes, Table::Proxies, Table::Requests];
+    let later = [
+        Table::ApiStats,
+        Table::GpuTimes,
+        Table::Proxies,
+        Table::Requests,
+        Table::DoorbellRuns,
+        Table::DispatchRuns,
+    ];
     let told = |table: &Table| there(table) || version > 1 && !later.contains(table);
     let counts = Table::ALL
         .into_iter()
@@ -231,6 +240,7 @@ fn reads(name: &str, version: u64) {
     assert_eq!(but_the_version(trace.manifest()), but_the_version(&expected));
     let read: Vec<_> = trace.facts(&Table::ALL).unwrap().map(Result::unwrap).collect();
     assert_eq!(read, facts());
+    assert_eq!(trace.damage().unwrap(), []);
     for table in Table::ALL {
         let rows = usize::from(there(&table));
         assert_eq!(trace.frame(table).unwrap().frame.height(), rows, "{table:?}");

@@ -18,6 +18,8 @@ fn key_and_time(fact: &Fact) -> (Option<(u32, u64)>, u64) {
         Fact::Ioctl(row) => (None, row.enter_ns),
         Fact::Doorbell(row) => (None, row.time_ns),
         Fact::Dispatch(row) => (None, row.time_ns),
+        Fact::DispatchRun(row) => (None, row.begin_ns),
+        Fact::DoorbellRun(row) => (None, row.begin_ns),
         Fact::GpuTime(row) => (None, row.time_ns),
         Fact::Proxy(row) => (Some((row.proxy, 0)), row.created_ns),
         Fact::Request(row) => (None, row.time_ns),

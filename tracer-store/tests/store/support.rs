@@ -106,6 +106,8 @@ pub fn files(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).unwrap();
     let mut names: Vec<_> = entries
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        // The room that a recorder keeps for its last manifest.
+        .filter(|name| name != ".reserve.tmp")
         .collect();
     names.sort();
     names

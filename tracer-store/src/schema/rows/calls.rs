@@ -46,7 +46,7 @@ rows! {
         pid, "", "Process.";
         tid, "", "Thread.";
         enter_ns, "ns", "Entry.";
-        exit_ns, "ns", "Exit; of a call that never returned, the thread's end.";
+        exit_ns, "ns", "Exit; of a call that never returned, the thread's end or the recording's.";
         device, "", "Class of the device: `kfd` or `drm`.";
         fd, "", "File descriptor.";
         cmd, "", "The whole ioctl command.";

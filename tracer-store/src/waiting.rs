@@ -1,0 +1,76 @@
+//! Rows of one table on their way to the thread that writes.
+
+use std::time::Instant;
+
+use crate::columns::Columns;
+use crate::part::WINDOW;
+use crate::schema::Table;
+use crate::sink::Job;
+use crate::snapshot::{Snapshot, Taken};
+
+/// Rows of a full batch.
+pub(crate) const BATCH: usize = WINDOW;
+
+/// Buffers of a table that are kept to be used again.
+const SPARE: usize = 2;
+
+/// Rows of one table that were not handed over yet.
+pub(crate) struct Waiting {
+    pub(crate) columns: Columns,
+    spare: Vec<Columns>,
+    pub(crate) snapshot: Option<Snapshot>,
+    /// Whether there is something to be handed over.
+    pub(crate) dirty: bool,
+    /// Whether there is no room for more.
+    pub(crate) full: bool,
+    /// Bytes that the rows take, as of the last count.
+    pub(crate) bytes: usize,
+    /// Bytes of names since then.
+    pub(crate) text: usize,
+    /// A time before the oldest row came.
+    pub(crate) since: Option<Instant>,
+}
+
+impl Waiting {
+    pub(crate) fn new(table: Table) -> Self {
+        let snapshot = table.is_snapshot().then(|| Snapshot::new(table));
+        Self {
+            columns: Columns::new(table),
+            spare: Vec::new(),
+            snapshot,
+            dirty: false,
+            full: false,
+            bytes: 0,
+            text: 0,
+            since: None,
+        }
+    }
+
+    /// What there is to be handed over; it counts as such from here on.
+    pub(crate) fn take(&mut self) -> Option<Job> {
+        if !self.dirty {
+            return None;
+        }
+        self.dirty = false;
+        self.bytes = 0;
+        self.since = None;
+        Some(match &mut self.snapshot {
+            Some(snapshot) => {
+                let Taken { rows, sealed } = snapshot.take();
+                Job::Replace { rows, sealed }
+            }
+            None => {
+                let fresh = self.spare.pop().unwrap_or_else(|| Columns::new(self.columns.table()));
+                Job::Append(std::mem::replace(&mut self.columns, fresh))
+            }
+        })
+    }
+
+    /// Keeps a buffer to be used again, unless a stall of the disk made it large.
+    pub(crate) fn keep(&mut self, mut columns: Columns) {
+        if self.spare.len() < SPARE && columns.rows() <= 2 * BATCH {
+            columns.clear();
+            self.spare.push(columns);
+        }
+    }
+}
