@@ -4,16 +4,16 @@
 //! Then the probes go into the runtimes that they have mapped. Only then, at one moment for all of them, what they submit
 //! begins to count: a doorbell that came before is not recorded, whichever of the probes were in.
 
-use std::{collections::BTreeSet, io, path::Path, sync::mpsc};
+use std::{collections::BTreeSet, io, sync::mpsc, time::Duration};
 
 use tracer_core::event::KfdQueue;
 
 use crate::{
     CaptureError,
     candidate::Candidate,
-    guardian,
     hold::Ask,
     kfd_proc::{self, Numbering, Queue},
+    process_stat,
     session::Session,
     sys,
 };
@@ -35,6 +35,8 @@ pub struct Attached {
 
 /// Looks for children this often: those that were made while their parent's name was entered.
 const MAX_ROUNDS: usize = 16;
+/// How long the queues of a process are looked for.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Session {
     /// Traces processes that run, from one moment on, and (with `children`) their descendants.
@@ -50,7 +52,7 @@ impl Session {
             known.append(&mut new);
             if children {
                 let mut all = known.clone();
-                guardian::add_descendants(&mut all);
+                process_stat::add_descendants(&mut all);
                 new = &all - &known;
             }
             if new.is_empty() {
@@ -77,9 +79,12 @@ impl Session {
     ) -> Result<Vec<Attached>, CaptureError> {
         // A file that was being mapped during the first look.
         has_runtime.extend(self.ask(|reply| Ask::Scan(known.iter().copied().collect(), reply))?);
+        let numbering = Numbering::of_kernel();
+        let queues = |pid| self.queues(pid, numbering);
         let before: Vec<Vec<Queue>> = known.iter().map(|&pid| queues(pid)).collect();
         self.begin();
         let time_ns = sys::monotonic_ns();
+        let queues = |pid| self.queues(pid, numbering);
         let attached = known.into_iter().zip(before).map(|(pid, before)| Attached {
             pid,
             comm: comm(pid),
@@ -93,12 +98,18 @@ impl Session {
     /// Enters processes among the traced, and puts probes into the runtimes that they have; those that have one.
     fn enter(&mut self, pids: &BTreeSet<u32>) -> Result<Vec<u32>, CaptureError> {
         let list: Vec<u32> = pids.iter().copied().collect();
-        // Before the first of them can be stopped.
-        self.ask(|reply| Ask::Attaching(list.clone(), reply))?;
         for &pid in pids {
             self.insert(pid)?;
+            // It may use the KFD already: it is paused for what it maps from now on, and not for its next ioctl.
+            self.insert_user(pid)?;
         }
         self.ask(|reply| Ask::Scan(list, reply))
+    }
+
+    /// The queues of a process, by the files that it sees itself: a simulated driver's are there only.
+    fn queues(&self, pid: u32, numbering: Numbering) -> Vec<Queue> {
+        let examine = self.work.examine(pid, PATIENCE);
+        examine.map_or_else(|_| Vec::new(), |examine| kfd_proc::queues_of(&examine, pid, numbering))
     }
 
     pub(crate) fn ask(&self, ask: impl FnOnce(mpsc::Sender<Vec<u32>>) -> Ask) -> Result<Vec<u32>, CaptureError> {
@@ -107,17 +118,6 @@ impl Session {
         self.asks.send(ask(reply)).map_err(|_| gone())?;
         answer.recv().map_err(|_| gone())
     }
-}
-
-/// The queues of a process, by the files that it sees itself: a simulated driver's are there only.
-fn queues(pid: u32) -> Vec<Queue> {
-    let root = format!("/proc/{pid}/root");
-    let processes = kfd_proc::below(Path::new(&root), Numbering::of_kernel()).unwrap_or_default();
-    processes
-        .into_iter()
-        .find(|process| process.pid == pid)
-        .map(|process| process.queues)
-        .unwrap_or_default()
 }
 
 /// Those of both lists: they were there at every moment between. Those of one only have no numbers: they leave it open

@@ -47,6 +47,13 @@ struct Section {
 }
 
 impl Btf {
+    /// The running kernel's types, and those of the first of `modules` that has any; `None` where the kernel has none. To be
+    /// read once: a kernel has some hundred thousand types.
+    #[must_use]
+    pub fn of_kernel(modules: &[&str]) -> Option<Self> {
+        Self::read(Path::new("/sys/kernel/btf"), modules).ok()
+    }
+
     /// Reads the kernel's types, and those of the first of `modules` that has any.
     ///
     /// # Errors

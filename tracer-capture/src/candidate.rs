@@ -4,7 +4,10 @@ use std::{fs, io, os::fd::OwnedFd};
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::{CaptureError, guardian};
+use crate::{
+    CaptureError,
+    process_stat::{self, Stat},
+};
 
 /// A process that can be attached to.
 #[derive(Debug)]
@@ -22,6 +25,10 @@ const INITIAL_PIDS: &str = "pid:[4026531836]";
 /// Where an ELF file says its class, and the word for 32 bits.
 const EI_CLASS: usize = 4;
 const ELFCLASS32: u8 = 1;
+/// The flag of threads of the kernel in field 9 of /proc/PID/stat (include/linux/sched.h).
+const PF_KTHREAD: u64 = 0x0020_0000;
+/// Number of the capability (include/uapi/linux/capability.h).
+const CAP_SYS_PTRACE: u32 = 19;
 
 /// Where nobody can be attached to.
 const INSIDE: &str = "tracer itself runs in a pid namespace, where ids are others than the kernel's; run it outside, as with \
@@ -65,18 +72,14 @@ impl Candidate {
         {
             return Err(refuse(format!("it is a thread of process {process}; use -p {process}")));
         }
-        if matches!(guardian::state(pid), None | Some('Z' | 'X')) {
+        if !process_stat::is_alive(pid) {
             return Err(refuse("it has ended".to_owned()));
         }
-        // A file without a program is a thread of the kernel's. A program may be deleted, but has a name then.
+        // Without memory of its own, there is no such link. The program may be deleted, but has a name then.
         match fs::read_link(format!("/proc/{pid}/exe")) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(refuse(
-                    "it is a thread of the kernel, which submits nothing from user space; what the driver's rings carry, \
-                     every recording shows"
-                        .to_owned(),
-                ));
+                return Err(refuse(without_program(Stat::of_process(pid)).to_owned()));
             }
             Err(error) => return Err(refuse(unreadable(&error))),
         }
@@ -111,8 +114,42 @@ fn is_32_bit(pid: u32) -> bool {
     })
 }
 
+/// Why a process has no program. `stat`: `None` if it is gone by now.
+fn without_program(stat: Option<Stat>) -> &'static str {
+    match stat {
+        Some(stat) if stat.flags & PF_KTHREAD != 0 => {
+            "it is a thread of the kernel, which submits nothing from user space; what the driver's rings carry, every \
+             recording shows"
+        }
+        _ => "it is exiting",
+    }
+}
+
 fn unreadable(error: &io::Error) -> String {
-    format!("its files in /proc can't be read ({error}); run with sudo, or give the binary cap_sys_ptrace")
+    let why = refusal(rustix::process::geteuid().is_root(), has_ptrace());
+    format!("its files in /proc can't be read ({error}); {why}")
+}
+
+/// What refuses, and what to do.
+fn refusal(root: bool, ptrace: bool) -> &'static str {
+    match (root, ptrace) {
+        (false, false) => "run with sudo, or give the binary cap_sys_ptrace",
+        (true, false) => {
+            "tracer runs as root, but without cap_sys_ptrace: allow it to the container or service that tracer runs in, as with \
+             `docker run --cap-add SYS_PTRACE`"
+        }
+        (_, true) => {
+            "tracer has cap_sys_ptrace, so a security module (AppArmor, SELinux) or the user namespace that tracer runs in \
+             refuses it: run tracer outside of the container"
+        }
+    }
+}
+
+/// Whether this process has CAP_SYS_PTRACE, in its user namespace.
+fn has_ptrace() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = field(&status, "CapEff").and_then(|mask| u64::from_str_radix(mask, 16).ok());
+    effective.is_some_and(|mask| mask & 1 << CAP_SYS_PTRACE != 0)
 }
 
 /// Perhaps it is the id that a process has inside its container.
@@ -181,9 +218,36 @@ mod tests {
     }
 
     #[test]
+    fn an_exiting_process_is_no_thread_of_the_kernel() {
+        let stat = |flags: u64| Stat {
+            state: 'R',
+            parent: 1,
+            flags,
+            start_ticks: 0,
+        };
+        assert!(without_program(Some(stat(PF_KTHREAD | 0x40))).contains("thread of the kernel"));
+        // PF_EXITING; and a process that is gone.
+        assert_eq!(without_program(Some(stat(0x4))), "it is exiting");
+        assert_eq!(without_program(None), "it is exiting");
+        // This process, whose flags stand where they are looked for.
+        let own = Stat::of_process(std::process::id());
+        assert_eq!(without_program(own), "it is exiting");
+        let second = Stat::of_process(2);
+        assert!(second.is_none() || without_program(second).contains("kernel"));
+    }
+
+    #[test]
+    fn sudo_is_no_advice_for_root() {
+        assert!(refusal(false, false).contains("sudo"));
+        for (root, ptrace) in [(true, false), (true, true), (false, true)] {
+            assert!(!refusal(root, ptrace).contains("sudo"), "{root} {ptrace}");
+        }
+    }
+
+    #[test]
     fn an_ended_process_is_told_so() {
         let mut child = std::process::Command::new("/bin/true").spawn().unwrap();
-        while guardian::state(child.id()) != Some('Z') {
+        while Stat::of_process(child.id()).is_none_or(|stat| stat.state != 'Z') {
             std::thread::yield_now();
         }
         assert!(why(child.id()).contains("has ended"), "{}", why(child.id()));

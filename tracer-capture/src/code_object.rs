@@ -17,6 +17,9 @@ pub mod uri;
 
 use tracer_core::code_object::{KernelSymbol, KernelsUnread};
 
+pub(crate) use source::{MAX_READ, ReadAt, began_in, read as read_part};
+pub(crate) use uri::{Part, Place};
+
 /// What a code object says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {

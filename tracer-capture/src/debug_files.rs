@@ -19,7 +19,9 @@ use std::{
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
+pub(crate) use checksum::{MAX_FILE as MAX_SUMMED, compare as compare_checksums};
 pub use network::Network;
+pub(crate) use network::caches;
 pub use reader::{DebugSymbols, Source, read};
 
 use crate::resolver::debug::{DebugFiles, DebugKey, Lookup, NotUsed, Tried};
@@ -40,30 +42,19 @@ pub struct Search {
 
 /// How a place was found, and what must hold for its file.
 #[derive(Clone, Copy)]
-enum By<'a> {
+pub(crate) enum By<'a> {
+    /// The build-id.
     BuildId(&'a str),
     /// The checksum; and the build-id, if the library has one.
     Link(u32, Option<&'a str>),
 }
 
 impl Search {
-    /// For a library that process `pid` maps, at `path` as /proc/PID/maps has it.
-    #[must_use]
-    pub fn of_process(pid: u32, path: &str, network: Network) -> Self {
-        let root = PathBuf::from(format!("/proc/{pid}/root"));
-        let path = path.strip_suffix(" (deleted)").unwrap_or(path);
-        // That of a process under chroot begins outside of its root, where the link to the root leads.
-        let shown = root.read_link().unwrap_or_default();
-        let inside = Path::new(path).strip_prefix(&shown).unwrap_or(Path::new(path));
-        let path = Path::new("/").join(inside);
-        Self::new(&root, &path.to_string_lossy(), network::caches(), network)
-    }
-
     /// For a library file of this process's own root.
     #[must_use]
     pub fn of_file(path: &Path, network: Network) -> Self {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        Self::new(Path::new("/"), &path.to_string_lossy(), network::caches(), network)
+        Self::new(Path::new("/"), &path.to_string_lossy(), caches(), network)
     }
 
     /// For a library at `path` in `root`.
@@ -91,7 +82,7 @@ impl Search {
 impl DebugFiles for Search {
     fn look(&mut self, key: &DebugKey) -> Lookup {
         let mut lookup = Lookup::default();
-        for (place, by) in self.places(key) {
+        for (place, by) in places(self.folder.as_deref(), key) {
             let file = self.in_root(&place);
             if lookup.settle(place, file, by) {
                 return lookup;
@@ -126,29 +117,40 @@ impl DebugFiles for Search {
     }
 }
 
-impl Search {
-    /// Paths in the root, in order: what the build-id names, then what `.gnu_debuglink` does (GDB's manual, "Separate Debug
-    /// Files").
-    fn places<'a>(&self, key: &'a DebugKey) -> Vec<(String, By<'a>)> {
-        let mut places = Vec::new();
-        let build_id = key.build_id.as_deref();
-        if let Some((id, (first, rest))) = build_id.and_then(|id| Some((id, id.split_at_checked(2)?))) {
-            places.push((format!("{SYSTEM}/.build-id/{first}/{rest}.debug"), By::BuildId(id)));
-        }
-        if let (Some((name, checksum)), Some(folder)) = (&key.link, &self.folder) {
-            let by = By::Link(*checksum, build_id);
-            places.push((format!("{folder}/{name}"), by));
-            places.push((format!("{folder}/.debug/{name}"), by));
-            places.push((format!("{SYSTEM}{folder}/{name}"), by));
-        }
-        places
+/// A path of /proc/PID/maps, inside of the root of the process, where `shown` is what the link to that root says: paths of a
+/// process under chroot begin outside of its root, where that link leads.
+pub(crate) fn inside(path: &str, shown: &Path) -> String {
+    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let inside = Path::new(path).strip_prefix(shown).unwrap_or(Path::new(path));
+    Path::new("/").join(inside).to_string_lossy().into_owned()
+}
+
+/// Paths in the root, in order: what the build-id names, then what `.gnu_debuglink` does (GDB's manual, "Separate Debug
+/// Files"). `folder` is the library's.
+pub(crate) fn places<'a>(folder: Option<&str>, key: &'a DebugKey) -> Vec<(String, By<'a>)> {
+    let mut places = Vec::new();
+    let build_id = key.build_id.as_deref();
+    if let Some((id, (first, rest))) = build_id.and_then(|id| Some((id, id.split_at_checked(2)?))) {
+        places.push((format!("{SYSTEM}/.build-id/{first}/{rest}.debug"), By::BuildId(id)));
     }
+    if let (Some((name, checksum)), Some(folder)) = (&key.link, folder) {
+        let by = By::Link(*checksum, build_id);
+        places.push((format!("{folder}/{name}"), by));
+        places.push((format!("{folder}/.debug/{name}"), by));
+        places.push((format!("{SYSTEM}{folder}/{name}"), by));
+    }
+    places
 }
 
 impl Lookup {
     /// Takes the file if it is the library's, else notes why not; whether it did.
     fn settle(&mut self, place: String, file: Result<File, NotUsed>, by: By<'_>) -> bool {
-        match file.and_then(|file| examine(&file, by)) {
+        self.settle_symbols(place, file.and_then(|file| examine(&file, by)))
+    }
+
+    /// Takes the symbols of a file that is the library's, else notes why not; whether it did.
+    pub(crate) fn settle_symbols(&mut self, place: String, symbols: Result<DebugSymbols, NotUsed>) -> bool {
+        match symbols {
             Ok(symbols) => {
                 self.found = Some((place, symbols.functions));
                 true
@@ -168,12 +170,23 @@ fn examine(file: &File, by: By<'_>) -> Result<DebugSymbols, NotUsed> {
     if !metadata.is_file() {
         return Err(refused("not a regular file".to_owned()));
     }
-    let symbols = read(file).map_err(refused)?;
+    judge(read(file).map_err(refused)?, by, |expected| {
+        checksum::check(file, expected)
+    })
+}
+
+/// The symbols of a file, if it is of the same build; `check` compares the checksum of its contents, words if it is another.
+pub(crate) fn judge(
+    symbols: DebugSymbols,
+    by: By<'_>,
+    check: impl FnOnce(u32) -> Result<(), String>,
+) -> Result<DebugSymbols, NotUsed> {
+    let refused = |why: String| NotUsed::Refused(why);
     let (By::BuildId(build_id) | By::Link(_, Some(build_id))) = by else {
         let By::Link(checksum, None) = by else {
             return Ok(symbols);
         };
-        return checksum::check(file, checksum).map(|()| symbols).map_err(refused);
+        return check(checksum).map(|()| symbols).map_err(refused);
     };
     match symbols.build_id.as_deref() {
         Some(other) if other == build_id => {}
@@ -181,7 +194,7 @@ fn examine(file: &File, by: By<'_>) -> Result<DebugSymbols, NotUsed> {
         None => return Err(refused("it has no build-id, but the library has".to_owned())),
     }
     if let By::Link(checksum, _) = by {
-        checksum::check(file, checksum).map_err(refused)?;
+        check(checksum).map_err(refused)?;
     }
     Ok(symbols)
 }
@@ -192,7 +205,7 @@ fn open(path: &Path) -> Result<File, NotUsed> {
     opened.map_err(|error| not_opened(&error))
 }
 
-fn not_opened(error: &io::Error) -> NotUsed {
+pub(crate) fn not_opened(error: &io::Error) -> NotUsed {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => NotUsed::Absent("no such file".to_owned()),
         _ => NotUsed::Refused(format!("it can't be opened: {error}")),

@@ -1,6 +1,8 @@
-//! Ring buffer records into events. Nothing is concluded here, and nothing allocated.
+//! Ring buffer records into events. Nothing is concluded here, and nothing allocated but for what [`fetch`] copies: long batches,
+//! and memory that was not resident.
 
 mod api;
+pub mod fetch;
 mod queues;
 mod sdma;
 
@@ -17,7 +19,8 @@ use tracer_core::event::{
     ReserveOp, RingJob, RingStep, There,
 };
 
-use crate::{probes::driver::Functions, sys};
+use crate::probes::driver::Functions;
+use fetch::Fetch;
 
 /// Plain records: any bytes are a valid value.
 ///
@@ -77,13 +80,14 @@ fn origin(header: &Header) -> Origin {
     }
 }
 
-/// Turns one record into its events. `false`: not a record that this build knows (object and binary differ).
-pub fn record(bytes: &[u8], functions: &Functions, sink: &mut impl FnMut(&Event<'_>)) -> bool {
+/// Turns one record into its events; `memory` copies what is not in it. `false`: not a record that this build knows (object and
+/// binary differ).
+pub fn record(bytes: &[u8], functions: &Functions, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) -> bool {
     let Some(header) = view::<Header>(bytes) else {
         return false;
     };
     let done = match header.kind {
-        kind::DOORBELL => view(bytes).map(|r| doorbell(r, sink)),
+        kind::DOORBELL => view(bytes).map(|r| doorbell(r, memory, sink)),
         kind::PACKETS => view(bytes).map(|r| packets(r, sink)),
         kind::IOCTL => view(bytes).map(|r| ioctl(r, sink)),
         kind::RESERVE => view(bytes).map(|r| reserve(r, sink)),
@@ -92,7 +96,7 @@ pub fn record(bytes: &[u8], functions: &Functions, sink: &mut impl FnMut(&Event<
         kind::DRIVER_EVENT => view(bytes).and_then(|r| driver_event(r, sink)),
         kind::RING_JOB => view(bytes).map(|r| ring_job(r, sink)),
         kind::API_CALL => view(bytes).and_then(|r| api::call(r, sink)),
-        kind::SDMA_DOORBELL => view(bytes).map(|r| sdma::doorbell(r, sink)),
+        kind::SDMA_DOORBELL => view(bytes).map(|r| sdma::doorbell(r, memory, sink)),
         kind::PROGRESS => view(bytes).map(|r| queues::progress(r, sink)),
         kind::HSA_QUEUE => view(bytes).map(|r| queues::hsa_queue(r, sink)),
         kind::SIGNALS => view(bytes).map(|r| queues::signals(r, sink)),
@@ -101,7 +105,7 @@ pub fn record(bytes: &[u8], functions: &Functions, sink: &mut impl FnMut(&Event<
     done.is_some()
 }
 
-fn doorbell(r: &record::Doorbell, sink: &mut impl FnMut(&Event<'_>)) {
+fn doorbell(r: &record::Doorbell, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
     let flags = r.header.flags;
     let origin = origin(&r.header);
     let mut read = r.first;
@@ -126,7 +130,7 @@ fn doorbell(r: &record::Doorbell, sink: &mut impl FnMut(&Event<'_>)) {
         }));
     }
     if flags & doorbell_flags::TRUNCATED != 0 {
-        continue_walk(r, origin, read, sink);
+        continue_walk(r, origin, read, memory, sink);
     }
     sink(&Event::Doorbell(Doorbell {
         origin,
@@ -159,49 +163,57 @@ fn before(rung_end: u64, value: u64, read_index: u64) -> Option<Before> {
     })
 }
 
+/// Packets that are fetched at once.
+const AT_ONCE: usize = 512;
+
 /// Reads what the program's walk could not: pages that were not resident, or more packets than its bound. The indexes
 /// around each read say whether a slot was still its packet's; the model leaves out those that weren't.
-fn continue_walk(r: &record::Doorbell, origin: Origin, from: u64, sink: &mut impl FnMut(&Event<'_>)) {
+fn continue_walk(
+    r: &record::Doorbell,
+    origin: Origin,
+    from: u64,
+    memory: &mut impl Fetch,
+    sink: &mut impl FnMut(&Event<'_>),
+) {
     if r.size == 0 || !r.size.is_power_of_two() || r.size > queue::MAX_PACKETS {
         return;
     }
-    let pid = r.header.tgid;
-    let index = |offset: usize| sys::read_u64(pid, r.queue.wrapping_add(offset as u64));
+    let index = |offset: usize| r.queue.wrapping_add(offset as u64);
     let mut first = from;
-    let mut slots = [Packet::ZERO; PACKETS_PER_RECORD];
+    let mut slots = [Packet::ZERO; AT_ONCE];
     while first < r.end {
         let slot = first & u64::from(r.size - 1);
-        let count = (r.end - first)
-            .min(PACKETS_PER_RECORD as u64)
-            .min(u64::from(r.size) - slot) as usize;
-        let Ok(read_index) = index(queue::READ_DISPATCH_ID) else {
-            return;
-        };
+        let count = (r.end - first).min(AT_ONCE as u64).min(u64::from(r.size) - slot) as usize;
         let Some(slots) = slots.get_mut(..count) else { return };
+        let (mut read_index, mut write_index) = ([0; 8], [0; 8]);
         let address = r.base.wrapping_add(slot * PACKET_LEN as u64);
-        if sys::read_memory(pid, address, bytes_of(slots)).is_err() {
+        let wanted = &mut [
+            (index(queue::READ_DISPATCH_ID), &mut read_index[..]),
+            (address, bytes_of(slots)),
+            (index(queue::WRITE_DISPATCH_ID), &mut write_index[..]),
+        ];
+        if !memory.fetch(r.header.tgid, wanted) {
             return;
         }
-        let Ok(write_index) = index(queue::WRITE_DISPATCH_ID) else {
-            return;
-        };
-        sink(&Event::Packets(Packets {
-            origin,
-            handle: r.queue,
-            first,
-            ring_packets: r.size,
-            read_index,
-            write_index,
-            value: r.value,
-            call: api::in_call(r.call),
-            packets: slots,
-            // The packets may have ended meanwhile.
-            ready: 0,
-            stamps: &[],
-            before: before(r.rung_end, r.value, r.read_index),
-            proxy: is_proxy(&r.header),
-        }));
-        first += count as u64;
+        for packets in slots.chunks(PACKETS_PER_RECORD) {
+            sink(&Event::Packets(Packets {
+                origin,
+                handle: r.queue,
+                first,
+                ring_packets: r.size,
+                read_index: u64::from_ne_bytes(read_index),
+                write_index: u64::from_ne_bytes(write_index),
+                value: r.value,
+                call: api::in_call(r.call),
+                packets,
+                // The packets may have ended meanwhile.
+                ready: 0,
+                stamps: &[],
+                before: before(r.rung_end, r.value, r.read_index),
+                proxy: is_proxy(&r.header),
+            }));
+            first += packets.len() as u64;
+        }
     }
 }
 

@@ -1,10 +1,9 @@
 //! The GPUs as a process sees them: the KFD's topology below its own root, so that containers tell their own truth.
 
-use std::{
-    fs,
-    os::unix::fs::FileTypeExt,
-    path::{Path, PathBuf},
-};
+use crate::tree::Tree;
+
+/// Where the driver shows itself; /sys/class/kfd/kfd links to it.
+const KFD: &str = "sys/devices/virtual/kfd/kfd";
 
 /// A GPU of the topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,41 +33,27 @@ pub struct Devices {
     pub simulated: Option<String>,
 }
 
-/// Reads the topology that process `pid` sees. Files that are missing or malformed leave their GPU out.
+/// Reads the topology below a root. Files that are missing or malformed leave their GPU out.
 #[must_use]
-pub fn of_process(pid: u32) -> Devices {
-    below(Path::new(&format!("/proc/{pid}/root")))
-}
-
-/// Reads the topology below a root directory.
-#[must_use]
-pub fn below(root: &Path) -> Devices {
-    let kfd = root.join("sys/devices/virtual/kfd/kfd");
-    let mut nodes: Vec<(u32, PathBuf)> = fs::read_dir(kfd.join("topology/nodes"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
-        .collect();
-    nodes.sort();
+pub fn below<T: Tree + ?Sized>(root: &T) -> Devices {
+    let nodes = root.numbered(&format!("{KFD}/topology/nodes"), "");
     Devices {
-        gpus: nodes.iter().filter_map(|(n, path)| gpu(*n, path)).collect(),
-        simulated: simulated(root, &kfd),
+        gpus: nodes.iter().filter_map(|(n, path)| gpu(root, *n, path)).collect(),
+        simulated: simulated(root),
     }
 }
 
-/// A simulator says so in sysfs; and no real /dev/kfd is anything but a character device.
-fn simulated(root: &Path, kfd: &Path) -> Option<String> {
-    if let Ok(text) = fs::read_to_string(kfd.join("simulated")) {
+/// A simulator says so in sysfs; and no real /dev/kfd is a file.
+fn simulated<T: Tree + ?Sized>(root: &T) -> Option<String> {
+    if let Some(text) = root.text(&format!("{KFD}/simulated")) {
         return Some(text.trim().to_owned());
     }
-    let kind = fs::metadata(root.join("dev/kfd")).ok()?.file_type();
-    (!kind.is_char_device()).then(|| "/dev/kfd is not a character device".to_owned())
+    root.is_plain("dev/kfd").then(|| "/dev/kfd is not a device".to_owned())
 }
 
-fn gpu(node: u32, path: &Path) -> Option<Gpu> {
-    let gpu_id: u32 = fs::read_to_string(path.join("gpu_id")).ok()?.trim().parse().ok()?;
-    let properties = fs::read_to_string(path.join("properties")).ok()?;
+fn gpu<T: Tree + ?Sized>(root: &T, node: u32, path: &str) -> Option<Gpu> {
+    let gpu_id: u32 = root.text(&format!("{path}/gpu_id"))?.trim().parse().ok()?;
+    let properties = root.text(&format!("{path}/properties"))?;
     let property = |name: &str| {
         properties
             .lines()
@@ -121,6 +106,6 @@ mod tests {
     #[test]
     fn a_machine_without_kfd_has_no_gpus_and_no_sign_of_simulation() {
         let empty = std::env::temp_dir().join("tracer-no-such-root");
-        assert_eq!(below(&empty), Devices::default());
+        assert_eq!(below(empty.as_path()), Devices::default());
     }
 }

@@ -1,20 +1,21 @@
 //! A first look at a mapped file: does it name `hsa_init`, is it HIP? Read with a few small reads, so that a process is not held
 //! for the sake of a 500 MB library that has nothing to do with HSA.
 
-use std::{fs::File, os::unix::fs::FileExt};
-
 use object::{
     LittleEndian as LE,
     elf::{DT_NULL, DT_SONAME, DT_STRSZ, DT_STRTAB, Dyn64, ELFMAG, FileHeader64, PT_DYNAMIC, PT_LOAD, ProgramHeader64},
     pod::{from_bytes, slice_from_bytes},
     read::elf::{Dyn, ProgramHeader},
 };
+use serde::{Deserialize, Serialize};
+
+use crate::debug_files::Source;
 
 /// A dynamic string table longer than this belongs to no HSA runtime (Debian's are under 100 KiB).
 const MAX_STRINGS: u64 = 16 << 20;
 
 /// What a first look tells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peek {
     /// The file's dynamic strings name `hsa_init`: an HSA runtime, or a client of one.
     pub names_hsa_init: bool,
@@ -23,8 +24,8 @@ pub struct Peek {
     pub is_hip: bool,
 }
 
-/// Looks at a file. One that is no ELF, or a broken one, is nothing.
-pub fn peek(file: &File) -> Peek {
+/// Looks at a file, wherever its bytes come from. One that is no ELF, or a broken one, is nothing.
+pub fn peek(file: &impl Source) -> Peek {
     let Some((strings, soname)) = strings(file) else {
         return Peek::default();
     };
@@ -38,7 +39,7 @@ pub fn peek(file: &File) -> Peek {
 }
 
 /// The dynamic strings, and where among them the library's own name begins.
-fn strings(file: &File) -> Option<(Vec<u8>, Option<u64>)> {
+fn strings(file: &impl Source) -> Option<(Vec<u8>, Option<u64>)> {
     let head = read(file, 0, size_of::<FileHeader64<LE>>() as u64)?;
     let (header, _) = from_bytes::<FileHeader64<LE>>(&head).ok()?;
     (header.e_ident.magic == ELFMAG && header.e_ident.class == object::elf::ELFCLASS64).then_some(())?;
@@ -64,17 +65,17 @@ fn strings(file: &File) -> Option<(Vec<u8>, Option<u64>)> {
     Some((read(file, offset, size)?, value(DT_SONAME)))
 }
 
-fn read(file: &File, offset: u64, len: u64) -> Option<Vec<u8>> {
+fn read(file: &impl Source, offset: u64, len: u64) -> Option<Vec<u8>> {
     if len > MAX_STRINGS {
         return None;
     }
-    let mut bytes = vec![0; len as usize];
-    file.read_exact_at(&mut bytes, offset).ok()?;
-    Some(bytes)
+    file.bytes(offset, len)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[test]

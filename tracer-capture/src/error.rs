@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf};
 
+use crate::rights;
+
 /// A failure of the capture layer.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
@@ -9,10 +11,11 @@ pub enum CaptureError {
     #[error("this binary was built without its eBPF programs; build it with `cargo xtask build`")]
     NoObject,
     /// Loading needs privileges that the process does not have.
-    #[error(
-        "loading eBPF programs was refused ({0}); run with sudo, or give the binary cap_bpf, cap_perfmon and cap_sys_ptrace"
-    )]
+    #[error("loading eBPF programs was refused ({0}); {fix}", fix = rights::fix())]
     NotPermitted(String),
+    /// The process lacks these capabilities: recording would fail later, or harm processes that it could not resume.
+    #[error("the capabilities {} are missing; {fix}", .0.join(", ").to_lowercase(), fix = rights::fix())]
+    Lacking(Vec<&'static str>),
     /// The kernel refused a program.
     #[error("the kernel refused the eBPF program `{program}`: {reason}")]
     Refused {
@@ -21,6 +24,9 @@ pub enum CaptureError {
         /// What the verifier or the kernel said.
         reason: String,
     },
+    /// File descriptors are used up, but for those that are kept for other uses.
+    #[error("no file descriptor is left for it ({0}); allow more by `ulimit -n 65536`, a service by LimitNOFILE=65536")]
+    NoDescriptor(io::Error),
     /// The object lacks a program or a map: object and binary are of different builds.
     #[error(
         "the eBPF object has no `{0}`; object and binary are of different builds, rebuild with `cargo xtask build`"
@@ -47,6 +53,17 @@ pub enum CaptureError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// The variables by which sudo names its caller do not name a user.
+    #[error(
+        "{name} is {}, which is not the id of a user or group; call tracer by sudo itself, or unset SUDO_UID and SUDO_GID",
+        .value.as_deref().unwrap_or("not set")
+    )]
+    Sudo {
+        /// The variable.
+        name: &'static str,
+        /// Its value, quoted; `None` if it is not set while the other one is.
+        value: Option<String>,
     },
     /// The command can't be started; `std::io::ErrorKind::NotFound` if it is not there.
     #[error("the command `{command}` can't be run: {source}")]

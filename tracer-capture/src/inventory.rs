@@ -1,6 +1,8 @@
 //! What capture is made of: libraries found, probes placed, what could not be done. Goes into the trace's manifest.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
+
+use tracer_core::losses;
 
 use crate::{devices::Devices, probes::api::Api, resolver::Confidence};
 
@@ -98,6 +100,8 @@ pub struct Inventory {
     pub holds: u64,
     /// The longest that one was stopped, ns.
     pub longest_hold_ns: u64,
+    /// What could not be watched, by the name of its source: libraries that were not opened, probes that are not in.
+    pub losses: BTreeMap<&'static str, u64>,
 }
 
 impl Inventory {
@@ -109,6 +113,25 @@ impl Inventory {
             }
             self.probes.push(probe);
         }
+    }
+
+    /// Adds the probes of a library: of those that are not in, a warning, and a loss each.
+    pub fn add_of_library(&mut self, path: &str, probes: &mut Vec<Probe>) {
+        let failed = probes.iter().filter(|probe| !probe.attached());
+        if let Some(first) = failed.clone().next() {
+            let (missing, all) = (failed.clone().count(), probes.len());
+            self.warnings
+                .push(format!("{path}: {missing} of {all} probes are missing: {first}"));
+        }
+        for probe in failed {
+            self.lose(losses::unattached(probe.family));
+        }
+        self.probes.append(probes);
+    }
+
+    /// Counts a loss.
+    pub fn lose(&mut self, source: &'static str) {
+        *self.losses.entry(source).or_default() += 1;
     }
 
     /// The sign that the GPU is simulated, if one was found.
@@ -123,5 +146,33 @@ impl Inventory {
         self.probes
             .iter()
             .any(|probe| probe.family == family && probe.attached())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_that_is_missing_is_a_warning_and_a_loss() {
+        let probe = |family, error: Option<&str>| Probe {
+            family,
+            error: error.map(str::to_owned),
+            ..Probe::default()
+        };
+        let mut inventory = Inventory::default();
+        inventory.add_of_library("/a", &mut vec![probe("doorbell", None)]);
+        assert!(inventory.warnings.is_empty() && inventory.losses.is_empty());
+        let mut some = vec![
+            probe("doorbell", None),
+            probe("doorbell", Some("no file")),
+            probe("sdma", Some("no file")),
+            probe("doorbell", Some("no file")),
+        ];
+        inventory.add_of_library("/b", &mut some);
+        assert_eq!((inventory.probes.len(), inventory.warnings.len()), (5, 1));
+        assert!(inventory.warnings[0].starts_with("/b: 3 of 4 probes are missing"));
+        let losses: Vec<_> = inventory.losses.into_iter().collect();
+        assert_eq!(losses, [("unattached-doorbell", 2), ("unattached-sdma", 1)]);
     }
 }

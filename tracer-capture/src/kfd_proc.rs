@@ -4,14 +4,11 @@
 //! `PID/queues/ID/{gpuid,size,type}`, each a number. Linux 7 lets a process have more than one context; the further ones
 //! are in `PID/context_N`. Process ids are those of the initial pid namespace.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::io;
 
 use serde::Serialize;
 
-use crate::btf::Btf;
+use crate::{btf::Btf, tree::Tree};
 
 /// Where the folder lies; /sys/class/kfd/kfd links to its parent.
 const FOLDER: &str = "sys/devices/virtual/kfd/kfd/proc";
@@ -58,7 +55,7 @@ impl Numbering {
     /// That of the running kernel's driver, by its BTF.
     #[must_use]
     pub fn of_kernel() -> Self {
-        Btf::read(Path::new("/sys/kernel/btf"), &["amdgpu"]).map_or(Self::Unknown, |btf| Self::of(&btf))
+        Btf::of_kernel(&["amdgpu"]).map_or(Self::Unknown, |btf| Self::of(&btf))
     }
 
     fn of(btf: &Btf) -> Self {
@@ -90,54 +87,52 @@ impl Numbering {
 ///
 /// # Errors
 /// What reading the folder says: `NotFound` where the driver is not loaded.
-pub fn below(root: &Path, numbering: Numbering) -> io::Result<Vec<Process>> {
-    let folder = root.join(FOLDER);
+pub fn below<T: Tree + ?Sized>(root: &T, numbering: Numbering) -> io::Result<Vec<Process>> {
     // Told apart from a folder without processes.
-    fs::read_dir(&folder)?;
-    let processes = numbered(&folder, "").into_iter().map(|(pid, path)| {
-        let mut queues = queues(&path, None, numbering);
-        for (context, path) in numbered(&path, "context_") {
-            queues.extend(self::queues(&path, Some(context), numbering));
-        }
-        Process { pid, queues }
-    });
-    Ok(processes.collect())
+    root.names(FOLDER)?;
+    let processes = root.numbered(FOLDER, "").into_iter();
+    Ok(processes
+        .map(|(pid, path)| process(root, pid, &path, numbering))
+        .collect())
 }
 
-fn queues(path: &Path, context: Option<u32>, numbering: Numbering) -> Vec<Queue> {
-    let queue = |(queue_id, path): (u32, PathBuf)| {
-        let type_number = number(&path.join("type")).and_then(|n| u32::try_from(n).ok());
+/// The queues of one process, as [`below`]; none if it has not opened the device.
+pub fn queues_of<T: Tree + ?Sized>(root: &T, pid: u32, numbering: Numbering) -> Vec<Queue> {
+    process(root, pid, &format!("{FOLDER}/{pid}"), numbering).queues
+}
+
+fn process<T: Tree + ?Sized>(root: &T, pid: u32, path: &str, numbering: Numbering) -> Process {
+    let mut queues = queues(root, path, None, numbering);
+    for (context, path) in root.numbered(path, "context_") {
+        queues.extend(self::queues(root, &path, Some(context), numbering));
+    }
+    Process { pid, queues }
+}
+
+fn queues<T: Tree + ?Sized>(root: &T, path: &str, context: Option<u32>, numbering: Numbering) -> Vec<Queue> {
+    // A file that holds a decimal number, with or without a newline.
+    let number = |path: &str, file: &str| root.text(&format!("{path}/{file}"))?.trim().parse::<u64>().ok();
+    let queue = |(queue_id, path): (u32, String)| {
+        let type_number = number(&path, "type").and_then(|n| u32::try_from(n).ok());
         Queue {
             queue_id,
             context,
-            gpu_id: number(&path.join("gpuid")).and_then(|n| u32::try_from(n).ok()),
+            gpu_id: number(&path, "gpuid").and_then(|n| u32::try_from(n).ok()),
             type_number,
             kind: type_number.and_then(|number| numbering.name(number)),
-            ring_bytes: number(&path.join("size")),
+            ring_bytes: number(&path, "size"),
         }
     };
-    numbered(&path.join("queues"), "").into_iter().map(queue).collect()
-}
-
-/// Entries of a folder whose names are a prefix and a number, by the number.
-fn numbered(folder: &Path, prefix: &str) -> Vec<(u32, PathBuf)> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let number = |entry: fs::DirEntry| {
-        let name = entry.file_name();
-        Some((name.to_str()?.strip_prefix(prefix)?.parse().ok()?, entry.path()))
-    };
-    let mut all: Vec<(u32, PathBuf)> = entries.filter_map(number).collect();
-    all.sort();
-    all
-}
-
-/// A file that holds a decimal number, with or without a newline.
-fn number(file: &Path) -> Option<u64> {
-    fs::read_to_string(file).ok()?.trim().parse().ok()
+    root.numbered(&format!("{path}/queues"), "")
+        .into_iter()
+        .map(queue)
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::Path};
+
     use super::*;
 
     /// A queue's files below a root.

@@ -1,15 +1,21 @@
 //! Starts the command: as the invoking user, and not before it is traced.
 
 use std::{
-    ffi::{CString, OsString},
+    env,
+    ffi::{CString, OsStr, OsString},
     io::{self, Read, Write},
-    os::{fd::AsRawFd, unix::process::CommandExt},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::process::CommandExt,
+    },
     process::{Command, ExitStatus, Stdio},
-    sync::mpsc,
+    sync::{Arc, mpsc},
     time::Duration,
 };
 
-use crate::{CaptureError, open_files::OfCommand};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::{CaptureError, open_files::OfCommand, rights};
 
 /// Who the command runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,14 +31,35 @@ pub struct User {
 }
 
 impl User {
-    /// The user who called sudo, by SUDO_UID and SUDO_GID; `None` if nobody did, or it was root.
-    #[must_use]
-    pub fn invoking() -> Option<Self> {
-        let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
-        let (uid, gid) = (number("SUDO_UID")?, number("SUDO_GID")?);
-        if uid == 0 {
-            return None;
+    /// The user who called sudo, by SUDO_UID and SUDO_GID; `None` if nobody did, it was root, or this process is not root
+    /// and so has nobody else's rights to give up.
+    ///
+    /// # Errors
+    /// [`CaptureError::Sudo`] if these variables do not name a user: to go on as root would give away root's rights.
+    pub fn invoking() -> Result<Option<Self>, CaptureError> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(None);
         }
+        let value = |name| env::var_os(name);
+        let ids = sudo_ids(value("SUDO_UID").as_deref(), value("SUDO_GID").as_deref())?;
+        Ok(ids
+            .filter(|(uid, _)| *uid != 0)
+            .map(|(uid, gid)| Self::of_ids(uid, gid)))
+    }
+
+    /// As [`Self::invoking`], of whom commands are to run and files to be written as.
+    ///
+    /// # Errors
+    /// Also [`CaptureError::Lacking`] without the rights to do so.
+    pub fn to_act_as() -> Result<Option<Self>, CaptureError> {
+        let user = Self::invoking()?;
+        if user.is_some() {
+            rights::require(&rights::FOR_A_USER)?;
+        }
+        Ok(user)
+    }
+
+    fn of_ids(uid: u32, gid: u32) -> Self {
         let entry = std::fs::read_to_string("/etc/passwd").ok().and_then(|text| {
             let line = text
                 .lines()
@@ -41,9 +68,43 @@ impl User {
             let mut fields = line.split(':').map(str::to_owned);
             Some((fields.next()?, fields.nth(4)?))
         });
-        let (name, home) = entry.map_or((std::env::var("SUDO_USER").ok(), None), |(n, h)| (Some(n), Some(h)));
-        Some(Self { uid, gid, name, home })
+        let (name, home) = entry.map_or((env::var("SUDO_USER").ok(), None), |(n, h)| (Some(n), Some(h)));
+        Self { uid, gid, name, home }
     }
+
+    /// The user's groups, the first one among them.
+    #[must_use]
+    pub fn groups(&self) -> Vec<u32> {
+        let Some(name) = self.name.as_ref().and_then(|name| CString::new(name.as_str()).ok()) else {
+            return vec![self.gid];
+        };
+        let mut list = vec![0; 1024];
+        let mut count = list.len() as libc::c_int;
+        // SAFETY: `list` takes `count` entries; the call stores how many there are.
+        if unsafe { libc::getgrouplist(name.as_ptr(), self.gid, list.as_mut_ptr(), &raw mut count) } < 0 {
+            return vec![self.gid];
+        }
+        list.truncate(usize::try_from(count).unwrap_or(0));
+        list
+    }
+}
+
+/// Ids by the values of SUDO_UID and SUDO_GID; `None` if neither is there.
+fn sudo_ids(uid: Option<&OsStr>, gid: Option<&OsStr>) -> Result<Option<(u32, u32)>, CaptureError> {
+    let id = |name: &'static str, value: Option<&OsStr>| {
+        let text = value.and_then(OsStr::to_str).unwrap_or_default();
+        let digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+        // -1 is no id: system calls take it for "leave it as it is".
+        let id = text.parse().ok().filter(|&id| digits && id != u32::MAX);
+        id.ok_or_else(|| CaptureError::Sudo {
+            name,
+            value: value.map(|value| format!("{value:?}")),
+        })
+    };
+    if uid.is_none() && gid.is_none() {
+        return Ok(None);
+    }
+    Ok(Some((id("SUDO_UID", uid)?, id("SUDO_GID", gid)?)))
 }
 
 /// Whether the command may use the terminal.
@@ -58,17 +119,25 @@ pub enum Terminal {
 /// A command that exists as a process but has not begun: it waits for [`Waiting::go`].
 #[derive(Debug)]
 pub struct Waiting {
-    pid: u32,
+    process: Arc<Process>,
     go: io::PipeWriter,
     news: mpsc::Receiver<News>,
     program: String,
 }
 
+/// A child process of tracer's.
+#[derive(Debug)]
+pub struct Process {
+    /// Its id, which may be another's once it has exited.
+    pub pid: u32,
+    descriptor: OwnedFd,
+}
+
 /// A command that runs.
 #[derive(Debug)]
 pub struct Running {
-    /// Its process id.
-    pub pid: u32,
+    /// Its process.
+    pub process: Arc<Process>,
     news: mpsc::Receiver<News>,
 }
 
@@ -124,7 +193,8 @@ impl Waiting {
         let mut pid = [0; 4];
         pid_reader.read_exact(&mut pid).map_err(system)?;
         Ok(Self {
-            pid: u32::from_ne_bytes(pid),
+            // It waits to begin, so that the id is its own still.
+            process: Arc::new(Process::open(u32::from_ne_bytes(pid)).map_err(system)?),
             go,
             news,
             program: program.to_string_lossy().into_owned(),
@@ -134,7 +204,7 @@ impl Waiting {
     /// Its process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.pid
+        self.process.pid
     }
 
     /// Lets it become the command.
@@ -147,7 +217,7 @@ impl Waiting {
             .map_err(|e| CaptureError::system("starting the command", e))?;
         match self.news.recv() {
             Ok(News::Spawned(Ok(()))) => Ok(Running {
-                pid: self.pid,
+                process: self.process,
                 news: self.news,
             }),
             Ok(News::Spawned(Err(source))) => Err(CaptureError::Command {
@@ -159,6 +229,27 @@ impl Waiting {
                 io::Error::other("its thread ended"),
             )),
         }
+    }
+}
+
+impl Process {
+    /// Opens a child that was not waited for.
+    ///
+    /// # Errors
+    /// EINVAL for what no process can have as its id; what the kernel says.
+    pub fn open(pid: u32) -> io::Result<Self> {
+        let id = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let id = id.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+        let descriptor = pidfd_open(id, PidfdFlags::empty())?;
+        Ok(Self { pid, descriptor })
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    /// ESRCH once it has exited, EPERM.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        Ok(pidfd_send_signal(&self.descriptor, signal)?)
     }
 }
 
@@ -208,20 +299,10 @@ struct Identity {
 
 impl Identity {
     fn of(user: &User) -> Self {
-        let mut groups = vec![user.gid];
-        if let Some(name) = user.name.as_ref().and_then(|n| CString::new(n.as_str()).ok()) {
-            let mut list = vec![0; 1024];
-            let mut count = list.len() as libc::c_int;
-            // SAFETY: `list` takes `count` entries; the call stores how many there are.
-            if unsafe { libc::getgrouplist(name.as_ptr(), user.gid, list.as_mut_ptr(), &raw mut count) } >= 0 {
-                list.truncate(usize::try_from(count).unwrap_or(0));
-                groups = list;
-            }
-        }
         Self {
             uid: user.uid,
             gid: user.gid,
-            groups,
+            groups: user.groups(),
         }
     }
 
@@ -249,6 +330,31 @@ mod tests {
 
     fn argv(words: &[&str]) -> Vec<OsString> {
         words.iter().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn who_called_sudo_is_a_user_or_an_error() {
+        let ids = |uid: Option<&str>, gid: Option<&str>| sudo_ids(uid.map(OsStr::new), gid.map(OsStr::new));
+        assert_eq!(ids(None, None).unwrap(), None);
+        assert_eq!(ids(Some("1000"), Some("100")).unwrap(), Some((1000, 100)));
+        assert_eq!(ids(Some("0"), Some("0")).unwrap(), Some((0, 0)));
+        let bad = ["-1", "abc", "", " 1", "+1", "4294967295", "4294967296", "0x0", "1000 "];
+        for bad in bad {
+            for (uid, gid, wrong) in [(bad, "1000", "SUDO_UID"), ("1000", bad, "SUDO_GID")] {
+                let refused = ids(Some(uid), Some(gid)).unwrap_err();
+                assert!(
+                    matches!(&refused, CaptureError::Sudo { name, .. } if *name == wrong),
+                    "{bad}: {refused}"
+                );
+            }
+        }
+        for (uid, gid, missing) in [(Some("1000"), None, "SUDO_GID"), (None, Some("1000"), "SUDO_UID")] {
+            let refused = ids(uid, gid).unwrap_err();
+            assert!(
+                matches!(&refused, CaptureError::Sudo { name, value: None } if *name == missing),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

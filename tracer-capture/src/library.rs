@@ -1,54 +1,57 @@
 //! Which mapped files are HSA runtimes or HIP, and what the resolver found in them. Each file is looked at once.
 
+mod builds;
+
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
-    fs::File,
-    hash::{DefaultHasher, Hasher},
-    io::Read,
-    sync::Arc,
-    time::Duration,
+    collections::{BTreeSet, HashMap},
+    os::fd::AsFd,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
 };
 
-use tracer_common::api::Layer;
+use tracer_common::pause::FileKey;
 
 use crate::{
-    debug_files::{Network, Search},
-    elf_peek,
+    confined::{Examine, File, NotRead, ParseFailed, ReadError},
     inventory::Library,
-    probes::api::{Api, KEEP},
+    probes::{Target, api::Api},
     proc_maps::{FileId, Mapping},
-    resolver::{
-        self, Entries, MAX_FILE, Resolution, ResolveError,
-        debug::{DebugFiles, DebugKey, Lookup},
-    },
+    resolver::{Entries, Resolution},
 };
+use builds::{Builds, Found};
 
-/// How long a process may wait for a debug file from the network, if the user allows that.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub use builds::PATIENCE;
 
-/// Files seen so far.
+/// Bits of a device's minor number in the kernel (MINORBITS of include/linux/kdev_t.h).
+const MINOR_BITS: u32 = 20;
+
+/// Files seen so far. Several threads use it.
 pub struct Libraries {
-    seen: HashMap<FileId, Option<Runtime>>,
+    seen: Mutex<HashMap<FileId, Seen>>,
+    /// A thread has done with a file.
+    done: Condvar,
     builds: Builds,
-    /// HIP libraries: kept open so that their inodes can't be reused.
-    hip: Vec<File>,
 }
 
-/// What is known of builds, whichever file they came in: containers have files of their own.
-struct Builds {
-    api: Api,
-    network: Network,
-    /// By build-id and a hash of the contents: two files may claim one build-id.
-    resolved: HashMap<(String, u64), Arc<Resolution>>,
-    /// Debug files that were found.
-    debug: HashMap<DebugKey, Lookup>,
-    /// Builds that the network was asked for.
-    asked: HashSet<String>,
+/// A file that was come across.
+enum Seen {
+    /// A thread looks at it, or puts probes into it.
+    UnderWay,
+    /// That is done.
+    Examined {
+        /// What it was then; `None` where it is no regular file.
+        key: Option<FileKey>,
+        /// If it is one.
+        runtime: Option<Arc<Runtime>>,
+    },
 }
 
 /// An HSA runtime.
 pub struct Runtime {
-    /// The file, kept open so that its inode can't be reused for another.
+    /// The file, kept so that its inode can't be reused for another.
     pub file: File,
     /// Path as the first process saw it.
     pub path: String,
@@ -56,10 +59,10 @@ pub struct Runtime {
     pub resolution: Arc<Resolution>,
     /// The functions whose calls are captured.
     pub entries: Entries,
-    /// Whether the reserve functions have been looked for in an initialised process.
-    pub initialised: bool,
+    /// Whether the functions behind API tables have been looked for in an initialised process.
+    initialised: AtomicBool,
     /// Where in the file functions that ring proxies were found.
-    pub proxies: BTreeSet<u64>,
+    proxies: Mutex<BTreeSet<u64>>,
 }
 
 /// A HIP library.
@@ -72,46 +75,105 @@ pub struct Hip {
     pub entries: Entries,
 }
 
-/// What a file turned out to be.
-enum Found {
-    Runtime(Runtime),
-    Hip(File, Entries),
+/// What looking at a mapped file gave.
+pub enum Look {
+    /// Nothing that gets probes.
+    Nothing(Option<FileKey>),
+    /// An HSA runtime.
+    Runtime(FileKey, Box<(Library, Runtime)>),
+    /// A HIP library.
+    Hip(FileKey, Box<Hip>),
+    /// It is one of them, but can't be traced: why.
+    Broken(FileKey, String),
+    /// The process, or its mapping, is gone: another process may map it again.
+    Gone,
+    /// It could not be looked at now: why.
+    Unopened(NotRead),
 }
 
-/// What looking at a mapping gave.
-pub enum Look {
-    /// Seen before, or nothing that gets probes.
-    Nothing,
-    /// An HSA runtime that was not known.
-    Runtime(Library),
-    /// A HIP library that was not known.
-    Hip(Box<Hip>),
-    /// It is one of them, but can't be traced.
-    Broken(String),
+/// Whose turn a file is.
+pub enum Turn<'a> {
+    /// The caller's. Others wait until this is settled or dropped.
+    Own(Claim<'a>),
+    /// It is examined, and has its probes.
+    Done,
+    /// Another thread has not come to an end with it in time.
+    Late,
+}
+
+/// The right to look at a file. If it is dropped unsettled, the file stays unknown.
+pub struct Claim<'a> {
+    libraries: &'a Libraries,
+    file: &'a FileId,
+    settled: Option<Seen>,
+}
+
+impl Claim<'_> {
+    /// What the file is known for from now on. Its probes are in.
+    pub fn settle(mut self, key: Option<FileKey>, runtime: Option<Arc<Runtime>>) {
+        self.settled = Some(Seen::Examined { key, runtime });
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        let mut seen = self.libraries.seen();
+        match self.settled.take() {
+            Some(examined) => seen.insert(self.file.clone(), examined),
+            None => seen.remove(self.file),
+        };
+        self.libraries.done.notify_all();
+    }
 }
 
 impl Libraries {
-    /// None yet. `debuginfod`: whether debug files may come from the network.
-    pub fn new(debuginfod: bool, api: Api) -> Self {
-        let builds = Builds {
-            api,
-            network: Network::new(debuginfod, PATIENCE),
-            resolved: HashMap::new(),
-            debug: HashMap::new(),
-            asked: HashSet::new(),
-        };
+    /// None yet. `debuginfod`: whether debug files may come from the network; `user`: the invoking user's id.
+    pub fn new(debuginfod: bool, api: Api, user: u32) -> Self {
         Self {
-            seen: HashMap::new(),
-            builds,
-            hip: Vec::new(),
+            seen: Mutex::default(),
+            done: Condvar::new(),
+            builds: Builds::new(debuginfod, api, user),
         }
     }
 
-    /// Looks at a mapping of process `pid`.
-    pub fn look(&mut self, pid: u32, mapping: &Mapping) -> Look {
-        if self.seen.contains_key(&mapping.file) {
-            return Look::Nothing;
+    fn seen(&self) -> MutexGuard<'_, HashMap<FileId, Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for a file, and waits until `deadline` for another thread that is at it.
+    pub fn claim<'a>(&'a self, file: &'a FileId, deadline: Instant) -> Turn<'a> {
+        let mut seen = self.seen();
+        loop {
+            match seen.get(file) {
+                Some(Seen::Examined { .. }) => return Turn::Done,
+                None => {
+                    seen.insert(file.clone(), Seen::UnderWay);
+                    return Turn::Own(Claim {
+                        libraries: self,
+                        file,
+                        settled: None,
+                    });
+                }
+                Some(Seen::UnderWay) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Turn::Late;
+                    }
+                    let waited = self.done.wait_timeout(seen, left);
+                    seen = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+            }
         }
+    }
+
+    /// Looks at the file of a mapping of process `pid`.
+    pub fn look(&self, examine: &Examine<'_>, pid: u32, mapping: &Mapping) -> Look {
+        let file = match examine.mapped(mapping) {
+            Ok(file) => file,
+            // A device, for example. It is passed over whenever it is mapped.
+            Err(ReadError::NotRegular) => return Look::Nothing(None),
+            Err(error) => return failed(error.into()),
+        };
         let library = Library {
             path: mapping.path.clone(),
             device: mapping.file.device.clone(),
@@ -119,133 +181,124 @@ impl Libraries {
             first_pid: pid,
             ..Library::default()
         };
-        match self.builds.load(pid, mapping) {
-            Ok(Some(Found::Runtime(runtime))) => {
+        let Some(key) = key(mapping, &file) else {
+            return Look::Nothing(None);
+        };
+        match self.builds.load(examine, mapping, file) {
+            Ok(Ok(Some(Found::Runtime(runtime)))) => {
                 let library = Library {
                     build_id: runtime.resolution.build_id.clone(),
                     soname: runtime.resolution.soname.clone(),
                     thunk: runtime.resolution.may_hand_over(),
                     ..library
                 };
-                self.seen.insert(mapping.file.clone(), Some(runtime));
-                Look::Runtime(library)
+                Look::Runtime(key, Box::new((library, *runtime)))
             }
-            Ok(Some(Found::Hip(file, entries))) => {
-                self.seen.insert(mapping.file.clone(), None);
-                self.hip.extend(file.try_clone());
+            Ok(Ok(Some(Found::Hip(file, entries)))) => {
                 let library = Library {
                     build_id: entries.build_id.clone(),
                     soname: entries.soname.clone(),
                     hip: true,
                     ..library
                 };
-                Look::Hip(Box::new(Hip { library, file, entries }))
+                Look::Hip(key, Box::new(Hip { library, file, entries }))
             }
-            Ok(None) => {
-                self.seen.insert(mapping.file.clone(), None);
-                Look::Nothing
-            }
-            Err(reason) => {
-                self.seen.insert(mapping.file.clone(), None);
-                Look::Broken(format!("{} can't be traced: {reason}", mapping.path))
-            }
+            Ok(Ok(None)) => Look::Nothing(Some(key)),
+            Ok(Err(reason)) => Look::Broken(key, format!("{} can't be traced: {reason}", mapping.path)),
+            Err(NotRead::Parse(ParseFailed::Crashed)) => Look::Broken(
+                key,
+                format!("{} can't be traced: {}", mapping.path, ParseFailed::Crashed),
+            ),
+            Err(NotRead::Read(ReadError::TooLarge)) => Look::Broken(
+                key,
+                format!("{} can't be traced: {}", mapping.path, ReadError::TooLarge),
+            ),
+            Err(error) => failed(error),
+        }
+    }
+
+    /// Whether a file was opened and examined.
+    pub fn is_examined(&self, file: &FileId) -> bool {
+        matches!(self.seen().get(file), Some(Seen::Examined { key: Some(_), .. }))
+    }
+
+    /// A file that has changed since it was examined is to be examined again. That its names or rights changed is no reason for a
+    /// runtime, whose probes are in.
+    pub fn forget_if_changed(&self, file: &FileId, now: FileKey) {
+        let mut seen = self.seen();
+        if let Some(Seen::Examined {
+            key: Some(then),
+            runtime: None,
+        }) = seen.get(file)
+            && now.inode != 0
+            && *then != now
+        {
+            seen.remove(file);
         }
     }
 
     /// How many runtimes are known.
     pub fn runtimes(&self) -> usize {
-        self.seen.values().flatten().count()
+        let seen = self.seen();
+        let is_runtime = |seen: &&Seen| matches!(seen, Seen::Examined { runtime: Some(_), .. });
+        seen.values().filter(is_runtime).count()
     }
 
     /// The runtime in this file, if it is one.
-    pub fn runtime(&mut self, file: &FileId) -> Option<&mut Runtime> {
-        self.seen.get_mut(file)?.as_mut()
+    pub fn runtime(&self, file: &FileId) -> Option<Arc<Runtime>> {
+        match self.seen().get(file)? {
+            Seen::Examined { runtime, .. } => runtime.clone(),
+            Seen::UnderWay => None,
+        }
     }
 }
 
-impl Builds {
-    /// `None`: neither of them, or a file that is gone again.
-    fn load(&mut self, pid: u32, mapping: &Mapping) -> Result<Option<Found>, String> {
-        let Ok(mut file) = mapping.open(pid) else {
-            return Ok(None);
-        };
-        let peek = elf_peek::peek(&file);
-        let hip = peek.is_hip && self.api.wants(Layer::Hip);
-        if !peek.names_hsa_init && !hip {
-            return Ok(None);
-        }
-        let mut bytes = Vec::new();
-        let read = Read::by_ref(&mut file).take(MAX_FILE + 1).read_to_end(&mut bytes);
-        read.map_err(|e| e.to_string())?;
-        if bytes.len() as u64 > MAX_FILE {
-            return Err(ResolveError::TooLarge.to_string());
-        }
-        let entries = |layer| resolver::entries(&bytes, layer, &KEEP).map_err(|e| e.to_string());
-        if hip {
-            return Ok(Some(Found::Hip(file, entries(Layer::Hip)?)));
-        }
-        match self.resolve(pid, mapping, &bytes) {
-            Ok(resolution) => Ok(Some(Found::Runtime(Runtime {
-                path: mapping.path.clone(),
-                resolution,
-                entries: if self.api.wants(Layer::Hsa) {
-                    entries(Layer::Hsa)?
-                } else {
-                    Entries::default()
-                },
-                initialised: false,
-                proxies: BTreeSet::new(),
-                file,
-            }))),
-            // A client of the runtime names hsa_init too.
-            Err(ResolveError::NoHsaRuntime) => Ok(None),
-            Err(error) => Err(error.to_string()),
+impl Runtime {
+    /// The library, as probes are put into it.
+    pub fn target(&self) -> Target<'_> {
+        Target {
+            file: self.file.as_fd(),
+            path: &self.path,
         }
     }
 
-    fn resolve(&mut self, pid: u32, mapping: &Mapping, bytes: &[u8]) -> Result<Arc<Resolution>, ResolveError> {
-        let key = resolver::build_id(bytes).map(|id| (id, hash(bytes)));
-        if let Some(known) = key.as_ref().and_then(|key| self.resolved.get(key)) {
-            return Ok(Arc::clone(known));
-        }
-        let mut debug = Remembered {
-            builds: self,
-            pid,
-            path: &mapping.path,
-        };
-        let resolution = Arc::new(resolver::resolve_with(bytes, &mut debug)?);
-        if let Some(key) = key {
-            self.resolved.insert(key, Arc::clone(&resolution));
-        }
-        Ok(resolution)
+    /// Whether the functions behind its API tables have their probes.
+    pub fn is_initialised(&self) -> bool {
+        self.initialised.load(Ordering::Acquire)
+    }
+
+    /// They have.
+    pub fn set_initialised(&self) {
+        self.initialised.store(true, Ordering::Release);
+    }
+
+    /// Places in the file that have probes of proxies.
+    pub fn proxies(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        self.proxies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Debug files of builds, each looked for until it is found, and asked for once.
-struct Remembered<'a> {
-    builds: &'a mut Builds,
-    pid: u32,
-    path: &'a str,
-}
-
-impl DebugFiles for Remembered<'_> {
-    fn look(&mut self, key: &DebugKey) -> Lookup {
-        if let Some(known) = self.builds.debug.get(key) {
-            return known.clone();
-        }
-        let mut network = self.builds.network.clone();
-        let asked = key.build_id.clone().is_none_or(|id| !self.builds.asked.insert(id));
-        network.allowed &= !asked;
-        let lookup = Search::of_process(self.pid, self.path, network).look(key);
-        if lookup.found.is_some() {
-            self.builds.debug.insert(key.clone(), lookup.clone());
-        }
-        lookup
+/// What it means that a file was not read.
+fn failed(error: NotRead) -> Look {
+    match error {
+        NotRead::Read(ReadError::Refused(libc::ENOENT | libc::ESRCH) | ReadError::Other) => Look::Gone,
+        error => Look::Unopened(error),
     }
 }
 
-fn hash(bytes: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(bytes);
-    hasher.finish()
+/// How the kernel knows a file: its device as /proc/PID/maps has it, which is not always that of `stat`.
+fn key(mapping: &Mapping, file: &File) -> Option<FileKey> {
+    let (major, minor) = mapping.file.device.split_once(':')?;
+    let hex = |text| u32::from_str_radix(text, 16).ok();
+    let device = hex(major)?.checked_mul(1 << MINOR_BITS)? | hex(minor)?;
+    let (seconds, nsec) = file.info().changed;
+    Some(FileKey::new(
+        device,
+        mapping.file.inode,
+        seconds.cast_unsigned(),
+        u32::try_from(nsec).ok()?,
+    ))
 }
+
+#[cfg(test)]
+mod tests;

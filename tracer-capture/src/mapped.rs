@@ -3,7 +3,7 @@
 
 use std::{
     io,
-    os::fd::{AsFd, AsRawFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
     ptr, slice,
     sync::atomic::AtomicU64,
 };
@@ -25,6 +25,7 @@ pub enum Access {
 }
 
 /// The mapping.
+#[derive(Debug)]
 pub struct Mapped {
     base: *const AtomicU64,
     bytes: usize,
@@ -32,6 +33,8 @@ pub struct Mapped {
 
 // SAFETY: the mapping belongs to this value alone, and is read and written by atomic operations.
 unsafe impl Send for Mapped {}
+// SAFETY: as above: threads share atomic words.
+unsafe impl Sync for Mapped {}
 
 impl Mapped {
     /// Maps the first `bytes` of the map called `name`: an array's values, or a ring buffer's positions.
@@ -42,7 +45,15 @@ impl Mapped {
         let (Map::Array(data) | Map::RingBuf(data)) = map else {
             return Err(CaptureError::Missing(name));
         };
-        let fd = data.fd().as_fd().as_raw_fd();
+        Self::of_descriptor(data.fd().as_fd(), bytes, access)
+    }
+
+    /// Maps the first `bytes` of the map behind a descriptor.
+    ///
+    /// # Errors
+    /// What mapping says.
+    pub fn of_descriptor(map: BorrowedFd<'_>, bytes: usize, access: Access) -> Result<Self, CaptureError> {
+        let fd = map.as_raw_fd();
         let access = match access {
             Access::Read => libc::PROT_READ,
             Access::Write => libc::PROT_READ | libc::PROT_WRITE,

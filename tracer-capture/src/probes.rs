@@ -22,7 +22,7 @@ pub mod twins;
 use std::{
     ffi::CStr,
     io,
-    os::fd::{AsFd, AsRawFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
     path::PathBuf,
     thread,
 };
@@ -42,6 +42,7 @@ use self::multi::Multi;
 use crate::{
     CaptureError,
     inventory::{Probe, RAW},
+    open_files,
     resolver::{Confidence, ProbePoint, ResolverStep},
 };
 
@@ -85,8 +86,8 @@ impl Drop for Prober {
 
 /// A library file that probes can be put into.
 pub struct Target<'a> {
-    /// The open file: probes belong to it, whatever its path.
-    pub file: &'a std::fs::File,
+    /// The file, by a descriptor that may be of its path only: probes belong to it, whatever it is called.
+    pub file: BorrowedFd<'a>,
     /// Path as the process sees it, for reports.
     pub path: &'a str,
 }
@@ -204,6 +205,7 @@ impl Prober {
         file_offset: u64,
         cookie: u64,
     ) -> Result<UProbeLink, CaptureError> {
+        open_files::room_for_probe(target.file).map_err(CaptureError::NoDescriptor)?;
         let path = PathBuf::from(format!("/proc/self/fd/{}", target.file.as_raw_fd()));
         let point = UProbeAttachPoint {
             location: UProbeAttachLocation::AbsoluteOffset(file_offset),

@@ -1,6 +1,6 @@
 //! `/proc/PID/maps`: which files a process has mapped executable.
 
-use std::{fs, io, os::unix::fs::MetadataExt, path::PathBuf};
+use std::{fs, io};
 
 use crate::resolver::Resolution;
 
@@ -43,36 +43,6 @@ impl Mapping {
         let site = resolution.doorbells.first()?.probe;
         Some(self.address_of(site.file_offset)?.wrapping_sub(site.vaddr))
     }
-
-    /// Opens the very file that is mapped, in whatever mount namespace it lies and even if it is deleted.
-    ///
-    /// # Errors
-    /// EPERM without CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE, if the file has no name any more; ENOENT if the mapping is
-    /// gone.
-    pub fn open(&self, pid: u32) -> io::Result<fs::File> {
-        let opened = fs::File::open(self.link(pid));
-        match &opened {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.open_by_name(pid).or(opened),
-            _ => opened,
-        }
-    }
-
-    /// Opens what has the file's name in the process's root, if it is still the file.
-    fn open_by_name(&self, pid: u32) -> io::Result<fs::File> {
-        let file = fs::File::open(format!("/proc/{pid}/root{}", self.path))?;
-        let found = file.metadata()?;
-        let device = format!("{:02x}:{:02x}", libc::major(found.dev()), libc::minor(found.dev()));
-        if (found.ino(), device) == (self.file.inode, self.file.device.clone()) {
-            Ok(file)
-        } else {
-            Err(io::ErrorKind::NotFound.into())
-        }
-    }
-
-    /// The link in `/proc/PID/map_files` that stands for the mapped file.
-    pub fn link(&self, pid: u32) -> PathBuf {
-        PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", self.start, self.end))
-    }
 }
 
 /// The executable file mappings of a process, in address order.
@@ -80,11 +50,13 @@ impl Mapping {
 /// # Errors
 /// ENOENT or ESRCH for an ended process, EACCES without the right to inspect it.
 pub fn executable(pid: u32) -> io::Result<Vec<Mapping>> {
-    let text = fs::read(format!("/proc/{pid}/maps"))?;
-    Ok(text
-        .split(|&b| b == b'\n')
-        .filter_map(|line| parse(&String::from_utf8_lossy(line)))
-        .collect())
+    Ok(executable_in(&fs::read(format!("/proc/{pid}/maps"))?))
+}
+
+/// The executable file mappings in the contents of `/proc/PID/maps`.
+pub fn executable_in(maps: &[u8]) -> Vec<Mapping> {
+    let lines = maps.split(|&b| b == b'\n');
+    lines.filter_map(|line| parse(&String::from_utf8_lossy(line))).collect()
 }
 
 /// `start-end perms offset device inode path`; `None` for what is no executable file mapping.
@@ -137,17 +109,6 @@ mod tests {
             None
         );
         assert_eq!(parse("nonsense"), None);
-    }
-
-    #[test]
-    fn a_file_is_found_by_its_name_too_unless_another_has_it() {
-        let pid = std::process::id();
-        let mappings = executable(pid).unwrap();
-        let own = mappings.iter().find(|m| m.open(pid).is_ok()).unwrap();
-        assert!(own.open_by_name(pid).is_ok(), "{own:?}");
-        let mut other = own.clone();
-        other.file.inode += 1;
-        assert!(other.open_by_name(pid).is_err());
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod thunk;
 mod value;
 mod vtables;
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -57,7 +58,7 @@ pub use vtables::{SIGNAL_STORE_RELAXED, SIGNAL_STORE_RELEASE};
 pub const MAX_FILE: u64 = 512 << 20;
 
 /// What was found in one library. All addresses are those it was linked at; add the load bias of a process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resolution {
     /// GNU build-id in lower-case hexadecimal: the key to cache this by.
     pub build_id: Option<String>,
@@ -116,7 +117,7 @@ impl Resolution {
 }
 
 /// A function of `AqlQueue` through which doorbells are rung.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoorbellFunction {
     /// Which one it is.
     pub role: DoorbellRole,
@@ -129,7 +130,7 @@ pub struct DoorbellFunction {
 }
 
 /// A function that rings AQL doorbells.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoorbellSite {
     /// Where to probe. There rdi and `value_register` are as at the function's entry, and no doorbell was written yet.
     pub probe: ProbePoint,
@@ -152,7 +153,7 @@ pub struct DoorbellSite {
 }
 
 /// How a doorbell function is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DoorbellRole {
     /// `AqlQueue::StoreRelaxed`; rdi is the queue.
     Main,
@@ -177,7 +178,7 @@ impl fmt::Display for DoorbellRole {
 
 /// `AqlQueue::AddWriteIndexAcqRel`: the function by which the runtime reserves for its own dispatches (fills and copies by
 /// kernels). The exported `hsa_queue_add_write_index_scacq_screl` ends in it, too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnReserveSite {
     /// Where to probe. There rdi is the runtime's queue object and rsi what is added to the write index.
     pub probe: ProbePoint,
@@ -190,7 +191,7 @@ pub struct OwnReserveSite {
 }
 
 /// A function that rings SDMA doorbells: an instance of `BlitSdma::UpdateWriteAndDoorbellRegister`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SdmaSite {
     /// Where to probe. There rdi and the two index registers are as at the function's entry.
     pub probe: ProbePoint,
@@ -214,7 +215,7 @@ pub struct SdmaSite {
 }
 
 /// The function that the runtime calls around each change of its list of code objects (`_amdgpu_r_debug`, `r_brk`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeObjectSite {
     /// Where to probe.
     pub probe: ProbePoint,

@@ -1,7 +1,8 @@
 //! Looks at queues from time to time: how far their producers and the GPU are. And at completion signals that somebody asks
 //! for: whether they say when a packet ran.
 //!
-//! A thread of its own, because a read waits while the process changes its mappings, and the recorder must not. It looks at
+//! A thread of its own, because a read waits while the process changes its mappings, and the recorder must not; and by readers,
+//! because memory can be made to block for ever. It looks at
 //! a queue often while its indexes move, ever more seldom while they don't, and spends at most a twentieth of a processor
 //! and a fixed number of looks a second, however many queues there are: with more, each is looked at less often.
 
@@ -23,7 +24,7 @@ use tracer_core::{
     model::Position,
 };
 
-use crate::{CaptureError, scattered};
+use crate::{CaptureError, confined::Readers, scattered::Scattered};
 
 /// Between two looks at a queue whose indexes move.
 const FAST: Duration = Duration::from_millis(2);
@@ -75,16 +76,17 @@ struct Shared {
 }
 
 impl Sampler {
-    /// Starts it; there is nothing to look at yet.
+    /// Starts it; there is nothing to look at yet. `readers` read the memory.
     ///
     /// # Errors
     /// If there is no thread.
-    pub fn start() -> Result<Self, CaptureError> {
+    pub fn start(readers: Readers) -> Result<Self, CaptureError> {
         let shared = Arc::new(Shared::default());
         let (sender, looks) = sync_channel(WAITING);
         let worker = Worker {
             shared: Arc::clone(&shared),
             sender,
+            memory: Scattered::new(readers),
             queues: Vec::new(),
             signals: Vec::new(),
         };
@@ -167,6 +169,7 @@ struct Watched {
 struct Worker {
     shared: Arc<Shared>,
     sender: SyncSender<Look>,
+    memory: Scattered,
     /// By process.
     queues: Vec<Watched>,
     /// Asked for, and not looked at yet.
@@ -188,9 +191,14 @@ impl Worker {
         self.renew();
         let mut last = Vec::new();
         let all: Vec<Position> = self.queues.iter().map(|watched| watched.position).collect();
-        look(&all, Occasion::TraceEnd, |_, look| last.extend(look.map(Look::Queue)));
+        let memory = &mut self.memory;
+        look(memory, &all, Occasion::TraceEnd, |_, look| {
+            last.extend(look.map(Look::Queue));
+        });
         self.renew_signals();
-        signals::look(&mut self.signals, |signal| last.push(Look::Signal(signal)));
+        signals::look(&mut self.memory, &mut self.signals, |signal| {
+            last.push(Look::Signal(signal));
+        });
         last
     }
 
@@ -203,10 +211,15 @@ impl Worker {
     /// Looks at those; how many looks that took.
     fn pass_over_signals(&mut self) -> u32 {
         self.renew_signals();
-        let Self { signals, sender, .. } = self;
+        let Self {
+            signals,
+            sender,
+            memory,
+            ..
+        } = self;
         signals.truncate(SIGNALS);
         let count = signals.len();
-        signals::look(signals, |signal| {
+        signals::look(memory, signals, |signal| {
             // A recorder that is behind asks again.
             let _ = sender.try_send(Look::Signal(signal));
         });
@@ -219,6 +232,7 @@ impl Worker {
         let Some(mut now) = self.shared.queues.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             return;
         };
+        self.memory.forget_users();
         now.sort_by_key(|position| (position.pid, position.handle));
         let due = Instant::now();
         let known = self.queues.drain(..).map(|watched| (watched.position, watched));
@@ -249,8 +263,8 @@ impl Worker {
         }
         let positions: Vec<Position> = due.iter().map(|&at| self.queues[at].position).collect();
         let mut at = due.iter();
-        let (queues, sender) = (&mut self.queues, &self.sender);
-        look(&positions, Occasion::Sample, |_, look| {
+        let (queues, sender, memory) = (&mut self.queues, &self.sender, &mut self.memory);
+        look(memory, &positions, Occasion::Sample, |_, look| {
             let Some(watched) = at.next().and_then(|&at| queues.get_mut(at)) else {
                 return;
             };
@@ -268,10 +282,15 @@ impl Worker {
 }
 
 /// Looks at queues, which are sorted by process; each is handed over, with what was seen.
-fn look(queues: &[Position], occasion: Occasion, mut seen: impl FnMut(&Position, Option<Progress>)) {
+fn look(
+    memory: &mut Scattered,
+    queues: &[Position],
+    occasion: Occasion,
+    mut seen: impl FnMut(&Position, Option<Progress>),
+) {
     // The read index first: so it is never above the write index of a queue that is one.
     let places = |queue: &Position| [queue.read_pointer, queue.write_pointer];
-    scattered::read_each(
+    memory.read_each(
         queues,
         |queue| queue.pid,
         places,

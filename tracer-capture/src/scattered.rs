@@ -1,11 +1,20 @@
-//! Words that lie scattered in the memory of one process, with few system calls.
+//! Words that lie scattered in the memory of processes, read by readers.
 
-use std::io;
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 
-use crate::sys;
+use crate::confined::{Answer, Memory, Piece, ReadError, Readers, Request, user_of};
 
-/// Things read by one call. A call takes 1024 pieces of memory (UIO_MAXIOV).
+/// Things read by one request, which takes 1024 pieces of memory.
 const AT_ONCE: usize = 128;
+/// Bytes of a word, as a piece.
+const WORD: u32 = 8;
+/// How long a request may take. Longer than a process's own changes of its mappings hold it up.
+const LIMIT: Duration = Duration::from_millis(100);
+/// How long a user's memory is left alone after it blocked: at first, and at the most.
+const SHUNNED: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(64)];
 
 /// What was read of a thing, and around when: CLOCK_MONOTONIC ns.
 #[derive(Clone, Copy, Debug)]
@@ -18,119 +27,115 @@ pub struct Seen<const WORDS: usize> {
     pub after_ns: u64,
 }
 
-/// Reads things of several processes, sorted by those, as [`read`] does. Each is handed over in their order: with `None` if it
-/// is not there, its process has ended, or may not be looked at.
-pub fn read_each<T, const WORDS: usize>(
-    things: &[T],
-    pid: impl Fn(&T) -> u32,
-    places: impl Fn(&T) -> [u64; WORDS],
-    mut seen: impl FnMut(&T, Option<Seen<WORDS>>),
-) {
-    for of_process in things.chunk_by(|a, b| pid(a) == pid(b)) {
-        let mut told = 0;
-        for some in of_process.chunks(AT_ONCE) {
-            let Some(first) = some.first() else { continue };
-            let time_ns = sys::monotonic_ns();
-            let mut all = [None; AT_ONCE];
-            let mut to = all.iter_mut();
-            let result = read(pid(first), some, &places, |_, words| {
-                if let Some(to) = to.next() {
-                    *to = words;
-                }
-            });
-            let after_ns = sys::monotonic_ns();
-            for (thing, words) in some.iter().zip(all) {
-                told += 1;
-                let seen_words = |words| Seen {
-                    words,
-                    time_ns,
-                    after_ns,
+/// Reads words. What blocks costs the time of one request, and then is left alone for ever longer.
+pub struct Scattered {
+    readers: Readers,
+    /// Of processes that were read.
+    users: HashMap<u32, u32>,
+    /// Users whose memory blocked: until when it is left alone, and for how long that was decided.
+    shunned: HashMap<u32, (Instant, Duration)>,
+}
+
+impl Scattered {
+    /// By these readers.
+    pub fn new(readers: Readers) -> Self {
+        Self {
+            readers,
+            users: HashMap::new(),
+            shunned: HashMap::new(),
+        }
+    }
+
+    /// Forgets whose the processes are: their ids may be used again.
+    pub fn forget_users(&mut self) {
+        self.users.clear();
+    }
+
+    /// Reads `WORDS` words (at most 8) of each thing, in their order. Things are sorted by process; `places` are the words'
+    /// addresses. Each is handed over in its order: with `None` if it is not there, its process has ended, may not be read, or
+    /// blocks.
+    ///
+    /// The words of one thing are read in the order in which they are named: what must be read first is named first.
+    pub fn read_each<T, const WORDS: usize>(
+        &mut self,
+        things: &[T],
+        pid: impl Fn(&T) -> u32,
+        places: impl Fn(&T) -> [u64; WORDS],
+        mut seen: impl FnMut(&T, Option<Seen<WORDS>>),
+    ) {
+        const { assert!(WORDS > 0 && WORDS * AT_ONCE <= 1024, "more pieces than a request takes") };
+        for of_process in things.chunk_by(|a, b| pid(a) == pid(b)) {
+            let mut told = 0;
+            for some in of_process.chunks(AT_ONCE) {
+                let Some(first) = some.first() else { continue };
+                let piece = |address| Piece { address, len: WORD };
+                let pieces = some.iter().flat_map(|thing| places(thing).map(piece)).collect();
+                let Some(memory) = self.read(pid(first), pieces) else {
+                    break;
                 };
-                seen(thing, words.map(seen_words));
+                let words = memory.bytes.as_chunks::<{ WORD as usize }>().0;
+                let words = words.as_chunks::<WORDS>().0.iter();
+                let there = memory.there.as_chunks::<WORDS>().0.iter();
+                for (thing, (words, there)) in some.iter().zip(words.zip(there)) {
+                    told += 1;
+                    let is_there = there.iter().all(|there| *there);
+                    let words = words.map(u64::from_ne_bytes);
+                    seen(
+                        thing,
+                        is_there.then_some(Seen {
+                            words,
+                            time_ns: memory.time_ns,
+                            after_ns: memory.after_ns,
+                        }),
+                    );
+                }
             }
-            if result.is_err() {
-                break;
-            }
-        }
-        of_process.iter().skip(told).for_each(|thing| seen(thing, None));
-    }
-}
-
-/// Reads `WORDS` words (at most 8) of each thing, in their order; `None` for one of which a word is not there. `places` are
-/// the words' addresses.
-///
-/// `process_vm_readv` reads the pieces in the order in which they are named: what must be read first is named first.
-///
-/// # Errors
-/// ESRCH for an ended process, EPERM without CAP_SYS_PTRACE. Things before it have been handed over.
-fn read<T, const WORDS: usize>(
-    pid: u32,
-    things: &[T],
-    places: impl Fn(&T) -> [u64; WORDS],
-    mut found: impl FnMut(&T, Option<[u64; WORDS]>),
-) -> io::Result<()> {
-    const { assert!(WORDS > 0 && WORDS * AT_ONCE <= 1024, "more pieces than a call takes") };
-    for chunk in things.chunks(AT_ONCE) {
-        let mut rest = chunk;
-        while !rest.is_empty() {
-            let mut words = [[0_u64; WORDS]; AT_ONCE];
-            let whole = read_some(pid, rest, &places, &mut words)?;
-            for (thing, words) in rest.iter().zip(words).take(whole) {
-                found(thing, Some(words));
-            }
-            // What ended the call early is not there.
-            if let Some(gone) = rest.get(whole) {
-                found(gone, None);
-            }
-            rest = rest.get(whole + 1..).unwrap_or_default();
+            of_process.iter().skip(told).for_each(|thing| seen(thing, None));
         }
     }
-    Ok(())
-}
 
-/// Reads things until one is not there; how many were.
-fn read_some<T, const WORDS: usize>(
-    pid: u32,
-    things: &[T],
-    places: &impl Fn(&T) -> [u64; WORDS],
-    to: &mut [[u64; WORDS]; AT_ONCE],
-) -> io::Result<usize> {
-    let count = things.len().min(AT_ONCE);
-    let piece = |address: u64| libc::iovec {
-        iov_base: address as *mut libc::c_void,
-        iov_len: size_of::<u64>(),
-    };
-    let mut remote = [[piece(0); WORDS]; AT_ONCE];
-    for (pieces, thing) in remote.iter_mut().zip(things) {
-        *pieces = places(thing).map(piece);
-    }
-    let local = libc::iovec {
-        iov_base: to.as_mut_ptr().cast(),
-        iov_len: count * size_of::<[u64; WORDS]>(),
-    };
-    // SAFETY: `local` names `to`, which takes that many bytes; the kernel checks what `remote` names.
-    let n = unsafe {
-        libc::process_vm_readv(
-            pid as libc::pid_t,
-            &raw const local,
-            1,
-            remote.as_ptr().cast(),
-            (WORDS * count) as libc::c_ulong,
-            0,
-        )
-    };
-    match usize::try_from(n) {
-        Ok(bytes) => Ok(bytes / size_of::<[u64; WORDS]>()),
-        Err(_) => match io::Error::last_os_error() {
-            error if error.raw_os_error() == Some(libc::EFAULT) => Ok(0),
-            error => Err(error),
-        },
+    fn read(&mut self, pid: u32, pieces: Vec<Piece>) -> Option<Memory> {
+        let user = match self.users.get(&pid) {
+            Some(&user) => user,
+            None => {
+                let user = user_of(pid).ok()?;
+                self.users.insert(pid, user);
+                user
+            }
+        };
+        let now = Instant::now();
+        if self.shunned.get(&user).is_some_and(|(until, _)| now < *until) {
+            return None;
+        }
+        match self
+            .readers
+            .request(user, &Request::Memory { pid, pieces }, now + LIMIT)
+        {
+            Ok(Answer::Memory(memory)) => {
+                self.shunned.remove(&user);
+                Some(memory)
+            }
+            Err(error @ (ReadError::Blocked | ReadError::NotExamined)) => {
+                let [least, most] = SHUNNED;
+                let last = self.shunned.get(&user).map(|(_, time)| *time);
+                let time = last.map_or(least, |last| (last * 2).min(most));
+                log::info!("memory of process {pid} (user {user}) is not sampled for {time:?}: {error}");
+                self.shunned.insert(user, (Instant::now() + time, time));
+                None
+            }
+            _ => None,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn scattered() -> Scattered {
+        // SAFETY: the other thread of a test program only waits, and the C library's own locks survive a fork.
+        Scattered::new(unsafe { Readers::start() }.unwrap())
+    }
 
     fn places(words: &[u64; 2]) -> [u64; 2] {
         let at = std::ptr::from_ref(words).expose_provenance() as u64;
@@ -147,7 +152,13 @@ mod tests {
         }
         things[50][1] = 8;
         let mut seen = Vec::new();
-        read(std::process::id(), &things, |thing| *thing, |_, words| seen.push(words)).unwrap();
+        let own = std::process::id();
+        scattered().read_each(
+            &things,
+            |_| own,
+            |thing| *thing,
+            |_, found| seen.push(found.map(|found| found.words)),
+        );
         let expected: Vec<_> = (0..300)
             .map(|k| (![0, 7, 50, 127, 128, 299].contains(&k)).then_some([k, 1000 + k]))
             .collect();
@@ -155,11 +166,13 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ended_is_an_error() {
+    fn of_a_process_that_ended_nothing_is_there() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = child.id();
         child.wait().unwrap();
-        let error = read(pid, &[places(&[0, 0])], |thing| *thing, |_, _| ()).unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
+        let mut seen = Vec::new();
+        let things = [places(&[0, 0]); 200];
+        scattered().read_each(&things, |_| pid, |thing| *thing, |_, found| seen.push(found.is_some()));
+        assert_eq!(seen, [false; 200]);
     }
 }

@@ -10,27 +10,36 @@ use std::{
         mpsc,
     },
     thread::JoinHandle,
+    time::Duration,
 };
 
 use aya::maps::{HashMap, Map, MapData, MapError, RingBuf};
 use tracer_core::{
     event::{Event, Lost},
-    losses::UNDECODED,
+    losses::{PAUSE_LIMIT, UNDECODED},
 };
 
 use crate::{
     CaptureError,
     api_stats::ApiStats,
-    code_object::lists::Lists,
-    decode,
+    confined::Readers,
+    decode::{self, fetch::Remote},
     findings::{Findings, findings},
     gate::Gate,
-    guardian::Guardian,
-    hold::{self, Ask, Holder},
+    guardian::{self, Guardian},
+    hold::{self, Ask, Holder, Work},
     inventory::Inventory,
     losses::Losses,
+    open_calls::OpenCalls,
     open_files,
+    pause::{
+        entries::Entries,
+        keeper::{Keeper, Pauses},
+        known::KnownFiles,
+        left::{self, Pin},
+    },
     probes::{Prober, driver::Functions},
+    rights,
     ring_marks::RingMarks,
     sys,
 };
@@ -52,8 +61,12 @@ pub struct Options {
     pub system: bool,
     /// Load debug files of runtimes from the servers in DEBUGINFOD_URLS (`--debuginfod`).
     pub debuginfod: bool,
+    /// The invoking user's id: file systems that this user's programs serve are trusted as root's are.
+    pub user: u32,
     /// Pass on what the programs say of their decisions, at level debug of [`log`].
     pub diagnostics: bool,
+    /// How long a process may be paused for its probes. Then it goes on without them, which counts as a loss.
+    pub pause_limit: Duration,
     /// Size of the buffer between the programs and [`Session::drain`]: a power of two, bytes.
     pub buffer_bytes: u32,
 }
@@ -66,27 +79,44 @@ pub struct Session {
     events: RingBuf<MapData>,
     marks: RingMarks,
     pub(crate) traced: HashMap<MapData, u32, u32>,
+    users: HashMap<MapData, u32, u8>,
+    keeper: Keeper,
+    pin: Option<Pin>,
+    _guardian: Option<Guardian>,
     losses: Losses,
     api_stats: Option<ApiStats>,
+    open_calls: OpenCalls,
     findings: Findings,
     pub(crate) gate: Gate,
     pub(crate) asks: mpsc::Sender<Ask>,
+    memory: Remote,
     undecoded: u64,
+    /// Losses of the inventory that were handed over.
+    reported: std::collections::BTreeMap<&'static str, u64>,
     functions: Functions,
     pub(crate) inventory: Arc<Mutex<Inventory>>,
     stop: Arc<AtomicBool>,
-    holder: Option<JoinHandle<Prober>>,
+    pub(crate) work: Arc<Work>,
+    holder: Option<JoinHandle<Option<Prober>>>,
     listener: Option<JoinHandle<()>>,
 }
 
 impl Session {
-    /// Loads the programs and attaches those that belong to no library. Nothing is traced yet.
+    /// Loads the programs and attaches those that belong to no library. Nothing is traced yet. What belongs to others is read by
+    /// `readers`.
     ///
     /// # Errors
-    /// [`CaptureError::NotPermitted`] without the rights, and what else the kernel refuses.
-    pub fn start(options: Options, mut guardian: Option<Guardian>) -> Result<Self, CaptureError> {
-        if let Some(guardian) = guardian.as_mut().filter(|_| options.system) {
-            guardian.watch_all();
+    /// [`CaptureError::Lacking`] or [`CaptureError::NotPermitted`] without the rights, and what else the kernel refuses.
+    pub fn start(options: Options, guardian: Option<Guardian>, readers: Readers) -> Result<Self, CaptureError> {
+        rights::require(&rights::RECORDING)?;
+        // Without the place where they are left, none are.
+        for left in left::recover().unwrap_or_default() {
+            log::warn!(
+                "process {} was paused by tracer {}, which died: {}",
+                left.pid,
+                left.recorder,
+                left.outcome
+            );
         }
         open_files::allow_all();
         let mut inventory = Inventory {
@@ -114,22 +144,39 @@ impl Session {
             }
             _ => None,
         };
+        let pauses = maps.remove("PAUSES").ok_or(CaptureError::Missing("PAUSES"))?;
+        let entries = guardian::descriptor(&pauses)?;
+        let own = Pauses::new(Entries::new(entries)?, options.pause_limit);
+        let pin = Pin::new(&pauses).inspect_err(|error| log::info!("{error}")).ok();
+        // Nobody is paused before the guardians can resume it.
+        if let Some(guardian) = &guardian {
+            guardian.share(entries, pin.as_ref().map(|pin| pin.path.as_path()))?;
+        }
+        let keeper = Keeper::start(own)?;
+        let known = maps.remove("KNOWN").ok_or(CaptureError::Missing("KNOWN"))?;
+        let mut open = |name| maps.remove(name).ok_or(CaptureError::Missing(name));
+        let (ioctls, threads) = (open("ENTERED")?, open("API_THREADS")?);
+        let recorded = !matches!(options.api, Api::None | Api::Stats);
+        let open_calls = OpenCalls::new(ioctls, threads, recorded).map_err(|_| CaptureError::Missing("ENTERED"))?;
         let inventory = Arc::new(Mutex::new(inventory));
         let (finder, findings) = findings();
         let (asks, asked) = mpsc::channel();
-        let holder = Holder {
-            code_objects: Lists::new(finder.clone()),
-            finder,
-            thunks: std::collections::HashMap::new(),
-            ring: take(&mut maps, "HOLDS")?,
-            prober,
-            guardian,
-            inventory: Arc::clone(&inventory),
+        let settings = hold::Settings {
             reserves: options.reserves,
             debuginfod: options.debuginfod,
-            asked,
             api: options.api,
-            system: options.system,
+            user: options.user,
+            pause_limit: options.pause_limit,
+        };
+        let pauses = Arc::clone(keeper.pauses());
+        let known = KnownFiles::new(&known)?;
+        let memory = Remote::new(readers.clone(), options.pause_limit);
+        let work = Work::new(settings, readers, prober, pauses, known, finder, Arc::clone(&inventory));
+        let work = Arc::new(work);
+        let holder = Holder {
+            ring: take(&mut maps, "HOLDS")?,
+            work: Arc::clone(&work),
+            asked,
             stop: Arc::clone(&stop),
         };
         let spawned = std::thread::Builder::new().name("holder".into()).spawn(|| holder.run());
@@ -137,15 +184,23 @@ impl Session {
             events: take(&mut maps, "EVENTS")?,
             marks,
             traced: take(&mut maps, "TRACED")?,
+            users: take(&mut maps, "USERS")?,
+            keeper,
+            pin,
+            _guardian: guardian,
             losses,
             api_stats,
+            open_calls,
             findings,
             gate,
             asks,
+            memory,
             undecoded: 0,
+            reported: std::collections::BTreeMap::new(),
             functions,
             inventory,
             stop,
+            work,
             holder: Some(spawned.map_err(|e| CaptureError::system("starting a thread", e))?),
             listener,
         })
@@ -168,6 +223,13 @@ impl Session {
             .map_err(|e| CaptureError::system("tracing a process", io::Error::other(e)))
     }
 
+    /// Enters a process among those that use the KFD: it is paused for what it maps from now on.
+    pub(crate) fn insert_user(&mut self, pid: u32) -> Result<(), CaptureError> {
+        self.users
+            .insert(pid, 1, 0)
+            .map_err(|e| CaptureError::system("tracing a process", io::Error::other(e)))
+    }
+
     /// From now on what traced processes submit counts, and no system call for a map is made any more.
     pub(crate) fn begin(&mut self) {
         self.losses.begin();
@@ -182,7 +244,7 @@ impl Session {
             self.findings.take(sink);
             let Some(item) = next else { break };
             count += 1;
-            let known = decode::record(&item, &self.functions, sink);
+            let known = decode::record(&item, &self.functions, &mut self.memory, sink);
             self.undecoded += u64::from(!known);
         }
         count
@@ -214,8 +276,19 @@ impl Session {
         let time_ns = sys::monotonic_ns();
         let mut lost = |source, count| sink(&Event::Lost(Lost { time_ns, source, count }));
         self.losses.report(&mut lost);
+        let cut_short = self.keeper.pauses().take_cut_short();
+        if cut_short > 0 {
+            lost(PAUSE_LIMIT, cut_short);
+        }
         if self.undecoded > 0 {
             lost(UNDECODED, std::mem::take(&mut self.undecoded));
+        }
+        for (&source, &total) in &hold::lock(&self.inventory).losses {
+            let reported = self.reported.entry(source).or_default();
+            if total > *reported {
+                lost(source, total - *reported);
+                *reported = total;
+            }
         }
     }
 
@@ -224,6 +297,11 @@ impl Session {
         if let Some(stats) = &self.api_stats {
             stats.report(sys::monotonic_ns(), &mut |stats| sink(&Event::ApiStats(stats)));
         }
+    }
+
+    /// Hands over the calls that are open now, as calls without a result. Only after [`Self::detach`].
+    pub fn report_open_calls(&self, sink: &mut impl FnMut(&Event<'_>)) {
+        self.open_calls.report(sys::monotonic_ns(), sink);
     }
 
     /// A copy of what was set up so far.
@@ -243,8 +321,12 @@ impl Session {
             let _ = self.traced.remove(&pid);
         }
         self.stop.store(true, Ordering::Release);
-        if let Some(Ok(prober)) = self.holder.take().map(JoinHandle::join) {
-            drop(prober);
+        let prober = self.holder.take().map(JoinHandle::join);
+        // Before the probes go out, which takes a while.
+        self.keeper.finish();
+        drop(prober);
+        if let Some(pin) = self.pin.take() {
+            pin.remove();
         }
         if let Some(listener) = self.listener.take() {
             // Its panic would be about words only.

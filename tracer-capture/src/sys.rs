@@ -8,6 +8,14 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+/// Lets the calling thread, and those that it makes, run as soon as a processor is free, but not instead of the thread that wakes
+/// it. That is a process that is about to stop: until it has, a stop that its user asks for can't be told from tracer's own.
+pub fn let_others_stop() {
+    let plain = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `plain` is what this policy takes. Refused, it only makes a race longer that is there anyway.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const plain) };
+}
+
 /// Lets this thread run before others: a reader that waits for its turn among busy threads loses events. Without the
 /// right to do so it stays as it is.
 pub fn run_first() {
@@ -124,23 +132,6 @@ fn mount(
     // SAFETY: the strings live until the call returns; null is allowed for source and type where the kernel ignores them.
     let result = unsafe { libc::mount(ptr(source), at.as_ptr(), ptr(kind), flags, std::ptr::null()) };
     if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
-}
-
-/// Sends a signal to a process. Ids that no process can have are refused with EINVAL, so that no group is ever meant.
-///
-/// # Errors
-/// ESRCH for an ended process, EPERM.
-pub fn signal(pid: u32, signal: i32) -> io::Result<()> {
-    let pid = i32::try_from(pid)
-        .ok()
-        .filter(|&p| p > 0)
-        .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
-    // SAFETY: plain integers.
-    if unsafe { libc::kill(pid, signal) } == 0 {
         Ok(())
     } else {
         Err(io::Error::last_os_error())

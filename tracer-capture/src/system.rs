@@ -1,7 +1,7 @@
 //! The whole machine: processes that use a GPU already are attached to; those that begin to later enter by themselves, in
 //! eBPF (`tracer-ebpf/src/system.rs`).
 
-use std::{collections::BTreeSet, fs, io, path::Path};
+use std::{collections::BTreeSet, fs, io, path::Path, time::Duration};
 
 use aya::maps::MapError;
 
@@ -9,10 +9,9 @@ use crate::{
     CaptureError,
     attach::Attached,
     candidate::{self, Candidate},
-    guardian,
     hold::{self, Ask},
     kfd_proc::{self, Numbering},
-    proc_maps,
+    process_stat,
     session::{self, Session},
     sys,
 };
@@ -21,6 +20,8 @@ use crate::{
 const DEVICE: &str = "/dev/kfd";
 /// What runtimes are called, wherever they lie.
 const RUNTIME: &str = "libhsa-runtime64";
+/// How long the mappings of a process are read.
+const PATIENCE: Duration = Duration::from_millis(500);
 /// BPF_NOEXIST of include/uapi/linux/bpf.h.
 const NOEXIST: u64 = 1;
 
@@ -45,11 +46,11 @@ impl Session {
     /// Attaches to processes that use a GPU and are not `known` yet. Nothing counts yet.
     fn attach_users(&mut self, known: &mut BTreeSet<u32>, has_runtime: &mut BTreeSet<u32>) -> Result<(), CaptureError> {
         let mut candidates = Vec::new();
-        for pid in &users() - known {
+        for pid in &self.gpu_users() - known {
             match Candidate::look(pid) {
                 Ok(candidate) => candidates.push(candidate),
                 // Whatever it was, it uses nothing any more.
-                Err(_) if matches!(guardian::state(pid), None | Some('Z' | 'X')) => {}
+                Err(_) if !process_stat::is_alive(pid) => {}
                 Err(error) => {
                     let (mut inventory, warning) = (hold::lock(&self.inventory), error.to_string());
                     // The first look has said so.
@@ -59,9 +60,6 @@ impl Session {
                 }
             }
         }
-        let pids: Vec<u32> = candidates.iter().map(|candidate| candidate.pid).collect();
-        // Before the first of them can be stopped.
-        self.ask(|reply| Ask::Attaching(pids, reply))?;
         let mut new = Vec::new();
         for candidate in candidates {
             // One that entered meanwhile has been held for its probes.
@@ -74,11 +72,34 @@ impl Session {
                 let _ = self.traced.remove(&candidate.pid);
                 continue;
             }
+            self.insert_user(candidate.pid)?;
             new.push(candidate.pid);
         }
         known.extend(&new);
         has_runtime.extend(self.ask(|reply| Ask::Scan(new, reply))?);
         Ok(())
+    }
+
+    /// Processes that have the KFD's device open, by their descriptors or by the driver's own files, or have mapped a runtime.
+    fn gpu_users(&self) -> BTreeSet<u32> {
+        let own = std::process::id();
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let mut users: BTreeSet<u32> = entries
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|&pid| has_device(pid) || self.has_runtime(pid))
+            .collect();
+        // Types of queues are of no interest here.
+        let by_driver = kfd_proc::below(Path::new("/"), Numbering::Unknown).unwrap_or_default();
+        users.extend(by_driver.iter().map(|process| process.pid));
+        users.remove(&own);
+        users
+    }
+
+    fn has_runtime(&self, pid: u32) -> bool {
+        let examine = self.work.examine(pid, PATIENCE);
+        let mappings = examine.and_then(|examine| examine.mappings()).unwrap_or_default();
+        let name = |path: &str| path.rsplit('/').next().is_some_and(|name| name.starts_with(RUNTIME));
+        mappings.iter().any(|mapping| name(&mapping.path))
     }
 
     /// Enters a process among the traced, unless it has entered by itself; whether it had not.
@@ -91,28 +112,8 @@ impl Session {
     }
 }
 
-/// Processes that have the KFD's device open, by their descriptors or by the driver's own files, or have mapped a runtime.
-fn users() -> BTreeSet<u32> {
-    let own = std::process::id();
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut users: BTreeSet<u32> = entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|&pid| has_device(pid) || has_runtime(pid))
-        .collect();
-    let by_driver = kfd_proc::below(Path::new("/"), Numbering::of_kernel()).unwrap_or_default();
-    users.extend(by_driver.iter().map(|process| process.pid));
-    users.remove(&own);
-    users
-}
-
 fn has_device(pid: u32) -> bool {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let mut files = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
     files.any(|file| file.as_path() == Path::new(DEVICE))
-}
-
-fn has_runtime(pid: u32) -> bool {
-    let mappings = proc_maps::executable(pid).unwrap_or_default();
-    let name = |path: &str| path.rsplit('/').next().is_some_and(|name| name.starts_with(RUNTIME));
-    mappings.iter().any(|mapping| name(&mapping.path))
 }

@@ -1,18 +1,16 @@
 //! Whether a process's runtime stores to doorbells or hands them to the driver's library: see `resolver::ThunkFlags`.
 
 use crate::{
+    confined::Remote,
     proc_maps::Mapping,
     resolver::{Resolution, ThunkFlags},
-    sys,
 };
 
-/// Whether the runtime that process `pid` has mapped there hands its doorbells over; `None` if it can't be told: it is not
+/// Whether the runtime that a process of this memory has mapped there hands its doorbells over; `None` if it can't be told: it is not
 /// initialised, or what decides it is not understood, or can't be read.
-pub fn hands_over(pid: u32, mapping: &Mapping, resolution: &Resolution) -> Option<bool> {
+pub fn hands_over(memory: &Remote<'_>, mapping: &Mapping, resolution: &Resolution) -> Option<bool> {
     let flags = resolution.thunk_flags()?;
-    read(flags, mapping.bias(resolution)?, |address| {
-        sys::read_u64(pid, address).ok()
-    })
+    read(flags, mapping.bias(resolution)?, |address| memory.word(address).ok())
 }
 
 fn read(flags: &ThunkFlags, bias: u64, word: impl Fn(u64) -> Option<u64>) -> Option<bool> {

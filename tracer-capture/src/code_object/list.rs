@@ -4,8 +4,6 @@ use std::io;
 
 use tracer_common::r_debug::{L_ADDR, L_NAME, L_NEXT, LINK_MAP_LEN, R_MAP};
 
-use crate::sys;
-
 /// Entries at the most. A list that is longer, or goes round in a circle, is not believed.
 const MAX_ENTRIES: usize = 1 << 14;
 /// The longest path has 4096 bytes; each can take three in a URI.
@@ -22,16 +20,6 @@ pub trait Memory {
     /// # Errors
     /// If not all of them are there.
     fn read(&self, address: u64, to: &mut [u8]) -> io::Result<()>;
-}
-
-/// Memory of another process.
-#[derive(Clone, Copy, Debug)]
-pub struct Process(pub u32);
-
-impl Memory for Process {
-    fn read(&self, address: u64, to: &mut [u8]) -> io::Result<()> {
-        sys::read_memory(self.0, address, to)
-    }
 }
 
 /// One entry.

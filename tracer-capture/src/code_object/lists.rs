@@ -1,29 +1,34 @@
 //! The lists of all processes, followed: what came, and what went.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
+use tracer_common::r_debug::L_NAME;
 use tracer_core::{
     code_object::{CodeObject, CodeObjectOrigin},
     event::Origin,
 };
 
-use crate::findings::{Finder, Finding};
-
-use super::{
-    list::{self, Entry, Process},
-    source,
-    uri::Place,
+use super::list::{self, Entry};
+use crate::{
+    confined::{Examine, Remote},
+    findings::{Finder, Finding},
 };
 
 /// Lists that are followed at the most; those of ended processes make room.
 const MAX_LISTS: usize = 4096;
 
-/// The lists, on the side that reads them.
+/// The lists, on the side that reads them. Several threads use it, but for one process one at a time.
 pub struct Lists {
     /// By process and address.
-    known: HashMap<(u32, u64), Known>,
+    known: Mutex<HashMap<(u32, u64), Known>>,
     /// Number of the next code object.
-    next: u64,
+    next: AtomicU64,
     finder: Finder,
 }
 
@@ -41,38 +46,48 @@ impl Lists {
     /// Of no process yet; changes go to `finder`.
     pub fn new(finder: Finder) -> Self {
         Self {
-            known: HashMap::new(),
-            next: 0,
+            known: Mutex::default(),
+            next: AtomicU64::new(0),
             finder,
         }
     }
 
     /// A list changed, while it was watched: its process is held, or at least has just told. `debug` is the address of
     /// the process's `_amdgpu_r_debug`.
-    pub fn changed(&mut self, origin: Origin, generation: u32, debug: u64) {
-        self.read(origin, generation, debug, true);
+    pub fn changed(&self, examine: &Examine<'_>, origin: Origin, generation: u32, debug: u64) {
+        self.read(examine, origin, generation, debug, true);
+    }
+
+    /// As [`Self::changed`], of a process that can't be examined.
+    pub fn unread(&self, origin: Origin, generation: u32, debug: u64) {
+        self.finder.tell(origin, Finding::ListUnread);
+        let nothing = Known::nothing(generation, true);
+        self.known().insert((origin.pid, debug), nothing);
     }
 
     /// A process that runs already is attached to: what is in its list was there before.
     ///
     /// Of files that have changed since the process began nothing is told: perhaps they are not what was loaded.
-    pub fn attached(&mut self, origin: Origin, generation: u32, debug: u64) {
-        self.read(origin, generation, debug, false);
+    pub fn attached(&self, examine: &Examine<'_>, origin: Origin, generation: u32, debug: u64) {
+        self.read(examine, origin, generation, debug, false);
     }
 
-    fn read(&mut self, origin: Origin, generation: u32, debug: u64, watched: bool) {
+    fn known(&self) -> MutexGuard<'_, HashMap<(u32, u64), Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self, examine: &Examine<'_>, origin: Origin, generation: u32, debug: u64, watched: bool) {
         let pid = origin.pid;
         let key = (pid, debug);
-        let known = self.known.remove(&key).filter(|known| known.generation == generation);
+        let known = self.known().remove(&key).filter(|known| known.generation == generation);
         let Known { entries, lost, .. } = known.unwrap_or_else(|| Known::nothing(generation, false));
-        let new = match list::read(&Process(pid), debug) {
+        let new = match list::read(&memory(examine, debug, &entries), debug) {
             Ok(new) if self.has_room() => new,
             unread => {
                 if let Err(error) = unread {
                     log::debug!("process {pid}: its list of code objects can't be read: {error}");
                 }
-                self.finder.tell(origin, Finding::ListUnread);
-                self.known.insert(key, Known::nothing(generation, true));
+                self.unread(origin, generation, debug);
                 return;
             }
         };
@@ -87,41 +102,37 @@ impl Lists {
         for (&id, _) in ids.iter().zip(&stays).filter(|(_, stays)| !**stays) {
             self.finder.tell(origin, Finding::Unloaded(id));
         }
-        let unchanged_since = (!watched).then(|| source::began(pid).unwrap_or(i64::MIN));
+        let unchanged_since = (!watched).then(|| examine.began().ok().flatten().unwrap_or(i64::MIN));
         let mut kept = ids.iter().zip(&stays).filter(|(_, stays)| **stays).map(|(&id, _)| id);
         let mut entries = Vec::with_capacity(new.len());
         for (entry, added) in new.into_iter().zip(added) {
             let id = match kept.next().filter(|_| !added) {
                 Some(id) => id,
                 None => {
-                    let id = self.next;
-                    self.next += 1;
-                    self.finder.tell(
-                        origin,
-                        Finding::Loaded(code_object(pid, id, how, &entry, unchanged_since)),
-                    );
+                    let id = self.next.fetch_add(1, Ordering::Relaxed);
+                    let found = code_object(examine, pid, id, how, &entry, unchanged_since);
+                    self.finder.tell(origin, Finding::Loaded(found));
                     id
                 }
             };
             entries.push((entry, id));
         }
         let lost = false;
-        self.known.insert(
-            key,
-            Known {
-                generation,
-                entries,
-                lost,
-            },
-        );
+        let known = Known {
+            generation,
+            entries,
+            lost,
+        };
+        self.known().insert(key, known);
     }
 
-    fn has_room(&mut self) -> bool {
-        if self.known.len() >= MAX_LISTS {
+    fn has_room(&self) -> bool {
+        let mut known = self.known();
+        if known.len() >= MAX_LISTS {
             let lives = |pid: &u32| std::path::Path::new(&format!("/proc/{pid}")).exists();
-            self.known.retain(|(pid, _), _| lives(pid));
+            known.retain(|(pid, _), _| lives(pid));
         }
-        self.known.len() < MAX_LISTS
+        known.len() < MAX_LISTS
     }
 }
 
@@ -135,9 +146,25 @@ impl Known {
     }
 }
 
+/// The memory of a process whose list was like this: what lies there by now is fetched with two requests, not one a page.
+fn memory<'a>(examine: &Examine<'a>, debug: u64, entries: &[(Entry, u64)]) -> Remote<'a> {
+    let memory = examine.memory();
+    let nodes = entries.iter().map(|(entry, _)| entry.node);
+    memory.fetch_all(nodes.clone().chain([debug]));
+    memory.fetch_all(nodes.filter_map(|node| memory.word(node.wrapping_add(L_NAME as u64)).ok()));
+    memory
+}
+
 /// Reads what an entry stands for.
-fn code_object(pid: u32, id: u64, origin: CodeObjectOrigin, entry: &Entry, unchanged_since: Option<i64>) -> CodeObject {
-    let contents = source::contents(pid, Place::parse(&entry.uri), unchanged_since);
+fn code_object(
+    examine: &Examine<'_>,
+    pid: u32,
+    id: u64,
+    origin: CodeObjectOrigin,
+    entry: &Entry,
+    unchanged_since: Option<i64>,
+) -> CodeObject {
+    let contents = examine.code_object(&entry.uri, unchanged_since);
     let uri = String::from_utf8_lossy(&entry.uri).into_owned();
     if let Err(reason) = &contents {
         log::debug!("process {pid}: the kernels of {uri} are not known: {}", reason.name());

@@ -3,62 +3,22 @@
 //! Only what is asked for is read: code objects can have hundreds of megabytes, their tables a few.
 
 use std::{
-    ffi::OsStr,
     fs::{self, File},
     io::{self, Read, Seek, SeekFrom},
-    os::unix::{ffi::OsStrExt, fs::FileExt, fs::MetadataExt},
+    os::unix::fs::FileExt,
 };
 
 use object::ReadCache;
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use tracer_core::code_object::KernelsUnread;
 
-use super::{
-    Contents, elf,
-    list::{Memory, Process},
-    uri::{Part, Place},
-};
+use super::{Contents, elf, uri::Part};
 
 /// All that is read of one code object at the most.
-const MAX_READ: usize = 256 << 20;
+pub const MAX_READ: usize = 256 << 20;
 
-/// Reads the code object at this place; `unchanged_since`: time since which its file must not have changed (of the
-/// real-time clock, s).
-pub fn contents(pid: u32, place: Option<Place>, unchanged_since: Option<i64>) -> Result<Contents, KernelsUnread> {
-    match place {
-        None => Err(KernelsUnread::UnknownSource),
-        Some(Place::Memory(part)) => read(Process(pid), part),
-        Some(Place::File { path, part }) => {
-            let file = open(pid, &path).map_err(|_| KernelsUnread::Unreadable)?;
-            let metadata = file.metadata().map_err(|_| KernelsUnread::Unreadable)?;
-            if unchanged_since.is_some_and(|time| metadata.ctime() >= time) {
-                return Err(KernelsUnread::Changed);
-            }
-            let size = metadata.len();
-            read(file, part.unwrap_or(Part { offset: 0, size }))
-        }
-    }
-}
-
-/// Opens a regular file by its path in the process's root, which no link leads out of.
-fn open(pid: u32, path: &[u8]) -> io::Result<File> {
-    let root = File::open(format!("/proc/{pid}/root"))?;
-    let path = OsStr::from_bytes(path);
-    // Whatever else lies there must not keep anybody waiting.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = openat2(&root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT)?;
-    let file = File::from(file);
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(io::Error::other("no regular file"))
-    }
-}
-
-/// When a process began, s of the real-time clock, or up to a second earlier: what happened to files in that second can't be
-/// told apart by this.
-pub fn began(pid: u32) -> Option<i64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+/// When a process began, by the contents of `/proc/PID/stat`: s of the real-time clock, or up to a second earlier. What happened
+/// to files in that second can't be told apart by this.
+pub fn began_in(stat: &str) -> Option<i64> {
     // Behind the name, which may have spaces and parentheses: fields from the third one on; the 22nd is meant.
     let ticks: i64 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
     let boot = fs::read_to_string("/proc/stat").ok()?;
@@ -71,7 +31,11 @@ pub fn began(pid: u32) -> Option<i64> {
     boot.checked_add(ticks.checked_div(per_second)?)
 }
 
-fn read(from: impl ReadAt, part: Part) -> Result<Contents, KernelsUnread> {
+/// Reads the code object that is a part of something.
+///
+/// # Errors
+/// Why its kernels are not known.
+pub fn read(from: impl ReadAt, part: Part) -> Result<Contents, KernelsUnread> {
     let window = Window {
         from,
         part,
@@ -86,20 +50,17 @@ fn read(from: impl ReadAt, part: Part) -> Result<Contents, KernelsUnread> {
 }
 
 /// Something that bytes can be read from.
-trait ReadAt {
+pub trait ReadAt {
     /// Fills `to` from `offset` on.
+    ///
+    /// # Errors
+    /// If not all of it is there.
     fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<()>;
 }
 
 impl ReadAt for File {
     fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<()> {
         self.read_exact_at(to, offset)
-    }
-}
-
-impl ReadAt for Process {
-    fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<()> {
-        self.read(offset, to)
     }
 }
 

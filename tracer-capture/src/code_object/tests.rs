@@ -1,13 +1,21 @@
 //! Lists in this process's own memory, which is as good as another's.
 
-use std::{collections::BTreeMap, ffi::CString, io};
+use std::{
+    collections::BTreeMap,
+    ffi::CString,
+    io,
+    time::{Duration, Instant},
+};
 
 use tracer_core::{
     code_object::{CodeObjectOrigin, KernelsUnread},
     event::{CodeObjectChange, Event, Origin},
 };
 
-use crate::findings::findings;
+use crate::{
+    confined::{Examine, Parsers, Readers},
+    findings::findings,
+};
 
 use super::{
     list::{Entry, Memory, differences, read},
@@ -119,7 +127,12 @@ fn changes_come_out_as_they_were_made() {
     let debug = Node([7, address(&nodes[0]), 0, 0, 0]);
     let debug_address = address(std::hint::black_box(&debug)) as u64;
     let (finder, changes) = findings();
-    let mut lists = Lists::new(finder);
+    let lists = Lists::new(finder);
+    // SAFETY: the child makes plain calls; other threads of this test program only wait.
+    let readers = unsafe { Readers::start() }.unwrap();
+    let parsers = Parsers::new(&readers);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let examine = Examine::new(&readers, &parsers, std::process::id(), deadline).unwrap();
     let origin = |time_ns| Origin {
         time_ns,
         pid: std::process::id(),
@@ -143,7 +156,7 @@ fn changes_come_out_as_they_were_made() {
         std::mem::take(what)
     };
     let mut what = Vec::new();
-    lists.attached(origin(10), 1, debug_address);
+    lists.attached(&examine, origin(10), 1, debug_address);
     let found = CodeObjectOrigin::Found;
     // The test program was built before it began, and is no code object; or it was in the same second.
     let first = taken(&mut what);
@@ -155,15 +168,15 @@ fn changes_come_out_as_they_were_made() {
     // The middle one goes.
     nodes[0].0[3] = address(&nodes[2]);
     std::hint::black_box(&nodes);
-    lists.changed(origin(20), 1, debug_address);
+    lists.changed(&examine, origin(20), 1, debug_address);
     assert_eq!(taken(&mut what), [(20, "1 unloaded".to_owned())]);
-    lists.changed(origin(30), 1, debug_address);
+    lists.changed(&examine, origin(30), 1, debug_address);
     assert_eq!(taken(&mut what), []);
     // It comes again, at the end.
     nodes[1].0[3] = 0;
     nodes[2].0[3] = address(&nodes[1]);
     std::hint::black_box(&nodes);
-    lists.changed(origin(40), 1, debug_address);
+    lists.changed(&examine, origin(40), 1, debug_address);
     assert_eq!(
         taken(&mut what),
         [(40, format!("3 0x2000 Loaded {:?}", Some("unreadable")))]
@@ -171,17 +184,17 @@ fn changes_come_out_as_they_were_made() {
     // Nothing can be read: from then on, what is there is found, not loaded.
     nodes[0].0[3] = 8;
     std::hint::black_box(&nodes);
-    lists.changed(origin(50), 1, debug_address);
+    lists.changed(&examine, origin(50), 1, debug_address);
     assert_eq!(taken(&mut what), [(50, "unread".to_owned())]);
     nodes[0].0[3] = 0;
     std::hint::black_box(&nodes);
-    lists.changed(origin(60), 1, debug_address);
+    lists.changed(&examine, origin(60), 1, debug_address);
     assert_eq!(
         taken(&mut what),
         [(60, format!("4 0x1000 Found {:?}", Some("malformed")))]
     );
     // Another program at the same process id.
-    lists.changed(origin(70), 2, debug_address);
+    lists.changed(&examine, origin(70), 2, debug_address);
     assert_eq!(
         taken(&mut what),
         [(70, format!("5 0x1000 Loaded {:?}", Some("malformed")))]

@@ -4,6 +4,7 @@ use std::{
     env,
     ffi::OsString,
     io::{ErrorKind, Read},
+    os::unix::process::CommandExt,
     path::PathBuf,
     process::{Child, Command, Stdio},
     thread,
@@ -43,7 +44,7 @@ impl Network {
     }
 
     /// The file of that build, loaded by the client program.
-    pub(super) fn ask(&self, build_id: &str) -> Result<PathBuf, NotUsed> {
+    pub(crate) fn ask(&self, build_id: &str) -> Result<PathBuf, NotUsed> {
         let Some(urls) = self.urls.as_ref().filter(|_| self.allowed) else {
             let lacks = if self.allowed {
                 "DEBUGINFOD_URLS is not set (sudo does not pass it on)"
@@ -52,7 +53,17 @@ impl Network {
             };
             return Err(NotUsed::NotTried(lacks.to_owned()));
         };
-        let spawned = Command::new(&self.client)
+        let mut client = Command::new(&self.client);
+        // It writes into a cache, which root must not do in another user's folder.
+        match User::invoking() {
+            Ok(Some(user)) => {
+                client.uid(user.uid).gid(user.gid).env_remove("XDG_CACHE_HOME");
+                client.envs(user.home.map(|home| ("HOME", home)));
+            }
+            Ok(None) => {}
+            Err(error) => return Err(NotUsed::Refused(error.to_string())),
+        }
+        let spawned = client
             .args(["debuginfo", build_id])
             .env("DEBUGINFOD_URLS", urls)
             .stdin(Stdio::null())
@@ -97,14 +108,18 @@ impl Network {
 }
 
 /// Where the client keeps files (debuginfod-find(1)): of this user, and of the one who called sudo.
-pub(super) fn caches() -> Vec<PathBuf> {
+pub(crate) fn caches() -> Vec<PathBuf> {
     if let Some(chosen) = env::var_os("DEBUGINFOD_CACHE_PATH").filter(|path| !path.is_empty()) {
         return vec![chosen.into()];
     }
     let mut caches: Vec<PathBuf> = Vec::new();
     let base = env::var_os("XDG_CACHE_HOME").filter(|base| !base.is_empty());
     caches.extend(base.map(|base| PathBuf::from(base).join("debuginfod_client")));
-    let invoking = User::invoking().and_then(|user| user.home).map(PathBuf::from);
+    let invoking = User::invoking()
+        .ok()
+        .flatten()
+        .and_then(|user| user.home)
+        .map(PathBuf::from);
     for home in env::var_os("HOME").map(PathBuf::from).into_iter().chain(invoking) {
         caches.push(home.join(".cache/debuginfod_client"));
         caches.push(home.join(".debuginfod_client_cache"));

@@ -1,5 +1,6 @@
 //! The names in a debug file. It may have gigabytes: only its headers, notes and symbols are read, each with a bound.
 
+use serde::{Deserialize, Serialize};
 use std::{fs::File, os::unix::fs::FileExt};
 
 use object::{
@@ -27,7 +28,7 @@ const MAX_NOTES: usize = 16;
 const MAX_FUNCTIONS: usize = 4096;
 
 /// What a debug file tells.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DebugSymbols {
     /// Its build-id, which is that of its library.
     pub build_id: Option<String>,

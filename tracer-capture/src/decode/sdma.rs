@@ -3,14 +3,13 @@
 use tracer_common::record::{self, SDMA_COMMANDS_LEN};
 use tracer_core::event::{Event, SdmaDoorbell};
 
-use super::{api, origin};
-use crate::sys;
+use super::{api, fetch::Fetch, origin};
 
 /// Longest submission that is read: a copy of 2 GiB by engines that take 4 MiB a command.
 const MAX_COMMANDS: usize = 16 << 10;
 
 /// One doorbell.
-pub fn doorbell(r: &record::SdmaDoorbell, sink: &mut impl FnMut(&Event<'_>)) {
+pub fn doorbell(r: &record::SdmaDoorbell, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
     let size = r.end.wrapping_sub(r.begin);
     let len = (r.len as usize).min(SDMA_COMMANDS_LEN);
     let mut long = [0; MAX_COMMANDS];
@@ -22,7 +21,7 @@ pub fn doorbell(r: &record::SdmaDoorbell, sink: &mut impl FnMut(&Event<'_>)) {
         usize::try_from(size)
             .ok()
             .and_then(|size| long.get_mut(..size))
-            .and_then(|long| read(r, long).then_some(&*long))
+            .and_then(|long| read(r, memory, long).then_some(&*long))
     };
     sink(&Event::SdmaDoorbell(SdmaDoorbell {
         origin: origin(&r.header),
@@ -38,22 +37,26 @@ pub fn doorbell(r: &record::SdmaDoorbell, sink: &mut impl FnMut(&Event<'_>)) {
 ///
 /// What lies in the ring stays there until it has gone around. Writers are ahead of the write pointer by no more than one
 /// submission each, so the half of the ring behind it is as it was.
-fn read(r: &record::SdmaDoorbell, to: &mut [u8]) -> bool {
-    let pid = r.header.tgid;
+fn read(r: &record::SdmaDoorbell, memory: &mut impl Fetch, to: &mut [u8]) -> bool {
     let at = r.begin & r.ring_bytes.wrapping_sub(1);
-    let copied = sys::read_memory(pid, r.ring_base.wrapping_add(at), to).is_ok();
+    let mut now = [0; 8];
+    let wanted = &mut [
+        (r.ring_base.wrapping_add(at), &mut *to),
+        (r.write_pointer, &mut now[..]),
+    ];
+    let copied = memory.fetch(r.header.tgid, wanted);
     let known = r
         .commands
         .get(..(r.len as usize).min(SDMA_COMMANDS_LEN))
         .unwrap_or_default();
-    let now = sys::read_u64(pid, r.write_pointer);
-    let untouched = now.is_ok_and(|now| now.saturating_sub(r.begin) <= r.ring_bytes / 2);
+    let untouched = u64::from_ne_bytes(now).saturating_sub(r.begin) <= r.ring_bytes / 2;
     copied && untouched && to.starts_with(known)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::fetch::tests::Direct;
 
     /// A ring in this process, whose write pointer stands at `now`; a submission of `size` bytes from 64 on.
     fn commands(size: u64, len: u32, now: u64) -> Option<Vec<u8>> {
@@ -77,7 +80,7 @@ mod tests {
         let copied = len as usize;
         record.commands[..copied].copy_from_slice(&ring[64..64 + copied]);
         let mut found = None;
-        doorbell(std::hint::black_box(&record), &mut |event: &Event<'_>| {
+        doorbell(std::hint::black_box(&record), &mut Direct, &mut |event: &Event<'_>| {
             if let Event::SdmaDoorbell(doorbell) = event {
                 found = doorbell.commands.map(<[u8]>::to_vec);
             }

@@ -37,7 +37,7 @@ fn bytes(record: &record::DriverEvent) -> &[u8] {
 /// Whether the record is known, and how many events it made; each is looked at.
 fn decoded(bytes: &[u8], mut look: impl FnMut(&DriverEvent<'_>)) -> (bool, usize) {
     let mut count = 0;
-    let known = record(bytes, &Functions::default(), &mut |event| {
+    let known = record(bytes, &Functions::default(), &mut (), &mut |event| {
         let Event::DriverEvent(event) = event else {
             panic!("{event:?}")
         };

@@ -1,79 +1,122 @@
 //! Processes that run already, or enter by themselves: what they have mapped is looked at.
 
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use tracer_core::event::Origin;
 
-use super::{Holder, Released};
-use crate::{library::Libraries, probes::api_table, proc_maps::Mapping, session, sys};
+use super::{
+    crew::Crew,
+    work::{Job, Subject, Work},
+};
+use crate::{confined::NotRead, library::Runtime, probes::api_table::Process, proc_maps::Mapping, sys};
 
 /// What a session asks of the holder, which has the probes. It answers with process ids.
 pub enum Ask {
-    /// These are going to be attached to. Nothing to answer.
-    Attaching(Vec<u32>, mpsc::Sender<Vec<u32>>),
     /// Which of these have mapped a runtime? It has its probes then.
     Scan(Vec<u32>, mpsc::Sender<Vec<u32>>),
 }
 
-impl Holder {
-    pub(super) fn answer(&mut self, libraries: &mut Libraries, recent: &mut Vec<Released>, ask: Ask) {
-        let (answer, reply) = match ask {
-            Ask::Attaching(pids, reply) => {
-                let guardian = self.guardian.as_mut().into_iter();
-                guardian.for_each(|guardian| pids.iter().for_each(|&pid| guardian.attach(pid)));
-                (Vec::new(), reply)
-            }
-            Ask::Scan(mut pids, reply) => {
-                pids.retain(|&pid| {
-                    // Nobody waits longer for its hold than one of these takes.
-                    self.serve_all(libraries, recent, true);
-                    self.scan(libraries, pid, session::GENERATION)
-                });
-                (pids, reply)
-            }
-        };
+/// Collects what was found; it is sent when nobody looks any more.
+pub struct Reply {
+    found: Mutex<Vec<u32>>,
+    to: mpsc::Sender<Vec<u32>>,
+}
+
+impl Reply {
+    /// This process has mapped a runtime.
+    pub(super) fn found(&self, pid: u32) {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        let found = std::mem::take(self.found.get_mut().unwrap_or_else(PoisonError::into_inner));
         // Nobody waits for it any more if the session was given up.
-        let _ = reply.send(answer);
+        let _ = self.to.send(found);
+    }
+}
+
+/// Has these processes looked at, each beside the others.
+pub(super) fn spread(crew: &Crew<Job>, pids: Vec<u32>, to: mpsc::Sender<Vec<u32>>) {
+    let found = Mutex::default();
+    let reply = Arc::new(Reply { found, to });
+    for pid in pids {
+        crew.push(pid, Job::Scan(pid, Arc::clone(&reply)));
+    }
+}
+
+/// What looking at a process gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It has mapped a runtime.
+    Runtime,
+    /// It has not, or it could not be looked at, which is a loss.
+    None,
+}
+
+impl Work {
+    /// Puts probes into the runtimes of a process that has run before.
+    pub(super) fn scan(&self, pid: u32, generation: u32) -> Answer {
+        let subject = self.subject(pid);
+        match subject
+            .map_err(NotRead::from)
+            .and_then(|subject| self.search(&subject, generation))
+        {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.unread(pid, &error);
+                Answer::None
+            }
+        }
     }
 
-    /// Puts probes into the runtimes of a process that has run before; whether it has any.
-    pub(super) fn scan(&mut self, libraries: &mut Libraries, pid: u32, generation: u32) -> bool {
-        let mappings = self.mapped(libraries, pid);
-        let mut found = false;
+    fn search(&self, subject: &Subject<'_>, generation: u32) -> Result<Answer, NotRead> {
+        let mappings = subject.examine.mappings()?;
+        self.look(subject, &mappings);
+        let mut answer = Answer::None;
         let origin = Origin {
             time_ns: sys::monotonic_ns(),
-            pid,
-            tid: pid,
+            pid: subject.pid,
+            tid: subject.pid,
         };
         for mapping in &mappings {
-            let Some(runtime) = libraries.runtime(&mapping.file) else {
+            let Some(runtime) = self.libraries.runtime(&mapping.file) else {
                 continue;
             };
-            found = true;
+            answer = Answer::Runtime;
             let code_objects = runtime.resolution.code_objects;
             let debug = code_objects.and_then(|site| {
                 let probe = mapping.address_of(site.probe.file_offset)?;
                 Some(probe.wrapping_add_signed(site.debug_displacement.into()))
             });
             if let Some(debug) = debug {
-                self.code_objects.attached(origin, generation, debug);
+                self.code_objects.attached(&subject.examine, origin, generation, debug);
             }
             // Else the entry of `hsa_init` is still to come.
-            let exports = &runtime.resolution.exports;
-            let wanted = self.needs_tables(&runtime.resolution);
-            let own: Vec<&Mapping> = mappings.iter().filter(|other| other.file == mapping.file).collect();
-            let mut reserves = exports.reserves.iter().map(|site| &site.export);
-            if wanted
-                && !runtime.initialised
-                && exports.init.is_some()
-                && api_table::is_filled(&mut reserves, pid, &own)
+            if self.needs_tables(&runtime.resolution)
+                && !runtime.is_initialised()
+                && runtime.resolution.exports.init.is_some()
+                && is_initialised(subject, &runtime, mapping, &mappings)?
             {
-                self.initialising(libraries, pid, &mappings);
+                self.initialising(subject, &mappings)?;
             }
         }
-        if found {
-            self.thunk(libraries, origin, generation);
+        if answer == Answer::Runtime {
+            self.thunk(subject, origin, generation)?;
         }
-        found
+        Ok(answer)
     }
+}
+
+/// Whether the process has filled the API table of this runtime.
+fn is_initialised(
+    subject: &Subject<'_>,
+    runtime: &Runtime,
+    mapping: &Mapping,
+    mappings: &[Mapping],
+) -> Result<bool, NotRead> {
+    let process = Process::new(subject.examine, &runtime.file, &mapping.file, mappings);
+    let reserves = runtime.resolution.exports.reserves.iter();
+    process.is_filled(reserves.map(|site| &site.export))
 }

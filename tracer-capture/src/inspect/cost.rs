@@ -3,7 +3,7 @@
 //! A program that only counts is attached to functions of this very binary, each a few instructions long; they are called
 //! with and without it. The difference is what each doorbell pays at least.
 
-use std::{fs::File, hint::black_box, io};
+use std::{fs::File, hint::black_box, io, os::fd::AsFd};
 
 use aya::maps::{MapData, PerCpuArray};
 use serde::Serialize;
@@ -130,7 +130,7 @@ fn difference(
         found: None,
     };
     let target = Target {
-        file,
+        file: file.as_fd(),
         path: "/proc/self/exe",
     };
     let probe = prober.uprobe("cost", "cost", &target, site);

@@ -60,7 +60,7 @@ fn parse_cache(text: &str) -> Vec<PathBuf> {
 
 /// Folders of Python packages: the system's, the user's and an active virtual environment's.
 fn site_packages() -> Vec<PathBuf> {
-    let home = match User::invoking() {
+    let home = match User::invoking().ok().flatten() {
         Some(user) => user.home.map(PathBuf::from),
         None => env::var_os("HOME").map(PathBuf::from),
     };

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     CaptureError,
+    btf::Btf,
     kallsyms::Kallsyms,
     object::Object,
     probes::{LoadedProgram, Prober, api::Api, driver, driver_event, ioctl, mapping, process, ring},
@@ -103,10 +104,12 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
         let events = Events::of(Err(format!("they can't be looked for: {error}")));
         return (failed(&error), events, None);
     }
-    let plan = ring::Plan::read();
+    let btf = Btf::of_kernel(&ring::MODULES);
+    let plan = ring::Plan::read(btf.as_ref());
     let driver_events = driver_event::Plan::read();
     let events = Events::of(plan.as_ref().map_err(no_events));
     let layout = process::Layout::read();
+    let tasks = mapping::Tasks::of(btf.as_ref());
     let opened = layout.and_then(|layout| {
         let loading = Loading {
             object: Object::Plain,
@@ -116,6 +119,7 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
             api: Api::All,
             buffer_bytes: None,
             layout: &layout,
+            tasks: &tasks,
             rings: plan.as_ref().ok(),
             driver_events: &driver_events,
         };

@@ -7,11 +7,11 @@ use std::{collections::BTreeSet, ffi::CString, os::fd::AsRawFd};
 
 use tracer_common::api::{Cookie, FUNCTIONS, Layer};
 
-use super::{Prober, Target, api_table};
+use super::{Prober, Target, api_table::Process};
 use crate::{
+    confined::NotRead,
     inventory::Probe,
-    proc_maps::{FileId, Mapping},
-    resolver::{Argument, Confidence, Entries, Entry, ProbePoint, ResolverStep},
+    resolver::{Argument, Confidence, Entries, Entry, ExportSite, ProbePoint, ResolverStep},
 };
 
 /// Which calls are captured.
@@ -109,25 +109,26 @@ pub fn attach(prober: &mut Prober, target: &Target<'_>, entries: &Entries) -> Ve
     attach_all(prober, target, functions.collect())
 }
 
-/// Attaches to the functions behind the API table, as process `pid` has the library mapped in `mappings`: it has filled
-/// that table.
-pub fn attach_behind_table(
-    prober: &mut Prober,
-    target: &Target<'_>,
-    entries: &Entries,
-    pid: u32,
-    file: &FileId,
-    mappings: &[Mapping],
-) -> Vec<Probe> {
-    let own: Vec<&Mapping> = mappings.iter().filter(|m| m.file == *file).collect();
-    let stubs = entries.functions.iter().filter(|entry| entry.export.table.is_some());
-    let functions = stubs.filter_map(
-        |entry| match api_table::behind(target, &entry.export, pid, &own, &KEEP) {
+/// The functions behind the API table of a process, which has filled it.
+///
+/// # Errors
+/// [`NotRead`] if the process can't be read now.
+pub fn behind_table(entries: &Entries, process: &Process<'_>) -> Result<Vec<Function>, NotRead> {
+    let stubs: Vec<&Entry> = entries
+        .functions
+        .iter()
+        .filter(|entry| entry.export.table.is_some())
+        .collect();
+    let exports: Vec<&ExportSite> = stubs.iter().map(|entry| &entry.export).collect();
+    let points = process.behind(&exports, &KEEP)?;
+    let functions = stubs
+        .into_iter()
+        .zip(points)
+        .filter_map(|(entry, behind)| match behind {
             Some(point) => function(entries, entry, point, ResolverStep::ApiTable),
             None => function(entries, entry, entry.export.probe, ResolverStep::Export),
-        },
-    );
-    attach_all(prober, target, functions.collect())
+        });
+    Ok(functions.collect())
 }
 
 fn function(entries: &Entries, entry: &Entry, point: ProbePoint, step: ResolverStep) -> Option<Function> {
@@ -145,7 +146,8 @@ fn function(entries: &Entries, entry: &Entry, point: ProbePoint, step: ResolverS
     })
 }
 
-fn attach_all(prober: &mut Prober, target: &Target<'_>, mut functions: Vec<Function>) -> Vec<Probe> {
+/// Attaches to these functions.
+pub fn attach_all(prober: &mut Prober, target: &Target<'_>, mut functions: Vec<Function>) -> Vec<Probe> {
     // Several names may share one function.
     let mut placed = BTreeSet::new();
     functions.retain(|function| placed.insert(function.point.file_offset));

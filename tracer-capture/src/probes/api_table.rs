@@ -1,64 +1,118 @@
 //! Functions behind exported stubs, by the API table of a process whose library is initialised.
 
-use std::os::unix::fs::FileExt;
-
-use super::Target;
 use crate::{
-    proc_maps::Mapping,
-    resolver::{Argument, ExportSite, InstructionKind, ProbePoint, site_in_function},
-    sys,
+    confined::{Examine, File, NotRead, ReadError, Remote},
+    proc_maps::{FileId, Mapping},
+    resolver::{Argument, ExportSite, InstructionKind, ProbePoint},
 };
 
-/// Enough of a function to find a probe site in.
-const CODE_LEN: usize = 128;
-
-/// Whether the table of process `pid` is filled, as by the entry of `hsa_init`.
-pub fn is_filled<'a>(mut exports: impl Iterator<Item = &'a ExportSite>, pid: u32, own: &[&Mapping]) -> bool {
-    exports.any(|export| target_of(export, pid, own).is_some_and(|(_, function)| function != 0))
+/// A process that has a runtime mapped.
+pub struct Process<'a> {
+    examine: Examine<'a>,
+    memory: Remote<'a>,
+    file: &'a File,
+    /// The mappings of that file.
+    own: Vec<&'a Mapping>,
 }
 
-/// Where the library lies, less its own addresses, and the function that the stub jumps to.
-fn target_of(export: &ExportSite, pid: u32, own: &[&Mapping]) -> Option<(u64, u64)> {
-    let table = export.table?;
-    let stub = export.probe;
-    let mapping = own
-        .iter()
-        .find(|m| stub.file_offset >= m.offset && stub.file_offset - m.offset < m.end.saturating_sub(m.start))?;
-    let bias = mapping
-        .start
-        .wrapping_add(stub.file_offset - mapping.offset)
-        .wrapping_sub(stub.vaddr);
-    let pointer = sys::read_u64(pid, bias.wrapping_add(table.pointer_vaddr)).ok()?;
-    let function = sys::read_u64(pid, pointer.wrapping_add(u64::from(table.slot_offset))).ok()?;
-    Some((bias, function))
+impl<'a> Process<'a> {
+    /// `file`: the runtime's, which is `id` in `mappings`.
+    pub fn new(examine: Examine<'a>, file: &'a File, id: &FileId, mappings: &'a [Mapping]) -> Self {
+        Self {
+            examine,
+            memory: examine.memory(),
+            file,
+            own: mappings.iter().filter(|mapping| mapping.file == *id).collect(),
+        }
+    }
+
+    /// Whether the table is filled, as by the entry of `hsa_init`.
+    ///
+    /// # Errors
+    /// [`NotRead`] if the memory can't be read now.
+    pub fn is_filled<'b>(&self, exports: impl Iterator<Item = &'b ExportSite>) -> Result<bool, NotRead> {
+        for export in exports {
+            if self.target_of(export)?.is_some_and(|(_, function)| function != 0) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The probe sites in the functions that stubs jump to; `None` if one lies in another file (a tool has put itself in
+    /// between) or offers no site.
+    ///
+    /// # Errors
+    /// [`NotRead`] if memory or file can't be read now.
+    pub fn behind(&self, exports: &[&ExportSite], keep: &[Argument]) -> Result<Vec<Option<ProbePoint>>, NotRead> {
+        let mut functions = Vec::with_capacity(exports.len());
+        for export in exports {
+            let target = self.target_of(export)?;
+            functions.push(target.and_then(|(bias, function)| {
+                let holder = self.own.iter().find(|m| (m.start..m.end).contains(&function))?;
+                Some((function - holder.start + holder.offset, function.wrapping_sub(bias)))
+            }));
+        }
+        let there: Vec<(u64, u64)> = functions.iter().flatten().copied().collect();
+        let mut points = points_in(self.examine, self.file, &there, keep)?.into_iter();
+        let point = |function: Option<(u64, u64)>| {
+            let point = function.and_then(|_| points.next()?)?;
+            (point.instruction != InstructionKind::Other).then_some(point)
+        };
+        Ok(functions.into_iter().map(point).collect())
+    }
+
+    /// Where the library lies, less its own addresses, and the function that the stub jumps to.
+    fn target_of(&self, export: &ExportSite) -> Result<Option<(u64, u64)>, NotRead> {
+        let stub = export.probe;
+        let inside =
+            |m: &&&Mapping| stub.file_offset >= m.offset && stub.file_offset - m.offset < m.end.saturating_sub(m.start);
+        let (Some(table), Some(mapping)) = (export.table, self.own.iter().find(inside)) else {
+            return Ok(None);
+        };
+        let bias = mapping
+            .start
+            .wrapping_add(stub.file_offset - mapping.offset)
+            .wrapping_sub(stub.vaddr);
+        let Some(pointer) = word(&self.memory, bias.wrapping_add(table.pointer_vaddr))? else {
+            return Ok(None);
+        };
+        let function = word(&self.memory, pointer.wrapping_add(u64::from(table.slot_offset)))?;
+        Ok(function.map(|function| (bias, function)))
+    }
 }
 
-/// The probe site in the function that the stub jumps to; `None` if that lies in another file (a tool has put itself
-/// in between) or offers no site.
-pub fn behind(
-    target: &Target<'_>,
-    export: &ExportSite,
-    pid: u32,
-    own: &[&Mapping],
+/// A word of memory; `None` if it is not there.
+///
+/// # Errors
+/// [`NotRead`] if it can't be read now.
+pub fn word(memory: &Remote<'_>, address: u64) -> Result<Option<u64>, NotRead> {
+    match memory.word(address) {
+        Ok(word) => Ok(Some(word)),
+        Err(error) if error.raw_os_error().is_some() => Ok(None),
+        Err(_) => Err(ReadError::Blocked.into()),
+    }
+}
+
+/// The probe sites in functions of a library, by where each lies in the file and its address, as linked; `None` for those that
+/// have none.
+///
+/// # Errors
+/// [`NotRead`] if the file can't be read now.
+pub fn points_in(
+    examine: Examine<'_>,
+    file: &File,
+    functions: &[(u64, u64)],
     keep: &[Argument],
-) -> Option<ProbePoint> {
-    let (bias, function) = target_of(export, pid, own)?;
-    let holder = own.iter().find(|m| (m.start..m.end).contains(&function))?;
-    let file_offset = function - holder.start + holder.offset;
-    let point = point_in(target, function.wrapping_sub(bias), file_offset, keep)?;
-    (point.instruction != InstructionKind::Other).then_some(point)
-}
-
-/// The probe site in a function of a library, by where it lies in the file and its address, as linked; `None` if it has none.
-pub fn point_in(target: &Target<'_>, vaddr: u64, file_offset: u64, keep: &[Argument]) -> Option<ProbePoint> {
-    let mut code = [0; CODE_LEN];
-    // From the file: memory may show the breakpoints of other probes.
-    target.file.read_exact_at(&mut code, file_offset).ok()?;
-    let found = site_in_function(&code, vaddr, keep)?;
-    Some(ProbePoint {
-        function: vaddr,
-        vaddr: vaddr.wrapping_add(found.offset),
-        file_offset: file_offset + found.offset,
-        instruction: found.instruction,
-    })
+) -> Result<Vec<Option<ProbePoint>>, NotRead> {
+    let sites = examine.sites(file, functions, keep)?.into_iter();
+    let points = sites.zip(functions).map(|(site, &(file_offset, vaddr))| {
+        site.map(|site| ProbePoint {
+            function: vaddr,
+            vaddr: vaddr.wrapping_add(site.offset),
+            file_offset: file_offset + site.offset,
+            instruction: site.instruction,
+        })
+    });
+    Ok(points.collect())
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Prober, Site, Target, api_table};
+use super::{Prober, Site, Target, api_table::Process};
 use crate::{
+    confined::NotRead,
     inventory::Probe,
-    proc_maps::{FileId, Mapping},
     resolver::{Argument, Confidence, ExportSite, ProbePoint, Resolution, ResolverStep},
 };
 
@@ -34,43 +34,50 @@ pub fn unseen_by_last_resort(path: &str) -> String {
     )
 }
 
-/// Attaches to the exported functions that store to signals, where no doorbell function was found.
+/// Where to probe the exported functions that store to signals, where no doorbell function was found.
 ///
-/// Behind the API table of process `pid`, as it has the library mapped, lies what the runtime calls itself, too, and the
-/// kernel can emulate its first instructions. Either all of them are taken there or none: where a tool stands in between,
-/// it may call one from within the other, and a doorbell would count twice.
-pub fn attach_last_resort(
-    prober: &mut Prober,
-    target: &Target<'_>,
-    resolution: &Resolution,
-    process: Option<(u32, &FileId, &[Mapping])>,
-) -> Vec<Probe> {
+/// Behind the API table of a process lies what the runtime calls itself, too, and the kernel can emulate its first
+/// instructions. Either all of them are taken there or none: where a tool stands in between, it may call one from within the
+/// other, and a doorbell would count twice.
+///
+/// # Errors
+/// [`NotRead`] if the process can't be read now.
+pub fn last_resort(resolution: &Resolution, process: Option<&Process<'_>>) -> Result<Vec<Site>, NotRead> {
     let exports = resolution.last_resort();
-    let behind = process.and_then(|(pid, file, mappings)| {
-        let own: Vec<&Mapping> = mappings.iter().filter(|m| m.file == *file).collect();
-        let site = |export| api_table::behind(target, export, pid, &own, &[Argument::Rdi, Argument::Rsi]);
-        exports.iter().map(site).collect::<Option<Vec<_>>>()
-    });
+    let behind = match process {
+        Some(process) => {
+            let all: Vec<&ExportSite> = exports.iter().collect();
+            let points = process.behind(&all, &[Argument::Rdi, Argument::Rsi])?;
+            points.into_iter().collect::<Option<Vec<ProbePoint>>>()
+        }
+        None => None,
+    };
     let (points, step) = behind.map_or_else(
         || {
-            let stub = |export: &ExportSite| export.probe;
-            (exports.iter().map(stub).collect(), ResolverStep::Export)
+            (
+                exports.iter().map(|export| export.probe).collect(),
+                ResolverStep::Export,
+            )
         },
-        |points: Vec<ProbePoint>| (points, ResolverStep::ApiTable),
+        |points| (points, ResolverStep::ApiTable),
     );
     let mut placed = BTreeSet::new();
-    let mut probes = Vec::new();
-    for (export, point) in exports.iter().zip(points) {
-        // Several names may share one function.
-        if placed.insert(point.file_offset) {
-            let site = Site {
-                point,
-                upper: 0,
-                role: export.names.join(", "),
-                found: Some((step, Confidence::Low)),
-            };
-            probes.push(prober.uprobe("doorbell_by_signal", "doorbell", target, site));
-        }
-    }
-    probes
+    // Several names may share one function.
+    let once = exports
+        .iter()
+        .zip(points)
+        .filter(|(_, point)| placed.insert(point.file_offset));
+    let sites = once.map(|(export, point)| Site {
+        point,
+        upper: 0,
+        role: export.names.join(", "),
+        found: Some((step, Confidence::Low)),
+    });
+    Ok(sites.collect())
+}
+
+/// Attaches to what [`last_resort`] found.
+pub fn attach_last_resort(prober: &mut Prober, target: &Target<'_>, sites: Vec<Site>) -> Vec<Probe> {
+    let probe = |site| prober.uprobe("doorbell_by_signal", "doorbell", target, site);
+    sites.into_iter().map(probe).collect()
 }

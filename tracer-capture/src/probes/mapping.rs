@@ -1,10 +1,65 @@
-//! Executable mappings, and the entry of `hsa_init`: where processes are held.
+//! Executable mappings, and the entry of `hsa_init`: where processes are paused.
+
+use aya::{EbpfLoader, Pod};
+use tracer_common::{pause::TaskLayout, record::ABSENT};
 
 use super::{Prober, Site, Target, twins};
 use crate::{
+    btf::Btf,
     inventory::Probe,
     resolver::{Resolution, ResolverStep},
 };
+
+/// Where the kernel's structures have what the programs read of processes and files.
+pub struct Tasks(Plain);
+
+/// A layout as the loader takes it.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+struct Plain(TaskLayout);
+// SAFETY: `repr(C)` of u32 only.
+unsafe impl Pod for Plain {}
+
+impl Tasks {
+    /// By the kernel's BTF. Without it files are not recognised: each mapping is examined.
+    #[must_use]
+    pub fn of(btf: Option<&Btf>) -> Self {
+        Self(Plain(btf.map_or(TaskLayout::NONE, layout)))
+    }
+
+    /// Hands the layout to the programs.
+    pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
+        loader.override_global("TASK", &self.0, true);
+    }
+}
+
+/// Names of `inode`'s time of change, by kernel: since 6.13, since 6.6, before; seconds and nanoseconds.
+const CHANGE_TIMES: [[&[&str]; 2]; 3] = [
+    [&["i_ctime_sec"], &["i_ctime_nsec"]],
+    [&["__i_ctime", "tv_sec"], &["__i_ctime", "tv_nsec"]],
+    [&["i_ctime", "tv_sec"], &["i_ctime", "tv_nsec"]],
+];
+
+fn layout(btf: &Btf) -> TaskLayout {
+    let at = |name, path: &[&str]| btf.offset(name, path).unwrap_or(ABSENT);
+    let mut times = CHANGE_TIMES.into_iter();
+    let times = times.find_map(|[sec, nsec]| Some((btf.offset("inode", sec)?, btf.offset("inode", nsec)?)));
+    let (i_ctime_sec, i_ctime_nsec) = times.unwrap_or((ABSENT, ABSENT));
+    TaskLayout {
+        group_leader: at("task_struct", &["group_leader"]),
+        start_boottime: at("task_struct", &["start_boottime"]),
+        files: at("task_struct", &["files"]),
+        fdt: at("files_struct", &["fdt"]),
+        max_fds: at("fdtable", &["max_fds"]),
+        fd: at("fdtable", &["fd"]),
+        f_inode: at("file", &["f_inode"]),
+        i_sb: at("inode", &["i_sb"]),
+        i_ino: at("inode", &["i_ino"]),
+        i_ctime_sec,
+        i_ctime_nsec,
+        s_dev: at("super_block", &["s_dev"]),
+    }
+}
 
 /// Attaches the mmap events.
 pub fn attach(prober: &mut Prober, twins: bool) -> Vec<Probe> {

@@ -1,14 +1,16 @@
 //! Doorbells of proxies: the functions that a proxy's signal calls, found in a process that was just given one.
 
+use std::sync::Arc;
+
 use tracer_common::record::PROXY_SITE;
 
-use super::{Prober, Site, Target, api_table};
+use super::{Prober, Site, api_table};
 use crate::{
+    confined::{Examine, NotRead, Remote},
     inventory::Probe,
-    library::Libraries,
+    library::{Libraries, Runtime},
     proc_maps::Mapping,
     resolver::{Argument, Confidence, ResolverStep, SIGNAL_STORE_RELAXED, SIGNAL_STORE_RELEASE},
-    sys,
 };
 
 /// The family's name.
@@ -20,31 +22,47 @@ const STORES: [(usize, &str); 2] = [
     (SIGNAL_STORE_RELEASE, "StoreRelease"),
 ];
 
-/// Attaches to what stores to the signal whose object is at `object` in process `pid`. What is there already is left out.
-pub fn attach(
-    prober: &mut Prober,
-    libraries: &mut Libraries,
-    (pid, object): (u32, u64),
+/// A function of a runtime that proxies use.
+pub struct Place {
+    /// The runtime.
+    pub runtime: Arc<Runtime>,
+    /// Where the function begins in its file.
+    function: u64,
+    site: Site,
+}
+
+/// Looks for what stores to the signal whose object is at `object` in a process: places, and why there are none for the rest.
+/// Functions that have their probes already are left out.
+///
+/// # Errors
+/// [`NotRead`] if the process can't be read now.
+pub fn places(
+    examine: Examine<'_>,
+    libraries: &Libraries,
+    object: u64,
     mappings: &[Mapping],
-) -> Vec<Probe> {
-    let mut probes = Vec::new();
+) -> Result<(Vec<Place>, Vec<Probe>), NotRead> {
+    let (mut places, mut failures) = (Vec::new(), Vec::new());
+    let memory = examine.memory();
     for (slot, name) in STORES {
         let role = format!("{name} of a proxy's signal");
-        let failed = |target: &str, error: &str| Probe {
-            family: FAMILY,
-            target: target.to_owned(),
-            role: role.clone(),
-            error: Some(error.to_owned()),
-            ..Probe::default()
+        let mut failed = |target: &str, error: &str| {
+            failures.push(Probe {
+                family: FAMILY,
+                target: target.to_owned(),
+                role: role.clone(),
+                error: Some(error.to_owned()),
+                ..Probe::default()
+            });
         };
-        let Some(function) = function(pid, object, slot) else {
-            probes.push(failed("a proxy", "its functions can't be read from the process"));
+        let Some(function) = function(&memory, object, slot)? else {
+            failed("a proxy", "its functions can't be read from the process");
             continue;
         };
         let mapping = mappings.iter().find(|m| (m.start..m.end).contains(&function));
         let runtime = mapping.and_then(|mapping| Some((mapping, libraries.runtime(&mapping.file)?)));
         let Some((mapping, runtime)) = runtime else {
-            probes.push(failed("a proxy", "its functions are in no HSA runtime that is known"));
+            failed("a proxy", "its functions are in no HSA runtime that is known");
             continue;
         };
         // Whatever the process's memory says: a probe goes only into what the library's own classes name.
@@ -52,39 +70,57 @@ pub fn attach(
             .bias(&runtime.resolution)
             .map(|bias| function.wrapping_sub(bias));
         let Some(vaddr) = vaddr.filter(|vaddr| runtime.resolution.proxy_stores.contains(vaddr)) else {
-            probes.push(failed(&runtime.path, "its functions are none of the library's queues"));
+            failed(&runtime.path, "its functions are none of the library's queues");
             continue;
         };
-        let file_offset = function - mapping.start + mapping.offset;
-        if runtime.proxies.contains(&file_offset) {
+        let function = function - mapping.start + mapping.offset;
+        if runtime.proxies().contains(&function) {
             continue;
         }
-        let target = Target {
-            file: &runtime.file,
-            path: &runtime.path,
-        };
         let keep = [Argument::Rdi, Argument::Rsi];
-        let Some(point) = api_table::point_in(&target, vaddr, file_offset, &keep) else {
-            probes.push(failed(target.path, "its code can't be decoded"));
+        let points = api_table::points_in(examine, &runtime.file, &[(function, vaddr)], &keep)?;
+        let Some(point) = points.into_iter().next().flatten() else {
+            failed(&runtime.path, "its code can't be decoded");
             continue;
         };
-        let site = Site {
-            point,
-            upper: PROXY_SITE,
-            role,
-            found: Some((ResolverStep::Process, Confidence::High)),
-        };
-        let probe = prober.uprobe("doorbell_by_signal", FAMILY, &target, site);
-        if probe.attached() {
-            runtime.proxies.insert(file_offset);
-        }
-        probes.push(probe);
+        places.push(Place {
+            runtime,
+            function,
+            site: Site {
+                point,
+                upper: PROXY_SITE,
+                role,
+                found: Some((ResolverStep::Process, Confidence::High)),
+            },
+        });
     }
-    probes
+    Ok((places, failures))
+}
+
+/// Attaches to a place, unless it has its probe by now.
+pub fn attach(prober: &mut Prober, place: Place) -> Option<Probe> {
+    let Place {
+        runtime,
+        function,
+        site,
+    } = place;
+    if runtime.proxies().contains(&function) {
+        return None;
+    }
+    let probe = prober.uprobe("doorbell_by_signal", FAMILY, &runtime.target(), site);
+    if probe.attached() {
+        runtime.proxies().insert(function);
+    }
+    Some(probe)
 }
 
 /// The virtual function in a slot of an object's class.
-fn function(pid: u32, object: u64, slot: usize) -> Option<u64> {
-    let class = sys::read_u64(pid, object).ok().filter(|_| object != 0)?;
-    sys::read_u64(pid, class.wrapping_add(8 * slot as u64)).ok()
+fn function(memory: &Remote<'_>, object: u64, slot: usize) -> Result<Option<u64>, NotRead> {
+    if object == 0 {
+        return Ok(None);
+    }
+    match api_table::word(memory, object)? {
+        Some(class) => api_table::word(memory, class.wrapping_add(8 * slot as u64)),
+        None => Ok(None),
+    }
 }

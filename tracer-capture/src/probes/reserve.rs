@@ -9,57 +9,83 @@ use std::collections::BTreeSet;
 
 use tracer_common::record::reserve_op;
 
-use super::{Prober, Site, Target, api_table};
+use super::{Prober, Site, Target, api_table::Process};
 use crate::{
+    confined::NotRead,
     inventory::Probe,
-    proc_maps::{FileId, Mapping},
-    resolver::{Argument, OwnReserveSite, ReserveOperation, Resolution, ResolverStep},
+    resolver::{Argument, ExportSite, OwnReserveSite, ReserveOperation, Resolution, ResolverStep},
 };
 
 /// The exported function that ends in `AqlQueue::AddWriteIndexAcqRel`.
 const ADD_ACQ_REL: &str = "hsa_queue_add_write_index_scacq_screl";
 
-/// Attaches to every reserve function of the library, as process `pid` has it mapped in `mappings`.
-pub fn attach(
-    prober: &mut Prober,
-    target: &Target<'_>,
-    resolution: &Resolution,
-    pid: u32,
-    file: &FileId,
-    mappings: &[Mapping],
-) -> Vec<Probe> {
-    let mut probes = Vec::new();
-    let runtime = resolution.own_reserve.map(|site| attach_own(prober, target, &site));
-    let own_seen = runtime.as_ref().is_some_and(Probe::attached);
-    probes.extend(runtime);
-    let own: Vec<&Mapping> = mappings.iter().filter(|m| m.file == *file).collect();
+/// The operations, with the numbers that records have for them, and the registers that the program reads.
+const OPERATIONS: [(ReserveOperation, u16, &[Argument]); 3] = [
+    (ReserveOperation::Add, reserve_op::ADD, &[Argument::Rdi, Argument::Rsi]),
+    (
+        ReserveOperation::Store,
+        reserve_op::STORE,
+        &[Argument::Rdi, Argument::Rsi],
+    ),
+    (
+        ReserveOperation::Cas,
+        reserve_op::CAS,
+        &[Argument::Rdi, Argument::Rsi, Argument::Rdx],
+    ),
+];
+
+/// A place for a probe.
+pub struct Place {
+    site: Site,
+    /// What is there ends in the runtime's own function.
+    ends_in_own: bool,
+}
+
+/// Looks for every reserve function of the library in a process that has it initialised.
+///
+/// # Errors
+/// [`NotRead`] if the process can't be read now.
+pub fn places(resolution: &Resolution, process: &Process<'_>) -> Result<Vec<Place>, NotRead> {
+    let mut places = Vec::new();
     let mut placed = BTreeSet::new();
-    for site in &resolution.exports.reserves {
-        let (operation, keep): (u16, &[Argument]) = match site.operation {
-            ReserveOperation::Add => (reserve_op::ADD, &[Argument::Rdi, Argument::Rsi]),
-            ReserveOperation::Store => (reserve_op::STORE, &[Argument::Rdi, Argument::Rsi]),
-            ReserveOperation::Cas => (reserve_op::CAS, &[Argument::Rdi, Argument::Rsi, Argument::Rdx]),
-        };
-        let behind = api_table::behind(target, &site.export, pid, &own, keep);
-        // It ends in the runtime's own function, which is probed.
-        if own_seen && behind.is_some() && site.export.names.iter().any(|name| name == ADD_ACQ_REL) {
-            continue;
-        }
-        let (point, step) = behind.map_or((site.export.probe, ResolverStep::Export), |p| {
-            (p, ResolverStep::ApiTable)
-        });
-        // Several names may share one function.
-        if placed.insert(point.file_offset) {
-            let site = Site {
-                point,
-                upper: u32::from(operation),
-                role: site.export.names.join(", "),
-                found: Some((step, site.export.confidence)),
-            };
-            probes.push(prober.uprobe("reserve", "reserve", target, site));
+    for (wanted, number, keep) in OPERATIONS {
+        let sites = resolution
+            .exports
+            .reserves
+            .iter()
+            .filter(|site| site.operation == wanted);
+        let exports: Vec<&ExportSite> = sites.map(|site| &site.export).collect();
+        let behind = process.behind(&exports, keep)?;
+        for (export, behind) in exports.into_iter().zip(behind) {
+            let (point, step) = behind.map_or((export.probe, ResolverStep::Export), |point| {
+                (point, ResolverStep::ApiTable)
+            });
+            // Several names may share one function.
+            if placed.insert(point.file_offset) {
+                places.push(Place {
+                    site: Site {
+                        point,
+                        upper: u32::from(number),
+                        role: export.names.join(", "),
+                        found: Some((step, export.confidence)),
+                    },
+                    ends_in_own: behind.is_some() && export.names.iter().any(|name| name == ADD_ACQ_REL),
+                });
+            }
         }
     }
-    probes
+    Ok(places)
+}
+
+/// Attaches to these places, and to the function by which the runtime reserves for itself.
+pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution, places: Vec<Place>) -> Vec<Probe> {
+    let runtime = resolution.own_reserve.map(|site| attach_own(prober, target, &site));
+    let own_seen = runtime.as_ref().is_some_and(Probe::attached);
+    let seen_there = |place: &Place| own_seen && place.ends_in_own;
+    let places = places.into_iter().filter(|place| !seen_there(place));
+    let probes = places.map(|place| prober.uprobe("reserve", "reserve", target, place.site));
+    let probes: Vec<Probe> = probes.collect();
+    runtime.into_iter().chain(probes).collect()
 }
 
 /// Attaches to the function by which the runtime reserves for itself.

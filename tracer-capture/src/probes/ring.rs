@@ -1,7 +1,5 @@
 //! Jobs of the DRM scheduler: which of its events this kernel has, and where their fields lie.
 
-use std::path::Path;
-
 use aya::{EbpfLoader, Pod};
 use tracer_common::record::{ABSENT, EventLayout, StructLayout};
 
@@ -64,16 +62,16 @@ unsafe impl Pod for Plain<EventLayout> {}
 unsafe impl Pod for Plain<StructLayout> {}
 
 impl Plan {
-    /// Looks at tracefs, and at the kernel's BTF.
+    /// Looks at tracefs, and at the kernel's BTF with one of [`MODULES`].
     ///
     /// # Errors
     /// [`CaptureError::NoEvent`] if the kernel has none of the sets, or one whose fields are not understood.
-    pub fn read() -> Result<Self, CaptureError> {
+    pub fn read(btf: Option<&Btf>) -> Result<Self, CaptureError> {
         let mut missing = None;
         for set in SETS {
             match set.names.map(|name| Format::read(GROUP, name)) {
                 [Ok(submit), Ok(run), Ok(done)] => {
-                    return Self::of(set, &[submit, run, done], structs(Path::new("/sys/kernel/btf")));
+                    return Self::of(set, &[submit, run, done], btf.and_then(structs));
                 }
                 [Err(error), ..] | [_, Err(error), _] | [.., Err(error)] => missing = missing.or(Some(error)),
             }
@@ -166,8 +164,7 @@ fn key_layout(format: &Format, old: bool) -> Result<EventLayout, CaptureError> {
 
 /// Where the scheduler's structures hold what its old events leave out; `None` where BTF does not tell enough to join jobs
 /// by, and to name their rings.
-fn structs(folder: &Path) -> Option<StructLayout> {
-    let btf = Btf::read(folder, &MODULES).ok()?;
+fn structs(btf: &Btf) -> Option<StructLayout> {
     let optional = |name, path: &[&str]| btf.offset(name, path).unwrap_or(ABSENT);
     Some(StructLayout {
         job_fence: btf.offset("drm_sched_job", &["s_fence"])?,

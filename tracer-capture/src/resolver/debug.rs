@@ -1,7 +1,9 @@
 //! Separate debug files, as the resolver asks for them. Where they are looked for is not its business.
 
+use serde::{Deserialize, Serialize};
+
 /// What identifies the debug file of a library.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DebugKey {
     /// Build-id of the library, lower-case hexadecimal.
     pub build_id: Option<String>,
@@ -10,7 +12,7 @@ pub struct DebugKey {
 }
 
 /// A function that a debug file names, of those that [`is_of_use`] names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedFunction {
     /// Mangled name.
     pub name: String,
@@ -19,7 +21,7 @@ pub struct NamedFunction {
 }
 
 /// A place where a debug file could have been.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tried {
     /// Its path, or what was asked.
     pub place: String,
@@ -28,7 +30,7 @@ pub struct Tried {
 }
 
 /// Why a place gave no debug file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NotUsed {
     /// There is none.
     Absent(String),
@@ -39,7 +41,7 @@ pub enum NotUsed {
 }
 
 /// What looking gave.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lookup {
     /// Places that did not help, in order.
     pub tried: Vec<Tried>,

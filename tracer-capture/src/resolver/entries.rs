@@ -1,5 +1,6 @@
 //! Entries of exported functions whose calls are to be seen whole.
 
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 use tracer_common::api::{self, Layer};
@@ -10,7 +11,7 @@ use super::exports::{ExportSite, export_site};
 use super::site::Argument;
 
 /// The functions of the catalogue that a library has.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entries {
     /// GNU build-id in lower-case hexadecimal.
     pub build_id: Option<String>,
@@ -23,7 +24,7 @@ pub struct Entries {
 }
 
 /// A function.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Its number in [`api::FUNCTIONS`].
     pub number: usize,

@@ -1,9 +1,10 @@
 //! What goes wrong: errors that end a resolution, and reasons for which a part of it is absent.
 
 use super::{DoorbellRole, ResolverStep};
+use serde::{Deserialize, Serialize};
 
 /// Why a file could not be resolved at all.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum ResolveError {
     /// The bytes do not begin with an ELF header.
     #[error("not an ELF file: pass the shared library itself, not a linker script or an archive")]

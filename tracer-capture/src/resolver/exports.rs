@@ -5,6 +5,7 @@
 //! read from the traced process and its target is probed instead, at [`super::site_in_function`]; a tool (a profiler)
 //! may have replaced that target.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use iced_x86::{Instruction, Mnemonic, OpKind};
@@ -27,7 +28,7 @@ const STUB_LENGTH: u64 = 32;
 const MAX_EXPORTS: usize = 1024;
 
 /// The exported functions that are of use for tracing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exports {
     /// `hsa_init`.
     pub init: Option<ExportSite>,
@@ -42,7 +43,7 @@ pub struct Exports {
 }
 
 /// An exported function.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportSite {
     /// Its names: aliases share one address and are one site.
     pub names: Vec<String>,
@@ -55,7 +56,7 @@ pub struct ExportSite {
 }
 
 /// A slot of an API table: the target is `*(*(pointer_vaddr) + slot_offset)` in a process that maps the library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TableSlot {
     /// Address, as linked, of the variable that points to the table.
     pub pointer_vaddr: u64,
@@ -64,7 +65,7 @@ pub struct TableSlot {
 }
 
 /// An exported function that advances a queue's write index.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReserveSite {
     /// What it does with its arguments.
     pub operation: ReserveOperation,
@@ -73,7 +74,7 @@ pub struct ReserveSite {
 }
 
 /// How a write index is advanced; the queue is the first argument of each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ReserveOperation {
     /// `(queue, increment)`.
     Add,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::aql_queue::{self, AqlQueue, Search};
 use super::debug::{DebugFiles, DebugKey, NamedFunction, NotUsed};
@@ -20,7 +20,7 @@ use super::vtables::queue_classes;
 use super::{DoorbellFunction, DoorbellSite, ExportSite, OwnReserveSite, own_reserve};
 
 /// What was looked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sought {
     /// The functions that ring AQL doorbells.
@@ -50,7 +50,7 @@ impl Sought {
 }
 
 /// What a step came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// Its result is probed.
@@ -83,7 +83,7 @@ impl Outcome {
 }
 
 /// One decision, in the order in which they were taken.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     /// What was looked for.
     pub sought: Sought,

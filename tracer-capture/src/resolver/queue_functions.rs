@@ -2,6 +2,7 @@
 //! reserves are watched, and nothing in the runtime calls them; what `ExecutePM4` publishes, the doorbell functions ring. Whoever reads
 //! a runtime's machine code, or wants a probe there, is told where they are.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 use super::aql_queue::{AqlQueue, MAX_EXECUTE_PM4};
@@ -16,7 +17,7 @@ use super::site::{Argument, ProbePoint, choose, locate};
 use super::step::{Confidence, ResolverStep};
 
 /// Which function it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum QueueRole {
     /// `AqlQueue::StoreWriteIndexRelaxed`: rsi becomes the write index.
     StoreWriteIndexRelaxed,
@@ -72,7 +73,7 @@ impl fmt::Display for QueueRole {
 }
 
 /// A function of `AqlQueue` that is known and not probed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueFunction {
     /// Which one.
     pub role: QueueRole,

@@ -4,6 +4,7 @@
 //! `push_setup_xol_ops`); it single-steps the rest, which costs 12 times as much in a virtual machine and 3 times on
 //! bare metal. `endbr64`, with which most functions begin, belongs to the rest.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 use iced_x86::{Code, Instruction, InstructionInfoFactory, OpAccess, Register};
@@ -12,7 +13,7 @@ use super::code::{Body, Step};
 use super::elf::Image;
 
 /// The instruction that a uprobe replaces, by what it costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum InstructionKind {
     /// The one-byte `nop`; emulated.
     Nop,
@@ -64,7 +65,7 @@ impl fmt::Display for InstructionKind {
 }
 
 /// An integer argument register of the System V x86-64 ABI (section 3.2.3), in passing order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Argument {
     /// First: `this` in a method, the queue in the C API.
     Rdi,
@@ -97,7 +98,7 @@ impl Argument {
 }
 
 /// The best place for a uprobe in a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionSite {
     /// From the function's first byte.
     pub offset: u64,
@@ -106,7 +107,7 @@ pub struct FunctionSite {
 }
 
 /// A place for a uprobe in the library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProbePoint {
     /// Address of the function, as linked.
     pub function: u64,

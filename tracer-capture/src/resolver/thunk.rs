@@ -6,6 +6,7 @@
 //! function stores if all of them are 0, and calls if one is not: it is followed for each of these cases.
 
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use serde::{Deserialize, Serialize};
 
 use super::code::{Body, Step};
 
@@ -16,7 +17,7 @@ const MAX_FLAGS: usize = 4;
 const MAX_STEPS: usize = 256;
 
 /// Flags in the memory of a process, and how to come to them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThunkFlags {
     /// Address, as linked, of a pointer.
     pub pointer: u64,

@@ -6,16 +6,16 @@ use tracer_common::{
 };
 use tracer_core::event::{Origin, Signal};
 
-use crate::scattered;
+use crate::scattered::Scattered;
 
 /// Looks at signals of processes; those that are there are handed over. The process is named before the handle.
-pub fn look(signals: &mut [(u32, u64)], mut seen: impl FnMut(Signal)) {
+pub fn look(memory: &mut Scattered, signals: &mut [(u32, u64)], mut seen: impl FnMut(Signal)) {
     signals.sort_unstable();
     // The GPU writes the value last.
     let places = |&(_, handle): &(u32, u64)| {
         [SIGNAL_VALUE, SIGNAL_START, SIGNAL_END].map(|offset| handle.wrapping_add(offset as u64))
     };
-    scattered::read_each(
+    memory.read_each(
         signals,
         |&(pid, _)| pid,
         places,
@@ -54,7 +54,9 @@ mod tests {
         asked.push((std::process::id(), 8));
         asked.push((u32::MAX >> 1, 8));
         let mut seen = Vec::new();
-        look(&mut asked, |signal| {
+        // SAFETY: the other thread of a test program only waits, and the C library's own locks survive a fork.
+        let readers = unsafe { crate::confined::Readers::start() }.unwrap();
+        look(&mut Scattered::new(readers), &mut asked, |signal| {
             assert!(signal.origin.time_ns <= signal.after_ns);
             seen.push((signal.origin.pid, signal.state));
         });

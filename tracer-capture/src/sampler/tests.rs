@@ -2,6 +2,11 @@ use std::sync::atomic::AtomicU64;
 
 use super::*;
 
+fn readers() -> Readers {
+    // SAFETY: the other thread of a test program only waits, and the C library's own locks survive a fork.
+    unsafe { Readers::start() }.unwrap()
+}
+
 fn own(indexes: &[AtomicU64; 2]) -> Position {
     let at = std::ptr::from_ref(indexes).expose_provenance() as u64;
     Position {
@@ -35,7 +40,7 @@ fn wait_for(sampler: &Sampler, handle: u64, indexes: (u64, u64)) -> Progress {
 #[test]
 fn what_moves_is_seen_and_the_last_look_comes_at_the_end() {
     let queues: Vec<[AtomicU64; 2]> = (0..1000).map(|_| Default::default()).collect();
-    let sampler = Sampler::start().unwrap();
+    let sampler = Sampler::start(readers()).unwrap();
     sampler.watch(queues.iter().map(own).collect());
     let moving = own(&queues[500]);
     wait_for(&sampler, moving.handle, (0, 0));
@@ -66,7 +71,7 @@ fn queues_of_processes_that_ended_are_passed_over() {
     };
     child.wait().unwrap();
     let indexes = [AtomicU64::new(1), AtomicU64::new(2)];
-    let sampler = Sampler::start().unwrap();
+    let sampler = Sampler::start(readers()).unwrap();
     sampler.watch(vec![gone, own(&indexes)]);
     wait_for(&sampler, own(&indexes).handle, (1, 2));
     assert!(of_queues(sampler.finish().into_iter()).all(|look| look.handle != gone.handle));

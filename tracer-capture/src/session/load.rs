@@ -10,7 +10,9 @@ use aya::{Ebpf, EbpfError, EbpfLoader, maps::Map};
 
 use super::{Api, Options};
 use crate::{
-    CaptureError, diagnostics,
+    CaptureError,
+    btf::Btf,
+    diagnostics,
     inventory::Inventory,
     kallsyms::Kallsyms,
     object::Object,
@@ -43,8 +45,10 @@ pub(super) fn load(
 ) -> Result<Loaded, CaptureError> {
     see_tracefs()?;
     let layout = process::Layout::read()?;
+    let btf = Btf::of_kernel(&ring::MODULES);
+    let tasks = mapping::Tasks::of(btf.as_ref());
     // Without the scheduler's events rings are not watched: a kernel without DRM, or whose driver is not loaded yet.
-    let rings = ring::Plan::read();
+    let rings = ring::Plan::read(btf.as_ref());
     let driver_events = driver_event::Plan::read();
     let object = if options.diagnostics {
         Object::Diagnostic
@@ -58,6 +62,7 @@ pub(super) fn load(
         api: options.api,
         buffer_bytes: Some(options.buffer_bytes),
         layout: &layout,
+        tasks: &tasks,
         rings: rings.as_ref().ok(),
         driver_events: &driver_events,
     };
@@ -68,7 +73,19 @@ pub(super) fn load(
         multi(&ebpf, object)
     };
     let mut maps = Maps::new();
-    for name in ["EVENTS", "HOLDS", "TRACED", "LOSSES", "COUNTING", "API_STATS"] {
+    for name in [
+        "EVENTS",
+        "HOLDS",
+        "TRACED",
+        "USERS",
+        "PAUSES",
+        "KNOWN",
+        "LOSSES",
+        "COUNTING",
+        "API_STATS",
+        "ENTERED",
+        "API_THREADS",
+    ] {
         maps.insert(name, take_from(&mut ebpf, name)?);
     }
     // The log's ring too is taken out of the object before its programs are loaded.
@@ -145,6 +162,8 @@ pub(crate) struct Loading<'a> {
     pub buffer_bytes: Option<u32>,
     /// Of the kernel's process events.
     pub layout: &'a process::Layout,
+    /// Of the kernel's structures of processes and files.
+    pub tasks: &'a mapping::Tasks,
     /// Of the scheduler's events, if rings can be watched.
     pub rings: Option<&'a ring::Plan>,
     /// Of amdgpu's own events.
@@ -161,14 +180,18 @@ impl Loading<'_> {
         // The programs pass over this process.
         let system = if self.system { std::process::id() } else { 0 };
         let api = self.api.word();
+        // Calls are wanted from the first one on, and the first ioctl comes after some.
+        let eager = u8::from(self.api != Api::None);
         let mut loader = EbpfLoader::new();
         self.layout.apply(&mut loader, &follow);
+        self.tasks.apply(&mut loader);
         if let Some(plan) = self.rings {
             plan.apply(&mut loader);
         }
         self.driver_events.apply(&mut loader);
         loader
             .override_global("API", &api, true)
+            .override_global("EAGER", &eager, true)
             .override_global("SYSTEM", &system, true);
         // Maps of what is not wanted take no memory.
         if self.api == Api::None {

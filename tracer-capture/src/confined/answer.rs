@@ -1,0 +1,266 @@
+//! What readers answer, and which answers a recorder takes.
+
+use std::{io, os::fd::OwnedFd};
+
+use super::{
+    channel::Message,
+    request::{Body, FileInfo, MAX_MEMORY, MAX_PIECES, MAX_PROC, Memory, Reply, Request, Want},
+    sealed::Sealed,
+};
+
+/// Why there is no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The deadline passed first: the reader is abandoned.
+    #[error("reading did not end in time")]
+    Blocked,
+    /// Not asked: [`MAX_PER_USER`] readers of this user are blocked.
+    #[error("not examined: other files or memory of this user block as many readers as a user may have")]
+    NotExamined,
+    /// Not asked: as many requests for this user are under way as may be. Take an answer first.
+    #[error("as many reads for this user are under way as may be")]
+    Busy,
+    /// The system refused, with this error number.
+    #[error("{}", io::Error::from_raw_os_error(*.0))]
+    Refused(i32),
+    /// It is no regular file.
+    #[error("not a regular file")]
+    NotRegular,
+    /// The file of that name is not the mapped one any more.
+    #[error("the file was replaced")]
+    Other,
+    /// It has more bytes than were asked for.
+    #[error("larger than what is read")]
+    TooLarge,
+    /// The reader or the spawner is gone, or its answer makes no sense.
+    #[error("the reader is gone")]
+    Gone,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub enum Answer {
+    /// A file, found by its path: the descriptor (O_PATH, whose use and end ask no file system) keeps the inode from being
+    /// used again, and can be probed by `/proc/self/fd/N`.
+    File {
+        /// The descriptor.
+        file: OwnedFd,
+        /// What it is.
+        info: FileInfo,
+        /// What was wanted of it.
+        contents: Contents,
+    },
+    /// A file of /proc, or a link.
+    Bytes(Contents),
+    /// Pieces of memory.
+    Memory(Memory),
+    /// Threads, and in which system call each is.
+    Calls(Vec<(u32, String)>),
+}
+
+/// Bytes that were read.
+#[derive(Debug)]
+pub enum Contents {
+    /// A few.
+    Inline(Vec<u8>),
+    /// In a memory file.
+    Sealed(Sealed),
+}
+
+impl Contents {
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Inline(bytes) => bytes,
+            Self::Sealed(file) => file.bytes(),
+        }
+    }
+
+    /// As a memory file.
+    ///
+    /// # Errors
+    /// EMFILE, ENOMEM.
+    pub fn sealed(self) -> io::Result<Sealed> {
+        match self {
+            Self::Inline(bytes) => Sealed::copy_of(&bytes),
+            Self::Sealed(file) => Ok(file),
+        }
+    }
+}
+
+/// Which answers a request can have.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shape {
+    File { most: u64 },
+    Bytes,
+    Memory { pieces: usize, bytes: u64 },
+    Calls,
+}
+
+impl Shape {
+    pub(super) fn of(request: &Request) -> Self {
+        match request {
+            Request::Mapped { want, .. }
+            | Request::InRoot { want, .. }
+            | Request::Own { want, .. }
+            | Request::Again { want } => Self::File {
+                most: match want {
+                    Want::Nothing => 0,
+                    Want::Start(most) | Want::Whole(most) => *most,
+                    Want::Ranges(_) => MAX_MEMORY,
+                },
+            },
+            Request::Memory { pieces, .. } => Self::Memory {
+                pieces: pieces.len().min(MAX_PIECES),
+                bytes: pieces.iter().map(|piece| u64::from(piece.len)).sum(),
+            },
+            Request::Proc { .. } | Request::List { .. } | Request::Root { .. } => Self::Bytes,
+            Request::Calls { .. } => Self::Calls,
+        }
+    }
+
+    /// The answer in a message, if it is one to this request: a reader that was taken over may send anything.
+    pub(super) fn answer(self, message: Message) -> Result<Answer, ReadError> {
+        let gone = |_| ReadError::Gone;
+        let reply = message.value::<Reply>().map_err(gone)?;
+        let mut descriptors = message.descriptors.into_iter();
+        let contents = |body: Body, most: u64, descriptor: Option<OwnedFd>| match (body, descriptor) {
+            (Body::Inline(bytes), _) if bytes.len() as u64 <= most => Ok(Contents::Inline(bytes)),
+            (Body::Sealed, Some(file)) => Sealed::take(file, most).map(Contents::Sealed).map_err(gone),
+            _ => Err(ReadError::Gone),
+        };
+        match (self, reply) {
+            (_, Reply::Failed(code)) => Err(ReadError::Refused(code)),
+            (Self::File { .. }, Reply::NotRegular) => Err(ReadError::NotRegular),
+            (Self::File { .. }, Reply::Other) => Err(ReadError::Other),
+            (Self::File { .. }, Reply::TooLarge) => Err(ReadError::TooLarge),
+            (Self::File { most }, Reply::File(info, body)) => {
+                let file = descriptors.next().filter(is_path).ok_or(ReadError::Gone)?;
+                Ok(Answer::File {
+                    file,
+                    info,
+                    contents: contents(body, most, descriptors.next())?,
+                })
+            }
+            (Self::Bytes, Reply::Bytes(body)) => Ok(Answer::Bytes(contents(body, MAX_PROC, descriptors.next())?)),
+            (
+                Self::Memory { pieces, bytes },
+                Reply::Memory {
+                    body,
+                    there,
+                    time_ns,
+                    after_ns,
+                },
+            ) => {
+                let read = match contents(body, bytes, descriptors.next())? {
+                    Contents::Inline(bytes) => bytes,
+                    Contents::Sealed(file) => file.bytes().to_vec(),
+                };
+                if read.len() as u64 != bytes || there.len() != pieces || time_ns > after_ns {
+                    return Err(ReadError::Gone);
+                }
+                Ok(Answer::Memory(Memory {
+                    bytes: read,
+                    there,
+                    time_ns,
+                    after_ns,
+                }))
+            }
+            (Self::Calls, Reply::Calls(calls)) => Ok(Answer::Calls(calls)),
+            _ => Err(ReadError::Gone),
+        }
+    }
+}
+
+/// Whether a descriptor only stands for a place in a file system: its end asks nobody, unlike that of an open file.
+fn is_path(file: &OwnedFd) -> bool {
+    rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags.contains(rustix::fs::OFlags::PATH))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::{AsFd, BorrowedFd};
+
+    use super::{super::channel::Channel, *};
+    use crate::confined::request::Piece;
+
+    const INFO: FileInfo = FileInfo {
+        device: 1,
+        inode: 2,
+        size: 3,
+        changed: (4, 5),
+        file_system: 6,
+    };
+
+    /// What becomes of a reader's reply, whoever wrote it.
+    fn taken(request: &Request, reply: &Reply, beside: &[BorrowedFd<'_>]) -> Result<Answer, ReadError> {
+        let (reader, recorder) = Channel::pair().unwrap();
+        reader.send(reply, beside).unwrap();
+        Shape::of(request).answer(recorder.receive().unwrap())
+    }
+
+    #[test]
+    fn replies_of_a_reader_that_was_taken_over_are_refused() {
+        let file = Request::Own {
+            path: Vec::new(),
+            want: Want::Whole(4),
+        };
+        let memory = Request::Memory {
+            pid: 1,
+            pieces: vec![Piece { address: 8, len: 4 }],
+        };
+        let proc = Request::Root { pid: 1 };
+        let inline = |bytes: &[u8]| Body::Inline(bytes.to_vec());
+        let read = |body: Body, there: &[bool], time_ns: u64| Reply::Memory {
+            body,
+            there: there.to_vec(),
+            time_ns,
+            after_ns: 7,
+        };
+        let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+        let path = rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty()).unwrap();
+        let open = std::fs::File::open("/dev/null").unwrap();
+        let unsealed = super::super::sealed::new_file().unwrap();
+        let sealed = Sealed::copy_of(b"1234").unwrap();
+        let long = Sealed::copy_of(b"12345").unwrap();
+        let [path, open, unsealed] = [path.as_fd(), open.as_fd(), unsealed.as_fd()];
+        let whole = |body: Body| Reply::File(INFO, body);
+        // Sound ones.
+        assert!(taken(&file, &whole(inline(b"1234")), &[path]).is_ok());
+        assert!(taken(&file, &whole(Body::Sealed), &[path, sealed.as_fd()]).is_ok());
+        assert!(taken(&memory, &read(inline(b"1234"), &[true], 7), &[]).is_ok());
+        assert!(taken(&memory, &read(Body::Sealed, &[false], 7), &[sealed.as_fd()]).is_ok());
+        assert_eq!(
+            taken(&proc, &Reply::Failed(libc::EIO), &[]).unwrap_err(),
+            ReadError::Refused(libc::EIO)
+        );
+        for (request, reply, beside) in [
+            // No descriptor, or one whose end may wait for a file system.
+            (&file, whole(inline(b"")), vec![]),
+            (&file, whole(inline(b"")), vec![open]),
+            // More than was asked for; not final; not there; not a memory file.
+            (&file, whole(inline(b"12345")), vec![path]),
+            (&file, whole(Body::Sealed), vec![path, long.as_fd()]),
+            (&file, whole(Body::Sealed), vec![path, unsealed]),
+            (&file, whole(Body::Sealed), vec![path]),
+            (&file, whole(Body::Sealed), vec![path, open]),
+            // Another number of bytes or pieces; times that run backwards.
+            (&memory, read(inline(b"123"), &[true], 7), vec![]),
+            (&memory, read(inline(b"1234"), &[true, true], 7), vec![]),
+            (&memory, read(inline(b"1234"), &[], 7), vec![]),
+            (&memory, read(inline(b"1234"), &[true], 8), vec![]),
+            // Answers to other questions.
+            (&memory, Reply::Bytes(inline(b"1234")), vec![]),
+            (&proc, whole(inline(b"")), vec![path]),
+            (&proc, Reply::NotRegular, vec![]),
+            (&file, Reply::Calls(Vec::new()), vec![]),
+        ] {
+            assert_eq!(
+                taken(request, &reply, &beside).unwrap_err(),
+                ReadError::Gone,
+                "{reply:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Messages between the recorder and its confined processes: packets of a socket pair, with descriptors beside them.
+
+use std::{
+    io::{self, IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::{Mutex, PoisonError},
+    time::Instant,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    net::{
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    },
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+/// Bytes that a message carries inline at the most; more goes into a sealed memory file.
+pub const MAX_INLINE: usize = 64 << 10;
+/// Bytes of a whole message. The kernel's default for a socket's buffer is 208 KiB.
+const MAX_MESSAGE: usize = MAX_INLINE + (16 << 10);
+/// Descriptors beside one message.
+const MAX_DESCRIPTORS: usize = 2;
+
+/// One end of a connection. Packets arrive whole or not at all.
+#[derive(Debug)]
+pub struct Channel {
+    socket: OwnedFd,
+    /// Where messages arrive: to clear it for each would cost more than most messages.
+    arrivals: Mutex<Vec<u8>>,
+}
+
+/// What arrived.
+#[derive(Debug)]
+pub struct Message {
+    bytes: Vec<u8>,
+    /// Descriptors, in the order in which they were sent.
+    pub descriptors: Vec<OwnedFd>,
+}
+
+impl Message {
+    /// The value in it.
+    ///
+    /// # Errors
+    /// `InvalidData` if it is none of this type.
+    pub fn value<T: DeserializeOwned>(&self) -> io::Result<T> {
+        decode(&self.bytes)
+    }
+}
+
+impl Channel {
+    /// Two connected ends.
+    ///
+    /// # Errors
+    /// EMFILE.
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let (a, b) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        Ok((Self::new(a), Self::new(b)))
+    }
+
+    /// The end that a socket is.
+    pub fn new(socket: OwnedFd) -> Self {
+        let arrivals = Mutex::default();
+        Self { socket, arrivals }
+    }
+
+    /// Sends a value and descriptors; waits for room.
+    ///
+    /// # Errors
+    /// EPIPE if the other end is gone, EMSGSIZE for a message that is too long.
+    pub fn send(&self, value: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        self.send_bytes(&encode(value)?, descriptors, SendFlags::NOSIGNAL)
+    }
+
+    /// Sends a value and descriptors until `deadline`.
+    ///
+    /// # Errors
+    /// Those of [`Self::send`]; `TimedOut`.
+    pub fn send_until(
+        &self,
+        value: &impl Serialize,
+        descriptors: &[BorrowedFd<'_>],
+        deadline: Instant,
+    ) -> io::Result<()> {
+        let bytes = encode(value)?;
+        loop {
+            match self.send_bytes(&bytes, descriptors, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(PollFlags::OUT, deadline)?,
+                done => return done,
+            }
+        }
+    }
+
+    fn send_bytes(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>], flags: SendFlags) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        rustix::io::retry_on_intr(|| sendmsg(&self.socket, &[IoSlice::new(bytes)], &mut ancillary, flags))?;
+        Ok(())
+    }
+
+    /// The next message; waits for it.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the other end is gone, `InvalidData` for a message that is longer than any may be.
+    pub fn receive(&self) -> io::Result<Message> {
+        self.receive_with(RecvFlags::CMSG_CLOEXEC)
+    }
+
+    /// The next message, if it is there.
+    ///
+    /// # Errors
+    /// Those of [`Self::receive`].
+    pub fn try_receive(&self) -> io::Result<Option<Message>> {
+        match self.receive_with(RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT) {
+            Ok(message) => Ok(Some(message)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The next message, if it comes before `deadline`.
+    ///
+    /// # Errors
+    /// Those of [`Self::receive`]; `TimedOut`.
+    pub fn receive_until(&self, deadline: Instant) -> io::Result<Message> {
+        loop {
+            if let Some(message) = self.try_receive()? {
+                return Ok(message);
+            }
+            self.wait(PollFlags::IN, deadline)?;
+        }
+    }
+
+    fn receive_with(&self, flags: RecvFlags) -> io::Result<Message> {
+        let mut bytes = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        bytes.resize(MAX_MESSAGE, 0);
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let got = rustix::io::retry_on_intr(|| {
+            recvmsg(&self.socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags)
+        })?;
+        let descriptors: Vec<OwnedFd> = ancillary
+            .drain()
+            .filter_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        if got.bytes == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if got.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let bytes = bytes.get(..got.bytes).unwrap_or_default().to_vec();
+        Ok(Message { bytes, descriptors })
+    }
+
+    fn wait(&self, what: PollFlags, deadline: Instant) -> io::Result<()> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let left = Timespec::try_from(left).unwrap_or(Timespec {
+            tv_sec: i64::from(i32::MAX),
+            tv_nsec: 0,
+        });
+        match poll(&mut [PollFd::new(&self.socket, what)], Some(&left)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The value that bytes are; nothing may follow it.
+///
+/// # Errors
+/// `InvalidData` if they are none of this type.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
+    let decoded = postcard::take_from_bytes(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e));
+    match decoded? {
+        (value, []) => Ok(value),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+fn encode(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let bytes = postcard::to_stdvec(value).map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?;
+    if bytes.len() > MAX_MESSAGE {
+        return Err(rustix::io::Errno::MSGSIZE.into());
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,502 @@
+//! Examining what a process has mapped or loaded: readers fetch the bytes, parsers understand them.
+
+mod debug;
+mod remote;
+
+use std::{
+    io,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    time::Instant,
+};
+
+use tracer_common::api::Layer;
+use tracer_core::code_object::KernelsUnread;
+
+pub use debug::Debug;
+pub use remote::Remote;
+
+use super::{
+    answer::{Answer, Contents, ReadError},
+    channel::MAX_INLINE,
+    parser::{Job, Output},
+    parsers::{Input, ParseFailed, Parsers},
+    readers::Readers,
+    request::{FileInfo, MAX_RANGES, Piece, ProcFile, Request, Want},
+    sealed::Sealed,
+    user::user_of,
+};
+use crate::{
+    code_object::{self, MAX_READ, Part, Place},
+    debug_files::Network,
+    elf_peek::Peek,
+    proc_maps::{self, Mapping},
+    resolver::{
+        Argument, Entries, FunctionSite, MAX_FILE, Resolution, ResolveError,
+        debug::{DebugFiles, DebugKey, Lookup},
+    },
+};
+
+/// A code object up to this size is read whole: of a larger one its tables, one after the other.
+const READ_WHOLE: u64 = 4 << 20;
+/// What is read of a file with its opening: in a shared library, headers and names.
+const START: Want = Want::Start(MAX_INLINE as u64);
+/// Enough of a function to find a place for a probe in.
+const CODE_LEN: u64 = 128;
+
+/// Why nothing is known of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotRead {
+    /// It was not read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It could not be parsed.
+    #[error(transparent)]
+    Parse(#[from] ParseFailed),
+}
+
+/// A file that a reader found. Its descriptor (O_PATH) keeps the inode from being used again, and asks no file system for
+/// anything.
+#[derive(Debug)]
+pub struct File {
+    path: OwnedFd,
+    info: FileInfo,
+    /// Its first bytes: most of what a first look takes.
+    start: Contents,
+}
+
+impl File {
+    /// What it is.
+    #[must_use]
+    pub fn info(&self) -> FileInfo {
+        self.info
+    }
+
+    /// Its first bytes: all of a small one.
+    #[must_use]
+    pub fn start(&self) -> &[u8] {
+        self.start.bytes()
+    }
+}
+
+impl AsFd for File {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.path.as_fd()
+    }
+}
+
+/// Examines one process until a deadline: each method waits for its answer, and never longer than that.
+#[derive(Clone, Copy)]
+pub struct Examine<'a> {
+    readers: &'a Readers,
+    parsers: &'a Parsers,
+    user: u32,
+    pid: u32,
+    deadline: Instant,
+}
+
+impl<'a> Examine<'a> {
+    /// Of process `pid`.
+    ///
+    /// # Errors
+    /// [`ReadError::Refused`] with ENOENT or ESRCH for a process that has ended.
+    pub fn new(readers: &'a Readers, parsers: &'a Parsers, pid: u32, deadline: Instant) -> Result<Self, ReadError> {
+        let user = user_of(pid).map_err(|e| ReadError::Refused(e.raw_os_error().unwrap_or(libc::EIO)))?;
+        Ok(Self {
+            readers,
+            parsers,
+            user,
+            pid,
+            deadline,
+        })
+    }
+
+    /// Its user, to whom readers are charged.
+    #[must_use]
+    pub fn user(&self) -> u32 {
+        self.user
+    }
+
+    fn ask(&self, request: &Request) -> Result<Answer, ReadError> {
+        self.readers.request(self.user, request, self.deadline)
+    }
+
+    fn file(&self, request: &Request) -> Result<File, ReadError> {
+        match self.ask(request)? {
+            Answer::File {
+                file: path,
+                info,
+                contents: start,
+            } => Ok(File { path, info, start }),
+            _ => Err(ReadError::Gone),
+        }
+    }
+
+    fn again(&self, file: &File, want: Want) -> Result<Contents, ReadError> {
+        let request = Request::Again { want };
+        let answer = self
+            .readers
+            .again(self.user, &request, Some(file.as_fd()), self.deadline)?;
+        match answer {
+            Answer::File { contents, .. } => Ok(contents),
+            _ => Err(ReadError::Gone),
+        }
+    }
+
+    /// The contents of a file in /proc/PID.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn proc_file(&self, file: ProcFile) -> Result<Vec<u8>, ReadError> {
+        match self.ask(&Request::Proc { pid: self.pid, file })? {
+            Answer::Bytes(contents) => Ok(contents.bytes().to_vec()),
+            _ => Err(ReadError::Gone),
+        }
+    }
+
+    /// Its threads, and in which system call each is, as `/proc/PID/task/TID/syscall` says it.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn calls(&self) -> Result<Vec<(u32, String)>, ReadError> {
+        match self.ask(&Request::Calls { pid: self.pid })? {
+            Answer::Calls(calls) => Ok(calls),
+            _ => Err(ReadError::Gone),
+        }
+    }
+
+    /// When it began: s of the real-time clock, or up to a second earlier.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn began(&self) -> Result<Option<i64>, ReadError> {
+        let stat = self.proc_file(ProcFile::Stat)?;
+        Ok(code_object::began_in(&String::from_utf8_lossy(&stat)))
+    }
+
+    /// The names in a folder, by its path in the root of the process.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn names(&self, path: &[u8]) -> Result<Vec<Vec<u8>>, ReadError> {
+        let (pid, path) = (self.pid, path.to_vec());
+        match self.ask(&Request::List { pid, path })? {
+            Answer::Bytes(contents) => {
+                let names = contents.bytes().split(|&byte| byte == 0);
+                Ok(names.filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
+            }
+            _ => Err(ReadError::Gone),
+        }
+    }
+
+    /// Its memory.
+    #[must_use]
+    pub fn memory(&self) -> Remote<'a> {
+        Remote::new(*self)
+    }
+
+    /// Where debug files of a library that it has mapped at `path` are looked for.
+    #[must_use]
+    pub fn debug_files(&self, path: &str, network: Network) -> Debug<'a> {
+        Debug::new(*self, path, network)
+    }
+
+    /// Pieces of its memory.
+    fn pieces(&self, pieces: Vec<Piece>) -> Result<super::request::Memory, ReadError> {
+        let pid = self.pid;
+        match self.ask(&Request::Memory { pid, pieces })? {
+            Answer::Memory(memory) => Ok(memory),
+            _ => Err(ReadError::Gone),
+        }
+    }
+}
+
+/// Files.
+impl Examine<'_> {
+    /// Its executable file mappings, in address order.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn mappings(&self) -> Result<Vec<Mapping>, ReadError> {
+        Ok(proc_maps::executable_in(&self.proc_file(ProcFile::Maps)?))
+    }
+
+    /// The file behind a mapping.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn mapped(&self, mapping: &Mapping) -> Result<File, ReadError> {
+        let request = Request::Mapped {
+            pid: self.pid,
+            start: mapping.start,
+            end: mapping.end,
+            device: mapping.file.device.clone(),
+            inode: mapping.file.inode,
+            path: mapping.path.clone().into_bytes(),
+            want: START,
+        };
+        self.file(&request)
+    }
+
+    /// A regular file by its path in the root of the process, which no link leads out of.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn in_root(&self, path: &[u8]) -> Result<File, ReadError> {
+        let (pid, path) = (self.pid, path.to_vec());
+        let want = START;
+        self.file(&Request::InRoot { pid, path, want })
+    }
+
+    /// A regular file by its path in the recorder's own root.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn own(&self, path: &std::path::Path) -> Result<File, ReadError> {
+        let path = path.as_os_str().as_bytes().to_vec();
+        let want = START;
+        self.file(&Request::Own { path, want })
+    }
+
+    /// All bytes of a file, of at most `most`.
+    ///
+    /// # Errors
+    /// [`ReadError`]; [`ReadError::TooLarge`].
+    pub fn whole(&self, file: &File, most: u64) -> Result<Sealed, ReadError> {
+        let contents = self.again(file, Want::Whole(most))?;
+        contents.sealed().map_err(|_| ReadError::Gone)
+    }
+
+    fn run(&self, job: &Job, whole: Option<&Sealed>, input: &mut impl Input) -> Result<Output, NotRead> {
+        Ok(self.parsers.run(job, whole, input, self.deadline)?)
+    }
+
+    /// A first look at a file: whether it is, or uses, an HSA runtime, or is HIP.
+    ///
+    /// # Errors
+    /// [`NotRead`].
+    pub fn peek(&self, file: &File) -> Result<Peek, NotRead> {
+        let mut input = Bytes::of(*self, file);
+        match self.run(&Job::Peek, None, &mut input)? {
+            Output::Peek(peek) => input.failed.map_or(Ok(peek), |error| Err(error.into())),
+            _ => Err(ParseFailed::Crashed.into()),
+        }
+    }
+
+    /// The whole of a file that may be an HSA runtime or HIP's library.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn library(&self, file: &File) -> Result<Sealed, ReadError> {
+        self.whole(file, MAX_FILE)
+    }
+
+    /// Where to put probes into a runtime; `debug` looks for its debug file.
+    ///
+    /// # Errors
+    /// [`NotRead`]; inside, what the resolver says of the file.
+    pub fn resolve(
+        &self,
+        library: &Sealed,
+        debug: &mut dyn DebugFiles,
+    ) -> Result<Result<Resolution, ResolveError>, NotRead> {
+        match self.run(&Job::Resolve, Some(library), &mut Looking(debug))? {
+            Output::Resolve(resolution) => Ok(*resolution),
+            _ => Err(ParseFailed::Crashed.into()),
+        }
+    }
+
+    /// The functions of a layer in a library, with places at which the registers in `keep` hold their arguments.
+    ///
+    /// # Errors
+    /// [`NotRead`]; inside, what the resolver says of the file.
+    pub fn entries(
+        &self,
+        library: &Sealed,
+        layer: Layer,
+        keep: &[Argument],
+    ) -> Result<Result<Entries, ResolveError>, NotRead> {
+        let (hip, keep) = (layer == Layer::Hip, keep.to_vec());
+        match self.run(&Job::Entries { hip, keep }, Some(library), &mut ())? {
+            Output::Entries(entries) => Ok(entries),
+            _ => Err(ParseFailed::Crashed.into()),
+        }
+    }
+
+    /// The build-id of a library.
+    ///
+    /// # Errors
+    /// [`NotRead`].
+    pub fn build_id(&self, library: &Sealed) -> Result<Option<String>, NotRead> {
+        match self.run(&Job::BuildId, Some(library), &mut ())? {
+            Output::BuildId(build_id) => Ok(build_id),
+            _ => Err(ParseFailed::Crashed.into()),
+        }
+    }
+
+    /// The places for probes in functions of a library, by where each lies in the file and its address, as linked.
+    ///
+    /// # Errors
+    /// [`NotRead`].
+    pub fn sites(
+        &self,
+        file: &File,
+        functions: &[(u64, u64)],
+        keep: &[Argument],
+    ) -> Result<Vec<Option<FunctionSite>>, NotRead> {
+        let is_there = |(offset, _): (u64, u64)| offset.checked_add(CODE_LEN).is_some_and(|end| end <= file.info.size);
+        if !functions.iter().all(|&function| is_there(function)) {
+            // One that a process has made up costs itself only.
+            let there: Vec<_> = functions
+                .iter()
+                .copied()
+                .filter(|&function| is_there(function))
+                .collect();
+            let mut sites = self.sites(file, &there, keep)?.into_iter();
+            let all = functions
+                .iter()
+                .map(|&function| if is_there(function) { sites.next()? } else { None });
+            return Ok(all.collect());
+        }
+        let mut sites = Vec::with_capacity(functions.len());
+        for some in functions.chunks(MAX_RANGES) {
+            // From the file: memory may show the breakpoints of other probes.
+            let ranges = some.iter().map(|&(file_offset, _)| (file_offset, CODE_LEN)).collect();
+            let code = self.again(file, Want::Ranges(ranges))?;
+            let code = code.bytes().chunks(CODE_LEN as usize).map(<[u8]>::to_vec);
+            let functions = code.zip(some).map(|(code, &(_, vaddr))| (code, vaddr)).collect();
+            let keep = keep.to_vec();
+            match self.run(&Job::Sites { functions, keep }, None, &mut ())? {
+                Output::Sites(some) => sites.extend(some),
+                _ => return Err(ParseFailed::Crashed.into()),
+            }
+        }
+        Ok(sites)
+    }
+
+    /// The kernels of a code object, by its URI; `unchanged_since`: since when its file must not have changed (s of the
+    /// real-time clock).
+    ///
+    /// # Errors
+    /// Why they are not known. What blocked, or was not examined, is [`KernelsUnread::Unreadable`].
+    pub fn code_object(
+        &self,
+        uri: &[u8],
+        unchanged_since: Option<i64>,
+    ) -> Result<code_object::Contents, KernelsUnread> {
+        match Place::parse(uri).ok_or(KernelsUnread::UnknownSource)? {
+            Place::Memory(part) => self.kernels(part, &mut Pieces(*self), |part| {
+                let (address, len) = (part.offset, u32::try_from(part.size).ok()?);
+                let memory = self.pieces(vec![Piece { address, len }]).ok()?;
+                (memory.there == [true]).then(|| Sealed::copy_of(&memory.bytes).ok())?
+            }),
+            Place::File { path, part } => {
+                let file = self.in_root(&path).map_err(|_| KernelsUnread::Unreadable)?;
+                if unchanged_since.is_some_and(|time| file.info.changed.0 >= time) {
+                    return Err(KernelsUnread::Changed);
+                }
+                let size = file.info.size;
+                let part = part.unwrap_or(Part { offset: 0, size });
+                self.kernels(part, &mut Bytes::of(*self, &file), |part| {
+                    let ranges = vec![(part.offset, part.size)];
+                    self.again(&file, Want::Ranges(ranges)).ok()?.sealed().ok()
+                })
+            }
+        }
+    }
+
+    fn kernels(
+        &self,
+        part: Part,
+        input: &mut impl Input,
+        whole: impl FnOnce(Part) -> Option<Sealed>,
+    ) -> Result<code_object::Contents, KernelsUnread> {
+        let (job, whole) = if part.size <= READ_WHOLE {
+            let whole = whole(part).ok_or(KernelsUnread::Unreadable)?;
+            let Part { size, .. } = part;
+            (Job::CodeObject { offset: 0, size }, Some(whole))
+        } else {
+            let Part { offset, size } = part;
+            (Job::CodeObject { offset, size }, None)
+        };
+        match self.run(&job, whole.as_ref(), input) {
+            Ok(Output::CodeObject(kernels)) => kernels.map(code_object::Contents::from),
+            Err(NotRead::Parse(ParseFailed::Crashed)) => Err(KernelsUnread::Malformed),
+            _ => Err(KernelsUnread::Unreadable),
+        }
+    }
+}
+
+/// Bytes of a file, as a parser asks for them.
+struct Bytes<'a> {
+    examine: Examine<'a>,
+    file: &'a File,
+    failed: Option<ReadError>,
+}
+
+impl<'a> Bytes<'a> {
+    fn of(examine: Examine<'a>, file: &'a File) -> Self {
+        Self {
+            examine,
+            file,
+            failed: None,
+        }
+    }
+}
+
+impl Input for Bytes<'_> {
+    fn bytes(&mut self, offset: u64, len: u64) -> Option<Vec<u8>> {
+        if len > MAX_READ as u64 || self.failed.is_some() {
+            return None;
+        }
+        let end = usize::try_from(offset.checked_add(len)?).ok()?;
+        if let Some(bytes) = self.file.start.bytes().get(offset as usize..end) {
+            return Some(bytes.to_vec());
+        }
+        match self.examine.again(self.file, Want::Ranges(vec![(offset, len)])) {
+            Ok(contents) => Some(contents.bytes().to_vec()),
+            // Less is there than the file says of itself.
+            Err(ReadError::Refused(libc::ENODATA | libc::EINVAL)) => None,
+            Err(error) => {
+                self.failed = Some(error);
+                None
+            }
+        }
+    }
+}
+
+/// Bytes of memory, as a parser asks for them.
+struct Pieces<'a>(Examine<'a>);
+
+impl Input for Pieces<'_> {
+    fn bytes(&mut self, offset: u64, len: u64) -> Option<Vec<u8>> {
+        let len = u32::try_from(len).ok().filter(|&len| len as usize <= MAX_READ)?;
+        let address = offset;
+        let memory = self.0.pieces(vec![Piece { address, len }]).ok()?;
+        (memory.there == [true]).then_some(memory.bytes)
+    }
+}
+
+/// A search for debug files, as a parser asks for it.
+struct Looking<'a>(&'a mut dyn DebugFiles);
+
+impl Input for Looking<'_> {
+    fn bytes(&mut self, _: u64, _: u64) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn debug_file(&mut self, key: &DebugKey) -> Option<Lookup> {
+        Some(self.0.look(key))
+    }
+}
+
+impl From<ReadError> for io::Error {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Refused(code) => Self::from_raw_os_error(code),
+            other => Self::other(other),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! The parser: understands files that strangers made, and can do nothing else.
+
+use std::{cell::Cell, io, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use tracer_common::api::Layer;
+use tracer_core::code_object::{KernelResources, KernelSymbol, KernelsUnread};
+
+use super::{
+    channel::{Channel, MAX_INLINE, Message},
+    sealed::Sealed,
+};
+use crate::{
+    code_object::{self, Contents, Part, ReadAt},
+    debug_files::{self, DebugSymbols, Source},
+    elf_peek::{self, Peek},
+    resolver::{
+        self, Argument, Entries, FunctionSite, MAX_FILE, Resolution, ResolveError,
+        debug::{DebugFiles, DebugKey, Lookup, NotUsed, Tried},
+    },
+};
+
+/// What is parsed, of the input that goes with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Job {
+    /// A first look at a library.
+    Peek,
+    /// Where to put probes into a runtime: of a whole file. It asks for debug files.
+    Resolve,
+    /// Functions of a layer: of a whole file.
+    Entries {
+        /// Whether those of HIP; else those of HSA.
+        hip: bool,
+        /// Registers that must hold their arguments at the probes.
+        keep: Vec<Argument>,
+    },
+    /// The build-id: of a whole file.
+    BuildId,
+    /// The names in a debug file.
+    DebugSymbols,
+    /// The checksum by which `.gnu_debuglink` names a file: of a whole file.
+    Checksum,
+    /// The kernels of a code object.
+    CodeObject {
+        /// Where it begins in what is asked for.
+        offset: u64,
+        /// Its bytes.
+        size: u64,
+    },
+    /// Places for probes in functions.
+    Sites {
+        /// Of each its first bytes, and its address, as linked.
+        functions: Vec<(Vec<u8>, u64)>,
+        /// Registers that must hold their arguments at the probe.
+        keep: Vec<Argument>,
+    },
+}
+
+/// What came of a job: the variant of the same name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Output {
+    #[expect(missing_docs, reason = "as the job")]
+    Peek(Peek),
+    #[expect(missing_docs, reason = "as the job")]
+    Resolve(Box<Result<Resolution, ResolveError>>),
+    #[expect(missing_docs, reason = "as the job")]
+    Entries(Result<Entries, ResolveError>),
+    #[expect(missing_docs, reason = "as the job")]
+    BuildId(Option<String>),
+    #[expect(missing_docs, reason = "as the job")]
+    DebugSymbols(Result<DebugSymbols, String>),
+    #[expect(missing_docs, reason = "as the job")]
+    Checksum(u32),
+    #[expect(missing_docs, reason = "as the job")]
+    CodeObject(Result<Kernels, KernelsUnread>),
+    #[expect(missing_docs, reason = "as the job")]
+    Sites(Vec<Option<FunctionSite>>),
+}
+
+/// The contents of a code object, in the form that goes through a socket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kernels {
+    target: Option<String>,
+    version: Option<u32>,
+    kernels: Vec<(u64, String, String, KernelResources)>,
+}
+
+impl From<Contents> for Kernels {
+    fn from(contents: Contents) -> Self {
+        let kernel = |kernel: &KernelSymbol| {
+            let (symbol, name) = (kernel.symbol.to_string(), kernel.name.to_string());
+            (kernel.offset, symbol, name, kernel.resources)
+        };
+        Self {
+            target: contents.target,
+            version: contents.version,
+            kernels: contents.kernels.iter().map(kernel).collect(),
+        }
+    }
+}
+
+impl From<Kernels> for Contents {
+    fn from(of: Kernels) -> Self {
+        let kernel = |(offset, symbol, name, resources): (u64, String, String, KernelResources)| KernelSymbol {
+            offset,
+            symbol: Arc::from(symbol),
+            name: Arc::from(name),
+            resources,
+        };
+        Self {
+            target: of.target,
+            version: of.version,
+            kernels: of.kernels.into_iter().map(kernel).collect(),
+        }
+    }
+}
+
+/// What a parser says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Said {
+    /// It needs bytes of its input.
+    Bytes { offset: u64, len: u64 },
+    /// It needs the debug file of a library.
+    Debug(DebugKey),
+    /// A piece of the output; the last one ends the job.
+    Output { piece: Vec<u8>, is_last: bool },
+}
+
+/// What it is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Told {
+    /// A job; a whole input is in the memory file beside it.
+    Job(Job),
+    /// What it needs is not to be had.
+    Nothing,
+    /// What it needs: in the message, or in the memory file beside it.
+    Inline(Vec<u8>),
+    /// As above.
+    Sealed,
+}
+
+/// Does jobs until the recorder has no more.
+pub(super) fn serve(channel: &Channel) {
+    while let Ok(message) = channel.receive() {
+        let Ok(Told::Job(job)) = message.value() else { return };
+        let output = whole(message).and_then(|whole| run(channel, job, whole.as_ref()));
+        let sent = output.and_then(|output| {
+            let bytes = postcard::to_stdvec(&output).map_err(io::Error::other)?;
+            let count = bytes.len().div_ceil(MAX_INLINE).max(1);
+            let mut pieces = bytes.chunks(MAX_INLINE);
+            (1..=count).try_for_each(|at| {
+                let piece = pieces.next().unwrap_or_default().to_vec();
+                let is_last = at == count;
+                channel.send(&Said::Output { piece, is_last }, &[])
+            })
+        });
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+/// The memory file beside a message.
+fn whole(mut message: Message) -> io::Result<Option<Sealed>> {
+    let file = message.descriptors.pop();
+    file.map(|file| Sealed::take(file, MAX_FILE)).transpose()
+}
+
+fn run(channel: &Channel, job: Job, whole: Option<&Sealed>) -> io::Result<Output> {
+    let bytes = whole.map(Sealed::bytes).unwrap_or_default();
+    let asked = Asked {
+        channel,
+        whole: whole.map(Sealed::bytes),
+        broken: Cell::new(false),
+    };
+    let output = match job {
+        Job::Peek => Output::Peek(elf_peek::peek(&asked)),
+        Job::Resolve => Output::Resolve(Box::new(resolver::resolve_with(bytes, &mut &asked))),
+        Job::Entries { hip, keep } => {
+            let layer = if hip { Layer::Hip } else { Layer::Hsa };
+            Output::Entries(resolver::entries(bytes, layer, &keep))
+        }
+        Job::BuildId => Output::BuildId(resolver::build_id(bytes)),
+        Job::DebugSymbols => Output::DebugSymbols(debug_files::read(&asked)),
+        Job::Checksum => Output::Checksum(crc32fast::hash(bytes)),
+        Job::CodeObject { offset, size } => {
+            let contents = code_object::read_part(&asked, Part { offset, size });
+            Output::CodeObject(contents.map(Kernels::from))
+        }
+        Job::Sites { functions, keep } => {
+            let site = |(code, vaddr): (Vec<u8>, u64)| resolver::site_in_function(&code, vaddr, &keep);
+            Output::Sites(functions.into_iter().map(site).collect())
+        }
+    };
+    if asked.broken.get() {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
+    Ok(output)
+}
+
+/// The input: whole in memory, or asked for piece by piece.
+struct Asked<'a> {
+    channel: &'a Channel,
+    whole: Option<&'a [u8]>,
+    /// The recorder does not answer any more.
+    broken: Cell<bool>,
+}
+
+impl Asked<'_> {
+    fn ask(&self, said: &Said) -> Option<Vec<u8>> {
+        let answered = || -> io::Result<Option<Vec<u8>>> {
+            self.channel.send(said, &[])?;
+            let mut message = self.channel.receive()?;
+            match message.value()? {
+                Told::Nothing => Ok(None),
+                Told::Inline(bytes) => Ok(Some(bytes)),
+                Told::Sealed => {
+                    let file = message.descriptors.pop().ok_or(io::ErrorKind::InvalidData)?;
+                    Ok(Some(Sealed::take(file, MAX_FILE)?.bytes().to_vec()))
+                }
+                Told::Job(_) => Err(io::ErrorKind::InvalidData.into()),
+            }
+        };
+        answered().unwrap_or_else(|_| {
+            self.broken.set(true);
+            None
+        })
+    }
+}
+
+impl Source for Asked<'_> {
+    fn bytes(&self, offset: u64, len: u64) -> Option<Vec<u8>> {
+        if let Some(whole) = self.whole {
+            return whole.bytes(offset, len);
+        }
+        if len == 0 {
+            return Some(Vec::new());
+        }
+        let bytes = self.ask(&Said::Bytes { offset, len })?;
+        (bytes.len() as u64 == len).then_some(bytes)
+    }
+}
+
+impl ReadAt for &Asked<'_> {
+    fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<()> {
+        let bytes = self
+            .bytes(offset, to.len() as u64)
+            .ok_or(io::ErrorKind::UnexpectedEof)?;
+        to.copy_from_slice(&bytes);
+        Ok(())
+    }
+}
+
+impl DebugFiles for &Asked<'_> {
+    fn look(&mut self, key: &DebugKey) -> Lookup {
+        let answer = self.ask(&Said::Debug(key.clone()));
+        let lookup = answer.and_then(|bytes| postcard::from_bytes(&bytes).ok());
+        lookup.unwrap_or_else(|| {
+            let why_not = NotUsed::NotTried("nobody looked".to_owned());
+            let place = "debug files".to_owned();
+            Lookup {
+                tried: vec![Tried { place, why_not }],
+                found: None,
+            }
+        })
+    }
+}

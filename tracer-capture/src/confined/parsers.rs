@@ -1,0 +1,192 @@
+//! The recorder's parsers: each works on one file at a time, and one that fails costs that file only.
+
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use super::{
+    channel::{MAX_INLINE, decode},
+    parser::{Job, Output, Said, Told},
+    readers::Readers,
+    sealed::Sealed,
+    spawner::{Child, Kind},
+};
+use crate::resolver::debug::{DebugKey, Lookup};
+
+/// Bytes of an output: the names of the most kernels that are kept of a code object.
+const MAX_OUTPUT: usize = 128 << 20;
+/// Times that a job may ask: a code object without metadata asks once a kernel.
+const MAX_ASKED: usize = 1 << 18;
+/// Parsers that wait for work.
+const MAX_IDLE: usize = 2;
+/// Work after which a parser is not used again: its processor time is limited over its whole life.
+const MAX_WORK: Duration = Duration::from_secs(2);
+
+/// Why a file could not be parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ParseFailed {
+    /// The deadline passed first.
+    #[error("parsing did not end in time")]
+    Late,
+    /// The parser did what it must not, used up its memory or time, or crashed.
+    #[error("the parser failed at it")]
+    Crashed,
+    /// There is no process for it.
+    #[error("no process for a parser")]
+    None,
+}
+
+/// What a parser may ask for while it works.
+pub trait Input {
+    /// `len` bytes of the input at `offset`; `None` if they can't be had.
+    fn bytes(&mut self, offset: u64, len: u64) -> Option<Vec<u8>>;
+
+    /// The debug file of a library.
+    fn debug_file(&mut self, key: &DebugKey) -> Option<Lookup> {
+        let _ = key;
+        None
+    }
+}
+
+/// Nothing can be asked for: the whole input goes with the job.
+impl Input for () {
+    fn bytes(&mut self, _: u64, _: u64) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+/// The parsers of a recorder. A copy stands for the same ones.
+#[derive(Clone)]
+pub struct Parsers {
+    readers: Readers,
+    idle: Arc<Mutex<Vec<Worker>>>,
+}
+
+struct Worker {
+    child: Child,
+    worked: Duration,
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.child.kill();
+    }
+}
+
+impl Parsers {
+    /// Forked by the same process as the readers.
+    #[must_use]
+    pub fn new(readers: &Readers) -> Self {
+        Self {
+            readers: readers.clone(),
+            idle: Arc::default(),
+        }
+    }
+
+    /// Process ids of parsers that wait for work.
+    #[must_use]
+    pub fn idle_pids(&self) -> Vec<u32> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.iter().map(|worker| worker.child.pid).collect()
+    }
+
+    /// Does a job, on `whole` or on what `input` gives, until `deadline`. The output is of the job's own variant.
+    ///
+    /// # Errors
+    /// [`ParseFailed`]. Other files can be parsed all the same.
+    pub fn run(
+        &self,
+        job: &Job,
+        whole: Option<&Sealed>,
+        input: &mut impl Input,
+        deadline: Instant,
+    ) -> Result<Output, ParseFailed> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut worker = match idle.filter(|worker| !worker.child.has_ended()) {
+            Some(worker) => worker,
+            None => Worker {
+                child: self.readers.spawn(Kind::Parser).map_err(|_| ParseFailed::None)?,
+                worked: Duration::ZERO,
+            },
+        };
+        let began = Instant::now();
+        let output = converse(&worker.child, job, whole, input, deadline).map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => ParseFailed::Late,
+            _ => ParseFailed::Crashed,
+        })?;
+        // One that answers a question that was not asked is not used again.
+        if !fits(job, &output) {
+            return Err(ParseFailed::Crashed);
+        }
+        worker.worked += began.elapsed();
+        if worker.worked < MAX_WORK {
+            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            if idle.len() < MAX_IDLE {
+                idle.push(worker);
+            }
+        }
+        Ok(output)
+    }
+}
+
+fn fits(job: &Job, output: &Output) -> bool {
+    if let (Job::Sites { functions, .. }, Output::Sites(sites)) = (job, output) {
+        return functions.len() == sites.len();
+    }
+    matches!(
+        (job, output),
+        (Job::Peek, Output::Peek(_))
+            | (Job::Resolve, Output::Resolve(_))
+            | (Job::Entries { .. }, Output::Entries(_))
+            | (Job::BuildId, Output::BuildId(_))
+            | (Job::DebugSymbols, Output::DebugSymbols(_))
+            | (Job::Checksum, Output::Checksum(_))
+            | (Job::CodeObject { .. }, Output::CodeObject(_))
+    )
+}
+
+fn converse(
+    child: &Child,
+    job: &Job,
+    whole: Option<&Sealed>,
+    input: &mut impl Input,
+    deadline: Instant,
+) -> io::Result<Output> {
+    let channel = &child.channel;
+    let beside: Vec<BorrowedFd<'_>> = whole.map(AsFd::as_fd).into_iter().collect();
+    channel.send_until(&Told::Job(job.clone()), &beside, deadline)?;
+    let (mut output, mut asked) = (Vec::new(), 0);
+    loop {
+        let answer = match channel.receive_until(deadline)?.value()? {
+            Said::Output { piece, is_last } => {
+                output.extend(piece);
+                if output.len() > MAX_OUTPUT {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+                if is_last {
+                    return decode(&output);
+                }
+                continue;
+            }
+            Said::Bytes { offset, len } => input.bytes(offset, len),
+            Said::Debug(key) => input
+                .debug_file(&key)
+                .and_then(|lookup| postcard::to_stdvec(&lookup).ok()),
+        };
+        asked += 1;
+        if asked > MAX_ASKED {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        match answer {
+            None => channel.send_until(&Told::Nothing, &[], deadline)?,
+            Some(bytes) if bytes.len() <= MAX_INLINE => channel.send_until(&Told::Inline(bytes), &[], deadline)?,
+            Some(bytes) => {
+                let file = Sealed::copy_of(&bytes)?;
+                channel.send_until(&Told::Sealed, &[file.as_fd()], deadline)?;
+            }
+        }
+    }
+}

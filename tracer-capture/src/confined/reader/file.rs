@@ -1,0 +1,207 @@
+//! Files: found by a name, opened only if they are regular, and copied.
+
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io::{self, Read, Write},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::{ffi::OsStrExt, fs::FileExt},
+    },
+};
+
+use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, fstatfs, openat2};
+
+use super::Answer;
+use crate::confined::{
+    channel::MAX_INLINE,
+    request::{Body, FileInfo, MAX_MEMORY, MAX_NAMES, MAX_RANGES, Reply, Want},
+    sealed,
+};
+
+/// Finds a name without opening what it leads to: neither a driver nor the other end of a FIFO hears of it.
+const FIND: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+
+/// Bytes that are copied at a time.
+const PIECE: usize = 256 << 10;
+
+/// The file behind a mapping.
+pub fn mapped(
+    pid: u32,
+    (start, end): (u64, u64),
+    (device, inode): (&str, u64),
+    path: &[u8],
+    want: &Want,
+) -> io::Result<Answer> {
+    let link = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
+    match rustix::fs::open(link, FIND, Mode::empty()) {
+        Ok(file) => again(file, want),
+        // Without CAP_CHECKPOINT_RESTORE the name is left, if it is still the file's.
+        Err(rustix::io::Errno::PERM | rustix::io::Errno::ACCESS) => {
+            let file = find_in_root(pid, path)?;
+            let found = fstat(&file)?;
+            let (major, minor) = (rustix::fs::major(found.st_dev), rustix::fs::minor(found.st_dev));
+            if found.st_ino == inode && format!("{major:02x}:{minor:02x}") == device {
+                again(file, want)
+            } else {
+                Ok(Answer::plain(Reply::Other))
+            }
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A file in the root of a process.
+pub fn in_root(pid: u32, path: &[u8], want: &Want) -> io::Result<Answer> {
+    again(find_in_root(pid, path)?, want)
+}
+
+fn find_in_root(pid: u32, path: &[u8]) -> io::Result<OwnedFd> {
+    let root = rustix::fs::open(format!("/proc/{pid}/root"), FIND | OFlags::DIRECTORY, Mode::empty())?;
+    let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    Ok(openat2(root, OsStr::from_bytes(path), FIND, Mode::empty(), inside)?)
+}
+
+/// Names in a folder in the root of a process.
+pub fn names(pid: u32, path: &[u8]) -> io::Result<Vec<u8>> {
+    let found = find_in_root(pid, path)?;
+    if FileType::from_raw_mode(fstat(&found)?.st_mode) != FileType::Directory {
+        return Err(io::Error::from_raw_os_error(libc::ENOTDIR));
+    }
+    let mut names = Vec::new();
+    for entry in Dir::read_from(open(&found)?)?.take(MAX_NAMES) {
+        let entry = entry?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            names.extend_from_slice(entry.file_name().to_bytes_with_nul());
+        }
+    }
+    Ok(names)
+}
+
+/// A file in the recorder's root.
+pub fn own(path: &[u8], want: &Want) -> io::Result<Answer> {
+    again(rustix::fs::open(OsStr::from_bytes(path), FIND, Mode::empty())?, want)
+}
+
+/// What is wanted of a file that was found.
+pub fn again(found: OwnedFd, want: &Want) -> io::Result<Answer> {
+    let stat = fstat(&found)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Ok(Answer::plain(Reply::NotRegular));
+    }
+    let info = info(&found, &stat);
+    let (body, memory) = match want {
+        Want::Nothing => (Body::Inline(Vec::new()), None),
+        Want::Start(most) => super::body(start(&open(&found)?, *most)?)?,
+        Want::Whole(most) if info.size > *most => return Ok(Answer::plain(Reply::TooLarge)),
+        Want::Whole(most) => whole(&open(&found)?, info.size, *most)?,
+        Want::Ranges(ranges) => super::body(these(&open(&found)?, info.size, ranges)?)?,
+    };
+    let mut descriptors = vec![found];
+    descriptors.extend(memory);
+    Ok(Answer {
+        reply: Reply::File(info, body),
+        descriptors,
+    })
+}
+
+fn info(file: &OwnedFd, stat: &Stat) -> FileInfo {
+    FileInfo {
+        device: stat.st_dev,
+        inode: stat.st_ino,
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        changed: (stat.st_ctime, i64::try_from(stat.st_ctime_nsec).unwrap_or(0)),
+        file_system: fstatfs(file).map_or(0, |of| of.f_type as u64),
+    }
+}
+
+/// Opens what was found, and nothing else: the name may lead elsewhere by now.
+fn open(found: &OwnedFd) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let link = format!("/proc/self/fd/{}", found.as_raw_fd());
+    Ok(rustix::fs::open(link, flags, Mode::empty())?.into())
+}
+
+fn start(file: &File, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(most.min(MAX_INLINE as u64)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn whole(file: &File, size: u64, most: u64) -> io::Result<(Body, Option<OwnedFd>)> {
+    if size <= MAX_INLINE as u64 {
+        let mut bytes = Vec::new();
+        file.take(most.min(MAX_INLINE as u64)).read_to_end(&mut bytes)?;
+        return super::body(bytes);
+    }
+    // Read and written by pieces that stay in the processor's cache: splicing page by page takes three times as long.
+    let mut memory = File::from(sealed::new_file()?);
+    let mut piece = vec![0; PIECE];
+    let mut left = size;
+    while left > 0 {
+        let step = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+        let count = match (&mut &*file).read(&mut piece[..step]) {
+            // It has become shorter.
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        memory.write_all(&piece[..count])?;
+        left = left.saturating_sub(count as u64);
+    }
+    Ok((Body::Sealed, Some(sealed::seal(memory.into())?)))
+}
+
+fn these(file: &File, size: u64, ranges: &[(u64, u64)]) -> io::Result<Vec<u8>> {
+    let total = ranges.iter().fold(0, |sum: u64, (_, len)| sum.saturating_add(*len));
+    if ranges.len() > MAX_RANGES || total > MAX_MEMORY {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    let mut bytes = Vec::new();
+    for &(offset, len) in ranges {
+        // No memory for what is not there.
+        if offset.checked_add(len).is_none_or(|end| end > size) {
+            return Err(io::Error::from_raw_os_error(libc::ENODATA));
+        }
+        let start = bytes.len();
+        bytes.resize(start + len as usize, 0);
+        file.read_exact_at(&mut bytes[start..], offset)
+            .map_err(|error| error.raw_os_error().unwrap_or(libc::ENODATA))
+            .map_err(io::Error::from_raw_os_error)?;
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use rustix::fs::{CWD, inotify, mkfifoat};
+
+    use super::*;
+
+    /// A device that is opened can begin to work: what a name leads to is looked at first.
+    #[test]
+    fn what_is_no_regular_file_is_not_even_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = std::process::id();
+        let [fifo, link, file] = ["fifo", "link", "file"].map(|name| dir.path().join(name));
+        mkfifoat(CWD, &fifo, Mode::from_raw_mode(0o600)).unwrap();
+        symlink(&fifo, &link).unwrap();
+        fs::write(&file, "a code object").unwrap();
+        let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+        inotify::add_watch(&watch, &fifo, inotify::WatchFlags::OPEN).unwrap();
+        let read = |path: &std::path::Path| in_root(own, path.as_os_str().as_bytes(), &Want::Whole(4096)).unwrap();
+        for path in [fifo.as_path(), &link, dir.path()] {
+            assert_eq!(read(path).reply, Reply::NotRegular, "{}", path.display());
+        }
+        let mut events = [0; 256];
+        let seen = rustix::io::read(&watch, &mut events);
+        assert_eq!(seen, Err(rustix::io::Errno::AGAIN), "the FIFO was opened");
+        let Reply::File(_, Body::Inline(text)) = read(&file).reply else {
+            panic!("no file");
+        };
+        assert_eq!(text, b"a code object");
+    }
+}

@@ -1,0 +1,339 @@
+//! The recorder's readers: who asks waits for an answer until a deadline, and nobody else does.
+
+use std::{
+    collections::HashMap,
+    io,
+    os::fd::{AsFd, BorrowedFd},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use super::{
+    answer::{Answer, ReadError, Shape},
+    channel::Message,
+    request::Request,
+    spawner::{Child, Kind, Spawner},
+};
+use crate::CaptureError;
+
+/// Readers that one user's files and memory can occupy at a time, blocked ones included.
+pub const MAX_PER_USER: usize = 4;
+/// Blocked readers of all users together. Who has more users than this allows for costs the others what is new to them, and
+/// never a pause.
+const MAX_BLOCKED: usize = 64;
+/// Readers that wait for work.
+const MAX_IDLE: usize = 4;
+/// How often it is looked for blocked readers that have gone, while somebody waits for one.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// The readers of a recorder. A copy stands for the same ones.
+#[derive(Clone)]
+pub struct Readers {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    spawner: Spawner,
+    state: Mutex<State>,
+    /// A request has ended.
+    ended: Condvar,
+    /// ns after which one that is under way counts as blocked.
+    slow_ns: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    idle: Vec<Arc<Child>>,
+    users: HashMap<u32, User>,
+}
+
+/// What one user occupies.
+#[derive(Default)]
+struct User {
+    /// When each request that is under way began.
+    busy: Vec<Instant>,
+    blocked: Vec<Arc<Child>>,
+}
+
+impl State {
+    /// Forgets blocked readers that the kernel has let go.
+    fn forget_gone(&mut self) {
+        self.users.retain(|_, user| {
+            user.blocked.retain(|child| !child.has_ended());
+            !user.busy.is_empty() || !user.blocked.is_empty()
+        });
+    }
+
+    /// Takes one of a user's places. A request that takes longer than `slow` counts as blocked: nobody waits for its place.
+    fn occupy(&mut self, user: u32, slow: Duration) -> Result<Instant, ReadError> {
+        self.forget_gone();
+        let blocked: usize = self.users.values().map(|user| user.blocked.len()).sum();
+        let of_user = self.users.entry(user).or_default();
+        let now = Instant::now();
+        let late = of_user.busy.iter().filter(|&&began| now - began >= slow).count();
+        if of_user.blocked.len() + late >= MAX_PER_USER || blocked >= MAX_BLOCKED {
+            return Err(ReadError::NotExamined);
+        }
+        if of_user.blocked.len() + of_user.busy.len() >= MAX_PER_USER {
+            return Err(ReadError::Busy);
+        }
+        of_user.busy.push(now);
+        Ok(now)
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn slow(&self) -> Duration {
+        Duration::from_nanos(self.slow_ns.load(Ordering::Relaxed))
+    }
+}
+
+impl Readers {
+    /// Forks the process that forks readers and parsers.
+    ///
+    /// # Errors
+    /// [`CaptureError::System`] if it can't be had, or not be confined.
+    ///
+    /// # Safety
+    /// Call it while the process has one thread: the child runs Rust code after a fork. If it is called after the guardian was
+    /// forked, neither keeps anything of the other open.
+    pub unsafe fn start() -> Result<Self, CaptureError> {
+        let shared = Shared {
+            // SAFETY: by this function's contract.
+            spawner: unsafe { Spawner::start() }?,
+            state: Mutex::default(),
+            ended: Condvar::new(),
+            slow_ns: AtomicU64::new(u64::MAX),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// A request that takes longer than this counts as blocked from then on, although its answer is still awaited. Without this
+    /// call none does before its deadline.
+    pub fn count_as_blocked_after(&self, slow: Duration) {
+        let slow_ns = u64::try_from(slow.as_nanos()).unwrap_or(u64::MAX);
+        self.shared.slow_ns.store(slow_ns, Ordering::Relaxed);
+    }
+
+    pub(super) fn spawn(&self, kind: Kind) -> io::Result<Child> {
+        self.shared.spawner.spawn(kind)
+    }
+
+    /// Asks a reader for something of `user`'s (see [`super::user_of`]), and waits for the answer, but for nobody else's; longer than
+    /// until `deadline` for none.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn request(&self, user: u32, request: &Request, deadline: Instant) -> Result<Answer, ReadError> {
+        self.again(user, request, None, deadline)
+    }
+
+    /// As [`Self::request`], with the file that [`Request::Again`] is about.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn again(
+        &self,
+        user: u32,
+        request: &Request,
+        file: Option<BorrowedFd<'_>>,
+        deadline: Instant,
+    ) -> Result<Answer, ReadError> {
+        let once = || {
+            let began = self.await_place(user, deadline)?;
+            self.begin_occupied(user, began, request, file)?.wait(deadline)
+        };
+        match once() {
+            // The reader may have been killed while it was idle.
+            Err(ReadError::Gone) => once(),
+            done => done,
+        }
+    }
+
+    /// Asks a reader, and waits for nothing: the answer is taken from what this gives. Who drops that gives the reader up.
+    ///
+    /// # Errors
+    /// [`ReadError`]: nothing is under way then.
+    pub fn begin(&self, user: u32, request: &Request, file: Option<BorrowedFd<'_>>) -> Result<Pending, ReadError> {
+        let began = self.shared.state().occupy(user, self.shared.slow())?;
+        self.begin_occupied(user, began, request, file)
+    }
+
+    /// Readers that are blocked, by user: id and number.
+    #[must_use]
+    pub fn blocked(&self) -> Vec<(u32, usize)> {
+        let mut state = self.shared.state();
+        state.forget_gone();
+        let users = state.users.iter().map(|(&user, of)| (user, of.blocked.len()));
+        users.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// Process ids of blocked readers, of all users.
+    #[must_use]
+    pub fn blocked_pids(&self) -> Vec<u32> {
+        let state = self.shared.state();
+        let blocked = state.users.values().flat_map(|user| &user.blocked);
+        blocked.map(|child| child.pid).collect()
+    }
+
+    /// Process id of the process that forks readers and parsers.
+    #[must_use]
+    pub fn spawner_pid(&self) -> u32 {
+        self.shared.spawner.pid()
+    }
+
+    /// Process ids of readers that wait for work.
+    #[must_use]
+    pub fn idle_pids(&self) -> Vec<u32> {
+        self.shared.state().idle.iter().map(|child| child.pid).collect()
+    }
+
+    /// Takes one of the user's places, as soon as one is free.
+    fn await_place(&self, user: u32, deadline: Instant) -> Result<Instant, ReadError> {
+        let mut state = self.shared.state();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match state.occupy(user, self.shared.slow()) {
+                Err(ReadError::Busy) if !left.is_zero() => {
+                    let waited = self.shared.ended.wait_timeout(state, left.min(AGAIN));
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn begin_occupied(
+        &self,
+        user: u32,
+        began: Instant,
+        request: &Request,
+        file: Option<BorrowedFd<'_>>,
+    ) -> Result<Pending, ReadError> {
+        // Gives the place back, whatever happens.
+        let place = Place {
+            shared: Arc::clone(&self.shared),
+            user,
+            began,
+        };
+        let descriptors: Vec<BorrowedFd<'_>> = file.into_iter().collect();
+        // An idle reader may have been killed by somebody meanwhile.
+        loop {
+            let idle = self.shared.state().idle.pop();
+            let is_new = idle.is_none();
+            let child = match idle {
+                Some(child) => child,
+                None => Arc::new(self.spawn(Kind::Reader).map_err(|_| ReadError::Gone)?),
+            };
+            // It is idle: there is room for the whole message.
+            match child.channel.send_until(request, &descriptors, Instant::now()) {
+                Ok(()) => {
+                    return Ok(Pending {
+                        child,
+                        request: Shape::of(request),
+                        answered: false,
+                        place,
+                    });
+                }
+                Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => {
+                    return Err(ReadError::Refused(libc::EMSGSIZE));
+                }
+                Err(_) if is_new => return Err(ReadError::Gone),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// One of a user's places, until it is dropped.
+struct Place {
+    shared: Arc<Shared>,
+    user: u32,
+    began: Instant,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(user) = self.shared.state().users.get_mut(&self.user)
+            && let Some(at) = user.busy.iter().position(|&began| began == self.began)
+        {
+            user.busy.swap_remove(at);
+        }
+        self.shared.ended.notify_all();
+    }
+}
+
+/// A request that is under way. Its descriptor becomes readable when the answer is there.
+pub struct Pending {
+    child: Arc<Child>,
+    request: Shape,
+    answered: bool,
+    place: Place,
+}
+
+impl Pending {
+    /// Process id of the reader, for reports only.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.pid
+    }
+
+    /// The answer, once, if it is there.
+    pub fn take(&mut self) -> Option<Result<Answer, ReadError>> {
+        if self.answered {
+            return None;
+        }
+        match self.child.channel.try_receive() {
+            Ok(None) => None,
+            Ok(Some(message)) => Some(self.answer(message)),
+            Err(_) => Some(Err(ReadError::Gone)),
+        }
+    }
+
+    /// Waits for the answer; if it does not come until `deadline`, the reader is given up.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn wait(mut self, deadline: Instant) -> Result<Answer, ReadError> {
+        match self.child.channel.receive_until(deadline) {
+            Ok(message) => self.answer(message),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(ReadError::Blocked),
+            Err(_) => Err(ReadError::Gone),
+        }
+    }
+
+    fn answer(&mut self, message: Message) -> Result<Answer, ReadError> {
+        let answer = self.request.answer(message);
+        // One that answers nonsense is not asked again.
+        self.answered = !matches!(answer, Err(ReadError::Gone));
+        answer
+    }
+}
+
+impl AsFd for Pending {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.child.channel.as_fd()
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let mut state = self.place.shared.state();
+        let child = Arc::clone(&self.child);
+        if !self.answered {
+            child.kill();
+            state.users.entry(self.place.user).or_default().blocked.push(child);
+        } else if state.idle.len() < MAX_IDLE {
+            state.idle.push(child);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! What confined processes may do.
+
+use std::{collections::BTreeMap, io};
+
+use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, Scope};
+use rustix::{
+    process::{DumpableBehavior, Resource, Rlimit, Signal, getppid, set_dumpable_behavior, setrlimit},
+    thread::{CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, set_capabilities},
+};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
+};
+
+use super::sealed::MEMFD_FLAGS;
+
+/// What reading takes.
+pub const READER: CapabilitySet = CapabilitySet::SYS_PTRACE
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::CHECKPOINT_RESTORE);
+
+/// `nobody`: files are opened in this user's name, so that no file of root's can be opened for writing.
+const NOBODY: u32 = 65534;
+
+/// Memory of a parser: the largest file, mapped, and its tables.
+const PARSER_MEMORY: u64 = 4 << 30;
+/// Processor time of a parser in all, s. The recorder retires a parser before its time is used up by sound files.
+const PARSER_SECONDS: u64 = 20;
+/// Descriptors of a confined process.
+const DESCRIPTORS: u64 = 64;
+
+/// Confines the calling process, the spawner, to what readers need. It can't be undone, and holds for all that it forks.
+///
+/// # Errors
+/// What the kernel refuses.
+pub fn confine_spawner() -> io::Result<()> {
+    rustix::thread::set_no_new_privs(true)?;
+    clear_ambient_capability_set()?;
+    // Capabilities in the bounding set come back with a new program only. Without CAP_SETPCAP they stay there: the filter
+    // forbids new programs.
+    for capability in CapabilitySet::all().iter() {
+        let _ = rustix::thread::remove_capability_from_bounding_set(capability);
+    }
+    let own = capabilities(None)?;
+    if rustix::process::geteuid().is_root() {
+        // SAFETY: plain numbers. Without CAP_SETGID the groups stay as they are.
+        unsafe { libc::setgroups(0, std::ptr::null()) };
+        // SAFETY: plain numbers. The ids that signals are judged by stay root's, so that no process of nobody's can send any.
+        unsafe {
+            libc::setfsgid(NOBODY);
+            libc::setfsuid(NOBODY);
+        }
+    }
+    // After the ids: to leave root's takes the capabilities of files away.
+    keep(own.permitted & READER)
+}
+
+fn keep(capabilities: CapabilitySet) -> io::Result<()> {
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: capabilities,
+            permitted: capabilities,
+            inheritable: CapabilitySet::empty(),
+        },
+    )?;
+    Ok(())
+}
+
+/// Ends the calling process with its parent, whose id was `parent`.
+///
+/// # Errors
+/// `NotFound` if the parent is gone already.
+pub fn end_with_parent(parent: rustix::process::Pid) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    if getppid() == Some(parent) {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
+/// Confines a reader, a fork of the spawner.
+///
+/// # Errors
+/// What the kernel refuses.
+pub fn confine_reader() -> io::Result<()> {
+    limit(Resource::Core, 0)?;
+    limit(Resource::Nofile, DESCRIPTORS)?;
+    // No Landlock: it would forbid to look at processes outside of its domain.
+    filter(reader_calls()?)
+}
+
+/// Confines a parser, a fork of the spawner.
+///
+/// # Errors
+/// What the kernel refuses.
+pub fn confine_parser() -> io::Result<()> {
+    keep(CapabilitySet::empty())?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    limit(Resource::Core, 0)?;
+    limit(Resource::Fsize, 0)?;
+    limit(Resource::Nofile, DESCRIPTORS)?;
+    limit(Resource::As, PARSER_MEMORY)?;
+    limit(Resource::Cpu, PARSER_SECONDS)?;
+    // What the kernel knows of these; the filter does not depend on it.
+    let ruleset = Ruleset::default()
+        .handle_access(AccessFs::from_all(ABI::V7))
+        .and_then(|rules| rules.handle_access(AccessNet::from_all(ABI::V7)))
+        .and_then(|rules| rules.scope(Scope::from_all(ABI::V7)));
+    ruleset
+        .and_then(Ruleset::create)
+        .and_then(landlock::RulesetCreated::restrict_self)
+        .map_err(io::Error::other)?;
+    filter(parser_calls()?)
+}
+
+fn limit(resource: Resource, most: u64) -> io::Result<()> {
+    let limit = Rlimit {
+        current: Some(most),
+        maximum: Some(most),
+    };
+    Ok(setrlimit(resource, limit)?)
+}
+
+type Calls = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Kills the process at the first call that is not among these.
+fn filter(calls: Calls) -> io::Result<()> {
+    // The first reading of the clock asks where the kernel has put its function for that.
+    let _ = crate::sys::monotonic_ns();
+    let filter = SeccompFilter::new(
+        calls,
+        SeccompAction::KillProcess,
+        SeccompAction::Allow,
+        TargetArch::x86_64,
+    );
+    let program: BpfProgram = filter.and_then(TryInto::try_into).map_err(io::Error::other)?;
+    seccompiler::apply_filter(&program).map_err(io::Error::other)
+}
+
+/// A call is allowed if that argument has these of the bits in `mask`.
+fn bits(argument: u8, mask: u64, value: u64) -> io::Result<Vec<SeccompRule>> {
+    let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value);
+    let rule = condition.and_then(|condition| SeccompRule::new(vec![condition]));
+    Ok(vec![rule.map_err(io::Error::other)?])
+}
+
+/// Calls of Rust's and the C library's own (memory, time, ends), and messages.
+fn common_calls() -> io::Result<Calls> {
+    let mut calls: Calls = [
+        libc::SYS_recvmsg,
+        libc::SYS_sendmsg,
+        libc::SYS_poll,
+        libc::SYS_ppoll,
+        libc::SYS_close,
+        libc::SYS_fstat,
+        libc::SYS_fcntl,
+        libc::SYS_munmap,
+        libc::SYS_mremap,
+        libc::SYS_brk,
+        libc::SYS_madvise,
+        libc::SYS_futex,
+        libc::SYS_clock_gettime,
+        libc::SYS_getrandom,
+        libc::SYS_rt_sigreturn,
+        libc::SYS_restart_syscall,
+        libc::SYS_exit,
+        libc::SYS_exit_group,
+    ]
+    .into_iter()
+    .map(|call| (call, Vec::new()))
+    .collect();
+    // Nothing new can be executed.
+    for call in [libc::SYS_mmap, libc::SYS_mprotect] {
+        calls.insert(call, bits(2, libc::PROT_EXEC as u64, 0)?);
+    }
+    Ok(calls)
+}
+
+fn parser_calls() -> io::Result<Calls> {
+    common_calls()
+}
+
+fn reader_calls() -> io::Result<Calls> {
+    let mut calls = common_calls()?;
+    let plain = [
+        libc::SYS_read,
+        libc::SYS_write,
+        libc::SYS_pread64,
+        libc::SYS_lseek,
+        libc::SYS_openat2,
+        libc::SYS_newfstatat,
+        libc::SYS_statx,
+        libc::SYS_fstatfs,
+        libc::SYS_readlink,
+        libc::SYS_readlinkat,
+        libc::SYS_getdents64,
+        libc::SYS_process_vm_readv,
+    ];
+    calls.extend(plain.map(|call| (call, Vec::new())));
+    // Only to read. (The flags of openat2 are out of the filter's sight: there the user of the files forbids it.)
+    let writes = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC;
+    for (call, flags) in [(libc::SYS_open, 1), (libc::SYS_openat, 2)] {
+        calls.insert(call, bits(flags, writes as u64, libc::O_RDONLY as u64)?);
+    }
+    calls.insert(
+        libc::SYS_memfd_create,
+        bits(1, u64::from(u32::MAX), u64::from(MEMFD_FLAGS.bits()))?,
+    );
+    Ok(calls)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    /// How a fork ends that is confined and then makes a call.
+    fn ends(confine: fn() -> io::Result<()>, call: [i64; 5]) -> std::process::ExitStatus {
+        // SAFETY: the child makes plain calls and ends; the other thread of a test program only waits.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            let [number, a, b, c, d] = call;
+            let code = if confine().is_ok() {
+                // SAFETY: pointers are null, or of constants; no call of the tests changes this process's memory.
+                unsafe { libc::syscall(number, a, b, c, d) };
+                0
+            } else {
+                1
+            };
+            // SAFETY: always sound.
+            unsafe { libc::_exit(code) };
+        }
+        let mut status = 0;
+        // SAFETY: `status` takes an int.
+        assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+        std::process::ExitStatus::from_raw(status)
+    }
+
+    fn as_reader() -> io::Result<()> {
+        confine_spawner()?;
+        confine_reader()
+    }
+
+    fn as_parser() -> io::Result<()> {
+        confine_spawner()?;
+        confine_parser()
+    }
+
+    #[test]
+    fn calls_that_are_not_needed_kill() {
+        let path = c"/proc/self/stat".as_ptr().expose_provenance() as i64;
+        let at = i64::from(libc::AT_FDCWD);
+        let open = |flags: i32| [libc::SYS_openat, at, path, i64::from(flags), 0];
+        let map = |protection: i32| {
+            let private = i64::from(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            [libc::SYS_mmap, 0, 4096, i64::from(protection), private]
+        };
+        let of_none = [
+            [libc::SYS_socket, 1, 1, 0, 0],
+            [libc::SYS_execve, path, 0, 0, 0],
+            [libc::SYS_kill, 0, 0, 0, 0],
+            [libc::SYS_clone, 0, 0, 0, 0],
+            [libc::SYS_ptrace, 0, 0, 0, 0],
+            [libc::SYS_process_vm_writev, 0, 0, 0, 0],
+            [libc::SYS_setfsuid, 0, 0, 0, 0],
+            [libc::SYS_bpf, 0, 0, 0, 0],
+            open(libc::O_WRONLY),
+            open(libc::O_CREAT),
+            map(libc::PROT_EXEC | libc::PROT_READ),
+        ];
+        let of_readers = [
+            open(libc::O_RDONLY),
+            [libc::SYS_process_vm_readv, 1, 0, 0, 0],
+            [libc::SYS_memfd_create, path, i64::from(MEMFD_FLAGS.bits()), 0, 0],
+        ];
+        let of_both = [map(libc::PROT_READ), [libc::SYS_brk, 0, 0, 0, 0]];
+        for (confine, forbidden, allowed) in [
+            (
+                as_reader as fn() -> _,
+                [of_none.as_slice(), &[]],
+                [of_readers.as_slice(), &of_both],
+            ),
+            (as_parser, [&of_none, &of_readers], [&[], &of_both]),
+        ] {
+            for &call in forbidden.into_iter().flatten() {
+                assert_eq!(ends(confine, call).signal(), Some(libc::SIGSYS), "{call:?}");
+            }
+            for &call in allowed.into_iter().flatten() {
+                assert_eq!(ends(confine, call).code(), Some(0), "{call:?}");
+            }
+        }
+        let other_memory = [libc::SYS_memfd_create, path, i64::from(libc::MFD_HUGETLB), 0, 0];
+        assert_eq!(ends(as_reader, other_memory).signal(), Some(libc::SIGSYS));
+    }
+}

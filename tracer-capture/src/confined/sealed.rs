@@ -1,0 +1,105 @@
+//! Bytes in a memory file that can't change any more, whoever made it.
+
+use std::{
+    fs::File,
+    io::{self, Write},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    ptr,
+};
+
+use rustix::{
+    fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, memfd_create},
+    mm::{MapFlags, ProtFlags, mmap, munmap},
+};
+
+/// Without these, another process that has the file could change its bytes or length while they are used.
+const FINAL: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW);
+/// The only flags with which confined processes may make memory files.
+pub const MEMFD_FLAGS: MemfdFlags = MemfdFlags::CLOEXEC.union(MemfdFlags::ALLOW_SEALING);
+
+/// A sealed memory file, mapped.
+#[derive(Debug)]
+pub struct Sealed {
+    file: OwnedFd,
+    start: *mut std::ffi::c_void,
+    len: usize,
+}
+
+// SAFETY: the mapping is read-only and its file sealed, so that its bytes never change.
+unsafe impl Send for Sealed {}
+// SAFETY: as above.
+unsafe impl Sync for Sealed {}
+
+impl Sealed {
+    /// Takes a memory file from another process.
+    ///
+    /// # Errors
+    /// `InvalidData` if it is none, not sealed, or has more than `most` bytes.
+    pub fn take(file: OwnedFd, most: u64) -> io::Result<Self> {
+        let refused = || io::Error::from(io::ErrorKind::InvalidData);
+        // Files of other kinds have no seals. Before this is known nothing is asked that a file system might answer.
+        let seals = fcntl_get_seals(&file).map_err(|_| refused())?;
+        if !seals.contains(FINAL) {
+            return Err(refused());
+        }
+        let len = u64::try_from(fstat(&file)?.st_size).map_err(|_| refused())?;
+        if len > most {
+            return Err(refused());
+        }
+        let len = usize::try_from(len).map_err(|_| refused())?;
+        let start = if len == 0 {
+            ptr::null_mut()
+        } else {
+            // SAFETY: a new mapping at a place of the kernel's choice.
+            unsafe { mmap(ptr::null_mut(), len, ProtFlags::READ, MapFlags::PRIVATE, &file, 0)? }
+        };
+        Ok(Self { file, start, len })
+    }
+
+    /// A sealed copy of `bytes`.
+    ///
+    /// # Errors
+    /// EMFILE, ENOMEM.
+    pub fn copy_of(bytes: &[u8]) -> io::Result<Self> {
+        let file = new_file()?;
+        let mut file = File::from(file);
+        file.write_all(bytes)?;
+        Self::take(seal(file.into())?, bytes.len() as u64)
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: `start` is a mapping of `len` bytes that lives as long as `self`; the file can't shrink or change.
+        unsafe { std::slice::from_raw_parts(self.start.cast(), self.len) }
+    }
+}
+
+impl AsFd for Sealed {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for Sealed {
+    fn drop(&mut self) {
+        if self.len > 0 {
+            // SAFETY: the mapping is this value's own, and no slice of it outlives the value.
+            let _ = unsafe { munmap(self.start, self.len) };
+        }
+    }
+}
+
+/// An empty memory file that can be sealed.
+pub fn new_file() -> io::Result<OwnedFd> {
+    Ok(memfd_create("tracer", MEMFD_FLAGS)?)
+}
+
+/// Makes a memory file final.
+pub fn seal(file: OwnedFd) -> io::Result<OwnedFd> {
+    fcntl_add_seals(&file, FINAL | SealFlags::SEAL)?;
+    Ok(file)
+}

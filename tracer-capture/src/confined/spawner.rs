@@ -1,0 +1,282 @@
+//! The process that forks readers and parsers, and the recorder's side of it.
+
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal, waitid},
+};
+use serde::{Deserialize, Serialize};
+
+use super::{channel::Channel, parser, reader, sandbox};
+use crate::{CaptureError, sys};
+
+/// How long a fork may take: the spawner reads nothing foreign, so that only a very busy machine delays it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is forked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// Copies bytes.
+    Reader,
+    /// Understands them.
+    Parser,
+}
+
+/// The recorder's connection to the spawner. The spawner ends with it.
+#[derive(Debug)]
+pub struct Spawner {
+    control: Mutex<Control>,
+    pid: u32,
+}
+
+#[derive(Debug)]
+struct Control {
+    channel: Channel,
+    /// Number of the last order: an answer that came too late for its own order is not taken for the next one's.
+    last: u64,
+}
+
+/// What the spawner is told to fork, with the order's number.
+type Order = (u64, Kind);
+/// What came of an order: the process id, or the error's number.
+type Done = (u64, Result<u32, i32>);
+
+/// A reader or parser, as the recorder has it. It ends when this is dropped, or as soon as the kernel lets it.
+#[derive(Debug)]
+pub struct Child {
+    /// The connection to it.
+    pub channel: Channel,
+    /// The process: readable once it has ended.
+    pub pidfd: OwnedFd,
+    /// Its process id, for reports only.
+    pub pid: u32,
+}
+
+impl Child {
+    /// Kills it. One that waits for a file system goes when that lets it.
+    pub fn kill(&self) {
+        // It may have ended already.
+        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        sys::has_ended(&self.pidfd)
+    }
+}
+
+impl Spawner {
+    /// Forks the spawner.
+    ///
+    /// # Errors
+    /// [`CaptureError::System`] if no process or socket can be had, or it can't be confined.
+    ///
+    /// # Safety
+    /// No other thread may hold a lock that Rust's standard library needs, since the child runs Rust code after a fork: call
+    /// it while the process has one thread.
+    pub unsafe fn start() -> Result<Self, CaptureError> {
+        let failed = |e| CaptureError::system("starting the readers", e);
+        let (control, remote) = Channel::pair().map_err(failed)?;
+        let recorder = getpid();
+        // SAFETY: by this function's contract no lock is held by another thread.
+        match unsafe { libc::fork() } {
+            -1 => Err(failed(io::Error::last_os_error())),
+            0 => {
+                drop(control);
+                serve(remote, recorder);
+                exit()
+            }
+            pid => {
+                drop(remote);
+                let confined = control
+                    .receive_until(Instant::now() + PATIENCE)
+                    .and_then(|message| message.value::<Result<(), String>>());
+                confined.map_err(failed)?.map_err(|e| failed(io::Error::other(e)))?;
+                let control = Mutex::new(Control {
+                    channel: control,
+                    last: 0,
+                });
+                let pid = pid.unsigned_abs();
+                Ok(Self { control, pid })
+            }
+        }
+    }
+
+    /// Its process id, for reports only.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Forks a reader or parser.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the spawner is gone; what a fork can fail with.
+    pub fn spawn(&self, kind: Kind) -> io::Result<Child> {
+        let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+        let deadline = Instant::now() + PATIENCE;
+        control.last += 1;
+        let order: Order = (control.last, kind);
+        control.channel.send_until(&order, &[], deadline)?;
+        let (message, forked) = loop {
+            let message = control.channel.receive_until(deadline)?;
+            let (number, forked) = message.value::<Done>()?;
+            if number == control.last {
+                break (message, forked);
+            }
+        };
+        drop(control);
+        let pid = forked.map_err(io::Error::from_raw_os_error)?;
+        let [socket, pidfd] =
+            <[OwnedFd; 2]>::try_from(message.descriptors).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        let channel = Channel::new(socket);
+        Ok(Child { channel, pidfd, pid })
+    }
+}
+
+/// The spawner: forks as it is told until the recorder is gone.
+fn serve(control: Channel, recorder: Pid) {
+    // The terminal's signals are the recorder's business.
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+        // SAFETY: SIG_IGN is a valid disposition for these signals.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+    name(c"tracer-spawner");
+    let Ok(control) = keep_only(control) else { return };
+    // Its end is told by the parent's, too: another process may have inherited the recorder's end of the socket. After the
+    // ids have changed, which would clear it.
+    let confined = sandbox::confine_spawner().and_then(|()| sandbox::end_with_parent(recorder));
+    let told = control.send(&confined.as_ref().map_err(io::Error::to_string), &[]);
+    if confined.is_err() || told.is_err() {
+        return;
+    }
+    let own = getpid();
+    let mut children: Vec<OwnedFd> = Vec::new();
+    loop {
+        let mut watched = vec![PollFd::new(&control, PollFlags::IN)];
+        watched.extend(children.iter().map(|child| PollFd::new(child, PollFlags::IN)));
+        let _ = poll(&mut watched, None);
+        // A pidfd that is readable is of a process that has ended. Only this gives its id back to the kernel.
+        children.retain(|child| {
+            let gone = sys::has_ended(child);
+            if gone {
+                let _ = waitid(
+                    WaitId::PidFd(child.as_fd()),
+                    WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
+                );
+            }
+            !gone
+        });
+        let order = match control.try_receive() {
+            Ok(Some(message)) => message.value::<Order>(),
+            Ok(None) => continue,
+            Err(_) => return,
+        };
+        let Ok((number, kind)) = order else { return };
+        let forked = fork(kind, own);
+        let done = |result| -> Done { (number, result) };
+        let sent = match &forked {
+            Ok((pid, socket, pidfd)) => control.send(&done(Ok(*pid)), &[socket.as_fd(), pidfd.as_fd()]),
+            Err(error) => {
+                let code = error.raw_os_error().unwrap_or(libc::EIO);
+                control.send(&done(Err(code)), &[])
+            }
+        };
+        if sent.is_err() {
+            return;
+        }
+        children.extend(forked.ok().map(|(_, _, pidfd)| pidfd));
+    }
+}
+
+fn fork(kind: Kind, spawner: Pid) -> io::Result<(u32, Channel, OwnedFd)> {
+    let (ours, theirs) = Channel::pair()?;
+    // SAFETY: the spawner has one thread.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            drop(ours);
+            let channel = keep_only(theirs);
+            if let Ok(channel) = channel
+                && sandbox::end_with_parent(spawner).is_ok()
+            {
+                work(kind, &channel);
+            }
+            exit()
+        }
+        pid => {
+            // Not waited for yet, so the id is still the child's.
+            let child = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
+            let pidfd = pidfd_open(child, PidfdFlags::empty())?;
+            Ok((pid.unsigned_abs(), ours, pidfd))
+        }
+    }
+}
+
+fn work(kind: Kind, channel: &Channel) {
+    match kind {
+        Kind::Reader => {
+            name(c"tracer-reader");
+            if sandbox::confine_reader().is_ok() {
+                reader::serve(channel);
+            }
+        }
+        Kind::Parser => {
+            name(c"tracer-parser");
+            if sandbox::confine_parser().is_ok() {
+                parser::serve(channel);
+            }
+        }
+    }
+}
+
+fn name(name: &std::ffi::CStr) {
+    // A name is for people.
+    let _ = rustix::thread::set_name(name);
+}
+
+/// Closes every descriptor but the channel's, which it moves, and lets the standard streams lead nowhere: a file that is
+/// opened later must not become one of them.
+fn keep_only(channel: Channel) -> io::Result<Channel> {
+    /// Above the standard streams.
+    const FIRST: RawFd = 3;
+    let socket = rustix::io::fcntl_dupfd_cloexec(channel.as_fd(), FIRST)?;
+    // It is closed with the others below.
+    std::mem::forget(channel);
+    let own = socket.as_raw_fd().unsigned_abs();
+    for (first, last) in [(0, own - 1), (own + 1, u32::MAX)] {
+        // SAFETY: this process was forked for what follows, and uses none of these descriptors.
+        if unsafe { libc::close_range(first, last, 0) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    // A pipe without a writer: reading it gives nothing, writing to it fails.
+    let (nothing, writer) = rustix::pipe::pipe()?;
+    drop(writer);
+    for fd in 0..FIRST {
+        if fd != nothing.as_raw_fd() {
+            // SAFETY: a descriptor of this process, duplicated to a number that nothing uses.
+            unsafe { libc::dup2(nothing.as_raw_fd(), fd) };
+        }
+    }
+    std::mem::forget(nothing);
+    Ok(Channel::new(socket))
+}
+
+/// Ends a forked process without running the recorder's exit handlers.
+fn exit() -> ! {
+    // SAFETY: always sound.
+    unsafe { libc::_exit(0) }
+}
+
+/// The descriptor of a channel's end, to poll.
+impl AsFd for Child {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}

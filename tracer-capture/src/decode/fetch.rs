@@ -1,0 +1,131 @@
+//! Memory of traced processes that the programs in the kernel could not copy.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::{Duration, Instant},
+};
+
+use crate::confined::{Answer, Piece, ReadError, Readers, Request, user_of};
+
+/// Processes whose memory has blocked a reader, and that are remembered.
+const MAX_REMEMBERED: usize = 4096;
+/// Processes of one user whose memory may block a reader. Then none of this user's is read any more: the buffer that records
+/// wait in has room for some delays only.
+const MAX_STRIKES: usize = 4;
+
+/// Where bytes of a process's memory are to go: its address, and the place for them.
+pub type Wanted<'a> = (u64, &'a mut [u8]);
+
+/// Something that copies memory of processes.
+pub trait Fetch {
+    /// Copies these pieces in their order; whether all of them were there.
+    fn fetch(&mut self, pid: u32, wanted: &mut [Wanted<'_>]) -> bool;
+}
+
+/// Nothing can be fetched: for records that stand for themselves.
+impl Fetch for () {
+    fn fetch(&mut self, _: u32, _: &mut [Wanted<'_>]) -> bool {
+        false
+    }
+}
+
+/// Has readers copy it: the memory of a process may be such that whoever reads it waits for ever.
+pub struct Remote {
+    readers: Readers,
+    patience: Duration,
+    blocked: HashSet<u32>,
+    /// By user.
+    strikes: HashMap<u32, usize>,
+}
+
+impl Remote {
+    /// `patience`: how long an answer is awaited. It is awaited in vain once for a process.
+    pub fn new(readers: Readers, patience: Duration) -> Self {
+        Self {
+            readers,
+            patience,
+            blocked: HashSet::new(),
+            strikes: HashMap::new(),
+        }
+    }
+
+    fn strike(&mut self, pid: u32, user: u32) {
+        log::warn!("process {pid}: reading its memory did not end in time, and is not tried again");
+        if self.blocked.len() >= MAX_REMEMBERED {
+            self.blocked.clear();
+        }
+        self.blocked.insert(pid);
+        *self.strikes.entry(user).or_default() += 1;
+    }
+}
+
+impl Fetch for Remote {
+    fn fetch(&mut self, pid: u32, wanted: &mut [Wanted<'_>]) -> bool {
+        if self.blocked.contains(&pid) {
+            return false;
+        }
+        let Ok(user) = user_of(pid) else {
+            return false;
+        };
+        if self.strikes.get(&user).is_some_and(|&strikes| strikes >= MAX_STRIKES) {
+            return false;
+        }
+        let mut pieces = Vec::with_capacity(wanted.len());
+        for (address, to) in wanted.iter() {
+            let Ok(len) = u32::try_from(to.len()) else {
+                return false;
+            };
+            let address = *address;
+            pieces.push(Piece { address, len });
+        }
+        let request = Request::Memory { pid, pieces };
+        match self.readers.request(user, &request, Instant::now() + self.patience) {
+            Ok(Answer::Memory(memory)) if memory.there.iter().all(|there| *there) => {
+                let mut bytes = memory.bytes.as_slice();
+                for (_, to) in wanted {
+                    let (own, rest) = bytes.split_at(to.len().min(bytes.len()));
+                    to[..own.len()].copy_from_slice(own);
+                    bytes = rest;
+                }
+                true
+            }
+            Err(ReadError::Blocked) => {
+                self.strike(pid, user);
+                false
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::sys;
+
+    /// Reads at once, in this thread.
+    pub struct Direct;
+
+    impl Fetch for Direct {
+        fn fetch(&mut self, pid: u32, wanted: &mut [Wanted<'_>]) -> bool {
+            let mut all = wanted.iter_mut();
+            all.all(|(address, to)| sys::read_memory(pid, *address, to).is_ok())
+        }
+    }
+
+    #[test]
+    fn pieces_come_in_their_order_or_not_at_all() {
+        // SAFETY: the child makes plain calls; other threads of this test program only wait.
+        let readers = unsafe { Readers::start() }.unwrap();
+        let mut remote = Remote::new(readers, Duration::from_secs(60));
+        let words = [1_u64, 2, 3].map(std::hint::black_box);
+        let at = |index: usize| (&raw const words[index]).expose_provenance() as u64;
+        let (mut first, mut second) = ([0; 8], [0; 16]);
+        let pid = std::process::id();
+        assert!(remote.fetch(pid, &mut [(at(2), &mut first), (at(0), &mut second)]));
+        assert_eq!(u64::from_ne_bytes(first), 3);
+        assert_eq!((second[0], second[8]), (1, 2));
+        assert!(!remote.fetch(pid, &mut [(at(2), &mut first), (8, &mut second)]));
+        assert!(remote.blocked.is_empty(), "it was there at once");
+    }
+}

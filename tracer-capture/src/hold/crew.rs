@@ -1,0 +1,256 @@
+//! Threads that examine processes: for one process one piece of work at a time, in order, and no process waits for another.
+
+use std::{
+    collections::{HashMap, VecDeque, hash_map::Entry},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Threads at the most: as many as readers can be blocked, and some that work.
+const MAX_THREADS: usize = 72;
+/// How long a thread without work stays.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// The threads. They end when the crew and all work is gone.
+pub struct Crew<J> {
+    shared: Arc<Shared<J>>,
+}
+
+struct Shared<J> {
+    state: Mutex<State<J>>,
+    /// There is work, or there will be none any more.
+    work: Condvar,
+    /// A piece of work is done.
+    done: Condvar,
+    run: Box<dyn Fn(J) + Send + Sync>,
+}
+
+struct State<J> {
+    /// Processes with work that no thread is at.
+    ready: VecDeque<u32>,
+    /// Work of each process that a thread is at, or that is ready.
+    jobs: HashMap<u32, VecDeque<J>>,
+    /// What threads are at.
+    begun: HashMap<u32, J>,
+    threads: usize,
+    idle: usize,
+    ended: bool,
+}
+
+impl<J: Clone> State<J> {
+    /// The next piece of work, if there is any.
+    fn take(&mut self) -> Option<(u32, J)> {
+        let pid = self.ready.pop_front()?;
+        let job = self.jobs.get_mut(&pid)?.pop_front()?;
+        self.begun.insert(pid, job.clone());
+        Some((pid, job))
+    }
+
+    /// A thread has done with a piece of work of this process.
+    fn finish(&mut self, pid: u32) {
+        self.begun.remove(&pid);
+        if let Entry::Occupied(jobs) = self.jobs.entry(pid) {
+            if jobs.get().is_empty() {
+                jobs.remove();
+            } else {
+                self.ready.push_back(pid);
+            }
+        }
+    }
+}
+
+impl<J> Shared<J> {
+    fn state(&self) -> MutexGuard<'_, State<J>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<J: Clone> Shared<J> {
+    fn run(&self, pid: u32, job: J) {
+        // What one process made a thread stumble over is not to cost another one's turn.
+        if catch_unwind(AssertUnwindSafe(|| (self.run)(job))).is_err() {
+            log::warn!("process {pid} could not be examined: the thread panicked");
+        }
+        self.state().finish(pid);
+        self.done.notify_all();
+    }
+
+    fn work(&self) {
+        let mut state = self.state();
+        loop {
+            if let Some((pid, job)) = state.take() {
+                drop(state);
+                self.run(pid, job);
+                state = self.state();
+                continue;
+            }
+            if state.ended {
+                break;
+            }
+            state.idle += 1;
+            let (woken, waited) = self
+                .work
+                .wait_timeout(state, IDLE)
+                .unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            state.idle -= 1;
+            if waited.timed_out() && state.ready.is_empty() {
+                break;
+            }
+        }
+        state.threads -= 1;
+    }
+}
+
+impl<J: Clone + Send + 'static> Crew<J> {
+    /// Without threads yet; `run` does a piece of work.
+    pub fn new(run: impl Fn(J) + Send + Sync + 'static) -> Self {
+        let state = State {
+            ready: VecDeque::new(),
+            jobs: HashMap::new(),
+            begun: HashMap::new(),
+            threads: 0,
+            idle: 0,
+            ended: false,
+        };
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::new(state),
+                work: Condvar::new(),
+                done: Condvar::new(),
+                run: Box::new(run),
+            }),
+        }
+    }
+
+    /// Has a piece of work done for a process, after what was there before for it.
+    pub fn push(&self, pid: u32, job: J) {
+        let mut state = self.shared.state();
+        match state.jobs.entry(pid) {
+            Entry::Occupied(mut jobs) => {
+                // A thread is at this process, or one will be.
+                jobs.get_mut().push_back(job);
+                return;
+            }
+            Entry::Vacant(jobs) => jobs.insert(VecDeque::from([job])),
+        };
+        state.ready.push_back(pid);
+        if state.idle >= state.ready.len() {
+            self.shared.work.notify_one();
+        } else if state.threads < MAX_THREADS {
+            state.threads += 1;
+            let shared = Arc::clone(&self.shared);
+            let spawned = thread::Builder::new()
+                .name("examiner".to_owned())
+                .spawn(move || shared.work());
+            if spawned.is_err() {
+                state.threads -= 1;
+                self.without_thread(state);
+            }
+        }
+    }
+
+    /// There is no thread to be had: if there is none at all, the work is done here.
+    fn without_thread(&self, mut state: MutexGuard<'_, State<J>>) {
+        if state.threads == 0
+            && let Some((pid, job)) = state.take()
+        {
+            drop(state);
+            self.shared.run(pid, job);
+        }
+    }
+
+    /// Waits until no work is left, or time is up; gives what is not done then. What a thread has begun goes on.
+    pub fn finish(&self, patience: Duration) -> Vec<J> {
+        let until = Instant::now() + patience;
+        let mut state = self.shared.state();
+        while !state.jobs.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let waited = self.shared.done.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.ready.clear();
+        let state = &mut *state;
+        let waiting = state.jobs.values_mut().flat_map(std::mem::take);
+        waiting.chain(state.begun.values().cloned()).collect()
+    }
+}
+
+impl<J> Drop for Crew<J> {
+    fn drop(&mut self) {
+        self.shared.state().ended = true;
+        self.shared.work.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn work_of_a_process_is_done_in_order_and_others_wait_for_none_of_it() {
+        let (told, hear) = channel();
+        let (open, gate) = channel::<()>();
+        let gate = Mutex::new(gate);
+        let crew = Crew::new(move |(pid, number): (u32, u32)| {
+            // The first one waits for as long as the test wants.
+            if (pid, number) == (1, 0) {
+                let _ = gate.lock().unwrap().recv();
+            }
+            told.send((pid, number)).unwrap();
+        });
+        for number in 0..3 {
+            crew.push(1, (1, number));
+        }
+        for pid in 2..20 {
+            crew.push(pid, (pid, 0));
+            crew.push(pid, (pid, 1));
+        }
+        let mut others: Vec<(u32, u32)> = (0..36).map(|_| hear.recv_timeout(LONG).unwrap()).collect();
+        let order = others.clone();
+        others.sort_unstable();
+        assert_eq!(others, (2..20).flat_map(|pid| [(pid, 0), (pid, 1)]).collect::<Vec<_>>());
+        for pid in 2..20 {
+            let own: Vec<u32> = order
+                .iter()
+                .filter(|(of, _)| *of == pid)
+                .map(|(_, number)| *number)
+                .collect();
+            assert_eq!(own, [0, 1]);
+        }
+        open.send(()).unwrap();
+        let own: Vec<(u32, u32)> = (0..3).map(|_| hear.recv_timeout(LONG).unwrap()).collect();
+        assert_eq!(own, [(1, 0), (1, 1), (1, 2)]);
+        assert!(crew.finish(LONG).is_empty());
+    }
+
+    #[test]
+    fn a_panic_costs_its_own_work_only_and_what_is_not_done_is_given_back() {
+        let (told, hear) = channel();
+        let (_open, gate) = channel::<()>();
+        let gate = Mutex::new(gate);
+        let crew = Crew::new(move |number: u32| match number {
+            0 => panic!("as the test wants it"),
+            1 => told.send(1).unwrap(),
+            _ => drop(gate.lock().unwrap().recv()),
+        });
+        crew.push(1, 0);
+        crew.push(1, 1);
+        assert_eq!(hear.recv_timeout(LONG), Ok(1));
+        crew.push(2, 2);
+        crew.push(2, 3);
+        crew.push(2, 4);
+        let mut left = crew.finish(Duration::from_millis(200));
+        left.sort_unstable();
+        assert_eq!(left, [2, 3, 4]);
+    }
+}

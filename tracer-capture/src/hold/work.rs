@@ -1,0 +1,245 @@
+//! What is done for a paused process: reading what it waits for, and putting probes in.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tracer_common::record::{Hold, hold_reason};
+use tracer_core::event::Origin;
+
+use super::{
+    lock,
+    retry::Retry,
+    scan::{Answer, Reply},
+};
+use crate::{
+    code_object::lists::Lists,
+    confined::{Examine, NotRead, Parsers, ReadError, Readers},
+    findings::Finder,
+    inventory::Inventory,
+    library::{Libraries, PATIENCE},
+    pause::{keeper::Pauses, known::KnownFiles},
+    probes::{Prober, api::Api},
+    session, sys,
+};
+
+/// How long a process is examined, pause or not. What was not read then is abandoned, and tried again.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// A piece of work, about one process.
+#[derive(Clone)]
+pub enum Job {
+    /// It is paused, or was.
+    Hold(Hold),
+    /// It runs already, and is to be looked at; who wants to know whether it has a runtime.
+    Scan(u32, Arc<Reply>),
+    /// Something of it could not be looked at; its generation.
+    Again(u32, u32),
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Whether reserve functions are probed.
+    pub reserves: bool,
+    /// Whether debug files may come from the network.
+    pub debuginfod: bool,
+    /// Which functions' calls are captured.
+    pub api: Api,
+    /// The invoking user's id.
+    pub user: u32,
+    /// How long a process may be paused.
+    pub pause_limit: Duration,
+}
+
+/// What the threads that examine processes share.
+pub struct Work {
+    pub(super) settings: Settings,
+    readers: Readers,
+    parsers: Parsers,
+    /// Attaches probes; `None` once the session ends.
+    pub(super) prober: Mutex<Option<Prober>>,
+    pub(super) libraries: Libraries,
+    pauses: Arc<Pauses>,
+    /// Files whose mapping pauses nobody any more.
+    pub(super) known: KnownFiles,
+    pub(super) finder: Finder,
+    pub(super) code_objects: Lists,
+    pub(super) retry: Mutex<Retry>,
+    /// Processes of which it is told whether they hand doorbells over: with their generations, and how many runtimes were known.
+    pub(super) thunks: Mutex<HashMap<u32, (u32, usize)>>,
+    pub(super) inventory: Arc<Mutex<Inventory>>,
+}
+
+/// One process, while it is examined.
+#[derive(Clone, Copy)]
+pub(super) struct Subject<'a> {
+    pub(super) pid: u32,
+    pub(super) examine: Examine<'a>,
+    pub(super) deadline: Instant,
+}
+
+/// Also after a panic elsewhere: what these hold is complete after each step.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Work {
+    /// Of a session that begins.
+    pub fn new(
+        settings: Settings,
+        readers: Readers,
+        prober: Prober,
+        pauses: Arc<Pauses>,
+        known: KnownFiles,
+        finder: Finder,
+        inventory: Arc<Mutex<Inventory>>,
+    ) -> Self {
+        // Who waits for a place waits no longer than a pause may take.
+        readers.count_as_blocked_after(settings.pause_limit);
+        Self {
+            settings,
+            parsers: Parsers::new(&readers),
+            readers,
+            prober: Mutex::new(Some(prober)),
+            libraries: Libraries::new(settings.debuginfod, settings.api, settings.user),
+            pauses,
+            known,
+            code_objects: Lists::new(finder.clone()),
+            finder,
+            retry: Mutex::default(),
+            thunks: Mutex::default(),
+            inventory,
+        }
+    }
+
+    /// Examines a process for as long as `limit`.
+    ///
+    /// # Errors
+    /// [`ReadError`] if it has ended.
+    pub fn examine(&self, pid: u32, limit: Duration) -> Result<Examine<'_>, ReadError> {
+        Examine::new(&self.readers, &self.parsers, pid, Instant::now() + limit)
+    }
+
+    /// Takes the prober away: nothing is attached any more.
+    pub fn take_prober(&self) -> Option<Prober> {
+        locked(&self.prober).take()
+    }
+
+    /// Says how long processes were paused.
+    pub(super) fn say_goodbye(&self) {
+        let inventory = lock(&self.inventory);
+        let longest = Duration::from_nanos(inventory.longest_hold_ns);
+        log::info!("processes were paused {} times, {longest:?} at most", inventory.holds);
+    }
+
+    /// Does a piece of work.
+    pub(super) fn run(&self, job: Job) {
+        match job {
+            Job::Hold(hold) => self.serve(&hold),
+            Job::Scan(pid, reply) => {
+                if self.scan(pid, session::GENERATION) == Answer::Runtime {
+                    reply.found(pid);
+                }
+            }
+            Job::Again(pid, generation) => self.again(pid, generation),
+        }
+    }
+
+    /// The session ends before this is done: the process does not wait for it, and what it would have shown is lost.
+    pub(super) fn give_up(&self, job: &Job) {
+        match job {
+            Job::Hold(hold) => {
+                self.resume(hold);
+                self.unread(hold.header.tgid, &ReadError::Blocked.into());
+            }
+            Job::Scan(pid, _) => self.unread(*pid, &ReadError::Blocked.into()),
+            // It has counted already.
+            Job::Again(..) => {}
+        }
+    }
+
+    fn resume(&self, hold: &Hold) {
+        if hold.stopped == 0 {
+            self.pauses.serve(hold.slot, hold.token);
+        }
+    }
+
+    pub(super) fn subject(&self, pid: u32) -> Result<Subject<'_>, ReadError> {
+        let mut limit = LIMIT.max(self.settings.pause_limit);
+        if self.settings.debuginfod {
+            limit += PATIENCE;
+        }
+        let deadline = Instant::now() + limit;
+        let examine = Examine::new(&self.readers, &self.parsers, pid, deadline)?;
+        Ok(Subject { pid, examine, deadline })
+    }
+
+    fn serve(&self, hold: &Hold) {
+        let pid = hold.header.tgid;
+        let served = self
+            .subject(pid)
+            .map_err(NotRead::from)
+            .and_then(|subject| self.answer(&subject, hold));
+        if let Err(error) = served {
+            if hold.header.flags == hold_reason::CODE_OBJECTS {
+                let origin = origin_of(hold);
+                self.code_objects.unread(origin, hold.generation, hold.address);
+            }
+            self.unread(pid, &error);
+        }
+        locked(&self.retry).is_of(pid, hold.generation);
+        self.resume(hold);
+        let mut inventory = lock(&self.inventory);
+        inventory.holds += 1;
+        inventory.longest_hold_ns = inventory
+            .longest_hold_ns
+            .max(sys::monotonic_ns().saturating_sub(hold.header.time_ns));
+    }
+
+    fn answer(&self, subject: &Subject<'_>, hold: &Hold) -> Result<(), NotRead> {
+        let pid = subject.pid;
+        match hold.header.flags {
+            hold_reason::MAPPED => self.mapped_one(subject, hold),
+            hold_reason::ENTERED => {
+                self.scan(pid, hold.generation);
+                Ok(())
+            }
+            hold_reason::CODE_OBJECTS => {
+                let origin = origin_of(hold);
+                self.code_objects
+                    .changed(&subject.examine, origin, hold.generation, hold.address);
+                // Its runtime is initialised by now, and it has dispatched nothing of its own.
+                self.thunk(subject, origin, hold.generation)
+            }
+            hold_reason::PROXY => self.proxy(subject, hold.address),
+            _ => self.initialising(subject, &subject.examine.mappings()?),
+        }
+    }
+
+    /// The process mapped a file. If that was examined before, and has changed since, it is examined again.
+    fn mapped_one(&self, subject: &Subject<'_>, hold: &Hold) -> Result<(), NotRead> {
+        let mappings = subject.examine.mappings()?;
+        let own = mappings
+            .iter()
+            .find(|mapping| (mapping.start..mapping.end).contains(&hold.address));
+        if let Some(own) = own {
+            self.libraries.forget_if_changed(&own.file, hold.file);
+        }
+        self.look(subject, &mappings);
+        if own.is_some_and(|own| self.libraries.is_examined(&own.file)) {
+            self.known.insert(hold.file);
+        }
+        Ok(())
+    }
+}
+
+fn origin_of(hold: &Hold) -> Origin {
+    Origin {
+        time_ns: hold.header.time_ns,
+        pid: hold.header.tgid,
+        tid: hold.header.tid,
+    }
+}

@@ -1,0 +1,191 @@
+//! What is known of builds, whichever file they came in: containers have files of their own.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    hash::{DefaultHasher, Hasher},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
+    time::Duration,
+};
+
+use tracer_common::api::Layer;
+
+use super::Runtime;
+use crate::{
+    confined::{Examine, File, NotRead, ProcFile, Sealed},
+    debug_files::Network,
+    probes::api::{Api, KEEP},
+    proc_maps::Mapping,
+    resolver::{
+        Entries, Resolution, ResolveError,
+        debug::{DebugFiles, DebugKey, Lookup},
+    },
+    served,
+};
+
+/// How long the network is asked for a debug file, if the user allows that.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A resolution, or why there is none; inside of what reading the file came to.
+type Resolved<T> = Result<Result<T, ResolveError>, NotRead>;
+
+/// Builds that were examined.
+pub struct Builds {
+    api: Api,
+    /// The invoking user.
+    user: u32,
+    network: Network,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// By build-id and a hash of the contents: two files may claim one build-id.
+    resolved: HashMap<(String, u64), Arc<Resolution>>,
+    /// Debug files that were found.
+    debug: HashMap<DebugKey, Lookup>,
+    /// Builds that the network was asked for.
+    asked: HashSet<String>,
+}
+
+/// What a file turned out to be.
+pub enum Found {
+    /// An HSA runtime.
+    Runtime(Box<Runtime>),
+    /// HIP's library, with its functions.
+    Hip(File, Entries),
+}
+
+impl Builds {
+    /// None yet.
+    pub fn new(debuginfod: bool, api: Api, user: u32) -> Self {
+        Self {
+            api,
+            user,
+            network: Network::new(debuginfod, PATIENCE),
+            known: Mutex::default(),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a mapped file is; `None`: neither a runtime nor HIP.
+    ///
+    /// # Errors
+    /// [`NotRead`]; inside, why it can't be traced.
+    pub fn load(
+        &self,
+        examine: &Examine<'_>,
+        mapping: &Mapping,
+        file: File,
+    ) -> Result<Result<Option<Found>, String>, NotRead> {
+        let peek = examine.peek(&file)?;
+        let hip = peek.is_hip && self.api.wants(Layer::Hip);
+        if !peek.names_hsa_init && !hip {
+            return Ok(Ok(None));
+        }
+        if let Some(why) = self.is_served_by_others(examine, mapping, &file)? {
+            return Ok(Err(why));
+        }
+        let library = examine.library(&file)?;
+        if hip {
+            let entries = examine.entries(&library, Layer::Hip, &KEEP)?;
+            let found = entries.map(|entries| Some(Found::Hip(file, entries)));
+            return Ok(found.map_err(|error| error.to_string()));
+        }
+        let resolution = match self.resolve(examine, mapping, &library)? {
+            Ok(resolution) => resolution,
+            // A client of the runtime names hsa_init too.
+            Err(ResolveError::NoHsaRuntime) => return Ok(Ok(None)),
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let entries = if self.api.wants(Layer::Hsa) {
+            examine.entries(&library, Layer::Hsa, &KEEP)?
+        } else {
+            Ok(Entries::default())
+        };
+        let found = entries.map(|entries| {
+            Some(Found::Runtime(Box::new(Runtime {
+                path: mapping.path.clone(),
+                resolution,
+                entries,
+                initialised: AtomicBool::new(false),
+                proxies: Mutex::new(BTreeSet::new()),
+                file,
+            })))
+        });
+        Ok(found.map_err(|error| error.to_string()))
+    }
+
+    /// A file of a file system that neither root's nor the invoking user's program serves gets no probes: why.
+    fn is_served_by_others(
+        &self,
+        examine: &Examine<'_>,
+        mapping: &Mapping,
+        file: &File,
+    ) -> Result<Option<String>, NotRead> {
+        if file.info().file_system != served::FUSE {
+            return Ok(None);
+        }
+        let by = served::by(mapping, &examine.proc_file(ProcFile::MountInfo)?);
+        if by.is_some_and(|user| user == 0 || user == self.user) {
+            return Ok(None);
+        }
+        let whom = by.map_or_else(|| "a user who is not known".to_owned(), |user| format!("user {user}"));
+        Ok(Some(format!(
+            "its file system is served by a program of {whom}, which could stop tracer for good: copy the library to another one"
+        )))
+    }
+
+    fn resolve(&self, examine: &Examine<'_>, mapping: &Mapping, library: &Sealed) -> Resolved<Arc<Resolution>> {
+        let key = examine.build_id(library)?.map(|id| (id, hash(library.bytes())));
+        if let Some(known) = key.as_ref().and_then(|key| self.known().resolved.get(key).cloned()) {
+            return Ok(Ok(known));
+        }
+        let mut debug = Remembered {
+            builds: self,
+            examine,
+            path: &mapping.path,
+        };
+        let resolution = match examine.resolve(library, &mut debug)? {
+            Ok(resolution) => Arc::new(resolution),
+            Err(error) => return Ok(Err(error)),
+        };
+        if let Some(key) = key {
+            self.known().resolved.insert(key, Arc::clone(&resolution));
+        }
+        Ok(Ok(resolution))
+    }
+}
+
+/// Debug files of builds, each looked for until it is found, and asked for once.
+struct Remembered<'a> {
+    builds: &'a Builds,
+    examine: &'a Examine<'a>,
+    path: &'a str,
+}
+
+impl DebugFiles for Remembered<'_> {
+    fn look(&mut self, key: &DebugKey) -> Lookup {
+        let mut network = self.builds.network.clone();
+        {
+            let mut known = self.builds.known();
+            if let Some(lookup) = known.debug.get(key) {
+                return lookup.clone();
+            }
+            network.allowed &= key.build_id.clone().is_some_and(|id| known.asked.insert(id));
+        }
+        let lookup = self.examine.debug_files(self.path, network).look(key);
+        if lookup.found.is_some() {
+            self.builds.known().debug.insert(key.clone(), lookup.clone());
+        }
+        lookup
+    }
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
+}

@@ -1,0 +1,105 @@
+//! Calls that are still open when a recording ends: ioctls, and calls of HIP and HSA functions. The programs keep them
+//! until they end, and write a record only then.
+
+use std::path::PathBuf;
+
+use aya::{
+    Pod,
+    maps::{HashMap, MapData},
+};
+use tracer_common::{
+    api::{Cookie, FUNCTIONS},
+    open::{OpenCall, OpenIoctl, ThreadCalls},
+    record::{NO_STREAM, ioctl_flags},
+};
+use tracer_core::event::{ApiCall, Event, Ioctl, Origin};
+
+/// A map's value.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Value<T>(T);
+// SAFETY: `repr(C)`, integers and byte arrays without padding that anybody reads: any bytes are a valid value.
+unsafe impl Pod for Value<OpenIoctl> {}
+// SAFETY: as above.
+unsafe impl Pod for Value<ThreadCalls> {}
+
+/// The maps that hold them.
+pub struct OpenCalls {
+    ioctls: HashMap<MapData, u64, Value<OpenIoctl>>,
+    /// `None` where API calls are not recorded one by one.
+    threads: Option<HashMap<MapData, u64, Value<ThreadCalls>>>,
+}
+
+impl OpenCalls {
+    /// Of these maps. `threads`: whether calls of API functions are recorded.
+    pub(crate) fn new(
+        ioctls: aya::maps::Map,
+        threads: aya::maps::Map,
+        calls: bool,
+    ) -> Result<Self, aya::maps::MapError> {
+        let threads = HashMap::try_from(threads)?;
+        Ok(Self {
+            ioctls: HashMap::try_from(ioctls)?,
+            threads: calls.then_some(threads),
+        })
+    }
+
+    /// Hands over what is open, as calls without a result. No process may be traced any more: a system call for a map keeps
+    /// the kernel from running programs, and programs would change the maps.
+    pub(crate) fn report(&self, time_ns: u64, sink: &mut impl FnMut(&Event<'_>)) {
+        for (key, Value(ioctl)) in self.ioctls.iter().flatten() {
+            if let Some(origin) = origin(key, ioctl.time_ns) {
+                open_ioctl(origin, &ioctl, time_ns, sink);
+            }
+        }
+        for (key, Value(thread)) in self.threads.iter().flat_map(HashMap::iter).flatten() {
+            let depth = (thread.depth as usize).min(thread.frames.len());
+            // The innermost first, as calls end.
+            for frame in thread.frames[..depth].iter().rev() {
+                if let Some(origin) = origin(key, frame.enter_ns) {
+                    open_call(origin, frame, sink);
+                }
+            }
+        }
+    }
+}
+
+/// Who is in the call; `None` for a thread that exited: its end was missed, and counted as a loss.
+fn origin(key: u64, time_ns: u64) -> Option<Origin> {
+    let (pid, tid) = ((key >> 32) as u32, key as u32);
+    let task = PathBuf::from(format!("/proc/{pid}/task/{tid}"));
+    task.exists().then_some(Origin { time_ns, pid, tid })
+}
+
+fn open_ioctl(origin: Origin, ioctl: &OpenIoctl, time_ns: u64, sink: &mut impl FnMut(&Event<'_>)) {
+    let len = (ioctl.len as usize).min(ioctl.arg_in.len());
+    let readable = ioctl.flags & u32::from(ioctl_flags::IN_UNREADABLE) == 0;
+    sink(&Event::Ioctl(Ioctl {
+        origin,
+        exit_ns: time_ns,
+        fd: ioctl.fd,
+        cmd: ioctl.cmd,
+        arg: ioctl.arg,
+        ret: None,
+        arg_in: readable.then_some(&ioctl.arg_in[..len]),
+        arg_out: None,
+    }));
+}
+
+fn open_call(origin: Origin, frame: &OpenCall, sink: &mut impl FnMut(&Event<'_>)) {
+    let cookie = Cookie(frame.cookie);
+    let Some(function) = FUNCTIONS.get(cookie.function() as usize) else {
+        return;
+    };
+    sink(&Event::ApiCall(ApiCall {
+        origin,
+        call: frame.call,
+        parent: (frame.outer != 0).then_some(frame.outer),
+        function,
+        returned: None,
+        stream: (frame.stream != NO_STREAM).then_some(frame.stream),
+        bytes: (cookie.bytes() != 0).then_some(frame.bytes),
+        // What a call makes is there only when it returns.
+        object: (cookie.object() != 0 && !cookie.makes()).then_some(frame.object),
+    }));
+}

@@ -1,0 +1,157 @@
+//! What a dead recorder left: entries of paused processes, in a pinned map.
+//!
+//! While a recorder runs, its map of entries is pinned below /sys/fs/bpf. If the recorder and its guardians die at once, the
+//! next tracer that captures, and `tracer doctor --resume`, find the map there, and resume what it names.
+
+use std::{
+    fs, io,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use aya::maps::{Map, MapData};
+
+use super::{
+    entries::Entries,
+    resume::{Outcome, Step, resume},
+};
+use crate::{CaptureError, process_stat::Stat, sys};
+
+/// Where BPF's file system is by custom.
+const FILE_SYSTEM: &str = "/sys/fs/bpf";
+/// The folder in it: root's alone.
+const FOLDER: &str = "/sys/fs/bpf/tracer";
+/// Magic number of that file system (include/uapi/linux/magic.h).
+const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
+/// Between two rounds over entries.
+const ROUND: Duration = Duration::from_millis(2);
+
+/// A pinned map: gone with [`Pin::remove`], and with nothing else.
+#[derive(Debug)]
+pub struct Pin {
+    /// Its path.
+    pub path: PathBuf,
+}
+
+/// A process that a dead recorder had paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// Its id.
+    pub pid: u32,
+    /// The recorder's id.
+    pub recorder: u32,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+impl Pin {
+    /// Pins the map under the recorder's name.
+    ///
+    /// # Errors
+    /// Without BPF's file system, or if somebody else owns the folder.
+    pub fn new(map: &Map) -> Result<Self, CaptureError> {
+        let failed = |error| CaptureError::system("pinning the map of paused processes", error);
+        require_mount()?;
+        match fs::DirBuilder::new().mode(0o700).create(FOLDER) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+            _ => {}
+        }
+        require_ownership()?;
+        let Map::Array(data) = map else {
+            return Err(CaptureError::Missing("PAUSES"));
+        };
+        let own = std::process::id();
+        let start = Stat::of_process(own).map_or(0, |stat| stat.start_ticks);
+        let path = Path::new(FOLDER).join(format!("pauses-{own}-{start}"));
+        data.pin(&path).map_err(|error| failed(io::Error::other(error)))?;
+        Ok(Self { path })
+    }
+
+    /// Removes it.
+    pub fn remove(&self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn require_mount() -> Result<(), CaptureError> {
+    let found = rustix::fs::statfs(FILE_SYSTEM);
+    if found.is_ok_and(|found| i128::from(found.f_type) == i128::from(BPF_FS_MAGIC)) {
+        return Ok(());
+    }
+    let why = format!("no BPF file system is mounted at {FILE_SYSTEM}; run `mount -t bpf bpf {FILE_SYSTEM}`");
+    Err(CaptureError::system(
+        "looking for maps of paused processes",
+        io::Error::other(why),
+    ))
+}
+
+/// The folder must be one that nobody but root can change; its parent is sticky.
+fn require_ownership() -> Result<(), CaptureError> {
+    let failed = |error| CaptureError::system("looking for maps of paused processes", error);
+    let folder = fs::symlink_metadata(FOLDER).map_err(failed)?;
+    if folder.is_dir() && folder.uid() == 0 && folder.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(failed(io::Error::other(format!(
+        "{FOLDER} is not root's alone; remove it"
+    ))))
+}
+
+/// Resumes what dead recorders left, and removes their maps. A map of a recorder that gives signs of life is left alone.
+///
+/// # Errors
+/// Without BPF's file system, without the right to read it, or if somebody else owns the folder in it.
+pub fn recover() -> Result<Vec<Recovered>, CaptureError> {
+    require_mount()?;
+    match fs::symlink_metadata(FOLDER) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        _ => require_ownership()?,
+    }
+    let entries = fs::read_dir(FOLDER);
+    let entries = entries.map_err(|error| CaptureError::system("reading maps of paused processes", error))?;
+    Ok(entries
+        .flatten()
+        .flat_map(|entry| recover_from(&entry.path()))
+        .collect())
+}
+
+fn recover_from(path: &Path) -> Vec<Recovered> {
+    let Some(left) = MapData::from_pin(path).ok().and_then(|map| Entries::new(map.fd()).ok()) else {
+        return Vec::new();
+    };
+    if !left.is_ours() || left.is_beating(sys::monotonic_ns()) {
+        return Vec::new();
+    }
+    let recovered = release(&left, Duration::from_secs(2));
+    // One that was only stopped for a while goes on with its map, which nobody needs to find any more. What could not be resumed
+    // is left to the next tracer.
+    if left.by_process().is_empty() {
+        let _ = fs::remove_file(path);
+    }
+    recovered
+}
+
+/// Resumes every process that has an entry, whatever it waits for, until none is left or the time is up.
+pub fn release(left: &Entries, at_most: Duration) -> Vec<Recovered> {
+    let last = Instant::now() + at_most;
+    let mut recovered = Vec::new();
+    loop {
+        let processes = left.by_process();
+        if processes.is_empty() || Instant::now() >= last {
+            return recovered;
+        }
+        for (pid, threads) in processes {
+            // One that can't be looked at is tried again.
+            if let Ok(Step::Over(outcome)) = resume(&threads, sys::monotonic_ns()) {
+                threads.iter().for_each(|thread| left.clear(thread));
+                recovered.push(Recovered {
+                    pid,
+                    recorder: left.recorder(),
+                    outcome,
+                });
+            }
+        }
+        std::thread::sleep(ROUND);
+    }
+}

@@ -1,0 +1,239 @@
+//! The rules by which a paused process is resumed. The recorder, its guardians and later tracers all follow them.
+//!
+//! A signal goes to a process, not to a number: the process is opened first (pidfd), then compared with its entries.
+//!
+//! One race remains. A SIGSTOP that somebody else sends in the few microseconds between the program's SIGSTOP and the moment
+//! at which the process takes it falls together with it, and SIGCONT ends both. Later ones are pending while the process is
+//! paused, show in /proc/PID/status, and keep it stopped.
+
+use std::{fmt, fs, io, os::fd::OwnedFd};
+
+use rustix::{
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
+
+use super::{
+    entries::Paused,
+    place::{self, Stand},
+};
+use crate::{process_stat::Stat, sys};
+
+/// What became of a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The process runs again.
+    Resumed,
+    /// Somebody else has stopped it, too: it stays stopped.
+    LeftStopped,
+    /// The process or the thread has exited, or the id is another's.
+    Gone,
+    /// It never stopped, or somebody else has resumed it.
+    NotStopped,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Resumed => "resumed",
+            Self::LeftStopped => "left stopped: something else has stopped it, too",
+            Self::Gone => "exited",
+            Self::NotStopped => "not stopped",
+        })
+    }
+}
+
+/// One attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Its stop is on its way: to be tried again.
+    Later,
+    /// The pause is over: its entries are to be cleared.
+    Over(Outcome),
+}
+
+/// How long a stop may take to show that is not pending any more: the thread may have taken it, and wait for a processor.
+const GRACE_NS: u64 = 2_000_000_000;
+
+/// Resumes a process, of which `threads` are all entries: at least one.
+///
+/// # Errors
+/// If the process could not be looked at or signalled, for want of descriptors or rights for example. It may be stopped still.
+pub fn resume(threads: &[Paused], now_ns: u64) -> io::Result<Step> {
+    let Some(first) = threads.first() else {
+        return Ok(Step::Over(Outcome::Gone));
+    };
+    let Some(process) = open(first)? else {
+        return Ok(Step::Over(Outcome::Gone));
+    };
+    let mut gone = 0;
+    let mut is_stopped = false;
+    for thread in threads {
+        match Stat::try_of_thread(thread.pid, thread.tid)?.map(|stat| stat.state) {
+            Some('T' | 't') => {
+                is_stopped = true;
+                match place::of_thread(thread.pid, thread.tid, thread.place) {
+                    Stand::There => return proceed(&process, threads),
+                    Stand::Unknown => return Ok(Step::Later),
+                    Stand::Elsewhere => {}
+                }
+            }
+            None | Some('Z' | 'X') => gone += 1,
+            Some(_) => {}
+        }
+    }
+    if gone == threads.len() {
+        return Ok(Step::Over(Outcome::Gone));
+    }
+    if is_stopped {
+        // By somebody else, after the pause was over.
+        return Ok(Step::Over(Outcome::LeftStopped));
+    }
+    let is_recent = threads
+        .iter()
+        .any(|thread| now_ns.saturating_sub(thread.time_ns) < GRACE_NS);
+    if is_recent || pending(first.pid)? & bit(libc::SIGSTOP) != 0 {
+        Ok(Step::Later)
+    } else {
+        Ok(Step::Over(Outcome::NotStopped))
+    }
+}
+
+/// The process of an entry; `None` if it has exited, or the id is another's by now.
+fn open(paused: &Paused) -> io::Result<Option<OwnedFd>> {
+    let Some(pid) = i32::try_from(paused.pid).ok().and_then(Pid::from_raw) else {
+        return Ok(None);
+    };
+    let process = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(process) => process,
+        Err(Errno::SRCH) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let Some(stat) = Stat::try_of_process(paused.pid)? else {
+        return Ok(None);
+    };
+    let is_same = paused.start_ns == 0 || stat.began_at(paused.start_ns);
+    // What was read is of the process that was opened only if that has not exited meanwhile.
+    Ok((is_same && !sys::has_ended(&process)).then_some(process))
+}
+
+/// A thread stands where it was paused. Whether somebody else has stopped the process, too, its pending signals say: a second
+/// stop waits there while the first one lasts. With several paused threads it may be the stop of another one of them.
+fn proceed(process: &OwnedFd, threads: &[Paused]) -> io::Result<Step> {
+    let is_stopped_twice = match threads {
+        [only] => pending(only.pid)? & (bit(libc::SIGSTOP) | bit(libc::SIGTSTP)) != 0,
+        _ => false,
+    };
+    if is_stopped_twice {
+        return Ok(Step::Over(Outcome::LeftStopped));
+    }
+    match pidfd_send_signal(process, Signal::CONT) {
+        Ok(()) => Ok(Step::Over(Outcome::Resumed)),
+        Err(Errno::SRCH) => Ok(Step::Over(Outcome::Gone)),
+        // Without the right to signal it, it is stopped still: its entries stay for somebody who may.
+        Err(error) => Err(error.into()),
+    }
+}
+
+const fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// Signals that wait for a process and would stop it now: `ShdPnd` of /proc/PID/status without those that the process
+/// blocks, ignores or handles itself.
+fn pending(pid: u32) -> io::Result<u64> {
+    let text = fs::read(format!("/proc/{pid}/status"))?;
+    Ok(stopping(&String::from_utf8_lossy(&text)))
+}
+
+fn stopping(status: &str) -> u64 {
+    let mask = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .unwrap_or(0)
+    };
+    mask("ShdPnd:") & !(mask("SigBlk:") | mask("SigCgt:") | mask("SigIgn:"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_that_waits_counts_unless_the_process_deals_with_it() {
+        let status = |shared: u64, caught: u64| {
+            format!(
+                "Name:\tx\nShdPnd:\t{shared:016x}\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\nSigCgt:\t{caught:016x}\n"
+            )
+        };
+        assert_eq!(stopping(&status(bit(libc::SIGSTOP), 0)), bit(libc::SIGSTOP));
+        assert_eq!(stopping(&status(bit(libc::SIGTSTP), bit(libc::SIGTSTP))), 0);
+        assert_eq!(stopping(""), 0);
+    }
+
+    fn paused(pid: u32, start_ns: u64) -> Paused {
+        Paused {
+            slot: 1,
+            token: 1,
+            pid,
+            tid: pid,
+            start_ns,
+            time_ns: 0,
+            place: tracer_common::pause::place::syscall(libc::SYS_mmap as u32),
+            reason: 1,
+            served: true,
+        }
+    }
+
+    /// A child that has stopped itself.
+    struct Stopped(std::process::Child);
+
+    impl Stopped {
+        fn new() -> Self {
+            let child = std::process::Command::new("/bin/sh")
+                .args(["-c", "kill -STOP $$"])
+                .spawn()
+                .unwrap();
+            while Stat::of_process(child.id()).is_none_or(|stat| stat.state != 'T') {
+                std::thread::yield_now();
+            }
+            Self(child)
+        }
+
+        fn state(&self) -> Option<char> {
+            Stat::of_process(self.0.id()).map(|stat| stat.state)
+        }
+    }
+
+    impl Drop for Stopped {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a_process_that_stands_elsewhere_stays_stopped() {
+        let child = Stopped::new();
+        let step = resume(&[paused(child.0.id(), 0)], u64::MAX).unwrap();
+        assert_eq!(step, Step::Over(Outcome::LeftStopped));
+        assert_eq!(child.state(), Some('T'));
+    }
+
+    #[test]
+    fn a_process_that_began_at_another_time_is_a_stranger() {
+        let child = Stopped::new();
+        assert_eq!(
+            resume(&[paused(child.0.id(), 1)], u64::MAX).unwrap(),
+            Step::Over(Outcome::Gone)
+        );
+        assert_eq!(child.state(), Some('T'));
+    }
+
+    #[test]
+    fn a_process_that_does_not_stop_is_waited_for_and_then_given_up() {
+        let own = paused(std::process::id(), 0);
+        assert_eq!(resume(&[own], 1).unwrap(), Step::Later);
+        assert_eq!(resume(&[own], u64::MAX).unwrap(), Step::Over(Outcome::NotStopped));
+    }
+}

@@ -1,0 +1,132 @@
+//! `/proc/PID/stat`, as far as it is used here.
+
+use std::{collections::BTreeSet, fs, io};
+
+/// Clock ticks a second in /proc, for every program (USER_HZ of include/asm-generic/param.h).
+const TICKS: u64 = 100;
+const NS: u64 = 1_000_000_000;
+
+/// State, parent and start of a process or thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stat {
+    /// State letter: `T` stopped by a signal, `t` stopped by a debugger, `Z` and `X` exited.
+    pub state: char,
+    /// Process id of the parent.
+    pub parent: u32,
+    /// The kernel's flags (`PF_*` of include/linux/sched.h).
+    pub flags: u64,
+    /// When it began, in clock ticks since boot.
+    pub start_ticks: u64,
+}
+
+impl Stat {
+    /// Of a process; `None` if it has exited and was waited for.
+    pub fn of_process(pid: u32) -> Option<Self> {
+        Self::try_of_process(pid).ok().flatten()
+    }
+
+    /// As [`Self::of_process`], but what could not be looked at is an error.
+    pub fn try_of_process(pid: u32) -> io::Result<Option<Self>> {
+        Self::try_read(&format!("/proc/{pid}/stat"))
+    }
+
+    /// Of a thread.
+    pub fn try_of_thread(pid: u32, tid: u32) -> io::Result<Option<Self>> {
+        Self::try_read(&format!("/proc/{pid}/task/{tid}/stat"))
+    }
+
+    fn try_read(path: &str) -> io::Result<Option<Self>> {
+        match fs::read(path) {
+            Ok(text) => Ok(Self::parse(&String::from_utf8_lossy(&text))),
+            Err(error) if is_exited(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The name before may hold anything but ends at the last parenthesis. Fields of proc(5): 3 state, 4 parent, 9 flags, 22 start.
+    fn parse(text: &str) -> Option<Self> {
+        let (_, rest) = text.rsplit_once(") ")?;
+        let mut words = rest.split(' ');
+        Some(Self {
+            state: words.next()?.chars().next()?,
+            parent: words.next()?.parse().ok()?,
+            flags: words.nth(4)?.parse().ok()?,
+            start_ticks: words.nth(12)?.parse().ok()?,
+        })
+    }
+
+    /// Whether it began at this moment, ns of CLOCK_BOOTTIME.
+    pub fn began_at(&self, start_ns: u64) -> bool {
+        self.start_ticks == start_ns / (NS / TICKS)
+    }
+
+    /// Whether it has exited.
+    pub fn has_exited(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
+    }
+}
+
+/// Whether an error of a file in /proc says that the process or thread has exited.
+fn is_exited(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
+}
+
+/// Whether a process runs, or is stopped: it has not exited.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    Stat::of_process(pid).is_some_and(|stat| !stat.has_exited())
+}
+
+/// Adds the children of processes, and theirs.
+pub(crate) fn add_descendants(pids: &mut BTreeSet<u32>) {
+    if pids.is_empty() {
+        return;
+    }
+    let parents = parents();
+    loop {
+        let more: Vec<u32> = parents
+            .iter()
+            .filter(|(child, parent)| pids.contains(parent) && !pids.contains(child))
+            .map(|&(child, _)| child)
+            .collect();
+        if more.is_empty() {
+            return;
+        }
+        pids.extend(more);
+    }
+}
+
+/// `(child, parent)` of every process.
+fn parents() -> Vec<(u32, u32)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid| Some((pid, Stat::of_process(pid)?.parent)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_counted_from_the_last_parenthesis() {
+        let text = "7 (a) b (c) S 3 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 1 1\n";
+        let stat = Stat::parse(text).unwrap();
+        assert_eq!(
+            (stat.state, stat.parent, stat.flags, stat.start_ticks),
+            ('S', 3, 4_194_560, 12345)
+        );
+        assert!(stat.began_at(123_450_000_000) && stat.began_at(123_459_999_999));
+        assert!(!stat.began_at(123_460_000_000));
+    }
+
+    #[test]
+    fn children_are_descendants() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut pids = BTreeSet::from([std::process::id()]);
+        add_descendants(&mut pids);
+        let found = pids.contains(&child.id());
+        let _ = child.kill();
+        let _ = child.wait();
+        assert!(found);
+    }
+}

@@ -1,0 +1,89 @@
+//! The capabilities that recording takes: one list, which messages, `doctor` and tests use. docs/security.md says what each is
+//! for.
+
+use std::fs;
+
+use crate::CaptureError;
+
+/// A capability: its name, and its bit in include/uapi/linux/capability.h.
+pub type Capability = (&'static str, u32);
+
+/// What every recording takes: without one of them none begins.
+pub const RECORDING: [Capability; 7] = [
+    ("CAP_BPF", 39),
+    ("CAP_PERFMON", 38),
+    ("CAP_SYS_ADMIN", 21),
+    ("CAP_SYS_PTRACE", 19),
+    ("CAP_DAC_READ_SEARCH", 2),
+    ("CAP_CHECKPOINT_RESTORE", 40),
+    ("CAP_KILL", 5),
+];
+
+/// What it uses where it has it: to raise the limit of descriptors, and its own priority.
+pub const OF_USE: [Capability; 2] = [("CAP_SYS_RESOURCE", 24), ("CAP_SYS_NICE", 23)];
+
+/// What it takes besides to run a command as the user who called sudo, and to write files for them.
+pub const FOR_A_USER: [Capability; 3] = [("CAP_SETUID", 7), ("CAP_SETGID", 6), ("CAP_SETPCAP", 8)];
+
+/// Fails unless this process has all of these.
+///
+/// # Errors
+/// [`CaptureError::Lacking`] names those that are missing.
+pub fn require(needed: &[Capability]) -> Result<(), CaptureError> {
+    let missing = missing(effective(), needed);
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(CaptureError::Lacking(missing))
+    }
+}
+
+/// What has to be done about missing ones, for messages.
+#[must_use]
+pub fn fix() -> String {
+    let names = |capabilities: &[Capability]| {
+        let names: Vec<String> = capabilities.iter().map(|(name, _)| name.to_lowercase()).collect();
+        names.join(", ")
+    };
+    let recording: Vec<Capability> = RECORDING.into_iter().chain(OF_USE).collect();
+    let (recording, user) = (names(&recording), names(&FOR_A_USER));
+    format!("run with sudo, or give it {recording}, and where it runs commands or writes files for a user {user}")
+}
+
+/// The effective set of this process. No thread of the tracer that asks changes its own.
+pub(crate) fn effective() -> u64 {
+    effective_in(&fs::read_to_string("/proc/self/status").unwrap_or_default())
+}
+
+/// From the text of /proc/PID/status.
+pub(crate) fn effective_in(status: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+fn missing(set: u64, needed: &[Capability]) -> Vec<&'static str> {
+    let lacks = |(_, bit): &&Capability| set >> bit & 1 == 0;
+    needed.iter().filter(lacks).map(|(name, _)| *name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_effective_set_counts() {
+        let status = "Name:\tx\nCapPrm:\t000001ffffffffff\nCapEff:\t000000c000000000\nCapBnd:\t000001ffffffffff\n";
+        let set = effective_in(status);
+        assert_eq!(missing(set, &RECORDING[..4]), ["CAP_SYS_ADMIN", "CAP_SYS_PTRACE"]);
+        assert_eq!(missing(effective_in(""), &FOR_A_USER).len(), FOR_A_USER.len());
+    }
+
+    #[test]
+    fn the_fix_names_each() {
+        let fix = fix();
+        for (name, _) in RECORDING.iter().chain(&OF_USE).chain(&FOR_A_USER) {
+            assert!(fix.contains(&name.to_lowercase()), "{name}: {fix}");
+        }
+    }
+}
