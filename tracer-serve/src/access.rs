@@ -1,8 +1,10 @@
-//! Who may ask: on loopback everybody, elsewhere those with a token, or over TLS.
+//! Who may ask: on loopback everybody who calls the server by a name of its own, elsewhere those with a token, or over TLS.
 
 use std::{fmt, fs, io, net::SocketAddr, path::PathBuf};
 
 use thiserror::Error;
+
+use crate::{connections::Limits, hosts::Hosts};
 
 /// A secret that a request must carry: `Authorization: Bearer TOKEN`.
 #[derive(Clone)]
@@ -61,6 +63,8 @@ pub struct Listen {
     pub(crate) address: SocketAddr,
     pub(crate) token: Option<Token>,
     pub(crate) tls: Option<Tls>,
+    pub(crate) hosts: Hosts,
+    pub(crate) limits: Limits,
 }
 
 /// Why this is no place to listen.
@@ -102,7 +106,35 @@ impl Listen {
         if !address.ip().to_canonical().is_loopback() && token.is_none() && tls.is_none() {
             return Err(ListenError::Open(address));
         }
-        Ok(Self { address, token, tls })
+        Ok(Self {
+            address,
+            token,
+            tls,
+            hosts: Hosts::default(),
+            limits: Limits::default(),
+        })
+    }
+
+    /// Accepts requests that call the server by these names, besides addresses and localhost. Names matter only where neither
+    /// a token nor TLS keeps foreign pages in a browser from reading the answers.
+    #[must_use]
+    pub fn with_hosts(self, names: Vec<String>) -> Self {
+        Self {
+            hosts: Hosts::new(names),
+            ..self
+        }
+    }
+
+    /// Bounds what connections may take.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// The names that requests have to use; `None` where a foreign page in a browser can't ask anyway: it has no token, and no
+    /// certificate for its own name.
+    pub(crate) fn named(&self) -> Option<Hosts> {
+        (self.token.is_none() && self.tls.is_none()).then(|| self.hosts.clone())
     }
 }
 

@@ -15,13 +15,19 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use axum_server::{Handle, tls_rustls::RustlsConfig};
+use axum_server::{
+    Handle,
+    tls_rustls::{RustlsAcceptor, RustlsConfig},
+};
+use hyper_util::rt::TokioTimer;
 use thiserror::Error;
 
 use crate::{
     access::{Listen, Token},
     board::Board,
+    connections::{Door, Limits, Peer},
     expose,
+    hosts::Hosts,
 };
 
 /// The live page: no file or script from elsewhere.
@@ -60,7 +66,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     listen: Listen,
-    handle: Handle<SocketAddr>,
+    handle: Handle<Peer>,
 }
 
 #[derive(Clone)]
@@ -106,12 +112,16 @@ impl Server {
     /// # Errors
     /// [`ServeError::Tls`] or [`ServeError::Ended`].
     pub async fn run(self, board: Board, now: fn() -> u64) -> Result<(), ServeError> {
-        let service = router(Answering { board, now }, self.listen.token).into_make_service();
+        let named = self.listen.named();
+        let limits = self.listen.limits;
+        let service = router(Answering { board, now }, self.listen.token, named).into_make_service();
+        let door = Door::new(self.listener, limits).map_err(ServeError::Ended)?;
+        let mut server = axum_server::Server::<Peer>::from_listener(door)
+            .handle(self.handle)
+            .http1_only();
+        limit_heads(&mut server, limits);
         let ended = match self.listen.tls {
-            None => {
-                let server = axum_server::from_tcp(self.listener).map_err(ServeError::Ended)?;
-                server.handle(self.handle).serve(service).await
-            }
+            None => server.serve(service).await,
             Some(tls) => {
                 // Another library in the process may have chosen one before.
                 let _ = rustls::crypto::ring::default_provider().install_default();
@@ -122,20 +132,26 @@ impl Server {
                         key: tls.key.display().to_string(),
                         error,
                     })?;
-                let server = axum_server::from_tcp_rustls(self.listener, config).map_err(ServeError::Ended)?;
-                server.handle(self.handle).serve(service).await
+                server.acceptor(RustlsAcceptor::new(config)).serve(service).await
             }
         };
         ended.map_err(ServeError::Ended)
     }
 }
 
-fn router(answering: Answering, token: Option<Token>) -> Router {
+/// Ends connections whose request does not come to the end of its head.
+fn limit_heads(server: &mut axum_server::Server<Peer>, limits: Limits) {
+    let mut http1 = server.http_builder().http1();
+    http1.timer(TokioTimer::new()).header_read_timeout(limits.head);
+}
+
+fn router(answering: Answering, token: Option<Token>, named: Option<Hosts>) -> Router {
     Router::new()
         .route("/", get(page))
         .route("/metrics", get(metrics))
         .route("/api/live", get(live))
         .layer(middleware::from_fn_with_state(Arc::new(token), allowed))
+        .layer(middleware::from_fn_with_state(Arc::new(named), called_by_name))
         // Health is no secret, and who asks for it has no token.
         .route("/healthz", get(health))
         .with_state(answering)
@@ -155,6 +171,19 @@ async fn allowed(State(token): State<Arc<Option<Token>>>, request: Request, next
             "a token is needed: Authorization: Bearer TOKEN\n",
         )
             .into_response();
+    }
+    next.run(request).await
+}
+
+/// Refuses requests that call the server by a foreign name: a page in a browser may have made it point here.
+async fn called_by_name(State(named): State<Arc<Option<Hosts>>>, request: Request, next: Next) -> Response {
+    if named
+        .as_ref()
+        .as_ref()
+        .is_some_and(|hosts| !hosts.allow(request.headers()))
+    {
+        let why = "the Host header is neither an address nor localhost: name it by `tracer serve --host NAME`\n";
+        return (StatusCode::MISDIRECTED_REQUEST, why).into_response();
     }
     next.run(request).await
 }

@@ -7,6 +7,7 @@ use std::{
     net::TcpStream,
     sync::Arc,
     thread,
+    time::Duration,
 };
 
 use tempfile::TempDir;
@@ -14,7 +15,7 @@ use tracer_core::{
     fact::{Fact, Loss},
     metrics::About,
 };
-use tracer_serve::{Board, Listen, Server, Tls, Token};
+use tracer_serve::{Board, Limits, Listen, Server, Tls, Token};
 
 /// The clock of these tests, ns.
 const NOW: u64 = 100_000_000_000;
@@ -37,7 +38,15 @@ fn board() -> Board {
 
 /// Runs a server while `ask` asks it.
 fn serving(board: &Board, token: Option<Token>, tls: Option<Tls>, ask: impl FnOnce(&str)) {
-    let listen = Listen::new("127.0.0.1:0".parse().unwrap(), token, tls).unwrap();
+    serving_as(
+        board,
+        Listen::new("127.0.0.1:0".parse().unwrap(), token, tls).unwrap(),
+        ask,
+    );
+}
+
+/// The same with whatever the listener is to allow.
+fn serving_as(board: &Board, listen: Listen, ask: impl FnOnce(&str)) {
     let server = Server::bind(listen).unwrap();
     let (url, stop) = (server.url(), server.stopper());
     let board = board.clone();
@@ -53,14 +62,19 @@ fn serving(board: &Board, token: Option<Token>, tls: Option<Tls>, ask: impl FnOn
     running.join().unwrap().unwrap();
 }
 
-fn request(path: &str, headers: &str) -> String {
-    format!("GET {path} HTTP/1.1\r\nHost: here\r\n{headers}Connection: close\r\n\r\n")
+fn request(host: &str, path: &str, headers: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n")
 }
 
 /// Head and body of the answer.
 fn get(address: &str, path: &str, headers: &str) -> (String, String) {
+    get_as(address, address, path, headers)
+}
+
+/// The same, calling the server by another name.
+fn get_as(address: &str, host: &str, path: &str, headers: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(request(path, headers).as_bytes()).unwrap();
+    stream.write_all(request(host, path, headers).as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -162,7 +176,7 @@ fn tls_answers_over_tls_only() {
         let name = "localhost".try_into().unwrap();
         let client = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
         let mut stream = rustls::StreamOwned::new(client, TcpStream::connect(address).unwrap());
-        stream.write_all(request("/metrics", "").as_bytes()).unwrap();
+        stream.write_all(request(address, "/metrics", "").as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         assert!(
@@ -170,7 +184,7 @@ fn tls_answers_over_tls_only() {
             "{answer}"
         );
         let mut plain = TcpStream::connect(address).unwrap();
-        plain.write_all(request("/metrics", "").as_bytes()).unwrap();
+        plain.write_all(request(address, "/metrics", "").as_bytes()).unwrap();
         let mut answer = Vec::new();
         let _ = plain.read_to_end(&mut answer);
         assert!(!answer.starts_with(b"HTTP/1.1 200"));
@@ -200,4 +214,121 @@ fn an_address_that_is_taken_is_an_error_that_names_the_fix() {
     let listen = Listen::new(taken.local_addr().unwrap(), None, None).unwrap();
     let error = Server::bind(listen).unwrap_err().to_string();
     assert!(error.contains("--listen"), "{error}");
+}
+
+#[test]
+fn a_foreign_name_is_refused_where_nothing_else_keeps_pages_away() {
+    serving(&board(), None, None, |address| {
+        for path in ["/", "/metrics", "/api/live"] {
+            for host in ["evil.example", "evil.example:80", "127.0.0.1.evil.example"] {
+                let (head, body) = get_as(address, host, path, "");
+                assert!(head.starts_with("HTTP/1.1 421"), "{host} {path}: {head}");
+                assert!(body.contains("--host"), "{body}");
+            }
+            for host in ["localhost:1", "[::1]:1", address] {
+                assert!(
+                    get_as(address, host, path, "").0.starts_with("HTTP/1.1 200"),
+                    "{host} {path}"
+                );
+            }
+        }
+        assert!(
+            get_as(address, "evil.example", "/healthz", "")
+                .0
+                .starts_with("HTTP/1.1 503")
+        );
+    });
+    let named = Listen::new("127.0.0.1:0".parse().unwrap(), None, None).unwrap();
+    serving_as(&board(), named.with_hosts(vec!["gpu.example".to_owned()]), |address| {
+        assert!(
+            get_as(address, "gpu.example:9478", "/api/live", "")
+                .0
+                .starts_with("HTTP/1.1 200")
+        );
+        assert!(
+            get_as(address, "evil.example", "/api/live", "")
+                .0
+                .starts_with("HTTP/1.1 421")
+        );
+    });
+    // A page has no token.
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("token");
+    std::fs::write(&file, SECRET).unwrap();
+    serving(&board(), Some(Token::read(&file).unwrap()), None, |address| {
+        let with = format!("Authorization: Bearer {SECRET}\r\n");
+        assert!(
+            get_as(address, "gpu.example", "/metrics", &with)
+                .0
+                .starts_with("HTTP/1.1 200")
+        );
+    });
+}
+
+/// Open descriptors of this process that are sockets: both ends of each connection, and the listener.
+fn sockets() -> usize {
+    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let is_socket = |entry: &std::fs::DirEntry| {
+        std::fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"))
+    };
+    descriptors.filter(is_socket).count()
+}
+
+#[test]
+fn idle_connections_take_no_more_places_than_there_are() {
+    let listen = Listen::new("127.0.0.1:0".parse().unwrap(), None, None).unwrap();
+    let limits = Limits {
+        connections: 8,
+        ..Limits::default()
+    };
+    serving_as(&board(), listen.with_limits(limits), |address| {
+        let before = sockets();
+        let idle: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(address).unwrap()).collect();
+        // Answered although all of them came first and stay: the oldest ones were closed.
+        assert!(get(address, "/metrics", "").0.starts_with("HTTP/1.1 200"));
+        let theirs = sockets() - before - idle.len();
+        // The runtime has some of its own.
+        assert!(theirs <= 2 * limits.connections, "{theirs} descriptors");
+        let mut first = &idle[0];
+        assert_eq!(first.read(&mut [0]).unwrap_or(0), 0, "the oldest one is closed");
+    });
+}
+
+/// Reads to the end, which the server makes.
+fn to_the_end(mut stream: &TcpStream) -> Vec<u8> {
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    answer
+}
+
+#[test]
+fn slow_heads_and_silent_clients_are_dropped() {
+    let listen = || Listen::new("127.0.0.1:0".parse().unwrap(), None, None).unwrap();
+    let day = Duration::from_secs(86_400);
+    let moment = Duration::from_millis(200);
+    let slow = Limits {
+        head: moment,
+        silence: day,
+        ..Limits::default()
+    };
+    serving_as(&board(), listen().with_limits(slow), |address| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: local").unwrap();
+        let answer = to_the_end(&stream);
+        assert!(!answer.starts_with(b"HTTP/1.1 200"));
+        // An idle connection after an answer, too.
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .unwrap();
+        assert!(to_the_end(&stream).starts_with(b"HTTP/1.1 200"));
+    });
+    let silent = Limits {
+        head: day,
+        silence: moment,
+        ..Limits::default()
+    };
+    serving_as(&board(), listen().with_limits(silent), |address| {
+        assert_eq!(to_the_end(&TcpStream::connect(address).unwrap()), b"");
+    });
 }

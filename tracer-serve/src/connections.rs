@@ -1,0 +1,207 @@
+//! A listener with a bound on its connections and on their silence.
+//!
+//! Connections take file descriptors that capture needs for its probes, and anybody on the machine can open them. So at most
+//! [`Limits::connections`] are open at once: when the last place is taken, the oldest connection is closed. More clients wait
+//! in the kernel's queue, where they take no descriptor. A client that sends nothing for [`Limits::silence`] is dropped, also
+//! while it does not read its answer.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum_server::{AddrListener, Address};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    time::{Instant, Sleep, sleep},
+};
+
+/// What connections may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at once; at least 2.
+    pub connections: usize,
+    /// From the begin of a connection, or the end of an answer, to the last byte of the next request's head.
+    pub head: Duration,
+    /// From the client's last byte to the end of the connection.
+    pub silence: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 64,
+            head: Duration::from_secs(10),
+            silence: Duration::from_secs(20),
+        }
+    }
+}
+
+/// The address of a client; the type also says that the listener is a [`Door`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+impl Address for Peer {
+    type Stream = Connection;
+    type Listener = Door;
+}
+
+/// The listener.
+pub(crate) struct Door {
+    listener: TcpListener,
+    places: Arc<Semaphore>,
+    open: Arc<Open>,
+    silence: Duration,
+    next: AtomicU64,
+}
+
+/// Open connections in the order in which they began. Dropping a sender closes its connection.
+#[derive(Default)]
+struct Open(Mutex<BTreeMap<u64, oneshot::Sender<()>>>);
+
+impl Open {
+    /// Also after a panic elsewhere: it is plain data.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, oneshot::Sender<()>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Door {
+    pub(crate) fn new(listener: std::net::TcpListener, limits: Limits) -> io::Result<Self> {
+        Ok(Self::of(TcpListener::from_std(listener)?, limits))
+    }
+
+    fn of(listener: TcpListener, limits: Limits) -> Self {
+        Self {
+            listener,
+            places: Arc::new(Semaphore::new(limits.connections.max(2))),
+            open: Arc::default(),
+            silence: limits.silence,
+            next: AtomicU64::new(0),
+        }
+    }
+}
+
+impl AddrListener<Connection, Peer> for Door {
+    async fn bind_to(address: Peer) -> io::Result<Self> {
+        Ok(Self::of(TcpListener::bind(address.0).await?, Limits::default()))
+    }
+
+    async fn accept_stream(&self) -> io::Result<(Connection, Peer)> {
+        let place = match Arc::clone(&self.places).try_acquire_owned() {
+            Ok(place) => place,
+            Err(_) => {
+                drop(self.open.lock().pop_first());
+                let freed = Arc::clone(&self.places).acquire_owned().await;
+                freed.map_err(io::Error::other)?
+            }
+        };
+        let (stream, peer) = self.listener.accept().await?;
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (close, closed) = oneshot::channel();
+        self.open.lock().insert(id, close);
+        let connection = Connection {
+            stream,
+            id,
+            open: Arc::clone(&self.open),
+            closed,
+            over: false,
+            silence: self.silence,
+            deadline: Box::pin(sleep(self.silence)),
+            _place: place,
+        };
+        Ok((connection, Peer(peer)))
+    }
+
+    fn get_local_addr(&self) -> io::Result<Peer> {
+        self.listener.local_addr().map(Peer)
+    }
+}
+
+/// A connection that ends when its client is silent, or when another one needs its place.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    id: u64,
+    open: Arc<Open>,
+    closed: oneshot::Receiver<()>,
+    /// Whether it has ended: the receiver must not be polled again.
+    over: bool,
+    silence: Duration,
+    deadline: Pin<Box<Sleep>>,
+    /// Freed last, with the descriptor.
+    _place: OwnedSemaphorePermit,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.open.lock().remove(&self.id);
+    }
+}
+
+impl Connection {
+    /// An error once the connection has to end; else the task is woken when it has to.
+    fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        self.over = self.over
+            || Pin::new(&mut self.closed).poll(context).is_ready()
+            || self.deadline.as_mut().poll(context).is_ready();
+        if self.over {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(())
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            let silence = self.silence;
+            self.deadline.as_mut().reset(Instant::now() + silence);
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
