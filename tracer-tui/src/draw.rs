@@ -6,7 +6,7 @@ use ratatui::{
     layout::Rect,
     style::{Color, Modifier, Style},
 };
-use tracer_core::live::Picture;
+use tracer_core::{foreign, live::Picture};
 
 use crate::{
     keys::HELP,
@@ -24,6 +24,9 @@ const FOOT: u16 = 2;
 /// Draws everything.
 pub fn draw(frame: &mut Frame<'_>, top: &Top) {
     let area = frame.area();
+    if area.is_empty() {
+        return;
+    }
     let buffer = frame.buffer_mut();
     if area.height <= HEAD + FOOT || area.width < 20 {
         buffer.set_stringn(area.x, area.y, "larger, please", usize::from(area.width), Style::new());
@@ -83,6 +86,9 @@ fn head(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
     }
     if totals.unread > 0 {
         second.push_str(&format!(", {} unread", count(totals.unread)));
+    }
+    if totals.aggregated > 0 {
+        second.push_str(&format!(", {} aggregated", count(totals.aggregated)));
     }
     line(buffer, 1, &second, Style::new());
     tabs(top, Rect::new(area.x, area.y + 2, area.width, 1), buffer);
@@ -198,7 +204,8 @@ fn foot(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
     }
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let style = if lost > 0 { bold.fg(Color::Yellow) } else { bold };
-    buffer.set_stringn(area.x, area.y, words.join("  "), usize::from(area.width), style);
+    let words = foreign::line(words.join("  "));
+    buffer.set_stringn(area.x, area.y, words, usize::from(area.width), style);
     let mut words = Vec::new();
     if let Some(message) = &status.message {
         words.push(message.clone());
@@ -220,7 +227,7 @@ fn foot(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
     buffer.set_stringn(
         area.x,
         area.y + 1,
-        words.join("  "),
+        foreign::line(words.join("  ")),
         usize::from(area.width),
         Style::new(),
     );

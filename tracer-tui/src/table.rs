@@ -7,6 +7,7 @@ use ratatui::{
     layout::Rect,
     style::{Modifier, Style},
 };
+use tracer_core::foreign;
 
 /// A column of a table of `R`.
 pub struct Column<R> {
@@ -128,7 +129,8 @@ impl<R> Table<'_, R> {
         let mut x = area.x;
         for &(at, width) in columns {
             let column = &self.columns[at];
-            let text = text(column, width, at);
+            // Names come from traced processes.
+            let text = foreign::line(text(column, width, at));
             let used = (text.chars().count() as u16).min(width);
             let start = if column.left { x } else { x + width - used };
             buffer.set_stringn(start, area.y + down, clipped(&text, width), usize::from(width), style);

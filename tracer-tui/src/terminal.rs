@@ -1,24 +1,42 @@
 //! A real terminal: as it was when this ends, however this ends.
 
+mod backend;
+
 use std::{
-    io::{self, Stdout},
+    fs::File,
+    io::{self, IsTerminal},
+    os::fd::AsFd,
     panic,
-    sync::Once,
+    sync::{
+        Once,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::Duration,
 };
 
 use crossterm::{
     cursor::Show,
-    event::{DisableMouseCapture, EnableMouseCapture},
+    event::{self, DisableMouseCapture, EnableMouseCapture, Event},
     execute,
     terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode},
 };
-use ratatui::{Terminal, backend::CrosstermBackend};
+use ratatui::Terminal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::{Top, draw};
+use backend::Bounded;
+pub use backend::MAX_SIZE;
+
+/// How long the reader of keys waits when the terminal has input that is no event yet.
+const PARTIAL: Duration = Duration::from_millis(50);
+
+/// Whether any thread panicked while a screen was open: its words must not be drawn over.
+static PANICKED: AtomicBool = AtomicBool::new(false);
 
 /// A terminal that shows the screen. Its end (and a panic) gives the terminal back.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    terminal: Terminal<Bounded>,
 }
 
 impl Screen {
@@ -31,6 +49,7 @@ impl Screen {
         HOOK.call_once(|| {
             let before = panic::take_hook();
             panic::set_hook(Box::new(move |info| {
+                PANICKED.store(true, Ordering::Release);
                 // First the terminal: the words of a panic are lost on the other screen.
                 restore();
                 before(info);
@@ -38,7 +57,7 @@ impl Screen {
         });
         enable_raw_mode()?;
         let opened = execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture)
-            .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
+            .and_then(|()| Terminal::new(Bounded::new()));
         match opened {
             Ok(terminal) => Ok(Self { terminal }),
             Err(error) => {
@@ -51,8 +70,11 @@ impl Screen {
     /// Shows the state.
     ///
     /// # Errors
-    /// If the terminal is gone.
+    /// If the terminal is gone, or a thread has panicked, which gave the terminal back.
     pub fn show(&mut self, top: &Top) -> io::Result<()> {
+        if PANICKED.load(Ordering::Acquire) {
+            return Err(io::Error::other("a thread panicked"));
+        }
         self.terminal.draw(|frame| draw(frame, top)).map(|_| ())
     }
 }
@@ -68,4 +90,115 @@ pub fn restore() {
     // A terminal that is gone needs nothing.
     let _ = execute!(io::stdout(), DisableMouseCapture, LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();
+}
+
+/// Keys and the mouse, read by a thread of their own.
+///
+/// crossterm reads a terminal that hung up for ever, without a pause (`UnixInternalEventSource::try_read` of 0.29 takes
+/// the end of the file, and an error, for "nothing yet"). So the thread asks the kernel first. Whatever happens between that
+/// answer and the read, only this thread is caught in it, and it ends with the process.
+pub struct Input {
+    events: mpsc::Receiver<Event>,
+}
+
+/// What came of waiting for input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A key, or the mouse.
+    Event(Event),
+    /// Nothing in that time.
+    Nothing,
+    /// The terminal is gone.
+    HungUp,
+}
+
+impl Input {
+    /// Starts the thread, which reads the terminal that crossterm reads: standard input, else /dev/tty.
+    ///
+    /// # Errors
+    /// If there is no terminal to read, or no thread can be had.
+    pub fn start() -> io::Result<Self> {
+        let stdin = io::stdin();
+        let terminal = if stdin.is_terminal() {
+            File::from(stdin.as_fd().try_clone_to_owned()?)
+        } else {
+            File::open("/dev/tty")?
+        };
+        let (tell, events) = mpsc::channel();
+        std::thread::Builder::new()
+            .name("keys".into())
+            .spawn(move || read(&terminal, &tell))?;
+        Ok(Self { events })
+    }
+
+    /// Waits for the next event.
+    #[must_use]
+    pub fn next(&self, timeout: Duration) -> Heard {
+        match self.events.recv_timeout(timeout) {
+            Ok(event) => Heard::Event(event),
+            Err(mpsc::RecvTimeoutError::Timeout) => Heard::Nothing,
+            Err(mpsc::RecvTimeoutError::Disconnected) => Heard::HungUp,
+        }
+    }
+}
+
+/// Reads until the terminal hangs up or nobody listens.
+fn read(terminal: &File, tell: &mpsc::Sender<Event>) {
+    while is_readable(terminal) {
+        let mut found = false;
+        while event::poll(Duration::ZERO).is_ok_and(|ready| ready) {
+            found = true;
+            let Ok(event) = event::read() else { return };
+            if tell.send(event).is_err() {
+                return;
+            }
+        }
+        if !found {
+            std::thread::sleep(PARTIAL);
+        }
+    }
+}
+
+/// Waits for input; `false` if the terminal hung up.
+fn is_readable(terminal: &File) -> bool {
+    loop {
+        let mut polled = [PollFd::new(terminal, PollFlags::IN)];
+        let forever: Option<&Timespec> = None;
+        match poll(&mut polled, forever) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(_) => return false,
+        }
+        let state = polled[0].revents();
+        return state.contains(PollFlags::IN) && !state.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::{backend::TestBackend, layout::Size};
+
+    use super::{backend::bounded, *};
+    use crate::Status;
+
+    #[test]
+    fn no_size_that_a_terminal_claims_takes_more_than_its_bound() {
+        for (width, height) in [
+            (0, 0),
+            (1, 1),
+            (0, 9),
+            (9, 0),
+            (20, 6),
+            (65535, 1),
+            (1, 65535),
+            (65535, 65535),
+        ] {
+            let area = bounded(Size::new(width, height));
+            assert!(area.width <= MAX_SIZE.width && area.height <= MAX_SIZE.height);
+            let mut terminal = Terminal::new(TestBackend::new(area.width, area.height)).unwrap();
+            terminal
+                .draw(|frame| draw(frame, &Top::new(Status::default())))
+                .unwrap();
+        }
+    }
 }

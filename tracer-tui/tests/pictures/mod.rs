@@ -84,6 +84,7 @@ pub fn usual() -> Picture {
         elapsed_ns: Some(60 * S),
         totals: Totals {
             dispatches,
+            aggregated: 0,
             by_path: share(dispatches),
             doorbells: dispatches / 2,
             copies: 77,
@@ -195,6 +196,7 @@ pub fn many() -> Picture {
     Picture {
         totals: Totals {
             dispatches,
+            aggregated: 1200,
             by_path: share(dispatches),
             unread: 31,
             dispatches_per_s: 49_873.0,
