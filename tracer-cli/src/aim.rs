@@ -1,26 +1,52 @@
 //! What is to be watched, a command, processes that run, or all of them: made ready, let go, and awaited.
 
-use std::{ffi::OsString, path::PathBuf, process::ExitStatus, time::Duration};
+use std::{
+    ffi::OsString,
+    path::PathBuf,
+    process::ExitStatus,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
+use anyhow::Context;
 use tracer_capture::{
     attach::Attached,
     candidate::Candidate,
+    confined::Readers,
     guardian::Guardian,
-    launch::{Running, Terminal, User, Waiting},
+    launch::{Process, Running, Terminal, User, Waiting},
     session::{self, Session},
     sys,
 };
+use tracer_core::foreign;
 use tracer_store::manifest::Target;
 
-use crate::cli::{Capture, Detail};
+use crate::{
+    cli::{Capture, Detail},
+    say::say,
+};
 
 /// How often somebody looks whether all is over.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Forks the process that lets go on whatever a dead tracer left stopped.
+/// What reads files and memory of others for this process. Set once, while the process has one thread.
+static READERS: OnceLock<Readers> = OnceLock::new();
+
+/// Forks the process that lets go on whatever a dead tracer left stopped, and the one that reads and parses what others could
+/// use against the tracer.
 pub fn guardian() -> anyhow::Result<Option<Guardian>> {
     // SAFETY: called first thing in `main`, before any thread is started.
-    Ok(Some(unsafe { Guardian::start() }?))
+    let guardian = unsafe { Guardian::start() }?;
+    // SAFETY: as above. After the guardian, which would inherit the connection to it.
+    let readers = unsafe { Readers::start() }?;
+    // It is called once.
+    let _ = READERS.set(readers);
+    Ok(Some(guardian))
+}
+
+/// The readers that [`guardian`] started.
+pub fn readers() -> anyhow::Result<Readers> {
+    READERS.get().cloned().context("no readers were started")
 }
 
 /// A session that traces its subject from the subject's first instruction, or from the moment of the attach.
@@ -61,8 +87,8 @@ impl Ready {
         pids.sort_unstable();
         pids.dedup();
         let candidates = pids.into_iter().map(Candidate::look).collect::<Result<Vec<_>, _>>()?;
-        let options = options(capture);
-        let mut session = Session::start(options, guardian)?;
+        let options = options(capture)?;
+        let mut session = Session::start(options, guardian, readers()?)?;
         if options.system {
             let there = session.trace_all()?;
             return Ok(Self {
@@ -79,7 +105,7 @@ impl Ready {
                 subject: Subject::Processes(candidates),
             });
         }
-        let waiting = Waiting::spawn(command, capture.user().as_ref(), terminal)?;
+        let waiting = Waiting::spawn(command, capture.user()?.as_ref(), terminal)?;
         session.trace(waiting.pid())?;
         Ok(Self {
             session,
@@ -94,37 +120,40 @@ impl Ready {
     /// Says what was attached to.
     pub fn tell(&self) {
         if matches!(self.subject, Subject::System) {
-            eprintln!("watching   every process that submits to AMD GPUs");
+            say!("watching   every process that submits to AMD GPUs");
         }
         for process in &self.there {
-            let comm = String::from_utf8_lossy(&process.comm);
+            let comm = foreign::line(foreign::from_bytes(&process.comm));
             let later = if process.has_runtime {
                 ""
             } else {
                 ": it has no HSA runtime; one that it loads will be traced from its first packet"
             };
-            eprintln!("attached   process {} ({comm}){later}", process.pid);
+            say!("attached   process {} ({comm}){later}", process.pid);
         }
     }
 }
 
-fn options(capture: &Capture) -> session::Options {
-    session::Options {
+fn options(capture: &Capture) -> anyhow::Result<session::Options> {
+    let own = rustix::process::geteuid().as_raw();
+    Ok(session::Options {
         // What a call's link rests on for all but the last packet of a batch: that the call's thread reserved it.
         reserves: capture.detail == Detail::Full || capture.api.links(),
         api: capture.api.into(),
+        user: User::invoking()?.map_or(own, |user| user.uid),
         follow: !capture.no_follow,
         system: capture.all,
         debuginfod: capture.debuginfod,
+        pause_limit: Duration::from_millis(capture.pause_limit.into()),
         diagnostics: log::log_enabled!(log::Level::Debug),
         buffer_bytes: (capture.buffer << 20).next_power_of_two(),
-    }
+    })
 }
 
 impl Capture {
-    /// Whom the command runs as, and whose the traces are; `None`: root.
-    pub fn user(&self) -> Option<User> {
-        if self.as_root { None } else { User::invoking() }
+    /// Whom the command runs as; `None`: as this process.
+    pub fn user(&self) -> anyhow::Result<Option<User>> {
+        Ok(if self.as_root { None } else { User::to_act_as()? })
     }
 }
 
@@ -147,7 +176,7 @@ impl Subject {
         match self {
             Self::Command { words, .. } => words.first().cloned().unwrap_or_default(),
             Self::Processes(candidates) => candidates.first().map_or_else(OsString::new, |candidate| {
-                let comm = String::from_utf8_lossy(&candidate.comm).replace('/', "-");
+                let comm = foreign::from_bytes(&candidate.comm).replace('/', "-");
                 format!("{comm}-{}", candidate.pid).into()
             }),
             Self::System => "system".into(),
@@ -176,7 +205,7 @@ impl Subject {
                 words.join(" ")
             }
             Self::Processes(candidates) => {
-                let named = |c: &Candidate| format!("{} ({})", c.pid, String::from_utf8_lossy(&c.comm));
+                let named = |c: &Candidate| format!("{} ({})", c.pid, foreign::from_bytes(&c.comm));
                 candidates.iter().map(named).collect::<Vec<_>>().join(", ")
             }
             Self::System => "every process".to_owned(),
@@ -212,9 +241,9 @@ pub struct End {
 
 impl Watched {
     /// The command's process, if there is a command.
-    pub fn command(&self) -> Option<u32> {
+    pub fn command(&self) -> Option<Arc<Process>> {
         match self {
-            Self::Command(running) => Some(running.pid),
+            Self::Command(running) => Some(Arc::clone(&running.process)),
             Self::Processes(_) | Self::System => None,
         }
     }

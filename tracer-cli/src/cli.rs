@@ -4,6 +4,8 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
+use tracer_files::Mode;
+
 use crate::units;
 
 /// Shows which path every kernel submitted to an AMD GPU takes: a doorbell stored from user space into an AQL queue, or
@@ -46,6 +48,12 @@ pub enum Command {
 
 /// Room for events unless chosen otherwise, MiB: a burst at the highest rate measured fills it in half a second.
 const BUFFER_MIB: u32 = 32;
+/// Memory for rows that wait for the disk unless chosen otherwise, MiB.
+const ROW_MEMORY_MIB: u32 = 192;
+/// The variable that --pause-limit is taken from where it is not given: for machines that are busy.
+const PAUSE_LIMIT: &str = "TRACER_PAUSE_LIMIT";
+/// Default of --pause-limit, ms.
+const PAUSE_LIMIT_MS: u32 = 100;
 
 /// How much is captured of each submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -124,6 +132,9 @@ pub struct Capture {
     /// the host's process ids.
     #[arg(short, long, conflicts_with_all = ["pid", "command"])]
     pub all: bool,
+    /// How long a process may be paused while its probes are attached; then it goes on without them, which counts as a loss
+    #[arg(long, value_name = "MS", env = PAUSE_LIMIT, default_value_t = PAUSE_LIMIT_MS, value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    pub pause_limit: u32,
     /// Room for events that the recorder has not taken yet; what finds none is lost, and counted
     #[arg(long, value_name = "MIB", default_value_t = BUFFER_MIB, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub buffer: u32,
@@ -132,8 +143,8 @@ pub struct Capture {
 /// `tracer record`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit status: the command's own, 128 + N if signal N killed it; 124 if its kernels could not be seen,\n\
-    125 if tracer failed, 126 if the command can't be run, 127 if it is not found. With --pid and --all: 0, 124 or 125.\n\n\
+    after_help = "Exit status: the command's own, 128 + N if signal N killed it; 124 if that is 0 and a\n\
+    process created a compute queue for which no doorbell probe was attached, 125 if tracer failed, 126 if the command can't be run, 127 if it is not found. With --pid and --all: 0, 124 or 125.\n\n\
     Examples:\n  sudo tracer record ./app --its-own-options\n  sudo tracer record -o run-%pid%.trace --detail full -- ./app\n  \
     sudo tracer record -p $(pgrep -n app) --duration 10s\n  sudo tracer record -a",
     group = ArgGroup::new("running").args(["pid", "all"])
@@ -146,6 +157,13 @@ pub struct Record {
     /// Replace a trace that is there already
     #[arg(long)]
     pub overwrite: bool,
+    /// Permissions of the trace's folders, in octal; its files lack the right to execute [default: 700, files 600]
+    #[arg(long, value_name = "MODE", default_value = "700", hide_default_value = true)]
+    pub mode: Mode,
+    /// Memory for rows that wait for the disk; beyond, dispatches and doorbells are aggregated: counted in runs, without rows
+    /// of their own. With 0 they always are
+    #[arg(long, value_name = "MIB", default_value_t = ROW_MEMORY_MIB, value_parser = clap::value_parser!(u32).range(0..=65_536))]
+    pub row_memory: u32,
     #[command(flatten)]
     pub capture: Capture,
     /// End the recording after that time: 10, 10s, 500ms, 5m, 1h
@@ -216,6 +234,15 @@ pub struct Top {
     /// Where key R records to; %pid%, %hostname% and %time% are filled in [default: NAME-%time%.trace]
     #[arg(short, long, value_name = "DIR", requires = "live")]
     pub output: Option<PathBuf>,
+    /// Permissions of the folders of a trace that key R records, in octal; its files lack the right to execute [default: 700, files 600]
+    #[arg(
+        long,
+        value_name = "MODE",
+        requires = "live",
+        default_value = "700",
+        hide_default_value = true
+    )]
+    pub mode: Mode,
     #[command(flatten)]
     pub capture: Capture,
     /// The command
@@ -238,6 +265,12 @@ pub struct Serve {
     /// Where to answer; other addresses than loopback need --token-file or --tls-cert
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9478")]
     pub listen: SocketAddr,
+    /// Accept requests that call the server by this name, besides addresses and localhost; repeatable
+    ///
+    /// Without --token-file and TLS other names are refused: a web page could make a name of its own point here and read
+    /// the answers.
+    #[arg(long, value_name = "NAME")]
+    pub host: Vec<String>,
     /// Answer only requests that carry the first line of this file: `Authorization: Bearer ...`
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
@@ -333,15 +366,24 @@ pub struct Verify {
     /// Replace a trace that is there already
     #[arg(long, requires = "output")]
     pub overwrite: bool,
+    /// Permissions of folders that are written, in octal; files (--junit, --json, the trace's) lack the right to execute [default: 700, files 600]
+    #[arg(long, value_name = "MODE", default_value = "700", hide_default_value = true)]
+    pub mode: Mode,
     /// Don't trace the processes that the command makes
     #[arg(long, requires = "command", conflicts_with = "claims")]
     pub no_follow: bool,
     /// Run the command as root, not as the user who called sudo
     #[arg(long, requires = "recording")]
     pub as_root: bool,
+    /// How long a process may be paused while its probes are attached; see `tracer record --help`
+    #[arg(long, value_name = "MS", env = PAUSE_LIMIT, default_value_t = PAUSE_LIMIT_MS, value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    pub pause_limit: u32,
     /// Room for events that the recorder has not taken yet; see `tracer record --help`
     #[arg(long, value_name = "MIB", requires = "command", default_value_t = BUFFER_MIB, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub buffer: u32,
+    /// Memory for rows that wait for the disk; see `tracer record --help`
+    #[arg(long, value_name = "MIB", requires = "command", default_value_t = ROW_MEMORY_MIB, value_parser = clap::value_parser!(u32).range(0..=65_536))]
+    pub row_memory: u32,
     /// The trace
     #[arg(
         value_name = "TRACE",
@@ -362,6 +404,12 @@ impl Top {
 }
 
 impl Verify {
+    /// Whether it records traces that nobody keeps.
+    pub fn needs_scratch(&self) -> bool {
+        let tests = self.claims.is_some() && self.from.is_empty();
+        self.output.is_none() && (tests || self.records())
+    }
+
     /// Whether this process records a command. Claims are tested by recorders of their own.
     pub fn records(&self) -> bool {
         !self.command.is_empty() && self.claims.is_none()
@@ -380,6 +428,11 @@ pub struct Doctor {
     /// For programs: names and meaning are stable
     #[arg(long)]
     pub json: bool,
+    /// Resume processes that a dead tracer left paused, print what became of them, and check nothing else
+    ///
+    /// Recording does the same when it begins.
+    #[arg(long, conflicts_with_all = ["json", "library", "debuginfod"])]
+    pub resume: bool,
     /// Look at this HSA runtime, instead of those that a search finds (may be given several times)
     #[arg(long, value_name = "FILE")]
     pub library: Vec<PathBuf>,

@@ -19,7 +19,7 @@ use tracer_core::{
     model::Model,
 };
 
-use crate::record::manifest::capabilities;
+use crate::{aim, record::manifest::capabilities};
 use looks::Looks;
 
 /// Records taken between two looks at the clock.
@@ -38,6 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub trait Sink: Send + 'static {
     /// A fact of its own: each comes once.
     fn take(&mut self, fact: &Fact);
+    /// An observation, before what is concluded from it.
+    fn saw(&mut self, _event: &Event<'_>) {}
     /// What lives on, as it is now: comes again and again, and once more as a fact at its end.
     fn snapshot(&mut self, fact: &Fact);
     /// Some time has passed.
@@ -76,7 +78,7 @@ impl<S: Sink> Collector<S> {
                 lost: 0,
             },
             model: Model::new(),
-            looks: Looks::start()?,
+            looks: Looks::start(aim::readers()?)?,
             gauges: Arc::clone(&gauges),
         };
         work.begin_with(there);
@@ -203,12 +205,21 @@ impl<S: Sink> Work<S> {
             if drained == 0 {
                 if stopping && (self.session.is_drained_to(end) || Instant::now() >= last) {
                     self.session.give_up_before(end);
+                    self.open_calls();
                     self.tick()?;
                     return Ok(self);
                 }
                 std::thread::sleep(NAP);
             }
         }
+    }
+
+    /// Takes the calls that the recording ended in.
+    fn open_calls(&mut self) {
+        let Self {
+            session, out, model, ..
+        } = self;
+        session.report_open_calls(&mut |event| model.apply(event, &mut |fact| out.take(&fact)));
     }
 
     /// Takes what had come by then, while programs go on, for as long as is reasonable.
@@ -226,6 +237,7 @@ impl<S: Sink> Work<S> {
             session, out, model, ..
         } = self;
         session.drain(BATCH, &mut |event: &Event<'_>| {
+            out.sink.saw(event);
             model.apply(event, &mut |fact| out.take(&fact));
         })
     }

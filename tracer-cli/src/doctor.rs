@@ -9,9 +9,13 @@ use std::{
 };
 
 use serde::Serialize;
-use tracer_capture::inspect::{self, Inspection, Verdict};
+use tracer_capture::{
+    inspect::{self, Inspection, Verdict},
+    pause::left,
+};
+use tracer_core::foreign;
 
-use crate::cli::Doctor;
+use crate::{cli::Doctor, say::say};
 
 /// Not everything would be captured, or that could not be told.
 const LACKING: u8 = 1;
@@ -28,8 +32,34 @@ struct Json<'a> {
     inspection: &'a Inspection,
 }
 
+/// Resumes what dead recorders left paused, and prints what became of each process.
+fn resume() -> ExitCode {
+    let recovered = match left::recover() {
+        Ok(recovered) => recovered,
+        Err(error) => {
+            eprintln!("tracer: {error}");
+            return ExitCode::from(LACKING);
+        }
+    };
+    let mut out = io::stdout().lock();
+    let mut lines = recovered.iter().map(|left| {
+        let (pid, recorder, outcome) = (left.pid, left.recorder, left.outcome);
+        writeln!(out, "process {pid}, paused by tracer {recorder}, which died: {outcome}")
+    });
+    // A reader that has seen enough is no failure.
+    let _ = lines.try_for_each(|line| line);
+    drop(lines);
+    if recovered.is_empty() {
+        let _ = writeln!(out, "no process was left paused");
+    }
+    ExitCode::SUCCESS
+}
+
 /// Looks at the machine and tells.
 pub fn run(options: &Doctor) -> ExitCode {
+    if options.resume {
+        return resume();
+    }
     let inspection = inspect::inspect(&inspect::Options {
         libraries: options.library.clone(),
         debuginfod: options.debuginfod,
@@ -47,7 +77,7 @@ pub fn run(options: &Doctor) -> ExitCode {
         Ok(()) => ExitCode::from(LACKING),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(LACKING),
         Err(error) => {
-            eprintln!("tracer: the findings can't be written: {error}");
+            say!("tracer: the findings can't be written: {error}");
             ExitCode::from(LACKING)
         }
     }
@@ -60,6 +90,5 @@ fn json(out: &mut impl Write, inspection: &Inspection, verdict: &Verdict) -> io:
         record_would_capture: verdict,
         inspection,
     };
-    serde_json::to_writer_pretty(&mut *out, &json)?;
-    writeln!(out)
+    writeln!(out, "{}", foreign::Json(&serde_json::to_string_pretty(&json)?))
 }

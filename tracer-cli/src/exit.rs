@@ -14,8 +14,8 @@ pub const FAILS: u8 = 1;
 pub const USAGE: u8 = 2;
 /// A verdict: the evidence does not suffice.
 pub const INCONCLUSIVE: u8 = 3;
-/// The command's kernels could not be seen.
-pub const NOTHING_SEEN: u8 = 124;
+/// The command exited with 0, and a process created a compute queue for which no doorbell probe was attached.
+pub const NOT_PROBED: u8 = 124;
 /// The tracer itself failed.
 pub const FAILED: u8 = 125;
 /// The command can't be run.

@@ -7,6 +7,8 @@ mod doctor;
 mod exit;
 mod record;
 mod report;
+mod say;
+mod scratch;
 mod serve;
 mod signals;
 mod top;
@@ -27,23 +29,25 @@ fn main() -> ExitCode {
         cli::Command::Report(_) | cli::Command::Doctor(_) => false,
     };
     let guardian = if captures { aim::guardian() } else { Ok(None) };
-    env_logger::Builder::new()
-        // The tracer's own crates, the eBPF programs among them; what the libraries have to say is of no use to a user.
-        .filter_level(log::LevelFilter::Warn)
-        .filter_module("tracer", cli.verbosity())
-        .format_timestamp(None)
-        .format_target(false)
-        .init();
+    // After the guardian: its pipe is closed in that process, so that both end on their own.
+    let scratch = match &cli.command {
+        // SAFETY: no thread has been started yet.
+        cli::Command::Verify(options) if options.needs_scratch() => unsafe { scratch::prepare() },
+        _ => Ok(()),
+    };
+    say::log(cli.verbosity());
     let done = match cli.command {
         cli::Command::Record(options) => guardian.and_then(|guardian| record::run(&options, guardian)),
         cli::Command::Report(options) => report::run(&options),
         cli::Command::Top(options) => guardian.and_then(|guardian| top::run(&options, guardian)),
         cli::Command::Serve(options) => guardian.and_then(|guardian| serve::run(&options, guardian)),
-        cli::Command::Verify(options) => guardian.and_then(|guardian| verify::run(&options, guardian)),
+        cli::Command::Verify(options) => scratch
+            .and(guardian)
+            .and_then(|guardian| verify::run(&options, guardian)),
         cli::Command::Doctor(options) => Ok(doctor::run(&options)),
     };
     done.unwrap_or_else(|error| {
-        eprintln!("tracer: {error:#}");
+        say::error(&error);
         exit::of_error(&error)
     })
 }

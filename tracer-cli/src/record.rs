@@ -2,6 +2,7 @@
 
 pub mod manifest;
 pub mod output;
+mod probed;
 mod recorder;
 mod scheduler;
 
@@ -12,16 +13,23 @@ use std::{
 };
 
 use anyhow::Context;
-use tracer_capture::{guardian::Guardian, launch::Terminal};
-use tracer_store::TraceWriter;
+use tracer_capture::{
+    elsewhere::{self, Since},
+    guardian::Guardian,
+    launch::Terminal,
+};
+use tracer_core::foreign;
+use tracer_store::{Placing, TraceWriter, manifest::EndedBy};
 
-pub use recorder::{Outcome, Recorder};
+use manifest::Ending;
+pub use recorder::{OnFailure, Outcome, Recorder};
 
 use crate::{
     aim::{Ready, Subject, Watched},
     cli::Record,
     collect::Collector,
     exit,
+    say::{self, say},
     signals::{Signals, Wish},
 };
 
@@ -38,30 +46,46 @@ pub struct Recorded {
     pub outcome: Outcome,
 }
 
+/// Bytes of so many MiB.
+pub fn row_memory(mib: u32) -> usize {
+    (mib as usize).saturating_mul(1 << 20)
+}
+
 /// Runs the command, records it, and tells what was seen.
 pub fn run(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
-    let recorded = capture(options, guardian)?;
+    let placing = Placing {
+        owner: output::owner(options.capture.as_root)?,
+        mode: options.mode,
+        overwrite: options.overwrite,
+        row_memory: row_memory(options.row_memory),
+    };
+    let recorded = capture(options, placing, guardian)?;
     tell(&recorded.outcome)?;
+    if recorded.outcome.idle && !recorded.attached {
+        say!(
+            "note       no process of the command used an AMD GPU; `-a` also records what a daemon or a container runtime runs"
+        );
+    }
     Ok(ExitCode::from(code(&recorded)))
 }
 
 /// Runs the command and records it.
-pub fn capture(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<Recorded> {
+pub fn capture(options: &Record, placing: Placing, guardian: Option<Guardian>) -> anyhow::Result<Recorded> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("starting tokio")?;
-    runtime.block_on(record(options, guardian))
+    runtime.block_on(record(options, placing, guardian))
 }
 
-async fn record(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<Recorded> {
+async fn record(options: &Record, placing: Placing, guardian: Option<Guardian>) -> anyhow::Result<Recorded> {
     // Handlers first: the command inherits none of them, and no signal finds the recorder unprepared.
     let mut signals = Signals::new()?;
     let ready = Ready::prepare(&options.capture, &options.command, Terminal::Shared, guardian)?;
     let subject = &ready.subject;
     let wanted = options.output.clone().or_else(|| subject.place());
     let dir = output::directory(wanted.as_deref(), &subject.name(), subject.pid());
-    let writer = TraceWriter::create(&dir, manifest::begin(subject.target()), options.overwrite)?;
+    let writer = TraceWriter::create_as(&dir, manifest::begin(subject.target()), placing)?;
     ready.tell();
     let Ready {
         session,
@@ -69,40 +93,55 @@ async fn record(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<
         subject,
     } = ready;
     let attached = !matches!(subject, Subject::Command { .. });
-    let collector = Collector::start(session, Recorder::new(writer), &there)?;
+    let collector = Collector::start(session, Recorder::new(writer, OnFailure::GoOn), &there)?;
+    let since = Since::now();
     let watched = match subject.go() {
         Ok(watched) => watched,
         Err(error) => {
             // A trace of nothing would be in the way of the next attempt.
-            let (recorder, inventory) = collector.finish()?;
-            drop(recorder.finish(&inventory, None));
-            output::remove(&dir);
+            let (recorder, _) = collector.finish()?;
+            if let Err(error) = recorder.discard() {
+                log::warn!("the empty trace {} stays: {error:#}", dir.display());
+            }
             return Err(error);
         }
     };
-    let status = watch(watched, options.duration, &collector, &mut signals).await?;
-    let (recorder, inventory) = collector.finish()?;
-    let outcome = recorder.finish(&inventory, status)?;
-    if let Some(user) = options.capture.user() {
-        output::give_to(&dir, &user);
+    let ending = watch(watched, options.duration, &collector, &mut signals).await?;
+    let (recorder, mut inventory) = collector.finish()?;
+    if let Some(known) = recorder
+        .idle_processes()
+        .filter(|_| !attached && !options.capture.no_follow)
+    {
+        inventory.warnings.extend(since.users(known).iter().map(elsewhere));
     }
+    let outcome = recorder.finish(&inventory, &ending)?;
     for warning in &outcome.manifest.warnings {
         log::warn!("{warning}");
     }
     Ok(Recorded {
-        status,
+        status: ending.status,
         attached,
         outcome,
     })
 }
 
-/// Waits for the end, of what is watched, of the time, or of the user's patience; the command's status if it ended.
+/// What a user has to know of a process that the command may have asked for.
+fn elsewhere(user: &elsewhere::User) -> String {
+    format!(
+        "no process of the command used a GPU, but process {} ({}), which is none of its children, began to use one meanwhile: \
+         a daemon or a container runtime works elsewhere; record it with `sudo tracer record -a`, or with `-p {0}`",
+        user.pid,
+        foreign::from_bytes(&user.comm)
+    )
+}
+
+/// Waits for the end of what is watched, of the time, or of the user's patience.
 async fn watch(
     mut watched: Watched,
     duration: Option<Duration>,
     collector: &Collector<Recorder>,
     signals: &mut Signals,
-) -> anyhow::Result<Option<ExitStatus>> {
+) -> anyhow::Result<Ending> {
     let command = watched.command();
     let enough = async {
         match duration {
@@ -114,33 +153,41 @@ async fn watch(
     tokio::pin!(ended, enough);
     let terminal = std::io::stderr().is_terminal();
     let mut ticks = tokio::time::interval(PROGRESS);
-    let status = loop {
+    let ending = loop {
         tokio::select! {
-            end = &mut ended => break end?.status,
-            () = &mut enough => break None,
-            wish = signals.next(command) => if wish == Wish::Force { break None },
-            _ = ticks.tick(), if terminal => eprint!("\r\x1b[K{}", collector.progress()),
+            end = &mut ended => break end?.into(),
+            () = &mut enough => break before_its_end(EndedBy::Duration),
+            wish = signals.next(command.as_deref()) => if wish == Wish::Force {
+                let name = signals.last().unwrap_or_default().to_owned();
+                break before_its_end(EndedBy::Signal { name });
+            },
+            _ = ticks.tick(), if terminal => say::words(&format!("\r\x1b[K{}", collector.progress())),
         }
     };
     if terminal {
-        eprint!("\r\x1b[K");
+        say::words("\r\x1b[K");
     }
-    Ok(status)
+    Ok(ending)
 }
+
+fn before_its_end(by: EndedBy) -> Ending {
+    Ending { status: None, by }
+}
+
 /// The path summary.
 fn tell(outcome: &Outcome) -> anyhow::Result<()> {
     let mut text = Vec::new();
     crate::report::text::summary(&mut text, &outcome.manifest, &outcome.report)?;
-    eprint!("{}", String::from_utf8_lossy(&text));
+    say::words(&String::from_utf8_lossy(&text));
     let size = crate::units::bytes(outcome.written.bytes);
-    eprintln!(
+    say!(
         "trace      {} ({size}); read it with `tracer report {0}`",
-        outcome.written.dir.display()
+        foreign::line(outcome.written.dir.display())
     );
     Ok(())
 }
 
-/// The command's exit code (0 if there was none), unless it says that all is well when nothing could be seen.
+/// The command's exit code (0 if there was none), unless it says that all is well when a queue had no probes.
 fn code(recorded: &Recorded) -> u8 {
     let outcome = &recorded.outcome;
     let code = match recorded.status {
@@ -148,12 +195,9 @@ fn code(recorded: &Recorded) -> u8 {
         None if recorded.attached => 0,
         None => return exit::FORCED,
     };
-    // By the last resort some are seen, though their number is unknown.
-    let seen = outcome
-        .manifest
-        .probes
-        .iter()
-        .any(|p| p.family == "doorbell" && p.attached);
-    let blind = !outcome.manifest.libraries.is_empty() && outcome.report.doorbells.total.is_none() && !seen;
-    if code == 0 && blind { exit::NOTHING_SEEN } else { code }
+    if code == 0 && outcome.blind {
+        exit::NOT_PROBED
+    } else {
+        code
+    }
 }

@@ -30,8 +30,10 @@ pub fn run(options: &Report) -> anyhow::Result<ExitCode> {
     for fact in &mut facts {
         let fact = fact?;
         summary.add(&fact);
-        if let Fact::Dispatch(dispatch) = &fact {
-            runs.add(dispatch);
+        match &fact {
+            Fact::Dispatch(dispatch) => runs.add(dispatch),
+            Fact::DispatchRun(run) => runs.add_aggregated(run),
+            _ => {}
         }
     }
     let mut warnings = trace.manifest().warnings.clone();

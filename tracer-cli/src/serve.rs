@@ -3,9 +3,9 @@
 use std::{future::Future, process::ExitCode};
 
 use anyhow::Context;
-use tracer_capture::{guardian::Guardian, inventory::Inventory, launch::Terminal, sys};
-use tracer_core::{fact::Fact, losses, metrics::About};
-use tracer_serve::{Board, Listen, Server, Tls, Token};
+use tracer_capture::{guardian::Guardian, inventory::Inventory, launch::Terminal, open_files, sys};
+use tracer_core::{fact::Fact, foreign, losses, metrics::About};
+use tracer_serve::{Board, Limits, Listen, Server, Tls, Token};
 
 use crate::{
     aim::{End, Ready, Subject, Watched},
@@ -13,6 +13,7 @@ use crate::{
     collect::{Collector, Sink},
     exit,
     record::manifest,
+    say::say,
     signals::{Signals, Wish},
 };
 
@@ -21,6 +22,29 @@ struct Feed {
     board: Board,
     /// What is known by now, until it has been told.
     about: Option<About>,
+    /// Warnings that were told.
+    warned: usize,
+}
+
+impl Feed {
+    /// Tells the warnings that have come since: nobody waits for the end of a service.
+    fn warn(&mut self, inventory: &Inventory) {
+        for warning in inventory.warnings.iter().skip(self.warned) {
+            log::warn!("{warning}");
+        }
+        self.warned = self.warned.max(inventory.warnings.len());
+    }
+}
+
+/// How many connections there may be: few enough that capture has most of the file descriptors, which it may take now, and
+/// none of those of the connections.
+fn limits() -> Limits {
+    let usual = Limits::default();
+    open_files::allow_all();
+    let share = usize::try_from(open_files::limit() / 8).unwrap_or(usize::MAX);
+    let connections = usual.connections.min(share);
+    open_files::reserve(connections as u64);
+    Limits { connections, ..usual }
 }
 
 impl Sink for Feed {
@@ -40,6 +64,7 @@ impl Sink for Feed {
     fn describe(&mut self, inventory: &Inventory) {
         self.board.set_gpus(manifest::gpus(&manifest::devices(inventory)));
         self.about = Some(about(inventory));
+        self.warn(inventory);
     }
 }
 
@@ -68,7 +93,8 @@ async fn serve(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<Ex
     let token = options.token_file.as_deref().map(Token::read).transpose()?;
     let tls = options.tls_cert.clone().zip(options.tls_key.clone());
     let tls = tls.map(|(certificate, key)| Tls { certificate, key });
-    let server = Server::bind(Listen::new(options.listen, token, tls)?)?;
+    let listen = Listen::new(options.listen, token, tls)?.with_hosts(options.host.clone());
+    let server = Server::bind(listen.with_limits(limits()))?;
     let ready = Ready::prepare(&options.capture, &options.command, Terminal::Shared, guardian)?;
     ready.tell();
     let Ready {
@@ -78,10 +104,11 @@ async fn serve(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<Ex
     } = ready;
     let board = Board::new(about(&session.inventory()));
     board.advance(sys::monotonic_ns(), None);
-    eprintln!("serving    {} until {}", server.url(), until(options, &subject));
+    say!("serving    {} until {}", server.url(), until(options, &subject));
     let feed = Feed {
         board: board.clone(),
         about: None,
+        warned: 0,
     };
     let collector = Collector::start(session, feed, &there)?;
     let stop = server.stopper();
@@ -95,9 +122,6 @@ async fn serve(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<Ex
     feed.describe(&inventory);
     feed.tick()?;
     board.end();
-    for warning in &inventory.warnings {
-        log::warn!("{warning}");
-    }
     let ended = ended?;
     let code = match ended {
         Some(End { status: Some(status) }) => exit::of_status(status),
@@ -108,7 +132,7 @@ async fn serve(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<Ex
     };
     // Who would not wait for the end will not stay after it either.
     if options.stay && ended.is_some() {
-        eprintln!("ended      what was watched; the numbers stay until Ctrl-C");
+        say!("ended      what was watched; the numbers stay until Ctrl-C");
         signals.next(None).await;
     }
     stop();
@@ -120,7 +144,7 @@ fn until(options: &Serve, subject: &Subject) -> String {
     if options.stay || options.capture.all {
         "Ctrl-C".to_owned()
     } else {
-        format!("{} ends", subject.title())
+        format!("{} ends", foreign::line(subject.title()))
     }
 }
 
@@ -143,7 +167,7 @@ where
                 failed.context("the server's task")??;
                 anyhow::bail!("the server ended by itself");
             }
-            wish = signals.next(command) => if wish == Wish::Force { return Ok(None) },
+            wish = signals.next(command.as_deref()) => if wish == Wish::Force { return Ok(None) },
         }
     }
 }

@@ -6,7 +6,6 @@ mod replay;
 mod screen;
 
 use std::{
-    io::{self, Write},
     process::ExitCode,
     sync::{
         Arc,
@@ -16,10 +15,17 @@ use std::{
 
 use anyhow::Context;
 use tracer_capture::guardian::Guardian;
-use tracer_core::{live::Picture, summary::Capabilities};
+use tracer_core::{
+    foreign::{Json, Terminal},
+    live::Picture,
+    summary::Capabilities,
+};
 use tracer_store::Trace;
 
-use crate::cli::Top;
+use crate::{
+    cli::Top,
+    say::{self, say},
+};
 use live::Watch;
 use replay::Replay;
 
@@ -46,6 +52,13 @@ pub fn run(options: &Top, guardian: Option<Guardian>) -> anyhow::Result<ExitCode
 fn stop() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT] {
+        // Before the flag is set, so that it counts from the second signal on: a terminal that takes no more output keeps
+        // the loop from looking at the flag.
+        // One hangup sends SIGHUP twice: to the leader of the session, and to the foreground group.
+        if signal != libc::SIGHUP {
+            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))
+                .context("setting up signal handlers")?;
+        }
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("setting up signal handlers")?;
     }
     Ok(stop)
@@ -55,19 +68,22 @@ fn watch(options: &Top, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> 
     // Handlers first: no signal finds it unprepared.
     let stop = stop()?;
     let mut watch = Watch::start(options, guardian)?;
+    let mut shown = Ok(());
     if options.once {
         while !stop.load(Ordering::Acquire) && !watch.is_over()? {
             std::thread::sleep(live::LOOK);
         }
     } else {
-        screen::show(&mut watch, &stop)?;
+        shown = screen::show(&mut watch, &stop);
     }
+    // Also after a failure of the screen: what was recorded is written to its end.
     watch.end()?;
+    shown?;
     if let Some(said) = watch.said() {
-        eprintln!("{said}");
+        say!("{}", Terminal(&said));
     }
     if let Some(pid) = watch.goes_on() {
-        eprintln!("the command goes on as process {pid}, which nobody watches any more; `kill {pid}` ends it");
+        say!("the command goes on as process {pid}, which nobody watches any more; `kill {pid}` ends it");
     }
     if options.once {
         return print(&watch.look());
@@ -82,13 +98,6 @@ fn blind(capabilities: &Capabilities) -> Vec<String> {
 
 /// One picture, for a script.
 fn print(picture: &Picture) -> anyhow::Result<ExitCode> {
-    let mut out = io::stdout().lock();
-    let written = serde_json::to_writer(&mut out, picture)
-        .map_err(io::Error::from)
-        .and_then(|()| writeln!(out));
-    // A reader that has seen enough (`| head`) is no failure.
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        done => done.context("writing the picture").map(|()| ExitCode::SUCCESS),
-    }
+    say::print(&format!("{}\n", Json(&serde_json::to_string(picture)?)))?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -8,21 +8,22 @@ mod junit;
 mod text;
 
 use std::{
-    fs,
-    io::{self, Write},
+    fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use anyhow::{Context, anyhow};
-use tempfile::TempDir;
 use tracer_capture::guardian::Guardian;
 use tracer_core::verify::{Judge, Outcome, Policy, Verdict};
-use tracer_store::{StoreError, Table, Trace};
+use tracer_files::{Folder, Owner};
+use tracer_store::{Placing, StoreError, Table, Trace};
 
 use crate::{
     cli::{Api, Capture, Detail, Record, VerdictFormat, Verify},
     exit, record,
+    say::{self, print, say},
+    scratch::Scratch,
 };
 
 /// Judges, and says what came of it.
@@ -35,13 +36,15 @@ pub fn run(options: &Verify, guardian: Option<Guardian>) -> anyhow::Result<ExitC
         Ok(policy) => policy,
         Err(error) => return Ok(misused(&error)),
     };
-    let kept = recorded(options, guardian)?;
-    let verdict = match judge(&policy, &kept.trace) {
+    // Likewise that sudo's variables make no sense.
+    let owner = record::output::owner(options.as_root)?;
+    let kept = recorded(options, &owner, guardian)?;
+    let verdict = match judge(&policy, kept.open()) {
         Ok(verdict) => verdict,
         Err(error @ (StoreError::NotFound(_) | StoreError::NotATrace { .. })) => return Ok(misused(&error.into())),
         Err(error) => return Err(error.into()),
     };
-    write(options, &kept, &verdict)?;
+    write(options, &owner, &kept, &verdict)?;
     Ok(ExitCode::from(match verdict.outcome {
         Outcome::Fail => exit::FAILS,
         Outcome::Warn if options.strict => exit::FAILS,
@@ -51,7 +54,7 @@ pub fn run(options: &Verify, guardian: Option<Guardian>) -> anyhow::Result<ExitC
 }
 
 fn misused(error: &anyhow::Error) -> ExitCode {
-    eprintln!("tracer: {error:#}");
+    say::error(error);
     ExitCode::from(exit::USAGE)
 }
 
@@ -77,26 +80,47 @@ fn policy(wanted: &Path) -> anyhow::Result<Policy> {
 /// A trace to judge, and what keeps it until then.
 struct Kept {
     trace: PathBuf,
-    temporary: Option<TempDir>,
+    /// What was recorded. By now the command can have put something else at that path.
+    folder: Option<Folder>,
+    temporary: Option<Scratch>,
+}
+
+impl Kept {
+    fn open(&self) -> Result<Trace, StoreError> {
+        match &self.folder {
+            Some(folder) => Trace::of(folder.clone()),
+            None => Trace::open(&self.trace),
+        }
+    }
 }
 
 /// The trace that was given, or that of the command.
-fn recorded(options: &Verify, guardian: Option<Guardian>) -> anyhow::Result<Kept> {
+fn recorded(options: &Verify, owner: &Owner, guardian: Option<Guardian>) -> anyhow::Result<Kept> {
     if let Some(trace) = &options.trace {
         return Ok(Kept {
             trace: trace.clone(),
+            folder: None,
             temporary: None,
         });
     }
     let temporary = match options.output {
         Some(_) => None,
-        None => Some(TempDir::with_prefix("tracer-verify-").context("making a folder for the trace")?),
+        None => Some(Scratch::take()?),
     };
     let output = options.output.clone();
+    let placing = Placing {
+        // A folder in /tmp that nobody else can enter is safest from the command that is judged.
+        owner: temporary.as_ref().map_or_else(|| owner.clone(), |_| Owner::process()),
+        mode: options.mode,
+        overwrite: options.overwrite,
+        row_memory: record::row_memory(options.row_memory),
+    };
     let recorded = record::capture(
         &Record {
             output: output.or_else(|| temporary.as_ref().map(|dir| dir.path().join("trace"))),
             overwrite: options.overwrite,
+            mode: options.mode,
+            row_memory: options.row_memory,
             capture: Capture {
                 detail: Detail::Full,
                 api: Api::None,
@@ -105,22 +129,25 @@ fn recorded(options: &Verify, guardian: Option<Guardian>) -> anyhow::Result<Kept
                 debuginfod: false,
                 pid: Vec::new(),
                 all: false,
+                pause_limit: options.pause_limit,
                 buffer: options.buffer,
             },
             duration: None,
             command: options.command.clone(),
         },
+        placing,
         guardian,
     )?;
     Ok(Kept {
         trace: recorded.outcome.written.dir,
+        folder: Some(recorded.outcome.written.folder),
         temporary,
     })
 }
 
 /// Reads the trace and judges it. What can't be read of it makes the verdict inconclusive.
-fn judge(policy: &Policy, dir: &Path) -> Result<Verdict, StoreError> {
-    let trace = match Trace::open(dir) {
+fn judge(policy: &Policy, trace: Result<Trace, StoreError>) -> Result<Verdict, StoreError> {
+    let trace = match trace {
         // Nothing is known of it, so nothing passes.
         Err(error @ StoreError::Manifest { .. }) => {
             let unknown = tracer_core::verify::Context {
@@ -131,7 +158,7 @@ fn judge(policy: &Policy, dir: &Path) -> Result<Verdict, StoreError> {
         }
         trace => trace?,
     };
-    let mut judge = Judge::new(policy, context::of(&trace)?);
+    let mut judge = Judge::new(policy, context::of(&trace));
     let mut facts = trace.facts(&Table::ALL)?.skip_damaged();
     for fact in &mut facts {
         judge.add(&fact?);
@@ -142,7 +169,7 @@ fn judge(policy: &Policy, dir: &Path) -> Result<Verdict, StoreError> {
 }
 
 /// Writes the verdict in every form that was asked for.
-fn write(options: &Verify, kept: &Kept, verdict: &Verdict) -> anyhow::Result<()> {
+fn write(options: &Verify, owner: &Owner, kept: &Kept, verdict: &Verdict) -> anyhow::Result<()> {
     let subject = match options.command.as_slice() {
         [] => kept.trace.display().to_string(),
         words => words
@@ -152,7 +179,8 @@ fn write(options: &Verify, kept: &Kept, verdict: &Verdict) -> anyhow::Result<()>
             .join(" "),
     };
     let file = |path: &Path, content: anyhow::Result<String>| {
-        fs::write(path, content?).with_context(|| format!("cannot write the verdict to {}", path.display()))
+        tracer_files::write(owner, path, options.mode, content?.as_bytes())
+            .with_context(|| format!("cannot write the verdict to {}", path.display()))
     };
     if let Some(path) = &options.junit {
         file(path, junit::write(&subject, verdict, options.strict))?;
@@ -165,33 +193,20 @@ fn write(options: &Verify, kept: &Kept, verdict: &Verdict) -> anyhow::Result<()>
         VerdictFormat::Json => json::write(&subject, verdict)?,
         VerdictFormat::Junit => junit::write(&subject, verdict, options.strict)?,
         VerdictFormat::Github => {
+            // Steps of a job share the file: each adds to it.
             if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") {
-                append(Path::new(&path), &github::summary(&subject, verdict))?;
+                let text = github::summary(&subject, verdict);
+                tracer_files::append(owner, Path::new(&path), options.mode, text.as_bytes())
+                    .with_context(|| format!("cannot write the step summary to {}", Path::new(&path).display()))?;
             }
             github::annotation(verdict, options.strict)
         }
         VerdictFormat::Markdown => github::summary(&subject, verdict),
     };
     if kept.temporary.is_some() && verdict.outcome != Outcome::Pass {
-        eprintln!("tracer: the trace is not kept; `tracer verify -o DIR -- COMMAND` keeps it");
+        say!("tracer: the trace is not kept; `tracer verify -o DIR -- COMMAND` keeps it");
     }
     print(&content)
-}
-
-/// Writes to standard output.
-fn print(content: &str) -> anyhow::Result<()> {
-    match io::stdout().write_all(content.as_bytes()) {
-        // A reader that has seen enough (`| head`) is no failure.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        done => done.context("writing the verdict"),
-    }
-}
-
-/// Steps of a job share the file: each adds to it.
-fn append(path: &Path, text: &str) -> anyhow::Result<()> {
-    let file = fs::OpenOptions::new().append(true).create(true).open(path);
-    file.and_then(|mut file| file.write_all(text.as_bytes()))
-        .with_context(|| format!("cannot write the step summary to {}", path.display()))
 }
 
 #[cfg(test)]

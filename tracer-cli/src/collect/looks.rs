@@ -1,6 +1,7 @@
 //! Looks at queues and completion signals, between the thread that takes them and the model.
 
 use tracer_capture::{
+    confined::Readers,
     sampler::{Look, Sampler},
     session::Session,
     sys,
@@ -22,9 +23,9 @@ pub struct Looks {
 
 impl Looks {
     /// Of no queue yet.
-    pub fn start() -> anyhow::Result<Self> {
+    pub fn start(readers: Readers) -> anyhow::Result<Self> {
         Ok(Self {
-            sampler: Some(Sampler::start()?),
+            sampler: Some(Sampler::start(readers)?),
             waiting: Vec::new(),
             mark: 0,
             signals: Vec::new(),

@@ -78,7 +78,8 @@ pub fn programs(out: &mut impl Write, programs: &Programs) -> io::Result<()> {
     )?;
     for program in &programs.programs {
         if let Some(error) = &program.error {
-            more(out, error.replace('\n', "\n             "))?;
+            // What the verifier said may have many lines.
+            error.lines().try_for_each(|line| more(out, line))?;
         }
     }
     lacks(out, programs)?;

@@ -8,6 +8,8 @@ use tracer_capture::{
     resolver::Decision,
 };
 
+use tracer_core::foreign;
+
 use super::system;
 use crate::units::bytes;
 
@@ -28,9 +30,9 @@ pub fn write(out: &mut impl Write, inspection: &Inspection, verdict: &Verdict) -
     conclusion(out, verdict)
 }
 
-/// A line: what it is about, and what is to say.
+/// A line: what it is about, and what is to say. The text may quote names of files and processes.
 pub fn item(out: &mut impl Write, about: &str, text: impl std::fmt::Display) -> io::Result<()> {
-    writeln!(out, "{about:<11}{text}")
+    writeln!(out, "{about:<11}{}", foreign::line(text))
 }
 
 /// A line below it.
@@ -236,7 +238,7 @@ fn conclusion(out: &mut impl Write, verdict: &Verdict) -> io::Result<()> {
             Answer::No => "no",
             Answer::Unknown => "unknown",
         };
-        writeln!(out, "  {name:<10} {answer:<8} {}", capture.reason)?;
+        writeln!(out, "  {name:<10} {answer:<8} {}", foreign::line(&capture.reason))?;
     }
     // Several lacks may have one cure.
     let mut fixes: Vec<(Vec<&str>, &str)> = Vec::new();
@@ -248,7 +250,7 @@ fn conclusion(out: &mut impl Write, verdict: &Verdict) -> io::Result<()> {
         }
     }
     for (names, fix) in fixes {
-        writeln!(out, "fix for {}: {fix}", names.join(", "))?;
+        writeln!(out, "fix for {}: {}", names.join(", "), foreign::line(fix))?;
     }
     Ok(())
 }

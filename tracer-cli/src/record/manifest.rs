@@ -9,8 +9,11 @@ use tracer_capture::{
 };
 use tracer_core::{live::Gpu, summary::Capabilities};
 use tracer_store::manifest::{
-    ClockSnapshot, Device, Exit, Host, Library, Manifest, Probe, Scheduler, SchedulerKind, Target, Tool,
+    ClockSnapshot, Device, EndedBy, Exit, Host, Library, Manifest, Pauses, Probe, Scheduler, SchedulerKind, Target,
+    Tool,
 };
+
+use crate::aim::End;
 
 /// As the recording begins.
 pub fn begin(target: Target) -> Manifest {
@@ -24,6 +27,10 @@ pub fn begin(target: Target) -> Manifest {
 /// What is being captured: at any time, also before the end.
 pub fn describe(manifest: &mut Manifest, inventory: &Inventory, losses: &BTreeMap<String, u64>) {
     manifest.simulated = inventory.simulated().map(str::to_owned);
+    manifest.pauses = Some(Pauses {
+        count: inventory.holds,
+        longest_ns: inventory.longest_hold_ns,
+    });
     manifest.devices = devices(inventory);
     manifest.libraries = inventory.libraries.iter().map(library).collect();
     manifest.probes = inventory.probes.iter().map(probe).collect();
@@ -32,10 +39,32 @@ pub fn describe(manifest: &mut Manifest, inventory: &Inventory, losses: &BTreeMa
     manifest.losses.clone_from(losses);
 }
 
+/// How a recording ended.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// The command's status, if it has exited.
+    pub status: Option<ExitStatus>,
+    /// What ended the recording.
+    pub by: EndedBy,
+}
+
+impl From<End> for Ending {
+    fn from(end: End) -> Self {
+        let by = match end.status {
+            Some(_) => EndedBy::CommandExited,
+            None => EndedBy::TargetExited,
+        };
+        Self { status: end.status, by }
+    }
+}
+
 /// As the recording ends.
-pub fn end(manifest: &mut Manifest, status: Option<ExitStatus>) {
+pub fn end(manifest: &mut Manifest, ending: &Ending) {
     manifest.ended = Some(ClockSnapshot::now());
-    manifest.exit = status.and_then(|s| s.code().map(Exit::Code).or_else(|| s.signal().map(Exit::Signal)));
+    manifest.ended_by = Some(ending.by.clone());
+    manifest.exit = ending
+        .status
+        .and_then(|s| s.code().map(Exit::Code).or_else(|| s.signal().map(Exit::Signal)));
     manifest.complete = true;
 }
 

@@ -2,12 +2,11 @@
 
 use std::{
     ffi::OsStr,
-    fs,
-    os::unix::fs::lchown,
     path::{Path, PathBuf},
 };
 
 use tracer_capture::launch::User;
+use tracer_files::Owner;
 use tracer_store::manifest::ClockSnapshot;
 
 /// The directory, with the keys of its name filled in.
@@ -28,28 +27,10 @@ pub fn directory(wanted: Option<&Path>, program: &OsStr, pid: u32) -> PathBuf {
     )
 }
 
-/// Removes a trace that was begun for nothing.
-pub fn remove(dir: &Path) {
-    if let Err(error) = fs::remove_dir_all(dir) {
-        log::warn!("the empty trace {} can't be removed: {error}", dir.display());
-    }
-}
-
-/// Makes the trace the invoking user's: recorded as root, it would be in their way.
-pub fn give_to(dir: &Path, user: &User) {
-    if let Err(error) = give(dir, user) {
-        log::warn!("{} stays root's: {error}", dir.display());
-    }
-}
-
-fn give(path: &Path, user: &User) -> std::io::Result<()> {
-    lchown(path, Some(user.uid), Some(user.gid))?;
-    if fs::symlink_metadata(path)?.is_dir() {
-        for entry in fs::read_dir(path)? {
-            give(&entry?.path(), user)?;
-        }
-    }
-    Ok(())
+/// With whose rights files are written: those of the user who called sudo, unless `as_root` says that they are root's.
+pub fn owner(as_root: bool) -> anyhow::Result<Owner> {
+    let user = if as_root { None } else { User::to_act_as()? };
+    Ok(user.map_or_else(Owner::process, |user| Owner::user(user.uid, user.gid, user.groups())))
 }
 
 #[cfg(test)]

@@ -1,17 +1,31 @@
 //! The sink that writes a trace, and counts what it ends with.
 
-use std::{collections::BTreeMap, process::ExitStatus, time::Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
 
 use anyhow::Context;
 use tracer_capture::{inventory::Inventory, sys};
 use tracer_core::{
+    event::Event,
     fact::{Fact, Loss},
     summary::{Report, Summary},
 };
-use tracer_store::{Manifest, TraceWriter, Written};
+use tracer_store::{Manifest, StoreError, TraceWriter, Written};
 
-use super::{manifest, scheduler};
+use super::{
+    manifest::{self, Ending},
+    probed::Probed,
+    scheduler,
+};
 use crate::collect::Sink;
+
+/// Traced processes whose ids are kept.
+const MAX_PROCESSES: usize = 1 << 16;
+
+/// Queues and processes whose rows are kept in memory for the end: what all of them say is counted.
+const MAX_ROWS: usize = 1024;
 
 /// A recording that ended.
 pub struct Outcome {
@@ -21,56 +35,94 @@ pub struct Outcome {
     pub report: Report,
     /// What is on disk.
     pub written: Written,
+    /// Whether a process created a compute queue for which no doorbell probe was attached.
+    pub blind: bool,
+    /// Whether no traced process used the KFD.
+    pub idle: bool,
+}
+
+/// What becomes of a recording when the disk refuses rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFailure {
+    /// It goes on, and the user hears of it at once: the command's end is still to be recorded, and the disk may have room
+    /// again.
+    GoOn,
+    /// It ends.
+    End,
 }
 
 /// A trace that is being written.
 pub struct Recorder {
     writer: TraceWriter,
+    on_failure: OnFailure,
     /// What was watched will be known only at the end.
     summary: Summary,
     losses: BTreeMap<String, u64>,
+    probed: Probed,
+    /// Processes that were traced, as far as they have ended.
+    processes: BTreeSet<u32>,
+    /// Whether any of them used the KFD.
+    used: bool,
 }
 
 impl Recorder {
     /// Writes there.
-    pub fn new(writer: TraceWriter) -> Self {
+    pub fn new(writer: TraceWriter, on_failure: OnFailure) -> Self {
         Self {
             writer,
-            summary: Summary::new(Default::default()),
+            on_failure,
+            summary: Summary::new(Default::default()).keeping(MAX_ROWS),
             losses: BTreeMap::new(),
+            probed: Probed::default(),
+            processes: BTreeSet::new(),
+            used: false,
         }
     }
 
-    /// Closes the trace. `status`: the command's, if it ended.
-    pub fn finish(self, inventory: &Inventory, status: Option<ExitStatus>) -> anyhow::Result<Outcome> {
+    /// Leaves no trace.
+    pub fn discard(self) -> anyhow::Result<()> {
+        Ok(self.writer.discard()?)
+    }
+
+    /// The processes that were traced if none of them used the KFD; complete once the collector has finished.
+    pub fn idle_processes(&self) -> Option<&BTreeSet<u32>> {
+        (!self.used).then_some(&self.processes)
+    }
+
+    /// Closes the trace.
+    pub fn finish(self, inventory: &Inventory, ending: &Ending) -> anyhow::Result<Outcome> {
         let Self {
             writer,
             mut summary,
             losses,
+            probed,
+            used,
+            ..
         } = self;
-        let mut last = writer.manifest().clone();
         let calls = summary.driver_calls(inventory.has("driver"));
         let written = writer.finish(|manifest| {
             manifest::describe(manifest, inventory, &losses);
-            manifest::end(manifest, status);
+            manifest::end(manifest, ending);
             scheduler::confirm(&mut manifest.devices, manifest.simulated.is_some(), &calls);
-            last = manifest.clone();
         });
         let written = written.context("writing the trace")?;
+        summary.set_aggregated(written.aggregated);
         if written.dropped > 0 {
             let time_ns = sys::monotonic_ns();
             summary.add(&Fact::Loss(Loss {
                 time_ns,
-                source: "trace-writer".to_owned(),
+                source: "store".to_owned(),
                 count: written.dropped,
             }));
         }
         let mut report = summary
             .with_capabilities(manifest::capabilities(inventory))
             .finish(true);
-        report.complete = last.complete;
+        report.complete = written.manifest.complete;
         Ok(Outcome {
-            manifest: last,
+            manifest: written.manifest.clone(),
+            idle: !used,
+            blind: probed.lacks(report.queues.iter(), inventory),
             report,
             written,
         })
@@ -78,12 +130,24 @@ impl Recorder {
 }
 
 impl Sink for Recorder {
+    fn saw(&mut self, event: &Event<'_>) {
+        self.probed.saw(event);
+    }
+
     fn take(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Process(process) if self.processes.len() < MAX_PROCESSES => {
+                self.processes.insert(process.pid);
+            }
+            Fact::Ioctl(ioctl) => self.used |= ioctl.device == "kfd",
+            Fact::Queue(_) => self.used = true,
+            _ => {}
+        }
         if let Fact::Loss(loss) = fact {
             *self.losses.entry(loss.source.clone()).or_default() += loss.count;
         }
         self.summary.add(fact);
-        self.writer.push(fact);
+        self.writer.push_last(fact);
     }
 
     fn snapshot(&mut self, fact: &Fact) {
@@ -91,7 +155,14 @@ impl Sink for Recorder {
     }
 
     fn tick(&mut self) -> anyhow::Result<()> {
-        Ok(self.writer.tick(Instant::now())?)
+        match self.writer.tick(Instant::now()) {
+            // Without the thread that writes nothing more can come.
+            Err(error) if self.on_failure == OnFailure::GoOn && !matches!(error, StoreError::WriterGone(_)) => {
+                log::error!("{error}; recording goes on, and what cannot be written is counted as lost");
+                Ok(())
+            }
+            ticked => Ok(ticked?),
+        }
     }
 
     fn describe(&mut self, inventory: &Inventory) {

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use tracer_core::summary;
+use tracer_core::{foreign::Json, summary};
 use tracer_store::{
     Trace,
-    manifest::{Device, Exit, Library, Probe, Target},
+    manifest::{Device, EndedBy, Exit, Library, Probe, Target},
 };
 
 /// The report: the counts, and what they were counted of.
@@ -16,6 +16,7 @@ struct Report<'a> {
     format_version: u64,
     target: &'a Target,
     exit: Option<Exit>,
+    ended_by: Option<&'a EndedBy>,
     simulated: Option<&'a str>,
     devices: &'a [Device],
     libraries: &'a [Library],
@@ -34,6 +35,7 @@ pub fn write(out: &mut impl Write, trace: &Trace, counts: &summary::Report, warn
         format_version: manifest.format_version(),
         target: &manifest.target,
         exit: manifest.exit,
+        ended_by: manifest.ended_by.as_ref(),
         simulated: manifest.simulated.as_deref(),
         devices: &manifest.devices,
         libraries: &manifest.libraries,
@@ -42,6 +44,5 @@ pub fn write(out: &mut impl Write, trace: &Trace, counts: &summary::Report, warn
         warnings,
         counts,
     };
-    serde_json::to_writer_pretty(&mut *out, &report)?;
-    writeln!(out)
+    writeln!(out, "{}", Json(&serde_json::to_string_pretty(&report)?))
 }

@@ -1,8 +1,8 @@
-//! Runs of dispatches that differ in nothing but their index: a burst is one line.
+//! Runs of dispatches that differ in nothing but their index: a burst is one line. Those that a trace has as runs are, too.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use tracer_core::fact::{Dispatch, Evidence, Path};
+use tracer_core::fact::{Dispatch, DispatchRun, Evidence, Path};
 
 /// Dispatches of one queue with consecutive indexes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,17 +13,24 @@ pub struct Run {
     pub kind: Kind,
 }
 
-/// What the dispatches of a run have in common.
+/// What the dispatches of a run have in common; `None` is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
     pub pid: u32,
     pub kernel: Option<Arc<str>>,
-    pub kernel_object: u64,
+    /// `None`: several.
+    pub kernel_object: Option<u64>,
+    pub shape: Option<Shape>,
+    pub path: Path,
+    pub evidence: Evidence,
+}
+
+/// Sizes of a dispatch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
     pub dimensions: u16,
     pub grid: [u32; 3],
     pub workgroup: [u16; 3],
-    pub path: Path,
-    pub evidence: Evidence,
 }
 
 /// Runs by queue number.
@@ -38,28 +45,58 @@ impl Runs {
         let kind = Kind {
             pid: d.pid,
             kernel: d.kernel.clone(),
-            kernel_object: d.kernel_object,
-            dimensions: d.dimensions,
-            grid: d.grid,
-            workgroup: d.workgroup,
+            kernel_object: Some(d.kernel_object),
+            shape: Some(Shape {
+                dimensions: d.dimensions,
+                grid: d.grid,
+                workgroup: d.workgroup,
+            }),
             path: d.path,
             evidence: d.evidence,
         };
-        let runs = self.queues.entry(d.queue).or_default();
-        match runs
-            .last_mut()
-            .filter(|run| run.kind == kind && run.last.checked_add(1) == Some(d.index))
-        {
-            Some(run) => {
-                run.last = d.index;
-                run.count += 1;
-            }
-            None => runs.push(Run {
+        self.join(
+            d.queue,
+            Run {
                 first: d.index,
                 last: d.index,
                 count: 1,
                 kind,
-            }),
+            },
+        );
+    }
+
+    /// Adds dispatches of which the trace has a run only.
+    pub fn add_aggregated(&mut self, run: &DispatchRun) {
+        let kind = Kind {
+            pid: run.pid,
+            kernel: run.kernel.clone(),
+            kernel_object: run.kernel_object,
+            shape: None,
+            path: run.path,
+            evidence: run.evidence,
+        };
+        self.join(
+            run.queue,
+            Run {
+                first: run.first_index,
+                last: run.last_index,
+                count: run.count,
+                kind,
+            },
+        );
+    }
+
+    fn join(&mut self, queue: u32, next: Run) {
+        let runs = self.queues.entry(queue).or_default();
+        match runs
+            .last_mut()
+            .filter(|run| run.kind == next.kind && run.last.checked_add(1) == Some(next.first))
+        {
+            Some(run) => {
+                run.last = next.last;
+                run.count = run.count.saturating_add(next.count);
+            }
+            None => runs.push(next),
         }
     }
 }
@@ -76,25 +113,30 @@ impl Run {
 }
 
 impl Kind {
-    /// The kernel's name, or its address where that is not known.
+    /// The kernel's name, or its address where that is not known; `several` if they are of several.
     pub fn kernel(&self) -> String {
-        match &self.kernel {
-            Some(name) => name.to_string(),
-            None => format!("{:#x}", self.kernel_object),
+        match (&self.kernel, self.kernel_object) {
+            (Some(name), _) => name.to_string(),
+            (None, Some(object)) => format!("{object:#x}"),
+            (None, None) => "several".to_owned(),
         }
     }
 
-    /// Work items in the dimensions used: `1024` or `64x64`.
+    /// Work items in the dimensions used: `1024` or `64x64`; `-` if that is not known.
     pub fn grid(&self) -> String {
-        self.extent(self.grid)
+        self.shape
+            .map_or_else(|| "-".to_owned(), |shape| shape.extent(shape.grid))
     }
 
     /// As [`Self::grid`], of a workgroup.
     pub fn workgroup(&self) -> String {
-        self.extent(self.workgroup.map(u32::from))
+        let of = |shape: Shape| shape.extent(shape.workgroup.map(u32::from));
+        self.shape.map_or_else(|| "-".to_owned(), of)
     }
+}
 
-    fn extent(&self, sizes: [u32; 3]) -> String {
+impl Shape {
+    fn extent(self, sizes: [u32; 3]) -> String {
         let used = usize::from(self.dimensions.clamp(1, 3));
         sizes[..used].iter().map(u32::to_string).collect::<Vec<_>>().join("x")
     }

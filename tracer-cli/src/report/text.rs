@@ -8,9 +8,10 @@ use std::io::{self, Write};
 
 use tracer_core::{
     fact::Path,
+    foreign::{self, Terminal},
     summary::{ByPath, Copies, Moved, Report, Ring, Stats},
 };
-use tracer_store::manifest::{Exit, Manifest, Target};
+use tracer_store::manifest::{EndedBy, Exit, Manifest, Target};
 
 use super::runs::Runs;
 use crate::units::{bytes, duration, known};
@@ -29,26 +30,30 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
         (Target::Attached { .. } | Target::System, None) => "nothing before the recording is claimed".to_owned(),
         (_, None) => "did not end while it was recorded".to_owned(),
     };
-    writeln!(out, "target     {what}  ({ended})")?;
+    writeln!(out, "target     {}  ({ended})", Terminal(&what))?;
     for gpu in &manifest.devices {
-        let evidence = gpu.scheduler.evidence.join("; ");
+        let evidence = foreign::line(gpu.scheduler.evidence.join("; "));
         writeln!(
             out,
             "gpu        {} (gpu_id {}), scheduler {}: {evidence}",
-            gpu.name,
+            Terminal(&gpu.name),
             gpu.gpu_id,
             gpu.scheduler.kind.name()
         )?;
     }
     if let Some(sign) = &manifest.simulated {
-        writeln!(out, "simulated  {sign}: no number here is that of a real GPU")?;
+        writeln!(
+            out,
+            "simulated  {}: no number here is that of a real GPU",
+            Terminal(sign)
+        )?;
     }
     let dispatches = &report.dispatches;
     let seen = report
         .kernels
         .iter()
         .fold(report.other_kernels, |sum, kernel| sum + kernel.count);
-    let unreadable = report.queues.iter().filter(|queue| queue.is_opaque()).count();
+    let unreadable = report.opaque_queues;
     match dispatches.total {
         None if unreadable > 0 => writeln!(
             out,
@@ -66,6 +71,7 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
             "           {body} of them were consumed before they were read, and known by their body"
         )?;
     }
+    aggregated(out, dispatches.aggregated)?;
     if let Some(internal) = dispatches.internal.filter(|&n| n > 0) {
         writeln!(
             out,
@@ -78,6 +84,7 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
         known(report.doorbells.total),
         latency(report.doorbells.reserve_to_doorbell_ns)
     )?;
+    aggregated(out, report.doorbells.aggregated)?;
     writeln!(
         out,
         "packets    {} other than dispatches{}",
@@ -111,13 +118,36 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
     )?;
     writeln!(
         out,
-        "complete   {}",
+        "complete   {}{}",
         if report.complete {
             "yes"
         } else {
             "no: the recorder did not come to its end"
-        }
+        },
+        ended_by(manifest.ended_by.as_ref())
     )
+}
+
+/// How many of what was counted have no rows; nothing if all have.
+fn aggregated(out: &mut impl Write, aggregated: Option<u64>) -> io::Result<()> {
+    match aggregated {
+        None | Some(0) => Ok(()),
+        Some(n) => writeln!(
+            out,
+            "           {n} of them were aggregated: they are in runs, and have no rows of their own"
+        ),
+    }
+}
+
+/// What ended the recording, unless the end of what was recorded did.
+fn ended_by(ended_by: Option<&EndedBy>) -> String {
+    match ended_by {
+        Some(EndedBy::Duration) => ", ended after --duration".to_owned(),
+        Some(EndedBy::Signal { name }) => format!(", ended by {}", Terminal(name)),
+        Some(EndedBy::User) => ", ended by the user".to_owned(),
+        Some(EndedBy::WriteFailure) => ", ended because it could not be written".to_owned(),
+        None | Some(EndedBy::CommandExited | EndedBy::TargetExited | EndedBy::Unknown) => String::new(),
+    }
 }
 
 /// What was taken past every probe; nothing if all is known to have been rung for.
@@ -170,7 +200,7 @@ fn dispatches(out: &mut impl Write, runs: &Runs, most: usize) -> io::Result<()> 
             kind.workgroup(),
             kind.path.name(),
             kind.evidence.name(),
-            kind.kernel()
+            Terminal(&kind.kernel())
         )?;
     }
     match all.count().saturating_sub(most) {
@@ -196,7 +226,13 @@ fn driver_calls(out: &mut impl Write, report: &Report) -> io::Result<()> {
                 duration(ns.max)
             )
         });
-        writeln!(out, "{name:<31} {:>6}  {:>6}  {times}", calls.count, calls.traced)?;
+        writeln!(
+            out,
+            "{:<31} {:>6}  {:>6}  {times}",
+            Terminal(name),
+            calls.count,
+            calls.traced
+        )?;
     }
     Ok(())
 }
@@ -213,7 +249,8 @@ fn driver_events(out: &mut impl Write, report: &Report) -> io::Result<()> {
     for (name, events) in &report.driver_events.by_event {
         writeln!(
             out,
-            "{name:<31} {:>7}  {:<7}  {}",
+            "{:<31} {:>7}  {:<7}  {}",
+            Terminal(name),
             events.count,
             known(events.traced),
             events.bytes.map_or_else(|| "none told".to_owned(), |n| n.to_string())
@@ -248,14 +285,14 @@ fn rings(out: &mut impl Write, rings: &[Ring]) -> io::Result<()> {
         let reasons: Vec<String> = ring
             .by_reason
             .iter()
-            .map(|(reason, n)| format!("{reason} {n}"))
+            .map(|(reason, n)| format!("{} {n}", Terminal(reason)))
             .collect();
         writeln!(
             out,
             "{:<16} {:<13} {:<6} {:<9} {:<9} {:<11} {:<11} {:<12} {}",
-            ring.ring.as_deref().unwrap_or("unknown"),
-            ring.device.as_deref().unwrap_or("unknown"),
-            ring.class,
+            Terminal(ring.ring.as_deref().unwrap_or("unknown")),
+            Terminal(ring.device.as_deref().unwrap_or("unknown")),
+            Terminal(&ring.class),
             ring.jobs,
             ring.traced,
             ring.unfinished,
@@ -284,14 +321,22 @@ fn ioctls(out: &mut impl Write, report: &Report) -> io::Result<()> {
                 )
             },
         );
-        writeln!(out, "{name:<28} {:>5}  {:>6}  {times}", calls.count, calls.errors)?;
+        writeln!(
+            out,
+            "{:<28} {:>5}  {:>6}  {times}",
+            Terminal(name),
+            calls.count,
+            calls.errors
+        )?;
     }
     Ok(())
 }
 
 /// What the copies move, by direction.
 fn moved(out: &mut impl Write, copies: &Copies) -> io::Result<()> {
-    let one = |(direction, moved): (&String, &Moved)| format!("{direction} {} in {}", bytes(moved.bytes), moved.count);
+    let one = |(direction, moved): (&String, &Moved)| {
+        format!("{} {} in {}", Terminal(direction), bytes(moved.bytes), moved.count)
+    };
     let mut parts: Vec<String> = copies.by_direction.iter().map(one).collect();
     if let Some(unread) = copies.unread.filter(|&n| n > 0) {
         parts.push(format!("{unread} whose bytes are not known"));
@@ -334,6 +379,9 @@ fn kinds(by_kind: &std::collections::BTreeMap<String, u64>) -> String {
     if by_kind.is_empty() {
         return String::new();
     }
-    let list: Vec<String> = by_kind.iter().map(|(kind, n)| format!("{kind} {n}")).collect();
+    let list: Vec<String> = by_kind
+        .iter()
+        .map(|(kind, n)| format!("{} {n}", Terminal(kind)))
+        .collect();
     format!(": {}", list.join(", "))
 }

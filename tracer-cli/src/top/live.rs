@@ -8,17 +8,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tracer_capture::{
-    guardian::Guardian,
-    inventory::Inventory,
-    launch::{Terminal, User},
-    sys,
-};
+use tracer_capture::{guardian::Guardian, inventory::Inventory, launch::Terminal, sys};
 use tracer_core::{
     fact::Fact,
     live::{Live, Picture},
 };
-use tracer_store::{TraceWriter, manifest::Target};
+use tracer_store::{
+    Placing, TraceWriter,
+    manifest::{EndedBy, Target},
+};
 use tracer_tui::{Action, Status};
 
 use super::{blind, later::Later, screen};
@@ -26,7 +24,11 @@ use crate::{
     aim::{End, Ready, Subject, Watched},
     cli::Top,
     collect::{Collector, Sink},
-    record::{Recorder, manifest, output},
+    record::{
+        OnFailure, Recorder,
+        manifest::{self, Ending},
+        output,
+    },
     units,
 };
 
@@ -60,7 +62,6 @@ fn lock(shared: &Handle) -> MutexGuard<'_, Shared> {
 struct Feed {
     shared: Handle,
     later: Later<Recorder>,
-    user: Option<User>,
     /// Traces that are being closed, which may take as long as the disk does.
     closing: Vec<JoinHandle<()>>,
 }
@@ -110,15 +111,16 @@ impl Feed {
     /// Ends the trace, if there is one.
     fn close(&mut self, inventory: &Inventory, end: Option<End>) {
         let Some(recorder) = self.later.end() else { return };
-        let (shared, inventory, user) = (Arc::clone(&self.shared), inventory.clone(), self.user.clone());
-        let status = end.and_then(|end| end.status);
+        let (shared, inventory) = (Arc::clone(&self.shared), inventory.clone());
+        let by_user = || Ending {
+            status: None,
+            by: EndedBy::User,
+        };
+        let ending = end.map_or_else(by_user, Ending::from);
         let close = move || {
-            let said = match recorder.finish(&inventory, status) {
+            let said = match recorder.finish(&inventory, &ending) {
                 Ok(outcome) => {
                     let written = outcome.written;
-                    if let Some(user) = &user {
-                        output::give_to(&written.dir, user);
-                    }
                     format!("recorded {} ({})", written.dir.display(), units::bytes(written.bytes))
                 }
                 Err(error) => format!("recording ended: {error:#}"),
@@ -162,6 +164,7 @@ pub struct Watch {
     title: String,
     name: OsString,
     output: Option<PathBuf>,
+    placing: Placing,
     pid: u32,
     target: Target,
     end: Option<End>,
@@ -170,6 +173,12 @@ pub struct Watch {
 impl Watch {
     /// Sets everything up and begins.
     pub fn start(options: &Top, guardian: Option<Guardian>) -> anyhow::Result<Self> {
+        let placing = Placing {
+            owner: output::owner(options.capture.as_root)?,
+            mode: options.mode,
+            overwrite: false,
+            ..Placing::default()
+        };
         let Ready {
             session,
             there,
@@ -179,7 +188,6 @@ impl Watch {
         let feed = Feed {
             shared: Arc::clone(&shared),
             later: Later::new(),
-            user: options.capture.user(),
             closing: Vec::new(),
         };
         let (title, name, pid) = (subject.title(), subject.name(), subject.pid());
@@ -204,6 +212,7 @@ impl Watch {
             title,
             name,
             output: options.output.clone(),
+            placing,
             pid,
             target,
             end: None,
@@ -239,7 +248,8 @@ impl Watch {
 
     /// The command's process, if it goes on.
     pub fn goes_on(&self) -> Option<u32> {
-        self.watched.as_ref().and_then(Watched::command)
+        let command = self.watched.as_ref().and_then(Watched::command)?;
+        Some(command.pid)
     }
 
     /// What came of the last recording.
@@ -260,8 +270,8 @@ impl Watch {
             return Ok(Some("ending the recording".to_owned()));
         }
         let dir = self.directory();
-        let writer = TraceWriter::create(&dir, manifest::begin(self.target.clone()), false)?;
-        shared.order = Some(Order::Begin(Box::new(Recorder::new(writer)), dir));
+        let writer = TraceWriter::create_as(&dir, manifest::begin(self.target.clone()), self.placing.clone())?;
+        shared.order = Some(Order::Begin(Box::new(Recorder::new(writer, OnFailure::End)), dir));
         Ok(None)
     }
 

@@ -10,9 +10,12 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use crossterm::event::{self, Event};
+use crossterm::event::Event;
 use tracer_core::live::Picture;
-use tracer_tui::{Action, Status, Top, terminal::Screen};
+use tracer_tui::{
+    Action, Status, Top,
+    terminal::{Heard, Input, Screen},
+};
 
 /// Between two pictures.
 const FRAME: Duration = Duration::from_millis(100);
@@ -37,11 +40,12 @@ pub fn require() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Shows pictures until the user quits or `stop` is set.
+/// Shows pictures until the user quits, `stop` is set or the terminal hangs up.
 pub fn show(source: &mut dyn Source, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     let mut top = Top::new(Status::default());
     top.colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut screen = Screen::open().context("opening the terminal")?;
+    let input = Input::start().context("reading keys")?;
     let mut kept = 0;
     while !stop.load(Ordering::Acquire) {
         let frame = Instant::now();
@@ -55,19 +59,20 @@ pub fn show(source: &mut dyn Source, stop: &Arc<AtomicBool>) -> anyhow::Result<(
             }
         }
         source.status(&mut top.status);
-        screen.show(&top).context("drawing")?;
+        if !drawn(screen.show(&top), &input, stop)? {
+            return Ok(());
+        }
         loop {
             let left = FRAME.saturating_sub(frame.elapsed());
-            if !event::poll(left).context("reading keys")? {
-                break;
-            }
-            let action = match event::read().context("reading keys")? {
-                Event::Key(key) => top.key(key),
-                Event::Mouse(mouse) => {
+            let action = match input.next(left) {
+                Heard::Event(Event::Key(key)) => top.key(key),
+                Heard::Event(Event::Mouse(mouse)) => {
                     top.mouse(mouse);
                     None
                 }
-                _ => None,
+                Heard::Event(_) => None,
+                Heard::Nothing => break,
+                Heard::HungUp => return Ok(()),
             };
             match action {
                 Some(Action::Quit) => return Ok(()),
@@ -76,8 +81,17 @@ pub fn show(source: &mut dyn Source, stop: &Arc<AtomicBool>) -> anyhow::Result<(
                 }
                 None => {}
             }
-            screen.show(&top).context("drawing")?;
+            if !drawn(screen.show(&top), &input, stop)? {
+                return Ok(());
+            }
         }
     }
     Ok(())
+}
+
+/// Whether drawing may go on. A terminal that hung up ends the viewer without an error.
+fn drawn(done: io::Result<()>, input: &Input, stop: &AtomicBool) -> anyhow::Result<bool> {
+    let Err(error) = done else { return Ok(true) };
+    let gone = stop.load(Ordering::Acquire) || input.next(FRAME) == Heard::HungUp;
+    if gone { Ok(false) } else { Err(error).context("drawing") }
 }

@@ -8,20 +8,25 @@ mod text;
 use std::{
     ffi::OsString,
     fs,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use anyhow::{Context, anyhow};
-use tempfile::TempDir;
-use tracer_capture::launch::User;
-use tracer_core::claims::{self, CLAIMS, Claim, Evidence, Report, Scenario};
+use tracer_core::{
+    claims::{self, CLAIMS, Claim, Evidence, Report, Scenario},
+    foreign::{Json, Terminal},
+};
+use tracer_files::Owner;
 
-use super::{misused, print};
+use super::misused;
 use crate::{
     cli::{VerdictFormat, Verify},
     exit,
     record::output,
+    say::{print, say},
+    scratch::Scratch,
     signals::Signals,
 };
 use recorder::{Recorded, Recorder};
@@ -35,8 +40,9 @@ pub fn run(options: &Verify) -> anyhow::Result<ExitCode> {
         Ok(wanted) => wanted,
         Err(error) => return Ok(misused(&error)),
     };
+    let owner = output::owner(options.as_root)?;
     let reports = if options.from.is_empty() {
-        match test(options, &wanted)? {
+        match test(options, &owner, &wanted)? {
             Ok(report) => vec![report],
             Err(code) => return Ok(code),
         }
@@ -47,7 +53,7 @@ pub fn run(options: &Verify) -> anyhow::Result<ExitCode> {
             Err(error) => return Ok(misused(&error)),
         }
     };
-    write(options, &reports)?;
+    write(options, &owner, &reports)?;
     let codes = reports.iter().map(|report| code(report, options.strict));
     // What is against the sources matters more than what is not known.
     Ok(ExitCode::from(
@@ -78,15 +84,15 @@ fn wanted(options: &Verify) -> anyhow::Result<Vec<&'static Claim>> {
 }
 
 /// Runs the scenarios and judges; an exit code if they can't be run.
-fn test(options: &Verify, wanted: &[&'static Claim]) -> anyhow::Result<Result<Report, ExitCode>> {
+fn test(options: &Verify, owner: &Owner, wanted: &[&'static Claim]) -> anyhow::Result<Result<Report, ExitCode>> {
     let Some(dispatcher) = dispatcher(&options.command)? else {
-        eprintln!(
+        say!(
             "tracer: cannot find {DISPATCHER}, which makes the workloads, beside tracer or on PATH; build it with \
              `cargo xtask build`, or give its command: `sudo tracer verify --claims -- /path/to/{DISPATCHER}`"
         );
         return Ok(Err(ExitCode::from(exit::NOT_FOUND)));
     };
-    let (dir, _temporary) = folder(options)?;
+    let (dir, _temporary) = folder(options, owner)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -95,25 +101,28 @@ fn test(options: &Verify, wanted: &[&'static Claim]) -> anyhow::Result<Result<Re
         let recorder = Recorder {
             dir,
             overwrite: options.overwrite,
+            mode: options.mode,
             as_root: options.as_root,
+            pause_limit: options.pause_limit,
             signals: Signals::new()?,
         };
         record(recorder, options.control.as_deref(), &dispatcher, wanted).await
     })
 }
 
-/// Where traces go, and what removes them if they are not kept.
-fn folder(options: &Verify) -> anyhow::Result<(PathBuf, Option<TempDir>)> {
+/// Where traces go, and what removes them if they are not kept. Each is written by a recorder of its own, so that the
+/// folder has to be the owner's.
+fn folder(options: &Verify, owner: &Owner) -> anyhow::Result<(PathBuf, Option<Scratch>)> {
     let Some(dir) = &options.output else {
-        let temporary = TempDir::with_prefix("tracer-claims-").context("making a folder for traces")?;
+        let temporary = Scratch::take()?;
+        // Its parent is sticky: nobody else can have put another one there.
+        std::os::unix::fs::chown(temporary.path(), Some(owner.uid()), None).context("giving a folder to its user")?;
         return Ok((temporary.path().to_owned(), Some(temporary)));
     };
-    if !dir.is_dir() {
-        fs::create_dir_all(dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
-        if let Some(user) = User::invoking().filter(|_| !options.as_root) {
-            output::give_to(dir, &user);
-        }
-    }
+    let mode = options.mode.folder().as_raw_mode();
+    let make = || fs::DirBuilder::new().recursive(true).mode(mode).create(dir);
+    let made = owner.run(make).flatten();
+    made.with_context(|| format!("cannot make the folder {}", dir.display()))?;
     Ok((dir.clone(), None))
 }
 
@@ -127,7 +136,7 @@ async fn record(
     let mut place = place::Place::default();
     if let Some(command) = control {
         let words = ["/bin/sh", "-c", command].map(OsString::from);
-        eprintln!("tracer: control: {command}");
+        say!("tracer: control: {}", Terminal(command));
         match recorder.record("control", false, &words).await? {
             Recorded::Stopped(code) => return Ok(Err(code)),
             Recorded::Done(done) => {
@@ -145,13 +154,13 @@ async fn record(
         }
         let workload = scenario.workload().iter().map(OsString::from);
         let words: Vec<OsString> = dispatcher.iter().cloned().chain(workload).collect();
-        eprintln!("tracer: {}: {}", scenario.name(), scenario.workload().join(" "));
+        say!("tracer: {}: {}", scenario.name(), scenario.workload().join(" "));
         match recorder.record(scenario.name(), scenario.with_calls(), &words).await? {
             Recorded::Stopped(code) => return Ok(Err(code)),
             Recorded::Done(done) => {
                 // Where nothing can be launched at all, every other scenario would only say so again.
                 if let (Some(reason), Scenario::Launches) = (&done.failed, scenario) {
-                    eprintln!("tracer: the claims can't be tested here: {reason}");
+                    say!("tracer: the claims can't be tested here: {}", Terminal(reason));
                     return Ok(Err(ExitCode::from(exit::FAILED)));
                 }
                 place.scenario(&done);
@@ -191,9 +200,10 @@ fn read(path: &Path, wanted: &[&'static Claim]) -> anyhow::Result<Report> {
 }
 
 /// Writes the reports in every form that was asked for.
-fn write(options: &Verify, reports: &[Report]) -> anyhow::Result<()> {
+fn write(options: &Verify, owner: &Owner, reports: &[Report]) -> anyhow::Result<()> {
     if let (Some(path), [report]) = (&options.json, reports) {
-        fs::write(path, json(report)?).with_context(|| format!("cannot write the report to {}", path.display()))?;
+        tracer_files::write(owner, path, options.mode, json(report)?.as_bytes())
+            .with_context(|| format!("cannot write the report to {}", path.display()))?;
     }
     match options.format {
         VerdictFormat::Json => reports.iter().try_for_each(|report| print(&json(report)?)),
@@ -204,7 +214,7 @@ fn write(options: &Verify, reports: &[Report]) -> anyhow::Result<()> {
 
 /// The report for programs: docs/claims.schema.json.
 fn json(report: &Report) -> anyhow::Result<String> {
-    Ok(serde_json::to_string_pretty(report)? + "\n")
+    Ok(format!("{}\n", Json(&serde_json::to_string_pretty(report)?)))
 }
 
 /// The exit code of a report.

@@ -3,33 +3,24 @@
 use tracer_capture::inventory::RAW;
 use tracer_core::verify::{Context, Device, Ended, Scheduler};
 use tracer_store::{
-    StoreError, Table, Trace,
+    Trace,
     manifest::{self, Exit, SchedulerKind, Target},
 };
 
 use crate::record::manifest::parse;
 
-/// Gathers it. Rows that the recorder counted and that are not there are damage.
-pub fn of(trace: &Trace) -> Result<Context, StoreError> {
+/// Gathers it. Damage to the tables is found while they are read.
+pub fn of(trace: &Trace) -> Context {
     let manifest = trace.manifest();
     let command = matches!(manifest.target, Target::Command { .. });
-    let mut damage = Vec::new();
-    for table in Table::ALL {
-        let found = trace.rows(table)?;
-        if let Some(written) = manifest.count(table).filter(|&written| written != found) {
-            let name = table.name();
-            damage.push(format!(
-                "table {name} has {found} rows, and the recorder wrote {written}"
-            ));
-        }
-    }
-    Ok(Context {
+    Context {
         capabilities: parse(&manifest.capabilities),
         complete: manifest.complete,
-        damage,
+        damage: Vec::new(),
         losses: manifest.losses.clone(),
         devices: manifest.devices.iter().map(device).collect(),
         libraries: manifest.libraries.iter().map(|library| library.path.clone()).collect(),
+        doorbell_probes_missing: doorbell_probes_missing(manifest),
         simulated: manifest.simulated.clone(),
         submits_counted: submits_counted(manifest),
         command_began_ns: command.then_some(manifest.started.monotonic_ns),
@@ -38,7 +29,12 @@ pub fn of(trace: &Trace) -> Result<Context, StoreError> {
             Some(Exit::Signal(signal)) => Ended::Signal(signal),
             None => Ended::Unknown,
         }),
-    })
+    }
+}
+
+fn doorbell_probes_missing(manifest: &manifest::Manifest) -> u64 {
+    let doorbells = manifest.probes.iter().filter(|probe| probe.family == "doorbell");
+    doorbells.filter(|probe| !probe.attached).count() as u64
 }
 
 /// Of raw programs every kernel that tracer runs on counts what it passes over; of trace events' only those since 6.7.

@@ -1,7 +1,7 @@
 //! The verdict for programs: docs/verdict.schema.json, and what was judged.
 
 use serde::Serialize;
-use tracer_core::verify::Verdict;
+use tracer_core::{foreign::Json, verify::Verdict};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -13,7 +13,6 @@ struct Document<'a> {
 
 /// The verdict as one JSON document.
 pub fn write(subject: &str, verdict: &Verdict) -> anyhow::Result<String> {
-    let mut text = serde_json::to_string_pretty(&Document { subject, verdict })?;
-    text.push('\n');
-    Ok(text)
+    let text = serde_json::to_string_pretty(&Document { subject, verdict })?;
+    Ok(format!("{}\n", Json(&text)))
 }

@@ -2,27 +2,30 @@
 //! systems count them apart.
 
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
-use tracer_core::verify::{Outcome, RuleVerdict, Verdict};
+use tracer_core::{
+    foreign::{Terminal, Xml},
+    verify::{Outcome, RuleVerdict, Verdict},
+};
 
-use super::text::{details, printable};
+use super::text::details;
 
 /// The verdict as a JUnit document.
 pub fn write(subject: &str, verdict: &Verdict, strict: bool) -> anyhow::Result<String> {
-    let mut suite = TestSuite::new(format!("tracer verify {}", verdict.policy));
-    suite.add_property(Property::new("subject", printable(subject)));
+    let mut suite = TestSuite::new(format!("tracer verify {}", Terminal(&verdict.policy)));
+    suite.add_property(Property::new("subject", Terminal(subject).to_string()));
     suite.add_property(Property::new("outcome", verdict.outcome.name()));
     if let Some(sign) = &verdict.simulated {
-        suite.add_property(Property::new("simulated", printable(sign)));
+        suite.add_property(Property::new("simulated", Terminal(sign).to_string()));
     }
     suite.add_test_cases(verdict.rules.iter().map(|rule| case(&verdict.policy, rule, strict)));
     let mut report = Report::new("tracer verify");
     report.add_test_suite(suite);
-    Ok(report.to_string()?)
+    Ok(Xml(&report.to_string()?).to_string())
 }
 
 fn case(policy: &str, rule: &RuleVerdict, strict: bool) -> TestCase {
     let text = details(rule).join("\n");
-    let sentence = printable(&rule.sentence);
+    let sentence = Terminal(&rule.sentence).to_string();
     let kind = match rule.outcome {
         Outcome::Fail => Some(NonSuccessKind::Failure),
         Outcome::Warn if strict => Some(NonSuccessKind::Failure),
@@ -40,8 +43,8 @@ fn case(policy: &str, rule: &RuleVerdict, strict: bool) -> TestCase {
             status
         }
     };
-    let mut case = TestCase::new(rule.rule.as_str(), status);
-    case.set_classname(format!("tracer.{policy}"));
+    let mut case = TestCase::new(Terminal(&rule.rule).to_string(), status);
+    case.set_classname(format!("tracer.{}", Terminal(policy)));
     if kind.is_none() {
         case.set_system_out(format!("{}: {sentence}\n{text}", rule.outcome.name()));
     }

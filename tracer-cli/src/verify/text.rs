@@ -2,14 +2,17 @@
 
 use std::fmt::Write;
 
-use tracer_core::verify::{RuleVerdict, Verdict};
+use tracer_core::{
+    foreign::{self, Terminal},
+    verify::{RuleVerdict, Verdict},
+};
 
 /// Rules with their reasons, then the verdict, which is what a reader scrolls to.
 pub fn write(subject: &str, verdict: &Verdict) -> String {
     let mut text = String::new();
     for rule in &verdict.rules {
-        let sentence = printable(&rule.sentence);
-        let _ = writeln!(text, "{:<13} {:<20} {sentence}", rule.outcome.name(), rule.rule);
+        let (name, sentence) = (Terminal(&rule.rule), Terminal(&rule.sentence));
+        let _ = writeln!(text, "{:<13} {name:<20} {sentence}", rule.outcome.name());
         for line in details(rule) {
             let _ = writeln!(text, "{:<34} {line}", "");
         }
@@ -18,10 +21,10 @@ pub fn write(subject: &str, verdict: &Verdict) -> String {
         let _ = writeln!(
             text,
             "\nsimulated     {}: this says nothing of a real GPU",
-            printable(sign)
+            Terminal(sign)
         );
     }
-    let what = printable(&format!("{} of {subject}", verdict.policy));
+    let what = foreign::line(format_args!("{} of {subject}", verdict.policy));
     let _ = writeln!(text, "\n{:<13} {what}", verdict.outcome.name());
     text
 }
@@ -37,19 +40,5 @@ pub fn details(rule: &RuleVerdict) -> Vec<String> {
         lines.push(format!("... and {} more", rule.more_offenders));
     }
     lines.extend(rule.notes.iter().map(|note| format!("note: {note}")));
-    lines.iter().map(|line| printable(line)).collect()
-}
-
-/// One line. Names in a trace come from traced processes: no control character of theirs reaches a terminal, and no line
-/// break begins a line that a CI system takes for a command.
-pub fn printable(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            clean.extend(c.escape_default());
-        } else {
-            clean.push(c);
-        }
-    }
-    clean
+    lines.iter().map(foreign::line).collect()
 }

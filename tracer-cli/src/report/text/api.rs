@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use tracer_core::summary::Report;
+use tracer_core::{foreign::Terminal, summary::Report};
 
 use crate::units::duration;
 
@@ -34,8 +34,9 @@ pub fn calls(out: &mut impl Write, report: &Report) -> io::Result<()> {
         let known = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
         writeln!(
             out,
-            "{name:<40} {:<5} {:>9}  {:>6}  {:>10}  {:>6}  {times}",
-            calls.layer,
+            "{:<40} {:<5} {:>9}  {:>6}  {:>10}  {:>6}  {times}",
+            Terminal(name),
+            Terminal(&calls.layer),
             calls.count,
             calls.errors,
             known(calls.dispatches),

@@ -2,7 +2,10 @@
 
 use std::io::{self, Write};
 
-use tracer_core::summary::{Kernel, Report};
+use tracer_core::{
+    foreign::Terminal,
+    summary::{Kernel, Report},
+};
 
 use crate::units::duration;
 
@@ -36,8 +39,11 @@ pub fn times(out: &mut impl Write, report: &Report) -> io::Result<()> {
             .map_or_else(|| format!("{:#x}", kernel.kernel_object), Clone::clone);
         writeln!(
             out,
-            "{:<8} {:>10} {:>10}  {times}  {name}",
-            kernel.pid, kernel.count, kernel.timed
+            "{:<8} {:>10} {:>10}  {times}  {}",
+            kernel.pid,
+            kernel.count,
+            kernel.timed,
+            Terminal(&name)
         )?;
     }
     Ok(())

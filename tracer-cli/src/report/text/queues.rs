@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use tracer_core::{
     fact::{Queue, QueueOrigin},
+    foreign::Terminal,
     losses,
     summary::Report,
 };
@@ -56,7 +57,7 @@ pub fn table(out: &mut impl Write, queues: &[Queue]) -> io::Result<()> {
             q.pid,
             number(q.queue_id),
             number(q.gpu_id),
-            q.kind,
+            Terminal(&q.kind),
             maker(q),
             created,
             q.doorbells,

@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 
-use tracer_core::claims::{CLAIMS, Claim, ClaimVerdict, Report, Standing};
+use tracer_core::{
+    claims::{CLAIMS, Claim, ClaimVerdict, Report, Standing},
+    foreign::Markdown,
+};
 
 use super::text::{place, verdict};
-use crate::verify::github::markdown;
 
 const HEAD: &str = "# Claims, and what evidence says of them
 
@@ -51,7 +53,7 @@ fn name(report: &Report) -> String {
         Some(_) => ", simulated",
         None => "",
     };
-    markdown(&format!("{}{real}", gpus.join(", ")))
+    Markdown(&format!("{}{real}", gpus.join(", "))).to_string()
 }
 
 /// Whether ring events were there.
@@ -61,7 +63,7 @@ fn rings(report: &Report) -> String {
     } else {
         "no ring events"
     };
-    markdown(watched)
+    Markdown(watched).to_string()
 }
 
 fn find<'a>(report: &'a Report, claim: &Claim) -> Option<&'a ClaimVerdict> {
@@ -73,7 +75,7 @@ fn places(text: &mut String, reports: &[Report]) {
     for report in reports {
         let _ = writeln!(text, "\n**{}**\n", name(report));
         for (name, line) in place(&report.place) {
-            let _ = writeln!(text, "- {name}: {}", markdown(&line));
+            let _ = writeln!(text, "- {name}: {}", Markdown(&line));
         }
     }
 }
@@ -96,7 +98,7 @@ fn overview(text: &mut String, reports: &[Report]) {
             "| [{0}](#{1}) | {2} | {sources} |",
             claim.id,
             claim.id.to_lowercase(),
-            markdown(claim.text)
+            Markdown(claim.text)
         );
         for report in reports {
             let verdict = find(report, claim).map_or("", |found| found.verdict.name());
@@ -114,40 +116,37 @@ fn one(text: &mut String, claim: &Claim, reports: &[Report]) {
     if found.is_empty() {
         return;
     }
-    let _ = writeln!(text, "\n## {}\n\n> {}\n", claim.id, markdown(claim.text));
-    let _ = writeln!(text, "Sources: {}\n", markdown(claim.sources));
+    let _ = writeln!(text, "\n## {}\n\n> {}\n", claim.id, Markdown(claim.text));
+    let _ = writeln!(text, "Sources: {}\n", Markdown(claim.sources));
     if let Some(scenario) = claim.scenario {
         let _ = writeln!(text, "Scenario: `hsa-dispatch {}`\n", scenario.workload().join(" "));
     }
-    let _ = writeln!(text, "Checked: {}.\n", markdown(claim.checked));
+    let _ = writeln!(text, "Checked: {}.\n", Markdown(claim.checked));
     text.push_str("| where | verdict | evidence |\n|---|---|---|\n");
     for (report, claim) in found {
         let mut lines: Vec<String> = Vec::new();
         for check in &claim.checks {
-            let what = markdown(&format!("{}: {}", check.what, check.evidence));
+            let what = Markdown(&format!("{}: {}", check.what, check.evidence));
             lines.push(format!("**{}**: {what}", check.verdict.name()));
             for missing in &check.missing {
-                lines.push(markdown(&format!(
-                    "missing: {}; to get it: {}",
-                    missing.source, missing.fix
-                )));
+                lines.push(Markdown(&format!("missing: {}; to get it: {}", missing.source, missing.fix)).to_string());
             }
         }
-        lines.extend(claim.notes.iter().map(|note| format!("note: {}", markdown(note))));
+        lines.extend(claim.notes.iter().map(|note| format!("note: {}", Markdown(note))));
         if let Some(simulated) = &claim.simulated {
-            lines.push(format!("simulated: {}", markdown(simulated)));
+            lines.push(format!("simulated: {}", Markdown(simulated)));
         }
         let machine = report.place.machine.as_deref().unwrap_or("machine unknown");
         let at = [
             name(report),
-            markdown(&format!("Linux {} on {machine}", report.place.kernel)),
+            Markdown(&format!("Linux {} on {machine}", report.place.kernel)).to_string(),
             rings(report),
         ];
         let _ = writeln!(
             text,
             "| {} | {} | {} |",
             at.join("<br>"),
-            markdown(&verdict(claim)),
+            Markdown(&verdict(claim)),
             lines.join("<br>")
         );
     }

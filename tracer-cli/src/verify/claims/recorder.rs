@@ -8,7 +8,9 @@ use std::{
 };
 
 use anyhow::Context;
+use tracer_capture::launch::Process;
 use tracer_core::claims::{Observed, Observer};
+use tracer_files::Mode;
 use tracer_store::{StoreError, Table, Trace, manifest::Manifest};
 
 use crate::{
@@ -28,8 +30,12 @@ pub struct Recorder {
     pub dir: PathBuf,
     /// Replace traces that are there.
     pub overwrite: bool,
+    /// Permissions of the traces.
+    pub mode: Mode,
     /// Run commands as root.
     pub as_root: bool,
+    /// How long a process may be paused, ms.
+    pub pause_limit: u32,
     /// Signals to this process.
     pub signals: Signals,
 }
@@ -90,13 +96,14 @@ impl Recorder {
         for (wanted, flag) in [(self.overwrite, "--overwrite"), (self.as_root, "--as-root")] {
             record.args(wanted.then_some(flag));
         }
-        record.arg("--").args(command);
+        record.args(["--pause-limit", &self.pause_limit.to_string()]);
+        record.args(["--mode", &self.mode.to_string(), "--"]).args(command);
         record
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let child = record.spawn().context("starting a recorder")?;
-        let pid = child.id().unwrap_or_default();
+        let process = Process::open(child.id().unwrap_or_default()).context("opening a recorder's process")?;
         let mut output = std::pin::pin!(child.wait_with_output());
         let mut ended = false;
         loop {
@@ -105,7 +112,7 @@ impl Recorder {
                     let output = output.context("waiting for a recorder")?;
                     return Ok((!ended).then_some(output));
                 }
-                wish = self.signals.next(Some(pid)) => match wish {
+                wish = self.signals.next(Some(&process)) => match wish {
                     // The recorder got it, too: it ends its command, and this loop with it.
                     Wish::End => ended = true,
                     Wish::Force => return Ok(None),
@@ -117,7 +124,7 @@ impl Recorder {
 
 /// Reads a trace. What can't be read of it is damage, which leaves every claim open.
 fn observe(trace: &Trace) -> anyhow::Result<Observed> {
-    let mut observer = Observer::new(context::of(trace)?);
+    let mut observer = Observer::new(context::of(trace));
     let mut facts = trace.facts(&Table::ALL)?.skip_damaged();
     for fact in &mut facts {
         observer.add(&fact?);

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use tracer_core::claims::{ClaimVerdict, Place, Report, Standing};
-
-use crate::verify::text::printable;
+use tracer_core::{
+    claims::{ClaimVerdict, Place, Report, Standing},
+    foreign::Terminal,
+};
 
 /// Claims with what was found, then the place, then how many came out how, which is what a reader scrolls to.
 pub fn write(report: &Report) -> String {
@@ -13,7 +14,7 @@ pub fn write(report: &Report) -> String {
         one(&mut text, claim);
     }
     for (name, line) in place(&report.place) {
-        let _ = writeln!(text, "{name:<12}{}", printable(&line));
+        let _ = writeln!(text, "{name:<12}{}", Terminal(&line));
     }
     let tally = report.tally;
     let _ = writeln!(
@@ -26,7 +27,7 @@ pub fn write(report: &Report) -> String {
 
 fn one(text: &mut String, claim: &ClaimVerdict) {
     let mut line = |name: &str, what: &str| {
-        let _ = writeln!(text, "{name:<17}{}", printable(what));
+        let _ = writeln!(text, "{name:<17}{}", Terminal(what));
     };
     line(&claim.id, &claim.claim);
     line("  verdict", &verdict(claim));

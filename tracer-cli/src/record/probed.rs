@@ -1,0 +1,119 @@
+//! Whether every compute queue that a process created had doorbell probes.
+
+use std::collections::BTreeSet;
+
+use tracer_capture::inventory::Inventory;
+use tracer_core::{
+    event::Event,
+    fact::{Queue, QueueOrigin},
+};
+
+/// Processes that are kept of each kind.
+const MAX: usize = 1 << 16;
+
+/// Processes in which probes were hit.
+#[derive(Debug, Default)]
+pub struct Probed {
+    /// Any probe in an HSA runtime.
+    runtime: BTreeSet<u32>,
+    /// A doorbell probe.
+    doorbell: BTreeSet<u32>,
+    /// The last of these: a process rings many doorbells in a row.
+    last: Option<u32>,
+}
+
+impl Probed {
+    /// Takes what an observation says.
+    pub fn saw(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Doorbell(event) if self.last != Some(event.origin.pid) => {
+                self.last = Some(event.origin.pid);
+                add(&mut self.doorbell, event.origin.pid);
+            }
+            Event::HsaQueue(event) => add(&mut self.runtime, event.origin.pid),
+            Event::CodeObject(event) => add(&mut self.runtime, event.origin.pid),
+            Event::SdmaDoorbell(event) => add(&mut self.runtime, event.origin.pid),
+            Event::Thunk(origin, _) => add(&mut self.runtime, origin.pid),
+            _ => {}
+        }
+    }
+
+    /// Whether a process created a compute queue for which no doorbell probe was attached.
+    ///
+    /// Probes belong to files. A process whose doorbells were seen has them. So has one in whose runtime another probe was
+    /// hit, if all runtimes that were found have doorbell probes. One that created a queue and hit no probe at all uses a
+    /// runtime that was not found, or none.
+    pub fn lacks<'a>(&self, mut queues: impl Iterator<Item = &'a Queue>, inventory: &Inventory) -> bool {
+        let mut runtimes = inventory.libraries.iter().filter(|library| !library.hip);
+        let whole = runtimes.all(|library| {
+            let mut probes = inventory.probes.iter();
+            probes.any(|probe| probe.family == "doorbell" && probe.target == library.path && probe.attached())
+        });
+        queues.any(|queue| {
+            let compute = queue.origin == QueueOrigin::Created && queue.kind.starts_with("compute");
+            let has = self.doorbell.contains(&queue.pid) || whole && self.runtime.contains(&queue.pid);
+            compute && !has
+        })
+    }
+}
+
+fn add(pids: &mut BTreeSet<u32>, pid: u32) {
+    if pids.len() < MAX {
+        pids.insert(pid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracer_capture::inventory::{Library, Probe};
+    use tracer_core::event::Origin;
+
+    use super::*;
+
+    fn queue(pid: u32, kind: &str, origin: QueueOrigin) -> Queue {
+        Queue {
+            pid,
+            kind: kind.to_owned(),
+            origin,
+            ..tracer_core::sample::queue(0)
+        }
+    }
+
+    fn inventory(attached: bool) -> Inventory {
+        Inventory {
+            libraries: vec![Library {
+                path: "a".to_owned(),
+                ..Library::default()
+            }],
+            probes: vec![Probe {
+                family: "doorbell",
+                target: "a".to_owned(),
+                error: (!attached).then(|| "no room".to_owned()),
+                ..Probe::default()
+            }],
+            ..Inventory::default()
+        }
+    }
+
+    #[test]
+    fn only_a_compute_queue_that_was_created_without_probes_counts() {
+        let mut probed = Probed::default();
+        let origin = Origin {
+            pid: 7,
+            ..Origin::default()
+        };
+        probed.saw(&Event::Thunk(origin, None));
+        let lacks = |probed: &Probed, queue: &Queue, attached| probed.lacks([queue].into_iter(), &inventory(attached));
+        let created = |pid, kind| queue(pid, kind, QueueOrigin::Created);
+        // A command that opens no GPU, whatever it maps.
+        assert!(!probed.lacks([].into_iter(), &inventory(false)));
+        assert!(!lacks(&probed, &created(7, "sdma"), false));
+        assert!(!lacks(&probed, &queue(7, "compute", QueueOrigin::Adopted), false));
+        assert!(!lacks(&probed, &created(7, "compute-aql"), true));
+        assert!(lacks(&probed, &created(7, "compute-aql"), false));
+        assert!(lacks(&probed, &created(8, "compute-aql"), true));
+        assert!(lacks(&probed, &created(8, "compute-pm4"), true));
+        probed.doorbell.insert(8);
+        assert!(!lacks(&probed, &created(8, "compute-aql"), false));
+    }
+}
