@@ -111,6 +111,8 @@ pub fn of_machine(run: &mut Run) -> Compared {
 fn pid(fact: &Fact) -> Option<u32> {
     match fact {
         Fact::Dispatch(row) => Some(row.pid),
+        Fact::DispatchRun(row) => Some(row.pid),
+        Fact::DoorbellRun(row) => Some(row.pid),
         Fact::GpuTime(row) => Some(row.pid),
         Fact::Proxy(row) => Some(row.pid),
         Fact::Request(row) => Some(row.pid),

@@ -77,3 +77,9 @@ pub fn browser() -> PathBuf {
 pub fn monitors() -> PathBuf {
     dir("TRACER_MONITORS_DIR", cache().join("monitors"))
 }
+
+/// The folder of crun, which runs containers.
+#[must_use]
+pub fn containers() -> PathBuf {
+    dir("TRACER_CONTAINERS_DIR", cache().join("containers"))
+}

@@ -111,7 +111,7 @@ impl Prometheus {
     fn get(&self, path: &str) -> (String, String) {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         // By 1.0 the answer comes in one piece.
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: here\r\n\r\n").expect("it takes requests");
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").expect("it takes requests");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it answers");
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head");

@@ -8,7 +8,9 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tracer_core::fact::{ApiCall, Copy, Dispatch, Fact, GpuTime, Proxy, Queue, Request};
+use tracer_core::fact::{
+    ApiCall, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Fact, GpuTime, Proxy, Queue, Request,
+};
 use tracer_store::{Table, Trace};
 
 use crate::{
@@ -55,6 +57,8 @@ pub struct Scenario {
     pub detail: &'static str,
     /// `--api` of the recording.
     pub api: &'static str,
+    /// `--row-memory` of the recording, MiB; `None`: as it is by itself.
+    pub row_memory: Option<&'static str>,
     /// More variables of the environment.
     pub env: Vec<(&'static str, OsString)>,
     /// A program and its words that run the dispatcher; `None`: nobody but the simulator.
@@ -91,6 +95,7 @@ impl Scenario {
             workload: workload.to_vec(),
             detail: "full",
             api: "none",
+            row_memory: None,
             env: Vec::new(),
             through: Vec::new(),
         }
@@ -143,6 +148,7 @@ impl Scenario {
         command
             .args(["record", "--detail", self.detail, "--api", self.api, "-o"])
             .arg(dir.path().join("t.trace"))
+            .args(self.row_memory.into_iter().flat_map(|mib| ["--row-memory", mib]))
             .arg("--")
             .args(self.simulated(dir.path()))
             .envs(self.env.iter().cloned());
@@ -218,6 +224,12 @@ macro_rules! rows {
 rows! {
     /// The dispatches of the trace.
     dispatches: Dispatch;
+    /// Those that it has as runs.
+    dispatch_runs: DispatchRun;
+    /// The doorbells of the trace.
+    doorbells: Doorbell;
+    /// Those that it has as runs.
+    doorbell_runs: DoorbellRun;
     /// The queues of the trace.
     queues: Queue;
     /// The submissions to SDMA queues.

@@ -23,6 +23,7 @@ pub struct Terminal {
     slave: OwnedFd,
     child: Child,
     parser: vt100::Parser,
+    written: Vec<u8>,
     before: Settings,
 }
 
@@ -51,6 +52,10 @@ impl Terminal {
         // SAFETY: the pointers are valid or null, as openpty wants them.
         let opened = unsafe { libc::openpty(&mut master, &mut slave, std::ptr::null_mut(), std::ptr::null(), &size) };
         assert_eq!(opened, 0, "a terminal: {}", io::Error::last_os_error());
+        for end in [master, slave] {
+            // SAFETY: an open descriptor. A program that inherits the master keeps its own terminal from hanging up.
+            unsafe { libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC) };
+        }
         // SAFETY: both are open and nobody else's.
         let (master, slave) = unsafe { (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
         let own = || slave.try_clone().expect("a descriptor");
@@ -76,6 +81,7 @@ impl Terminal {
             master,
             slave,
             parser: vt100::Parser::new(SIZE.0, SIZE.1, 0),
+            written: Vec::new(),
             before,
         }
     }
@@ -108,6 +114,52 @@ impl Terminal {
     pub fn signal(&self, signal: i32) {
         // SAFETY: the child has not been waited for: the id is its own.
         unsafe { libc::kill(self.child.id().cast_signed(), signal) };
+    }
+
+    /// Claims another size, as a terminal may.
+    ///
+    /// # Panics
+    /// If the terminal is gone.
+    pub fn resize(&self, rows: u16, columns: u16) {
+        let size = libc::winsize {
+            ws_row: rows,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        // SAFETY: an open descriptor and a struct of the right type.
+        let done = unsafe { libc::ioctl(self.master.as_raw_fd(), libc::TIOCSWINSZ, &size) };
+        assert_eq!(done, 0, "resizing: {}", io::Error::last_os_error());
+    }
+
+    /// Every byte that the program has written.
+    #[must_use]
+    pub fn written(&self) -> &[u8] {
+        &self.written
+    }
+
+    /// The program's process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Closes the terminal, as a window that goes, and waits for the program's end: `None` if it goes on.
+    ///
+    /// # Panics
+    /// If it can't be waited for.
+    #[must_use]
+    pub fn hang_up(mut self, patience: Duration) -> Option<ExitStatus> {
+        let nothing = || File::open("/dev/null").expect("/dev/null");
+        (self.master, self.slave) = (nothing(), nothing().into());
+        let began = Instant::now();
+        while began.elapsed() < patience {
+            if let Some(status) = self.child.try_wait().expect("it can be waited for") {
+                return Some(status);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        None
     }
 
     /// Waits for the program's end, and checks that the terminal is as it was.
@@ -147,8 +199,21 @@ impl Terminal {
     fn read(&mut self) {
         let mut bytes = [0; 4096];
         match self.master.read(&mut bytes) {
-            Ok(n) if n > 0 => self.parser.process(&bytes[..n]),
+            Ok(n) if n > 0 => {
+                self.written.extend_from_slice(&bytes[..n]);
+                self.parser.process(&bytes[..n]);
+            }
             _ => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
+}
+
+impl Drop for Terminal {
+    /// A test that fails leaves no program behind: it would go on watching, and keep what it has open.
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
         }
     }
 }

@@ -81,7 +81,7 @@ fn a_program_is_left_as_it_was_and_attached_to_again() {
         let recorder = Recorder::attach(&traces.path().join(name), &[pid], &["--detail", "full"]);
         program.goes_on(500);
         let recorded = recorder.interrupt().expect_success();
-        assert!(recorded.said().contains("held 0 times"), "{}", recorded.said());
+        assert!(recorded.said().contains("paused 0 times"), "{}", recorded.said());
         recordings.push(recorded);
         assert_ne!(state(pid), Some('T'));
         // No probe is left in its memory, and it works on.
@@ -275,11 +275,12 @@ fn what_others_stopped_stays_stopped() {
     assert!(recorded.said().contains("no HSA runtime"), "{}", recorded.said());
     assert_eq!(state(pid), Some('T'));
     let recorder = Recorder::attach(&dir.path().join("b"), &[pid], &[]);
-    let guardian = descendants(recorder.pid(), "tracer-guardian");
-    assert_eq!(guardian.len(), 1);
+    let guardians = descendants(recorder.pid(), "tracer-guardian");
+    assert_eq!(guardians.len(), 2);
     recorder.kill();
-    wait_for("the guardian's end", || {
-        state(guardian[0]).is_none_or(|state| state == 'Z').then_some(())
+    wait_for("the guardians' exit", || {
+        let has_exited = |&pid: &u32| state(pid).is_none_or(|state| state == 'Z');
+        guardians.iter().all(has_exited).then_some(())
     });
     assert_eq!(state(pid), Some('T'));
     sleeper.kill().expect("it can be killed");

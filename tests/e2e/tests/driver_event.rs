@@ -64,7 +64,7 @@ fn of_execs(program: &str, variable: &str, layout: DriverEventLayout, kind: Driv
     assert!(child.wait().unwrap().success());
     let mut told = Vec::new();
     while let Some(item) = events.next() {
-        let known = decode::record(&item, &Default::default(), &mut |event| {
+        let known = decode::record(&item, &Default::default(), &mut (), &mut |event| {
             // Others on this machine may exec too: theirs have other ids.
             if let Event::DriverEvent(event) = event
                 && event.origin.pid == pid

@@ -1,5 +1,6 @@
 //! The end-to-end tests, a file a probe family or command, in one program.
 
+mod aggregated;
 mod api;
 mod api_stats;
 mod attach;

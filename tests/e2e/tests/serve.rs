@@ -31,7 +31,7 @@ pub fn address(server: &Recorder) -> String {
 /// Status and body of an answer.
 pub fn get(address: &str, path: &str, more: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).expect("it listens");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\n{more}Connection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{more}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it takes requests");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("it answers");

@@ -1,14 +1,14 @@
 //! `tracer top` on a recorded trace: its numbers are the trace's, its keys work, and the terminal is as it was afterwards,
 //! however it ends.
 
-use std::{path::Path, process::Command};
+use std::{path::Path, process::Command, time::Duration};
 
 use serde_json::Value;
 use tracer_core::fact::Fact;
 use tracer_e2e::{
     compare, place,
     scenario::{Run, Scenario},
-    terminal::Terminal,
+    terminal::{self, Terminal},
 };
 
 fn recorded() -> Run {
@@ -134,6 +134,35 @@ fn the_terminal_is_given_back_however_it_ends() {
     let (status, screen) = panicking.end();
     assert!(!status.success());
     assert!(screen.contains("on purpose"), "a panic's words are lost:\n{screen}");
+}
+
+/// A terminal that closes wakes nobody by a key: what reads it must notice.
+#[test]
+fn a_terminal_that_closes_ends_it() {
+    let run = recorded();
+    for _ in 0..4 {
+        let mut terminal = Terminal::start(top(run.trace.dir(), &[]));
+        terminal.wait_for(|screen| screen.contains("? help"));
+        let status = terminal.hang_up(Duration::from_secs(20));
+        assert_eq!(status.and_then(|status| status.code()), Some(0), "{status:?}");
+    }
+}
+
+/// What a terminal claims to be bounds nothing: what is drawn has a bound of its own.
+#[test]
+fn a_screen_of_any_size_is_drawn_in_part() {
+    let run = recorded();
+    let mut terminal = Terminal::start(top(run.trace.dir(), &[]));
+    terminal.wait_for(|screen| screen.contains("? help"));
+    for (rows, columns) in [(65535, 65535), (0, 0), (1, 65535), (65535, 1), terminal::SIZE] {
+        terminal.resize(rows, columns);
+        // Two pictures are drawn at least.
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    terminal.press("?");
+    terminal.wait_for(|screen| screen.contains("this help"));
+    terminal.press("xq");
+    assert!(terminal.end().0.success());
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn jobs_from_before_do_not_decide(machine: &mut Machine, dir: &Path, compute: &s
     let over = dir.join("over");
     let before = submitted(machine, RING);
     machine.sh(&format!(
-        "(ring-jobs {RING} -n {JOBS} --us 400000; touch {}) < /dev/null > /dev/null 2>&1 &",
+        "(ring-jobs {RING} -n {JOBS} --us 1200000; touch {}) < /dev/null > /dev/null 2>&1 &",
         over.display()
     ));
     let all = (0..1000).any(|_| submitted(machine, RING) >= before + JOBS);

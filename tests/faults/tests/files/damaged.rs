@@ -1,0 +1,212 @@
+//! Traces with random damage.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use tracer_e2e::{place, scenario::Scenario};
+use tracer_faults::{Attack, tries};
+
+use super::support::{ends, said};
+
+/// Numbers that look random and come again (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % end.max(1) as u64).expect("below a usize")
+    }
+
+    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.below(from.len())]
+    }
+}
+
+/// Files of a trace, relative.
+fn files(trace: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(trace).unwrap().map(Result::unwrap) {
+        if entry.path().is_dir() {
+            found.extend(fs::read_dir(entry.path()).unwrap().map(|file| file.unwrap().path()));
+        } else {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    found
+        .iter()
+        .map(|path| path.strip_prefix(trace).unwrap().to_owned())
+        .collect()
+}
+
+fn copy(from: &Path, to: &Path) {
+    for file in files(from) {
+        let place = to.join(&file);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::copy(from.join(&file), place).unwrap();
+    }
+}
+
+/// Damages a trace. Returns what was done, and whether it must be noticed: a flipped digit of a time in the manifest can't
+/// be.
+fn damage(trace: &Path, random: &mut Random) -> (String, bool) {
+    let files = files(trace);
+    let file = random.pick(&files).clone();
+    let path = trace.join(&file);
+    let is_part = file != Path::new("manifest.json");
+    let shown = file.display();
+    match random.below(8) {
+        0 | 1 => {
+            let mut bytes = fs::read(&path).unwrap();
+            let flips = 1 + random.below(4);
+            for _ in 0..flips {
+                let place = random.below(bytes.len());
+                bytes[place] ^= 1 << random.below(8);
+            }
+            let same = bytes == fs::read(&path).unwrap();
+            fs::write(&path, bytes).unwrap();
+            (format!("{flips} bits of {shown} flipped"), is_part && !same)
+        }
+        2 => {
+            let mut bytes = fs::read(&path).unwrap();
+            let length = random.below(bytes.len());
+            bytes.truncate(length);
+            fs::write(&path, bytes).unwrap();
+            (format!("{shown} cut to {length} bytes"), true)
+        }
+        3 => {
+            let other = random.pick(&files).clone();
+            let (one, two) = (fs::read(&path).unwrap(), fs::read(trace.join(&other)).unwrap());
+            let same = one == two;
+            fs::write(&path, two).unwrap();
+            fs::write(trace.join(&other), one).unwrap();
+            (format!("{shown} and {} swapped", other.display()), !same)
+        }
+        4 => {
+            let folder = path.parent().filter(|_| is_part);
+            match folder {
+                Some(folder) => fs::remove_dir_all(folder).unwrap(),
+                None => fs::remove_file(&path).unwrap(),
+            }
+            (format!("{shown} or its folder removed"), true)
+        }
+        5 => {
+            let mut bytes = fs::read(&path).unwrap();
+            let more = 1 + random.below(64);
+            let added: Vec<u8> = (0..more).map(|_| random.next().to_le_bytes()[0]).collect();
+            // Space after JSON is part of it.
+            let noticed = is_part || !added.iter().all(|byte| b" \t\r\n".contains(byte));
+            bytes.extend(added);
+            fs::write(&path, bytes).unwrap();
+            (format!("{more} bytes after {shown}"), noticed)
+        }
+        6 => {
+            // Without a checksum in its name anything can be in a part.
+            let mut bytes = fs::read(&path).unwrap();
+            let begin = random.below(bytes.len());
+            let end = (begin + 1 + random.below(32)).min(bytes.len());
+            bytes[begin..end].fill(0xff);
+            fs::write(&path, bytes).unwrap();
+            if is_part {
+                fs::rename(&path, path.with_file_name("part-000001.parquet")).unwrap();
+            }
+            (
+                format!("bytes {begin}..{end} of {shown} set to ff, its checksum removed"),
+                false,
+            )
+        }
+        _ => {
+            let name = path.file_name().unwrap().to_owned();
+            let moved = trace
+                .join(if random.below(2) == 0 { "losses" } else { "queues" })
+                .join(name);
+            fs::create_dir_all(moved.parent().unwrap()).unwrap();
+            fs::rename(&path, &moved).unwrap();
+            let same = moved == path;
+            (format!("{shown} moved to {}", moved.display()), !same)
+        }
+    }
+}
+
+/// A policy that the whole trace passes.
+const POLICY: &str = "name = \"whole\"\n[rules]\ncoverage = true\nno-syscall = \"every\"\n";
+
+/// What a command did to a damaged trace: its exit code must be one of these, and no panic may be printed.
+fn ended(command: &mut Command, codes: &[i32]) -> Result<(i32, String), String> {
+    let output = ends(command).ok_or("it hangs")?;
+    let text = said(&output);
+    if [&output.stdout, &output.stderr]
+        .into_iter()
+        .any(|bytes| bytes.windows(8).any(|word| word == b"panicked"))
+    {
+        return Err(format!("a panic: {text}"));
+    }
+    match output.status.code() {
+        Some(code) if codes.contains(&code) => Ok((code, text)),
+        _ => Err(format!("{}: {text}", output.status)),
+    }
+}
+
+/// `report` ends with an error, or says what is damaged.
+fn report(trace: &Path, format: &str, noticed: bool) -> Result<(), String> {
+    let mut command = Command::new(place::programs().join("tracer"));
+    match ended(command.args(["report", "--format", format]).arg(trace), &[0, 125])? {
+        (125, text) if text.starts_with("tracer: ") => Ok(()),
+        (0, text) if !noticed || text.contains(trace.to_str().unwrap()) => Ok(()),
+        (code, text) => Err(format!("report, exit code {code}: {text}")),
+    }
+}
+
+/// `verify` does not pass what is damaged.
+fn verify(trace: &Path, whole: &Path, policy: &Path, noticed: bool) -> Result<(), String> {
+    let mut command = Command::new(place::programs().join("tracer"));
+    let (code, text) = ended(
+        command.args(["verify", "--policy"]).arg(policy).arg(trace),
+        &[0, 1, 2, 3, 125],
+    )?;
+    let manifest = |trace: &Path| fs::read(trace.join("manifest.json")).ok();
+    match code {
+        0 if noticed => Err(format!("verify passes it: {text}")),
+        // Of wrong usage: what is there is no trace, by its manifest.
+        2 if manifest(trace) == manifest(whole) => Err(format!("verify, exit code 2: {text}")),
+        _ => Ok(()),
+    }
+}
+
+/// Of every damage, `report` ends with an error or says what is damaged, and `verify` does not pass.
+#[test]
+fn damaged_traces_are_reported() {
+    let mut attack = Attack::new("report, verify: a trace with random damage (bits, lengths, swaps, folders)");
+    let dir = tempfile::tempdir().unwrap();
+    let policy = dir.path().join("policy.toml");
+    fs::write(&policy, POLICY).unwrap();
+    // Else nobody would notice if damaged ones pass. On a busy machine a recording can have losses.
+    let scenario = Scenario::new("trixie", "gfx1100", &["compute-only", "-n", "20"]);
+    let passes = |trace: &Path| tracer_e2e::verdict::verdict(policy.to_str().unwrap(), trace).0 == Some(0);
+    let mut recordings = (0..10).map(|_| scenario.record());
+    let recorded = recordings
+        .find(|run| passes(run.trace.dir()))
+        .expect("a recording that passes");
+    let whole = recorded.trace.dir();
+    for seed in 0..tries(100, 10_000) {
+        let trace = dir.path().join(seed.to_string());
+        copy(whole, &trace);
+        let mut random = Random(seed as u64);
+        let (done, noticed) = damage(&trace, &mut random);
+        let format = *random.pick(&["text", "json"]);
+        let harm = report(&trace, format, noticed).and_then(|()| verify(&trace, whole, &policy, noticed));
+        attack.count(harm.map_err(|harm| format!("{done}: {harm}")));
+        fs::remove_dir_all(&trace).unwrap();
+    }
+    attack.finish();
+}

@@ -1,0 +1,212 @@
+//! Traced processes whose memory is a trap. The recorder ends as if nothing had been, tells what it could not read, and records
+//! other processes completely.
+
+use std::{
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+use tracer_core::{
+    fact::Fact,
+    foreign::{HOSTILE, from_bytes, is_unsafe},
+};
+use tracer_e2e::{
+    compare, place,
+    running::{Program, Recorded, Recorder},
+    scenario::{Run, Scenario, folder},
+    truth::Truth,
+};
+use tracer_faults::{Attack, tries};
+
+/// Longer than any trap takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the trace must say of a trap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// Rows of `losses` of this source.
+    Loss(&'static str),
+    /// A code object whose kernels are not known.
+    Unread,
+    /// A kernel with an escape sequence in its name.
+    Named,
+    /// A doorbell of a queue that could not be read, or packets that were not.
+    Unreadable,
+    /// Dispatches of the process, and nothing else.
+    Dispatches,
+}
+
+fn told(mode: &str) -> Told {
+    match mode {
+        "list-loops"
+        | "list-loops-with-long-names"
+        | "list-of-20000"
+        | "list-nowhere"
+        | "list-impossible"
+        | "list-ends-nowhere"
+        | "list-at-the-end-of-memory"
+        | "name-nowhere"
+        | "name-of-64-kib"
+        | "name-without-end" => Told::Loss("code-object-list"),
+        "code-with-escapes-in-names" => Told::Named,
+        "memory-without-end" => Told::Dispatches,
+        _ if mode.starts_with("uri-") || mode.starts_with("memory-") || mode.starts_with("code-") => Told::Unread,
+        _ if mode.starts_with("ring-") || mode.starts_with("queue-") => Told::Unreadable,
+        _ => Told::Dispatches,
+    }
+}
+
+/// Names of all traps.
+fn modes() -> Vec<String> {
+    let output = Command::new(place::programs().join("hostile")).arg("modes").output();
+    let text = String::from_utf8(output.expect("hostile").stdout).expect("names");
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Lets a process fall into its trap, on a simulated GPU of its own; its id.
+fn fall(mode: &str, dir: &TempDir) -> Result<u32, String> {
+    let scenario = Scenario::new("trixie", "gfx1100", &[]);
+    let mut words = scenario.simulated(dir.path());
+    let end = words.iter().position(|word| word == "--").expect("the end of options");
+    words.truncate(end + 1);
+    let code = place::kernels().join("gfx1100.co");
+    words.extend([
+        place::programs().join("hostile").into(),
+        dir.path().into(),
+        code.into(),
+        mode.into(),
+    ]);
+    let mut child = Command::new(&words[0])
+        .args(&words[1..])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the simulator runs");
+    let began = Instant::now();
+    let status = loop {
+        match child.try_wait().expect("its state") {
+            Some(status) => break status,
+            None if began.elapsed() > PATIENCE => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("{mode}: it does not end"));
+            }
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let truth = Truth::read(&dir.path().join("truth.jsonl"));
+    // The runtime ends a process whose queue fails.
+    let queue = truth.queues.first();
+    queue
+        .map(|queue| queue.pid)
+        .ok_or_else(|| format!("{mode}: no queue, {status}"))
+}
+
+/// Bytes that act on a terminal or in the log of a CI system.
+fn harmless(what: &str, bytes: &[u8]) -> Result<(), String> {
+    let text = String::from_utf8_lossy(bytes);
+    let acts = text.chars().any(|c| is_unsafe(c) && c != '\n');
+    if acts || text.lines().any(|line| line.trim_start().starts_with("::")) {
+        return Err(format!("{what} acts on a terminal: {text:?}"));
+    }
+    if text.contains("panicked") {
+        return Err(format!("{what}: {text}"));
+    }
+    Ok(())
+}
+
+/// Whether the trace says so of the trap into which that process fell.
+fn is_told(run: &Run, pid: u32, wanted: Told) -> bool {
+    run.facts.iter().any(|fact| match (wanted, fact) {
+        (Told::Loss(source), Fact::Loss(loss)) => loss.source == source,
+        (Told::Unread, Fact::CodeObject(code)) => code.pid == pid && code.unread.is_some(),
+        (Told::Named, Fact::Kernel(kernel)) => kernel.pid == pid && kernel.name.contains('\u{1b}'),
+        (Told::Unreadable, Fact::Doorbell(doorbell)) => doorbell.pid == pid && doorbell.queue.is_none(),
+        (Told::Unreadable, Fact::Queue(queue)) => queue.pid == pid && queue.unread > 0,
+        (Told::Dispatches, Fact::Dispatch(dispatch)) => dispatch.pid == pid,
+        _ => false,
+    })
+}
+
+/// Records the whole machine while processes fall into these traps, one after the other, and one works; what was harmed.
+fn record(modes: &[String]) -> Result<(), String> {
+    let traces = folder();
+    let trace = traces.path().join("t.trace");
+    let recorder = Recorder::start(&trace, &["-a", "--detail", "full"].map(str::to_owned));
+    recorder.hears("watching   every process");
+    let mut other = Program::steady("trixie", "gfx1100", &[]);
+    other.goes_on(100);
+    let mut fallen = Vec::new();
+    for mode in modes {
+        fallen.push((mode, fall(mode, &folder())));
+        other.goes_on(50);
+    }
+    other.stop();
+    assert!(other.wait().success());
+    let began = Instant::now();
+    let recorded = recorder.interrupt();
+    let took = began.elapsed();
+    if recorded.output.status.code() != Some(0) || took > PATIENCE {
+        return Err(format!(
+            "{} after {took:?}: {}",
+            recorded.output.status,
+            recorded.said()
+        ));
+    }
+    harmless("record", &recorded.output.stderr)?;
+    outputs(&trace)?;
+    let mut run = other.read(Recorded {
+        output: recorded.output,
+        trace,
+    });
+    for (mode, pid) in fallen {
+        let pid = pid?;
+        if !is_told(&run, pid, told(mode)) {
+            return Err(format!(
+                "{mode}: the trace does not tell: {:?}, process {pid}",
+                told(mode)
+            ));
+        }
+    }
+    let compared = compare::of_machine(&mut run);
+    if compared.dispatches as u64 != run.truth.dispatches() || compared.dispatches < 100 {
+        return Err(format!("another process's dispatches: {compared:?}"));
+    }
+    Ok(())
+}
+
+/// What reads the trace ends, and shows no byte of theirs as it is.
+fn outputs(trace: &std::path::Path) -> Result<(), String> {
+    for (words, codes) in [
+        (&["report", "--all"][..], &[0][..]),
+        (&["verify"], &[1, 3]),
+        (&["verify", "--format", "markdown"], &[1, 3]),
+    ] {
+        let mut command = Command::new(place::programs().join("tracer"));
+        let output = command.args(words).arg(trace).output().expect("tracer runs");
+        harmless(&words.join(" "), &output.stdout)?;
+        harmless(&words.join(" "), &output.stderr)?;
+        if !output.status.code().is_some_and(|code| codes.contains(&code)) {
+            return Err(format!("{words:?}: {}", output.status));
+        }
+    }
+    Ok(())
+}
+
+/// In quick runs one recording has to do with all traps, in long ones each has a recording of its own besides.
+#[test]
+fn hostile_memory_harms_nobody_else() {
+    // The checks notice what they are for.
+    assert!(harmless("a name", from_bytes(HOSTILE).as_bytes()).is_err());
+    let modes = modes();
+    assert!(modes.len() >= 25, "{modes:?}");
+    let mut attack = Attack::new("hostile memory of a traced process, all traps in one recording");
+    attack.count(record(&modes));
+    attack.finish();
+    let mut attack = Attack::new("hostile memory of a traced process, a recording each");
+    for mode in modes.iter().take(tries(3, usize::MAX)) {
+        attack.count(record(std::slice::from_ref(mode)));
+    }
+    attack.finish();
+}

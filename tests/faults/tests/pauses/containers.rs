@@ -1,0 +1,287 @@
+//! The recorder's container is removed, with everything in it, while processes outside are paused: nobody stays stopped.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use serde_json::json;
+use tempfile::TempDir;
+use tracer_capture::rights::RECORDING;
+use tracer_e2e::{
+    place,
+    running::{descendants, state, wait_for},
+    scenario::folder,
+};
+use tracer_faults::{Attack, in_kernel::Loaded, tries};
+
+use super::support::{Dice, Ended, left_stopped, tracer, with_text};
+
+/// Where cgroup v2 is mounted, by custom.
+const CGROUPS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
+
+/// A cgroup, taken away at the end.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    /// A new one; the reason why there is none, or why it can't be killed as a whole.
+    fn new(name: &str) -> Result<Self, String> {
+        let root = CGROUPS
+            .map(Path::new)
+            .into_iter()
+            .find(|root| root.join("cgroup.procs").exists());
+        let dir = root.ok_or("no cgroup v2 is mounted")?.join(name);
+        fs::create_dir(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+        let made = Self(dir);
+        if made.0.join("cgroup.kill").exists() {
+            Ok(made)
+        } else {
+            Err("this kernel has no cgroup.kill".to_owned())
+        }
+    }
+
+    /// Moves a process here.
+    fn enter(&self, pid: u32) -> io::Result<()> {
+        fs::write(self.0.join("cgroup.procs"), pid.to_string())
+    }
+
+    /// Kills everything in it, at once.
+    fn kill(&self) -> io::Result<()> {
+        fs::write(self.0.join("cgroup.kill"), "1")
+    }
+
+    fn processes(&self) -> String {
+        fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default()
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        for _ in 0..400 {
+            match fs::remove_dir(&self.0) {
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                    std::thread::sleep(Duration::from_millis(25));
+                }
+                _ => break,
+            }
+        }
+    }
+}
+
+/// How the recorder's processes are ended, all at once.
+#[derive(Clone, Copy, Debug)]
+enum Removal {
+    /// `cgroup.kill` of the recorder's cgroup.
+    Cgroup,
+    /// `crun delete -f`, by which podman removes a container, which sees the host's processes and cgroups.
+    Container,
+    /// The same of one that has a cgroup namespace of its own: what it sees as the root is its own cgroup.
+    ContainerWithNamespace,
+}
+
+/// A container's folder, and its name for crun.
+struct Container {
+    dir: TempDir,
+    name: String,
+}
+
+impl Container {
+    /// One that runs a command. It has the host's processes and files, and root's folder is empty but for these.
+    fn new(command: &[String], own_cgroups: bool) -> Self {
+        let dir = folder();
+        let root = dir.path().join("rootfs");
+        fs::create_dir(&root).expect("a folder");
+        let mut mounts = Vec::new();
+        for entry in fs::read_dir("/").expect("the root").flatten() {
+            // Links to folders are folders there.
+            if fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_dir()) {
+                fs::create_dir(root.join(entry.file_name())).expect("a folder");
+                let path = entry.path();
+                mounts.push(json!({"destination": path, "source": path, "type": "none", "options": ["rbind", "rw"]}));
+            }
+        }
+        let mut namespaces = vec![json!({"type": "mount"})];
+        if own_cgroups {
+            namespaces.push(json!({"type": "cgroup"}));
+            let options = ["rw", "nosuid", "noexec", "nodev"];
+            mounts.push(
+                json!({"destination": "/sys/fs/cgroup", "source": "cgroup", "type": "cgroup", "options": options}),
+            );
+        }
+        let sets =
+            ["bounding", "effective", "permitted"].map(|set| (set.to_owned(), json!(RECORDING.map(|(name, _)| name))));
+        let config = json!({
+            "ociVersion": "1.0.0",
+            "root": {"path": "rootfs"},
+            "process": {
+                "user": {"uid": 0, "gid": 0},
+                "args": command,
+                "cwd": "/",
+                "env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"],
+                "capabilities": sets.into_iter().collect::<serde_json::Map<_, _>>(),
+            },
+            "mounts": mounts,
+            "linux": {"namespaces": namespaces},
+        });
+        fs::write(dir.path().join("config.json"), config.to_string()).expect("its description");
+        let name = dir.path().file_name().expect("a name").to_string_lossy().into_owned();
+        Self { dir, name }
+    }
+
+    /// crun, where it sees cgroup v2 alone, as on most machines.
+    fn crun(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("unshare");
+        let alone =
+            "cd /sys/fs/cgroup && if [ -e unified/cgroup.procs ]; then mount --bind unified .; fi && exec \"$@\"";
+        command.args(["--mount", "/bin/sh", "-c", alone, "sh"]);
+        command.arg(place::containers().join("crun"));
+        command
+            .arg("--cgroup-manager=cgroupfs")
+            .arg("--root")
+            .arg(self.dir.path().join("state"));
+        command.args(words).arg(&self.name);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Starts it, beside this process.
+    fn run(&self) {
+        let bundle = self.dir.path().to_string_lossy();
+        let mut command = self.crun(&["run", "--detach", "--bundle", &bundle]);
+        let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        assert!(status.expect("unshare, of util-linux").success(), "crun run");
+    }
+
+    /// Kills everything in it, and forgets it.
+    fn remove(&self) -> Result<(), String> {
+        let output = self
+            .crun(&["delete", "--force"])
+            .output()
+            .expect("unshare, of util-linux");
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(format!("crun delete: {}", String::from_utf8_lossy(&output.stderr)))
+        }
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        // Of one that was removed nothing is left.
+        let _ = self.remove();
+    }
+}
+
+/// One try: whether the process was seen paused after the removal, and what was harmed.
+fn remove_once(removal: Removal, after: Duration) -> Result<bool, String> {
+    let before = Loaded::now();
+    let dir = folder();
+    let files = dir.path().join("files");
+    fs::create_dir(&files).expect("a folder");
+    let mut paused = Command::new(place::programs().join("loader"));
+    paused
+        .arg("--fresh")
+        .arg(&files)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let paused = Ended(paused.spawn().expect("loader"));
+    let pid = paused.0.id();
+    let trace = dir.path().join("trace");
+    let words = [
+        "record",
+        "--api",
+        "hip",
+        "-p",
+        &pid.to_string(),
+        "-o",
+        &trace.to_string_lossy(),
+    ]
+    .map(str::to_owned);
+    let began = || wait_for("the trace", || trace.join("manifest.json").exists().then_some(()));
+    let is_paused = || {
+        (0..100).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            state(pid) == Some('T')
+        })
+    };
+    let seen = match removal {
+        Removal::Cgroup => {
+            let cgroup = Cgroup::new("tracer-faults").expect("a cgroup that can be killed");
+            let recorder = Ended(tracer().args(&words).spawn().expect("tracer starts"));
+            began();
+            cgroup.enter(recorder.0.id()).expect("its new cgroup");
+            for guardian in descendants(recorder.0.id(), "tracer-guardian") {
+                assert!(!cgroup.processes().lines().any(|line| line == guardian.to_string()));
+            }
+            std::thread::sleep(after);
+            cgroup.kill().expect("a cgroup to kill");
+            is_paused()
+        }
+        Removal::Container | Removal::ContainerWithNamespace => {
+            let program = place::programs().join("tracer").to_string_lossy().into_owned();
+            let command: Vec<String> = [program].into_iter().chain(words).collect();
+            let container = Container::new(&command, matches!(removal, Removal::ContainerWithNamespace));
+            container.run();
+            began();
+            std::thread::sleep(after);
+            let removed = container.remove();
+            let seen = is_paused();
+            removed?;
+            seen
+        }
+    };
+    left_stopped(|| vec![pid])?;
+    drop(paused);
+    let path = trace.to_string_lossy().into_owned();
+    wait_for("the end of tracer's processes", || {
+        with_text(&path).is_empty().then_some(())
+    });
+    before.comes_back()?;
+    Ok(seen)
+}
+
+fn attack(name: &'static str, removal: Removal) {
+    let mut attack = Attack::new(name);
+    let mut dice = Dice(20_261_124 + removal as u64);
+    let mut seen = 0;
+    for _ in 0..tries(2, 20) {
+        let after = Duration::from_millis(100) + dice.millis(300);
+        match remove_once(removal, after) {
+            Ok(was_paused) => {
+                seen += usize::from(was_paused);
+                attack.count(Ok(()));
+            }
+            Err(harm) => attack.count(Err(format!("after {after:?}: {harm}"))),
+        }
+    }
+    println!("{seen} times the process was seen paused after the removal");
+    attack.finish();
+}
+
+#[test]
+fn a_cgroup_that_is_killed() {
+    if let Err(reason) = Cgroup::new("tracer-faults-try") {
+        println!("not tried: {reason}");
+        return;
+    }
+    attack("cgroup.kill of the recorder's cgroup", Removal::Cgroup);
+}
+
+#[test]
+fn a_container_that_is_removed() {
+    attack(
+        "`crun delete -f` of the recorder's container, host's cgroups",
+        Removal::Container,
+    );
+}
+
+#[test]
+fn a_container_with_its_own_cgroups_that_is_removed() {
+    attack(
+        "`crun delete -f` of the recorder's container, cgroup namespace",
+        Removal::ContainerWithNamespace,
+    );
+}

@@ -1,0 +1,179 @@
+//! What tracer does with exactly the capabilities that docs/security.md and the systemd unit list.
+
+use std::{collections::BTreeSet, fs, process::Command};
+
+use tracer_capture::rights::{Capability, FOR_A_USER, OF_USE, RECORDING};
+use tracer_e2e::{
+    place,
+    running::{Program, Recorder},
+    scenario::folder,
+};
+use tracer_store::{Table, Trace};
+
+/// Names as setpriv takes them: `+bpf`.
+fn set(capabilities: &[Capability]) -> String {
+    let names = capabilities
+        .iter()
+        .map(|(name, _)| name.trim_start_matches("CAP_").to_lowercase());
+    names.map(|name| format!(",+{name}")).collect()
+}
+
+/// tracer as root with these capabilities and no others.
+fn with(capabilities: &[Capability], words: &[&str]) -> Command {
+    let mut command = Command::new("setpriv");
+    command
+        .arg(format!("--bounding-set=-all{}", set(capabilities)))
+        .arg("--inh-caps=-all")
+        .arg("--");
+    command.arg(place::programs().join("tracer")).args(words);
+    command
+}
+
+/// What recording takes and uses.
+fn recording() -> Vec<Capability> {
+    RECORDING.into_iter().chain(OF_USE).collect()
+}
+
+/// What a command or a user's files take.
+fn for_a_user() -> Vec<Capability> {
+    recording().into_iter().chain(FOR_A_USER).collect()
+}
+
+/// The unit, docs/security.md and the program name the same capabilities.
+#[test]
+fn the_documents_name_the_same() {
+    let unit = include_str!("../../../dashboards/systemd/tracer-serve.service");
+    let line = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("CapabilityBoundingSet="));
+    let listed: BTreeSet<&str> = line.expect("a set").split_whitespace().collect();
+    let needed = |list: &[Capability]| list.iter().map(|(name, _)| *name).collect::<BTreeSet<&str>>();
+    assert_eq!(listed, needed(&recording()));
+    let security = include_str!("../../../docs/security.md");
+    let rights = security.split("## Rights").nth(1).expect("the section");
+    let words = rights.split(|letter: char| !letter.is_ascii_uppercase() && letter != '_');
+    let named: BTreeSet<&str> = words.filter(|word| word.starts_with("CAP_")).collect();
+    assert_eq!(named, needed(&for_a_user()));
+}
+
+/// Also without those that are only of use.
+#[test]
+fn the_capabilities_of_the_unit_suffice_to_attach() {
+    attach(&recording());
+    attach(&RECORDING);
+}
+
+fn attach(capabilities: &[Capability]) {
+    let program = Program::steady("trixie", "gfx942", &[]);
+    program.goes_on(100);
+    let pid = program.pid().to_string();
+    let dir = folder();
+    // record
+    let trace = dir.path().join("record");
+    let mut command = with(capabilities, &["-v", "record", "-p", &pid, "-o"]);
+    command.arg(&trace);
+    let recorder = Recorder::of(command, &trace);
+    recorder.hears("attached   ");
+    program.goes_on(500);
+    let recorded = recorder.interrupt().expect_success();
+    let trace = Trace::open(&trace).expect("a trace");
+    assert!(
+        trace.rows(Table::Dispatches).expect("rows") >= 400,
+        "{}",
+        recorded.said()
+    );
+    assert!(trace.manifest().losses.is_empty(), "{:?}", trace.manifest().losses);
+    // top
+    let mut top = with(
+        capabilities,
+        &["top", "--once", "--json", "--duration", "1s", "-p", &pid],
+    );
+    let output = top.output().expect("setpriv, of util-linux");
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let picture: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(
+        picture["totals"]["dispatches"].as_u64().is_some_and(|count| count > 0),
+        "{picture}"
+    );
+    // serve
+    let words = ["serve", "--listen", "127.0.0.1:0", "-p", &pid];
+    let server = Recorder::of(with(capabilities, &words), dir.path());
+    let line = server.hears("serving    ");
+    assert!(line.contains("http://127.0.0.1:"), "{line}");
+    program.goes_on(100);
+    let ended = server.interrupt();
+    assert_eq!(ended.output.status.code(), Some(0), "{}", ended.said());
+    program.stop();
+}
+
+#[test]
+fn a_command_takes_three_more() {
+    let dir = folder();
+    let capabilities = for_a_user();
+    for words in [["record", "-o"], ["verify", "-o"]] {
+        let mut command = with(&capabilities, &words);
+        command.env("SUDO_UID", "65534").env("SUDO_GID", "65534");
+        // The invoking user writes the trace.
+        let own = dir.path().join("own");
+        fs::create_dir_all(&own).expect("a folder");
+        std::os::unix::fs::chown(&own, Some(65534), Some(65534)).expect("its owner");
+        std::os::unix::fs::chown(dir.path(), Some(65534), Some(65534)).expect("its owner");
+        let trace = own.join(words[0]);
+        command
+            .arg(&trace)
+            .args(["--", "/bin/sh", "-c", "test $(id -u) = 65534"]);
+        let output = command.output().expect("setpriv, of util-linux");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        // A verdict on nothing is inconclusive.
+        let expected = if words[0] == "record" { 0 } else { 3 };
+        assert_eq!(output.status.code(), Some(expected), "{said}");
+        let manifest = Trace::open(&trace).expect("a trace").manifest().clone();
+        assert_eq!(manifest.exit, Some(tracer_store::manifest::Exit::Code(0)), "{said}");
+    }
+}
+
+/// Without one of them, nothing begins, and the error names it.
+#[test]
+fn without_one_of_them_the_error_names_it() {
+    let dir = folder();
+    let own = std::process::id().to_string();
+    let trace = dir.path().join("trace").to_string_lossy().into_owned();
+    let runs: [&[&str]; 5] = [
+        &["record", "-o", &trace, "-p", &own],
+        &["record", "-o", &trace, "--", "/bin/true"],
+        &["top", "--once", "--json", "--duration", "1s", "-p", &own],
+        &["serve", "--listen", "127.0.0.1:0", "-p", &own],
+        &["verify", "--", "/bin/true"],
+    ];
+    let check = |capabilities: &[Capability], words: &[&str], user: Option<&str>, missing: &str| {
+        let mut command = with(capabilities, words);
+        command.env_remove("SUDO_UID").env_remove("SUDO_GID");
+        if let Some(user) = user {
+            command.env("SUDO_UID", user).env("SUDO_GID", user);
+        }
+        let output = command.output().expect("setpriv, of util-linux");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(125), "{words:?} without {missing}: {said}");
+        let named = format!("the capabilities {} are missing", missing.to_lowercase());
+        // A process that is to be attached to is looked at first.
+        let refused = missing == "CAP_SYS_PTRACE" && said.contains("without cap_sys_ptrace");
+        assert!(said.contains(&named) || refused, "{words:?} without {missing}: {said}");
+    };
+    for missing in RECORDING {
+        let others: Vec<Capability> = recording().into_iter().filter(|one| *one != missing).collect();
+        for words in runs {
+            check(&others, words, None, missing.0);
+        }
+    }
+    for missing in FOR_A_USER {
+        let others: Vec<Capability> = for_a_user().into_iter().filter(|one| *one != missing).collect();
+        for words in [runs[0], runs[1], runs[4]] {
+            check(&others, words, Some("65534"), missing.0);
+        }
+    }
+}
