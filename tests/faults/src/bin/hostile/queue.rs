@@ -81,7 +81,10 @@ fn set<T: Copy>(scene: &Scene, field: usize, value: T) {
     let index = scene.runtime.write(dispatch(0));
     poke(place, value);
     scene.runtime.ring(index);
-    std::thread::sleep(std::time::Duration::from_millis(20));
+    // Until the GPU has taken the packet: as long as it lies in the ring, the next doorbell finds it there.
+    if field != READ_DISPATCH_ID {
+        scene.runtime.taken(index);
+    }
     poke(place, before);
     scene.runtime.submit(2);
 }

@@ -3,6 +3,7 @@
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
     mem, ptr,
+    time::{Duration, Instant},
 };
 
 use tracer_common::{aql::PACKET_LEN, queue, r_debug::R_BRK};
@@ -14,6 +15,9 @@ const INFO_DEVICE: u32 = 17;
 const GPU: u32 = 1;
 /// Packets of the queue.
 const SIZE: u32 = 256;
+
+/// The longest wait for the GPU.
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// A function of the runtime that gets three words and gives one.
 type Function = unsafe extern "C" fn(u64, u64, u64) -> u64;
@@ -153,6 +157,14 @@ impl Runtime {
     pub fn ring(&self, value: u64) {
         // SAFETY: the doorbell lives as long as the queue.
         unsafe { (self.store)(self.doorbell, value, 0) };
+    }
+
+    /// Waits until the GPU has taken the packet with this index, at most two seconds: some traps keep it from that.
+    pub fn taken(&self, index: u64) {
+        let began = Instant::now();
+        while peek::<u64>(self.queue + queue::READ_DISPATCH_ID as u64) <= index && began.elapsed() < LONGEST {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Submits packets one by one, each with its doorbell, and lets the GPU take them.
