@@ -35,7 +35,7 @@ pub const RAW: &str = "BTF";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probe {
     /// Family: `api`, `doorbell`, `sdma`, `reserve`, `ioctl`, `process`, `mapping`, `code_object`, `hsa_queue`, `proxy`,
-    /// `progress`, `ring`, `driver`, `driver_event`.
+    /// `progress`, `ring`, `driver`, `driver_event`, `stops`.
     pub family: &'static str,
     /// Path of the library, or the trace event's name.
     pub target: String,

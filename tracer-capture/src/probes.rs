@@ -16,6 +16,7 @@ pub mod proxy;
 pub mod reserve;
 pub mod ring;
 pub mod sdma;
+pub mod stops;
 pub mod tracefs;
 pub mod twins;
 

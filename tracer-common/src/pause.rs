@@ -5,7 +5,7 @@
 //!
 //! The memory is the map PAUSES: an array of [`Entry`]. The first one is the [`header`].
 
-/// One paused thread: a cache line. An entry counts while `owner`, not 0, equals `sealed`.
+/// One paused thread. An entry counts while `owner`, not 0, equals `sealed`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
@@ -25,6 +25,8 @@ pub struct Entry {
     pub place: u64,
     /// One of `record::hold_reason`.
     pub reason: u64,
+    /// The same token, once somebody else has sent SIGSTOP to the process, and no SIGCONT since.
+    pub stopped: u64,
 }
 
 /// Entries for threads. More threads than that are paused at once on no machine that was seen; a thread without an entry is
@@ -55,7 +57,12 @@ pub mod word {
     pub const PLACE: usize = 6;
     /// [`super::Entry::reason`].
     pub const REASON: usize = 7;
+    /// [`super::Entry::stopped`].
+    pub const STOPPED: usize = 8;
 }
+
+/// The value (`si_value`) of the SIGCONT by which tracer resumes a process: that one says nothing of what others want.
+pub const RESUMES: u64 = u64::from_le_bytes(*b"resumes\0");
 
 /// Words of the first entry.
 pub mod header {
@@ -68,7 +75,7 @@ pub mod header {
 }
 
 /// What says that a map is of this layout: another layout gets another number.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"pauses\x01\0");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"pauses\x02\0");
 
 /// How often the recorder gives a sign of life, ns.
 pub const HEARTBEAT_NS: u64 = 50_000_000;
@@ -171,6 +178,8 @@ pub struct TaskLayout {
     pub group_leader: u32,
     /// `task_struct.start_boottime`.
     pub start_boottime: u32,
+    /// `task_struct.tgid`, 4 bytes.
+    pub tgid: u32,
     /// `task_struct.files`.
     pub files: u32,
     /// `files_struct.fdt`.
@@ -198,6 +207,7 @@ impl TaskLayout {
     pub const NONE: Self = Self {
         group_leader: crate::record::ABSENT,
         start_boottime: crate::record::ABSENT,
+        tgid: crate::record::ABSENT,
         files: crate::record::ABSENT,
         fdt: crate::record::ABSENT,
         max_fds: crate::record::ABSENT,

@@ -30,6 +30,7 @@ mod reserve;
 mod ring;
 mod sdma;
 mod signals;
+mod stops;
 mod user;
 
 #[cfg(not(test))]

@@ -12,7 +12,7 @@ use aya_ebpf::{
     maps::Array,
 };
 use tracer_common::{
-    pause::{ENTRIES, Entry, FileKey, STALE_NS, TRIES, TaskLayout, header, place, slot, token, word},
+    pause::{ENTRIES, Entry, FileKey, STALE_NS, TRIES, TaskLayout, WORDS, header, place, slot, token, word},
     record::{Hold, LossSource, kind},
 };
 
@@ -31,10 +31,10 @@ static TASK: Global<TaskLayout> = Global::new(TaskLayout::NONE);
 
 /// The entries: see `tracer_common::pause`.
 #[map]
-static PAUSES: Array<[u64; 8]> = Array::with_max_entries(ENTRIES, MMAPABLE);
+pub static PAUSES: Array<[u64; WORDS]> = Array::with_max_entries(ENTRIES, MMAPABLE);
 
 /// SIGSTOP on x86-64.
-const SIGSTOP: u32 = 19;
+pub const SIGSTOP: u32 = 19;
 /// Ring buffer flag: wake the reader.
 const FORCE_WAKEUP: u64 = 2;
 
@@ -203,4 +203,4 @@ fn start_ns() -> Option<u64> {
     }
 }
 
-const _: () = assert!(size_of::<Entry>() == 64);
+const _: () = assert!(size_of::<Entry>() == size_of::<[u64; WORDS]>());

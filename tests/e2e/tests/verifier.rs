@@ -101,6 +101,7 @@ fn load_all(object: Object, api: Api, system: u32) {
         "ring_submit_raw",
         "runtime_init",
         "sdma_doorbell",
+        "stop_sent",
         "task_exec",
         "task_exit",
         "task_new",

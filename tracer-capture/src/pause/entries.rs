@@ -154,6 +154,12 @@ impl Entries {
         }
     }
 
+    /// Whether somebody else has sent SIGSTOP to the process since it was paused, and no SIGCONT after that.
+    pub fn is_stopped_by_others(&self, paused: &Paused) -> bool {
+        let stopped = self.words.word(paused.slot as usize * WORDS + word::STOPPED);
+        stopped.load(Ordering::Acquire) == paused.token
+    }
+
     /// Frees an entry, unless another thread has taken it since.
     pub fn clear(&self, paused: &Paused) {
         let owner = self.words.word(paused.slot as usize * WORDS + word::OWNER);

@@ -143,7 +143,10 @@ pub fn release(left: &Entries, at_most: Duration) -> Vec<Recovered> {
         }
         for (pid, threads) in processes {
             // One that can't be looked at is tried again.
-            if let Ok(Step::Over(outcome)) = resume(&threads, sys::monotonic_ns()) {
+            let resumed = resume(&threads, sys::monotonic_ns(), |thread| {
+                left.is_stopped_by_others(thread)
+            });
+            if let Ok(Step::Over(outcome)) = resumed {
                 threads.iter().for_each(|thread| left.clear(thread));
                 recovered.push(Recovered {
                     pid,

@@ -2,16 +2,21 @@
 //!
 //! A signal goes to a process, not to a number: the process is opened first (pidfd), then compared with its entries.
 //!
-//! One race remains. A SIGSTOP that somebody else sends in the few microseconds between the program's SIGSTOP and the moment
-//! at which the process takes it falls together with it, and SIGCONT ends both. Later ones are pending while the process is
-//! paused, show in /proc/PID/status, and keep it stopped.
+//! Others may stop the process, too. A program notes each of their SIGSTOPs in the entries (`tracer-ebpf/src/stops.rs`), which
+//! keep the process stopped; so does a SIGTSTP that waits for it. Where that program is not attached, a SIGSTOP that waits
+//! says it, and one that falls together with tracer's own is not noticed.
 
-use std::{fmt, fs, io, os::fd::OwnedFd};
+use std::{
+    fmt, fs, io, mem,
+    os::fd::{AsRawFd, OwnedFd},
+};
 
 use rustix::{
     io::Errno,
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
+
+use tracer_common::pause::RESUMES;
 
 use super::{
     entries::Paused,
@@ -55,11 +60,12 @@ pub enum Step {
 /// How long a stop may take to show that is not pending any more: the thread may have taken it, and wait for a processor.
 const GRACE_NS: u64 = 2_000_000_000;
 
-/// Resumes a process, of which `threads` are all entries: at least one.
+/// Resumes a process, of which `threads` are all entries: at least one. `is_stopped_by_others`: whether somebody else has stopped the
+/// process of an entry.
 ///
 /// # Errors
 /// If the process could not be looked at or signalled, for want of descriptors or rights for example. It may be stopped still.
-pub fn resume(threads: &[Paused], now_ns: u64) -> io::Result<Step> {
+pub fn resume(threads: &[Paused], now_ns: u64, is_stopped_by_others: impl Fn(&Paused) -> bool) -> io::Result<Step> {
     let Some(first) = threads.first() else {
         return Ok(Step::Over(Outcome::Gone));
     };
@@ -73,7 +79,7 @@ pub fn resume(threads: &[Paused], now_ns: u64) -> io::Result<Step> {
             Some('T' | 't') => {
                 is_stopped = true;
                 match place::of_thread(thread.pid, thread.tid, thread.place) {
-                    Stand::There => return proceed(&process, threads),
+                    Stand::There => return proceed(&process, threads, is_stopped_by_others),
                     Stand::Unknown => return Ok(Step::Later),
                     Stand::Elsewhere => {}
                 }
@@ -117,23 +123,68 @@ fn open(paused: &Paused) -> io::Result<Option<OwnedFd>> {
     Ok((is_same && !sys::has_ended(&process)).then_some(process))
 }
 
-/// A thread stands where it was paused. Whether somebody else has stopped the process, too, its pending signals say: a second
-/// stop waits there while the first one lasts. With several paused threads it may be the stop of another one of them.
-fn proceed(process: &OwnedFd, threads: &[Paused]) -> io::Result<Step> {
-    let is_stopped_twice = match threads {
+/// A thread stands where it was paused. Somebody else may have stopped the process, too. With several paused threads a SIGSTOP
+/// that waits may be that of another one of them.
+fn proceed(process: &OwnedFd, threads: &[Paused], is_stopped_by_others: impl Fn(&Paused) -> bool) -> io::Result<Step> {
+    let waiting = match threads {
         [only] => pending(only.pid)? & (bit(libc::SIGSTOP) | bit(libc::SIGTSTP)) != 0,
         _ => false,
     };
-    if is_stopped_twice {
+    if waiting || threads.iter().any(&is_stopped_by_others) {
         return Ok(Step::Over(Outcome::LeftStopped));
     }
-    match pidfd_send_signal(process, Signal::CONT) {
+    match go_on(process) {
+        // Somebody has stopped it since it was looked at: SIGCONT may have removed that stop.
+        Ok(()) if threads.iter().any(is_stopped_by_others) => {
+            // A failure says that it has exited.
+            let _ = pidfd_send_signal(process, Signal::STOP);
+            Ok(Step::Over(Outcome::LeftStopped))
+        }
         Ok(()) => Ok(Step::Over(Outcome::Resumed)),
-        Err(Errno::SRCH) => Ok(Step::Over(Outcome::Gone)),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(Step::Over(Outcome::Gone)),
         // Without the right to signal it, it is stopped still: its entries stay for somebody who may.
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
+
+/// Sends SIGCONT with the value by which the programs know it.
+fn go_on(process: &OwnedFd) -> io::Result<()> {
+    // SAFETY: a structure of plain numbers.
+    let mut info: Queued = unsafe { mem::zeroed() };
+    info.signal = libc::SIGCONT;
+    info.code = libc::SI_QUEUE;
+    info.value = RESUMES;
+    // SAFETY: the structure lives through the call, which reads it only.
+    let sent = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            process.as_raw_fd(),
+            libc::SIGCONT,
+            &raw const info,
+            0,
+        )
+    };
+    if sent == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// `siginfo_t` of a queued signal (include/uapi/asm-generic/siginfo.h): libc does not let its value be set.
+#[repr(C, align(8))]
+struct Queued {
+    signal: i32,
+    errno: i32,
+    code: i32,
+    padding: i32,
+    pid: i32,
+    uid: u32,
+    value: u64,
+    rest: [u64; 12],
+}
+
+const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
 
 const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
@@ -215,7 +266,7 @@ mod tests {
     #[test]
     fn a_process_that_stands_elsewhere_stays_stopped() {
         let child = Stopped::new();
-        let step = resume(&[paused(child.0.id(), 0)], u64::MAX).unwrap();
+        let step = resume(&[paused(child.0.id(), 0)], u64::MAX, |_| false).unwrap();
         assert_eq!(step, Step::Over(Outcome::LeftStopped));
         assert_eq!(child.state(), Some('T'));
     }
@@ -224,7 +275,7 @@ mod tests {
     fn a_process_that_began_at_another_time_is_a_stranger() {
         let child = Stopped::new();
         assert_eq!(
-            resume(&[paused(child.0.id(), 1)], u64::MAX).unwrap(),
+            resume(&[paused(child.0.id(), 1)], u64::MAX, |_| false).unwrap(),
             Step::Over(Outcome::Gone)
         );
         assert_eq!(child.state(), Some('T'));
@@ -233,7 +284,10 @@ mod tests {
     #[test]
     fn a_process_that_does_not_stop_is_waited_for_and_then_given_up() {
         let own = paused(std::process::id(), 0);
-        assert_eq!(resume(&[own], 1).unwrap(), Step::Later);
-        assert_eq!(resume(&[own], u64::MAX).unwrap(), Step::Over(Outcome::NotStopped));
+        assert_eq!(resume(&[own], 1, |_| false).unwrap(), Step::Later);
+        assert_eq!(
+            resume(&[own], u64::MAX, |_| false).unwrap(),
+            Step::Over(Outcome::NotStopped)
+        );
     }
 }

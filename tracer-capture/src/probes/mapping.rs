@@ -48,6 +48,7 @@ fn layout(btf: &Btf) -> TaskLayout {
     TaskLayout {
         group_leader: at("task_struct", &["group_leader"]),
         start_boottime: at("task_struct", &["start_boottime"]),
+        tgid: at("task_struct", &["tgid"]),
         files: at("task_struct", &["files"]),
         fdt: at("files_struct", &["fdt"]),
         max_fds: at("fdtable", &["max_fds"]),

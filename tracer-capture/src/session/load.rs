@@ -21,7 +21,7 @@ use crate::{
         driver::{self, Functions},
         driver_event, ioctl, mapping,
         multi::Multi,
-        process, progress, ring, twins,
+        process, progress, ring, stops, twins,
     },
     sys,
 };
@@ -101,6 +101,7 @@ pub(super) fn load(
         process::attach(&mut prober),
         progress::attach(&mut prober, twins),
         mapping::attach(&mut prober, twins),
+        stops::attach(&mut prober),
     ] {
         inventory.add(probes);
     }
