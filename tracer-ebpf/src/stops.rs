@@ -2,7 +2,9 @@
 //! process has taken the program's own falls together with it. So each one is noted as it is sent, in the entries of the
 //! process, and whoever ends the pause leaves the process stopped.
 
-use aya_ebpf::{macros::raw_tracepoint, programs::RawTracePointContext};
+use core::ffi::c_void;
+
+use aya_ebpf::{helpers::generated::bpf_loop, macros::raw_tracepoint, programs::RawTracePointContext};
 use tracer_common::pause::{ENTRIES, RESUMES, word};
 
 use crate::{
@@ -45,9 +47,14 @@ pub fn stop_sent(ctx: RawTracePointContext) -> i32 {
         return 0;
     };
     if is_from_kernel {
-        note_own(tgid);
+        // The program's own stop has met another one that the process had not taken: somebody else's, if no other thread of
+        // the process is paused, or if that is known of another one already.
+        let found = go_over(tgid, Note::Nothing);
+        if found.entries == 1 || found.is_stopped != 0 {
+            go_over(tgid, Note::Stopped);
+        }
     } else {
-        note(tgid, signal == SIGSTOP);
+        go_over(tgid, if signal == SIGSTOP { Note::Stopped } else { Note::GoesOn });
     }
     0
 }
@@ -59,50 +66,69 @@ fn resumes(info: u64) -> bool {
     unsafe { kernel::at::<i32>(info, CODE) == Some(SI_QUEUE) && kernel::at::<u64>(info, VALUE) == Some(RESUMES) }
 }
 
-/// The entry's words, and its token, if it is of that process.
+/// What is noted in entries.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+enum Note {
+    /// They are only looked at.
+    Nothing,
+    /// Somebody else has stopped the process.
+    Stopped,
+    /// Somebody else has resumed it.
+    GoesOn,
+}
+
+/// The entries of a process.
+#[repr(C)]
+struct Search {
+    tgid: u32,
+    note: u32,
+    /// How many it has.
+    entries: u32,
+    /// Whether one of them says that somebody else has stopped it.
+    is_stopped: u32,
+}
+
 #[inline(always)]
-fn entry(at: u32, tgid: u32) -> Option<(*mut u64, u64)> {
-    let words = PAUSES.get_ptr_mut(at)?.cast::<u64>();
-    // SAFETY: words of the entry, each of which is stored as a whole.
-    let (thread, owner, sealed) = unsafe {
-        (
-            words.add(word::THREAD).read_volatile(),
-            words.add(word::OWNER).read_volatile(),
-            words.add(word::SEALED).read_volatile(),
-        )
+fn go_over(tgid: u32, note: Note) -> Search {
+    let mut search = Search {
+        tgid,
+        note: note as u32,
+        entries: 0,
+        is_stopped: 0,
     };
-    ((thread >> 32) as u32 == tgid && owner != 0 && owner == sealed).then_some((words, owner))
+    let context = (&raw mut search).cast();
+    // SAFETY: the callback takes an index and the context, which lives through the call.
+    unsafe { bpf_loop(ENTRIES - 1, look_at as *mut c_void, context, 0) };
+    search
 }
 
-/// Somebody else has stopped the process, or resumed it.
-#[inline(always)]
-fn note(tgid: u32, is_stopped: bool) {
-    for at in 1..ENTRIES {
-        if let Some((words, token)) = entry(at, tgid) {
-            // SAFETY: as above. A token that is another pause's by now says nothing there.
-            unsafe {
-                words
-                    .add(word::STOPPED)
-                    .write_volatile(if is_stopped { token } else { 0 });
-            };
+/// A callback of `bpf_loop`: the entry after the one with this index, the first of the map being its header.
+#[inline(never)]
+extern "C" fn look_at(index: u32, context: *mut c_void) -> i64 {
+    // SAFETY: `go_over` gave it, and nothing else uses it meanwhile.
+    let search = unsafe { &mut *context.cast::<Search>() };
+    let Some(entry) = PAUSES.get_ptr_mut(index + 1) else {
+        return 1;
+    };
+    let words = entry.cast::<u64>();
+    // SAFETY: words of the entry, each of which is read and stored as a whole. A token in it that is another pause's by now says
+    // nothing.
+    unsafe {
+        let thread = words.add(word::THREAD).read_volatile();
+        let owner = words.add(word::OWNER).read_volatile();
+        let sealed = words.add(word::SEALED).read_volatile();
+        if (thread >> 32) as u32 != search.tgid || owner == 0 || owner != sealed {
+            return 0;
+        }
+        let stopped = words.add(word::STOPPED);
+        search.entries += 1;
+        search.is_stopped |= u32::from(stopped.read_volatile() == owner);
+        if search.note == Note::Stopped as u32 {
+            stopped.write_volatile(owner);
+        } else if search.note == Note::GoesOn as u32 {
+            stopped.write_volatile(0);
         }
     }
-}
-
-/// The program's own stop has met another one that the process had not taken: somebody else's, if no other thread of the
-/// process is paused, or if that is known of another one already.
-#[inline(always)]
-fn note_own(tgid: u32) {
-    let mut entries = 0_u32;
-    let mut is_stopped = false;
-    for at in 1..ENTRIES {
-        if let Some((words, token)) = entry(at, tgid) {
-            entries += 1;
-            // SAFETY: as above.
-            is_stopped |= unsafe { words.add(word::STOPPED).read_volatile() } == token;
-        }
-    }
-    if entries == 1 || is_stopped {
-        note(tgid, true);
-    }
+    0
 }
