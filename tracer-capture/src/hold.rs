@@ -5,6 +5,7 @@ mod crew;
 mod probing;
 mod retry;
 mod scan;
+mod unused;
 mod work;
 
 use std::{
@@ -31,6 +32,9 @@ pub use work::{Settings, Work};
 const IDLE: Duration = Duration::from_millis(50);
 /// How long the end waits for processes that are being examined.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The process of work that is about none: there is no process with this number.
+const NOBODY: u32 = 0;
 
 /// What the holder works with.
 pub struct Holder {
@@ -65,6 +69,9 @@ impl Holder {
             }
             for (pid, generation) in self.work.due() {
                 crew.push(pid, Job::Again(pid, generation));
+            }
+            if self.work.looks_for_unused() {
+                crew.push(NOBODY, Job::Unused);
             }
             if ended {
                 for job in crew.finish(PATIENCE) {

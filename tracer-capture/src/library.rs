@@ -7,7 +7,7 @@ use std::{
     os::fd::AsFd,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Instant,
 };
@@ -34,12 +34,14 @@ pub struct Libraries {
     /// A thread has done with a file.
     done: Condvar,
     builds: Builds,
+    /// Runtimes that were found so far.
+    runtimes: AtomicUsize,
 }
 
 /// A file that was come across.
 enum Seen {
-    /// A thread looks at it, or puts probes into it.
-    UnderWay,
+    /// A thread looks at it, puts probes into it, or takes them out. Whether others wait for that.
+    UnderWay { is_awaited: bool },
     /// That is done.
     Examined {
         /// What it was then; `None` where it is no regular file.
@@ -51,6 +53,8 @@ enum Seen {
 
 /// An HSA runtime.
 pub struct Runtime {
+    /// Which file it is.
+    pub id: FileId,
     /// The file, kept so that its inode can't be reused for another.
     pub file: File,
     /// Path as the first process saw it.
@@ -67,6 +71,8 @@ pub struct Runtime {
 
 /// A HIP library.
 pub struct Hip {
+    /// Which file it is.
+    pub id: FileId,
     /// What it is.
     pub library: Library,
     /// The file.
@@ -111,7 +117,23 @@ pub struct Claim<'a> {
 impl Claim<'_> {
     /// What the file is known for from now on. Its probes are in.
     pub fn settle(mut self, key: Option<FileKey>, runtime: Option<Arc<Runtime>>) {
+        if runtime.is_some() {
+            self.libraries.runtimes.fetch_add(1, Ordering::AcqRel);
+        }
         self.settled = Some(Seen::Examined { key, runtime });
+    }
+
+    /// As [`Self::settle`], for a file that [`Libraries::reclaim`] gave.
+    pub fn restore(mut self, key: Option<FileKey>, runtime: Option<Arc<Runtime>>) {
+        self.settled = Some(Seen::Examined { key, runtime });
+    }
+
+    /// Whether another thread waits for it.
+    pub fn is_awaited(&self) -> bool {
+        matches!(
+            self.libraries.seen().get(self.file),
+            Some(Seen::UnderWay { is_awaited: true })
+        )
     }
 }
 
@@ -133,6 +155,7 @@ impl Libraries {
             seen: Mutex::default(),
             done: Condvar::new(),
             builds: Builds::new(debuginfod, api, user),
+            runtimes: AtomicUsize::new(0),
         }
     }
 
@@ -144,17 +167,18 @@ impl Libraries {
     pub fn claim<'a>(&'a self, file: &'a FileId, deadline: Instant) -> Turn<'a> {
         let mut seen = self.seen();
         loop {
-            match seen.get(file) {
+            match seen.get_mut(file) {
                 Some(Seen::Examined { .. }) => return Turn::Done,
                 None => {
-                    seen.insert(file.clone(), Seen::UnderWay);
+                    seen.insert(file.clone(), Seen::UnderWay { is_awaited: false });
                     return Turn::Own(Claim {
                         libraries: self,
                         file,
                         settled: None,
                     });
                 }
-                Some(Seen::UnderWay) => {
+                Some(Seen::UnderWay { is_awaited }) => {
+                    *is_awaited = true;
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left.is_zero() {
                         return Turn::Late;
@@ -162,6 +186,27 @@ impl Libraries {
                     let waited = self.done.wait_timeout(seen, left);
                     seen = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
+            }
+        }
+    }
+
+    /// Makes a file unknown, for a moment at first: whoever asks for it waits until the claim is dropped. `None` if it is not known,
+    /// or somebody looks at it.
+    pub fn reclaim<'a>(&'a self, file: &'a FileId) -> Option<(Claim<'a>, Option<FileKey>, Option<Arc<Runtime>>)> {
+        let mut seen = self.seen();
+        let of_file = seen.get_mut(file)?;
+        if matches!(of_file, Seen::UnderWay { .. }) {
+            return None;
+        }
+        match std::mem::replace(of_file, Seen::UnderWay { is_awaited: false }) {
+            Seen::UnderWay { .. } => None,
+            Seen::Examined { key, runtime } => {
+                let claim = Claim {
+                    libraries: self,
+                    file,
+                    settled: None,
+                };
+                Some((claim, key, runtime))
             }
         }
     }
@@ -201,7 +246,15 @@ impl Libraries {
                     hip: true,
                     ..library
                 };
-                Look::Hip(key, Box::new(Hip { library, file, entries }))
+                Look::Hip(
+                    key,
+                    Box::new(Hip {
+                        id: mapping.file.clone(),
+                        library,
+                        file,
+                        entries,
+                    }),
+                )
             }
             Ok(Ok(None)) => Look::Nothing(Some(key)),
             Ok(Err(reason)) => Look::Broken(key, format!("{} can't be traced: {reason}", mapping.path)),
@@ -237,18 +290,16 @@ impl Libraries {
         }
     }
 
-    /// How many runtimes are known.
+    /// How many runtimes were found so far.
     pub fn runtimes(&self) -> usize {
-        let seen = self.seen();
-        let is_runtime = |seen: &&Seen| matches!(seen, Seen::Examined { runtime: Some(_), .. });
-        seen.values().filter(is_runtime).count()
+        self.runtimes.load(Ordering::Acquire)
     }
 
     /// The runtime in this file, if it is one.
     pub fn runtime(&self, file: &FileId) -> Option<Arc<Runtime>> {
         match self.seen().get(file)? {
             Seen::Examined { runtime, .. } => runtime.clone(),
-            Seen::UnderWay => None,
+            Seen::UnderWay { .. } => None,
         }
     }
 }

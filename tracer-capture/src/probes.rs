@@ -21,6 +21,7 @@ pub mod tracefs;
 pub mod twins;
 
 use std::{
+    collections::HashMap,
     ffi::CStr,
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
@@ -44,13 +45,18 @@ use crate::{
     CaptureError,
     inventory::{Probe, RAW},
     open_files,
+    proc_maps::FileId,
     resolver::{Confidence, ProbePoint, ResolverStep},
 };
 
 /// Attaches programs of the loaded object. They stay attached as long as it lives.
 pub struct Prober {
     ebpf: Ebpf,
-    links: Vec<Attached>,
+    links: Links,
+    /// Attachments to libraries, which end before the session does where nobody uses the library any more.
+    of_libraries: HashMap<FileId, Links>,
+    /// The library that what is attached now belongs to.
+    library: Option<FileId>,
     multi: Multi,
     sites: u32,
     /// Programs that were attached to trace events.
@@ -69,12 +75,25 @@ enum Attached {
 /// How many attachments are taken out at once.
 const AT_ONCE: usize = 64;
 
+/// Attachments; their end detaches.
+#[derive(Default)]
+pub struct Links(Vec<Attached>);
+
 impl Drop for Prober {
+    /// Takes all probes out together.
+    fn drop(&mut self) {
+        for links in self.of_libraries.values_mut() {
+            self.links.0.append(&mut links.0);
+        }
+    }
+}
+
+impl Drop for Links {
     /// Takes the probes out, many at once: for each the kernel waits until no processor can be inside any more (80 ms
     /// here), and some of the waits for those that began together fall together.
     fn drop(&mut self) {
-        while !self.links.is_empty() {
-            let some = self.links.split_off(self.links.len().saturating_sub(AT_ONCE));
+        while !self.0.is_empty() {
+            let some = self.0.split_off(self.0.len().saturating_sub(AT_ONCE));
             thread::scope(|scope| {
                 for link in some {
                     // Without a thread it is taken out here.
@@ -148,7 +167,9 @@ impl Prober {
         }
         let prober = Self {
             ebpf,
-            links: Vec::new(),
+            links: Links::default(),
+            of_libraries: HashMap::new(),
+            library: None,
             multi: Multi::default(),
             sites: 0,
             attached: Vec::new(),
@@ -176,6 +197,19 @@ impl Prober {
             .chain(multi)
             .collect::<Result<_, _>>()
             .map_err(|error| CaptureError::system("keeping programs", error))
+    }
+
+    /// Attaches what belongs to a library.
+    pub fn of_library<T>(&mut self, library: &FileId, attach: impl FnOnce(&mut Self) -> T) -> T {
+        self.library = Some(library.clone());
+        let attached = attach(self);
+        self.library = None;
+        attached
+    }
+
+    /// What was attached to a library; its end detaches.
+    pub fn release(&mut self, library: &FileId) -> Links {
+        self.of_libraries.remove(library).unwrap_or_default()
     }
 
     /// Attaches a uprobe; the cookie that the program sees is the site's number below `upper`.
@@ -240,7 +274,7 @@ impl Prober {
         // The return first: an entry without it would wait for one for good.
         let returns = self.multi.attach(leave, path, &offsets, &cookies, true)?;
         let entries = self.multi.attach(enter, path, &offsets, &cookies, false)?;
-        self.links.push(Attached::Functions([entries, returns]));
+        self.push(Attached::Functions([entries, returns]));
         Ok(())
     }
 
@@ -256,7 +290,7 @@ impl Prober {
     ) -> Result<(), CaptureError> {
         for program in [leave, enter] {
             let link = self.site(program, target, function.point().file_offset, function.cookie())?;
-            self.links.push(Attached::Site(link));
+            self.push(Attached::Site(link));
         }
         Ok(())
     }
@@ -317,13 +351,21 @@ impl Prober {
             .attach(function, 0)
             .and_then(|id| probe.take_link(id))
             .map_err(|error| refused(program, &error))?;
-        self.links.push(Attached::Function(link));
+        self.push(Attached::Function(link));
         Ok(())
+    }
+
+    fn push(&mut self, link: Attached) {
+        let links = match &self.library {
+            Some(library) => self.of_libraries.entry(library.clone()).or_default(),
+            None => &mut self.links,
+        };
+        links.0.push(link);
     }
 
     /// Keeps an attachment; the words for one that failed.
     fn keep(&mut self, link: Result<Attached, CaptureError>) -> Option<String> {
-        link.map(|link| self.links.push(link)).err().map(|e| e.to_string())
+        link.map(|link| self.push(link)).err().map(|e| e.to_string())
     }
 
     fn program<'a, P>(&'a mut self, name: &'static str) -> Result<&'a mut P, CaptureError>

@@ -8,3 +8,4 @@ mod limits;
 mod pauses;
 mod readers;
 mod rights;
+mod unused;

@@ -21,7 +21,7 @@ use crate::{
     probes::{
         Prober, Target, api, api_table::Process, code_object, doorbell, hsa_queue, mapping, proxy, reserve, sdma,
     },
-    proc_maps::Mapping,
+    proc_maps::{FileId, Mapping},
     resolver::Resolution,
     thunk,
 };
@@ -29,6 +29,8 @@ use crate::{
 impl Work {
     /// Puts probes into runtimes among mapped files that were not examined before.
     pub(super) fn look(&self, subject: &Subject<'_>, mappings: &[Mapping]) {
+        // Before it relies on probes that are in.
+        self.uses_of(subject.pid, mappings);
         for mapping in mappings {
             let claim = match self.libraries.claim(&mapping.file, subject.deadline) {
                 Turn::Own(claim) => claim,
@@ -65,14 +67,18 @@ impl Work {
             claim.settle(key, runtime);
             // Its probes are in.
             if let Some(key) = key {
-                self.known.insert(key);
+                self.know(&mapping.file, key);
             }
         }
+        self.uses_of(subject.pid, mappings);
     }
 
     /// Puts probes into a library. None, if the session ends.
-    fn attach(&self, path: &str, attach: impl FnOnce(&mut Prober) -> Vec<Probe>) -> Vec<Probe> {
-        let probes = locked(&self.prober).as_mut().map(attach).unwrap_or_default();
+    fn attach(&self, library: &FileId, path: &str, attach: impl FnOnce(&mut Prober) -> Vec<Probe>) -> Vec<Probe> {
+        let mut prober = locked(&self.prober);
+        let probes = prober.as_mut().map(|prober| prober.of_library(library, attach));
+        drop(prober);
+        let probes = probes.unwrap_or_default();
         told(path, &probes);
         probes
     }
@@ -81,7 +87,8 @@ impl Work {
     fn runtime(&self, subject: &Subject<'_>, library: Library, runtime: &Runtime) {
         let (target, resolution) = (runtime.target(), &*runtime.resolution);
         let last_resort = !resolution.last_resort().is_empty();
-        let mut probes = self.attach(&library.path, |prober| {
+        self.is_probed(&runtime.id, &library.path);
+        let mut probes = self.attach(&runtime.id, &library.path, |prober| {
             let mut probes = doorbell::attach(prober, &target, resolution);
             probes.extend(sdma::attach(prober, &target, resolution));
             probes.extend(hsa_queue::attach(prober, &target, resolution));
@@ -167,13 +174,13 @@ impl Work {
     pub(super) fn proxy(&self, subject: &Subject<'_>, object: u64) -> Result<(), NotRead> {
         let mappings = subject.examine.mappings()?;
         let (places, mut probes) = proxy::places(subject.examine, &self.libraries, object, &mappings)?;
-        let attached = self.attach("a proxy", |prober| {
-            places
-                .into_iter()
-                .filter_map(|place| proxy::attach(prober, place))
-                .collect()
-        });
-        probes.extend(attached);
+        for place in places {
+            let library = place.runtime.id.clone();
+            let attached = self.attach(&library, "a proxy", |prober| {
+                proxy::attach(prober, place).into_iter().collect()
+            });
+            probes.extend(attached);
+        }
         let mut inventory = lock(&self.inventory);
         let failed = probes.iter().filter(|probe| !probe.attached());
         let warnings = failed.map(|probe| format!("what programs ask of a tool's queues is not seen: {probe}"));
@@ -194,7 +201,10 @@ impl Work {
             file: std::os::fd::AsFd::as_fd(&hip.file),
             path: &hip.library.path,
         };
-        let mut probes = self.attach(target.path, |prober| api::attach(prober, &target, &hip.entries));
+        self.is_probed(&hip.id, target.path);
+        let mut probes = self.attach(&hip.id, target.path, |prober| {
+            api::attach(prober, &target, &hip.entries)
+        });
         let mut inventory = lock(&self.inventory);
         inventory.add_of_library(&hip.library.path, &mut probes);
         inventory.libraries.push(hip.library);
@@ -216,7 +226,7 @@ impl Work {
             };
             let functions = api::behind_table(&runtime.entries, &process)?;
             let target = runtime.target();
-            let mut probes = self.attach(&runtime.path, |prober| {
+            let mut probes = self.attach(&runtime.id, &runtime.path, |prober| {
                 // Another process may have come first.
                 if runtime.is_initialised() {
                     return Vec::new();

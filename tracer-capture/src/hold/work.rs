@@ -13,6 +13,7 @@ use super::{
     lock,
     retry::Retry,
     scan::{Answer, Reply},
+    unused::Uses,
 };
 use crate::{
     code_object::lists::Lists,
@@ -28,7 +29,7 @@ use crate::{
 /// How long a process is examined, pause or not. What was not read then is abandoned, and tried again.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// A piece of work, about one process.
+/// A piece of work, mostly about one process.
 #[derive(Clone)]
 pub enum Job {
     /// It is paused, or was.
@@ -37,6 +38,8 @@ pub enum Job {
     Scan(u32, Arc<Reply>),
     /// Something of it could not be looked at; its generation.
     Again(u32, u32),
+    /// Libraries that nobody uses any more are to lose their probes.
+    Unused,
 }
 
 /// What was asked for.
@@ -68,6 +71,7 @@ pub struct Work {
     pub(super) finder: Finder,
     pub(super) code_objects: Lists,
     pub(super) retry: Mutex<Retry>,
+    pub(super) uses: Mutex<Uses>,
     /// Processes of which it is told whether they hand doorbells over: with their generations, and how many runtimes were known.
     pub(super) thunks: Mutex<HashMap<u32, (u32, usize)>>,
     pub(super) inventory: Arc<Mutex<Inventory>>,
@@ -110,6 +114,7 @@ impl Work {
             code_objects: Lists::new(finder.clone()),
             finder,
             retry: Mutex::default(),
+            uses: Mutex::default(),
             thunks: Mutex::default(),
             inventory,
         }
@@ -145,6 +150,7 @@ impl Work {
                 }
             }
             Job::Again(pid, generation) => self.again(pid, generation),
+            Job::Unused => self.release_unused(),
         }
     }
 
@@ -156,8 +162,8 @@ impl Work {
                 self.unread(hold.header.tgid, &ReadError::Blocked.into());
             }
             Job::Scan(pid, _) => self.unread(*pid, &ReadError::Blocked.into()),
-            // It has counted already.
-            Job::Again(..) => {}
+            // It has counted already; all probes go.
+            Job::Again(..) | Job::Unused => {}
         }
     }
 
@@ -229,8 +235,8 @@ impl Work {
             self.libraries.forget_if_changed(&own.file, hold.file);
         }
         self.look(subject, &mappings);
-        if own.is_some_and(|own| self.libraries.is_examined(&own.file)) {
-            self.known.insert(hold.file);
+        if let Some(own) = own.filter(|own| self.libraries.is_examined(&own.file)) {
+            self.know(&own.file, hold.file);
         }
         Ok(())
     }

@@ -107,6 +107,7 @@ impl Builds {
         };
         let found = entries.map(|entries| {
             Some(Found::Runtime(Box::new(Runtime {
+                id: mapping.file.clone(),
                 path: mapping.path.clone(),
                 resolution,
                 entries,

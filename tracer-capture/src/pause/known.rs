@@ -1,6 +1,9 @@
 //! Files that were examined in this recording: the map KNOWN, which the programs read. What they map of these pauses nobody.
 
-use std::sync::atomic::Ordering;
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 
 use aya::maps::Map;
 use tracer_common::pause::{FileKey, KNOWN_SLOTS, KNOWN_TRIES, KNOWN_WORDS};
@@ -10,9 +13,12 @@ use crate::{
     mapped::{Access, Mapped},
 };
 
-/// The map.
+/// The map. A file that is no longer known leaves its entry behind, with inode 0: programs look further, and another file may
+/// take it.
 pub struct KnownFiles {
     words: Mapped,
+    /// Held by who writes.
+    writing: Mutex<()>,
 }
 
 const BYTES: usize = KNOWN_SLOTS as usize * KNOWN_WORDS * size_of::<u64>();
@@ -24,29 +30,56 @@ impl KnownFiles {
     /// What mapping says.
     pub fn new(map: &Map) -> Result<Self, CaptureError> {
         let words = Mapped::new(map, "KNOWN", BYTES, Access::Write)?;
-        Ok(Self { words })
+        Ok(Self {
+            words,
+            writing: Mutex::default(),
+        })
     }
 
     /// Makes a file known. One whose entries are all taken stays unknown: it is examined each time.
     pub fn insert(&self, file: FileKey) {
-        if file.inode == 0 {
+        let _alone = self.writing();
+        if file.inode == 0 || entries(file).any(|first| self.is(first, file)) {
             return;
         }
-        for attempt in 0..KNOWN_TRIES {
-            let first = file.slot(attempt) as usize * KNOWN_WORDS;
-            let key = [file.inode, file.device_nsec, file.seconds];
-            if self.words.word(first + KNOWN_WORDS - 1).load(Ordering::Acquire) == 0 {
-                for (at, word) in key.into_iter().enumerate() {
-                    self.words.word(first + at).store(word, Ordering::Relaxed);
-                }
-                // Last: programs look at this word first.
-                self.words.word(first + KNOWN_WORDS - 1).store(1, Ordering::Release);
-                return;
-            }
-            let is_same = |(at, word): (usize, u64)| self.words.word(first + at).load(Ordering::Relaxed) == word;
-            if key.into_iter().enumerate().all(is_same) {
-                return;
-            }
+        let free = entries(file).find(|first| self.word(first + INODE).load(Ordering::Acquire) == 0);
+        if let Some(first) = free {
+            self.word(first + 1).store(file.device_nsec, Ordering::Relaxed);
+            self.word(first + 2).store(file.seconds, Ordering::Relaxed);
+            // Then: programs look at these words last and first.
+            self.word(first + INODE).store(file.inode, Ordering::Release);
+            self.word(first + WRITTEN).store(1, Ordering::Release);
         }
     }
+
+    /// Makes a file unknown.
+    pub fn remove(&self, file: FileKey) {
+        let _alone = self.writing();
+        for first in entries(file).filter(|&first| self.is(first, file)) {
+            self.word(first + INODE).store(0, Ordering::Release);
+        }
+    }
+
+    fn writing(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is(&self, first: usize, file: FileKey) -> bool {
+        let key = [file.inode, file.device_nsec, file.seconds];
+        let is_same = |(at, word): (usize, u64)| self.word(first + at).load(Ordering::Relaxed) == word;
+        key.into_iter().enumerate().all(is_same)
+    }
+
+    fn word(&self, at: usize) -> &AtomicU64 {
+        self.words.word(at)
+    }
+}
+
+/// Words of an entry: the inode, and what says that it was ever written.
+const INODE: usize = 0;
+const WRITTEN: usize = KNOWN_WORDS - 1;
+
+/// The first words of the entries that are tried for a file.
+fn entries(file: FileKey) -> impl Iterator<Item = usize> {
+    (0..KNOWN_TRIES).map(move |attempt| file.slot(attempt) as usize * KNOWN_WORDS)
 }
