@@ -27,6 +27,8 @@ pub struct Entry {
     pub reason: u64,
     /// The same token, once somebody else has sent SIGSTOP to the process, and no SIGCONT since.
     pub stopped: u64,
+    /// The same token, once the program has sent its own SIGSTOP.
+    pub sent: u64,
 }
 
 /// Entries for threads. More threads than that are paused at once on no machine that was seen; a thread without an entry is
@@ -59,10 +61,17 @@ pub mod word {
     pub const REASON: usize = 7;
     /// [`super::Entry::stopped`].
     pub const STOPPED: usize = 8;
+    /// [`super::Entry::sent`].
+    pub const SENT: usize = 9;
 }
 
-/// The value (`si_value`) of the SIGCONT by which tracer resumes a process: that one says nothing of what others want.
-pub const RESUMES: u64 = u64::from_le_bytes(*b"resumes\0");
+/// The value (`si_value`) of the SIGCONT by which what this recorder paused is resumed: that one says nothing of what others
+/// want. One of another recorder does.
+#[must_use]
+#[inline(always)]
+pub const fn resumes(recorder: u64) -> u64 {
+    recorder << 32 | u32::from_le_bytes(*b"cont") as u64
+}
 
 /// Words of the first entry.
 pub mod header {

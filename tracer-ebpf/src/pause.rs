@@ -113,7 +113,9 @@ pub fn pause(current: Current, wanted: Pause) {
     } else {
         write(taken, current, time_ns, token, &wanted);
         // SAFETY: a helper without preconditions.
-        unsafe { bpf_send_signal(SIGSTOP) }
+        let result = unsafe { bpf_send_signal(SIGSTOP) };
+        note_sent(taken, token);
+        result
     };
     if stopped != 0 {
         lose(LossSource::HoldFailed, 1);
@@ -177,6 +179,15 @@ fn write(at: u32, current: Current, time_ns: u64, token: u64, wanted: &Pause) {
             words.add(word::REASON).write_volatile(u64::from(wanted.reason));
             words.add(word::SEALED).write_volatile(token);
         }
+    }
+}
+
+/// Notes that the program's own stop is on its way: one that comes from a program now is another tracer's.
+#[inline(always)]
+fn note_sent(at: u32, token: u64) {
+    if let Some(entry) = PAUSES.get_ptr_mut(at) {
+        // SAFETY: a word of an entry that is this program's. A token that is another pause's by now says nothing there.
+        unsafe { addr_of_mut!((*entry)[word::SENT]).write_volatile(token) };
     }
 }
 

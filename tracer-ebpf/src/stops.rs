@@ -4,8 +4,12 @@
 
 use core::ffi::c_void;
 
-use aya_ebpf::{helpers::generated::bpf_loop, macros::raw_tracepoint, programs::RawTracePointContext};
-use tracer_common::pause::{ENTRIES, RESUMES, word};
+use aya_ebpf::{
+    helpers::{bpf_get_current_pid_tgid, generated::bpf_loop},
+    macros::raw_tracepoint,
+    programs::RawTracePointContext,
+};
+use tracer_common::pause::{ENTRIES, header, resumes, word};
 
 use crate::{
     kernel,
@@ -39,7 +43,7 @@ pub fn stop_sent(ctx: RawTracePointContext) -> i32 {
     if is_from_kernel && (signal == SIGCONT || !is_for_process || result != ALREADY_PENDING) {
         return 0;
     }
-    if signal == SIGCONT && resumes(info) {
+    if signal == SIGCONT && is_own(info) {
         return 0;
     }
     // SAFETY: any bytes are a valid number.
@@ -48,9 +52,10 @@ pub fn stop_sent(ctx: RawTracePointContext) -> i32 {
     };
     if is_from_kernel {
         // The program's own stop has met another one that the process had not taken: somebody else's, if no other thread of
-        // the process is paused, or if that is known of another one already.
+        // the process is paused, or if that is known of another one already. With two tracers it is so for the later one,
+        // and the first one resumes the process.
         let found = go_over(tgid, Note::Nothing);
-        if found.entries == 1 || found.is_stopped != 0 {
+        if found.is_sending != 0 && (found.entries == 1 || found.is_stopped != 0) {
             go_over(tgid, Note::Stopped);
         }
     } else {
@@ -59,11 +64,13 @@ pub fn stop_sent(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// Whether it is the SIGCONT by which a tracer resumes a process.
+/// Whether it is the SIGCONT by which this tracer resumes a process.
 #[inline(always)]
-fn resumes(info: u64) -> bool {
+fn is_own(info: u64) -> bool {
+    let Some(first) = PAUSES.get(0) else { return false };
+    let own = resumes(first[header::RECORDER]);
     // SAFETY: any bytes are valid numbers.
-    unsafe { kernel::at::<i32>(info, CODE) == Some(SI_QUEUE) && kernel::at::<u64>(info, VALUE) == Some(RESUMES) }
+    unsafe { kernel::at::<i32>(info, CODE) == Some(SI_QUEUE) && kernel::at::<u64>(info, VALUE) == Some(own) }
 }
 
 /// What is noted in entries.
@@ -87,6 +94,8 @@ struct Search {
     entries: u32,
     /// Whether one of them says that somebody else has stopped it.
     is_stopped: u32,
+    /// Whether the program that pauses the current thread is about to stop it. Else another tracer's program is.
+    is_sending: u32,
 }
 
 #[inline(always)]
@@ -96,6 +105,7 @@ fn go_over(tgid: u32, note: Note) -> Search {
         note: note as u32,
         entries: 0,
         is_stopped: 0,
+        is_sending: 0,
     };
     let context = (&raw mut search).cast();
     // SAFETY: the callback takes an index and the context, which lives through the call.
@@ -124,6 +134,8 @@ extern "C" fn look_at(index: u32, context: *mut c_void) -> i64 {
         let stopped = words.add(word::STOPPED);
         search.entries += 1;
         search.is_stopped |= u32::from(stopped.read_volatile() == owner);
+        let is_sent = words.add(word::SENT).read_volatile() == owner;
+        search.is_sending |= u32::from(thread == bpf_get_current_pid_tgid() && !is_sent);
         if search.note == Note::Stopped as u32 {
             stopped.write_volatile(owner);
         } else if search.note == Note::GoesOn as u32 {

@@ -6,8 +6,9 @@ use std::{
     sync::atomic::Ordering,
 };
 
-use tracer_common::pause::{ENTRIES, MAGIC, STALE_NS, WORDS, header, word};
+use tracer_common::pause::{ENTRIES, MAGIC, STALE_NS, WORDS, header, resumes, word};
 
+use super::resume::Notes;
 use crate::{
     CaptureError,
     mapped::{Access, Mapped},
@@ -154,16 +155,22 @@ impl Entries {
         }
     }
 
-    /// Whether somebody else has sent SIGSTOP to the process since it was paused, and no SIGCONT after that.
-    pub fn is_stopped_by_others(&self, paused: &Paused) -> bool {
-        let stopped = self.words.word(paused.slot as usize * WORDS + word::STOPPED);
-        stopped.load(Ordering::Acquire) == paused.token
-    }
-
     /// Frees an entry, unless another thread has taken it since.
     pub fn clear(&self, paused: &Paused) {
         let owner = self.words.word(paused.slot as usize * WORDS + word::OWNER);
         // A failure says that somebody else has cleared it.
         let _ = owner.compare_exchange(paused.token, 0, Ordering::AcqRel, Ordering::Acquire);
+    }
+}
+
+impl Notes for Entries {
+    /// Whether somebody else has sent SIGSTOP to the process since it was paused, and no SIGCONT after that.
+    fn is_stopped_by_others(&self, paused: &Paused) -> bool {
+        let stopped = self.words.word(paused.slot as usize * WORDS + word::STOPPED);
+        stopped.load(Ordering::Acquire) == paused.token
+    }
+
+    fn resumes(&self) -> u64 {
+        resumes(u64::from(self.recorder()))
     }
 }

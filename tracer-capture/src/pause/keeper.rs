@@ -135,7 +135,7 @@ impl Pauses {
                 next = next.min(Duration::from_nanos(left.unwrap_or(0)));
                 continue;
             }
-            match resume(&threads, now_ns, |thread| self.entries.is_stopped_by_others(thread)) {
+            match resume(&threads, &self.entries, now_ns) {
                 Err(error) => {
                     log::debug!("process {pid} can't be resumed by the recorder: {error}");
                     self.is_helpless.store(true, Ordering::Relaxed);

@@ -143,10 +143,7 @@ pub fn release(left: &Entries, at_most: Duration) -> Vec<Recovered> {
         }
         for (pid, threads) in processes {
             // One that can't be looked at is tried again.
-            let resumed = resume(&threads, sys::monotonic_ns(), |thread| {
-                left.is_stopped_by_others(thread)
-            });
-            if let Ok(Step::Over(outcome)) = resumed {
+            if let Ok(Step::Over(outcome)) = resume(&threads, left, sys::monotonic_ns()) {
                 threads.iter().for_each(|thread| left.clear(thread));
                 recovered.push(Recovered {
                     pid,

@@ -16,8 +16,6 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 
-use tracer_common::pause::RESUMES;
-
 use super::{
     entries::Paused,
     place::{self, Stand},
@@ -57,15 +55,22 @@ pub enum Step {
     Over(Outcome),
 }
 
+/// What the programs note of paused processes besides: the entries.
+pub trait Notes {
+    /// Whether somebody else has stopped the process of an entry.
+    fn is_stopped_by_others(&self, paused: &Paused) -> bool;
+    /// The value of SIGCONT by which the programs know that it is not from somebody else.
+    fn resumes(&self) -> u64;
+}
+
 /// How long a stop may take to show that is not pending any more: the thread may have taken it, and wait for a processor.
 const GRACE_NS: u64 = 2_000_000_000;
 
-/// Resumes a process, of which `threads` are all entries: at least one. `is_stopped_by_others`: whether somebody else has stopped the
-/// process of an entry.
+/// Resumes a process, of which `threads` are all entries: at least one.
 ///
 /// # Errors
 /// If the process could not be looked at or signalled, for want of descriptors or rights for example. It may be stopped still.
-pub fn resume(threads: &[Paused], now_ns: u64, is_stopped_by_others: impl Fn(&Paused) -> bool) -> io::Result<Step> {
+pub fn resume(threads: &[Paused], notes: &impl Notes, now_ns: u64) -> io::Result<Step> {
     let Some(first) = threads.first() else {
         return Ok(Step::Over(Outcome::Gone));
     };
@@ -79,7 +84,7 @@ pub fn resume(threads: &[Paused], now_ns: u64, is_stopped_by_others: impl Fn(&Pa
             Some('T' | 't') => {
                 is_stopped = true;
                 match place::of_thread(thread.pid, thread.tid, thread.place) {
-                    Stand::There => return proceed(&process, threads, is_stopped_by_others),
+                    Stand::There => return proceed(&process, threads, notes),
                     Stand::Unknown => return Ok(Step::Later),
                     Stand::Elsewhere => {}
                 }
@@ -125,15 +130,16 @@ fn open(paused: &Paused) -> io::Result<Option<OwnedFd>> {
 
 /// A thread stands where it was paused. Somebody else may have stopped the process, too. With several paused threads a SIGSTOP
 /// that waits may be that of another one of them.
-fn proceed(process: &OwnedFd, threads: &[Paused], is_stopped_by_others: impl Fn(&Paused) -> bool) -> io::Result<Step> {
+fn proceed(process: &OwnedFd, threads: &[Paused], notes: &impl Notes) -> io::Result<Step> {
+    let is_stopped_by_others = |thread: &Paused| notes.is_stopped_by_others(thread);
     let waiting = match threads {
         [only] => pending(only.pid)? & (bit(libc::SIGSTOP) | bit(libc::SIGTSTP)) != 0,
         _ => false,
     };
-    if waiting || threads.iter().any(&is_stopped_by_others) {
+    if waiting || threads.iter().any(is_stopped_by_others) {
         return Ok(Step::Over(Outcome::LeftStopped));
     }
-    match go_on(process) {
+    match go_on(process, notes.resumes()) {
         // Somebody has stopped it since it was looked at: SIGCONT may have removed that stop.
         Ok(()) if threads.iter().any(is_stopped_by_others) => {
             // A failure says that it has exited.
@@ -148,12 +154,12 @@ fn proceed(process: &OwnedFd, threads: &[Paused], is_stopped_by_others: impl Fn(
 }
 
 /// Sends SIGCONT with the value by which the programs know it.
-fn go_on(process: &OwnedFd) -> io::Result<()> {
+fn go_on(process: &OwnedFd, value: u64) -> io::Result<()> {
     // SAFETY: a structure of plain numbers.
     let mut info: Queued = unsafe { mem::zeroed() };
     info.signal = libc::SIGCONT;
     info.code = libc::SI_QUEUE;
-    info.value = RESUMES;
+    info.value = value;
     // SAFETY: the structure lives through the call, which reads it only.
     let sent = unsafe {
         libc::syscall(
@@ -236,6 +242,18 @@ mod tests {
         }
     }
 
+    struct Nothing;
+
+    impl Notes for Nothing {
+        fn is_stopped_by_others(&self, _: &Paused) -> bool {
+            false
+        }
+
+        fn resumes(&self) -> u64 {
+            0
+        }
+    }
+
     /// A child that has stopped itself.
     struct Stopped(std::process::Child);
 
@@ -266,7 +284,7 @@ mod tests {
     #[test]
     fn a_process_that_stands_elsewhere_stays_stopped() {
         let child = Stopped::new();
-        let step = resume(&[paused(child.0.id(), 0)], u64::MAX, |_| false).unwrap();
+        let step = resume(&[paused(child.0.id(), 0)], &Nothing, u64::MAX).unwrap();
         assert_eq!(step, Step::Over(Outcome::LeftStopped));
         assert_eq!(child.state(), Some('T'));
     }
@@ -275,7 +293,7 @@ mod tests {
     fn a_process_that_began_at_another_time_is_a_stranger() {
         let child = Stopped::new();
         assert_eq!(
-            resume(&[paused(child.0.id(), 1)], u64::MAX, |_| false).unwrap(),
+            resume(&[paused(child.0.id(), 1)], &Nothing, u64::MAX).unwrap(),
             Step::Over(Outcome::Gone)
         );
         assert_eq!(child.state(), Some('T'));
@@ -284,9 +302,9 @@ mod tests {
     #[test]
     fn a_process_that_does_not_stop_is_waited_for_and_then_given_up() {
         let own = paused(std::process::id(), 0);
-        assert_eq!(resume(&[own], 1, |_| false).unwrap(), Step::Later);
+        assert_eq!(resume(&[own], &Nothing, 1).unwrap(), Step::Later);
         assert_eq!(
-            resume(&[own], u64::MAX, |_| false).unwrap(),
+            resume(&[own], &Nothing, u64::MAX).unwrap(),
             Step::Over(Outcome::NotStopped)
         );
     }

@@ -1,11 +1,15 @@
 //! Who is paused at all, and what becomes of stops by others.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use tracer_e2e::{
     place,
-    running::{descendants, signal, state, wait_for},
-    scenario::folder,
+    running::{Recorder, descendants, signal, state, wait_for},
+    scenario::{Scenario, folder},
 };
 use tracer_faults::{Attack, tries};
 use tracer_store::Trace;
@@ -47,6 +51,37 @@ fn workers_without_a_gpu_are_not_paused() {
     assert_eq!(pauses[0], 0);
     // Each file is examined at least once.
     assert!(pauses[1] >= 300, "{pauses:?}");
+}
+
+/// Two recorders pause the same processes at the same places: the stop of the one is none by others for both.
+#[test]
+fn two_recorders_leave_nobody_stopped() {
+    let mut attack = Attack::new("two of `record -a` at once, and programs that begin to use the KFD");
+    let traces = folder();
+    let recorders: Vec<Recorder> = ["one", "two"]
+        .map(|name| Recorder::start(&traces.path().join(name), &["-a".to_owned()]))
+        .into();
+    for recorder in &recorders {
+        recorder.hears("watching   every process");
+    }
+    for _ in 0..tries(5, 50) {
+        let dir = folder();
+        let words = Scenario::new("trixie", "gfx1100", &["compute-only", "-n", "20"]).simulated(dir.path());
+        let mut program = Ended(Command::new(&words[0]).args(&words[1..]).spawn().expect("it starts"));
+        let began = Instant::now();
+        attack.count(loop {
+            match program.0.try_wait().expect("its state") {
+                Some(status) if status.success() => break Ok(()),
+                Some(status) => break Err(status.to_string()),
+                None if began.elapsed() > Duration::from_secs(30) => break Err("left stopped".to_owned()),
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        });
+    }
+    for recorder in recorders {
+        let _ = recorder.interrupt().expect_success();
+    }
+    attack.finish();
 }
 
 /// A process that the user stops while tracer pauses it often stays stopped, also after the recorder's end.
