@@ -115,7 +115,20 @@ impl Inventory {
         }
     }
 
-    /// Adds the probes of a library: of those that are not in, a warning, and a loss each.
+    /// Adds a library, unless it is listed: a library that nobody used for a while is found again.
+    pub fn add_library(&mut self, library: Library) {
+        let same = |listed: &Library| {
+            let first_pid = library.first_pid;
+            let listed = listed.clone();
+            Library { first_pid, ..listed } == library
+        };
+        if !self.libraries.iter().any(same) {
+            self.libraries.push(library);
+        }
+    }
+
+    /// Adds the probes of a library that are not listed yet. Each probe that could not be attached is a loss; the first one is a
+    /// warning.
     pub fn add_of_library(&mut self, path: &str, probes: &mut Vec<Probe>) {
         let failed = probes.iter().filter(|probe| !probe.attached());
         if let Some(first) = failed.clone().next() {
@@ -126,6 +139,7 @@ impl Inventory {
         for probe in failed {
             self.lose(losses::unattached(probe.family));
         }
+        probes.retain(|probe| !self.probes.contains(probe));
         self.probes.append(probes);
     }
 

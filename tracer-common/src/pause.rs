@@ -65,14 +65,6 @@ pub mod word {
     pub const SENT: usize = 9;
 }
 
-/// The value (`si_value`) of the SIGCONT by which what this recorder paused is resumed: that one says nothing of what others
-/// want. One of another recorder does.
-#[must_use]
-#[inline(always)]
-pub const fn resumes(recorder: u64) -> u64 {
-    recorder << 32 | u32::from_le_bytes(*b"cont") as u64
-}
-
 /// Words of the first entry.
 pub mod header {
     /// The recorder's last sign of life, ns of CLOCK_MONOTONIC; 0: it has not begun, or has ended.
@@ -81,6 +73,9 @@ pub mod header {
     pub const MAGIC: usize = 1;
     /// The recorder's process id.
     pub const RECORDER: usize = 2;
+    /// The value (`si_value`) of the SIGCONT that resumes processes of this recorder: when it began, ns of CLOCK_MONOTONIC. The
+    /// programs ignore that signal, but not one with the value of another recorder.
+    pub const RESUMES: usize = 3;
 }
 
 /// What says that a map is of this layout: another layout gets another number.

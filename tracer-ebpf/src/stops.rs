@@ -9,7 +9,7 @@ use aya_ebpf::{
     macros::raw_tracepoint,
     programs::RawTracePointContext,
 };
-use tracer_common::pause::{ENTRIES, header, resumes, word};
+use tracer_common::pause::{ENTRIES, header, word};
 
 use crate::{
     kernel,
@@ -68,7 +68,7 @@ pub fn stop_sent(ctx: RawTracePointContext) -> i32 {
 #[inline(always)]
 fn is_own(info: u64) -> bool {
     let Some(first) = PAUSES.get(0) else { return false };
-    let own = resumes(first[header::RECORDER]);
+    let own = first[header::RESUMES];
     // SAFETY: any bytes are valid numbers.
     unsafe { kernel::at::<i32>(info, CODE) == Some(SI_QUEUE) && kernel::at::<u64>(info, VALUE) == Some(own) }
 }

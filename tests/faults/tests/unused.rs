@@ -83,6 +83,11 @@ fn come_and_go() -> Result<(), String> {
     let mut run = other.read(Recorded { output, trace });
     is_whole(&run, &first)?;
     is_whole(&run, &second)?;
+    // The other program's, and one that came twice.
+    let listed = run.trace.manifest().libraries.len();
+    if listed != 2 {
+        return Err(format!("{listed} libraries are listed"));
+    }
     let lost = run.facts.iter().find(|fact| matches!(fact, Fact::Loss(_)));
     if let Some(lost) = lost {
         return Err(format!("{lost:?}"));

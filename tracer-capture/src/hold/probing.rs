@@ -116,7 +116,7 @@ impl Work {
         let notes = resolution.notes.iter().map(|note| format!("{}: {note}", library.path));
         inventory.warnings.extend(notes);
         inventory.add_of_library(&library.path, &mut probes);
-        inventory.libraries.push(library);
+        inventory.add_library(library);
     }
 
     /// Whether anything is probed behind the API tables of this runtime.
@@ -207,7 +207,7 @@ impl Work {
         });
         let mut inventory = lock(&self.inventory);
         inventory.add_of_library(&hip.library.path, &mut probes);
-        inventory.libraries.push(hip.library);
+        inventory.add_library(hip.library);
     }
 
     /// The process enters `hsa_init`, or has done so: API tables can be read.

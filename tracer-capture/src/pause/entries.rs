@@ -6,7 +6,7 @@ use std::{
     sync::atomic::Ordering,
 };
 
-use tracer_common::pause::{ENTRIES, MAGIC, STALE_NS, WORDS, header, resumes, word};
+use tracer_common::pause::{ENTRIES, MAGIC, STALE_NS, WORDS, header, word};
 
 use super::resume::Notes;
 use crate::{
@@ -65,6 +65,7 @@ impl Entries {
         self.words.word(header::MAGIC).store(MAGIC, Ordering::Release);
         let own = u64::from(std::process::id());
         self.words.word(header::RECORDER).store(own, Ordering::Release);
+        self.words.word(header::RESUMES).store(now_ns, Ordering::Release);
         self.beat(now_ns);
     }
 
@@ -171,6 +172,6 @@ impl Notes for Entries {
     }
 
     fn resumes(&self) -> u64 {
-        resumes(u64::from(self.recorder()))
+        self.words.word(header::RESUMES).load(Ordering::Acquire)
     }
 }
