@@ -22,10 +22,9 @@ pub mod twins;
 
 use std::{
     collections::HashMap,
-    ffi::CStr,
+    ffi::{CStr, CString},
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
-    path::PathBuf,
     thread,
 };
 
@@ -66,6 +65,7 @@ pub struct Prober {
 /// An attachment; its end detaches.
 enum Attached {
     Site(#[expect(dead_code, reason = "kept for its end")] UProbeLink),
+    Link(#[expect(dead_code, reason = "kept for its end")] OwnedFd),
     Event(#[expect(dead_code, reason = "kept for its end")] TracePointLink),
     Function(#[expect(dead_code, reason = "kept for its end")] KProbeLink),
     RawEvent(#[expect(dead_code, reason = "kept for its end")] RawTracePointLink),
@@ -135,12 +135,12 @@ pub struct LoadedProgram {
 }
 
 impl Prober {
-    /// Loads every program into the kernel, so that a refusal shows at the start.
+    /// Loads every program into the kernel that `multi` does not have, so that a refusal shows at the start.
     ///
     /// # Errors
     /// [`CaptureError::Refused`] with the verifier's words.
-    pub fn load(ebpf: Ebpf) -> Result<Self, CaptureError> {
-        let (prober, programs) = Self::load_each(ebpf);
+    pub fn load(ebpf: Ebpf, multi: Multi) -> Result<Self, CaptureError> {
+        let (prober, programs) = Self::load_each(ebpf, multi);
         programs
             .into_iter()
             .try_for_each(|program| program.refused.map_or(Ok(()), Err))?;
@@ -148,9 +148,9 @@ impl Prober {
     }
 
     /// Loads every program that the kernel accepts, and tells of each how that went.
-    pub fn load_each(mut ebpf: Ebpf) -> (Self, Vec<LoadedProgram>) {
+    pub fn load_each(mut ebpf: Ebpf, multi: Multi) -> (Self, Vec<LoadedProgram>) {
         let mut programs = Vec::new();
-        for (name, program) in ebpf.programs_mut() {
+        for (name, program) in ebpf.programs_mut().filter(|(name, _)| !multi.has(name)) {
             let loaded = match program {
                 aya::programs::Program::UProbe(p) => p.load(),
                 aya::programs::Program::TracePoint(p) => p.load(),
@@ -170,7 +170,7 @@ impl Prober {
             links: Links::default(),
             of_libraries: HashMap::new(),
             library: None,
-            multi: Multi::default(),
+            multi,
             sites: 0,
             attached: Vec::new(),
         };
@@ -192,7 +192,7 @@ impl Prober {
         let multi = self
             .multi
             .programs()
-            .map(|(name, fd)| Ok((format!("{name}_multi"), fd.try_clone_to_owned()?)));
+            .map(|(name, fd)| Ok((name.to_owned(), fd.try_clone_to_owned()?)));
         loaded
             .chain(multi)
             .collect::<Result<_, _>>()
@@ -220,7 +220,7 @@ impl Prober {
         let cookie = u64::from(site.upper) << 32 | u64::from(self.sites);
         self.sites += 1;
         let link = self.site(program, target, site.point.file_offset, cookie);
-        let error = self.keep(link.map(Attached::Site));
+        let error = self.keep(link);
         Probe {
             family,
             target: target.path.to_owned(),
@@ -239,9 +239,20 @@ impl Prober {
         target: &Target<'_>,
         file_offset: u64,
         cookie: u64,
-    ) -> Result<UProbeLink, CaptureError> {
+    ) -> Result<Attached, CaptureError> {
         open_files::room_for_probe(target.file).map_err(CaptureError::NoDescriptor)?;
-        let path = PathBuf::from(format!("/proc/self/fd/{}", target.file.as_raw_fd()));
+        let path = format!("/proc/self/fd/{}", target.file.as_raw_fd());
+        if self.multi.has(program) {
+            let path = CString::new(path).map_err(|error| CaptureError::Refused {
+                program: program.to_owned(),
+                reason: error.to_string(),
+            })?;
+            let link = self.multi.attach(program, &path, &[file_offset], &[cookie]);
+            return link.map(Attached::Link).map_err(|error| CaptureError::Refused {
+                program: program.to_owned(),
+                reason: error.to_string(),
+            });
+        }
         let point = UProbeAttachPoint {
             location: UProbeAttachLocation::AbsoluteOffset(file_offset),
             cookie: Some(cookie),
@@ -249,14 +260,9 @@ impl Prober {
         self.program::<UProbe>(program).and_then(|p| {
             p.attach(point, path, UProbeScope::AllProcesses)
                 .and_then(|id| p.take_link(id))
+                .map(Attached::Site)
                 .map_err(|error| refused(program, &error))
         })
-    }
-
-    /// Attaches to functions by links for many places at once, as far as they are loaded.
-    pub fn with_multi(mut self, multi: Multi) -> Self {
-        self.multi = multi;
-        self
     }
 
     /// Attaches `[entry, return]` to functions of the file at `path`, by one link each.
@@ -272,8 +278,8 @@ impl Prober {
         let offsets: Vec<u64> = functions.iter().map(|f| f.point().file_offset).collect();
         let cookies: Vec<u64> = functions.iter().map(api::Function::cookie).collect();
         // The return first: an entry without it would wait for one for good.
-        let returns = self.multi.attach(leave, path, &offsets, &cookies, true)?;
-        let entries = self.multi.attach(enter, path, &offsets, &cookies, false)?;
+        let returns = self.multi.attach(leave, path, &offsets, &cookies)?;
+        let entries = self.multi.attach(enter, path, &offsets, &cookies)?;
         self.push(Attached::Functions([entries, returns]));
         Ok(())
     }
@@ -290,7 +296,7 @@ impl Prober {
     ) -> Result<(), CaptureError> {
         for program in [leave, enter] {
             let link = self.site(program, target, function.point().file_offset, function.cookie())?;
-            self.push(Attached::Site(link));
+            self.push(link);
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use crate::{
     btf::Btf,
     kallsyms::Kallsyms,
     object::Object,
-    probes::{LoadedProgram, Prober, api::Api, driver, driver_event, ioctl, mapping, process, ring},
+    probes::{LoadedProgram, Prober, api::Api, driver, driver_event, ioctl, mapping, multi::Multi, process, ring},
     session::{self, Loading},
 };
 
@@ -155,7 +155,7 @@ fn attach(mut ebpf: Ebpf, rings: Option<&ring::Plan>, driver_events: &driver_eve
     let hits = ebpf
         .take_map("COST_HITS")
         .and_then(|map| PerCpuArray::try_from(map).ok());
-    let (mut prober, loaded) = Prober::load_each(ebpf);
+    let (mut prober, loaded) = Prober::load_each(ebpf, Multi::default());
     // Also those that only some kernels need.
     let mut probes = ioctl::attach(&mut prober, true);
     probes.extend(process::attach(&mut prober));

@@ -1,8 +1,10 @@
-//! Uprobes in many places by one link (`uprobe_multi`, Linux 6.6): they go out together, by one wait until no processor
-//! can be inside any more, where each link of its own waits by itself.
+//! Uprobes by links (`uprobe_multi`, Linux 6.6) instead of perf events. The kernel removes a uprobe in a few milliseconds, then waits
+//! until no processor can be inside, some 60 ms. It removes perf events one after the other, under a lock. Links that are
+//! closed by several threads share one wait: 40 probes take 0.08 s instead of 3.3 s, and closed by one thread 2.3 s instead of
+//! 6.6 s (Linux 6.18, two cores). One link may also have many places.
 //!
-//! aya 0.14 knows no such links. A program must be loaded for them, so that it is loaded here a second time, from the same
-//! object and with the same maps.
+//! aya 0.14 has no such links. A program must be loaded for them, so it is loaded here, from the same object and with the same
+//! maps.
 
 use std::{
     collections::HashMap,
@@ -15,6 +17,7 @@ use aya::{Ebpf, maps::Map};
 
 /// Of include/uapi/linux/bpf.h.
 const BPF_PROG_LOAD: libc::c_int = 5;
+const BPF_BTF_LOAD: libc::c_int = 18;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_PROG_TYPE_KPROBE: u32 = 2;
 const BPF_TRACE_UPROBE_MULTI: u32 = 48;
@@ -35,6 +38,25 @@ struct ProgramAttributes {
     name: [u8; 16],
     interface: u32,
     expected_attach_type: u32,
+    btf: u32,
+    function_info_len: u32,
+    function_info: u64,
+    function_info_count: u32,
+    line_info_len: u32,
+    line_info: u64,
+    line_info_count: u32,
+    pad: u32,
+}
+
+/// bpf_attr of BPF_BTF_LOAD.
+#[repr(C)]
+struct BtfAttributes {
+    btf: u64,
+    log: u64,
+    size: u32,
+    log_size: u32,
+    log_level: u32,
+    pad: u32,
 }
 
 /// bpf_attr of BPF_LINK_CREATE for such a link.
@@ -57,7 +79,14 @@ struct LinkAttributes {
 /// Programs that can be attached so.
 #[derive(Default)]
 pub struct Multi {
-    programs: HashMap<&'static str, OwnedFd>,
+    programs: HashMap<&'static str, Loaded>,
+}
+
+/// A program in the kernel.
+struct Loaded {
+    program: OwnedFd,
+    /// Whether it runs where functions return.
+    returns: bool,
 }
 
 impl Multi {
@@ -67,6 +96,12 @@ impl Multi {
     /// What the kernel says, or what of the object is not understood.
     pub fn load(object: &[u8], ebpf: &Ebpf, programs: &[&'static str]) -> io::Result<Self> {
         let mut object = aya_obj::Object::parse(object).map_err(io::Error::other)?;
+        let btf = object
+            .fixup_and_sanitize_btf(&FEATURES)
+            .map_err(io::Error::other)?
+            .map(aya_obj::btf::Btf::to_bytes);
+        // Callbacks of `bpf_loop` need it.
+        let btf = btf.as_deref().map(load_btf).transpose()?;
         let described = object.maps.clone();
         let maps: Vec<(&str, RawFd, &aya_obj::Map)> = ebpf
             .maps()
@@ -79,36 +114,38 @@ impl Multi {
         object.relocate_calls(&sections).map_err(io::Error::other)?;
         let mut loaded = Self::default();
         for &name in programs {
-            let code = object
-                .programs
-                .get(name)
-                .and_then(|program| object.functions.get(&program.function_key()));
-            let code = code.ok_or_else(|| io::Error::other(format!("the object has no program {name}")))?;
-            let program = load(name, &object.license, &code.instructions)?;
-            loaded.programs.insert(name, program);
+            let described = object.programs.get(name).and_then(|program| {
+                let code = object.functions.get(&program.function_key())?;
+                Some((program, code))
+            });
+            let (program, code) =
+                described.ok_or_else(|| io::Error::other(format!("the object has no program {name}")))?;
+            let returns = matches!(program.section, aya_obj::ProgramSection::URetProbe { .. });
+            let program = load(name, &object.license, code, btf.as_ref())?;
+            loaded.programs.insert(name, Loaded { program, returns });
         }
         Ok(loaded)
     }
 
     /// Descriptors of the programs, with their names.
     pub fn programs(&self) -> impl Iterator<Item = (&'static str, BorrowedFd<'_>)> {
-        self.programs.iter().map(|(name, program)| (*name, program.as_fd()))
+        self.programs
+            .iter()
+            .map(|(name, loaded)| (*name, loaded.program.as_fd()))
     }
 
-    /// Attaches a program at each of the offsets in the file, with its cookie; `returns`: where the functions there return.
-    /// The end of what is returned detaches.
+    /// Whether it has this program.
+    pub fn has(&self, program: &str) -> bool {
+        self.programs.contains_key(program)
+    }
+
+    /// Attaches a program at each of the offsets in the file, with its cookie; one for returns where the functions there
+    /// return. Dropping the descriptor detaches.
     ///
     /// # Errors
     /// What the kernel says: nothing is attached then.
-    pub fn attach(
-        &self,
-        program: &str,
-        file: &CStr,
-        offsets: &[u64],
-        cookies: &[u64],
-        returns: bool,
-    ) -> io::Result<OwnedFd> {
-        let Some(program) = self.programs.get(program) else {
+    pub fn attach(&self, program: &str, file: &CStr, offsets: &[u64], cookies: &[u64]) -> io::Result<OwnedFd> {
+        let Some(Loaded { program, returns }) = self.programs.get(program) else {
             return Err(io::Error::other("not loaded"));
         };
         debug_assert_eq!(offsets.len(), cookies.len());
@@ -122,7 +159,7 @@ impl Multi {
             reference_counters: 0,
             cookies: cookies.as_ptr().expose_provenance() as u64,
             count: offsets.len().min(cookies.len()) as u32,
-            multi_flags: if returns { BPF_F_UPROBE_MULTI_RETURN } else { 0 },
+            multi_flags: if *returns { BPF_F_UPROBE_MULTI_RETURN } else { 0 },
             pid: 0,
             pad: 0,
         };
@@ -145,15 +182,34 @@ fn descriptor(map: &Map) -> Option<RawFd> {
     Some(data.fd().as_fd().as_raw_fd())
 }
 
-fn load(name: &str, license: &CStr, code: &[aya_obj::generated::bpf_insn]) -> io::Result<OwnedFd> {
+/// Kernels that have such links know all of these.
+const FEATURES: aya_obj::btf::BtfFeatures =
+    aya_obj::btf::BtfFeatures::new(true, true, true, true, true, true, true, true);
+
+fn load_btf(btf: &[u8]) -> io::Result<OwnedFd> {
+    let attributes = BtfAttributes {
+        btf: btf.as_ptr().expose_provenance() as u64,
+        log: 0,
+        size: btf.len() as u32,
+        log_size: 0,
+        log_level: 0,
+        pad: 0,
+    };
+    // SAFETY: there are `size` bytes, which live through the call.
+    unsafe { bpf(BPF_BTF_LOAD, &attributes) }
+}
+
+fn load(name: &str, license: &CStr, code: &aya_obj::Function, btf: Option<&OwnedFd>) -> io::Result<OwnedFd> {
     let mut short = [0; 16];
     for (to, from) in short.iter_mut().take(15).zip(name.bytes()) {
         *to = from;
     }
+    let function_info = code.func_info.func_info_bytes();
+    let line_info = code.line_info.line_info_bytes();
     let attributes = ProgramAttributes {
         kind: BPF_PROG_TYPE_KPROBE,
-        instruction_count: code.len() as u32,
-        instructions: code.as_ptr().expose_provenance() as u64,
+        instruction_count: code.instructions.len() as u32,
+        instructions: code.instructions.as_ptr().expose_provenance() as u64,
         license: license.as_ptr().expose_provenance() as u64,
         log_level: 0,
         log_size: 0,
@@ -163,8 +219,25 @@ fn load(name: &str, license: &CStr, code: &[aya_obj::generated::bpf_insn]) -> io
         name: short,
         interface: 0,
         expected_attach_type: BPF_TRACE_UPROBE_MULTI,
+        btf: btf.map_or(0, |btf| btf.as_raw_fd() as u32),
+        function_info_len: if btf.is_some() {
+            code.func_info_rec_size as u32
+        } else {
+            0
+        },
+        function_info: function_info.as_ptr().expose_provenance() as u64,
+        function_info_count: if btf.is_some() { code.func_info.len() as u32 } else { 0 },
+        line_info_len: if btf.is_some() {
+            code.line_info_rec_size as u32
+        } else {
+            0
+        },
+        line_info: line_info.as_ptr().expose_provenance() as u64,
+        line_info_count: if btf.is_some() { code.line_info.len() as u32 } else { 0 },
+        pad: 0,
     };
-    // SAFETY: the license ends with 0, and there are `instruction_count` instructions; both live through the call.
+    // SAFETY: the license ends with 0, and there are as many instructions and records as the counts say; all of them live
+    // through the call.
     unsafe { bpf(BPF_PROG_LOAD, &attributes) }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     kallsyms::Kallsyms,
     object::Object,
     probes::{
-        Prober, api,
+        Prober,
         driver::{self, Functions},
         driver_event, ioctl, mapping,
         multi::Multi,
@@ -67,11 +67,7 @@ pub(super) fn load(
         driver_events: &driver_events,
     };
     let mut ebpf = loaded.open()?;
-    let multi = if options.api == Api::None {
-        Multi::default()
-    } else {
-        multi(&ebpf, object)
-    };
+    let multi = multi(&ebpf, object);
     let mut maps = Maps::new();
     for name in [
         "EVENTS",
@@ -93,7 +89,7 @@ pub(super) fn load(
         .diagnostics
         .then(|| diagnostics::listen(&mut ebpf, Arc::clone(stop)))
         .transpose()?;
-    let mut prober = Prober::load(ebpf)?.with_multi(multi);
+    let mut prober = Prober::load(ebpf, multi)?;
     let symbols = Kallsyms::read(&[driver::FUNCTIONS.as_slice(), &[twins::PREEMPTIBLE]].concat());
     let twins = twins::needed(symbols.as_ref().ok());
     for probes in [
@@ -126,14 +122,28 @@ pub(super) fn load(
     })
 }
 
-/// The programs of function probes for links of many places; none on kernels that know no such links.
+/// Programs of uprobes.
+const UPROBES: [&str; 10] = [
+    "api_enter",
+    "api_return",
+    "code_object",
+    "doorbell",
+    "doorbell_by_signal",
+    "hsa_queue_enter",
+    "hsa_queue_return",
+    "reserve",
+    "runtime_init",
+    "sdma_doorbell",
+];
+
+/// The programs of uprobes, loaded for links; none on kernels that have no such links.
 fn multi(ebpf: &Ebpf, object: Object) -> Multi {
     let loaded = object
         .bytes()
         .map_err(io::Error::other)
-        .and_then(|bytes| Multi::load(bytes, ebpf, &api::PROGRAMS));
+        .and_then(|bytes| Multi::load(bytes, ebpf, &UPROBES));
     loaded.unwrap_or_else(|error| {
-        log::info!("probes in functions are attached one by one: links for many places: {error}");
+        log::info!("uprobes are attached by perf events: links: {error}");
         Multi::default()
     })
 }
