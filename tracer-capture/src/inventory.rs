@@ -169,19 +169,23 @@ mod tests {
 
     #[test]
     fn a_probe_that_is_missing_is_a_warning_and_a_loss() {
-        let probe = |family, error: Option<&str>| Probe {
+        let probe = |target: &str, family, error: Option<&str>| Probe {
             family,
+            target: target.to_owned(),
             error: error.map(str::to_owned),
             ..Probe::default()
         };
         let mut inventory = Inventory::default();
-        inventory.add_of_library("/a", &mut vec![probe("doorbell", None)]);
+        inventory.add_of_library("/a", &mut vec![probe("/a", "doorbell", None)]);
         assert!(inventory.warnings.is_empty() && inventory.losses.is_empty());
+        // The library is found again.
+        inventory.add_of_library("/a", &mut vec![probe("/a", "doorbell", None)]);
+        assert_eq!(inventory.probes.len(), 1);
         let mut some = vec![
-            probe("doorbell", None),
-            probe("doorbell", Some("no file")),
-            probe("sdma", Some("no file")),
-            probe("doorbell", Some("no file")),
+            probe("/b", "doorbell", None),
+            probe("/b", "doorbell", Some("no file")),
+            probe("/b", "sdma", Some("no file")),
+            probe("/b", "doorbell", Some("no room")),
         ];
         inventory.add_of_library("/b", &mut some);
         assert_eq!((inventory.probes.len(), inventory.warnings.len()), (5, 1));

@@ -52,11 +52,12 @@ fn from_the_first_doorbell_on_no_gap() {
 
 #[test]
 fn producers_that_share_a_queue() {
-    for threads in ["--threads=2", "--threads=6"] {
-        let run = Program::steady("trixie", "gfx1100", &[threads]).to_the_end(&[]);
+    for (option, threads) in [("--threads=2", 2), ("--threads=6", 6)] {
+        let run = Program::steady("trixie", "gfx1100", &[option]).to_the_end(&[]);
         let found = observed::adopted(&run, true);
-        println!("{threads}: {found:?}");
-        assert!(found.claimed >= 1000 && found.outside >= 500, "{found:?}");
+        println!("{option}: {found:?}");
+        // A thread counts a round of 16 after it is complete: of each thread one may lie before the attach.
+        assert!(found.claimed >= 1000 - threads * 16 && found.outside >= 500, "{found:?}");
     }
 }
 
