@@ -57,7 +57,10 @@ fn producers_that_share_a_queue() {
         let found = observed::adopted(&run, true);
         println!("{option}: {found:?}");
         // A thread counts a round of 16 after it is complete: of each thread one may lie before the attach.
-        assert!(found.claimed >= 1000 - threads * 16 && found.outside >= 500, "{found:?}");
+        assert!(
+            found.claimed >= 1000 - threads * 16 && found.outside >= 500,
+            "{found:?}"
+        );
     }
 }
 

@@ -57,10 +57,11 @@ struct User {
 }
 
 impl Uses {
-    /// Whether it is time to look for libraries that nobody uses.
+    /// Whether it is time to look for libraries that nobody uses, and for processes that have ended.
     fn is_due(&mut self) -> bool {
         let now = Instant::now();
-        if self.libraries.is_empty() || self.looked.is_some_and(|looked| now < looked + INTERVAL) {
+        let is_idle = self.libraries.is_empty() && self.processes.is_empty();
+        if is_idle || self.looked.is_some_and(|looked| now < looked + INTERVAL) {
             return false;
         }
         self.looked = Some(now);
