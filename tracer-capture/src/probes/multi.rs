@@ -124,7 +124,20 @@ impl Multi {
             let program = load(name, &object.license, code, btf.as_ref())?;
             loaded.programs.insert(name, Loaded { program, returns });
         }
+        if let Some(name) = programs.first() {
+            loaded.has_links(name)?;
+        }
         Ok(loaded)
+    }
+
+    /// Whether the kernel has such links. Kernels before Linux 6.6 load the programs all the same: they do not check what such
+    /// a program is to be attached to. Kernels that have links say of a folder that it is no file.
+    fn has_links(&self, program: &str) -> io::Result<()> {
+        match self.attach(program, c"/", &[0], &[0]) {
+            Err(error) if error.raw_os_error() == Some(libc::EBADF) => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => Err(io::Error::other("the kernel attached a probe to a folder")),
+        }
     }
 
     /// Descriptors of the programs, with their names.
