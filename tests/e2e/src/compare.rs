@@ -156,7 +156,7 @@ fn rows(run: &Run) -> Compared {
 /// Nothing was dropped, and the trace says so.
 pub fn no_losses(run: &Run) {
     let lost: Vec<&Fact> = run.facts.iter().filter(|fact| matches!(fact, Fact::Loss(_))).collect();
-    assert!(lost.is_empty(), "{lost:?}");
+    assert!(lost.is_empty(), "{lost:?}: {}", run.report["warnings"]);
     assert_eq!(run.report["losses"]["total"], 0);
     assert_eq!(run.report["complete"], true);
 }
