@@ -25,8 +25,9 @@ const NOBODY: u32 = 65534;
 const PARSER_MEMORY: u64 = 4 << 30;
 /// Processor time of a parser in all, s. The recorder retires a parser before its time is used up by sound files.
 const PARSER_SECONDS: u64 = 20;
-/// Descriptors of a confined process.
-const DESCRIPTORS: u64 = 64;
+/// Descriptors of a confined process. The kernel also refuses to send any while more than this are on their way from one process of
+/// the same user to another, whoever sent them.
+const DESCRIPTORS: u64 = 1024;
 
 /// Confines the calling process, the spawner, to what readers need. It can't be undone, and holds for all that it forks.
 ///

@@ -40,7 +40,7 @@ impl Work {
                     continue;
                 }
             };
-            let (key, runtime) = match self.libraries.look(&subject.examine, subject.pid, mapping) {
+            let (key, runtime) = match self.look_at(subject, mapping) {
                 Look::Gone => continue,
                 Look::Unopened(error) => {
                     drop(claim);
@@ -71,6 +71,17 @@ impl Work {
             }
         }
         self.uses_of(subject.pid, mappings);
+    }
+
+    /// Looks at the file of a mapping; once more if what failed may have passed: the process is paused already.
+    fn look_at(&self, subject: &Subject<'_>, mapping: &Mapping) -> Look {
+        match self.libraries.look(&subject.examine, subject.pid, mapping) {
+            Look::Unopened(error) if error.may_pass() => {
+                log::info!("{} is examined once more: {error}", mapping.path);
+                self.libraries.look(&subject.examine, subject.pid, mapping)
+            }
+            found => found,
+        }
     }
 
     /// Puts probes into a library. None, if the session ends.
