@@ -5,7 +5,7 @@ use std::{fs, io, os::fd::OwnedFd};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::{
-    CaptureError,
+    CaptureError, pid_namespace,
     process_stat::{self, Stat},
 };
 
@@ -20,8 +20,6 @@ pub struct Candidate {
     pub pidfd: OwnedFd,
 }
 
-/// Inode of the initial pid namespace (PROC_PID_INIT_INO of include/linux/proc_ns.h).
-const INITIAL_PIDS: &str = "pid:[4026531836]";
 /// Where an ELF file says its class, and the word for 32 bits.
 const EI_CLASS: usize = 4;
 const ELFCLASS32: u8 = 1;
@@ -30,25 +28,6 @@ const PF_KTHREAD: u64 = 0x0020_0000;
 /// Number of the capability (include/uapi/linux/capability.h).
 const CAP_SYS_PTRACE: u32 = 19;
 
-/// Where nobody can be attached to.
-const INSIDE: &str = "tracer itself runs in a pid namespace, where ids are others than the kernel's; run it outside, as with \
-    `docker run --pid=host`";
-
-fn is_inside() -> bool {
-    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() != INITIAL_PIDS)
-}
-
-/// Whether process ids here are the kernel's.
-///
-/// # Errors
-/// [`CaptureError::System`] in a pid namespace of its own.
-pub fn require_ids() -> Result<(), CaptureError> {
-    if is_inside() {
-        return Err(CaptureError::system("tracing every process", io::Error::other(INSIDE)));
-    }
-    Ok(())
-}
-
 impl Candidate {
     /// Looks at a process.
     ///
@@ -56,9 +35,7 @@ impl Candidate {
     /// [`CaptureError::NotAttached`], with the reason and what to do.
     pub fn look(pid: u32) -> Result<Self, CaptureError> {
         let refuse = |why: String| CaptureError::NotAttached { pid, why };
-        if is_inside() {
-            return Err(refuse(INSIDE.to_owned()));
-        }
+        pid_namespace::require_initial()?;
         let status = match fs::read_to_string(format!("/proc/{pid}/status")) {
             Ok(status) => status,
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => {

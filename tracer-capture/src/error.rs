@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::rights;
+use crate::{pid_namespace, rights};
 
 /// A failure of the capture layer.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +16,9 @@ pub enum CaptureError {
     /// The process lacks these capabilities: recording would fail later, or harm processes that it could not resume.
     #[error("the capabilities {} are missing; {fix}", .0.join(", ").to_lowercase(), fix = rights::fix())]
     Lacking(Vec<&'static str>),
+    /// tracer runs in a pid namespace of its own.
+    #[error("{}; {}", pid_namespace::REASON, pid_namespace::FIX)]
+    PidNamespace,
     /// The kernel refused a program.
     #[error("the kernel refused the eBPF program `{program}`: {reason}")]
     Refused {

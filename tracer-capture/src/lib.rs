@@ -32,6 +32,7 @@ pub mod object;
 mod open_calls;
 pub mod open_files;
 pub mod pause;
+pub mod pid_namespace;
 mod probes;
 mod proc_maps;
 mod process_stat;

@@ -38,6 +38,7 @@ use crate::{
         known::KnownFiles,
         left::{self, Pin},
     },
+    pid_namespace,
     probes::{Prober, driver::Functions},
     rights,
     ring_marks::RingMarks,
@@ -106,8 +107,9 @@ impl Session {
     /// `readers`.
     ///
     /// # Errors
-    /// [`CaptureError::Lacking`] or [`CaptureError::NotPermitted`] without the rights, and what else the kernel refuses.
+    /// [`CaptureError::PidNamespace`]; [`CaptureError::Lacking`] or [`CaptureError::NotPermitted`] without the rights, and what else the kernel refuses.
     pub fn start(options: Options, guardian: Option<Guardian>, readers: Readers) -> Result<Self, CaptureError> {
+        pid_namespace::require_initial()?;
         rights::require(&rights::RECORDING)?;
         // Without the place where they are left, none are.
         for left in left::recover().unwrap_or_default() {

@@ -8,7 +8,7 @@ use aya::maps::MapError;
 use crate::{
     CaptureError,
     attach::Attached,
-    candidate::{self, Candidate},
+    candidate::Candidate,
     hold::{self, Ask},
     kfd_proc::{self, Numbering},
     process_stat,
@@ -31,9 +31,8 @@ impl Session {
     /// One that can't be attached to is a warning of the inventory.
     ///
     /// # Errors
-    /// [`CaptureError::System`] in a pid namespace, or if there are too many.
+    /// [`CaptureError::System`] if there are too many.
     pub fn trace_all(&mut self) -> Result<Vec<Attached>, CaptureError> {
-        candidate::require_ids()?;
         let mut known = BTreeSet::new();
         let mut has_runtime = BTreeSet::new();
         self.attach_users(&mut known, &mut has_runtime)?;

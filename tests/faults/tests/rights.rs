@@ -177,3 +177,35 @@ fn without_one_of_them_the_error_names_it() {
         }
     }
 }
+
+/// Process ids in a pid namespace of its own are not those of events: tracer refuses instead of recording nothing.
+#[test]
+fn in_a_pid_namespace_nothing_begins() {
+    let dir = folder();
+    let inside = |words: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--mount-proc"]);
+        command.arg(place::programs().join("tracer")).args(words);
+        command.output().expect("unshare, of util-linux")
+    };
+    let trace = dir.path().join("t.trace");
+    let marker = dir.path().join("ran");
+    let (trace, marker) = (trace.to_str().expect("UTF-8"), marker.to_str().expect("UTF-8"));
+    for words in [
+        &["record", "-o", trace, "--", "touch", marker][..],
+        &["record", "-o", trace, "-a"],
+        &["record", "-o", trace, "-p", "1"],
+        &["top", "--once", "--json", "--duration", "1s", "-a"],
+        &["serve", "--listen", "127.0.0.1:0", "-a"],
+    ] {
+        let output = inside(words);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{words:?}: {said}");
+        assert!(said.contains(tracer_capture::pid_namespace::FIX), "{words:?}: {said}");
+    }
+    assert_eq!(fs::read_dir(dir.path()).expect("a folder").count(), 0);
+    let output = inside(&["doctor", "--json"]);
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(found["rights"]["own_pid_namespace"], true);
+    assert_eq!(found["record_would_capture"]["doorbells"]["captured"], "no");
+}

@@ -2,13 +2,18 @@
 
 use serde::Serialize;
 
-use crate::rights::{OF_USE, RECORDING, effective};
+use crate::{
+    pid_namespace,
+    rights::{OF_USE, RECORDING, effective},
+};
 
 /// What this process may do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Rights {
     /// Its effective user.
     pub euid: u32,
+    /// Whether process ids here differ from those in the kernel's events, as in most containers.
+    pub own_pid_namespace: bool,
     /// The capabilities of use, each with whether it is effective.
     pub capabilities: Vec<Capability>,
 }
@@ -33,7 +38,10 @@ impl Rights {
 /// Looks at this process.
 #[must_use]
 pub fn read() -> Rights {
-    of(rustix::process::geteuid().as_raw(), effective())
+    Rights {
+        own_pid_namespace: pid_namespace::is_own(),
+        ..of(rustix::process::geteuid().as_raw(), effective())
+    }
 }
 
 fn of(euid: u32, set: u64) -> Rights {
@@ -43,6 +51,7 @@ fn of(euid: u32, set: u64) -> Rights {
     };
     Rights {
         euid,
+        own_pid_namespace: false,
         capabilities: RECORDING.into_iter().chain(OF_USE).map(capability).collect(),
     }
 }

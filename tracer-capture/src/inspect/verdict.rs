@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{Inspection, Library, driver::State};
+use crate::pid_namespace;
 
 /// Whether something would be captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -93,6 +94,12 @@ impl Inspection {
 
     /// Nothing at all can be recorded.
     fn blocked(&self) -> Option<Capture> {
+        if self.rights.own_pid_namespace {
+            return Some(no(
+                pid_namespace::REASON.to_owned(),
+                Some(pid_namespace::FIX.to_owned()),
+            ));
+        }
         // What `record` stands on: without these it does not begin, or misses its processes.
         let needed = ["process", "mapping"].map(|family| self.programs.unattached(family));
         // `record` gives up at the first program that is refused, whichever it is.

@@ -16,7 +16,7 @@ use super::{
     entries::Entries,
     resume::{Outcome, Step, resume},
 };
-use crate::{CaptureError, process_stat::Stat, sys};
+use crate::{CaptureError, pid_namespace, process_stat::Stat, sys};
 
 /// Where BPF's file system is by custom.
 const FILE_SYSTEM: &str = "/sys/fs/bpf";
@@ -49,7 +49,7 @@ impl Pin {
     /// Pins the map under the recorder's name.
     ///
     /// # Errors
-    /// Without BPF's file system, or if somebody else owns the folder.
+    /// In a pid namespace of its own, without BPF's file system, or if somebody else owns the folder.
     pub fn new(map: &Map) -> Result<Self, CaptureError> {
         let failed = |error| CaptureError::system("pinning the map of paused processes", error);
         require_mount()?;
@@ -103,6 +103,7 @@ fn require_ownership() -> Result<(), CaptureError> {
 /// # Errors
 /// Without BPF's file system, without the right to read it, or if somebody else owns the folder in it.
 pub fn recover() -> Result<Vec<Recovered>, CaptureError> {
+    pid_namespace::require_initial()?;
     require_mount()?;
     match fs::symlink_metadata(FOLDER) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -55,7 +55,11 @@ pub fn rights(out: &mut impl Write, rights: &Rights) -> io::Result<()> {
         if c.effective { name } else { format!("no {name}") }
     };
     let all: Vec<String> = rights.capabilities.iter().map(capability).collect();
-    item(out, "rights", format_args!("euid {}: {}", rights.euid, all.join(", ")))
+    item(out, "rights", format_args!("euid {}: {}", rights.euid, all.join(", ")))?;
+    if rights.own_pid_namespace {
+        more(out, "a pid namespace of its own")?;
+    }
+    Ok(())
 }
 
 /// What the kernel accepts.

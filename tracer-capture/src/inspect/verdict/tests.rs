@@ -87,6 +87,16 @@ fn without_rights_nothing_is_and_sudo_helps() {
 }
 
 #[test]
+fn in_a_pid_namespace_nothing_is() {
+    let mut inspection = good();
+    inspection.rights.own_pid_namespace = true;
+    for (name, capture) in inspection.verdict().all() {
+        assert_eq!(capture.captured, Answer::No, "{name}");
+        assert_eq!(capture.fix.as_deref(), Some(crate::pid_namespace::FIX), "{name}");
+    }
+}
+
+#[test]
 fn one_refused_program_stops_a_recording() {
     let mut inspection = good();
     inspection.programs.programs[1].error = Some("too complex".to_owned());
