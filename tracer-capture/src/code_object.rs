@@ -35,13 +35,13 @@ pub struct Contents {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// No 64-bit ELF file for AMD GPUs.
-    #[error("no 64-bit ELF file for an AMD GPU: pass a code object, not a bundle of several or a host library")]
+    #[error("not a 64-bit ELF file for an AMD GPU; pass a code object, not a bundle or a host library")]
     NotCodeObject,
     /// Its structures contradict each other or point outside the file.
-    #[error("malformed code object, {0}: build it again if it is not still being written")]
+    #[error("malformed code object, {0}; if nothing is writing it now, build it again")]
     Malformed(String),
     /// More kernels, or longer tables, than any compiler's.
-    #[error("the code object has {0}: none is kept that large")]
+    #[error("the code object has {0}, more than tracer keeps")]
     TooLarge(&'static str),
 }
 

@@ -190,7 +190,7 @@ pub(crate) fn judge(
     };
     match symbols.build_id.as_deref() {
         Some(other) if other == build_id => {}
-        Some(other) => return Err(refused(format!("it is of another build: {other}"))),
+        Some(other) => return Err(refused(format!("it belongs to another build: {other}"))),
         None => return Err(refused("it has no build-id, but the library has".to_owned())),
     }
     if let By::Link(checksum, _) = by {
@@ -208,6 +208,6 @@ fn open(path: &Path) -> Result<File, NotUsed> {
 pub(crate) fn not_opened(error: &io::Error) -> NotUsed {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => NotUsed::Absent("no such file".to_owned()),
-        _ => NotUsed::Refused(format!("it can't be opened: {error}")),
+        _ => NotUsed::Refused(format!("cannot open it: {error}")),
     }
 }

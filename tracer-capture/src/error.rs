@@ -28,7 +28,9 @@ pub enum CaptureError {
         reason: String,
     },
     /// File descriptors are used up, but for those that are kept for other uses.
-    #[error("no file descriptor is left for it ({0}); allow more by `ulimit -n 65536`, a service by LimitNOFILE=65536")]
+    #[error(
+        "no file descriptor is left ({0}); raise the limit with `ulimit -n 65536`, for a service with LimitNOFILE=65536"
+    )]
     NoDescriptor(io::Error),
     /// The object lacks a program or a map: object and binary are of different builds.
     #[error(
@@ -36,13 +38,13 @@ pub enum CaptureError {
     )]
     Missing(&'static str),
     /// tracefs can't be reached.
-    #[error("tracefs can't be mounted ({0}); mount it with `mount -t tracefs nodev /sys/kernel/tracing`")]
+    #[error("cannot mount tracefs ({0}); mount it with `mount -t tracefs nodev /sys/kernel/tracing`")]
     NoTracefs(io::Error),
     /// A trace event that capture stands on is absent.
     #[error("this kernel has no trace event {0}; it needs CONFIG_FTRACE_SYSCALLS and CONFIG_EVENT_TRACING")]
     NoEvent(String),
     /// A trace event's format file is not understood: its fields can't be read.
-    #[error("the format of the trace event {event} can't be used: {what}")]
+    #[error("cannot use the format of the trace event {event}: {what}")]
     BadFormat {
         /// Group and name.
         event: String,
@@ -50,7 +52,7 @@ pub enum CaptureError {
         what: String,
     },
     /// A file that was expected can't be read.
-    #[error("{path} can't be read: {source}")]
+    #[error("cannot read {path}: {source}")]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -59,7 +61,7 @@ pub enum CaptureError {
     },
     /// The variables by which sudo names its caller do not name a user.
     #[error(
-        "{name} is {}, which is not the id of a user or group; call tracer by sudo itself, or unset SUDO_UID and SUDO_GID",
+        "{name} is {}, which is not the id of a user or group; run tracer itself with sudo, or unset SUDO_UID and SUDO_GID",
         .value.as_deref().unwrap_or("not set")
     )]
     Sudo {
@@ -69,7 +71,7 @@ pub enum CaptureError {
         value: Option<String>,
     },
     /// The command can't be started; `std::io::ErrorKind::NotFound` if it is not there.
-    #[error("the command `{command}` can't be run: {source}")]
+    #[error("cannot run the command `{command}`: {source}")]
     Command {
         /// Its program.
         command: String,
@@ -77,7 +79,7 @@ pub enum CaptureError {
         source: io::Error,
     },
     /// A process can't be attached to.
-    #[error("process {pid} can't be traced: {why}")]
+    #[error("cannot trace process {pid}: {why}")]
     NotAttached {
         /// Its id.
         pid: u32,

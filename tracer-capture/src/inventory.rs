@@ -109,7 +109,7 @@ impl Inventory {
     pub fn add(&mut self, probes: Vec<Probe>) {
         for probe in probes {
             if let Some(error) = &probe.error {
-                self.warnings.push(format!("{} is not traced: {error}", probe.target));
+                self.warnings.push(format!("cannot trace {}: {error}", probe.target));
             }
             self.probes.push(probe);
         }

@@ -257,15 +257,13 @@ impl Libraries {
                 )
             }
             Ok(Ok(None)) => Look::Nothing(Some(key)),
-            Ok(Err(reason)) => Look::Broken(key, format!("{} can't be traced: {reason}", mapping.path)),
-            Err(NotRead::Parse(ParseFailed::Crashed)) => Look::Broken(
-                key,
-                format!("{} can't be traced: {}", mapping.path, ParseFailed::Crashed),
-            ),
-            Err(NotRead::Read(ReadError::TooLarge)) => Look::Broken(
-                key,
-                format!("{} can't be traced: {}", mapping.path, ReadError::TooLarge),
-            ),
+            Ok(Err(reason)) => Look::Broken(key, format!("cannot trace {}: {reason}", mapping.path)),
+            Err(NotRead::Parse(ParseFailed::Crashed)) => {
+                Look::Broken(key, format!("cannot trace {}: {}", mapping.path, ParseFailed::Crashed))
+            }
+            Err(NotRead::Read(ReadError::TooLarge)) => {
+                Look::Broken(key, format!("cannot trace {}: {}", mapping.path, ReadError::TooLarge))
+            }
             Err(error) => failed(error),
         }
     }

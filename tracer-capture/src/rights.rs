@@ -47,7 +47,7 @@ pub fn fix() -> String {
     };
     let recording: Vec<Capability> = RECORDING.into_iter().chain(OF_USE).collect();
     let (recording, user) = (names(&recording), names(&FOR_A_USER));
-    format!("run with sudo, or give it {recording}, and where it runs commands or writes files for a user {user}")
+    format!("run with sudo, or grant {recording}; to run commands or write files for a user, also {user}")
 }
 
 /// The effective set of this process. No thread of the tracer that asks changes its own.

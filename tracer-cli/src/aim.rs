@@ -127,7 +127,7 @@ impl Ready {
             let later = if process.has_runtime {
                 ""
             } else {
-                ": it has no HSA runtime; one that it loads will be traced from its first packet"
+                ": it has no HSA runtime yet; if it loads one, tracer captures it from its first packet on"
             };
             say!("attached   process {} ({comm}){later}", process.pid);
         }

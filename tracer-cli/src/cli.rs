@@ -14,7 +14,7 @@ pub use doctor::Doctor;
 pub use live::{Serve, Top};
 pub use record::Record;
 pub use report::{Format, Report};
-pub use verify::{Verify, VerdictFormat};
+pub use verify::{VerdictFormat, Verify};
 
 /// Show which path every kernel takes to an AMD GPU: a doorbell that a process rings from user space for its AQL queue, or
 /// a job that the kernel driver submits on a ring.

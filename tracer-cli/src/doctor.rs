@@ -77,7 +77,7 @@ pub fn run(options: &Doctor) -> ExitCode {
         Ok(()) => ExitCode::from(LACKING),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(LACKING),
         Err(error) => {
-            say!("tracer: the findings can't be written: {error}");
+            say!("tracer: cannot write the result: {error}");
             ExitCode::from(LACKING)
         }
     }

@@ -101,7 +101,7 @@ async fn record(options: &Record, placing: Placing, guardian: Option<Guardian>) 
             // A trace of nothing would be in the way of the next attempt.
             let (recorder, _) = collector.finish()?;
             if let Err(error) = recorder.discard() {
-                log::warn!("the empty trace {} stays: {error:#}", dir.display());
+                log::warn!("cannot remove the empty trace {}: {error:#}", dir.display());
             }
             return Err(error);
         }

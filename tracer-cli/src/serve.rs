@@ -132,7 +132,7 @@ async fn serve(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<Ex
     };
     // Who would not wait for the end will not stay after it either.
     if options.stay && ended.is_some() {
-        say!("ended      what was watched; the numbers stay until Ctrl-C");
+        say!("ended      all traced processes have exited; the values stay until Ctrl-C");
         signals.next(None).await;
     }
     stop();
@@ -165,7 +165,7 @@ where
             end = &mut ended => return end.map(Some),
             failed = &mut *answering => {
                 failed.context("the server's task")??;
-                anyhow::bail!("the server ended by itself");
+                anyhow::bail!("the server stopped unexpectedly");
             }
             wish = signals.next(command.as_deref()) => if wish == Wish::Force { return Ok(None) },
         }

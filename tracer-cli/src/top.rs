@@ -83,7 +83,7 @@ fn watch(options: &Top, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> 
         say!("{}", Terminal(&said));
     }
     if let Some(pid) = watch.goes_on() {
-        say!("the command goes on as process {pid}, which nobody watches any more; `kill {pid}` ends it");
+        say!("the command continues as process {pid} without tracer; `kill {pid}` ends it");
     }
     if options.once {
         return print(&watch.look());

@@ -36,15 +36,15 @@ pub fn time(text: &str) -> Result<Duration, String> {
         "ms" => 1e-3,
         "m" => 60.0,
         "h" => 3600.0,
-        _ => return Err(format!("{unit} is no unit of time: use ms, s, m or h")),
+        _ => return Err(format!("{unit} is not a unit of time; use ms, s, m or h")),
     };
     let number: f64 = number
         .parse()
-        .map_err(|_| format!("{text} is no time: write 10s or 500ms"))?;
+        .map_err(|_| format!("{text} is not a time; write 10s or 500ms"))?;
     Duration::try_from_secs_f64(number * second)
         .ok()
         .filter(|time| !time.is_zero())
-        .ok_or_else(|| format!("{text} is not a time above 0"))
+        .ok_or_else(|| format!("{text} is not longer than 0"))
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ fn policy(wanted: &Path) -> anyhow::Result<Policy> {
         io::ErrorKind::NotFound => {
             let names: Vec<_> = Policy::names().collect();
             anyhow!(
-                "there is no policy {name}: give a TOML file that is there, or one of {}",
+                "no policy {name}; name an existing TOML file, or one of {}",
                 names.join(", ")
             )
         }
@@ -204,7 +204,7 @@ fn write(options: &Verify, owner: &Owner, kept: &Kept, verdict: &Verdict) -> any
         VerdictFormat::Markdown => github::summary(&subject, verdict),
     };
     if kept.temporary.is_some() && verdict.outcome != Outcome::Pass {
-        say!("tracer: the trace is not kept; `tracer verify -o DIR -- COMMAND` keeps it");
+        say!("tracer: removed the trace; use `tracer verify -o DIR -- COMMAND` to keep it");
     }
     print(&content)
 }

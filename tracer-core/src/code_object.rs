@@ -99,7 +99,7 @@ pub struct CodeObject {
     pub id: u64,
     /// How it came to be known.
     pub origin: CodeObjectOrigin,
-    /// What was added to its addresses as it was loaded.
+    /// Load bias: what the loader added to its addresses.
     pub base: u64,
     /// Where it comes from, as the runtime tells it: `file://PATH#offset=..&size=..` or `memory://PID#offset=..&size=..`.
     pub uri: String,

@@ -247,7 +247,7 @@ impl Unread {
     }
 }
 
-/// Published packets that are no kernel dispatches, one or (unread ones) a run.
+/// Published packets other than kernel dispatches, one or (unread ones) a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtherPacket {
     /// Queue, by its number in the trace.
@@ -336,7 +336,7 @@ pub struct Process {
     pub pid: u32,
     /// Parent, if its fork was seen.
     pub parent: Option<u32>,
-    /// Name of the last program, at most 15 bytes; empty if no exec was seen.
+    /// Name of the last program, at most 15 bytes; empty if tracer saw no exec.
     pub comm: String,
     /// First event seen.
     pub first_ns: u64,

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// There is nothing at that path.
-    #[error("there is no trace at {}: check the path, or record one by `tracer record -o {}`", .0.display(), .0.display())]
+    #[error("no trace at {}; check the path, or record one with `tracer record -o {}`", .0.display(), .0.display())]
     NotFound(PathBuf),
     /// Something else than a trace is there, and was asked to be read.
-    #[error("{} is no trace ({reason}): give the directory that `tracer record` wrote", path.display())]
+    #[error("{} is not a trace ({reason}); name the folder that `tracer record` wrote", path.display())]
     NotATrace {
         /// The path.
         path: PathBuf,
@@ -18,23 +18,23 @@ pub enum StoreError {
         reason: String,
     },
     /// Something else than a trace is where one was to be written. It is never overwritten.
-    #[error("{} exists and is no trace, so it is not touched: choose another name with -o", .0.display())]
+    #[error("{} exists and is not a trace, so tracer does not touch it; choose another name with -o", .0.display())]
     Foreign(PathBuf),
     /// A trace is where one was to be written.
-    #[error("{} exists: choose another name with -o, or replace it with --overwrite", .0.display())]
+    #[error("{} exists; choose another name with -o, or replace it with --overwrite", .0.display())]
     Exists(PathBuf),
     /// A folder of another user is where a trace was to be written: its owner could change it meanwhile.
-    #[error("{} belongs to another user, so it is not used: choose another name with -o", .0.display())]
+    #[error("{} belongs to another user, so tracer does not use it; choose another name with -o", .0.display())]
     OthersFolder(PathBuf),
     /// The user with whose rights traces are written may not make one there.
-    #[error("the user who called tracer may not create {}: choose a folder of their own with -o", .0.display())]
+    #[error("the user who called tracer may not create {}; choose another folder with -o", .0.display())]
     NotAllowed(PathBuf),
     /// A recorder is writing that trace.
-    #[error("{} is being written by another recorder: choose another name with -o, or end that recorder", .0.display())]
+    #[error("another recorder is writing {}; choose another name with -o, or end that recorder", .0.display())]
     Busy(PathBuf),
     /// The trace was written by a newer tracer.
     #[error(
-        "{} has format version {found}, and this tracer reads up to {known}: upgrade tracer to read it",
+        "{} has format version {found}, and this tracer reads up to {known}; upgrade tracer to read it",
         path.display()
     )]
     Version {
@@ -54,7 +54,7 @@ pub enum StoreError {
         reason: String,
     },
     /// A part of a table cannot be read.
-    #[error("cannot read {}; the rest is readable without it: move it out of the trace, or restore it from a copy", .0)]
+    #[error("cannot read {}; move it out of the trace to read the rest, or restore it from a copy", .0)]
     Damaged(Damage),
     /// The operating system refused.
     #[error("cannot {action} {}: {source}", path.display())]
@@ -77,7 +77,7 @@ pub enum StoreError {
         reason: String,
     },
     /// The writer thread is gone.
-    #[error("the thread that writes {} ended early: its trace misses what came later", .0.display())]
+    #[error("the thread that writes {} ended early; the trace misses what came later", .0.display())]
     WriterGone(PathBuf),
 }
 

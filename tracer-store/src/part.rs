@@ -244,20 +244,20 @@ impl AsRef<[u8]> for Content {
 fn content(folder: &Folder, name: PartName) -> Result<Content, String> {
     let bytes = folder.read_file(OsStr::new(&name.file_name()), MAX_BYTES);
     let bytes = bytes.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => "it is gone, because its recording ended meanwhile; try again".to_owned(),
+        io::ErrorKind::NotFound => "it is gone, because its recording ended in between; try again".to_owned(),
         _ => error.to_string(),
     })?;
     let found = crc32fast::hash(&bytes);
     match name.checksum {
         Some(expected) if expected != found => Err(format!(
-            "it is not what was written: its CRC-32 is {found:08x}, not {expected:08x}"
+            "its contents changed: its CRC-32 is {found:08x}, not {expected:08x}"
         )),
         _ => Ok(Content(Arc::new(bytes))),
     }
 }
 
 fn not_parquet(error: &PolarsError) -> String {
-    format!("it is no whole Parquet file ({error})")
+    format!("it is not a whole Parquet file ({error})")
 }
 
 /// Whether the table can be made of the columns.

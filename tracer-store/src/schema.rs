@@ -128,22 +128,22 @@ impl Table {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Processes => "Traced processes.",
-            Self::Queues => "User queues, with their numbers at their end.",
+            Self::Queues => "User queues, with their final counts.",
             Self::Progress => {
-                "Looks at AQL queues that found one elsewhere than the look before: sampled, so that what happened between \
+                "Samples of AQL queues whose indexes changed since the sample before: sampled, so that what happened between \
                  two looks has no time of its own. Packet `i` was taken after the last look with `read_index <= i` and \
                  before the first one with `read_index > i`."
             }
-            Self::Ioctls => "Ioctls on KFD and DRM devices, whole.",
+            Self::Ioctls => "Ioctls on KFD and DRM devices, from entry to exit.",
             Self::Doorbells => "Stores to the doorbells of AQL queues.",
             Self::DoorbellRuns => {
-                "Doorbells that have no rows in `doorbells`, because the disk did not keep up: each is in one run. A run is \
+                "Doorbells that have no rows in `doorbells`, because the disk was too slow: each is in one run. A run is \
                  of one queue, and of less than 10 ms; what one of its doorbells published follows what the one before \
                  had. It says what they have in common, and nothing else is known of them."
             }
             Self::Dispatches => "Kernel dispatch packets that were published.",
             Self::DispatchRuns => {
-                "Dispatches that have no rows in `dispatches`, because the disk did not keep up: each is in one run. A run \
+                "Dispatches that have no rows in `dispatches`, because the disk was too slow: each is in one run. A run \
                  is of consecutive indexes of one queue, and of less than 10 ms. It says what they have in common, and \
                  nothing else is known of them. Dispatches of a trace are those of both tables."
             }
@@ -160,8 +160,8 @@ impl Table {
                 "Kernel dispatches that programs submitted to proxies. The tool decides whether and how they are published: \
                  `dispatches` has what it published, so that the two are not to be added."
             }
-            Self::Packets => "Published packets that are no kernel dispatches, and indexes whose packets are unread.",
-            Self::CodeObjects => "Code objects that runtimes have loaded: files for the GPU, with kernels in them.",
+            Self::Packets => "Published packets other than kernel dispatches, and indexes whose packets are unread.",
+            Self::CodeObjects => "Code objects that runtimes loaded: ELF files with GPU kernels.",
             Self::Kernels => "Kernels of the code objects.",
             Self::Copies => "SDMA submissions: stores to the doorbells of SDMA queues.",
             Self::RingJobs => {
@@ -169,8 +169,8 @@ impl Table {
             }
             Self::DriverCalls => "Calls of functions of the kernel driver: KFD handlers, queue life, MES and HWS.",
             Self::DriverEvents => {
-                "Trace events of amdgpu itself, of every process and of the driver. Those that name a job tell of one that \
-                 is in `ring_jobs` too: they are not to be added to it."
+                "Trace events of amdgpu itself, of every process and of the driver. An event that names a job is about one \
+                 that `ring_jobs` has too: do not add them."
             }
             Self::ApiCalls => {
                 "Calls of functions of HIP and HSA by traced processes (`record --api`): those of a fixed list, as the \

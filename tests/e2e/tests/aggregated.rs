@@ -153,7 +153,7 @@ fn a_burst_that_the_disk_does_not_take() {
     let said = String::from_utf8_lossy(&run.output.stderr).into_owned();
     let text = report_text(run.trace.dir());
     for n in [sum.dispatches_in_runs, sum.doorbells_in_runs] {
-        let line = format!("           {n} of them were aggregated: they are in runs, and have no rows of their own");
+        let line = format!("           {n} of them are aggregated: counted in runs, without a row each");
         assert!(said.contains(&line) && text.contains(&line), "{line}\n{said}\n{text}");
     }
 }
@@ -180,5 +180,5 @@ fn verify_takes_their_indexes_and_leaves_the_rest_open() {
         rule(&found, "no-syscall")["counts"]["dispatches_aggregated"],
         sum.dispatches
     );
-    assert_eq!(rule(&found, "no-syscall")["missing"][0]["source"], "rows of their own");
+    assert_eq!(rule(&found, "no-syscall")["missing"][0]["source"], "a row for each");
 }

@@ -251,13 +251,10 @@ fn what_came_before_is_not_judged() {
     let open = amiss(&judged);
     let coverage = rule(&judged, "coverage");
     // No thread of the process can look at a queue whose creation nobody saw when it is destroyed.
-    let unwatched = coverage["sentence"].to_string().contains("not watched to their end");
+    let unwatched = coverage["sentence"].to_string().contains("tracer did not watch");
     let known = |name: &String| name == "no-ring" || (name == "coverage" && unwatched);
     assert!(open.keys().all(known), "{open:?}: {judged:#}");
-    assert!(
-        coverage["notes"].to_string().contains("were there before"),
-        "{coverage:#}"
-    );
+    assert!(coverage["notes"].to_string().contains("existed before"), "{coverage:#}");
     let says = coverage["notes"].to_string().contains("are not judged");
     assert_eq!(says, found.unclaimed > 0, "{coverage:#}");
     assert_eq!(rule(&judged, "command")["outcome"], "pass");

@@ -157,7 +157,7 @@ fn the_text_ends_with_what_would_be_captured() {
     let said = text(&output);
     let (_, end) = said.split_once("Would record capture").expect("a conclusion");
     assert!(end.contains("doorbells  yes"), "{said}");
-    assert!(said.contains("measured on this machine now"), "{said}");
+    assert!(said.contains("per hit on this machine"), "{said}");
 }
 
 /// Inside the simulator's namespace: its GPU, and the runtime where a container has it.

@@ -140,7 +140,7 @@ fn a_command_goes_on_without_its_viewer() {
     terminal.press("q");
     let (status, screen) = terminal.end();
     assert!(status.success(), "{status}");
-    assert!(screen.contains("goes on as process"), "{screen}");
+    assert!(screen.contains("continues as process"), "{screen}");
     std::fs::write(stop, "").expect("it can be written");
     let did = tracer_e2e::running::wait_for("the command's summary", || {
         let text = std::fs::read(dir.path().join("did.json")).ok()?;

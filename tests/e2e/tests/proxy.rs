@@ -63,7 +63,7 @@ fn requested_is_what_the_program_submitted(run: &Run) {
     });
     assert_eq!(run.report["requested"], expected);
     let text = report_text(run.trace.dir());
-    assert!(text.contains("a tool stands between"), "{text}");
+    assert!(text.contains("a tool intercepts"), "{text}");
 }
 
 #[test]

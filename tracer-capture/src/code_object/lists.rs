@@ -85,7 +85,7 @@ impl Lists {
             Ok(new) if self.has_room() => new,
             unread => {
                 if let Err(error) = unread {
-                    log::debug!("process {pid}: its list of code objects can't be read: {error}");
+                    log::debug!("process {pid}: cannot read its list of code objects: {error}");
                 }
                 self.unread(origin, generation, debug);
                 return;
@@ -167,7 +167,7 @@ fn code_object(
     let contents = examine.code_object(&entry.uri, unchanged_since);
     let uri = String::from_utf8_lossy(&entry.uri).into_owned();
     if let Err(reason) = &contents {
-        log::debug!("process {pid}: the kernels of {uri} are not known: {}", reason.name());
+        log::debug!("process {pid}: cannot read the kernels of {uri}: {}", reason.name());
     }
     let (target, version, kernels) = match contents {
         Ok(contents) => (contents.target, contents.version, Ok(contents.kernels)),

@@ -12,13 +12,13 @@ use super::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// The deadline passed first: the reader is abandoned.
-    #[error("reading did not end in time")]
+    #[error("reading took too long")]
     Blocked,
     /// Not asked: [`MAX_PER_USER`] readers of this user are blocked.
-    #[error("not examined: other files or memory of this user block as many readers as a user may have")]
+    #[error("not examined: other files or memory of this user block all readers that a user may have")]
     NotExamined,
     /// Not asked: as many requests for this user are under way as may be. Take an answer first.
-    #[error("as many reads for this user are under way as may be")]
+    #[error("too many reads for this user at once")]
     Busy,
     /// The system refused, with this error number.
     #[error("{}", io::Error::from_raw_os_error(*.0))]
@@ -30,7 +30,7 @@ pub enum ReadError {
     #[error("the file was replaced")]
     Other,
     /// It has more bytes than were asked for.
-    #[error("larger than what is read")]
+    #[error("larger than the limit")]
     TooLarge,
     /// The reader or the spawner is gone, or its answer makes no sense.
     #[error("the reader is gone")]

@@ -29,10 +29,10 @@ const MAX_WORK: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParseFailed {
     /// The deadline passed first.
-    #[error("parsing did not end in time")]
+    #[error("parsing took too long")]
     Late,
     /// The parser did what it must not, used up its memory or time, or crashed.
-    #[error("the parser failed at it")]
+    #[error("the parser failed")]
     Crashed,
     /// There is no process for it.
     #[error("no process for a parser")]

@@ -18,7 +18,9 @@ pub fn check(file: &File, expected: u32) -> Result<(), String> {
         hasher.update(read);
         at += count as u64;
         if at > MAX_FILE {
-            return Err(format!("its checksum is not taken: it has more than {MAX_FILE} bytes"));
+            return Err(format!(
+                "tracer does not compute its checksum: it has more than {MAX_FILE} bytes"
+            ));
         }
     }
     compare(hasher.finalize(), expected)

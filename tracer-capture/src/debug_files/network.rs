@@ -49,7 +49,7 @@ impl Network {
             let lacks = if self.allowed {
                 "DEBUGINFOD_URLS is not set (sudo does not pass it on)"
             } else {
-                "not allowed: --debuginfod allows it"
+                "not allowed; use --debuginfod"
             };
             return Err(NotUsed::NotTried(lacks.to_owned()));
         };
@@ -72,7 +72,7 @@ impl Network {
             .spawn();
         let mut child = spawned.map_err(|error| match error.kind() {
             ErrorKind::NotFound => NotUsed::NotTried(format!("{CLIENT} is not installed (apt install debuginfod)")),
-            _ => NotUsed::Refused(format!("{CLIENT} can't be started: {error}")),
+            _ => NotUsed::Refused(format!("cannot start {CLIENT}: {error}")),
         })?;
         if !self.wait(&mut child)? {
             return Err(NotUsed::Absent("no server has it".to_owned()));
@@ -101,7 +101,7 @@ impl Network {
                         self.patience
                     )));
                 }
-                Err(error) => return Err(NotUsed::Refused(format!("{CLIENT} can't be waited for: {error}"))),
+                Err(error) => return Err(NotUsed::Refused(format!("cannot wait for {CLIENT}: {error}"))),
             }
         }
     }

@@ -68,16 +68,16 @@ impl Source for &[u8] {
 /// # Errors
 /// Words, if it is none.
 pub fn read(file: &impl Source) -> Result<DebugSymbols, String> {
-    let malformed = || "it is no debug file: its ELF headers point outside of it".to_owned();
+    let malformed = || "not a debug file: its ELF headers point outside the file".to_owned();
     let head = file.bytes(0, size_of::<FileHeader64<LE>>() as u64);
-    let head = head.ok_or_else(|| "it is no ELF file".to_owned())?;
+    let head = head.ok_or_else(|| "not an ELF file".to_owned())?;
     let (header, _) = from_bytes::<FileHeader64<LE>>(&head).map_err(|()| malformed())?;
     let ident = &header.e_ident;
     if ident.magic != ELFMAG {
-        return Err("it is no ELF file".to_owned());
+        return Err("not an ELF file".to_owned());
     }
     if ident.class != ELFCLASS64 || ident.data != ELFDATA2LSB || header.e_machine.get(LE) != EM_X86_64 {
-        return Err("it is no x86-64 ELF file".to_owned());
+        return Err("not an x86-64 ELF file".to_owned());
     }
     let count = usize::from(header.e_shnum.get(LE));
     let bytes = file.bytes(

@@ -50,7 +50,7 @@ impl Remote {
     }
 
     fn strike(&mut self, pid: u32, user: u32) {
-        log::warn!("process {pid}: reading its memory did not end in time, and is not tried again");
+        log::warn!("process {pid}: reading its memory took too long; tracer does not try again");
         if self.blocked.len() >= MAX_REMEMBERED {
             self.blocked.clear();
         }

@@ -71,7 +71,7 @@ impl<J: Clone> Shared<J> {
     fn run(&self, pid: u32, job: J) {
         // What one process made a thread stumble over is not to cost another one's turn.
         if catch_unwind(AssertUnwindSafe(|| (self.run)(job))).is_err() {
-            log::warn!("process {pid} could not be examined: the thread panicked");
+            log::warn!("cannot examine process {pid}: the thread panicked");
         }
         self.state().finish(pid);
         self.done.notify_all();

@@ -68,7 +68,7 @@ impl Work {
             |retry| retry.files.len() < MAX_TOLD && retry.files.insert(mapping.file.clone()),
             || {
                 let path = &mapping.path;
-                format!("{path} could not be examined, and is tried again: {error}")
+                format!("cannot examine {path}, will try again: {error}")
             },
         );
     }
@@ -81,7 +81,7 @@ impl Work {
         self.lost(
             pid,
             |retry| retry.pids.len() < MAX_TOLD && retry.pids.insert(pid),
-            || format!("process {pid} could not be examined, and is tried again: {error}"),
+            || format!("cannot examine process {pid}, will try again: {error}"),
         );
     }
 

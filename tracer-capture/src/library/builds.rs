@@ -135,7 +135,7 @@ impl Builds {
         }
         let whom = by.map_or_else(|| "a user who is not known".to_owned(), |user| format!("user {user}"));
         Ok(Some(format!(
-            "its file system is served by a program of {whom}, which could stop tracer for good: copy the library to another one"
+            "a program of {whom} serves its file system, and could block tracer for ever; copy the library to another file system"
         )))
     }
 

@@ -120,7 +120,7 @@ impl Pauses {
             let limit_reached = open.iter().any(|thread| age(thread) >= self.limit_ns);
             if limit_reached {
                 log::warn!(
-                    "process {pid} goes on before its probes are in: its pause reached the limit of {} ms (--pause-limit)",
+                    "process {pid} continues before tracer attached all probes: its pause reached the limit of {} ms (--pause-limit)",
                     self.limit_ns / 1_000_000
                 );
                 self.cut_short.fetch_add(open.len() as u64, Ordering::Relaxed);
@@ -137,7 +137,7 @@ impl Pauses {
             }
             match resume(&threads, &self.entries, now_ns) {
                 Err(error) => {
-                    log::debug!("process {pid} can't be resumed by the recorder: {error}");
+                    log::debug!("the recorder cannot resume process {pid}: {error}");
                     self.is_helpless.store(true, Ordering::Relaxed);
                     next = next.min(LATER);
                 }

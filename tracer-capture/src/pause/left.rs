@@ -94,7 +94,7 @@ fn require_ownership() -> Result<(), CaptureError> {
         return Ok(());
     }
     Err(failed(io::Error::other(format!(
-        "{FOLDER} is not root's alone; remove it"
+        "{FOLDER} does not belong to root alone; remove it"
     ))))
 }
 

@@ -39,7 +39,7 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Resumed => "resumed",
-            Self::LeftStopped => "left stopped: something else has stopped it, too",
+            Self::LeftStopped => "left stopped: something else has also stopped it",
             Self::Gone => "exited",
             Self::NotStopped => "not stopped",
         })

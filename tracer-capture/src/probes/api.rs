@@ -160,7 +160,7 @@ pub fn attach_all(prober: &mut Prober, target: &Target<'_>, mut functions: Vec<F
     match prober.function_probes(PROGRAMS, &path, &functions) {
         Ok(()) => functions.iter().map(|function| function.probe(target, None)).collect(),
         Err(error) => {
-            log::debug!("probes in functions go in one by one: {error}");
+            log::debug!("tracer attaches the probes of functions one by one: {error}");
             let one = |function: &Function| {
                 let error = prober.function_probe(PROGRAMS, target, function).err();
                 function.probe(target, error.map(|error| error.to_string()))

@@ -56,7 +56,7 @@ pub fn places(
             });
         };
         let Some(function) = function(&memory, object, slot)? else {
-            failed("a proxy", "its functions can't be read from the process");
+            failed("a proxy", "cannot read its functions from the process");
             continue;
         };
         let mapping = mappings.iter().find(|m| (m.start..m.end).contains(&function));
@@ -80,7 +80,7 @@ pub fn places(
         let keep = [Argument::Rdi, Argument::Rsi];
         let points = api_table::points_in(examine, &runtime.file, &[(function, vaddr)], &keep)?;
         let Some(point) = points.into_iter().next().flatten() else {
-            failed(&runtime.path, "its code can't be decoded");
+            failed(&runtime.path, "cannot decode its code");
             continue;
         };
         places.push(Place {

@@ -47,7 +47,7 @@ fn plain(name: &str) -> &str {
 /// Finds the functions of a layer in a library; `elf` is its whole file.
 ///
 /// # Errors
-/// If it is no x86-64 ELF file, or so damaged that its tables cannot be read.
+/// If not an x86-64 ELF file, or so damaged that its tables cannot be read.
 pub fn entries(elf: &[u8], layer: Layer, keep: &[Argument]) -> Result<Entries, ResolveError> {
     let image = Image::parse(elf)?;
     let mut found: Vec<(usize, u64)> = image

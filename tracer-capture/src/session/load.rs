@@ -143,7 +143,7 @@ fn multi(ebpf: &Ebpf, object: Object) -> Multi {
         .map_err(io::Error::other)
         .and_then(|bytes| Multi::load(bytes, ebpf, &UPROBES));
     loaded.unwrap_or_else(|error| {
-        log::info!("uprobes are attached by perf events: links: {error}");
+        log::info!("uprobes use perf events, because the kernel refuses links: {error}");
         Multi::default()
     })
 }

@@ -135,10 +135,10 @@ fn what_is_no_debug_file_is_told_in_a_sentence() {
     let fixture = Fixture::new();
     let path = install_debug_file(fixture.dir.path(), &fixture.library, &[]);
     let cases: [(&[u8], &str); 5] = [
-        (b"", "no ELF file"),
+        (b"", "not an ELF file"),
         (
             b"#!/bin/sh\nexit 0\n# and more of it, longer than an ELF header is\n",
-            "no ELF file",
+            "not an ELF file",
         ),
         (&fixture.library, "no .symtab"),
         (&fixture.debug[..fixture.debug.len() / 2], "point outside"),

@@ -25,7 +25,9 @@ pub fn kernel(out: &mut impl Write, kernel: &Kernel) -> io::Result<()> {
         out,
         format_args!(
             "tracefs {}",
-            tracefs.unwrap_or("not mounted, or not for this user: mounted for the recorder alone while it loads")
+            tracefs.unwrap_or(
+                "not mounted, or not readable by this user; the recorder mounts it for itself while it loads"
+            )
         ),
     )?;
     more(
@@ -40,7 +42,7 @@ pub fn kernel(out: &mut impl Write, kernel: &Kernel) -> io::Result<()> {
     more(
         out,
         format_args!(
-            "unprivileged_bpf_disabled {}, perf_event_paranoid {}, kptr_restrict {} (root is above all three)",
+            "unprivileged_bpf_disabled {}, perf_event_paranoid {}, kptr_restrict {} (none of them limits root)",
             setting(kernel.unprivileged_bpf_disabled),
             setting(kernel.perf_event_paranoid),
             setting(kernel.kptr_restrict)
@@ -73,7 +75,7 @@ pub fn programs(out: &mut impl Write, programs: &Programs) -> io::Result<()> {
     let largest = programs.programs.iter().max_by_key(|p| p.verified_instructions);
     let cost = largest.and_then(|p| Some((p.verified_instructions?, &p.name)));
     let cost = cost.map_or_else(String::new, |(n, name)| {
-        format!("; the largest, {name}, took the verifier {n} instructions")
+        format!("; the largest is {name}: the verifier processed {n} instructions")
     });
     item(
         out,
@@ -109,7 +111,7 @@ pub fn driver(out: &mut impl Write, driver: &Driver) -> io::Result<()> {
         State::Loaded => "amdgpu is loaded",
         State::NotLoaded => "amdgpu is installed, but not loaded",
         State::NotInstalled => "amdgpu is not installed for this kernel",
-        State::NoModules => "amdgpu is not there, and this kernel loads no modules",
+        State::NoModules => "amdgpu is not present, and this kernel does not load modules",
     };
     let modules = match driver.modules.as_slice() {
         [] => String::new(),
@@ -130,7 +132,7 @@ pub fn driver(out: &mut impl Write, driver: &Driver) -> io::Result<()> {
             out,
             format_args!(
                 "scheduler events: none usable, {}",
-                error.as_deref().unwrap_or("not looked for")
+                error.as_deref().unwrap_or("not searched")
             ),
         )?,
     }

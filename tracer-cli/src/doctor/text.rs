@@ -52,23 +52,23 @@ fn gpus(out: &mut impl Write, gpus: &Gpus) -> io::Result<()> {
         )?;
     }
     if gpus.gpus.is_empty() {
-        item(out, "gpu", "none in the KFD's topology")?;
+        item(out, "gpu", "none in the KFD topology")?;
     }
     if let Some(sign) = &gpus.simulated {
         item(
             out,
             "simulated",
-            format_args!("{sign}: no number here is that of a real GPU"),
+            format_args!("{sign}: no number here is from a real GPU"),
         )?;
     }
     for node in &gpus.nodes {
         let (path, group, user) = (&node.path, &node.group, &gpus.user);
         if node.accessible {
-            more(out, format_args!("{path}: open to {user}"))?;
+            more(out, format_args!("{path}: accessible to {user}"))?;
         } else {
             more(
                 out,
-                format_args!("{path}: not open to {user}; fix: sudo usermod -aG {group} USER, then log in again"),
+                format_args!("{path}: not accessible to {user}; fix: sudo usermod -aG {group} USER, then log in again"),
             )?;
         }
     }
@@ -124,7 +124,7 @@ fn library(out: &mut impl Write, library: &Library) -> io::Result<()> {
     if !library.recognised {
         more(
             out,
-            "record would not recognise it: hsa_init is not among its dynamic strings",
+            "record does not recognize it: its dynamic strings do not contain hsa_init",
         )?;
     }
     for found in &library.doorbells {
@@ -151,7 +151,7 @@ fn library(out: &mut impl Write, library: &Library) -> io::Result<()> {
     if !library.reserves.is_empty() {
         more(
             out,
-            "reserve: record probes the functions behind the API table, known once a process has initialised the library",
+            "reserve: record probes the functions behind the API table, which it reads when a process initializes the library",
         )?;
     }
     for note in &library.notes {
@@ -178,7 +178,9 @@ fn account(out: &mut impl Write, account: &[Decision]) -> io::Result<()> {
 }
 
 fn site(out: &mut impl Write, family: &str, site: &Site) -> io::Result<()> {
-    let ns = site.ns.map_or_else(String::new, |ns| format!(", {ns} ns a hit here"));
+    let ns = site
+        .ns
+        .map_or_else(String::new, |ns| format!(", {ns} ns per hit on this machine"));
     let how = match (site.emulated, site.instruction.as_str()) {
         (true, instruction) => format!("{instruction}, emulated{ns}"),
         (false, _) => format!("single-stepped{ns}"),
@@ -209,7 +211,7 @@ fn cost(out: &mut impl Write, cost: &Cost) -> io::Result<()> {
         out,
         "uprobes",
         format_args!(
-            "ns a hit, measured on this machine now ({} calls each, best batch, less the call itself)",
+            "ns per hit on this machine ({} calls each, fastest batch, without the call itself)",
             cost.calls
         ),
     )?;

@@ -158,7 +158,7 @@ impl Sink for Recorder {
         match self.writer.tick(Instant::now()) {
             // Without the thread that writes nothing more can come.
             Err(error) if self.on_failure == OnFailure::GoOn && !matches!(error, StoreError::WriterGone(_)) => {
-                log::error!("{error}; recording goes on, and what cannot be written is counted as lost");
+                log::error!("{error}; the recording continues, and tracer counts rows that it cannot write as lost");
                 Ok(())
             }
             ticked => Ok(ticked?),

@@ -27,8 +27,8 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
     let ended = match (&manifest.target, manifest.exit) {
         (_, Some(Exit::Code(code))) => format!("exit {code}"),
         (_, Some(Exit::Signal(signal))) => format!("killed by signal {signal}"),
-        (Target::Attached { .. } | Target::System, None) => "nothing before the recording is claimed".to_owned(),
-        (_, None) => "did not end while it was recorded".to_owned(),
+        (Target::Attached { .. } | Target::System, None) => "only what was submitted during the recording".to_owned(),
+        (_, None) => "still running at the end of the recording".to_owned(),
     };
     writeln!(out, "target     {}  ({ended})", Terminal(&what))?;
     for gpu in &manifest.devices {
@@ -42,11 +42,7 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
         )?;
     }
     if let Some(sign) = &manifest.simulated {
-        writeln!(
-            out,
-            "simulated  {}: no number here is that of a real GPU",
-            Terminal(sign)
-        )?;
+        writeln!(out, "simulated  {}: no number here is from a real GPU", Terminal(sign))?;
     }
     let dispatches = &report.dispatches;
     let seen = report
@@ -57,25 +53,25 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
     match dispatches.total {
         None if unreadable > 0 => writeln!(
             out,
-            "dispatches unknown: {seen} were seen, and {unreadable} queues take commands that nobody reads"
+            "dispatches unknown: tracer saw {seen}, and cannot read the commands of {unreadable} queues"
         )?,
         None if seen > 0 => writeln!(
             out,
-            "dispatches unknown: {seen} were seen, and doorbells were watched only in part"
+            "dispatches unknown: tracer saw {seen}, and watched only some of the doorbells"
         )?,
         total => writeln!(out, "dispatches {}: {}", known(total), paths(&dispatches.by_path))?,
     }
     if let Some(body) = dispatches.by_evidence.body.filter(|&n| n > 0) {
         writeln!(
             out,
-            "           {body} of them were consumed before they were read, and known by their body"
+            "           {body} of them: the GPU took the packet before tracer read it, but its body was still there"
         )?;
     }
     aggregated(out, dispatches.aggregated)?;
     if let Some(internal) = dispatches.internal.filter(|&n| n > 0) {
         writeln!(
             out,
-            "           {internal} of them are the runtime's own, on internal queues"
+            "           {internal} of them are from the runtime itself, on its internal queues"
         )?;
     }
     writeln!(
@@ -104,7 +100,7 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
     writeln!(out, "ioctls     {}", known(report.ioctls.total))?;
     if let Some(total) = report.api_calls.total {
         let counted = if report.api_calls.counted_only == Some(true) {
-            ", counted only: what was submitted in which one is not known"
+            ", counted only: no submission names its call"
         } else {
             ""
         };
@@ -122,7 +118,7 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
         if report.complete {
             "yes"
         } else {
-            "no: the recorder did not come to its end"
+            "no: the recorder did not finish"
         },
         ended_by(manifest.ended_by.as_ref())
     )
@@ -134,7 +130,7 @@ fn aggregated(out: &mut impl Write, aggregated: Option<u64>) -> io::Result<()> {
         None | Some(0) => Ok(()),
         Some(n) => writeln!(
             out,
-            "           {n} of them were aggregated: they are in runs, and have no rows of their own"
+            "           {n} of them are aggregated: counted in runs, without a row each"
         ),
     }
 }
@@ -145,7 +141,7 @@ fn ended_by(ended_by: Option<&EndedBy>) -> String {
         Some(EndedBy::Duration) => ", ended after --duration".to_owned(),
         Some(EndedBy::Signal { name }) => format!(", ended by {}", Terminal(name)),
         Some(EndedBy::User) => ", ended by the user".to_owned(),
-        Some(EndedBy::WriteFailure) => ", ended because it could not be written".to_owned(),
+        Some(EndedBy::WriteFailure) => ", ended because the trace could not be written".to_owned(),
         None | Some(EndedBy::CommandExited | EndedBy::TargetExited | EndedBy::Unknown) => String::new(),
     }
 }
@@ -158,11 +154,11 @@ fn unseen(out: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     writeln!(
         out,
-        "unseen     {} packets were taken by the GPU before any doorbell that was seen named them{}",
+        "unseen     the GPU took {} packets before tracer saw a doorbell for them{}",
         unseen.found,
         match unseen.queues_open {
             0 => String::new(),
-            open => format!("; {open} queues could not be watched to their end"),
+            open => format!("; tracer could not watch {open} queues to their end"),
         }
     )
 }
@@ -244,7 +240,7 @@ fn driver_events(out: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     writeln!(
         out,
-        "\ntrace event of the driver         count  traced   bytes (events, not jobs: those are listed by ring)"
+        "\ntrace event of the driver         count  traced   bytes (events, not jobs; see the rings)"
     )?;
     for (name, events) in &report.driver_events.by_event {
         writeln!(
@@ -253,7 +249,7 @@ fn driver_events(out: &mut impl Write, report: &Report) -> io::Result<()> {
             Terminal(name),
             events.count,
             known(events.traced),
-            events.bytes.map_or_else(|| "none told".to_owned(), |n| n.to_string())
+            events.bytes.map_or_else(|| "not given".to_owned(), |n| n.to_string())
         )?;
     }
     Ok(())
@@ -267,7 +263,7 @@ fn ring_summary(out: &mut impl Write, report: &Report) -> io::Result<()> {
     };
     write!(out, "ring jobs  {total}: {traced} submitted by traced processes")?;
     match jobs.submitter_unknown {
-        Some(unknown) if unknown > 0 => writeln!(out, ", {unknown} by nobody knows whom (submit not seen)"),
+        Some(unknown) if unknown > 0 => writeln!(out, ", {unknown} with unknown submitter"),
         _ => writeln!(out),
     }
 }
@@ -339,7 +335,7 @@ fn moved(out: &mut impl Write, copies: &Copies) -> io::Result<()> {
     };
     let mut parts: Vec<String> = copies.by_direction.iter().map(one).collect();
     if let Some(unread) = copies.unread.filter(|&n| n > 0) {
-        parts.push(format!("{unread} whose bytes are not known"));
+        parts.push(format!("{unread} of unknown size"));
     }
     if parts.is_empty() {
         return Ok(());

@@ -259,7 +259,7 @@ impl Watch {
 
     fn record(&mut self) -> anyhow::Result<Option<String>> {
         if self.collector.is_none() {
-            anyhow::bail!("what was watched has ended");
+            anyhow::bail!("all traced processes have exited");
         }
         let mut shared = lock(&self.shared);
         if shared.order.is_some() {

@@ -35,7 +35,7 @@ pub trait Source {
 /// Says so if there is no screen.
 pub fn require() -> anyhow::Result<()> {
     if !io::stdout().is_terminal() {
-        bail!("standard output is no terminal: `tracer top --once --json` prints one picture");
+        bail!("standard output is not a terminal; use `tracer top --once --json`");
     }
     Ok(())
 }

@@ -65,12 +65,12 @@ pub fn run(options: &Verify) -> anyhow::Result<ExitCode> {
 fn wanted(options: &Verify) -> anyhow::Result<Vec<&'static Claim>> {
     if matches!(options.format, VerdictFormat::Junit | VerdictFormat::Github) {
         return Err(anyhow!(
-            "claims have no form of that name: use --format text, json or markdown"
+            "claims have no such format; use --format text, json or markdown"
         ));
     }
     if options.from.len() > 1 && (options.format == VerdictFormat::Json || options.json.is_some()) {
         return Err(anyhow!(
-            "several reports are no JSON document: give one by --from, or use --format markdown"
+            "--format json takes one --from file; use --format markdown for several"
         ));
     }
     let ids = options.claims.as_deref().unwrap_or_default();
@@ -78,7 +78,7 @@ fn wanted(options: &Verify) -> anyhow::Result<Vec<&'static Claim>> {
         return Ok(CLAIMS.iter().collect());
     }
     let find = |id: &String| {
-        Claim::by_id(id).ok_or_else(|| anyhow!("there is no claim {id}: there are C1 to C12 (`--claims=C1,C5`)"))
+        Claim::by_id(id).ok_or_else(|| anyhow!("no claim {id}; the claims are C1 to C12 (`--claims=C1,C5`)"))
     };
     ids.iter().map(find).collect()
 }
@@ -160,7 +160,7 @@ async fn record(
             Recorded::Done(done) => {
                 // Where nothing can be launched at all, every other scenario would only say so again.
                 if let (Some(reason), Scenario::Launches) = (&done.failed, scenario) {
-                    say!("tracer: the claims can't be tested here: {}", Terminal(reason));
+                    say!("tracer: cannot test the claims here: {}", Terminal(reason));
                     return Ok(Err(ExitCode::from(exit::FAILED)));
                 }
                 place.scenario(&done);
@@ -193,7 +193,7 @@ fn dispatcher(given: &[OsString]) -> anyhow::Result<Option<Vec<OsString>>> {
 fn read(path: &Path, wanted: &[&'static Claim]) -> anyhow::Result<Report> {
     let text = fs::read(path).with_context(|| format!("cannot read the report {}", path.display()))?;
     let report: Report = serde_json::from_slice(&text)
-        .with_context(|| format!("{} is no report of `tracer verify --claims --json`", path.display()))?;
+        .with_context(|| format!("{} is not a result of `tracer verify --claims --json`", path.display()))?;
     let asked = |id: &str| wanted.iter().any(|claim| claim.id == id);
     let claims = report.claims.into_iter().filter(|claim| asked(&claim.id));
     Ok(Report::new(report.place, claims.collect()))

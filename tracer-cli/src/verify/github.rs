@@ -45,7 +45,7 @@ pub fn summary(subject: &str, verdict: &Verdict) -> String {
     if let Some(sign) = &verdict.simulated {
         let _ = writeln!(
             text,
-            "Simulated ({}): this says nothing of a real GPU.\n",
+            "Simulated ({}): this proves nothing about a real GPU.\n",
             Markdown(sign)
         );
     }

@@ -57,7 +57,7 @@ inconclusive  no-syscall           nobody looked
                                    missing: gpu_scheduler events; to get it: run it again
 warn          queues-per-gpu       many queues
 
-simulated     kfd-sim: this says nothing of a real GPU
+simulated     kfd-sim: this proves nothing about a real GPU
 
 fail          own, odd: 1 of ./app
 ";

@@ -20,7 +20,7 @@ pub fn write(subject: &str, verdict: &Verdict) -> String {
     if let Some(sign) = &verdict.simulated {
         let _ = writeln!(
             text,
-            "\nsimulated     {}: this says nothing of a real GPU",
+            "\nsimulated     {}: this proves nothing about a real GPU",
             Terminal(sign)
         );
     }

@@ -132,7 +132,7 @@ pub const CLAIMS: [Claim; 12] = [
         scenario: Some(Scenario::Launches),
         checked: "the time from reserve to doorbell, which has the store in it, and the time of the shortest kind of ioctl; \
             both have the cost of probes in them, so they are upper bounds",
-        simulated: "every time: a program plays the GPU, and another serves the ioctls in user space",
+        simulated: "every time: programs simulate the GPU and serve the ioctls in user space",
     },
     Claim {
         id: "C10",
@@ -142,7 +142,7 @@ pub const CLAIMS: [Claim; 12] = [
         sources_verdict: None,
         scenario: Some(Scenario::Streams),
         checked: "the time of hsa_queue_create and of CREATE_QUEUE, which is a part of it, on such a GPU",
-        simulated: "every time: a program plays the GPU, and another serves the ioctls in user space",
+        simulated: "every time: programs simulate the GPU and serve the ioctls in user space",
     },
     Claim {
         id: "C11",

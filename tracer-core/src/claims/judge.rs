@@ -67,7 +67,7 @@ fn recorded<'e>(evidence: &'e Evidence, scenario: Scenario, checks: &mut Checks)
             WHAT,
             format!("the scenario {name} did not succeed: {reason}"),
             "the scenario",
-            "mend what it says, and run it again",
+            "fix what it reports, and run it again",
         );
         return None;
     }
@@ -102,7 +102,7 @@ fn scheduled(scheduler: Scheduler, run: &Observed, checks: &mut Checks) -> bool 
             checks.say(
                 what,
                 Standing::NotTested,
-                format!("not here: {}; run it on such a GPU", here.join(", ")),
+                format!("not present: {}; run it on such a GPU", here.join(", ")),
             );
         }
         Outcome::Inconclusive => {
@@ -132,9 +132,9 @@ fn no_ring(what: &str, evidence: &Evidence, run: &Observed, checks: &mut Checks)
     if rule.outcome == Outcome::Pass && control.is_some_and(|jobs| jobs.unwrap_or(0) == 0) {
         checks.lack(
             what,
-            "no job of the control command was seen either, so that none was seen of this one proves nothing",
+            "tracer saw no job of the control command either, so this proves nothing",
             "jobs of the control command",
-            "give a command that submits jobs on compute rings by --control",
+            "name a command that submits jobs on compute rings with --control",
         );
         return;
     }
@@ -144,9 +144,8 @@ fn no_ring(what: &str, evidence: &Evidence, run: &Observed, checks: &mut Checks)
             check.count("control_jobs", Some(jobs));
             check.evidence += &format!("; of the control command, {jobs} such jobs were seen");
         }
-        None => checks.note(
-            "no control command was run: that such jobs would be seen rests on the events being attached (--control)",
-        ),
+        None => checks
+            .note("no control command ran: only the attached events show that tracer would see such jobs (--control)"),
     }
     checks.notes.extend(rule.notes.iter().cloned());
 }

@@ -10,7 +10,7 @@ pub struct ApiStats {
     pub counter: u32,
     /// Process; `None` for those of all processes that were too many to be told apart.
     pub pid: Option<u32>,
-    /// Time of the look that found these numbers first.
+    /// Time of the first sample with these numbers.
     pub time_ns: u64,
     /// `hip` or `hsa`.
     pub layer: Cow<'static, str>,
@@ -22,7 +22,7 @@ pub struct ApiStats {
     pub returned: u64,
     /// Those that returned an error.
     pub failed: u64,
-    /// Those that were left without a return, or in which their thread ended.
+    /// Calls that were left without a return, or whose thread exited.
     pub left: u64,
     /// Sum of the durations, ns.
     pub total_ns: u64,

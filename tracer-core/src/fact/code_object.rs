@@ -13,7 +13,7 @@ pub struct CodeObject {
     pub pid: u32,
     /// How it came to be known.
     pub origin: CodeObjectOrigin,
-    /// What was added to its addresses as it was loaded.
+    /// Load bias: what the loader added to its addresses.
     pub load_base: u64,
     /// Where it comes from, as the runtime tells it.
     pub uri: String,

@@ -33,6 +33,6 @@ pub struct DriverEvent {
     pub bytes: Option<u64>,
     /// Memory that it was in: `tracer_common::placement::name`, or the number; `None` if the event does not tell.
     pub old_placement: Option<String>,
-    /// Memory that it moves to, likewise.
+    /// Memory that it moves to; the same values.
     pub new_placement: Option<String>,
 }

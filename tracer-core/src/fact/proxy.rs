@@ -25,7 +25,7 @@ pub struct Proxy {
     /// When its process ended, or another one was found at its address; `None` if it lived at the trace's end. Its own end is
     /// not watched.
     pub ended_ns: Option<u64>,
-    /// How often the program rang it.
+    /// Doorbells of the program.
     pub doorbells: u64,
     /// Packets that the program submitted.
     pub requested: u64,

@@ -23,7 +23,7 @@ pub struct Queue {
     pub origin: QueueOrigin,
     /// KFD queue id (per process); of an adopted queue only if the KFD's files leave no choice, else `None`.
     pub queue_id: Option<u32>,
-    /// KFD gpu id; of an adopted queue likewise.
+    /// KFD gpu id; of an adopted queue under the same condition.
     pub gpu_id: Option<u32>,
     /// `compute-aql`, `sdma`, ...; see `tracer_common::kfd::QueueType`.
     pub kind: String,
@@ -39,8 +39,8 @@ pub struct Queue {
     pub doorbell_offset: Option<u64>,
     /// Priority, 0 to 15; `None` if adopted.
     pub priority: Option<u32>,
-    /// Whether the runtime made it for itself: for fills, and for copies by kernels. `None` if calls of `hsa_queue_create` may
-    /// have been missed, nothing was submitted on it, or it is no AQL queue.
+    /// Whether the runtime created it for itself: for fills, and for copies by kernels. `None` if calls of `hsa_queue_create` may
+    /// have been missed, nothing was submitted on it, or it is not an AQL queue.
     pub internal: Option<bool>,
     /// Entry of CREATE_QUEUE; `None` if adopted.
     pub create_enter_ns: Option<u64>,
@@ -83,7 +83,7 @@ pub struct Queue {
     pub in_flight: Option<u64>,
     /// Time at which the oldest of these had been published, at the latest; `None` if there are none.
     pub oldest_ns: Option<u64>,
-    /// Time at which the read index was first seen where it is, at the latest.
+    /// Time since which the read index has this value, at the latest.
     pub moved_ns: Option<u64>,
 }
 

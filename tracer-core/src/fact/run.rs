@@ -25,7 +25,7 @@ pub struct DispatchRun {
     pub first_index: u64,
     /// Packet index of the last.
     pub last_index: u64,
-    /// How many they are: every index from the first to the last.
+    /// Number of them: every index from the first to the last.
     pub count: u64,
     /// Time of the earliest of their doorbells, ns.
     pub begin_ns: u64,

@@ -77,7 +77,7 @@ pub const CATALOG: [Definition; 18] = [
     Definition {
         name: "tracer_other_packets",
         kind: Kind::Counter,
-        help: "Published packets that are no kernel dispatches",
+        help: "Published packets other than kernel dispatches",
         labels: QUEUE,
         unit: "packets",
         example: "sum by (kfd_process_id, queue_id) (rate(tracer_other_packets_total[1m]))",
@@ -85,7 +85,7 @@ pub const CATALOG: [Definition; 18] = [
     Definition {
         name: "tracer_unread_packets",
         kind: Kind::Counter,
-        help: "Published packets that could not be read in time: what they were is unknown",
+        help: "Published packets of unknown kind: tracer could not read them in time",
         labels: QUEUE,
         unit: "packets",
         example: "sum by (instance) (increase(tracer_unread_packets_total[5m]))",
@@ -101,7 +101,7 @@ pub const CATALOG: [Definition; 18] = [
     Definition {
         name: "tracer_dispatches_aggregated",
         kind: Kind::Counter,
-        help: "Dispatches, counted above, of which there are only runs, because a disk did not keep up; 0 while no trace is written",
+        help: "Dispatches that the trace counts in runs, without a row each, because the disk was too slow; 0 if tracer writes no trace",
         labels: &[],
         unit: "dispatches",
         example: "sum by (instance) (rate(tracer_dispatches_aggregated_total[5m]))",
@@ -109,7 +109,7 @@ pub const CATALOG: [Definition; 18] = [
     Definition {
         name: "tracer_doorbells_aggregated",
         kind: Kind::Counter,
-        help: "Doorbells, counted above, of which there are only runs, likewise",
+        help: "Doorbells that the trace counts in runs, without a row each",
         labels: &[],
         unit: "stores",
         example: "sum by (instance) (rate(tracer_doorbells_aggregated_total[5m]))",
@@ -117,7 +117,7 @@ pub const CATALOG: [Definition; 18] = [
     Definition {
         name: "tracer_queues",
         kind: Kind::Gauge,
-        help: "Queues that live",
+        help: "Existing user queues",
         labels: &["gpu_id", "type"],
         unit: "queues",
         example: "sum by (gpu_id, type) (tracer_queues)",
@@ -125,7 +125,7 @@ pub const CATALOG: [Definition; 18] = [
     Definition {
         name: "tracer_queue_depth_packets",
         kind: Kind::Gauge,
-        help: "Packets published and not taken by the GPU, when last looked",
+        help: "Packets published and not taken by the GPU, at the last sample",
         labels: QUEUE,
         unit: "packets",
         example: "tracer_queue_depth_packets / tracer_queue_ring_packets",
@@ -133,7 +133,7 @@ pub const CATALOG: [Definition; 18] = [
     Definition {
         name: "tracer_queue_ring_packets",
         kind: Kind::Gauge,
-        help: "Packets that the ring of an AQL queue has room for",
+        help: "Size of the ring of an AQL queue, in packets",
         labels: QUEUE,
         unit: "packets",
         example: "min by (gpu_id) (tracer_queue_ring_packets)",
@@ -149,7 +149,7 @@ pub const CATALOG: [Definition; 18] = [
     Definition {
         name: "tracer_submit_latency_seconds",
         kind: Kind::Histogram,
-        help: "From the reserve of packets to the doorbell; only where reserves are watched",
+        help: "Time from the reserve of packets to the doorbell; only where tracer watches reserves",
         labels: &[],
         unit: "seconds",
         example: "histogram_quantile(0.99, sum by (le) (rate(tracer_submit_latency_seconds_bucket[5m])))",
@@ -181,7 +181,7 @@ pub const CATALOG: [Definition; 18] = [
     Definition {
         name: "tracer_watched",
         kind: Kind::Gauge,
-        help: "1 if this is watched, else 0: what is not watched has no numbers",
+        help: "1 if tracer watches this, else 0; what is not watched has no values",
         labels: &["what"],
         unit: "0 or 1",
         example: "tracer_watched == 0",
@@ -216,18 +216,18 @@ pub const LABELS: [(&str, &str); 13] = [
     ("type", "Type of the queue"),
     (
         "ring_class",
-        "Rings of the kernel driver by what they drive: `gfx`, `comp`, `sdma` and others",
+        "Class of the ring of the kernel driver: `gfx`, `comp`, `sdma` and others",
     ),
     (
         "reason",
         "Why the driver made the job by itself; empty if a process asked for it",
     ),
-    ("traced", "Whether a process submitted it that is traced"),
+    ("traced", "Whether a traced process submitted it"),
     ("ioctl", "Name of the call, without `AMDKFD_IOC_`"),
     ("source", "Where events were dropped: a buffer, a map, a limit"),
-    ("what", "What can be watched"),
+    ("what", "What tracer can watch"),
     ("version", "Of tracer"),
-    ("simulated", "Whether a program plays the GPU"),
+    ("simulated", "Whether the GPU is simulated"),
 ];
 
 /// The metric of this name.

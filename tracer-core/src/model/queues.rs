@@ -276,7 +276,7 @@ impl Births {
 /// Which of the queues of one address, youngest last, an event of this time belongs to.
 fn position(queues: &[Queue], time_ns: u64) -> Option<usize> {
     let mut at = queues.len().checked_sub(1)?;
-    // After the youngest's destruction: a queue whose creation was not seen.
+    // After the youngest's destruction: a queue whose creation tracer did not see.
     if matches!(queues[at].end, Some(End::Destroyed(end)) if time_ns > end) {
         return None;
     }

@@ -198,7 +198,7 @@ impl Policy {
             .is_some_and(|share| !(0.0..=1.0).contains(&share))
         {
             return Err(PolicyError::Nonsense(
-                "`min-doorbell-share` is no share: set it to a number from 0.0 to 1.0",
+                "`min-doorbell-share` is not a share; set a number from 0.0 to 1.0",
             ));
         }
         Ok(())

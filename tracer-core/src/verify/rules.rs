@@ -88,7 +88,7 @@ fn of_run(run: &DispatchRun, what: String) -> Offender {
 /// Says that aggregated rows lack what a rule needs.
 fn lack_rows(finding: &mut Finding, sentence: String, aggregated: Offenders) {
     finding.missing(
-        "rows of their own",
+        "a row for each",
         "record again on a faster disk, with fewer programs at work beside it, or with a larger `--row-memory`",
     );
     finding.blame(Outcome::Inconclusive, aggregated, |_| sentence);
@@ -104,7 +104,7 @@ fn packets_watched(context: &Context, finding: &mut Finding) -> bool {
         finding.lack(
             "doorbells were not watched: no traced process loaded an HSA runtime",
             "doorbell probes",
-            "judge a program that uses the GPU by `sudo tracer verify -- COMMAND`",
+            "run `sudo tracer verify -- COMMAND` with a program that uses the GPU",
         );
     } else {
         finding.lack(
@@ -113,7 +113,7 @@ fn packets_watched(context: &Context, finding: &mut Finding) -> bool {
                 context.libraries.join(", ")
             ),
             "doorbell probes",
-            "see the warnings of the trace (`tracer report TRACE`), and report that version of the library",
+            "read the warnings of `tracer report TRACE`, and report this version of the library",
         );
     }
     false

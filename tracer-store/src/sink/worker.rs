@@ -163,7 +163,7 @@ impl Worker {
         if let Some(reason) = self.failed.take() {
             let lost = self.lost;
             manifest.complete = false;
-            let warning = format!("the trace is not whole, {lost} rows could not be written: {reason}");
+            let warning = format!("the trace is incomplete: {lost} rows could not be written: {reason}");
             manifest.warnings.push(warning);
         }
         self.release()?;

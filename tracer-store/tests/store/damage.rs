@@ -79,7 +79,7 @@ fn a_part_that_is_not_what_was_written() {
     let mut bytes = fs::read(&part).unwrap();
     bytes.push(0);
     fs::write(&part, bytes).unwrap();
-    assert_damaged(temporary.path(), &part, "it is not what was written: its CRC-32 is ");
+    assert_damaged(temporary.path(), &part, "its contents changed: its CRC-32 is ");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn truncated_parts() {
     let whole = fs::read(&part).unwrap();
     for length in [0, 3, 8, whole.len() / 2, whole.len() - 1] {
         fs::write(&part, &whole[..length]).unwrap();
-        assert_damaged(temporary.path(), &part, "no whole Parquet file");
+        assert_damaged(temporary.path(), &part, "not a whole Parquet file");
         let loaded = Trace::open(temporary.path()).unwrap().frame(Table::Dispatches).unwrap();
         assert_eq!(loaded.damaged[0].part, part);
         assert_eq!(loaded.frame.shape(), (0, Table::Dispatches.columns().len()));
@@ -102,7 +102,7 @@ fn parts_of_something_else() {
     let part = trace(temporary.path());
     let frame = read(&part);
     fs::write(&part, "kernel,start,end\n".repeat(100)).unwrap();
-    assert_damaged(temporary.path(), &part, "no whole Parquet file");
+    assert_damaged(temporary.path(), &part, "not a whole Parquet file");
     write(&part, df!("kernel" => [1u64, 2]).unwrap());
     assert_damaged(temporary.path(), &part, "it has no column `queue`");
     let signed = frame.column("index").unwrap().cast(&DataType::Int64).unwrap();

@@ -83,7 +83,7 @@ fn a_missing_trace_says_how_to_make_one() {
     let missing = Trace::open(Path::new("/nowhere/app.trace")).unwrap_err();
     assert_eq!(
         missing.to_string(),
-        "there is no trace at /nowhere/app.trace: check the path, or record one by `tracer record -o /nowhere/app.trace`"
+        "no trace at /nowhere/app.trace; check the path, or record one with `tracer record -o /nowhere/app.trace`"
     );
 }
 

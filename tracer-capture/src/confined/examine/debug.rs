@@ -57,7 +57,7 @@ impl<'a> Debug<'a> {
         judge(symbols.map_err(NotUsed::Refused)?, by, |expected| {
             let sum = self.checksum(&file).map_err(|error| match error {
                 NotRead::Read(ReadError::TooLarge) => {
-                    format!("its checksum is not taken: it has more than {MAX_SUMMED} bytes")
+                    format!("tracer does not compute its checksum: it has more than {MAX_SUMMED} bytes")
                 }
                 other => other.to_string(),
             })?;

@@ -18,7 +18,7 @@ pub fn times(out: &mut impl Write, report: &Report) -> io::Result<()> {
     kernels.sort_by_key(|kernel| std::cmp::Reverse(kernel.gpu_ns.map(|ns| ns.total)));
     writeln!(
         out,
-        "\npid      dispatches      timed  gpu total   mean        min         max         kernel (times of those with a completion signal of their own)"
+        "\npid      dispatches      timed  gpu total   mean        min         max         kernel (times: dispatches with a completion signal)"
     )?;
     for kernel in kernels {
         let times = kernel.gpu_ns.map_or_else(

@@ -22,7 +22,7 @@ pub fn requested(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if requested.proxies.is_none() && lost {
         return writeln!(
             out,
-            "requested  unknown: whether tools stand between, and what programs asked of them, could not be read everywhere"
+            "requested  unknown: tracer could not read everywhere whether a tool intercepts queues"
         );
     }
     let Some(proxies) = requested.proxies.filter(|&n| n > 0) else {
@@ -30,8 +30,8 @@ pub fn requested(out: &mut impl Write, report: &Report) -> io::Result<()> {
     };
     writeln!(
         out,
-        "requested  {} dispatches and {} other packets by {} doorbells, on {proxies} proxies: a tool stands between, and what \
-         it published is told above",
+        "requested  {} dispatches and {} other packets by {} doorbells, on {proxies} queues that a tool intercepts; the \
+         lines above count what the tool published",
         known(requested.dispatches),
         known(requested.other_packets),
         known(requested.doorbells)

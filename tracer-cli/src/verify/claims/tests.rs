@@ -46,7 +46,7 @@ fn a_verdict_against_the_sources_catches_the_eye() {
         text.contains("verdict        contradicted, AGAINST the sources, which say: holds"),
         "{text}"
     );
-    assert!(text.contains("1 decided otherwise than the sources say"), "{text}");
+    assert!(text.contains("1 decided differently from the sources"), "{text}");
 }
 
 #[test]

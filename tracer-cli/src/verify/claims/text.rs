@@ -19,7 +19,7 @@ pub fn write(report: &Report) -> String {
     let tally = report.tally;
     let _ = writeln!(
         text,
-        "\n{} hold, {} contradicted, {} inconclusive, {} not tested; {} decided otherwise than the sources say",
+        "\n{} hold, {} contradicted, {} inconclusive, {} not tested; {} decided differently from the sources",
         tally.holds, tally.contradicted, tally.inconclusive, tally.not_tested, tally.against_sources
     );
     text
@@ -90,7 +90,7 @@ pub fn place(place: &Place) -> Vec<(&'static str, String)> {
         ));
     }
     if let Some(sign) = &place.simulated {
-        lines.push(("simulated", format!("{sign}: the GPU is no real one")));
+        lines.push(("simulated", format!("{sign}: the GPU is not real")));
     }
     lines.push(("rings", rings(place)));
     lines

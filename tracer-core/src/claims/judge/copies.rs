@@ -69,7 +69,7 @@ fn untold(what: &str, scenario: Scenario, run: &Observed, checks: &mut Checks) {
         what,
         sentence,
         "SDMA doorbell probes",
-        "see the warnings of the trace (`tracer report TRACE`), and report that version of the library",
+        "read the warnings of `tracer report TRACE`, and report this version of the library",
     );
 }
 

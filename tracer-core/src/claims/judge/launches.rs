@@ -92,7 +92,7 @@ pub(super) fn without_ioctl(evidence: &Evidence, checks: &mut Checks) {
             WHAT,
             sentence,
             "reserves of all launches",
-            "see the warnings of the trace (`tracer report TRACE`), and report that version of the library",
+            "read the warnings of `tracer report TRACE`, and report this version of the library",
         );
         return;
     }

@@ -56,7 +56,7 @@ pub(super) fn streams(evidence: &Evidence, checks: &mut Checks) {
             WHAT,
             format!("kernels of {streams} streams were seen"),
             "calls of HIP",
-            "see what `sudo tracer record --api hip` says of libamdhip64.so",
+            "read what `sudo tracer record --api hip` reports on libamdhip64.so",
         )
     } else if shared > 0 {
         let sentence =
@@ -87,7 +87,7 @@ pub(super) fn mes_of_mi300x(evidence: &Evidence, checks: &mut Checks) {
         checks.say(
             "an MI300X or MI250X",
             Standing::NotTested,
-            format!("not here: {}; run it on a gfx942 or gfx90a", names.join(", ")),
+            format!("not present: {}; run it on a gfx942 or gfx90a", names.join(", ")),
         );
         return;
     }
@@ -108,7 +108,7 @@ fn one(gpu: &Device, products: &str, evidence: &Evidence, checks: &mut Checks) {
     if evidence.simulated().is_some() {
         checks.lack(
             &what,
-            format!("{said}; the GPU is simulated, so this says nothing of a real one"),
+            format!("{said}; the GPU is simulated, so this proves nothing about a real one"),
             "a real GPU",
             "run it on a machine with an MI300X or MI250X",
         );
@@ -136,7 +136,7 @@ fn one(gpu: &Device, products: &str, evidence: &Evidence, checks: &mut Checks) {
                 &what,
                 said,
                 "what schedules its queues",
-                "see that /sys/devices/virtual/kfd/kfd/topology is readable, and what `sudo tracer doctor` says",
+                "check that /sys/devices/virtual/kfd/kfd/topology is readable, and run `sudo tracer doctor`",
             );
         }
     }

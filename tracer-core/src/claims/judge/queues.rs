@@ -68,7 +68,7 @@ fn add_queue(asked: u64, run: &Observed, checks: &mut Checks) {
             WHAT,
             "functions of the driver were not watched",
             "driver probes",
-            "load the driver (`sudo modprobe amdgpu`) and see what `sudo tracer doctor` says of its functions",
+            "load the driver (`sudo modprobe amdgpu`) and check its functions with `sudo tracer doctor`",
         );
         return;
     };

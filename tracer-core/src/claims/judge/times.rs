@@ -31,7 +31,7 @@ fn store(run: &Observed, checks: &mut Checks) {
             WHAT,
             "no time from reserve to doorbell was measured",
             "reserve probes",
-            "see the warnings of the trace (`tracer report TRACE`), and report that version of the library",
+            "read the warnings of `tracer report TRACE`, and report this version of the library",
         );
         return;
     };

@@ -21,9 +21,9 @@ impl Rule for Command {
                 finding.say(Outcome::Fail, format!("signal {signal} killed the command"));
             }
             Some(Ended::Unknown) => finding.lack(
-                "how the command ended was not seen",
+                "tracer did not see how the command exited",
                 "the command's end",
-                "record again, and let the command come to its end",
+                "record again, and let the command exit",
             ),
         }
         finding.finish("command", || match context.command {

@@ -7,7 +7,7 @@
 //! - what the GPU took without a doorbell while a doorbell probe could not be attached, or a library could not be opened;
 //! - unread packets: a doorbell that was seen published them, but nobody knows whether they were dispatches;
 //! - gaps: indexes without a row, or that no doorbell that was seen accounts for (lost rows, lost events);
-//! - packets that the GPU took before the doorbell that named them: somebody stored past every probe, or the GPU read the
+//! - packets that the GPU took before their doorbell: somebody stored past every probe, or the GPU read the
 //!   write index by itself when it mapped the queue;
 //! - queues that nobody looked at after their last use: what the GPU took of them is not known;
 //! - pending ones of such queues: reserved, and no doorbell seen. Nobody published them, or somebody did past every probe;
@@ -68,7 +68,7 @@ impl Coverage {
         }
         self.published(packet.path, 1, || {
             offender(format!(
-                "a {} packet by way of {}",
+                "a {} packet by path {}",
                 packet.kind.name(),
                 packet.path.name()
             ))
@@ -90,7 +90,7 @@ impl Coverage {
         }
         let what = match (doorbell.queue, doorbell.beyond) {
             (None, _) => "a doorbell of a queue that could not be read",
-            (_, true) => "a doorbell whose value names an index that nobody had reserved",
+            (_, true) => "a doorbell for an index that was not reserved",
             _ => return,
         };
         self.obscure.add(|| Offender {
@@ -118,7 +118,7 @@ impl Coverage {
         }
         let what = match (run.queue, run.beyond) {
             (None, _) => "doorbells of a queue that could not be read",
-            (_, true) => "doorbells whose values name indexes that nobody had reserved",
+            (_, true) => "doorbells for indexes that were not reserved",
             _ => return,
         };
         self.obscure.add_many(run.count, || Offender {
@@ -143,7 +143,7 @@ impl Rule for Coverage {
                     tally.unseen(dispatch.index, 1);
                 }
                 self.published(dispatch.path, 1, || Offender {
-                    what: format!("a dispatch by way of {}", dispatch.path.name()),
+                    what: format!("a dispatch by path {}", dispatch.path.name()),
                     queue: Some(dispatch.queue),
                     index: Some(dispatch.index),
                     pid: Some(dispatch.pid),
@@ -160,7 +160,7 @@ impl Rule for Coverage {
                     tally.unseen(run.first_index, run.count);
                 }
                 self.published(run.path, run.count, || {
-                    super::of_run(run, format!("dispatches by way of {}", run.path.name()))
+                    super::of_run(run, format!("dispatches by path {}", run.path.name()))
                 });
             }
             Fact::Packet(packet) => self.packet(packet),
@@ -194,9 +194,9 @@ impl Rule for Coverage {
         finding.count("unseen", looked.then_some(unseen));
         if watched && !looked {
             finding.lack(
-                "nobody looked for stores to doorbells past every probe",
-                "looks at queues",
-                "record again with this version of `tracer`, and see the warnings of the trace (`tracer report TRACE`)",
+                "tracer did not sample the queues for doorbells that bypass every probe",
+                "samples of the queues",
+                "record again with this version of `tracer`, and read the warnings of `tracer report TRACE`",
             );
         }
         if watched && seen.published == 0 {
@@ -204,7 +204,7 @@ impl Rule for Coverage {
         }
         let open = Outcome::Inconclusive;
         finding.blame(Outcome::Fail, self.elsewhere, |n| {
-            format!("{n} packets were published otherwise than by a doorbell")
+            format!("{n} packets were not published by a doorbell")
         });
         // A doorbell that was lost, or that no probe could see, may have published them; what can't be read may say so.
         let lost = self.doorbells_lost
@@ -216,51 +216,51 @@ impl Rule for Coverage {
                 .any(|(source, n)| *n > 0 && hide_doorbells(source));
         if context.libraries.is_empty() && context.complete && !lost {
             finding.blame(Outcome::Fail, seen.created, |n| {
-                format!("{n} compute queues were made, and no HSA runtime was there to ring their doorbells")
+                format!("processes without an HSA runtime created {n} compute queues")
             });
         }
         if context.doorbell_probes_missing > 0 {
             finding.lack(
                 format!(
-                    "{} doorbell probes could not be attached: what rang there was not seen",
+                    "tracer could not attach {} doorbell probes, and did not see their doorbells",
                     context.doorbell_probes_missing
                 ),
                 "doorbell probes",
-                "see the warnings of the trace (`tracer report TRACE`), and record again with what they ask for",
+                "read the warnings of `tracer report TRACE`, follow them, and record again",
             );
         }
         let indexes = seen.unseen_indexes;
         finding.blame(if lost { open } else { Outcome::Fail }, seen.unseen, |_| {
-            format!("the GPU took {indexes} packets, and no doorbell was seen for them")
+            format!("the GPU took {indexes} packets without a doorbell that tracer saw")
         });
         let indexes = seen.early_indexes;
         finding.blame(open, seen.early, |_| {
-            format!("the GPU took {indexes} packets before the doorbell that named them")
+            format!("the GPU took {indexes} packets before their doorbell")
         });
         finding.blame(open, seen.unwatched, |n| {
-            format!("{n} queues were not watched to their end")
+            format!("tracer did not watch {n} queues to their end")
         });
         let indexes = self.unread_indexes;
         finding.blame(open, self.unread, |_| {
-            format!("{indexes} packets were published by doorbells that were seen, but could not be read in time")
+            format!("tracer could not read {indexes} published packets in time")
         });
         finding.blame(open, seen.gaps, |n| format!("the rows of {n} queues have gaps"));
         let indexes = seen.pending_indexes;
         finding.blame(open, seen.pending, |_| {
-            format!("{indexes} packets were reserved, and no doorbell for them was seen")
+            format!("{indexes} packets were reserved without a doorbell that tracer saw")
         });
         finding.blame(open, seen.headless, |n| {
-            format!("the beginning of {n} queues was not seen")
+            format!("tracer did not see the creation of {n} queues")
         });
         finding.blame(open, seen.opaque, |n| {
-            format!("the packets of {n} queues can't be read")
+            format!("tracer cannot read the packets of {n} queues")
         });
         finding.blame(open, self.obscure, |n| {
-            format!("what {n} doorbells published is not known")
+            format!("{n} doorbells published unknown packets")
         });
         let mut ringing = self.queues.values().filter(|queue| queue.doorbells > 0);
         if !context.capabilities.thunk && ringing.any(|queue| !self.thunks.contains(&queue.pid)) {
-            finding.note("not watched: doorbells by way of the thunk library");
+            finding.note("not watched: doorbells that the thunk library rings");
         }
         let unclaimed = self.queues.values().filter_map(|q| q.unclaimed);
         let unclaimed = unclaimed.fold(0_u64, u64::saturating_add);
@@ -271,17 +271,17 @@ impl Rule for Coverage {
             .count();
         if adopted > 0 {
             finding.note(format!(
-                "{adopted} queues were there before: they are covered from their first doorbell that was seen"
+                "{adopted} queues existed before the recording, and are covered from the first doorbell that tracer saw"
             ));
         }
         if unclaimed > 0 {
             finding.note(format!(
-                "{unclaimed} packets lay in their rings by then and are not judged: no doorbell for them was seen"
+                "{unclaimed} packets were in their rings by then, and are not judged: tracer saw no doorbell for them"
             ));
         }
         let (published, queues) = (seen.published, seen.queues);
         finding.finish("coverage", || {
-            format!("all {published} packets of {queues} compute queues were published by doorbells that were seen")
+            format!("tracer saw the doorbells of all {published} packets of {queues} compute queues")
         })
     }
 }

@@ -61,7 +61,7 @@ impl Rule for DoorbellShare {
         // Unread packets were published by doorbells: at best all of them were dispatches.
         let best = share(doorbell.saturating_add(unread));
         if doorbell + otherwise == 0 {
-            finding.say(Outcome::Inconclusive, "nothing was dispatched, so there is no share");
+            finding.say(Outcome::Inconclusive, "nothing was dispatched");
         } else if packets && best < least {
             let percent = best * 100.0;
             finding.say(
@@ -71,7 +71,7 @@ impl Rule for DoorbellShare {
         } else if share(doorbell) < least {
             finding.say(
                 Outcome::Inconclusive,
-                format!("whether {unread} unread packets were dispatches decides"),
+                format!("the result depends on {unread} unread packets"),
             );
         }
         finding.finish("doorbell-share", || {

@@ -83,7 +83,7 @@ impl NoRing {
             (Some(reason), _) => format!("the driver's own ({reason})"),
             (None, Some(true)) => "traced processes".to_owned(),
             (None, Some(false)) => "other processes".to_owned(),
-            (None, None) => "nobody knows whose".to_owned(),
+            (None, None) => "unknown submitter".to_owned(),
         };
         let kind = format!("{} jobs, {whose}", job.class);
         if self.others.len() < MAX_KINDS || self.others.contains_key(&kind) {
@@ -113,7 +113,7 @@ impl Rule for NoRing {
                     .add(|| offender("a job of a traced process on a ring of unknown kind", job));
             }
             (None, Class::Compute | Class::Untold) if !own && !before => {
-                self.unseen.add(|| offender("a job whose submit was not seen", job));
+                self.unseen.add(|| offender("a job with unknown submitter", job));
             }
             _ => self.other(job),
         }
@@ -134,12 +134,12 @@ impl Rule for NoRing {
             let earlier = self.unseen.total();
             if earlier > 0 {
                 finding.note(format!(
-                    "{earlier} jobs that were submitted before the recording: not judged"
+                    "not judged: {earlier} jobs that were submitted before the recording"
                 ));
             }
         } else {
             finding.blame(Outcome::Inconclusive, self.unseen, |n| {
-                format!("the submit of {n} jobs was not seen, so that they may be a traced process's")
+                format!("the submitter of {n} jobs is unknown, and may be a traced process")
             });
         }
         for (kind, count) in self.others {
@@ -148,7 +148,7 @@ impl Rule for NoRing {
         let jobs = self.jobs;
         finding.finish("no-ring", || {
             format!(
-                "of {jobs} jobs on rings of the kernel driver, none on a compute or graphics ring is a traced process's"
+                "of {jobs} jobs on rings of the kernel driver, none on a compute or graphics ring is from a traced process"
             )
         })
     }

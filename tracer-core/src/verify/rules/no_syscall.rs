@@ -74,7 +74,7 @@ impl NoSyscall {
                 } else {
                     &mut self.never_free
                 };
-                undecided.add(|| offender("a dispatch whose reserve is not known".to_owned(), dispatch));
+                undecided.add(|| offender("a dispatch with unknown reserve".to_owned(), dispatch));
             }
         }
     }
@@ -135,7 +135,7 @@ impl Rule for NoSyscall {
         let aggregated = self.aggregated.total();
         finding.count("dispatches_aggregated", Some(aggregated));
         if aggregated > 0 {
-            let sentence = format!("{aggregated} dispatches were aggregated: when they were reserved is not known");
+            let sentence = format!("{aggregated} dispatches are aggregated, and the times of their reserves unknown");
             lack_rows(&mut finding, sentence, self.aggregated);
         }
         finding.blame(Outcome::Fail, self.broken, |n| {
@@ -143,25 +143,25 @@ impl Rule for NoSyscall {
         });
         match scope {
             Scope::Every => finding.blame(Outcome::Inconclusive, undecided, |n| {
-                format!("when {n} dispatches were reserved is not known, and an ioctl may have come between that and their doorbells")
+                format!("the reserves of {n} dispatches are unknown, so an ioctl may lie between reserve and doorbell")
             }),
             Scope::Seen if unknown > 0 => {
-                finding.note(format!("{unknown} dispatches whose reserve is not known: not judged"));
+                finding.note(format!("not judged: {unknown} dispatches with unknown reserve"));
             }
             Scope::Seen => {}
         }
         if before > 0 {
             finding.note(format!(
-                "{before} dispatches were reserved before their queues were first looked at: not judged"
+                "not judged: {before} dispatches that were reserved before the first sample of their queues"
             ));
         }
         if bounded > 0 {
             finding.note(format!(
-                "of {bounded} dispatches the reserve is not known, but their process made no ioctl since before it"
+                "{bounded} dispatches have an unknown reserve, but their process made no ioctl in the time in question"
             ));
         }
         if known + bounded == 0 && aggregated == 0 {
-            finding.say(Outcome::Inconclusive, "there is no dispatch whose reserve is known");
+            finding.say(Outcome::Inconclusive, "no dispatch has a known reserve");
         }
         finding.finish("no-syscall", || {
             format!(

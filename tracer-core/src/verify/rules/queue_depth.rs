@@ -57,7 +57,7 @@ impl Rule for QueueDepth {
             format!("{n} queues were deeper than {most} packets")
         });
         finding.finish("queue-depth", || {
-            format!("no queue was deeper than {deepest} packets, at most {most}")
+            format!("no queue was deeper than {deepest} packets; the limit is {most}")
         })
     }
 }

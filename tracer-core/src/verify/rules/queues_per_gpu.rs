@@ -93,13 +93,13 @@ impl Rule for QueuesPerGpu {
             finding.say(Outcome::Inconclusive, "there was no compute queue");
         }
         finding.blame(Outcome::Warn, crowded, |n| {
-            format!("on {n} GPUs more than {most} compute queues of traced processes lived at once")
+            format!("{n} GPUs had more than {most} compute queues of traced processes at once")
         });
         finding.blame(Outcome::Inconclusive, perhaps, |_| {
-            format!("whether more than {most} compute queues lived at once on a GPU is not known")
+            format!("it is unknown whether a GPU had more than {most} compute queues at once")
         });
         finding.finish("queues-per-gpu", || {
-            format!("at most {highest} compute queues of traced processes lived at once on a GPU, not more than {most}")
+            format!("a GPU had at most {highest} compute queues of traced processes at once; the limit is {most}")
         })
     }
 }

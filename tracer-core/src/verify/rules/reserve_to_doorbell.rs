@@ -53,11 +53,14 @@ impl Rule for ReserveToDoorbell {
         let stats = self.times.stats();
         let aggregated = self.aggregated.total();
         if watched && stats.is_none() && aggregated == 0 {
-            finding.say(Outcome::Inconclusive, "no doorbell could be matched with its reserve");
+            finding.say(
+                Outcome::Inconclusive,
+                "tracer could not match a doorbell with its reserve",
+            );
         }
         finding.count("doorbells_aggregated", Some(aggregated));
         if aggregated > 0 {
-            let sentence = format!("{aggregated} doorbells were aggregated: how long they took is not known");
+            let sentence = format!("{aggregated} doorbells are aggregated, and their times unknown");
             lack_rows(&mut finding, sentence, self.aggregated);
         }
         let limits = [

@@ -24,7 +24,7 @@ impl Rule for RingSubmission {
         match fact {
             Fact::RingJob(job) => self.jobs += u64::from(is_submission(job)),
             Fact::Dispatch(dispatch) if dispatch.path != Path::Ring => self.otherwise.add(|| Offender {
-                what: format!("a dispatch by way of {}", dispatch.path.name()),
+                what: format!("a dispatch by path {}", dispatch.path.name()),
                 queue: Some(dispatch.queue),
                 index: Some(dispatch.index),
                 pid: Some(dispatch.pid),
@@ -33,7 +33,7 @@ impl Rule for RingSubmission {
                 ..Offender::default()
             }),
             Fact::DispatchRun(run) if run.path != Path::Ring => self.otherwise.add_many(run.count, || {
-                super::of_run(run, format!("dispatches by way of {}", run.path.name()))
+                super::of_run(run, format!("dispatches by path {}", run.path.name()))
             }),
             Fact::Packet(packet) if packet.kind == PacketKind::Unread => {
                 self.unread = self.unread.saturating_add(packet.count);
@@ -49,13 +49,13 @@ impl Rule for RingSubmission {
         finding.count("compute_jobs", rings.then_some(self.jobs));
         finding.count("dispatches_otherwise", packets.then_some(self.otherwise.total()));
         finding.blame(Outcome::Fail, self.otherwise, |n| {
-            format!("{n} dispatches were no jobs on rings")
+            format!("{n} dispatches did not go through a ring")
         });
         if self.unread > 0 {
             let unread = self.unread;
             finding.say(
                 Outcome::Inconclusive,
-                format!("{unread} packets may have been dispatches, but were not read"),
+                format!("{unread} packets were not read, and may be dispatches"),
             );
         }
         if rings && self.jobs == 0 {
@@ -66,7 +66,7 @@ impl Rule for RingSubmission {
         }
         let jobs = self.jobs;
         finding.finish("ring-submission", || {
-            format!("kernels went as {jobs} jobs on compute rings, and none otherwise")
+            format!("all kernels went through compute rings, as {jobs} jobs")
         })
     }
 }

@@ -85,10 +85,10 @@ impl Rule for InUse {
             format!("{n} GPUs in use are not scheduled by {}", wanted.name())
         });
         finding.blame(Outcome::Inconclusive, untold, |n| {
-            format!("of {n} GPUs in use, the scheduler is not known for sure")
+            format!("the scheduler of {n} GPUs in use is uncertain")
         });
         if context.simulated.is_some() {
-            finding.note("the GPU is simulated: this says what the simulator claims to be");
+            finding.note("the GPU is simulated: the scheduler is the simulator's claim");
         }
         let count = devices.len();
         finding.finish("scheduler", || {

@@ -67,14 +67,14 @@ impl Rule for SoundCapture {
         finding.count("aggregated", Some(dispatches.saturating_add(doorbells)));
         if dispatches > 0 || doorbells > 0 {
             finding.note(format!(
-                "{dispatches} dispatches and {doorbells} doorbells were aggregated: they are counted, and have no rows of their own"
+                "{dispatches} dispatches and {doorbells} doorbells are aggregated: counted, without a row each"
             ));
         }
         if !context.complete {
             finding.lack(
-                "the trace is not complete: its recorder did not come to its end",
+                "the trace is incomplete: its recorder did not finish",
                 "the end of the trace",
-                "record again, and let the recorder end by itself",
+                "record again, and let the recorder finish",
             );
         }
         if let Some(first) = context.damage.first() {

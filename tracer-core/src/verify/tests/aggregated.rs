@@ -91,7 +91,7 @@ fn they_are_not_lost_and_a_sound_capture_says_how_many_they_are() {
     assert_eq!(found.counts["aggregated"], Some(14));
     assert_eq!(
         found.notes,
-        ["7 dispatches and 7 doorbells were aggregated: they are counted, and have no rows of their own"]
+        ["7 dispatches and 7 doorbells are aggregated: counted, without a row each"]
     );
 }
 
@@ -109,7 +109,7 @@ fn coverage_takes_their_indexes() {
         let found = rule("coverage", context(), &facts);
         assert_eq!(found.outcome, outcome, "{path:?}");
         if outcome == Outcome::Fail {
-            assert_eq!(found.sentence, "7 packets were published otherwise than by a doorbell");
+            assert_eq!(found.sentence, "7 packets were not published by a doorbell");
             assert_eq!(found.offenders[0].count, Some(7));
         }
     }
@@ -174,7 +174,7 @@ fn doorbells_of_unknown_effect_leave_coverage_open() {
         facts.push(Fact::DoorbellRun(more));
         let found = rule("coverage", context(), &facts);
         assert_eq!(found.outcome, Outcome::Inconclusive);
-        assert_eq!(found.sentence, "what 7 doorbells published is not known");
+        assert_eq!(found.sentence, "7 doorbells published unknown packets");
     }
 }
 
@@ -182,8 +182,8 @@ fn doorbells_of_unknown_effect_leave_coverage_open() {
 #[test]
 fn whether_there_was_an_ioctl_is_open_under_every_scope() {
     let (missing, sentence) = (
-        "rows of their own",
-        "7 dispatches were aggregated: when they were reserved is not known",
+        "a row for each",
+        "7 dispatches are aggregated, and the times of their reserves unknown",
     );
     for scope in ["every", "seen"] {
         let text = format!("[rules]\nno-syscall = '{scope}'");
@@ -219,11 +219,8 @@ fn how_long_doorbells_took_is_open_but_for_the_longest() {
         assert_eq!(limit(what, ns).outcome, outcome, "{what} {ns}");
     }
     let found = limit("p99", 50);
-    assert_eq!(found.missing[0].source, "rows of their own");
-    assert_eq!(
-        found.sentence,
-        "7 doorbells were aggregated: how long they took is not known"
-    );
+    assert_eq!(found.missing[0].source, "a row for each");
+    assert_eq!(found.sentence, "7 doorbells are aggregated, and their times unknown");
 }
 
 /// These rest on rows of queues, ioctls and jobs, which are never aggregated.

@@ -45,10 +45,7 @@ fn unread_packets_leave_it_open() {
     let found = rule("coverage", context(), &facts);
     assert_eq!(found.outcome, Outcome::Inconclusive);
     assert_eq!(found.counts["unread"], Some(4));
-    assert_eq!(
-        found.sentence,
-        "4 packets were published by doorbells that were seen, but could not be read in time"
-    );
+    assert_eq!(found.sentence, "tracer could not read 4 published packets in time");
     assert_eq!((found.offenders[0].index, found.offenders[0].count), (Some(3), Some(4)));
 }
 
@@ -129,7 +126,7 @@ fn what_the_gpu_took_without_a_doorbell_fails() {
     assert_eq!((found.outcome, found.counts["unseen"]), (Outcome::Fail, Some(2)));
     assert_eq!(
         found.sentence,
-        "the GPU took 2 packets, and no doorbell was seen for them"
+        "the GPU took 2 packets without a doorbell that tracer saw"
     );
     assert_eq!((found.offenders[0].index, found.offenders[0].count), (Some(3), Some(2)));
     assert_eq!(found.counts["unread"], Some(0), "not those of doorbells that were seen");
@@ -144,10 +141,7 @@ fn a_doorbell_that_came_late_or_was_lost_leaves_it_open() {
         }));
     });
     assert_eq!(named.outcome, Outcome::Inconclusive);
-    assert_eq!(
-        named.sentence,
-        "the GPU took 2 packets before the doorbell that named them"
-    );
+    assert_eq!(named.sentence, "the GPU took 2 packets before their doorbell");
     let unknown = two_more(|facts| facts.push(lost("doorbell-ring")));
     assert_eq!(unknown.outcome, Outcome::Inconclusive);
     let elsewhere = two_more(|facts| facts.push(lost("ring-job-ring")));
@@ -233,7 +227,7 @@ fn a_queue_that_nobody_looked_at_to_its_end_leaves_it_open() {
     blind.capabilities.unseen = false;
     let found = queue_with(blind, |_| ());
     assert_eq!((found.outcome, found.counts["unseen"]), (Outcome::Inconclusive, None));
-    assert_eq!(found.missing[0].source, "looks at queues");
+    assert_eq!(found.missing[0].source, "samples of the queues");
     for change in [
         (|q: &mut Queue| q.watched_to_end = Some(false)) as fn(&mut Queue),
         |q| q.watched_to_end = None,
@@ -241,7 +235,7 @@ fn a_queue_that_nobody_looked_at_to_its_end_leaves_it_open() {
     ] {
         let found = queue_with(context(), change);
         assert_eq!(found.outcome, Outcome::Inconclusive);
-        assert_eq!(found.sentence, "1 queues were not watched to their end");
+        assert_eq!(found.sentence, "tracer did not watch 1 queues to their end");
     }
 }
 
@@ -262,7 +256,7 @@ fn a_queue_without_its_beginning_is_open_only_if_the_recorder_was_there_first() 
     let found = queue_with(attached(), adopted(40));
     assert_eq!(found.outcome, Outcome::Pass);
     assert!(
-        found.notes.iter().any(|note| note.contains("there before")),
+        found.notes.iter().any(|note| note.contains("existed before")),
         "{found:?}"
     );
     let holes = |unclaimed: u64| {
@@ -277,7 +271,7 @@ fn a_queue_without_its_beginning_is_open_only_if_the_recorder_was_there_first() 
         found
             .notes
             .iter()
-            .any(|note| note.contains("2 packets lay in their rings")),
+            .any(|note| note.contains("2 packets were in their rings")),
         "{found:?}"
     );
     assert_eq!(queue_with(attached(), holes(1)).outcome, Outcome::Inconclusive);

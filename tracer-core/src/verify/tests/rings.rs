@@ -84,7 +84,7 @@ fn a_submit_that_is_neither_seen_nor_lost_came_before_the_recording() {
     assert_eq!((found.outcome, found.counts["jobs"]), (Outcome::Pass, Some(1)));
     assert_eq!(
         found.notes,
-        ["1 jobs that were submitted before the recording: not judged"]
+        ["not judged: 1 jobs that were submitted before the recording"]
     );
     let changes: [(&str, Change); 5] = [
         ("not counted", |c| c.submits_counted = false),

@@ -18,27 +18,27 @@ rows! {
         layer, "", "Library: `hip` or `hsa`.";
         function, "", "Exported name of the function.";
         ret, "", "What it returned (`hipError_t`, `hsa_status_t`, or a wait's value); null if it was left without a return, its thread ended in it, or the recording did.";
-        failed, "", "Whether that is an error (`hipErrorNotReady` is none); null likewise.";
+        failed, "", "Whether that is an error (`hipErrorNotReady` is not); null in the same case.";
         stream, "", "Its stream argument (`hipStream_t`), 0 for the default stream; null if the function has none.";
         bytes, "bytes", "How many bytes it is about; null if the function does not say.";
-        object, "", "What it is about (function of a kernel, destination, handle), or the handle or address that it made; null if it has none, or made none.";
+        object, "", "Object of the call (kernel function, destination, handle), or the handle or address that it returned; null if there is none.";
         dispatches, "packets", "Dispatches whose `api_call` it is, or a call inside it.";
-        copies, "", "Rows of `copies` likewise.";
+        copies, "", "Rows of `copies` under the same condition.";
     }
 
     ApiStats {
         counter, "", "Number of what counted them, in the recording.";
-        pid, "", "Process; null for the calls of all those that were too many to be told apart.";
-        time_ns, "ns", "Time of the look that found these numbers first.";
+        pid, "", "Process; null for the calls of all processes beyond the limit, which share one row.";
+        time_ns, "ns", "Time of the first sample with these numbers.";
         layer, "", "Library: `hip` or `hsa`.";
         function, "", "Exported name of the function.";
-        calls, "calls", "Calls that were entered; those that neither returned nor were left were open at the end.";
-        returned, "calls", "Those that returned.";
-        failed, "calls", "Those that returned an error (`hipErrorNotReady` is none).";
-        left, "calls", "Those that were left without a return, or in which their thread ended.";
-        total_ns, "ns", "Sum of the durations of those that returned.";
+        calls, "calls", "Calls that began; calls that neither returned nor were left were still open at the end.";
+        returned, "calls", "Calls that returned.";
+        failed, "calls", "Calls that returned an error (`hipErrorNotReady` is not one).";
+        left, "calls", "Calls that were left without a return, or whose thread exited.";
+        total_ns, "ns", "Sum of the durations of the calls that returned.";
         min_ns, "ns", "The least duration; null if none returned, or it may be that of a call before the recording (`top`, key R).";
-        max_ns, "ns", "The greatest, likewise.";
+        max_ns, "ns", "The greatest duration; null in the same cases.";
         durations, "", "All of them, in buckets of which each is at most an eighth wide: `END:COUNT` with a space between two, the bucket's greatest duration in ns and how many it has.";
     }
 

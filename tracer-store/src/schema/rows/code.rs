@@ -11,15 +11,15 @@ rows! {
     CodeObject {
         code_object, "", "Number of the code object in the trace, from 0, in the order of loading; never reused.";
         pid, "", "Process.";
-        origin, "", "How it came to be known: `loaded` (that was watched) or `found` (it was there before, or a change was missed).";
-        load_base, "address", "What was added to its addresses as it was loaded.";
-        uri, "", "Where it comes from, as the runtime tells it: `file://` and a path, or `memory://` and a process id, with offset and size.";
-        target, "", "GPU that it is for, such as `amdgcn-amd-amdhsa--gfx942`; null if it does not tell.";
+        origin, "", "How tracer found the code object: `loaded` (it saw the load) or `found` (it existed before, or tracer missed a change).";
+        load_base, "address", "Load bias: what the loader added to its addresses.";
+        uri, "", "URI that the runtime gives: `file://` and a path, or `memory://` and a process id, with offset and size.";
+        target, "", "Target GPU, such as `amdgcn-amd-amdhsa--gfx942`; null if the code object does not name it.";
         version, "", "Version of code objects, 2 to 6; null if it was not read.";
-        kernels, "kernels", "Kernels in it; null if they are not known.";
-        unread, "", "Why they are not known: `unreadable`, `changed`, `malformed`, `too-large` or `unknown-source`; null if they are.";
+        kernels, "kernels", "Number of its kernels; null if unknown.";
+        unread, "", "Why they are unknown: `unreadable`, `changed`, `malformed`, `too-large` or `unknown-source`; null if they are.";
         loaded_ns, "ns", "Time at which it was loaded, or found.";
-        unloaded_ns, "ns", "Time at which it was unloaded, or its process ended; null if it lived at the trace's end, or that was not seen.";
+        unloaded_ns, "ns", "Time at which it was unloaded, or its process ended; null if it existed at the end of the trace, or tracer did not see its end.";
     }
 
     Kernel {
@@ -29,13 +29,13 @@ rows! {
         kernel_object, "address", "The kernel descriptor, as in `dispatches.kernel_object`.";
         name, "", "Name, demangled.";
         symbol, "", "Name in the code object, without the descriptor's suffix.";
-        kernarg_bytes, "bytes", "Size of the arguments; null if not told.";
-        group_bytes, "bytes", "Group memory (LDS) of a workgroup, without what a dispatch adds; null if not told.";
-        private_bytes, "bytes", "Private memory (scratch) of a work item; null if not told.";
-        vgprs, "registers", "Vector registers of a work item; null if not told.";
-        agprs, "registers", "Accumulation vector registers; null if not told.";
-        sgprs, "registers", "Scalar registers of a wave; null if not told.";
-        wavefront, "work items", "Work items of a wave; null if not told.";
-        max_workgroup, "work items", "Largest workgroup that it can run with; null if not told.";
+        kernarg_bytes, "bytes", "Size of the arguments; null if not given.";
+        group_bytes, "bytes", "Group memory (LDS) of a workgroup, without what a dispatch adds; null if not given.";
+        private_bytes, "bytes", "Private memory (scratch) of a work item; null if not given.";
+        vgprs, "registers", "Vector registers of a work item; null if not given.";
+        agprs, "registers", "Accumulation vector registers; null if not given.";
+        sgprs, "registers", "Scalar registers of a wave; null if not given.";
+        wavefront, "work items", "Work items of a wave; null if not given.";
+        max_workgroup, "work items", "Largest workgroup that it can run with; null if not given.";
     }
 }

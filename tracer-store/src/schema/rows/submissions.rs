@@ -9,7 +9,7 @@ use crate::schema::field::{Field, Get, Misfit, describe};
 
 rows! {
     Doorbell {
-        queue, "", "Queue, as in `queues.queue`; null if the process's memory could not be read.";
+        queue, "", "Queue, as in `queues.queue`; null if tracer could not read the memory of the process.";
         pid, "", "Process.";
         tid, "", "Thread.";
         time_ns, "ns", "Time just before the store.";
@@ -18,7 +18,7 @@ rows! {
         read_index, "index", "The queue's read index at that moment.";
         write_index, "index", "The queue's write index at that moment.";
         reserve_to_doorbell_ns, "ns", "Time since the thread's last reserve on this queue; null if none was seen.";
-        beyond, "", "Whether the value names an index that nobody had reserved.";
+        beyond, "", "Whether the value is an index that was not reserved.";
     }
 
     Dispatch {
@@ -27,8 +27,8 @@ rows! {
         pid, "", "Process.";
         tid, "", "Thread whose doorbell published it; 0 if the path is `unseen`.";
         time_ns, "ns", "Time of that doorbell.";
-        path, "", "Way that it took: `doorbell`, `ring`, `thunk` or `unseen`.";
-        evidence, "", "What says that it is a dispatch: `header` (valid when read) or `body` (already consumed).";
+        path, "", "Path: `doorbell`, `ring`, `thunk` or `unseen`.";
+        evidence, "", "Evidence that it is a dispatch: `header` (valid when read) or `body` (already consumed).";
         reserve_ns, "ns", "Time at which that thread reserved the index; null where reserves were not traced.";
         unreserved_ns, "ns", "Where `reserve_ns` is null: latest time at which the index was seen not to be reserved yet.";
         header, "", "Packet header, 16 bits, as read; its type is INVALID if the evidence is `body`.";
@@ -43,7 +43,7 @@ rows! {
         completion_signal, "", "Handle of the completion signal; 0 if it has none.";
         correlation, "", "Correlation id that HIP writes under a profiler; 0 otherwise.";
         api_call, "", "Innermost API call in which that thread rang, as in `api_calls.call`; null where in none, where calls were not recorded, or where the packet may be another thread's (neither named by the doorbell's value nor known to be reserved by that thread).";
-        stream, "", "Stream (`hipStream_t`) of the innermost call around it that names one, 0 for the default stream; null likewise.";
+        stream, "", "Stream (`hipStream_t`) of the innermost call around it that names one, 0 for the default stream; null in the same case.";
     }
 
     GpuTime {
@@ -55,9 +55,9 @@ rows! {
         kernel, "", "Name of the kernel, as in `dispatches.kernel`.";
         gpu_id, "", "KFD gpu id, whose clock it is; null if the queue's is not known.";
         start_ticks, "ticks", "It began, by the GPU's clock.";
-        end_ticks, "ticks", "It ended, likewise.";
-        start_ns, "ns", "It began, by the trace's clock; null if the process had the GPU's clock read (GET_CLOCK_COUNTERS) less than twice, or too far from then to tell it to a millisecond.";
-        end_ns, "ns", "It ended, likewise.";
+        end_ticks, "ticks", "End on the trace's clock; null in the same case.";
+        start_ns, "ns", "Start on the trace's clock; null if the process read the GPU's clock (GET_CLOCK_COUNTERS) less than twice, or too long before or after for an error below one millisecond.";
+        end_ns, "ns", "End on the trace's clock; null in the same case.";
         clock_error_ns, "ns", "How far `start_ns` and `end_ns` can be off, both by about the same: it is not known when in these calls the clock was read, and the rates of the two clocks may have changed since by 100 millionths; null where they are.";
     }
 
@@ -70,13 +70,13 @@ rows! {
         evidence, "", "What says that it is a dispatch, as in `dispatches.evidence`.";
         reserve_ns, "ns", "Time at which that thread reserved the index; null where that is not known.";
         kernel_object, "address", "The kernel descriptor.";
-        kernel, "", "Name of the kernel; null if it is not known.";
+        kernel, "", "Name of the kernel; null if unknown.";
         kernarg, "address", "The kernel arguments.";
         grid["grid_x", "grid_y", "grid_z"], "work items", "Size of the grid.";
         workgroup["workgroup_x", "workgroup_y", "workgroup_z"], "work items", "Size of a workgroup.";
         completion_signal, "", "Handle of the completion signal; 0 if it has none.";
         api_call, "", "Innermost API call in which that thread rang, as in `dispatches.api_call`.";
-        stream, "", "Stream of the innermost call around it that names one, likewise.";
+        stream, "", "Stream of the innermost call around it that names one; null in the same case.";
     }
 
     OtherPacket {
@@ -86,7 +86,7 @@ rows! {
         pid, "", "Process.";
         tid, "", "Thread whose doorbell published it; 0 if unknown, or the path is `unseen`.";
         time_ns, "ns", "Time of that doorbell, or when reading it was given up.";
-        path, "", "Way that it took: `doorbell`, `ring`, `thunk` or `unseen`.";
+        path, "", "Path: `doorbell`, `ring`, `thunk` or `unseen`.";
         kind, "", "`barrier-and`, `barrier-or`, `agent-dispatch`, `vendor-pm4-ib`, `vendor-barrier-value`, \
             `vendor-other`, `undefined` or `unread`.";
         unread, "", "Why it is unread: `reused`, `consumed`, `never-valid` or `unreadable`; null if it was read.";
@@ -99,17 +99,17 @@ rows! {
         pid, "", "Process.";
         tid, "", "Thread.";
         time_ns, "ns", "Time of the doorbell.";
-        path, "", "Way that it took: `doorbell`, `ring`, `thunk` or `unseen`.";
+        path, "", "Path: `doorbell`, `ring`, `thunk` or `unseen`.";
         begin, "bytes", "Where the submission begins in the queue's command stream.";
         end, "bytes", "Where it ends, exclusive.";
         op, "", "What its commands do: `copy`, `copy-rect`, `fill`, `mixed` or `none` (waits, padding); null if they were not read, or one is of an unknown form.";
-        bytes, "bytes", "Bytes that it moves or fills; null likewise.";
-        commands, "commands", "Commands that move or fill; null likewise.";
+        bytes, "bytes", "Bytes that it moves or fills; null in the same case.";
+        commands, "commands", "Commands that move or fill; null in the same case.";
         source, "address", "What is read (of a box, the surface); null if that is nothing, not one row, or not known.";
-        destination, "address", "What is written, likewise.";
-        direction, "", "Between which memories, by the process's allocations: `h2d`, `d2h`, `d2d` or `h2h`; null if they do not tell.";
+        destination, "address", "What is written; null in the same case.";
+        direction, "", "Between which memories, by the process's allocations: `h2d`, `d2h`, `d2d` or `h2h`; null if they are unknown.";
         engine, "", "SDMA engine that the process chose for the queue; null if the driver chose.";
         api_call, "", "Innermost API call in which the thread rang, as in `api_calls.call`; null where in none, or where calls were not recorded.";
-        stream, "", "Stream (`hipStream_t`) of the innermost call around it that names one, 0 for the default stream; null likewise.";
+        stream, "", "Stream (`hipStream_t`) of the innermost call around it that names one, 0 for the default stream; null in the same case.";
     }
 }

@@ -107,8 +107,8 @@ impl Seen {
         let watched = queue.watched_to_end == Some(true) && queue.unseen.is_some();
         if context.capabilities.unseen && !watched {
             let what = match queue.unseen {
-                None => "a queue that nobody looked at, or that may owe what was taken to lost doorbells",
-                Some(_) => "a queue that was not looked at after its last use",
+                None => "a queue that tracer did not sample, or whose doorbells were lost",
+                Some(_) => "a queue that tracer did not sample after its last use",
             };
             self.unwatched.add(|| offender(what.to_owned(), None, None));
         }
@@ -124,7 +124,7 @@ impl Seen {
         if headless && context.command_began_ns.is_some() {
             self.headless.add(|| {
                 offender(
-                    "a queue whose creation was not seen".to_owned(),
+                    "a queue whose creation tracer did not see".to_owned(),
                     queue.first_index,
                     None,
                 )
@@ -149,7 +149,7 @@ impl Seen {
         let early = u64::try_from(tally.unseen).unwrap_or(u64::MAX).saturating_sub(never);
         if early > 0 {
             self.early_indexes = self.early_indexes.saturating_add(early);
-            let what = "packets that the GPU took before the doorbell that named them".to_owned();
+            let what = "packets that the GPU took before their doorbell".to_owned();
             self.early.add(|| offender(what, queue.first_index, Some(early)));
         }
     }
@@ -197,6 +197,6 @@ fn gap(queue: &Queue, tally: Tally) -> Option<String> {
     let told = tally.credited + tally.unseen;
     (told < published).then(|| {
         let missing = published - told;
-        format!("for {missing} indexes no doorbell was seen")
+        format!("tracer saw no doorbell for {missing} indexes")
     })
 }
