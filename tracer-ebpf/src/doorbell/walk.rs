@@ -265,19 +265,12 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
         addr_of_mut!((*record).value).write(walk.value);
         addr_of_mut!((*record).call).write(api::open_call(walk.current));
     }
-    let packets = record_packets(record);
-    for i in 0..PACKETS_PER_RECORD {
-        let index = walk.next.wrapping_add(i as u64);
-        // A lowest index that is not final stays where it is.
-        if i as u64 >= count || walk.low != index {
-            break;
-        }
-        // SAFETY: `i` is below PACKETS_PER_RECORD; the packets up to `count` were written by the copy.
-        let first_byte = unsafe { (*packets.add(i)).bytes[0] };
-        if walk.ring.is_final(index, first_byte, limit) {
-            walk.low = index.wrapping_add(1);
-        }
-    }
+    let mut finals = Finals { walk, record, limit };
+    let context: *mut c_void = core::ptr::from_mut(&mut finals).cast();
+    // A loop of the kernel's: the verifier would look at every number of packets after which this one ends.
+    // SAFETY: the callback gets these very `Finals`, which outlive the call.
+    unsafe { bpf_loop(count as u32, note_final as *mut c_void, context, 0) };
+    let walk = finals.walk;
     // Nothing that is in a proxy runs from there.
     if walk.flags & flag::PROXY == 0 && signals::is_profiled(walk.ring.queue) {
         // SAFETY: `record` is the reserved entry; the packets up to `count` were written by the copy.
@@ -288,8 +281,31 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
     0
 }
 
-#[inline(always)]
-fn record_packets(record: *mut Packets) -> *mut Packet {
-    // SAFETY: only the address of a field inside the reserved entry is taken.
-    unsafe { addr_of_mut!((*record).packets).cast() }
+/// A record whose packets are copied, and its walk.
+struct Finals<'a> {
+    walk: &'a mut Walk,
+    record: *mut Packets,
+    /// See `Packets::limit`.
+    limit: u64,
+}
+
+/// A callback of `bpf_loop`: raises the walk's `low` past the next packet of the record if that is final; 1 ends the loop.
+extern "C" fn note_final(at: u32, finals: *mut c_void) -> i64 {
+    // SAFETY: `walk_record` passes its Finals.
+    let finals = unsafe { &mut *finals.cast::<Finals>() };
+    let i = at as usize;
+    let index = finals.walk.next.wrapping_add(i as u64);
+    // A lowest index that is not final stays where it is.
+    if i >= PACKETS_PER_RECORD || finals.walk.low != index {
+        return 1;
+    }
+    // SAFETY: `i` is below PACKETS_PER_RECORD; the loop ends at the last packet that was copied.
+    let first_byte = unsafe {
+        let packets: *mut Packet = addr_of_mut!((*finals.record).packets).cast();
+        (*packets.add(i)).bytes[0]
+    };
+    if finals.walk.ring.is_final(index, first_byte, finals.limit) {
+        finals.walk.low = index.wrapping_add(1);
+    }
+    0
 }
