@@ -170,9 +170,9 @@ fn what_can_not_be_run_is_told_with_the_way_to_mend_it() {
             &["--claims"],
             &helpless,
             125,
-            "can't be tested here: exit code 3: there is no GPU",
+            "cannot test the claims here: exit code 3: there is no GPU",
         ),
-        (&["--claims=C13"], &nowhere, 2, "there is no claim C13"),
+        (&["--claims=C13"], &nowhere, 2, "no claim C13"),
         (
             &["--claims", "--format", "junit"],
             &nowhere,
@@ -182,7 +182,7 @@ fn what_can_not_be_run_is_told_with_the_way_to_mend_it() {
         (&["--claims", "--policy", "hws"], &nowhere, 2, "cannot be used with"),
         (&["--claims", "a.trace"], &[], 2, "cannot be used with"),
         (&["--control", "true", "a.trace"], &[], 2, "cannot be used with"),
-        (&["--claims", "--from", no_report], &[], 2, "is no report of"),
+        (&["--claims", "--from", no_report], &[], 2, "is not a result of"),
         (
             &["--claims", "--from", "/no/such.json"],
             &[],
