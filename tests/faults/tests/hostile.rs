@@ -164,14 +164,19 @@ fn record(modes: &[String]) -> Result<(), String> {
         let pid = pid?;
         if !is_told(&run, pid, told(mode)) {
             return Err(format!(
-                "{mode}: the trace does not tell: {:?}, process {pid}",
-                told(mode)
+                "{mode}: the trace does not tell: {:?}, process {pid}; losses {}, warnings {}",
+                told(mode),
+                run.report["losses"],
+                run.report["warnings"]
             ));
         }
     }
     let compared = compare::of_machine(&mut run);
     if compared.dispatches as u64 != run.truth.dispatches() || compared.dispatches < 100 {
-        return Err(format!("another process's dispatches: {compared:?}"));
+        return Err(format!(
+            "another process's dispatches: {compared:?}; losses {}, warnings {}",
+            run.report["losses"], run.report["warnings"]
+        ));
     }
     Ok(())
 }

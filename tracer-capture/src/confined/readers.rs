@@ -153,8 +153,7 @@ impl Readers {
             self.begin_occupied(user, began, request, file)?.wait(deadline)
         };
         match once() {
-            // The reader may have been killed while it was idle.
-            Err(ReadError::Gone) => once(),
+            Err(error) if may_pass(error) => once(),
             done => done,
         }
     }
@@ -251,6 +250,18 @@ impl Readers {
                 Err(_) => {}
             }
         }
+    }
+}
+
+/// Whether a second try at once can succeed: the reader may have been killed while it was idle, or the machine lacked something
+/// for a moment.
+fn may_pass(error: ReadError) -> bool {
+    use libc::{EAGAIN, EINTR, EMFILE, ENFILE, ENOBUFS, ENOMEM, ETOOMANYREFS};
+    const FOR_A_MOMENT: [i32; 7] = [EAGAIN, EINTR, EMFILE, ENFILE, ENOBUFS, ENOMEM, ETOOMANYREFS];
+    match error {
+        ReadError::Gone => true,
+        ReadError::Refused(number) => FOR_A_MOMENT.contains(&number),
+        _ => false,
     }
 }
 
