@@ -7,6 +7,8 @@ mod record;
 mod report;
 mod verify;
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
 
 pub use capture::{Api, Capture, Detail};
@@ -61,4 +63,11 @@ pub enum Command {
     Verify(Verify),
     /// Check what tracer can capture on this machine, and how to fix what is missing
     Doctor(Doctor),
+    /// Write man pages and completions below a folder such as /usr/local/share
+    #[command(hide = true)]
+    Generate {
+        /// The folder
+        #[arg(value_name = "DIR")]
+        share: PathBuf,
+    },
 }

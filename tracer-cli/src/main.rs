@@ -5,6 +5,7 @@ mod cli;
 mod collect;
 mod doctor;
 mod exit;
+mod generate;
 mod record;
 mod report;
 mod say;
@@ -26,7 +27,7 @@ fn main() -> ExitCode {
         cli::Command::Record(_) | cli::Command::Serve(_) => true,
         cli::Command::Top(options) => options.is_live(),
         cli::Command::Verify(options) => options.records(),
-        cli::Command::Report(_) | cli::Command::Doctor(_) => false,
+        cli::Command::Report(_) | cli::Command::Doctor(_) | cli::Command::Generate { .. } => false,
     };
     let guardian = if captures { aim::guardian() } else { Ok(None) };
     // After the guardian: its pipe is closed in that process, so that both end on their own.
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
             .and(guardian)
             .and_then(|guardian| verify::run(&options, guardian)),
         cli::Command::Doctor(options) => Ok(doctor::run(&options)),
+        cli::Command::Generate { share } => generate::run(&share),
     };
     done.unwrap_or_else(|error| {
         say::error(&error);

@@ -11,6 +11,7 @@ mod cmd;
 mod demo;
 mod faults;
 mod fuzz;
+mod install;
 mod lock;
 mod project;
 mod setup;
@@ -89,6 +90,10 @@ enum Task {
     ///
     /// Each figure is a ratio, or a rate, within one run. Needs root.
     Bench(bench::Bench),
+    /// Build tracer optimized and install it with hsa-dispatch, man pages and completions, so that `sudo tracer` works.
+    Install(install::Install),
+    /// Remove what `install` installed.
+    Uninstall(install::Uninstall),
     /// Print the paths in use, as shell assignments: `eval "$(cargo xtask env)"`.
     Env,
     /// Remove everything that `setup` installed.
@@ -123,6 +128,8 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Fuzz(wanted) => fuzz::run(&project, wanted),
         Task::Soak(wanted) => soak::run(&project, wanted),
         Task::Bench(wanted) => return bench::run(&project, wanted),
+        Task::Install(wanted) => install::install(&project, wanted),
+        Task::Uninstall(wanted) => install::uninstall(wanted),
         Task::Env => {
             print!("{}", project.shell_assignments());
             Ok(())

@@ -168,7 +168,7 @@ pub fn directory(named: Option<&Path>) -> PathBuf {
         .ok()
         .and_then(|program| program.parent().map(Path::to_owned));
     let beside = beside.unwrap_or_default();
-    let candidates = [beside.join("gpu-kernels"), beside.join("../gpu-kernels")];
+    let candidates = ["gpu-kernels", "../gpu-kernels", "../lib/tracer/gpu-kernels"].map(|folder| beside.join(folder));
     let [first, ..] = &candidates;
     candidates
         .iter()

@@ -10,7 +10,7 @@ const INTRODUCTION: &str = "\
 This file is generated from the catalogue in `tracer-core/src/metrics`; to write it anew:
 `UPDATE_DOCS=1 cargo test -p tracer-core --test docs`.
 
-Names are those that Prometheus stores. The format is OpenMetrics; how to scrape it: docs/serve.md.
+Names are as Prometheus stores them. The format is OpenMetrics. docs/serve.md describes how to scrape it.
 
 - Unknown is not 0. What is not watched has no series, and `tracer_watched` says what that is. A label whose value is not
   known is `unknown`; one that does not apply is empty.
@@ -20,7 +20,7 @@ Names are those that Prometheus stores. The format is OpenMetrics; how to scrape
   begin with the queue.
 - `tracer_events_lost_total` is 0 from the start for each source that is counted: buffers and maps of the programs whose probes
   are in, and limits of the model. Sources that begin with `missed-` (programs that the kernel did not run) appear with their first
-  loss only, because kernels before 6.7 do not tell of all.
+  loss only, because kernels before 6.7 do not report all.
 - `tracer_build_info{simulated=\"true\"}` marks numbers of a GPU that a program plays. They are numbers of that program.
 - Series are bounded: 1000 queues at once, 128 names of anything else; what is beyond has the label `other`.
 ";

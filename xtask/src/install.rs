@@ -1,0 +1,229 @@
+//! Installing what a release build made below a prefix, and removing it again.
+//!
+//! Everything is first put together in a folder of the target folder, as it lies below the prefix, by the user who builds.
+//! Only then is it copied, by sudo where the prefix needs it. A list of the files is installed with them: uninstalling
+//! removes these files, and the folders that are empty then.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::build::{self, Profile};
+use crate::cmd;
+use crate::project::Project;
+
+/// Where programs are that `sudo` finds, and that no package manager owns.
+const PREFIX: &str = "/usr/local";
+/// The list of installed files, below the prefix.
+const LIST: &str = "lib/tracer/installed-files";
+/// The kernels of hsa-dispatch, below the prefix; tests/hsa-dispatch/src/kernels.rs looks there.
+const KERNELS: &str = "lib/tracer/gpu-kernels";
+/// The programs that users run.
+const PROGRAMS: [&str; 2] = ["tracer", "hsa-dispatch"];
+/// Folders below the prefix that belong to tracer alone: they are removed if they are empty.
+const OWN_FOLDERS: [&str; 3] = [KERNELS, "lib/tracer", "share/doc/tracer"];
+
+/// Where to install.
+#[derive(Args)]
+pub struct Install {
+    /// Install below this folder.
+    #[arg(long, value_name = "DIR", default_value = PREFIX)]
+    prefix: PathBuf,
+    /// Install the development build instead of an optimized one.
+    #[arg(long)]
+    dev: bool,
+}
+
+/// Where it was installed.
+#[derive(Args)]
+pub struct Uninstall {
+    /// Remove what was installed below this folder.
+    #[arg(long, value_name = "DIR", default_value = PREFIX)]
+    prefix: PathBuf,
+}
+
+/// Builds and installs.
+pub fn install(project: &Project, wanted: &Install) -> Result<()> {
+    let profile = if wanted.dev { Profile::Dev } else { Profile::Release };
+    build::run(project, profile)?;
+    let stage = project.target().join("install");
+    stage_all(project, profile, &stage)?;
+    let prefix = std::path::absolute(&wanted.prefix)?;
+    // What an earlier version installed and this one does not.
+    if prefix.join(LIST).exists() {
+        remove(&prefix)?;
+    }
+    let mut copy = as_owner(&prefix, "cp")?;
+    copy.args(["-R", "--no-preserve=ownership", "-T"])
+        .arg(&stage)
+        .arg(&prefix);
+    cmd::run(&mut copy)?;
+    eprintln!(
+        "==> installed below {}; `cargo xtask uninstall` removes it",
+        prefix.display()
+    );
+    Ok(())
+}
+
+/// Removes what was installed.
+pub fn uninstall(wanted: &Uninstall) -> Result<()> {
+    let prefix = std::path::absolute(&wanted.prefix)?;
+    remove(&prefix)?;
+    eprintln!("==> removed tracer from {}", prefix.display());
+    Ok(())
+}
+
+/// Puts the files into `stage` as they are to lie below the prefix, with their list.
+fn stage_all(project: &Project, profile: Profile, stage: &Path) -> Result<()> {
+    cmd::remove_all(stage)?;
+    let programs = project.target().join(profile.folder());
+    for program in PROGRAMS {
+        put(&programs.join(program), &stage.join("bin").join(program), 0o755)?;
+    }
+    for entry in fs::read_dir(project.gpu_kernels())? {
+        let file = entry?.path();
+        if let (Some(name), true) = (file.file_name(), file.extension().is_some_and(|end| end == "co")) {
+            put(&file, &stage.join(KERNELS).join(name), 0o644)?;
+        }
+    }
+    for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        put(
+            &project.root().join(licence),
+            &stage.join("share/doc/tracer").join(licence),
+            0o644,
+        )?;
+    }
+    // Man pages and completions.
+    cmd::run(
+        Command::new(programs.join("tracer"))
+            .arg("generate")
+            .arg(stage.join("share")),
+    )?;
+    let mut files = BTreeSet::from([PathBuf::from(LIST)]);
+    list(stage, stage, &mut files)?;
+    let lines: String = files.iter().map(|file| format!("{}\n", file.display())).collect();
+    fs::write(stage.join(LIST), lines)?;
+    set_mode(&stage.join(LIST), 0o644)
+}
+
+fn put(from: &Path, to: &Path, mode: u32) -> Result<()> {
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::copy(from, to).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+    set_mode(to, mode)
+}
+
+fn set_mode(file: &Path, mode: u32) -> Result<()> {
+    Ok(fs::set_permissions(file, fs::Permissions::from_mode(mode))?)
+}
+
+/// Adds the files below `folder` to `files`, relative to `base`, and gives folders and files their usual modes.
+fn list(base: &Path, folder: &Path, files: &mut BTreeSet<PathBuf>) -> Result<()> {
+    set_mode(folder, 0o755)?;
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            list(base, &path, files)?;
+        } else {
+            if !path.starts_with(base.join("bin")) {
+                set_mode(&path, 0o644)?;
+            }
+            files.insert(path.strip_prefix(base)?.to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Removes the listed files below the prefix, and tracer's own folders if they are empty.
+fn remove(prefix: &Path) -> Result<()> {
+    let list = prefix.join(LIST);
+    let text = fs::read_to_string(&list)
+        .with_context(|| format!("tracer is not installed below {}: cannot read {LIST}", prefix.display()))?;
+    let files = listed(&text)?;
+    let mut rm = as_owner(prefix, "rm")?;
+    rm.arg("-f").arg("--").args(files.iter().map(|file| prefix.join(file)));
+    cmd::run(&mut rm)?;
+    let folders: Vec<PathBuf> = OWN_FOLDERS.iter().map(|folder| prefix.join(folder)).collect();
+    let mut rmdir = as_owner(prefix, "rmdir")?;
+    rmdir.args(["--ignore-fail-on-non-empty", "--"]);
+    cmd::run(rmdir.args(folders.iter().filter(|folder| folder.is_dir())))
+}
+
+/// The files of a list: each a path below the prefix.
+fn listed(text: &str) -> Result<Vec<PathBuf>> {
+    let files: Vec<PathBuf> = text.lines().map(PathBuf::from).collect();
+    for file in &files {
+        let is_below = file.components().all(|part| matches!(part, Component::Normal(_)));
+        if !is_below || file.as_os_str().is_empty() {
+            bail!(
+                "the list of installed files names {}, which it must not: nothing was removed",
+                file.display()
+            );
+        }
+    }
+    Ok(files)
+}
+
+/// A program that changes what is below the prefix: run by sudo where this user may not.
+fn as_owner(prefix: &Path, program: &str) -> Result<Command> {
+    if cmd::is_root()? || is_writable(prefix) {
+        return Ok(Command::new(program));
+    }
+    cmd::require(
+        "sudo",
+        "installing there needs root: choose another --prefix, or run this as root",
+    )?;
+    let mut command = Command::new("sudo");
+    command.arg(program);
+    Ok(command)
+}
+
+/// Whether this user may create files in the folder, or, if it is not there, in the first folder above it that is.
+fn is_writable(folder: &Path) -> bool {
+    folder
+        .ancestors()
+        .find_map(
+            |folder| match rustix::fs::access(folder, rustix::fs::Access::WRITE_OK) {
+                Err(error) if std::io::Error::from(error).kind() == ErrorKind::NotFound => None,
+                done => Some(done.is_ok()),
+            },
+        )
+        .unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_leads_out_of_the_prefix_is_refused() {
+        assert_eq!(listed("bin/tracer\nlib/tracer/x\n").unwrap().len(), 2);
+        for text in ["/etc/passwd\n", "bin/../../etc/passwd\n", "\n"] {
+            assert!(listed(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_listed_files_go_and_others_stay() {
+        let prefix = tempfile::tempdir().unwrap();
+        let file = |name: &str| prefix.path().join(name);
+        for name in ["bin/tracer", "bin/other", "lib/tracer/gpu-kernels/a.co", LIST] {
+            fs::create_dir_all(file(name).parent().unwrap()).unwrap();
+            fs::write(file(name), "").unwrap();
+        }
+        fs::write(file(LIST), format!("bin/tracer\nlib/tracer/gpu-kernels/a.co\n{LIST}\n")).unwrap();
+        remove(prefix.path()).unwrap();
+        let mut left = BTreeSet::new();
+        list(prefix.path(), prefix.path(), &mut left).unwrap();
+        assert_eq!(left, BTreeSet::from([PathBuf::from("bin/other")]));
+        assert!(!file("lib/tracer").exists() && file("lib").exists());
+        assert!(remove(prefix.path()).is_err());
+    }
+}
