@@ -19,3 +19,4 @@ pub mod runs;
 pub mod sample;
 pub mod summary;
 pub mod verify;
+pub mod words;

@@ -254,8 +254,11 @@ fn what_came_before_is_not_judged() {
     let unwatched = coverage["sentence"].to_string().contains("tracer did not watch");
     let known = |name: &String| name == "no-ring" || (name == "coverage" && unwatched);
     assert!(open.keys().all(known), "{open:?}: {judged:#}");
-    assert!(coverage["notes"].to_string().contains("existed before"), "{coverage:#}");
-    let says = coverage["notes"].to_string().contains("are not judged");
+    assert!(
+        coverage["notes"].to_string().contains("from before the recording"),
+        "{coverage:#}"
+    );
+    let says = coverage["notes"].to_string().contains("not judged");
     assert_eq!(says, found.unclaimed > 0, "{coverage:#}");
     assert_eq!(rule(&judged, "command")["outcome"], "pass");
 }

@@ -110,7 +110,7 @@ fn jobs_from_before_do_not_decide(machine: &mut Machine, dir: &Path, compute: &s
     let seen = rings["counts"]["jobs"].as_u64().unwrap();
     assert!((1..=JOBS).contains(&seen), "{rings:#}");
     let notes = rings["notes"].to_string();
-    assert!(notes.contains("submitted before the recording"), "{notes}");
+    assert!(notes.contains("from before the recording"), "{notes}");
 }
 
 /// The driver's own jobs on sdma0, and an untraced process's on a compute ring, while the program runs.

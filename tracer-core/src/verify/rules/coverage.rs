@@ -15,6 +15,7 @@
 
 mod tally;
 
+use crate::words::count;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Rule, packets_watched};
@@ -204,7 +205,7 @@ impl Rule for Coverage {
         }
         let open = Outcome::Inconclusive;
         finding.blame(Outcome::Fail, self.elsewhere, |n| {
-            format!("{n} packets were not published by a doorbell")
+            format!("published without a doorbell: {}", count(n, "packet"))
         });
         // A doorbell that was lost, or that no probe could see, may have published them; what can't be read may say so.
         let lost = self.doorbells_lost
@@ -216,14 +217,14 @@ impl Rule for Coverage {
                 .any(|(source, n)| *n > 0 && hide_doorbells(source));
         if context.libraries.is_empty() && context.complete && !lost {
             finding.blame(Outcome::Fail, seen.created, |n| {
-                format!("processes without an HSA runtime created {n} compute queues")
+                format!("processes without an HSA runtime created {}", count(n, "compute queue"))
             });
         }
         if context.doorbell_probes_missing > 0 {
             finding.lack(
                 format!(
-                    "tracer could not attach {} doorbell probes, and did not see their doorbells",
-                    context.doorbell_probes_missing
+                    "tracer could not attach {}, and misses doorbells there",
+                    count(context.doorbell_probes_missing, "doorbell probe")
                 ),
                 "doorbell probes",
                 "read the warnings of `tracer report TRACE`, follow them, and record again",
@@ -231,32 +232,37 @@ impl Rule for Coverage {
         }
         let indexes = seen.unseen_indexes;
         finding.blame(if lost { open } else { Outcome::Fail }, seen.unseen, |_| {
-            format!("the GPU took {indexes} packets without a doorbell that tracer saw")
+            format!(
+                "the GPU took {} without a doorbell that tracer saw",
+                count(indexes, "packet")
+            )
         });
         let indexes = seen.early_indexes;
         finding.blame(open, seen.early, |_| {
-            format!("the GPU took {indexes} packets before their doorbell")
+            format!("the GPU took {} before the doorbell", count(indexes, "packet"))
         });
         finding.blame(open, seen.unwatched, |n| {
-            format!("tracer did not watch {n} queues to their end")
+            format!("tracer did not watch {} to the end", count(n, "queue"))
         });
         let indexes = self.unread_indexes;
         finding.blame(open, self.unread, |_| {
-            format!("tracer could not read {indexes} published packets in time")
+            format!("tracer could not read {} in time", count(indexes, "published packet"))
         });
-        finding.blame(open, seen.gaps, |n| format!("the rows of {n} queues have gaps"));
+        finding.blame(open, seen.gaps, |n| {
+            format!("the rows of {} have gaps", count(n, "queue"))
+        });
         let indexes = seen.pending_indexes;
         finding.blame(open, seen.pending, |_| {
-            format!("{indexes} packets were reserved without a doorbell that tracer saw")
+            format!("tracer saw no doorbell for {}", count(indexes, "reserved packet"))
         });
         finding.blame(open, seen.headless, |n| {
-            format!("tracer did not see the creation of {n} queues")
+            format!("tracer did not see the creation of {}", count(n, "queue"))
         });
         finding.blame(open, seen.opaque, |n| {
-            format!("tracer cannot read the packets of {n} queues")
+            format!("tracer cannot read the packets of {}", count(n, "queue"))
         });
         finding.blame(open, self.obscure, |n| {
-            format!("{n} doorbells published unknown packets")
+            format!("unknown packets were published by {}", count(n, "doorbell"))
         });
         let mut ringing = self.queues.values().filter(|queue| queue.doorbells > 0);
         if !context.capabilities.thunk && ringing.any(|queue| !self.thunks.contains(&queue.pid)) {
@@ -271,17 +277,23 @@ impl Rule for Coverage {
             .count();
         if adopted > 0 {
             finding.note(format!(
-                "{adopted} queues existed before the recording, and are covered from the first doorbell that tracer saw"
+                "covered from the first doorbell that tracer saw: {} from before the recording",
+                count(adopted as u64, "queue")
             ));
         }
         if unclaimed > 0 {
             finding.note(format!(
-                "{unclaimed} packets were in their rings by then, and are not judged: tracer saw no doorbell for them"
+                "not judged: {} in the rings by then, for which tracer saw no doorbell",
+                count(unclaimed, "packet")
             ));
         }
         let (published, queues) = (seen.published, seen.queues);
         finding.finish("coverage", || {
-            format!("tracer saw the doorbells of all {published} packets of {queues} compute queues")
+            format!(
+                "tracer saw the doorbell of every packet: {} on {}",
+                count(published, "packet"),
+                count(queues, "compute queue")
+            )
         })
     }
 }

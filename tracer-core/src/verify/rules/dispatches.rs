@@ -6,6 +6,7 @@ use crate::fact::Fact;
 use crate::verify::context::Context;
 use crate::verify::finding::Finding;
 use crate::verify::verdict::{Outcome, RuleVerdict};
+use crate::words::count;
 
 pub(super) struct Dispatches {
     /// Whether jobs on compute rings are what is looked for.
@@ -62,8 +63,12 @@ impl Rule for Dispatches {
             jobs,
         } = *self;
         finding.finish("dispatches", || match jobs_too {
-            false => format!("{dispatches} kernel dispatches were seen"),
-            true => format!("{dispatches} kernel dispatches and {jobs} jobs on compute rings were seen"),
+            false => format!("tracer saw {}", count(dispatches, "kernel dispatch")),
+            true => format!(
+                "tracer saw {} and {} on compute rings",
+                count(dispatches, "kernel dispatch"),
+                count(jobs, "job")
+            ),
         })
     }
 }

@@ -6,6 +6,7 @@ use crate::fact::{Fact, PacketKind, Path};
 use crate::verify::context::Context;
 use crate::verify::finding::Finding;
 use crate::verify::verdict::{Outcome, RuleVerdict};
+use crate::words::count;
 
 pub(super) struct DoorbellShare {
     least: f64,
@@ -71,7 +72,7 @@ impl Rule for DoorbellShare {
         } else if share(doorbell) < least {
             finding.say(
                 Outcome::Inconclusive,
-                format!("the result depends on {unread} unread packets"),
+                format!("the result depends on {}", count(unread, "unread packet")),
             );
         }
         finding.finish("doorbell-share", || {

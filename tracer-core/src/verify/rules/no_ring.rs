@@ -5,6 +5,7 @@
 //! of compute was not seen, as it may have been a traced process's. Jobs that the driver made for itself, and those on
 //! other rings, are counted and never decide.
 
+use crate::words::count;
 use std::collections::BTreeMap;
 
 use super::{Rule, rings_watched};
@@ -125,21 +126,31 @@ impl Rule for NoRing {
         finding.count("jobs", watched.then_some(self.jobs));
         finding.count("jobs_of_traced_processes", watched.then_some(self.traced.total()));
         finding.blame(Outcome::Fail, self.traced, |n| {
-            format!("traced processes submitted {n} jobs on compute or graphics rings")
+            format!(
+                "traced processes submitted {} on compute or graphics rings",
+                count(n, "job")
+            )
         });
         finding.blame(Outcome::Inconclusive, self.untold, |n| {
-            format!("traced processes submitted {n} jobs on rings of unknown kind")
+            format!(
+                "traced processes submitted {} on rings of unknown kind",
+                count(n, "job")
+            )
         });
         if !self.lossy && sees_every_submit(context) {
             let earlier = self.unseen.total();
             if earlier > 0 {
                 finding.note(format!(
-                    "not judged: {earlier} jobs that were submitted before the recording"
+                    "not judged: {} from before the recording",
+                    count(earlier, "job")
                 ));
             }
         } else {
             finding.blame(Outcome::Inconclusive, self.unseen, |n| {
-                format!("the submitter of {n} jobs is unknown, and may be a traced process")
+                format!(
+                    "the submitter of {} is unknown, and may be a traced process",
+                    count(n, "job")
+                )
             });
         }
         for (kind, count) in self.others {
@@ -148,7 +159,8 @@ impl Rule for NoRing {
         let jobs = self.jobs;
         finding.finish("no-ring", || {
             format!(
-                "of {jobs} jobs on rings of the kernel driver, none on a compute or graphics ring is from a traced process"
+                "of {} on rings of the kernel driver, none on a compute or graphics ring is from a traced process",
+                count(jobs, "job")
             )
         })
     }

@@ -9,6 +9,7 @@
 //! A thread makes one call after the other, and rings outside of them: if any ioctl lies between, its last one before the
 //! doorbell does. So one ioctl a thread and process is all that has to be kept.
 
+use crate::words::count;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -135,29 +136,43 @@ impl Rule for NoSyscall {
         let aggregated = self.aggregated.total();
         finding.count("dispatches_aggregated", Some(aggregated));
         if aggregated > 0 {
-            let sentence = format!("{aggregated} dispatches are aggregated, and the times of their reserves unknown");
+            let sentence = format!(
+                "aggregated, with unknown times of reserves: {}",
+                count(aggregated, "dispatch")
+            );
             lack_rows(&mut finding, sentence, self.aggregated);
         }
         finding.blame(Outcome::Fail, self.broken, |n| {
-            format!("the threads of {n} dispatches made an ioctl between reserve and doorbell")
+            format!(
+                "the threads of {} made an ioctl between reserve and doorbell",
+                count(n, "dispatch")
+            )
         });
         match scope {
             Scope::Every => finding.blame(Outcome::Inconclusive, undecided, |n| {
-                format!("the reserves of {n} dispatches are unknown, so an ioctl may lie between reserve and doorbell")
+                format!(
+                    "unknown reserves of {}: an ioctl may lie between reserve and doorbell",
+                    count(n, "dispatch")
+                )
             }),
             Scope::Seen if unknown > 0 => {
-                finding.note(format!("not judged: {unknown} dispatches with unknown reserve"));
+                finding.note(format!(
+                    "not judged: {} with unknown reserve",
+                    count(unknown, "dispatch")
+                ));
             }
             Scope::Seen => {}
         }
         if before > 0 {
             finding.note(format!(
-                "not judged: {before} dispatches that were reserved before the first sample of their queues"
+                "not judged: {} reserved before the first sample of the queue",
+                count(before, "dispatch")
             ));
         }
         if bounded > 0 {
             finding.note(format!(
-                "{bounded} dispatches have an unknown reserve, but their process made no ioctl in the time in question"
+                "of {} the reserve is unknown, but the process made no ioctl in the time in question",
+                count(bounded, "dispatch")
             ));
         }
         if known + bounded == 0 && aggregated == 0 {

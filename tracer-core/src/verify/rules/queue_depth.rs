@@ -6,6 +6,7 @@ use crate::fact::Fact;
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
 use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
+use crate::words::count;
 
 pub(super) struct QueueDepth {
     most: u64,
@@ -54,10 +55,13 @@ impl Rule for QueueDepth {
             finding.say(Outcome::Inconclusive, "there was no compute queue");
         }
         finding.blame(Outcome::Fail, self.deep, |n| {
-            format!("{n} queues were deeper than {most} packets")
+            format!("deeper than {}: {}", count(most, "packet"), count(n, "queue"))
         });
         finding.finish("queue-depth", || {
-            format!("no queue was deeper than {deepest} packets; the limit is {most}")
+            format!(
+                "no queue was deeper than {}; the limit is {most}",
+                count(deepest, "packet")
+            )
         })
     }
 }

@@ -2,6 +2,7 @@
 //! were more: then the scheduler may have to take turns. Open if ioctls were not watched, which tell queues and their GPUs,
 //! or if queues of unknown GPUs could make the difference. Queues of other processes are not seen.
 
+use crate::words::count;
 use std::collections::BTreeMap;
 
 use super::{Rule, ioctls_watched};
@@ -93,13 +94,23 @@ impl Rule for QueuesPerGpu {
             finding.say(Outcome::Inconclusive, "there was no compute queue");
         }
         finding.blame(Outcome::Warn, crowded, |n| {
-            format!("{n} GPUs had more than {most} compute queues of traced processes at once")
+            format!(
+                "{} had more than {} of traced processes at once",
+                count(n, "GPU"),
+                count(most, "compute queue")
+            )
         });
         finding.blame(Outcome::Inconclusive, perhaps, |_| {
-            format!("it is unknown whether a GPU had more than {most} compute queues at once")
+            format!(
+                "it is unknown whether a GPU had more than {} at once",
+                count(most, "compute queue")
+            )
         });
         finding.finish("queues-per-gpu", || {
-            format!("a GPU had at most {highest} compute queues of traced processes at once; the limit is {most}")
+            format!(
+                "a GPU had at most {} of traced processes at once; the limit is {most}",
+                count(highest, "compute queue")
+            )
         })
     }
 }

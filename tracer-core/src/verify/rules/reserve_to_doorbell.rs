@@ -10,6 +10,7 @@ use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
 use crate::verify::policy::Percentiles;
 use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
+use crate::words::count;
 
 pub(super) struct ReserveToDoorbell {
     most: Percentiles,
@@ -60,7 +61,7 @@ impl Rule for ReserveToDoorbell {
         }
         finding.count("doorbells_aggregated", Some(aggregated));
         if aggregated > 0 {
-            let sentence = format!("{aggregated} doorbells are aggregated, and their times unknown");
+            let sentence = format!("aggregated, with unknown times: {}", count(aggregated, "doorbell"));
             lack_rows(&mut finding, sentence, self.aggregated);
         }
         let limits = [

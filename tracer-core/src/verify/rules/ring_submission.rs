@@ -6,6 +6,7 @@ use crate::fact::{Fact, PacketKind, Path, RingJob};
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
 use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
+use crate::words::count;
 
 #[derive(Default)]
 pub(super) struct RingSubmission {
@@ -49,13 +50,13 @@ impl Rule for RingSubmission {
         finding.count("compute_jobs", rings.then_some(self.jobs));
         finding.count("dispatches_otherwise", packets.then_some(self.otherwise.total()));
         finding.blame(Outcome::Fail, self.otherwise, |n| {
-            format!("{n} dispatches did not go through a ring")
+            format!("{} did not go through a ring", count(n, "dispatch"))
         });
         if self.unread > 0 {
             let unread = self.unread;
             finding.say(
                 Outcome::Inconclusive,
-                format!("{unread} packets were not read, and may be dispatches"),
+                format!("not read, and possibly dispatches: {}", count(unread, "packet")),
             );
         }
         if rings && self.jobs == 0 {
@@ -66,7 +67,7 @@ impl Rule for RingSubmission {
         }
         let jobs = self.jobs;
         finding.finish("ring-submission", || {
-            format!("all kernels went through compute rings, as {jobs} jobs")
+            format!("all kernels went through compute rings, as {}", count(jobs, "job"))
         })
     }
 }

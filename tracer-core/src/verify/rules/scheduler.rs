@@ -1,6 +1,7 @@
 //! `scheduler`: the wanted scheduler maps the user queues of every GPU that compute queues were made on (of every GPU of
 //! the machine if that is not known). Fails if another one does; open if nothing tells.
 
+use crate::words::count;
 use std::collections::BTreeSet;
 
 use super::Rule;
@@ -82,17 +83,24 @@ impl Rule for InUse {
             }
         }
         finding.blame(Outcome::Fail, others, |n| {
-            format!("{n} GPUs in use are not scheduled by {}", wanted.name())
+            format!(
+                "the {} does not schedule {} in use",
+                wanted.name().to_uppercase(),
+                count(n, "GPU")
+            )
         });
         finding.blame(Outcome::Inconclusive, untold, |n| {
-            format!("the scheduler of {n} GPUs in use is uncertain")
+            format!("the scheduler of {} in use is uncertain", count(n, "GPU"))
         });
         if context.simulated.is_some() {
             finding.note("the GPU is simulated: the scheduler is the simulator's claim");
         }
-        let count = devices.len();
         finding.finish("scheduler", || {
-            format!("{} schedules the user queues of {count} GPUs in use", wanted.name())
+            format!(
+                "the {} schedules the user queues of {} in use",
+                wanted.name().to_uppercase(),
+                count(devices.len() as u64, "GPU")
+            )
         })
     }
 }

@@ -2,6 +2,7 @@
 //! not come to its end, or a part of the trace can't be read. It never fails: it says nothing about the program.
 //! Aggregated rows are not lost; rules that need more than their counts are open for their own sake.
 
+use crate::words::count;
 use std::collections::BTreeMap;
 
 use super::{Rule, packets_watched};
@@ -58,7 +59,7 @@ impl Rule for SoundCapture {
                 .map(|(source, count)| format!("{source} {count}"))
                 .collect();
             finding.lack(
-                format!("{total} events were lost ({})", list.join(", ")),
+                format!("lost: {} ({})", count(total, "event"), list.join(", ")),
                 "lost events",
                 "record again with a larger `--buffer`, with fewer programs at work beside it, or with `--detail dispatch`",
             );
@@ -67,7 +68,9 @@ impl Rule for SoundCapture {
         finding.count("aggregated", Some(dispatches.saturating_add(doorbells)));
         if dispatches > 0 || doorbells > 0 {
             finding.note(format!(
-                "{dispatches} dispatches and {doorbells} doorbells are aggregated: counted, without a row each"
+                "aggregated, counted without a row each: {} and {}",
+                count(dispatches, "dispatch"),
+                count(doorbells, "doorbell")
             ));
         }
         if !context.complete {

@@ -91,7 +91,7 @@ fn they_are_not_lost_and_a_sound_capture_says_how_many_they_are() {
     assert_eq!(found.counts["aggregated"], Some(14));
     assert_eq!(
         found.notes,
-        ["7 dispatches and 7 doorbells are aggregated: counted, without a row each"]
+        ["aggregated, counted without a row each: 7 dispatches and 7 doorbells"]
     );
 }
 
@@ -109,7 +109,7 @@ fn coverage_takes_their_indexes() {
         let found = rule("coverage", context(), &facts);
         assert_eq!(found.outcome, outcome, "{path:?}");
         if outcome == Outcome::Fail {
-            assert_eq!(found.sentence, "7 packets were not published by a doorbell");
+            assert_eq!(found.sentence, "published without a doorbell: 7 packets");
             assert_eq!(found.offenders[0].count, Some(7));
         }
     }
@@ -154,7 +154,7 @@ fn runs_that_do_not_add_up_are_gaps() {
         change(&mut facts);
         let found = rule("coverage", context(), &facts);
         assert_eq!(found.outcome, Outcome::Inconclusive, "{name}");
-        assert_eq!(found.sentence, "the rows of 1 queues have gaps", "{name}");
+        assert_eq!(found.sentence, "the rows of 1 queue have gaps", "{name}");
     }
     for gone in [7, 8] {
         let mut facts = facts();
@@ -174,7 +174,7 @@ fn doorbells_of_unknown_effect_leave_coverage_open() {
         facts.push(Fact::DoorbellRun(more));
         let found = rule("coverage", context(), &facts);
         assert_eq!(found.outcome, Outcome::Inconclusive);
-        assert_eq!(found.sentence, "7 doorbells published unknown packets");
+        assert_eq!(found.sentence, "unknown packets were published by 7 doorbells");
     }
 }
 
@@ -183,7 +183,7 @@ fn doorbells_of_unknown_effect_leave_coverage_open() {
 fn whether_there_was_an_ioctl_is_open_under_every_scope() {
     let (missing, sentence) = (
         "a row for each",
-        "7 dispatches are aggregated, and the times of their reserves unknown",
+        "aggregated, with unknown times of reserves: 7 dispatches",
     );
     for scope in ["every", "seen"] {
         let text = format!("[rules]\nno-syscall = '{scope}'");
@@ -220,7 +220,7 @@ fn how_long_doorbells_took_is_open_but_for_the_longest() {
     }
     let found = limit("p99", 50);
     assert_eq!(found.missing[0].source, "a row for each");
-    assert_eq!(found.sentence, "7 doorbells are aggregated, and their times unknown");
+    assert_eq!(found.sentence, "aggregated, with unknown times: 7 doorbells");
 }
 
 /// These rest on rows of queues, ioctls and jobs, which are never aggregated.

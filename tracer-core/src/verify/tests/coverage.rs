@@ -141,7 +141,7 @@ fn a_doorbell_that_came_late_or_was_lost_leaves_it_open() {
         }));
     });
     assert_eq!(named.outcome, Outcome::Inconclusive);
-    assert_eq!(named.sentence, "the GPU took 2 packets before their doorbell");
+    assert_eq!(named.sentence, "the GPU took 2 packets before the doorbell");
     let unknown = two_more(|facts| facts.push(lost("doorbell-ring")));
     assert_eq!(unknown.outcome, Outcome::Inconclusive);
     let elsewhere = two_more(|facts| facts.push(lost("ring-job-ring")));
@@ -235,7 +235,7 @@ fn a_queue_that_nobody_looked_at_to_its_end_leaves_it_open() {
     ] {
         let found = queue_with(context(), change);
         assert_eq!(found.outcome, Outcome::Inconclusive);
-        assert_eq!(found.sentence, "tracer did not watch 1 queues to their end");
+        assert_eq!(found.sentence, "tracer did not watch 1 queue to the end");
     }
 }
 
@@ -256,7 +256,10 @@ fn a_queue_without_its_beginning_is_open_only_if_the_recorder_was_there_first() 
     let found = queue_with(attached(), adopted(40));
     assert_eq!(found.outcome, Outcome::Pass);
     assert!(
-        found.notes.iter().any(|note| note.contains("existed before")),
+        found
+            .notes
+            .iter()
+            .any(|note| note.contains("from before the recording")),
         "{found:?}"
     );
     let holes = |unclaimed: u64| {
@@ -268,10 +271,7 @@ fn a_queue_without_its_beginning_is_open_only_if_the_recorder_was_there_first() 
     let found = queue_with(attached(), holes(2));
     assert_eq!(found.outcome, Outcome::Pass, "{found:?}");
     assert!(
-        found
-            .notes
-            .iter()
-            .any(|note| note.contains("2 packets were in their rings")),
+        found.notes.iter().any(|note| note.contains("2 packets in the rings")),
         "{found:?}"
     );
     assert_eq!(queue_with(attached(), holes(1)).outcome, Outcome::Inconclusive);

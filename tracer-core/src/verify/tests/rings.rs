@@ -82,10 +82,7 @@ fn a_submit_that_is_neither_seen_nor_lost_came_before_the_recording() {
     facts.push(Fact::RingJob(job("comp_1.0.0", "comp", None)));
     let found = rule("no-ring", counted(), &facts);
     assert_eq!((found.outcome, found.counts["jobs"]), (Outcome::Pass, Some(1)));
-    assert_eq!(
-        found.notes,
-        ["not judged: 1 jobs that were submitted before the recording"]
-    );
+    assert_eq!(found.notes, ["not judged: 1 job from before the recording"]);
     let changes: [(&str, Change); 5] = [
         ("not counted", |c| c.submits_counted = false),
         ("attached", |c| c.command_began_ns = None),

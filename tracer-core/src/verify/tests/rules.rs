@@ -99,7 +99,7 @@ fn an_unknown_reserve_leaves_open_whether_there_was_an_ioctl() {
     let policy = crate::verify::Policy::parse("name = 'seen'\n[rules]\nno-syscall = 'seen'").unwrap();
     let seen = pick("no-syscall", judge(&policy, context(), &facts));
     assert_eq!(seen.outcome, Outcome::Pass);
-    assert_eq!(seen.notes, ["not judged: 1 dispatches with unknown reserve"]);
+    assert_eq!(seen.notes, ["not judged: 1 dispatch with unknown reserve"]);
     assert_eq!(seen.counts["dispatches_undecided"], Some(1));
     // Of none at all nothing is known, whatever the scope.
     facts.iter_mut().for_each(|fact| {

@@ -4,6 +4,7 @@ use crate::fact::{Queue, QueueOrigin};
 use crate::verify::context::Context;
 use crate::verify::finding::Offenders;
 use crate::verify::verdict::Offender;
+use crate::words::count;
 
 /// What rows say of a queue.
 #[derive(Clone, Copy, Debug, Default)]
@@ -180,7 +181,10 @@ fn gap(queue: &Queue, tally: Tally) -> Option<String> {
         ));
     }
     if tally.broken_runs > 0 {
-        return Some(format!("{} runs do not count what they name", tally.broken_runs));
+        return Some(format!(
+            "{} do not count what they name",
+            count(tally.broken_runs, "run")
+        ));
     }
     if let Some((lowest, highest)) = tally.runs
         && (queue.first_index.is_none_or(|first| lowest < first) || queue.last_index.is_none_or(|last| highest > last))
@@ -197,6 +201,9 @@ fn gap(queue: &Queue, tally: Tally) -> Option<String> {
     let told = tally.credited + tally.unseen;
     (told < published).then(|| {
         let missing = published - told;
-        format!("tracer saw no doorbell for {missing} indexes")
+        format!(
+            "tracer saw no doorbell for {}",
+            count(u64::try_from(missing).unwrap_or(u64::MAX), "index")
+        )
     })
 }

@@ -1,0 +1,47 @@
+//! Numbers with their nouns, for sentences.
+
+use std::fmt;
+
+/// A number and what it counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Count(u64, &'static str);
+
+/// `1 packet`, `2 packets`; the noun's last word is the one that changes.
+#[must_use]
+pub fn count(number: u64, noun: &'static str) -> Count {
+    Count(number, noun)
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(number, noun) = *self;
+        write!(f, "{number} ")?;
+        if number == 1 {
+            return f.write_str(noun);
+        }
+        match noun.strip_suffix('y') {
+            Some(stem) => write!(f, "{stem}ies"),
+            None if noun.ends_with(['s', 'x', 'h']) => write!(f, "{noun}es"),
+            None => write!(f, "{noun}s"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nouns_follow_their_numbers() {
+        for (number, noun, expected) in [
+            (1, "packet", "1 packet"),
+            (0, "packet", "0 packets"),
+            (2, "kernel dispatch", "2 kernel dispatches"),
+            (3, "copy", "3 copies"),
+            (4, "index", "4 indexes"),
+            (5, "GPU", "5 GPUs"),
+        ] {
+            assert_eq!(count(number, noun).to_string(), expected);
+        }
+    }
+}
