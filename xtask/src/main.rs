@@ -1,7 +1,7 @@
-//! Builds, sets up and runs what plain cargo can't: eBPF and GPU objects, rootfs folders, demo, tests.
+//! Tasks that plain cargo cannot do: eBPF and GPU objects, root file systems, demo, tests, installation.
 //!
-//! Everything is reached through `cargo xtask TASK`. What the tasks download or build for themselves goes into one
-//! cache folder outside the project (see [`project`]), so that a fresh clone on the same machine finds it again.
+//! `cargo xtask TASK` runs them. What they download or build for themselves goes into one cache folder outside the project (see
+//! [`project`]), where a fresh clone on the same machine finds it again.
 
 mod apt;
 mod bench;
@@ -39,11 +39,11 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Install what the build and the tests need beyond cargo; instant when all of it is there.
+    /// Install what the build and the tests need beyond cargo; does nothing if it is installed.
     ///
-    /// Files go into $TRACER_CACHE, else $XDG_CACHE_HOME/tracer, else ~/.cache/tracer; under sudo that is the cache
-    /// of the user that sudo's HOME names. Debian packages come from the mirror that this machine's apt is
-    /// configured with, or from $TRACER_DEBIAN_MIRROR; the system's own packages are not touched.
+    /// Files go into $TRACER_CACHE, or $XDG_CACHE_HOME/tracer, or ~/.cache/tracer; under sudo, HOME as sudo sets it decides. Debian
+    /// packages come from the mirror of this machine's apt configuration, or from $TRACER_DEBIAN_MIRROR. The packages of the system
+    /// do not change.
     Setup {
         /// Install only this part.
         #[arg(long, value_name = "PART")]
@@ -51,24 +51,24 @@ enum Task {
     },
     /// Build the eBPF object, the GPU code objects and the workspace.
     Build {
-        /// Build the workspace optimised (the eBPF and GPU objects always are).
+        /// Build the workspace optimized; the eBPF and GPU objects always are.
         #[arg(long)]
         release: bool,
     },
     /// Record the bundled dispatcher on the simulated GPU and print the report.
     Demo,
-    /// Run clippy over the workspace, the eBPF programs and the GPU kernels; a warning is an error.
+    /// Run clippy on the workspace, the eBPF programs and the GPU kernels; warnings are errors.
     Lint,
-    /// Build everything and run all tests; the end-to-end tests run as root (through sudo if needed).
+    /// Build everything and run all tests; the end-to-end tests run as root, with sudo if necessary.
     ///
-    /// Those on Debian's kernels, in virtual machines, are among them if QEMU is there or can be installed.
+    /// Includes the tests on Debian's kernels in virtual machines, if QEMU is installed or can be.
     Test {
         /// Run only the tests on Debian's kernels.
         #[arg(long)]
         vm: bool,
-        /// Try attacks and other long checks as often as docs/reliability.md says, and print its table.
+        /// Repeat attacks and other long checks as often as docs/reliability.md says, and print its table.
         ///
-        /// Everything else runs as usual; `cargo xtask test --long -- FILTER` runs what the filter names.
+        /// Runs all other tests, too; `cargo xtask test --long -- FILTER` runs only those that the filter names.
         #[arg(long, conflicts_with = "vm")]
         long: bool,
         /// Arguments for the test runner, such as a filter; with them, documentation tests are left out.
@@ -77,18 +77,18 @@ enum Task {
     },
     /// Run a command, or a shell, on one of Debian's kernels with amdgpu, in a virtual machine that sees all files here.
     ///
-    /// The command runs as root, with this workspace's programs on its PATH and in this working directory; its exit
-    /// code is passed on, 125 means that the machine itself failed. Its writes are gone afterwards but for shared folders.
+    /// The command runs as root in this working directory, with this workspace's programs on its PATH. The exit code is that of
+    /// the command, or 125 if the machine failed. Its writes are discarded, except in shared folders.
     Vm(vm::Vm),
-    /// Test the documents' claims on simulated GPUs, on a real kernel in a virtual machine, and write docs/claims.md.
+    /// Test the claims on simulated GPUs, with a real kernel in a virtual machine, and write docs/claims.md.
     Claims,
-    /// Give parsers of foreign files anything, under libFuzzer: a crash, an input that takes long, or a wrong result fails.
+    /// Fuzz the parsers of foreign files with libFuzzer; a crash, a slow input or a wrong result fails.
     Fuzz(fuzz::Fuzz),
-    /// Run `tracer serve` while processes and queues come and go: its memory and its series must not grow for ever.
+    /// Run `tracer serve` while processes and queues come and go; its memory and its series must stay bounded.
     Soak(soak::Soak),
-    /// Measure what recording costs and how fast it is; fails if a figure misses its target.
+    /// Measure cost and speed of recording; fails if a figure misses its target. Needs root.
     ///
-    /// Each figure is a ratio, or a rate, within one run. Needs root.
+    /// Each figure is a rate, or a ratio of two times, within one run.
     Bench(bench::Bench),
     /// Build tracer optimized and install it with hsa-dispatch, man pages and completions, so that `sudo tracer` works.
     Install(install::Install),
@@ -96,7 +96,7 @@ enum Task {
     Uninstall(install::Uninstall),
     /// Print the paths in use, as shell assignments: `eval "$(cargo xtask env)"`.
     Env,
-    /// Remove everything that `setup` installed.
+    /// Remove what `setup` installed.
     CleanCache,
 }
 
