@@ -123,13 +123,17 @@ impl Ready {
             say!("watching   every process that submits to AMD GPUs");
         }
         for process in &self.there {
-            let comm = foreign::line(foreign::from_bytes(&process.comm));
+            let name = match process.comm.as_slice() {
+                // Its name could not be read: it exited in between.
+                [] => "name unknown".to_owned(),
+                comm => foreign::line(foreign::from_bytes(comm)).to_string(),
+            };
             let later = if process.has_runtime {
                 ""
             } else {
                 ": it has no HSA runtime yet; if it loads one, tracer captures it from its first packet on"
             };
-            say!("attached   process {} ({comm}){later}", process.pid);
+            say!("attached   process {} ({name}){later}", process.pid);
         }
     }
 }

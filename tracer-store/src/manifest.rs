@@ -163,8 +163,6 @@ pub enum EndedBy {
     },
     /// The user of `tracer top`, by a key or the end of the viewer.
     User,
-    /// The trace could not be written any more.
-    WriteFailure,
     /// Something that this version does not know.
     #[serde(other)]
     Unknown,

@@ -141,7 +141,6 @@ fn ended_by(ended_by: Option<&EndedBy>) -> String {
         Some(EndedBy::Duration) => ", ended after --duration".to_owned(),
         Some(EndedBy::Signal { name }) => format!(", ended by {}", Terminal(name)),
         Some(EndedBy::User) => ", ended by the user".to_owned(),
-        Some(EndedBy::WriteFailure) => ", ended because the trace could not be written".to_owned(),
         None | Some(EndedBy::CommandExited | EndedBy::TargetExited | EndedBy::Unknown) => String::new(),
     }
 }

@@ -21,7 +21,7 @@ table with another number, or without its folder, as damaged.
 - Times are CLOCK_MONOTONIC in ns. `started` and `ended` in the manifest have the other clocks at the same moments.
 - `pauses` in the manifest is the number of pauses of traced processes, and the longest pause in ns.
 - `ended_by` in the manifest is what ended the recording: `command-exited`, `target-exited`, `duration`, `signal` (with its `name`),
-  `user`, `write-failure`. It is null if the recorder was killed, and in traces of older versions.
+  `user`. It is null if the recorder was killed, and in traces of older versions.
 - Process and thread ids are those of the initial pid namespace.
 - Numbers are exact: addresses and handles are unsigned 64-bit.
 - The rows of a part are in the order of the table's time column. Parts can overlap in time.
