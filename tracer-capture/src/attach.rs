@@ -64,7 +64,7 @@ impl Session {
             if sys::has_ended(&candidate.pidfd) {
                 return Err(CaptureError::NotAttached {
                     pid: candidate.pid,
-                    why: "it ended meanwhile".to_owned(),
+                    why: "it has exited in between".to_owned(),
                 });
             }
         }
@@ -113,7 +113,7 @@ impl Session {
     }
 
     pub(crate) fn ask(&self, ask: impl FnOnce(mpsc::Sender<Vec<u32>>) -> Ask) -> Result<Vec<u32>, CaptureError> {
-        let gone = || CaptureError::system("attaching", io::Error::other("the holder's thread ended"));
+        let gone = || CaptureError::system("attaching", io::Error::other("the thread that attaches probes has exited"));
         let (reply, answer) = mpsc::channel();
         self.asks.send(ask(reply)).map_err(|_| gone())?;
         answer.recv().map_err(|_| gone())

@@ -179,7 +179,7 @@ impl Btf {
 impl Section {
     fn parse(bytes: Vec<u8>, first_id: u32, first_string: u32) -> io::Result<Self> {
         Self::of(bytes, first_id, first_string)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not BTF, or cut short"))
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not BTF, or truncated"))
     }
 
     fn of(bytes: Vec<u8>, first_id: u32, first_string: u32) -> Option<Self> {

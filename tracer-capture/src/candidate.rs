@@ -133,7 +133,7 @@ fn has_ptrace() -> bool {
 fn not_there(pid: u32) -> String {
     let inner: Vec<String> = inside_namespaces(pid).iter().take(3).map(u32::to_string).collect();
     match &inner[..] {
-        [] => "there is no such process; `pgrep -f NAME` shows the ids of those that there are".to_owned(),
+        [] => "there is no such process; `pgrep -f NAME` shows the ids of running processes".to_owned(),
         some => format!(
             "there is no such process here; inside a container, that is the id of {0}: use -p {0}",
             some.join(" or ")

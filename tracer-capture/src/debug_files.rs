@@ -89,7 +89,7 @@ impl DebugFiles for Search {
             }
         }
         let Some(build_id) = &key.build_id else {
-            let why_not = NotUsed::NotTried("the library has no build-id to ask for".to_owned());
+            let why_not = NotUsed::NotTried("the library has no build-id to search by".to_owned());
             lookup.tried.push(Tried {
                 place: "debuginfod".to_owned(),
                 why_not,
@@ -191,7 +191,7 @@ pub(crate) fn judge(
     match symbols.build_id.as_deref() {
         Some(other) if other == build_id => {}
         Some(other) => return Err(refused(format!("it belongs to another build: {other}"))),
-        None => return Err(refused("it has no build-id, but the library has".to_owned())),
+        None => return Err(refused("it has no build-id, but the library has one".to_owned())),
     }
     if let By::Link(checksum, _) = by {
         check(checksum).map_err(refused)?;

@@ -102,7 +102,7 @@ impl Guardian {
             let _ = message.push(SendAncillaryMessage::ScmRights(&descriptors));
             let text = [IoSlice::new(b"/"), IoSlice::new(name)];
             sendmsg(socket, &text, &mut message, SendFlags::NOSIGNAL)
-                .map_err(|error| CaptureError::system("telling the guardian", io::Error::from(error)))?;
+                .map_err(|error| CaptureError::system("sending the map of paused processes to the guardian", io::Error::from(error)))?;
         }
         Ok(())
     }

@@ -66,7 +66,7 @@ pub fn inspect(options: &Options) -> Inspection {
     // On a thread of its own: it may need a mount namespace of its own to see tracefs, which ends with it.
     let tried = thread::scope(|scope| scope.spawn(try_out).join());
     let (programs, events, uprobe_cost) = tried.unwrap_or_else(|_| {
-        let events = Events::of(Err("looking for them failed".to_owned()));
+        let events = Events::of(Err("the search for them failed".to_owned()));
         (Programs::panicked(), events, Cost::default())
     });
     driver.events = events;

@@ -196,7 +196,7 @@ impl Prober {
         loaded
             .chain(multi)
             .collect::<Result<_, _>>()
-            .map_err(|error| CaptureError::system("keeping programs", error))
+            .map_err(|error| CaptureError::system("duplicating program descriptors", error))
     }
 
     /// Attaches what belongs to a library.

@@ -33,8 +33,8 @@ pub struct Scratch {
 /// # Safety
 /// The process must have one thread only, since the child runs Rust code after a fork.
 pub unsafe fn prepare() -> anyhow::Result<()> {
-    let dir = TempDir::with_prefix("tracer-verify-").context("making a folder for the trace")?;
-    let (reader, alive) = io::pipe().context("making a pipe")?;
+    let dir = TempDir::with_prefix("tracer-verify-").context("creating a folder for the trace")?;
+    let (reader, alive) = io::pipe().context("creating a pipe")?;
     // SAFETY: one thread only, by this function's contract, so no lock can be held by another one.
     match unsafe { libc::fork() } {
         -1 => return Err(io::Error::last_os_error()).context("starting a process"),

@@ -78,7 +78,7 @@ pub enum ListenError {
     Open(SocketAddr),
     /// No secret.
     #[error(
-        "{file} must hold a secret of at least {least} characters in its first line: `openssl rand -hex 32 > {file}`"
+        "the first line of {file} must be a secret of at least {least} characters: `openssl rand -hex 32 > {file}`"
     )]
     ShortToken {
         /// The file.

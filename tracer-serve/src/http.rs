@@ -42,7 +42,7 @@ const GRACE: Duration = Duration::from_secs(2);
 #[derive(Debug, Error)]
 pub enum ServeError {
     /// The address is taken, or not this machine's.
-    #[error("cannot listen on {0}: {1}; choose another one by --listen ADDRESS:PORT")]
+    #[error("cannot listen on {0}: {1}; choose another address with --listen ADDRESS:PORT")]
     Bind(SocketAddr, #[source] io::Error),
     /// The certificate or its key is no such thing.
     #[error("cannot use the certificate {certificate} with the key {key}: {error}")]
@@ -168,7 +168,7 @@ async fn allowed(State(token): State<Arc<Option<Token>>>, request: Request, next
         return (
             StatusCode::UNAUTHORIZED,
             wanted,
-            "a token is needed: Authorization: Bearer TOKEN\n",
+            "this request needs a token: Authorization: Bearer TOKEN\n",
         )
             .into_response();
     }

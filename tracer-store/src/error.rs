@@ -10,7 +10,7 @@ pub enum StoreError {
     #[error("no trace at {}; check the path, or record one with `tracer record -o {}`", .0.display(), .0.display())]
     NotFound(PathBuf),
     /// Something else than a trace is there, and was asked to be read.
-    #[error("{} is not a trace ({reason}); name the folder that `tracer record` wrote", path.display())]
+    #[error("{} is not a trace ({reason}); give the path of the folder that `tracer record` wrote", path.display())]
     NotATrace {
         /// The path.
         path: PathBuf,
@@ -77,7 +77,7 @@ pub enum StoreError {
         reason: String,
     },
     /// The writer thread is gone.
-    #[error("the thread that writes {} ended early; the trace misses what came later", .0.display())]
+    #[error("the thread that writes {} ended early; the trace misses all later rows", .0.display())]
     WriterGone(PathBuf),
 }
 

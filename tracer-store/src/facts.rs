@@ -144,7 +144,7 @@ impl Cursor {
             let row = self.begin + self.row;
             Damage::new(
                 &part.path(),
-                format!("column `{column}` holds an unknown value in row {row}"),
+                format!("column `{column}` has an unknown value in row {row}"),
             )
         })
     }

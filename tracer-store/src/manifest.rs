@@ -233,7 +233,7 @@ impl Manifest {
         // Only the version says how to read the rest.
         let Header { format, format_version } = serde_json::from_slice(&text).map_err(unfit)?;
         if format != FORMAT {
-            return Err(not_a_trace(format!("its {FILE_NAME} belongs to something else")));
+            return Err(not_a_trace(format!("its {FILE_NAME} belongs to another program")));
         }
         if format_version > FORMAT_VERSION {
             return Err(StoreError::Version {

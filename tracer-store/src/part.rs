@@ -244,7 +244,7 @@ impl AsRef<[u8]> for Content {
 fn content(folder: &Folder, name: PartName) -> Result<Content, String> {
     let bytes = folder.read_file(OsStr::new(&name.file_name()), MAX_BYTES);
     let bytes = bytes.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => "it is gone, because its recording ended in between; try again".to_owned(),
+        io::ErrorKind::NotFound => "it no longer exists, because its recording ended in between; try again".to_owned(),
         _ => error.to_string(),
     })?;
     let found = crc32fast::hash(&bytes);

@@ -130,35 +130,35 @@ impl Table {
             Self::Processes => "Traced processes.",
             Self::Queues => "User queues, with their final counts.",
             Self::Progress => {
-                "Samples of AQL queues whose indexes changed since the sample before: sampled, so that what happened between \
-                 two looks has no time of its own. Packet `i` was taken after the last look with `read_index <= i` and \
-                 before the first one with `read_index > i`."
+                "Samples of AQL queues whose indexes changed since the sample before. Events between two samples have no exact \
+                 time. The GPU took packet `i` after the last sample with `read_index <= i` and before the first sample with \
+                 `read_index > i`."
             }
             Self::Ioctls => "Ioctls on KFD and DRM devices, from entry to exit.",
             Self::Doorbells => "Stores to the doorbells of AQL queues.",
             Self::DoorbellRuns => {
-                "Doorbells that have no rows in `doorbells`, because the disk was too slow: each is in one run. A run is \
-                 of one queue, and of less than 10 ms; what one of its doorbells published follows what the one before \
-                 had. It says what they have in common, and nothing else is known of them."
+                "Doorbells that have no rows in `doorbells`, because the disk was too slow: each is in one run. A run has \
+                 doorbells of one queue, within less than 10 ms; the indexes of each doorbell follow those of the doorbell before. \
+                 The row has their common values; their other values are unknown."
             }
             Self::Dispatches => "Kernel dispatch packets that were published.",
             Self::DispatchRuns => {
                 "Dispatches that have no rows in `dispatches`, because the disk was too slow: each is in one run. A run \
-                 is of consecutive indexes of one queue, and of less than 10 ms. It says what they have in common, and \
-                 nothing else is known of them. Dispatches of a trace are those of both tables."
+                 has consecutive indexes of one queue, within less than 10 ms. The row has their common values; their other values \
+                 are unknown. The dispatches of a trace are in both tables."
             }
             Self::GpuTimes => {
-                "When dispatches ran: exact, as the GPU wrote it into their completion signals. There are rows for dispatches \
+                "Exact times when dispatches ran, as the GPU wrote them into their completion signals. There are rows for dispatches \
                  that have such a signal to themselves, on queues that the runtime profiles (HIP does, but gives signals only to dispatches that events or a profiler ask about). Where packets are \
-                 unread, or doorbells lost, a row can be the time of such a packet that used the same signal."
+                 unread, or doorbells lost, a row can have the time of such a packet that used the same signal."
             }
             Self::Proxies => {
-                "Proxies: queues in memory that a tool such as a profiler has put in front of queues, and that it gave to the \
-                 program instead. No GPU reads them; what the tool publishes is on `queues`."
+                "Proxies: queues in memory that a tool such as a profiler puts in front of queues and gives to the program \
+                 instead. No GPU reads them; the tool publishes its packets on `queues`."
             }
             Self::Requests => {
                 "Kernel dispatches that programs submitted to proxies. The tool decides whether and how they are published: \
-                 `dispatches` has what it published, so that the two are not to be added."
+                 `dispatches` has the dispatches that the tool published; do not add the two tables."
             }
             Self::Packets => "Published packets other than kernel dispatches, and indexes whose packets are unread.",
             Self::CodeObjects => "Code objects that runtimes loaded: ELF files with GPU kernels.",
@@ -169,17 +169,17 @@ impl Table {
             }
             Self::DriverCalls => "Calls of functions of the kernel driver: KFD handlers, queue life, MES and HWS.",
             Self::DriverEvents => {
-                "Trace events of amdgpu itself, of every process and of the driver. An event that names a job is about one \
-                 that `ring_jobs` has too: do not add them."
+                "Trace events of amdgpu itself, of every process and of the driver. An event that names a job is about a job \
+                 that is also in `ring_jobs`; do not add the two tables."
             }
             Self::ApiCalls => {
-                "Calls of functions of HIP and HSA by traced processes (`record --api`): those of a fixed list, as the \
-                 libraries' users make them. What the HSA runtime calls of its own is left out; what HIP does, and what HIP \
-                 calls of HSA, lies inside the call around it."
+                "Calls of functions of HIP and HSA by traced processes (`record --api`): the functions of a fixed list, as \
+                 called by the users of the libraries. Calls that the HSA runtime makes itself are left out. Calls that HIP makes, \
+                 including those to HSA, are inside the enclosing call."
             }
             Self::ApiStats => {
-                "Calls that were only counted (`record --api stats`): of each function in each process. There are no \
-                 `api_calls` then, and no submission names a call or a stream."
+                "Calls that were only counted (`record --api stats`), per function and process. In this mode there are no \
+                 `api_calls`, and no submission names a call or a stream."
             }
             Self::Losses => "Events that sources lost.",
         }

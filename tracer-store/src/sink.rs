@@ -160,7 +160,7 @@ impl Sink {
             jobs: Some(jobs),
             reports,
             pending,
-            thread: Some(thread.context("start the thread that writes", dir)?),
+            thread: Some(thread.context("start the writer thread", dir)?),
         };
         match begun.recv() {
             Ok(begun) => begun.map(|()| sink),

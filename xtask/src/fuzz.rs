@@ -98,7 +98,7 @@ fn target(program: &Path, folder: &Path, name: &str, wanted: &Fuzz) -> Result<()
     };
     cmd::run(&mut fuzzer).with_context(|| {
         format!(
-            "{name}: what was found is in {0}; again: cargo xtask fuzz {name} --input FILE",
+            "{name}: the findings are in {0}; to reproduce one: cargo xtask fuzz {name} --input FILE",
             findings.display()
         )
     })

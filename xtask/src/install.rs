@@ -163,7 +163,7 @@ fn listed(text: &str) -> Result<Vec<PathBuf>> {
         let is_below = file.components().all(|part| matches!(part, Component::Normal(_)));
         if !is_below || file.as_os_str().is_empty() {
             bail!(
-                "the list of installed files names {}, which it must not: nothing was removed",
+                "the list of installed files names {}, which is not a path below the prefix: nothing was removed",
                 file.display()
             );
         }

@@ -143,7 +143,7 @@ fn look(pid: u32, address: &str, began: Instant) -> Result<Look> {
 
 fn judge(looks: &[Look]) -> Result<()> {
     let quarter = looks.len() / 4;
-    ensure!(quarter > 0, "too short to judge: {} looks", looks.len());
+    ensure!(quarter > 0, "too short to judge: {} samples", looks.len());
     let mean = |looks: &[Look], of: fn(&Look) -> u64| looks.iter().map(of).sum::<u64>() as f64 / looks.len() as f64;
     let (third, fourth) = (
         &looks[looks.len() - 2 * quarter..looks.len() - quarter],

@@ -104,7 +104,7 @@ impl Vm {
                 Err(_) => bail!("no kernel {name}: there are 6.1, 6.12 and 7.x"),
             },
             (name, None, true) => {
-                bail!("what to run? `cargo xtask vm {name} -- COMMAND` or `cargo xtask vm shell {name}`")
+                bail!("no command given; use `cargo xtask vm {name} -- COMMAND` or `cargo xtask vm shell {name}`")
             }
             _ => bail!("either `cargo xtask vm KERNEL -- COMMAND` or `cargo xtask vm shell KERNEL`"),
         }

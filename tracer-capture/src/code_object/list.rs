@@ -43,7 +43,7 @@ pub fn read(memory: &impl Memory, debug: u64) -> io::Result<Vec<Entry>> {
     let mut node = word(memory, debug.wrapping_add(R_MAP as u64))?;
     while node != 0 {
         if entries.len() >= MAX_ENTRIES {
-            return Err(io::Error::other("the list of code objects is endless"));
+            return Err(io::Error::other("the list of code objects is too long or circular"));
         }
         let mut bytes = [0; LINK_MAP_LEN];
         memory.read(node, &mut bytes)?;
@@ -52,7 +52,7 @@ pub fn read(memory: &impl Memory, debug: u64) -> io::Result<Vec<Entry>> {
         let uri = if name == 0 { Vec::new() } else { text(memory, name)? };
         text_len += uri.len();
         if text_len > MAX_TEXT {
-            return Err(io::Error::other("the names of code objects are endless"));
+            return Err(io::Error::other("the names of code objects are too long"));
         }
         entries.push(Entry {
             node,
@@ -86,7 +86,7 @@ fn text(memory: &impl Memory, mut address: u64) -> io::Result<Vec<u8>> {
         text.extend_from_slice(part);
         address = address.wrapping_add(len as u64);
     }
-    Err(io::Error::other("the name of a code object is endless"))
+    Err(io::Error::other("the name of a code object is too long"))
 }
 
 /// Which of the old entries are still there, and which of the new ones were not.

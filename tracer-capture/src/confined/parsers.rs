@@ -35,7 +35,7 @@ pub enum ParseFailed {
     #[error("the parser failed")]
     Crashed,
     /// There is no process for it.
-    #[error("no process for a parser")]
+    #[error("cannot create a parser process")]
     None,
 }
 

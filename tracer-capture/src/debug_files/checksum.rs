@@ -32,7 +32,7 @@ pub fn compare(sum: u32, expected: u32) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!(
-            "its checksum is {sum:#010x}, and the library's link says {expected:#010x}"
+            "its checksum is {sum:#010x}, but the library's link names {expected:#010x}"
         ))
     }
 }

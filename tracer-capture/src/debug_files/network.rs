@@ -81,7 +81,7 @@ impl Network {
         let output = child.stdout.take().map(|output| output.take(MAX_PATH));
         match output.map(|mut output| output.read_to_string(&mut path)) {
             Some(Ok(_)) if path.starts_with('/') => Ok(PathBuf::from(path.trim_end_matches('\n'))),
-            _ => Err(NotUsed::Refused(format!("{CLIENT} named no file"))),
+            _ => Err(NotUsed::Refused(format!("{CLIENT} did not print a file name"))),
         }
     }
 
@@ -95,7 +95,7 @@ impl Network {
                 Ok(None) => {
                     let _ = child.kill();
                     let _ = child.wait();
-                    let advice = "load it beforehand: debuginfod-find debuginfo BUILD-ID";
+                    let advice = "download it first: debuginfod-find debuginfo BUILD-ID";
                     return Err(NotUsed::Refused(format!(
                         "{CLIENT} did not answer within {:?}; {advice}",
                         self.patience

@@ -77,7 +77,7 @@ impl Work {
     fn look_at(&self, subject: &Subject<'_>, mapping: &Mapping) -> Look {
         match self.libraries.look(&subject.examine, subject.pid, mapping) {
             Look::Unopened(error) if error.may_pass() => {
-                log::info!("examining {} once more: {error}", mapping.path);
+                log::info!("examining {} again: {error}", mapping.path);
                 self.libraries.look(&subject.examine, subject.pid, mapping)
             }
             found => found,

@@ -161,7 +161,7 @@ impl Work {
         drop(links);
         let library = self.uses().libraries.remove(file);
         let path = library.map(|library| library.path).unwrap_or_default();
-        log::info!("{path}: no process uses it any more: its probes are taken out");
+        log::info!("{path}: no process uses this library any more; its probes are detached");
         drop(claim);
     }
 

@@ -93,7 +93,7 @@ pub fn measure(loaded: Option<&mut Loaded>) -> Cost {
     Cost {
         error: kinds
             .is_empty()
-            .then(|| "this architecture's instructions are not known to it".to_owned()),
+            .then(|| "there are no samples for this architecture".to_owned()),
         calls: CALLS,
         kinds,
     }
@@ -168,7 +168,7 @@ fn count(hits: &PerCpuArray<MapData, u64>) -> Result<u64, String> {
 fn file_offset(address: u64) -> io::Result<u64> {
     let mappings = proc_maps::executable(std::process::id())?;
     let mapping = mappings.iter().find(|m| (m.start..m.end).contains(&address));
-    let mapping = mapping.ok_or_else(|| io::Error::other("no file is mapped there"))?;
+    let mapping = mapping.ok_or_else(|| io::Error::other("no file is mapped at this address"))?;
     Ok(address - mapping.start + mapping.offset)
 }
 

@@ -213,7 +213,7 @@ fn doorbell_details(site: &DoorbellSite) -> Vec<String> {
     if site.thunk_bypass {
         details.push("may call a driver function (hsaKmtQueueRingDoorbell) instead of storing".to_owned());
         details.push(site.thunk_flags.as_ref().map_or_else(
-            || "what decides that is not understood".to_owned(),
+            || "the condition for that is unknown".to_owned(),
             |decides| {
                 let hops: Vec<String> = decides.hops.iter().map(|hop| format!(" -> {hop:+#x}")).collect();
                 let flags: Vec<String> = decides.flags.iter().map(|flag| format!("{flag:+#x}")).collect();

@@ -61,7 +61,7 @@ impl Programs {
     /// Nothing is known: the thread that tried ended early.
     pub(super) fn panicked() -> Self {
         Self {
-            error: Some("loading the eBPF programs ended in a panic; run again with RUST_BACKTRACE=1".to_owned()),
+            error: Some("loading the eBPF programs panicked; run again with RUST_BACKTRACE=1".to_owned()),
             ..Self::default()
         }
     }

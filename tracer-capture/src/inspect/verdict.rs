@@ -119,12 +119,12 @@ impl Inspection {
                     .to_owned(),
             )
         } else if self.kernel.lockdown.as_deref() == Some("confidentiality") {
-            Some("boot without lockdown=confidentiality: it forbids eBPF programs to read memory".to_owned())
+            Some("boot without lockdown=confidentiality, which prevents eBPF programs from reading memory".to_owned())
         } else if !self.programs.features.missing().is_empty() {
             let missing = self.programs.features.missing().join(", ");
             Some(format!("run Linux 5.17 or later: this kernel lacks {missing}"))
         } else if !self.kernel.btf {
-            Some("run a kernel with CONFIG_DEBUG_INFO_BTF=y, as distributions' own are".to_owned())
+            Some("run a kernel with CONFIG_DEBUG_INFO_BTF=y, such as the kernel of a distribution".to_owned())
         } else {
             None
         }
@@ -148,7 +148,7 @@ impl Inspection {
         let Some(first) = self.libraries.first() else {
             return Capture {
                 captured: Answer::Unknown,
-                reason: format!("no HSA runtime was found, so nothing is known of its {what}"),
+                reason: format!("no HSA runtime was found, so its {what} are unknown"),
                 fix: Some(
                     "install one (apt install libhsa-runtime64-1), or name that of your program: \
                      sudo tracer doctor --library FILE"
@@ -221,7 +221,7 @@ impl Inspection {
                     ),
                 ),
                 State::Loaded if self.gpus.simulated.is_some() => no(
-                    format!("the GPU is simulated, and no kernel driver is behind it: {error}"),
+                    format!("the GPU is simulated, without a kernel driver: {error}"),
                     None,
                 ),
                 State::Loaded => no(
@@ -235,7 +235,7 @@ impl Inspection {
             None if driver.state != State::Loaded => Capture {
                 captured: Answer::Unknown,
                 reason:
-                    "the DRM scheduler has its events, but amdgpu is not loaded and may bring a scheduler of its own"
+                    "the DRM scheduler has its events, but amdgpu is not loaded and may use a scheduler of its own"
                         .to_owned(),
                 fix: Some("load it before recording: sudo modprobe amdgpu".to_owned()),
             },

@@ -133,7 +133,7 @@ impl Builds {
         if by.is_some_and(|user| user == 0 || user == self.user) {
             return Ok(None);
         }
-        let whom = by.map_or_else(|| "a user who is not known".to_owned(), |user| format!("user {user}"));
+        let whom = by.map_or_else(|| "an unknown user".to_owned(), |user| format!("user {user}"));
         Ok(Some(format!(
             "a program of {whom} serves its file system, and could block tracer for ever; copy the library to another file system"
         )))

@@ -81,14 +81,14 @@ fn require_mount() -> Result<(), CaptureError> {
     }
     let why = format!("no BPF file system is mounted at {FILE_SYSTEM}; run `mount -t bpf bpf {FILE_SYSTEM}`");
     Err(CaptureError::system(
-        "looking for maps of paused processes",
+        "searching for maps of paused processes",
         io::Error::other(why),
     ))
 }
 
 /// The folder must be one that nobody but root can change; its parent is sticky.
 fn require_ownership() -> Result<(), CaptureError> {
-    let failed = |error| CaptureError::system("looking for maps of paused processes", error);
+    let failed = |error| CaptureError::system("searching for maps of paused processes", error);
     let folder = fs::symlink_metadata(FOLDER).map_err(failed)?;
     if folder.is_dir() && folder.uid() == 0 && folder.mode() & 0o077 == 0 {
         return Ok(());

@@ -62,7 +62,7 @@ pub fn places(
         let mapping = mappings.iter().find(|m| (m.start..m.end).contains(&function));
         let runtime = mapping.and_then(|mapping| Some((mapping, libraries.runtime(&mapping.file)?)));
         let Some((mapping, runtime)) = runtime else {
-            failed("a proxy", "its functions are in no HSA runtime that is known");
+            failed("a proxy", "its functions are not in a known HSA runtime");
             continue;
         };
         // Whatever the process's memory says: a probe goes only into what the library's own classes name.
@@ -70,7 +70,7 @@ pub fn places(
             .bias(&runtime.resolution)
             .map(|bias| function.wrapping_sub(bias));
         let Some(vaddr) = vaddr.filter(|vaddr| runtime.resolution.proxy_stores.contains(vaddr)) else {
-            failed(&runtime.path, "its functions are none of the library's queues");
+            failed(&runtime.path, "its functions are not functions of the library's queue classes");
             continue;
         };
         let function = function - mapping.start + mapping.offset;

@@ -86,7 +86,7 @@ fn find(image: &Image<'_>, functions: &Functions, looked_at: &mut String) -> Res
     let in_file = image.relative_relocation(debug.wrapping_add(R_BRK as u64));
     if in_file.is_some_and(|brk| brk != function) {
         return Err(Absence::NoCodeObjects(
-            "r_brk of _amdgpu_r_debug is another function than is called around changes",
+            "r_brk of _amdgpu_r_debug is not the function that is called around changes",
         ));
     }
     let code = functions

@@ -61,7 +61,7 @@ pub struct NoDebugFiles;
 
 impl DebugFiles for NoDebugFiles {
     fn look(&mut self, _: &DebugKey) -> Lookup {
-        let why_not = NotUsed::NotTried("only the library's bytes were given".to_owned());
+        let why_not = NotUsed::NotTried("only the contents of the library are available".to_owned());
         let place = "debug files".to_owned();
         Lookup {
             tried: vec![Tried { place, why_not }],

@@ -17,7 +17,7 @@ pub enum ResolveError {
     NoHsaRuntime,
     /// A file of which only the segments are left.
     #[error(
-        "its section headers were stripped: install the library as its package has it (strip keeps them, sstrip does not)"
+        "its section headers were stripped: install the original library from its package (strip keeps section headers, sstrip does not)"
     )]
     NoSections,
     /// More bytes than [`super::MAX_FILE`].
@@ -87,18 +87,18 @@ pub(super) enum Absence {
     },
     #[error("{role} at {function:#x} has no instruction that can be probed once per call")]
     NoProbePoint { role: DoorbellRole, function: u64 },
-    #[error("no function has the shape of BlitSdma's doorbell update: SDMA copies are seen only by their API calls")]
+    #[error("no function has the shape of BlitSdma's doorbell update: tracer sees SDMA copies only by their API calls")]
     NoSdma,
     #[error("the BlitSdma function at {0:#x} has no instruction that can be probed once per call")]
     NoSdmaProbePoint(u64),
     #[error("{0} is not exported")]
     NotExported(&'static str),
     #[error(
-        "AqlQueue::AddWriteIndexAcqRel was not recognised: reserves of the runtime's own dispatches cannot be seen"
+        "AqlQueue::AddWriteIndexAcqRel was not recognised: tracer cannot see reserves of the runtime's own dispatches"
     )]
     NoOwnReserve,
-    #[error("{0}: names of kernels are unknown")]
+    #[error("{0}: kernel names are unknown")]
     NoCodeObjects(&'static str),
-    #[error("no hsa_queue_*_write_index_* function is exported: reserves cannot be seen")]
+    #[error("no hsa_queue_*_write_index_* function is exported: tracer cannot see reserves")]
     NoReserves,
 }

@@ -293,7 +293,7 @@ impl Climb {
             sought: Sought::OwnReserve,
             step,
             looked_at: function.map_or_else(
-                || "no such function that is found by every step".to_owned(),
+                || "no function that every step found".to_owned(),
                 |vaddr| format!("AqlQueue::AddWriteIndexAcqRel at {vaddr:#x}"),
             ),
             outcome: match (&self.own_reserve, function) {
@@ -314,7 +314,7 @@ impl Climb {
                 let confidence = confidence.map_or_else(String::new, |c| format!(", confidence {c}"));
                 self.decide(taken, Outcome::Used, format!("{}{confidence}", rung.words()));
             }
-            Ok(None) => self.decide(taken, Outcome::Absent, "it names no function of AqlQueue".to_owned()),
+            Ok(None) => self.decide(taken, Outcome::Absent, "it does not name a function of AqlQueue".to_owned()),
             Err(absence) => {
                 let outcome = if matches!(absence, Absence::NoQueueClass) {
                     Outcome::Absent

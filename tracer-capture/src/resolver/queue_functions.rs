@@ -48,9 +48,9 @@ impl QueueRole {
     fn why_not_probed(self) -> &'static str {
         match self {
             Self::StoreWriteIndexRelaxed | Self::StoreWriteIndexRelease => {
-                "the exported function that leads to it is probed where reserves are watched"
+                "the exported function that calls it is probed if tracer watches reserves"
             }
-            Self::ExecutePm4 => "what it publishes is rung by functions that are probed",
+            Self::ExecutePm4 => "probed functions ring the doorbell for its packets",
         }
     }
 
@@ -113,7 +113,7 @@ pub(super) fn find(
             Some(Err(why)) => (Outcome::Refused, why.to_owned()),
             None => (
                 Outcome::Absent,
-                "not among what every step found of AqlQueue".to_owned(),
+                "not found by every step".to_owned(),
             ),
         };
         account.push(Decision {

@@ -236,7 +236,7 @@ fn a_client_that_fails_or_hangs_is_a_place_without_a_file() {
     let fixture = Fixture::new();
     for (script, words, outcome) in [
         ("exit 1", "no server has it", Outcome::Absent),
-        ("echo nonsense", "named no file", Outcome::Refused),
+        ("echo nonsense", "did not print a file name", Outcome::Refused),
         ("exec sleep 1000", "did not answer", Outcome::Refused),
     ] {
         // What does not hang ends long before.

@@ -26,7 +26,7 @@ pub fn kernel(out: &mut impl Write, kernel: &Kernel) -> io::Result<()> {
         format_args!(
             "tracefs {}",
             tracefs.unwrap_or(
-                "not mounted, or not readable by this user; the recorder mounts it for itself while it loads"
+                "not mounted, or not readable by this user; the recorder mounts its own while it loads the programs"
             )
         ),
     )?;

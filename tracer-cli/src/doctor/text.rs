@@ -124,7 +124,7 @@ fn library(out: &mut impl Write, library: &Library) -> io::Result<()> {
     if !library.recognised {
         more(
             out,
-            "record does not recognize it: its dynamic strings do not contain hsa_init",
+            "tracer record does not recognize this library: its dynamic strings do not contain hsa_init",
         )?;
     }
     for found in &library.doorbells {

@@ -157,7 +157,7 @@ fn unseen(out: &mut impl Write, report: &Report) -> io::Result<()> {
         unseen.found,
         match unseen.queues_open {
             0 => String::new(),
-            open => format!("; tracer could not watch {open} queues to their end"),
+            open => format!("; tracer could not watch {open} queues until they were destroyed"),
         }
     )
 }
@@ -262,7 +262,7 @@ fn ring_summary(out: &mut impl Write, report: &Report) -> io::Result<()> {
     };
     write!(out, "ring jobs  {total}: {traced} submitted by traced processes")?;
     match jobs.submitter_unknown {
-        Some(unknown) if unknown > 0 => writeln!(out, ", {unknown} with unknown submitter"),
+        Some(unknown) if unknown > 0 => writeln!(out, ", {unknown} from an unknown submitter"),
         _ => writeln!(out),
     }
 }

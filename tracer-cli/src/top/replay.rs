@@ -116,7 +116,7 @@ impl screen::Source for Replay {
         match action {
             Action::Speed(step) if step > 0 => self.speed = (self.speed * 2).min(FASTEST),
             Action::Speed(_) => self.speed = (self.speed / 2).max(1),
-            Action::Record => bail!("top replays a trace, and records none"),
+            Action::Record => bail!("cannot record while replaying a trace"),
             Action::Quit => {}
         }
         Ok(None)

@@ -65,7 +65,7 @@ pub fn run(options: &Verify) -> anyhow::Result<ExitCode> {
 fn wanted(options: &Verify) -> anyhow::Result<Vec<&'static Claim>> {
     if matches!(options.format, VerdictFormat::Junit | VerdictFormat::Github) {
         return Err(anyhow!(
-            "claims have no such format; use --format text, json or markdown"
+            "reports on claims do not support this format; use --format text, json or markdown"
         ));
     }
     if options.from.len() > 1 && (options.format == VerdictFormat::Json || options.json.is_some()) {
@@ -116,13 +116,13 @@ fn folder(options: &Verify, owner: &Owner) -> anyhow::Result<(PathBuf, Option<Sc
     let Some(dir) = &options.output else {
         let temporary = Scratch::take()?;
         // Its parent is sticky: nobody else can have put another one there.
-        std::os::unix::fs::chown(temporary.path(), Some(owner.uid()), None).context("giving a folder to its user")?;
+        std::os::unix::fs::chown(temporary.path(), Some(owner.uid()), None).context("changing the owner of a folder")?;
         return Ok((temporary.path().to_owned(), Some(temporary)));
     };
     let mode = options.mode.folder().as_raw_mode();
     let make = || fs::DirBuilder::new().recursive(true).mode(mode).create(dir);
     let made = owner.run(make).flatten();
-    made.with_context(|| format!("cannot make the folder {}", dir.display()))?;
+    made.with_context(|| format!("cannot create the folder {}", dir.display()))?;
     Ok((dir.clone(), None))
 }
 

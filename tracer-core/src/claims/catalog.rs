@@ -88,7 +88,7 @@ pub const CLAIMS: [Claim; 12] = [
         sources_verdict: Some(Standing::Holds),
         scenario: Some(Scenario::Launches),
         checked: "no thread entered an ioctl on a KFD or DRM device between a reserve of the program and its doorbell",
-        simulated: "GPU and driver. That no ioctl is made is the runtime's doing, which is real",
+        simulated: "GPU and driver. The runtime, which makes no ioctl, is real",
     },
     Claim {
         id: "C6",
@@ -127,7 +127,7 @@ pub const CLAIMS: [Claim; 12] = [
     Claim {
         id: "C9",
         text: "A doorbell store takes about 100 to 150 ns, an ioctl about 1 us.",
-        sources: "Nothing: it has to be measured on each machine.",
+        sources: "Nothing: it must be measured on each machine.",
         sources_verdict: None,
         scenario: Some(Scenario::Launches),
         checked: "the time from reserve to doorbell, which has the store in it, and the time of the shortest kind of ioctl; \
@@ -138,7 +138,7 @@ pub const CLAIMS: [Claim; 12] = [
         id: "C10",
         text: "In a trace of an MI308X, one hsa_queue_create costs about 11 ms, the first hipLaunchKernel 748 us, and 99 % of \
             HIP's time is hipMemcpy.",
-        sources: "Nothing: it has to be measured on such a GPU.",
+        sources: "Nothing: it must be measured on such a GPU.",
         sources_verdict: None,
         scenario: Some(Scenario::Streams),
         checked: "the time of hsa_queue_create and of CREATE_QUEUE, which is a part of it, on such a GPU",
@@ -163,7 +163,7 @@ pub const CLAIMS: [Claim; 12] = [
         sources_verdict: Some(Standing::Contradicted),
         scenario: Some(Scenario::Launches),
         checked: "what schedules the queues of a gfx942 or gfx90a: the KFD topology, and the driver's functions that run",
-        simulated: "GPU and driver: what schedules its queues is the simulator's word",
+        simulated: "GPU and driver: only the simulator says what schedules its queues",
     },
 ];
 

@@ -60,7 +60,7 @@ impl Evidence {
 
 /// What was recorded of a scenario, if it can be evidence; says why not otherwise.
 fn recorded<'e>(evidence: &'e Evidence, scenario: Scenario, checks: &mut Checks) -> Option<&'e Observed> {
-    const WHAT: &str = "the scenario can be run and recorded";
+    const WHAT: &str = "the scenario runs and is recorded";
     let name = scenario.name();
     if let Some(reason) = evidence.failed.get(&scenario) {
         checks.lack(

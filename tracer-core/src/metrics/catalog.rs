@@ -220,7 +220,7 @@ pub const LABELS: [(&str, &str); 13] = [
     ),
     (
         "reason",
-        "Why the driver made the job by itself; empty if a process asked for it",
+        "Why the driver created the job for itself; empty if a process submitted it",
     ),
     ("traced", "Whether a traced process submitted it"),
     ("ioctl", "Name of the call, without `AMDKFD_IOC_`"),

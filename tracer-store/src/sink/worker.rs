@@ -61,7 +61,7 @@ impl Worker {
         reports: Sender<Report>,
     ) -> Result<Self, StoreError> {
         let assumed = placing.owner.assume();
-        assumed.context("take on the rights of the user who called tracer, to write", dir)?;
+        assumed.context("assume the rights of the user who called tracer, to write", dir)?;
         let place = folder::prepare(dir, placing.overwrite, placing.mode)?;
         manifest.write(&place.folder)?;
         let worker = Self {

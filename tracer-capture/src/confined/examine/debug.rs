@@ -85,7 +85,7 @@ impl DebugFiles for Debug<'_> {
             }
         }
         let Some(build_id) = &key.build_id else {
-            let why_not = NotUsed::NotTried("the library has no build-id to ask for".to_owned());
+            let why_not = NotUsed::NotTried("the library has no build-id to search by".to_owned());
             let place = "debuginfod".to_owned();
             lookup.tried.push(Tried { place, why_not });
             return lookup;

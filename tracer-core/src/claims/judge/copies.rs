@@ -104,7 +104,7 @@ pub(super) fn by_ring(evidence: &Evidence, checks: &mut Checks) {
                 jobs.clients, jobs.own, jobs.untold
             ));
         }
-        None => checks.note("jobs on sdma* rings were not watched, and are not needed: no copy is left for them"),
+        None => checks.note("jobs on sdma* rings were not watched, and are not needed: every copy is accounted for"),
     }
     checks.note(
         "hipMemcpy itself is not called: for copies of this size it calls the same function of the runtime (rocblit.cpp)",

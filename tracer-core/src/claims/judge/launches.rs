@@ -112,7 +112,7 @@ pub(super) fn failed(evidence: &Evidence, checks: &mut Checks) {
     };
     let asked = Scenario::Failures.asked().dispatches;
     let dispatches = run.summary.dispatches.by_path.doorbell;
-    let what = "failing launches were made";
+    let what = "launches that must fail were submitted";
     let sentence = format!(
         "{} dispatches, of which the GPU refuses one, and {} other packets, of which it refuses one, went by doorbells",
         number(dispatches),

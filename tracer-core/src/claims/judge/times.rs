@@ -52,7 +52,7 @@ fn store(run: &Observed, checks: &mut Checks) {
     } else {
         checks.lack(
             WHAT,
-            format!("{measured}: an upper bound above {STORE_NS} ns says nothing of the store alone"),
+            format!("{measured}: an upper bound above {STORE_NS} ns says nothing about the store alone"),
             "the time of the store alone",
             "time it without probes: `hsa-dispatch burst` prints submit_ns, from reserve to doorbell",
         )
@@ -83,7 +83,7 @@ fn ioctl(run: &Observed, checks: &mut Checks) {
     } else if p50 < *IOCTL_NS.start() {
         checks.say(WHAT, Standing::Contradicted, format!("{measured}, which is less"))
     } else {
-        let sentence = format!("{measured}: how much of it is the probes' is not known");
+        let sentence = format!("{measured}: the share of the probes is unknown");
         checks.lack(
             WHAT,
             sentence,
@@ -92,7 +92,7 @@ fn ioctl(run: &Observed, checks: &mut Checks) {
         )
     };
     check.count("shortest_p50_ns", Some(p50));
-    checks.note("no ioctl submits a kernel: these are ioctls of other purposes");
+    checks.note("no ioctl submits a kernel: these ioctls have other purposes");
 }
 
 /// What C10 says, of one call: nobody tells how much it varied.
@@ -113,7 +113,7 @@ pub(super) fn of_an_mi308x(evidence: &Evidence, checks: &mut Checks) {
         _ if !product.contains("MI308X") || evidence.simulated().is_some() => {
             (Standing::NotTested, format!("the GPU here is {product}"))
         }
-        None => (Standing::NotTested, "no call of it was seen".to_owned()),
+        None => (Standing::NotTested, "tracer saw no call of it".to_owned()),
         Some((_, ns)) if QUEUE_CREATE_NS.contains(&ns.p50) => (Standing::Holds, "so it is here".to_owned()),
         Some(_) => (Standing::Contradicted, "not so here".to_owned()),
     };
@@ -139,6 +139,6 @@ pub(super) fn of_an_mi308x(evidence: &Evidence, checks: &mut Checks) {
     checks.say(
         "the first hipLaunchKernel costs 748 us, and 99 % of HIP's time is hipMemcpy",
         Standing::NotTested,
-        "these are numbers of one program that is not here: record it with `--api hip`, and `tracer report` shows its own",
+        "these numbers are of one program that is not available here: record it with `--api hip`, and `tracer report` shows its numbers",
     );
 }

@@ -52,13 +52,13 @@ impl Rule for IoctlP99 {
             }
         }
         simulated(context, &mut finding);
-        finding.finish("ioctl-p99", || "every ioctl that has a limit is within it".to_owned())
+        finding.finish("ioctl-p99", || "every ioctl with a limit is within its limit".to_owned())
     }
 }
 
 /// Times of a simulated device are those of the simulator.
 pub(super) fn simulated(context: &Context, finding: &mut Finding) {
     if context.simulated.is_some() {
-        finding.note("the GPU is simulated: these times are not those of a real one");
+        finding.note("the GPU is simulated: these are not the times of a real GPU");
     }
 }

@@ -36,7 +36,7 @@ impl Rule for QueueDepth {
         self.deepest = self.deepest.max(queue.max_depth);
         if queue.max_depth > self.most {
             self.deep.add(|| Offender {
-                what: "a queue that was deeper".to_owned(),
+                what: "a queue deeper than the limit".to_owned(),
                 queue: Some(queue.queue),
                 count: Some(queue.max_depth),
                 gpu_id: queue.gpu_id,

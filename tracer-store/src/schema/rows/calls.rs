@@ -20,14 +20,14 @@ rows! {
         ret, "", "What it returned (`hipError_t`, `hsa_status_t`, or a wait's value); null if it was left without a return, its thread ended in it, or the recording did.";
         failed, "", "Whether that is an error (`hipErrorNotReady` is not); null in the same case.";
         stream, "", "Its stream argument (`hipStream_t`), 0 for the default stream; null if the function has none.";
-        bytes, "bytes", "How many bytes it is about; null if the function does not say.";
+        bytes, "bytes", "Number of bytes that the call concerns; null if the function has no such argument.";
         object, "", "Object of the call (kernel function, destination, handle), or the handle or address that it returned; null if there is none.";
         dispatches, "packets", "Dispatches whose `api_call` it is, or a call inside it.";
         copies, "", "Rows of `copies` under the same condition.";
     }
 
     ApiStats {
-        counter, "", "Number of what counted them, in the recording.";
+        counter, "", "Number of the counter in the recording.";
         pid, "", "Process; null for the calls of all processes beyond the limit, which share one row.";
         time_ns, "ns", "Time of the first sample with these numbers.";
         layer, "", "Library: `hip` or `hsa`.";
@@ -39,14 +39,14 @@ rows! {
         total_ns, "ns", "Sum of the durations of the calls that returned.";
         min_ns, "ns", "The least duration; null if none returned, or it may be that of a call before the recording (`top`, key R).";
         max_ns, "ns", "The greatest duration; null in the same cases.";
-        durations, "", "All of them, in buckets of which each is at most an eighth wide: `END:COUNT` with a space between two, the bucket's greatest duration in ns and how many it has.";
+        durations, "", "All durations, in buckets whose width is at most an eighth of their durations: `END:COUNT`, separated by spaces, with the bucket's greatest duration in ns and its count.";
     }
 
     Ioctl {
         pid, "", "Process.";
         tid, "", "Thread.";
         enter_ns, "ns", "Entry.";
-        exit_ns, "ns", "Exit; of a call that never returned, the thread's end or the recording's.";
+        exit_ns, "ns", "Exit; for a call that never returned, the exit of the thread or the end of the recording.";
         device, "", "Class of the device: `kfd` or `drm`.";
         fd, "", "File descriptor.";
         cmd, "", "The whole ioctl command.";

@@ -17,7 +17,7 @@ rows! {
         target, "", "Target GPU, such as `amdgcn-amd-amdhsa--gfx942`; null if the code object does not name it.";
         version, "", "Version of code objects, 2 to 6; null if it was not read.";
         kernels, "kernels", "Number of its kernels; null if unknown.";
-        unread, "", "Why they are unknown: `unreadable`, `changed`, `malformed`, `too-large` or `unknown-source`; null if they are.";
+        unread, "", "Why they are unknown: `unreadable`, `changed`, `malformed`, `too-large` or `unknown-source`; null if they are known.";
         loaded_ns, "ns", "Time at which it was loaded, or found.";
         unloaded_ns, "ns", "Time at which it was unloaded, or its process ended; null if it existed at the end of the trace, or tracer did not see its end.";
     }

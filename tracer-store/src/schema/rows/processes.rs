@@ -30,7 +30,7 @@ rows! {
         ring_bytes, "bytes", "Size of the ring.";
         doorbell_offset, "", "Doorbell offset that the KFD returned; null if adopted.";
         priority, "", "Priority, 0 to 15; null if adopted.";
-        internal, "", "Whether the runtime created it for itself: for fills, and for copies by kernels. False if `hsa_queue_create` gave it to the program; null if such calls may have been missed, nothing was submitted on it, or it is not an AQL queue.";
+        internal, "", "Whether the runtime created it for itself: for fills, and for copies by kernels. False if `hsa_queue_create` returned it to the program; null if such calls may have been missed, nothing was submitted on it, or it is not an AQL queue.";
         create_enter_ns, "ns", "Entry of CREATE_QUEUE; null if adopted.";
         created_ns, "ns", "Exit of CREATE_QUEUE; of an adopted queue, its first doorbell.";
         destroyed_ns, "ns", "Exit of DESTROY_QUEUE, or exit of the process; null if the queue existed at the end of the trace.";
@@ -44,7 +44,7 @@ rows! {
         first_index, "index", "First index published; null if none was.";
         last_index, "index", "Last index published; null if none was.";
         max_depth, "packets", "Most packets between read index and published index at a doorbell.";
-        unseen, "packets", "Published indexes of path `unseen`, all of them only if `watched_to_end`; null if tracer took no sample, or if lost doorbells may have published what the GPU took.";
+        unseen, "packets", "Published indexes of path `unseen`, all of them only if `watched_to_end`; null if tracer took no sample, or if lost doorbells may have published packets that the GPU took.";
         watched_to_end, "", "Whether tracer sampled it after its last possible publication, or at the end of the recording; null if it is not an AQL queue.";
         looked_ns, "ns", "Time of the last sample; null if there was none.";
         read_index, "index", "Read index at the last sample: the GPU had taken every lower one.";

@@ -54,20 +54,20 @@ rows! {
         kernel_object, "address", "The kernel descriptor.";
         kernel, "", "Name of the kernel, as in `dispatches.kernel`.";
         gpu_id, "", "KFD gpu id, whose clock it is; null if the queue's is not known.";
-        start_ticks, "ticks", "It began, by the GPU's clock.";
-        end_ticks, "ticks", "End on the trace's clock; null in the same case.";
+        start_ticks, "ticks", "Start, by the GPU's clock.";
+        end_ticks, "ticks", "End, by the GPU's clock.";
         start_ns, "ns", "Start on the trace's clock; null if the process read the GPU's clock (GET_CLOCK_COUNTERS) less than twice, or too long before or after for an error below one millisecond.";
         end_ns, "ns", "End on the trace's clock; null in the same case.";
-        clock_error_ns, "ns", "How far `start_ns` and `end_ns` can be off, both by about the same: it is not known when in these calls the clock was read, and the rates of the two clocks may have changed since by 100 millionths; null where they are.";
+        clock_error_ns, "ns", "Maximum error of `start_ns` and `end_ns`, about the same for both: when in these calls the clock was read is unknown, and the rates of the two clocks may have changed since by 100 millionths; null if they are null.";
     }
 
     Request {
         proxy, "", "Proxy, as in `proxies.proxy`.";
         index, "index", "Packet index in its proxy.";
         pid, "", "Process.";
-        tid, "", "Thread that rang for it; 0 if the tool took it before anybody had.";
-        time_ns, "ns", "Time of that.";
-        evidence, "", "What says that it is a dispatch, as in `dispatches.evidence`.";
+        tid, "", "Thread whose doorbell published it; 0 if the tool took it before any thread rang.";
+        time_ns, "ns", "Time of that doorbell.";
+        evidence, "", "Evidence that it is a dispatch, as in `dispatches.evidence`.";
         reserve_ns, "ns", "Time at which that thread reserved the index; null where that is not known.";
         kernel_object, "address", "The kernel descriptor.";
         kernel, "", "Name of the kernel; null if unknown.";
@@ -82,10 +82,10 @@ rows! {
     OtherPacket {
         queue, "", "Queue, as in `queues.queue`.";
         index, "index", "Packet index in its queue, not modulo the ring's size; of a run, the first.";
-        count, "packets", "Indexes that the row stands for: 1, or more for a run of unread ones.";
+        count, "packets", "Indexes that the row represents: 1, or more for a run of unread ones.";
         pid, "", "Process.";
         tid, "", "Thread whose doorbell published it; 0 if unknown, or the path is `unseen`.";
-        time_ns, "ns", "Time of that doorbell, or when reading it was given up.";
+        time_ns, "ns", "Time of that doorbell, or time at which tracer gave up reading the packet.";
         path, "", "Path: `doorbell`, `ring`, `thunk` or `unseen`.";
         kind, "", "`barrier-and`, `barrier-or`, `agent-dispatch`, `vendor-pm4-ib`, `vendor-barrier-value`, \
             `vendor-other`, `undefined` or `unread`.";
@@ -102,12 +102,12 @@ rows! {
         path, "", "Path: `doorbell`, `ring`, `thunk` or `unseen`.";
         begin, "bytes", "Where the submission begins in the queue's command stream.";
         end, "bytes", "Where it ends, exclusive.";
-        op, "", "What its commands do: `copy`, `copy-rect`, `fill`, `mixed` or `none` (waits, padding); null if they were not read, or one is of an unknown form.";
+        op, "", "Effect of its commands: `copy`, `copy-rect`, `fill`, `mixed` or `none` (waits, padding); null if they were not read, or one is of an unknown form.";
         bytes, "bytes", "Bytes that it moves or fills; null in the same case.";
         commands, "commands", "Commands that move or fill; null in the same case.";
-        source, "address", "What is read (of a box, the surface); null if that is nothing, not one row, or not known.";
-        destination, "address", "What is written; null in the same case.";
-        direction, "", "Between which memories, by the process's allocations: `h2d`, `d2h`, `d2d` or `h2h`; null if they are unknown.";
+        source, "address", "Source address (for a box, of the surface); null if there is none, it is not one row, or it is unknown.";
+        destination, "address", "Destination address; null in the same case.";
+        direction, "", "Direction of the copy, by the process's allocations: `h2d`, `d2h`, `d2d` or `h2h`; null if they are unknown.";
         engine, "", "SDMA engine that the process chose for the queue; null if the driver chose.";
         api_call, "", "Innermost API call in which the thread rang, as in `api_calls.call`; null where in none, or where calls were not recorded.";
         stream, "", "Stream (`hipStream_t`) of the innermost call around it that names one, 0 for the default stream; null in the same case.";

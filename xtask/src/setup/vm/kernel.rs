@@ -224,7 +224,7 @@ fn find_kernel(package: &Path, release: &str) -> Result<PathBuf> {
 fn first_of(base: &Path, names: &[&str]) -> Result<PathBuf> {
     match names.iter().map(|name| base.join(name)).find(|path| path.exists()) {
         Some(path) => Ok(path),
-        None => bail!("Debian's packages hold none of {}", names.join(", ")),
+        None => bail!("Debian's packages contain none of {}", names.join(", ")),
     }
 }
 
