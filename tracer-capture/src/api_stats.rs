@@ -1,6 +1,6 @@
-//! API calls that the programs count (`--api stats`), read without disturbing them.
+//! API calls that the programs count (`--api stats`), read without disturbing the programs.
 //!
-//! Mapped, so that a look is no system call for a map: see `losses.rs`.
+//! The counters are mapped, so that reading them needs no system call for a map: see `losses.rs`.
 
 use std::sync::atomic::Ordering;
 
@@ -24,10 +24,10 @@ pub struct ApiStats {
 const BYTES: usize = PLACES * WORDS * size_of::<u64>();
 
 impl ApiStats {
-    /// Maps it.
+    /// Maps the counters.
     ///
     /// # Errors
-    /// What mapping says.
+    /// Returns the error of the mapping.
     pub fn new(map: &Map) -> Result<Self, CaptureError> {
         let words = Mapped::new(map, "API_STATS", BYTES, Access::Read)?;
         Ok(Self { words })
@@ -45,7 +45,7 @@ impl ApiStats {
     }
 }
 
-/// What a place says; `None` if it counted nothing, or it is not known yet whose it is.
+/// Returns the numbers of a place; `None` if it counted nothing, or its owner is not known yet.
 fn look(time_ns: u64, place: usize, read: impl Fn(u32) -> u64) -> Option<event::ApiStats> {
     if read(word::CALLS) == 0 {
         return None;
@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// A place whose words are 0 but for these.
+    /// A place whose words are 0 except these.
     fn place<'a>(words: &'a [(u32, u64)]) -> impl Fn(u32) -> u64 + 'a {
         |at| {
             words

@@ -1,8 +1,8 @@
-//! Attaching to processes that run, without stopping any of them.
+//! Attaches to running processes without stopping any of them.
 //!
-//! First they are traced, so that from now on forks are followed and a library that they map is looked at before it runs.
-//! Then the probes go into the runtimes that they have mapped. Only then, at one moment for all of them, what they submit
-//! begins to count: a doorbell that came before is not recorded, whichever of the probes were in.
+//! First tracer traces the processes, so that it follows forks from now on and examines a library that they map before its code
+//! runs. Then it attaches the probes to the runtimes that the processes have mapped. Only then, at one moment for all of them, do
+//! their submissions begin to count: an earlier doorbell is not recorded, whichever probes were attached by then.
 
 use std::{collections::BTreeSet, io, sync::mpsc, time::Duration};
 
@@ -25,7 +25,7 @@ pub struct Attached {
     pub pid: u32,
     /// Its name, at most 15 bytes; empty if it could not be read.
     pub comm: Vec<u8>,
-    /// The moment from which on what it submits counts.
+    /// The moment from which its submissions count.
     pub time_ns: u64,
     /// The queues that it had at that moment, by the driver's files.
     pub queues: Vec<KfdQueue>,
@@ -33,16 +33,16 @@ pub struct Attached {
     pub has_runtime: bool,
 }
 
-/// Looks for children this often: those that were made while their parent's name was entered.
+/// Most searches for child processes: for those that were created while their parent was being entered.
 const MAX_ROUNDS: usize = 16;
-/// How long the queues of a process are looked for.
+/// How long tracer tries to read the queues of a process.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Session {
-    /// Traces processes that run, from one moment on, and (with `children`) their descendants.
+    /// Traces running processes, from one moment on, and (with `children`) their descendants.
     ///
     /// # Errors
-    /// [`CaptureError::NotAttached`] for a process that ended meanwhile; [`CaptureError::System`] if there are too many.
+    /// Returns [`CaptureError::NotAttached`] if a process has exited in between; [`CaptureError::System`] if there are too many.
     pub fn attach(&mut self, candidates: &[Candidate], children: bool) -> Result<Vec<Attached>, CaptureError> {
         let mut known: BTreeSet<u32> = BTreeSet::new();
         let mut new: BTreeSet<u32> = candidates.iter().map(|candidate| candidate.pid).collect();
@@ -59,7 +59,7 @@ impl Session {
                 break;
             }
         }
-        // An id may have been another process's by the time that it was entered.
+        // An id may have belonged to another process by the time that it was entered.
         for candidate in candidates {
             if sys::has_ended(&candidate.pidfd) {
                 return Err(CaptureError::NotAttached {
@@ -71,13 +71,13 @@ impl Session {
         self.count(known, has_runtime)
     }
 
-    /// From now on what these processes submit counts. They are traced already, with the probes that a first look gave them.
+    /// Makes the submissions of these processes count from now on. They are traced already, with the probes of a first scan.
     pub(crate) fn count(
         &mut self,
         known: BTreeSet<u32>,
         mut has_runtime: BTreeSet<u32>,
     ) -> Result<Vec<Attached>, CaptureError> {
-        // A file that was being mapped during the first look.
+        // Finds a file that was being mapped during the first scan.
         has_runtime.extend(self.ask(|reply| Ask::Scan(known.iter().copied().collect(), reply))?);
         let numbering = Numbering::of_kernel();
         let queues = |pid| self.queues(pid, numbering);
@@ -95,18 +95,18 @@ impl Session {
         Ok(attached.collect())
     }
 
-    /// Enters processes among the traced, and puts probes into the runtimes that they have; those that have one.
+    /// Enters processes among the traced ones, and attaches probes to their runtimes; returns the processes that have a runtime.
     fn enter(&mut self, pids: &BTreeSet<u32>) -> Result<Vec<u32>, CaptureError> {
         let list: Vec<u32> = pids.iter().copied().collect();
         for &pid in pids {
             self.insert(pid)?;
-            // It may use the KFD already: it is paused for what it maps from now on, and not for its next ioctl.
+            // It may use the KFD already: tracer pauses it for the files that it maps from now on, and not at its next ioctl.
             self.insert_user(pid)?;
         }
         self.ask(|reply| Ask::Scan(list, reply))
     }
 
-    /// The queues of a process, by the files that it sees itself: a simulated driver's are there only.
+    /// Returns the queues of a process, by the files that the process sees: a simulated driver shows its queues only there.
     fn queues(&self, pid: u32, numbering: Numbering) -> Vec<Queue> {
         let examine = self.work.examine(pid, PATIENCE);
         examine.map_or_else(|_| Vec::new(), |examine| kfd_proc::queues_of(&examine, pid, numbering))
@@ -120,8 +120,8 @@ impl Session {
     }
 }
 
-/// Those of both lists: they were there at every moment between. Those of one only have no numbers: they leave it open
-/// which queue is meant.
+/// Returns the queues of both lists. A queue in both, with equal values, existed at every moment between them. Any other queue has
+/// no values, because it is open which queue is meant.
 fn in_both(before: &[Queue], after: &[Queue]) -> Vec<KfdQueue> {
     let same = |a: &Queue, b: &Queue| (a.queue_id, a.context) == (b.queue_id, b.context);
     let whole = after.iter().map(|queue| {

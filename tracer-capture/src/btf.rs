@@ -1,16 +1,17 @@
-//! Where members lie in the kernel's structures, and values of its enumerations, by its BTF: `/sys/kernel/btf/vmlinux` and the split BTF of modules.
+//! Member offsets of kernel structures and values of kernel enumerations, read from BTF: `/sys/kernel/btf/vmlinux` and the split
+//! BTF of modules.
 //!
-//! Layout: Documentation/bpf/btf.rst. Only what these need is read: structures, unions, the types that lead from a
-//! member to its structure, and enumerations of 32 bits.
+//! Layout: Documentation/bpf/btf.rst. The reader supports only structures, unions, the types that lead from a member to its
+//! structure, and enumerations of 32 bits.
 
 use std::{collections::HashMap, fs, io, path::Path};
 
 /// Magic number of the header.
 const MAGIC: u16 = 0xeb9f;
-/// Bytes of the header's fixed part.
+/// Length of the header's fixed part in bytes.
 const HEADER: usize = 24;
 
-/// Kinds of `btf_type.info` that matter here (include/uapi/linux/btf.h).
+/// Kinds of `btf_type.info` that the reader handles (include/uapi/linux/btf.h).
 mod kind {
     pub const INT: u32 = 1;
     pub const ARRAY: u32 = 3;
@@ -29,16 +30,16 @@ mod kind {
     pub const ENUM64: u32 = 19;
 }
 
-/// Types of the kernel, and of a module on top.
+/// The types of the kernel, and of at most one module.
 pub struct Btf {
-    /// Base first.
+    /// The kernel's section comes first.
     sections: Vec<Section>,
 }
 
-/// One BTF blob: the kernel's, or a module's, whose ids and strings go on where the kernel's end.
+/// One BTF blob, of the kernel or of a module. A module's type ids and string offsets continue after the kernel's.
 struct Section {
     bytes: Vec<u8>,
-    /// Where each of its types begins in `bytes`; the first one has id `first_id`.
+    /// Offset of each type in `bytes`. The first type has id `first_id`.
     types: Vec<usize>,
     first_id: u32,
     strings: (usize, usize),
@@ -47,8 +48,8 @@ struct Section {
 }
 
 impl Btf {
-    /// The running kernel's types, and those of the first of `modules` that has any; `None` where the kernel has none. To be
-    /// read once: a kernel has some hundred thousand types.
+    /// Reads the running kernel's types, and those of the first of `modules` that has any. Returns `None` if the kernel has no BTF.
+    /// Call it once: a kernel has some hundred thousand types.
     #[must_use]
     pub fn of_kernel(modules: &[&str]) -> Option<Self> {
         Self::read(Path::new("/sys/kernel/btf"), modules).ok()
@@ -57,7 +58,7 @@ impl Btf {
     /// Reads the kernel's types, and those of the first of `modules` that has any.
     ///
     /// # Errors
-    /// What reading says; `InvalidData` for what is no BTF.
+    /// Any error of reading the files; `InvalidData` if a file is not BTF.
     pub fn read(folder: &Path, modules: &[&str]) -> io::Result<Self> {
         let base = Section::parse(fs::read(folder.join("vmlinux"))?, 1, 0)?;
         let (next_id, next_string) = (base.next_id(), base.next_string());
@@ -69,8 +70,8 @@ impl Btf {
         Ok(Self { sections })
     }
 
-    /// Offset in bytes of `path`'s member, through nested structures, in structure `name`: `["finished", "context"]`.
-    /// `None` if the kernel has no such member, or only as a bit field.
+    /// Returns the offset in bytes of a member in structure `name`. `path` leads to the member through nested structures:
+    /// `["finished", "context"]`. Returns `None` if the kernel has no such member, or has it only as a bit field.
     #[must_use]
     pub fn offset(&self, name: &str, path: &[&str]) -> Option<u32> {
         let ids = self
@@ -79,11 +80,11 @@ impl Btf {
             .rev()
             .filter_map(|s| s.by_name.get(name.as_bytes()))
             .flatten();
-        // Several structures may have one name; one that is only declared has no members.
+        // Several structures may share a name. A structure that is only declared has no members.
         ids.copied().find_map(|id| self.offset_in(id, path))
     }
 
-    /// Value of a member of enumeration `name`; `None` if the kernel has none of that name.
+    /// Returns the value of a member of enumeration `name`; `None` if the kernel has no such member.
     #[must_use]
     pub fn enumerator(&self, name: &str, member: &str) -> Option<u32> {
         let named = |s: &Section| s.by_name.get(name.as_bytes()).cloned().unwrap_or_default();
@@ -116,9 +117,9 @@ impl Btf {
         }
     }
 
-    /// Bit offset and type of a member, also of those in anonymous structures and unions.
+    /// Returns a member's bit offset and type. Searches anonymous structures and unions, too.
     fn member(&self, id: u32, name: &str, depth: u32) -> Option<(u32, u32)> {
-        // No real structure is nested deeper; a hostile one may contain itself.
+        // No real structure is nested deeper; a malformed one may contain itself.
         if depth > 16 {
             return None;
         }
@@ -131,7 +132,7 @@ impl Btf {
                 section.word(member + 4)?,
                 section.word(member + 8)?,
             );
-            // With bit fields the upper 8 bits hold their size.
+            // In a structure with bit fields, the upper 8 bits are the bit field's size.
             let (offset, bit_field) = if bit_fields {
                 (offset & 0xff_ffff, offset >> 24 != 0)
             } else {
@@ -149,7 +150,7 @@ impl Btf {
         None
     }
 
-    /// The structure or union that a type is, behind typedefs and qualifiers.
+    /// Returns the structure or union of type `id`, after it follows typedefs and qualifiers.
     fn structure(&self, mut id: u32) -> Option<(&Section, usize)> {
         for _ in 0..16 {
             let (section, at) = self.find(id)?;
@@ -218,13 +219,13 @@ impl Section {
         let name = self
             .word(at)
             .and_then(|name| self.string(name.checked_sub(self.first_string)?));
-        // A module's type that the kernel names too stands in the kernel's strings; it is found there.
+        // If the kernel also uses the name of a module's type, the name is in the kernel's strings, and the type is found there.
         if let Some(name) = name.filter(|name| !name.is_empty()).map(<[u8]>::to_vec) {
             self.by_name.entry(name).or_default().push(id);
         }
     }
 
-    /// Bytes of a type after the twelve that all have.
+    /// Returns the number of bytes after the 12 bytes that every type has.
     fn tail(&self, at: usize) -> Option<usize> {
         let info = self.word(at + 4)?;
         let count = (info & 0xffff) as usize;
@@ -241,7 +242,7 @@ impl Section {
         Some(self.word(at + 4)? >> 24 & 0x1f)
     }
 
-    /// Number of members, and whether their offsets carry sizes of bit fields.
+    /// Returns the number of members, and whether their offsets contain the sizes of bit fields.
     fn members(&self, at: usize) -> Option<(usize, bool)> {
         let info = self.word(at + 4)?;
         Some(((info & 0xffff) as usize, info >> 31 != 0))

@@ -1,4 +1,4 @@
-//! A process that somebody wants to attach to: whether that can be, and if not, what to do instead.
+//! A process that the user wants to attach to: whether tracer can attach to it, and if not, what to do instead.
 
 use std::{fs, io, os::fd::OwnedFd};
 
@@ -9,30 +9,30 @@ use crate::{
     process_stat::{self, Stat},
 };
 
-/// A process that can be attached to.
+/// A process that tracer can attach to.
 #[derive(Debug)]
 pub struct Candidate {
     /// Its id.
     pub pid: u32,
     /// Its name, at most 15 bytes.
     pub comm: Vec<u8>,
-    /// The process itself: its id may be another's one day.
+    /// The process itself: its id may be reused for another process.
     pub pidfd: OwnedFd,
 }
 
-/// Where an ELF file says its class, and the word for 32 bits.
+/// Index of the class in the header of an ELF file, and the class of 32-bit files.
 const EI_CLASS: usize = 4;
 const ELFCLASS32: u8 = 1;
-/// The flag of threads of the kernel in field 9 of /proc/PID/stat (include/linux/sched.h).
+/// The flag of kernel threads in field 9 of /proc/PID/stat (include/linux/sched.h).
 const PF_KTHREAD: u64 = 0x0020_0000;
 /// Number of the capability (include/uapi/linux/capability.h).
 const CAP_SYS_PTRACE: u32 = 19;
 
 impl Candidate {
-    /// Looks at a process.
+    /// Examines a process.
     ///
     /// # Errors
-    /// [`CaptureError::NotAttached`], with the reason and what to do.
+    /// Returns [`CaptureError::NotAttached`], with the reason and the fix.
     pub fn look(pid: u32) -> Result<Self, CaptureError> {
         let refuse = |why: String| CaptureError::NotAttached { pid, why };
         pid_namespace::require_initial()?;
@@ -52,7 +52,7 @@ impl Candidate {
         if !process_stat::is_alive(pid) {
             return Err(refuse("it has ended".to_owned()));
         }
-        // Without memory of its own, there is no such link. The program may be deleted, but has a name then.
+        // A process without memory of its own has no such link. The program may be deleted, but then the link still names it.
         match fs::read_link(format!("/proc/{pid}/exe")) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -77,7 +77,7 @@ impl Candidate {
     }
 }
 
-/// A line of /proc/PID/status.
+/// Returns the value of a line of /proc/PID/status.
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     let line = |line: &'a str| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim());
     status.lines().find_map(line)
@@ -91,7 +91,7 @@ fn is_32_bit(pid: u32) -> bool {
     })
 }
 
-/// Why a process has no program. `stat`: `None` if it is gone by now.
+/// Returns why a process has no program. `stat` is `None` if the process is gone by now.
 fn without_program(stat: Option<Stat>) -> &'static str {
     match stat {
         Some(stat) if stat.flags & PF_KTHREAD != 0 => {
@@ -107,7 +107,7 @@ fn unreadable(error: &io::Error) -> String {
     format!("its files in /proc can't be read ({error}); {why}")
 }
 
-/// What refuses, and what to do.
+/// Returns what refuses the access, and what to do.
 fn refusal(root: bool, ptrace: bool) -> &'static str {
     match (root, ptrace) {
         (false, false) => "run with sudo, or give the binary cap_sys_ptrace",
@@ -122,14 +122,14 @@ fn refusal(root: bool, ptrace: bool) -> &'static str {
     }
 }
 
-/// Whether this process has CAP_SYS_PTRACE, in its user namespace.
+/// Returns whether this process has CAP_SYS_PTRACE, in its user namespace.
 fn has_ptrace() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = field(&status, "CapEff").and_then(|mask| u64::from_str_radix(mask, 16).ok());
     effective.is_some_and(|mask| mask & 1 << CAP_SYS_PTRACE != 0)
 }
 
-/// Perhaps it is the id that a process has inside its container.
+/// Explains that there is no such process. The id may be one that a process has inside its container.
 fn not_there(pid: u32) -> String {
     let inner: Vec<String> = inside_namespaces(pid).iter().take(3).map(u32::to_string).collect();
     match &inner[..] {
@@ -141,7 +141,7 @@ fn not_there(pid: u32) -> String {
     }
 }
 
-/// Processes whose id is `pid` in a pid namespace of their own.
+/// Returns the processes whose id is `pid` in a pid namespace of their own.
 fn inside_namespaces(pid: u32) -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut found: Vec<u32> = entries
@@ -188,7 +188,7 @@ mod tests {
     fn what_cannot_be_attached_to_is_told_with_the_fix() {
         assert!(why(u32::MAX).contains("no such process"), "{}", why(u32::MAX));
         assert!(why(4_194_303).contains("pgrep"), "{}", why(4_194_303));
-        // kthreadd, where ids are the kernel's.
+        // kthreadd, if ids are the kernel's.
         if fs::read_to_string("/proc/2/comm").is_ok_and(|comm| comm.trim() == "kthreadd") {
             assert!(why(2).contains("thread of the kernel"), "{}", why(2));
         }
@@ -206,7 +206,7 @@ mod tests {
         // PF_EXITING; and a process that is gone.
         assert_eq!(without_program(Some(stat(0x4))), "it is exiting");
         assert_eq!(without_program(None), "it is exiting");
-        // This process, whose flags stand where they are looked for.
+        // This process, whose flags are in the expected field.
         let own = Stat::of_process(std::process::id());
         assert_eq!(without_program(own), "it is exiting");
         let second = Stat::of_process(2);

@@ -1,8 +1,8 @@
 //! Kernel names: the code objects that a runtime has loaded, and the kernels in them.
 //!
-//! ROCr keeps a list of loaded code objects for debuggers, in the form of the C library's `struct r_debug`, under the
-//! exported name `_amdgpu_r_debug`; it calls a function of its own around each change. [`lists`] reads that list from
-//! the process's memory, [`parse`] a code object's ELF file. Both take what they read for the untrusted input that it is.
+//! For debuggers, ROCr exports a list of loaded code objects under the name `_amdgpu_r_debug`, in the form of the C library's
+//! `struct r_debug`. It calls a function of its own around each change. [`lists`] reads the list from the process's memory, and
+//! [`parse`] reads a code object's ELF file. Both treat their input as untrusted.
 
 mod demangle;
 mod elf;
@@ -20,27 +20,27 @@ use tracer_core::code_object::{KernelSymbol, KernelsUnread};
 pub(crate) use source::{MAX_READ, ReadAt, began_in, read as read_part};
 pub(crate) use uri::{Part, Place};
 
-/// What a code object says of itself.
+/// The metadata and the kernels of a code object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
-    /// The GPU that it is for, such as `amdgcn-amd-amdhsa--gfx942`; `None` if its metadata does not tell.
+    /// The target GPU, such as `amdgcn-amd-amdhsa--gfx942`; `None` if the metadata does not name it.
     pub target: Option<String>,
-    /// Version of code objects, 2 to 6; `None` for one that is not known.
+    /// Version of the code object format, 2 to 6; `None` if the version is unknown.
     pub version: Option<u32>,
-    /// Its kernels, by the addresses of their descriptors.
+    /// The kernels, sorted by the addresses of their descriptors.
     pub kernels: Vec<KernelSymbol>,
 }
 
-/// Why a code object can't be used.
+/// The reason why a code object can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// No 64-bit ELF file for AMD GPUs.
+    /// The file is not a 64-bit ELF file for AMD GPUs.
     #[error("not a 64-bit ELF file for an AMD GPU; pass a code object, not a bundle or a host library")]
     NotCodeObject,
-    /// Its structures contradict each other or point outside the file.
+    /// The file's structures contradict each other or point outside the file.
     #[error("malformed code object, {0}; if nothing is writing it now, build it again")]
     Malformed(String),
-    /// More kernels, or longer tables, than any compiler's.
+    /// The code object has more kernels, or longer tables, than any compiler creates.
     #[error("the code object has {0}, more than tracer keeps")]
     TooLarge(&'static str),
 }
@@ -60,10 +60,10 @@ impl From<&ParseError> for KernelsUnread {
     }
 }
 
-/// Reads a code object, all of whose file is `bytes`.
+/// Reads a code object from `bytes`, the contents of the whole file.
 ///
 /// # Errors
-/// [`ParseError`]; never a panic, whatever the bytes are.
+/// [`ParseError`]. The function never panics, whatever `bytes` contains.
 pub fn parse(bytes: &[u8]) -> Result<Contents, ParseError> {
     elf::contents(bytes)
 }

@@ -1,7 +1,8 @@
-//! Separate debug files: where they lie, and which of them is a library's.
+//! Separate debug files: their locations, and which of them belongs to a library.
 //!
-//! Folders are those of the traced process's root: a container has its own. A link in there leads nowhere else. What a file
-//! says is believed only if it is of the same build, and even then only as a hint: the resolver examines the code.
+//! The search uses folders below the traced process's root, because a container has folders of its own. A link in there can't lead
+//! out of that root. tracer trusts a debug file only if it is of the same build, and even then only as a hint: the resolver
+//! examines the code.
 
 mod checksum;
 mod network;
@@ -26,38 +27,38 @@ pub use reader::{DebugSymbols, Source, read};
 
 use crate::resolver::debug::{DebugFiles, DebugKey, Lookup, NotUsed, Tried};
 
-/// Where distributions put debug files.
+/// The folder in which distributions install debug files.
 const SYSTEM: &str = "/usr/lib/debug";
 
-/// Looks for the debug file of one library.
+/// Searches for the debug file of one library.
 pub struct Search {
-    /// The root folder of whoever maps the library.
+    /// The root folder of the process that maps the library.
     root: Result<OwnedFd, String>,
-    /// The library's folder in there.
+    /// The library's folder below that root.
     folder: Option<String>,
-    /// debuginfod's caches, in this process's own root.
+    /// debuginfod's caches, below this process's own root.
     caches: Vec<PathBuf>,
     network: Network,
 }
 
-/// How a place was found, and what must hold for its file.
+/// How the search found a place, and which condition its file must fulfil.
 #[derive(Clone, Copy)]
 pub(crate) enum By<'a> {
-    /// The build-id.
+    /// The build-id must match.
     BuildId(&'a str),
-    /// The checksum; and the build-id, if the library has one.
+    /// The checksum must match, and also the build-id if the library has one.
     Link(u32, Option<&'a str>),
 }
 
 impl Search {
-    /// For a library file of this process's own root.
+    /// Creates a search for a library file below this process's own root.
     #[must_use]
     pub fn of_file(path: &Path, network: Network) -> Self {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         Self::new(Path::new("/"), &path.to_string_lossy(), caches(), network)
     }
 
-    /// For a library at `path` in `root`.
+    /// Creates a search for a library at `path` in `root`.
     #[must_use]
     pub fn new(root: &Path, path: &str, caches: Vec<PathBuf>, network: Network) -> Self {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -71,7 +72,7 @@ impl Search {
 
     fn in_root(&self, path: &str) -> Result<File, NotUsed> {
         let root = self.root.as_ref().map_err(|error| NotUsed::Refused(error.clone()))?;
-        // Opening a FIFO would wait for its other end.
+        // Without `NONBLOCK`, opening a FIFO would wait for its other end.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let opened = rustix::fs::openat2(root.as_fd(), path, flags, Mode::empty(), resolve);
@@ -117,16 +118,16 @@ impl DebugFiles for Search {
     }
 }
 
-/// A path of /proc/PID/maps, inside of the root of the process, where `shown` is what the link to that root says: paths of a
-/// process under chroot begin outside of its root, where that link leads.
+/// Converts a path of /proc/PID/maps to a path inside the process's root. `shown` is the target of the link to that root. The paths
+/// of a process under chroot start outside its root, with that target.
 pub(crate) fn inside(path: &str, shown: &Path) -> String {
     let path = path.strip_suffix(" (deleted)").unwrap_or(path);
     let inside = Path::new(path).strip_prefix(shown).unwrap_or(Path::new(path));
     Path::new("/").join(inside).to_string_lossy().into_owned()
 }
 
-/// Paths in the root, in order: what the build-id names, then what `.gnu_debuglink` does (GDB's manual, "Separate Debug
-/// Files"). `folder` is the library's.
+/// Returns paths below the root, in order: first the one that the build-id names, then those that `.gnu_debuglink` names (GDB's
+/// manual, "Separate Debug Files"). `folder` is the library's folder.
 pub(crate) fn places<'a>(folder: Option<&str>, key: &'a DebugKey) -> Vec<(String, By<'a>)> {
     let mut places = Vec::new();
     let build_id = key.build_id.as_deref();
@@ -143,12 +144,12 @@ pub(crate) fn places<'a>(folder: Option<&str>, key: &'a DebugKey) -> Vec<(String
 }
 
 impl Lookup {
-    /// Takes the file if it is the library's, else notes why not; whether it did.
+    /// Takes the file if it belongs to the library, else records why not. Returns whether it took the file.
     fn settle(&mut self, place: String, file: Result<File, NotUsed>, by: By<'_>) -> bool {
         self.settle_symbols(place, file.and_then(|file| examine(&file, by)))
     }
 
-    /// Takes the symbols of a file that is the library's, else notes why not; whether it did.
+    /// Takes the symbols of a file that belongs to the library, else records why not. Returns whether it took them.
     pub(crate) fn settle_symbols(&mut self, place: String, symbols: Result<DebugSymbols, NotUsed>) -> bool {
         match symbols {
             Ok(symbols) => {
@@ -163,7 +164,7 @@ impl Lookup {
     }
 }
 
-/// Whether the file is of the same build, and its symbols.
+/// Checks that the file is of the same build, and returns its symbols.
 fn examine(file: &File, by: By<'_>) -> Result<DebugSymbols, NotUsed> {
     let refused = |why: String| NotUsed::Refused(why);
     let metadata = file.metadata().map_err(|error| refused(error.to_string()))?;
@@ -175,7 +176,8 @@ fn examine(file: &File, by: By<'_>) -> Result<DebugSymbols, NotUsed> {
     })
 }
 
-/// The symbols of a file, if it is of the same build; `check` compares the checksum of its contents, words if it is another.
+/// Returns the symbols of a file if it is of the same build. `check` compares the checksum of the file's contents, and returns a
+/// message if it differs.
 pub(crate) fn judge(
     symbols: DebugSymbols,
     by: By<'_>,
@@ -199,7 +201,7 @@ pub(crate) fn judge(
     Ok(symbols)
 }
 
-/// Opens a file of this process's own root.
+/// Opens a file below this process's own root.
 fn open(path: &Path) -> Result<File, NotUsed> {
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     opened.map_err(|error| not_opened(&error))

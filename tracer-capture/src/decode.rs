@@ -1,5 +1,5 @@
-//! Ring buffer records into events. Nothing is concluded here, and nothing allocated but for what [`fetch`] copies: long batches,
-//! and memory that was not resident.
+//! Turns ring buffer records into events. It draws no conclusions, and allocates nothing except what [`fetch`] copies: long
+//! batches, and memory that was not resident.
 
 mod api;
 pub mod fetch;
@@ -25,7 +25,7 @@ use fetch::Fetch;
 /// Plain records: any bytes are a valid value.
 ///
 /// # Safety
-/// Implemented for `repr(C)` structs of integers and byte arrays only.
+/// Implement it only for `repr(C)` structs of integers and byte arrays.
 unsafe trait Record: Copy {}
 // SAFETY: `repr(C)`, integers and byte arrays.
 unsafe impl Record for Header {}
@@ -64,7 +64,7 @@ fn view<T: Record>(bytes: &[u8]) -> Option<&T> {
     (bytes.len() >= size_of::<T>() && aligned).then(|| unsafe { &*bytes.as_ptr().cast::<T>() })
 }
 
-/// A [`record::Hold`] in `bytes`.
+/// Returns the [`record::Hold`] in `bytes`.
 #[must_use]
 pub fn hold(bytes: &[u8]) -> Option<record::Hold> {
     view::<record::Hold>(bytes)
@@ -80,8 +80,8 @@ fn origin(header: &Header) -> Origin {
     }
 }
 
-/// Turns one record into its events; `memory` copies what is not in it. `false`: not a record that this build knows (object and
-/// binary differ).
+/// Turns one record into its events; `memory` copies data that is not in the record. Returns `false` for a record that this build
+/// does not know (object and binary differ).
 pub fn record(bytes: &[u8], functions: &Functions, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) -> bool {
     let Some(header) = view::<Header>(bytes) else {
         return false;
@@ -150,7 +150,7 @@ fn doorbell(r: &record::Doorbell, memory: &mut impl Fetch, sink: &mut impl FnMut
     }));
 }
 
-/// Of a doorbell's record, or a walk's.
+/// Returns whether a doorbell's record, or a walk's, is of a proxy.
 fn is_proxy(header: &Header) -> bool {
     header.flags & doorbell_flags::PROXY != 0
 }
@@ -166,8 +166,8 @@ fn before(rung_end: u64, value: u64, read_index: u64) -> Option<Before> {
 /// Packets that are fetched at once.
 const AT_ONCE: usize = 512;
 
-/// Reads what the program's walk could not: pages that were not resident, or more packets than its bound. The indexes
-/// around each read say whether a slot was still its packet's; the model leaves out those that weren't.
+/// Reads the packets that the program's walk could not read: in pages that were not resident, or beyond its bound. The indexes
+/// around each read show whether a slot still belonged to its packet; the model leaves out the packets whose slot did not.
 fn continue_walk(
     r: &record::Doorbell,
     origin: Origin,
@@ -206,7 +206,7 @@ fn continue_walk(
                 value: r.value,
                 call: api::in_call(r.call),
                 packets,
-                // The packets may have ended meanwhile.
+                // The packets may have completed in between.
                 ready: 0,
                 stamps: &[],
                 before: before(r.rung_end, r.value, r.read_index),
@@ -256,7 +256,7 @@ fn ioctl(r: &record::Ioctl, sink: &mut impl FnMut(&Event<'_>)) {
     }));
 }
 
-/// `None` for a function that no probe was put into.
+/// Reports a call of a driver function; `None` for a function that has no probe.
 fn driver_call(r: &record::DriverCall, functions: &Functions, sink: &mut impl FnMut(&Event<'_>)) -> Option<()> {
     sink(&Event::DriverCall(DriverCall {
         origin: origin(&r.header),
@@ -268,7 +268,7 @@ fn driver_call(r: &record::DriverCall, functions: &Functions, sink: &mut impl Fn
     Some(())
 }
 
-/// `None` for an event that this build does not know.
+/// Reports an event of the driver; `None` for an event that this build does not know.
 fn driver_event(r: &record::DriverEvent, sink: &mut impl FnMut(&Event<'_>)) -> Option<()> {
     let kind = match r.header.flags & driver_event_kind::MASK {
         driver_event_kind::CS_IOCTL => DriverEventKind::CsIoctl,
@@ -325,7 +325,7 @@ fn ring_job(r: &record::RingJob, sink: &mut impl FnMut(&Event<'_>)) {
     }));
 }
 
-/// Up to the first 0.
+/// Returns the bytes before the first 0.
 fn text(bytes: &[u8]) -> &[u8] {
     bytes.split(|b| *b == 0).next().unwrap_or_default()
 }
@@ -354,7 +354,7 @@ fn task(r: &record::Task, sink: &mut impl FnMut(&Event<'_>)) {
     sink(&match r.header.flags {
         task_op::FORK => Event::Fork(origin, r.child),
         task_op::EXEC => Event::Exec(origin, comm),
-        // No queue is made before a process's first ioctl of the KFD's.
+        // A process creates no queue before its first ioctl of the KFD.
         task_op::ENTERED => Event::There(There {
             origin,
             comm,

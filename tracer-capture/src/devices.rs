@@ -1,8 +1,8 @@
-//! The GPUs as a process sees them: the KFD's topology below its own root, so that containers tell their own truth.
+//! The GPUs as a process sees them: the KFD's topology below the process's own root, so that a container shows its own GPUs.
 
 use crate::tree::Tree;
 
-/// Where the driver shows itself; /sys/class/kfd/kfd links to it.
+/// Folder of the driver in sysfs; /sys/class/kfd/kfd links to it.
 const KFD: &str = "sys/devices/virtual/kfd/kfd";
 
 /// A GPU of the topology.
@@ -18,22 +18,22 @@ pub struct Gpu {
     pub gfx: String,
     /// Number of the render node.
     pub drm_render_minor: Option<u32>,
-    /// What schedules its user queues.
+    /// The scheduler of its user queues.
     pub scheduler: &'static str,
-    /// What says so.
+    /// The evidence for the scheduler.
     pub scheduler_evidence: String,
 }
 
-/// All of them, and whether they are real.
+/// All GPUs, and whether they are real.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Devices {
     /// GPUs in the order of nodes.
     pub gpus: Vec<Gpu>,
-    /// The sign that the device is simulated; `None`: no sign of it was found.
+    /// The sign that the device is simulated; `None` if no sign was found.
     pub simulated: Option<String>,
 }
 
-/// Reads the topology below a root. Files that are missing or malformed leave their GPU out.
+/// Reads the topology below a root. A GPU whose files are missing or malformed is left out.
 #[must_use]
 pub fn below<T: Tree + ?Sized>(root: &T) -> Devices {
     let nodes = root.numbered(&format!("{KFD}/topology/nodes"), "");
@@ -43,7 +43,7 @@ pub fn below<T: Tree + ?Sized>(root: &T) -> Devices {
     }
 }
 
-/// A simulator says so in sysfs; and no real /dev/kfd is a file.
+/// Returns the sign of a simulation: a simulator has a file for it in sysfs, and a real /dev/kfd is never a plain file.
 fn simulated<T: Tree + ?Sized>(root: &T) -> Option<String> {
     if let Some(text) = root.text(&format!("{KFD}/simulated")) {
         return Some(text.trim().to_owned());
@@ -75,13 +75,15 @@ fn gpu<T: Tree + ?Sized>(root: &T, node: u32, path: &str) -> Option<Gpu> {
     })
 }
 
-/// `major * 10000 + minor * 100 + stepping`; minor and stepping are one hexadecimal digit each in the name.
+/// Returns the name of the ISA. The version is `major * 10000 + minor * 100 + stepping`; minor and stepping are one hexadecimal
+/// digit each in the name.
 fn gfx_name(version: u32) -> String {
     format!("gfx{}{:x}{:x}", version / 10_000, version / 100 % 100, version % 100)
 }
 
-/// By `amdgpu_discovery_set_mes_ip_blocks` of the driver: MES schedules user queues from gfx11 on, the HWS of the
-/// compute microcode before. That the driver was not told otherwise (`sched_policy`) is not known from the topology.
+/// Returns the scheduler and the evidence, by `amdgpu_discovery_set_mes_ip_blocks` of the driver: MES schedules user queues from
+/// gfx11 on, the HWS of the compute microcode before. The topology does not show a driver option that selects otherwise
+/// (`sched_policy`).
 fn scheduler(version: u32) -> (&'static str, String) {
     let name = if version >= 110_000 { "mes" } else { "hws" };
     (name, format!("gfx_target_version {version} in the KFD topology"))

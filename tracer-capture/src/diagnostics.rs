@@ -1,4 +1,4 @@
-//! The words of the eBPF programs, passed on to [`log`].
+//! The messages of the eBPF programs, passed on to [`log`].
 
 use std::{
     os::fd::AsFd,
@@ -16,13 +16,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::CaptureError;
 
-/// How often the listener looks whether it should end.
+/// Interval at which the listener checks whether it should end.
 const IDLE: Duration = Duration::from_millis(50);
 
 /// Starts to listen to the programs of a diagnostic object, until `stop` is set.
 ///
 /// # Errors
-/// [`CaptureError::Missing`] if the object's programs have nothing to say.
+/// Returns [`CaptureError::Missing`] if the object's programs have no messages.
 pub fn listen(ebpf: &mut Ebpf, stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, CaptureError> {
     let mut logger = EbpfLogger::init(ebpf).map_err(|_| CaptureError::Missing("AYA_LOGS"))?;
     let timeout = Timespec {
@@ -36,7 +36,7 @@ pub fn listen(ebpf: &mut Ebpf, stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, 
             if last {
                 return;
             }
-            // An interrupted or failed wait is an early look.
+            // An interrupted or failed wait only makes the next check early.
             let _ = poll(
                 &mut [PollFd::from_borrowed_fd(logger.as_fd(), PollFlags::IN)],
                 Some(&timeout),

@@ -1,5 +1,5 @@
-//! A first look at a mapped file: does it name `hsa_init`, is it HIP? Read with a few small reads, so that a process is not held
-//! for the sake of a 500 MB library that has nothing to do with HSA.
+//! A quick check of a mapped file: does it name `hsa_init`, is it HIP? The check makes only a few small reads, so that tracer does
+//! not pause a process for a 500 MB library that has nothing to do with HSA.
 
 use object::{
     LittleEndian as LE,
@@ -11,20 +11,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::debug_files::Source;
 
-/// A dynamic string table longer than this belongs to no HSA runtime (Debian's are under 100 KiB).
+/// Limit in bytes. An HSA runtime has no longer dynamic string table (Debian's are under 100 KiB).
 const MAX_STRINGS: u64 = 16 << 20;
 
-/// What a first look tells.
+/// The result of the check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peek {
-    /// The file's dynamic strings name `hsa_init`: an HSA runtime, or a client of one.
+    /// The file's dynamic strings name `hsa_init`: the file is an HSA runtime, or a client of one.
     pub names_hsa_init: bool,
-    /// It is called like HIP's library, `libamdhip64.so.6`, by its own word (DT_SONAME): clients of HIP name the same
-    /// functions, and some of them are very large.
+    /// The file's own name (DT_SONAME) is that of HIP's library, such as `libamdhip64.so.6`. The strings are not enough for HIP:
+    /// clients of HIP name the same functions, and some of them are very large.
     pub is_hip: bool,
 }
 
-/// Looks at a file, wherever its bytes come from. One that is no ELF, or a broken one, is nothing.
+/// Checks a file from any source of bytes. Returns the default for a file that is not an ELF file, or is damaged.
 pub fn peek(file: &impl Source) -> Peek {
     let Some((strings, soname)) = strings(file) else {
         return Peek::default();
@@ -38,7 +38,7 @@ pub fn peek(file: &impl Source) -> Peek {
     }
 }
 
-/// The dynamic strings, and where among them the library's own name begins.
+/// Returns the dynamic strings, and the offset of the library's own name in them.
 fn strings(file: &impl Source) -> Option<(Vec<u8>, Option<u64>)> {
     let head = read(file, 0, size_of::<FileHeader64<LE>>() as u64)?;
     let (header, _) = from_bytes::<FileHeader64<LE>>(&head).ok()?;

@@ -1,9 +1,9 @@
-//! Processes that began to use the KFD while a command ran, and that the command's tree does not have: a daemon or a
-//! container runtime started them, or works for the command itself.
+//! Processes that began to use the KFD while a command ran, and that are not in the command's process tree: a daemon or a container
+//! runtime started them, or they do work for the command.
 //!
-//! No path of theirs is followed: `/proc/PID/fd` is read as links only, which reads no foreign file and waits for none. The
-//! driver's own list, `/sys/class/kfd/kfd/proc`, also names daemons that ran before. A simulated device is in no such
-//! list, so there only processes that started meanwhile are found.
+//! tracer follows no path of these processes. It reads `/proc/PID/fd` as links only, which opens no file of theirs and waits for
+//! none. The driver's own list, `/sys/class/kfd/kfd/proc`, also names daemons that ran before. A simulated device is not in any
+//! such list, so tracer finds only processes that started in between.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -13,13 +13,13 @@ use crate::{
     sys,
 };
 
-/// The end of a link to the KFD. Before it stands the root of a process that changed it (chroot).
+/// The end of a link to the KFD. For a process that changed its root (chroot), the path of that root precedes it.
 const DEVICE: &str = "dev/kfd";
 
-/// The moment from which on a use is new.
+/// The moment from which a use counts as new.
 #[derive(Debug)]
 pub struct Since {
-    /// Since boot, in clock ticks, as in /proc/PID/stat.
+    /// Clock ticks since boot, as in /proc/PID/stat.
     ticks: u64,
     /// Processes that used the KFD before, by the driver's list.
     before: BTreeSet<u32>,
@@ -35,11 +35,11 @@ pub struct User {
 }
 
 impl Since {
-    /// From now on.
+    /// Returns the present moment.
     #[must_use]
     pub fn now() -> Self {
         let [_, since_boot_ns, _] = sys::clocks();
-        // A process that starts in the same tick is new.
+        // A process that starts in the same tick counts as new.
         let ticks = u128::from(since_boot_ns) * u128::from(rustix::param::clock_ticks_per_second()) / 1_000_000_000;
         Self {
             ticks: u64::try_from(ticks).unwrap_or(u64::MAX),
@@ -47,7 +47,7 @@ impl Since {
         }
     }
 
-    /// Processes that use the KFD since then, but those of `known`.
+    /// Returns the processes that have begun to use the KFD since then, except `known` ones.
     #[must_use]
     pub fn users(&self, known: &BTreeSet<u32>) -> Vec<User> {
         let mut found: BTreeSet<u32> = &listed() - &self.before;
@@ -63,18 +63,18 @@ impl Since {
     }
 }
 
-/// When a process started, in clock ticks since boot.
+/// Returns when a process started, in clock ticks since boot.
 fn started(pid: u32) -> Option<u64> {
     Some(Stat::of_process(pid)?.start_ticks)
 }
 
-/// Processes in the driver's list; none where it is not loaded.
+/// Returns the processes in the driver's list; none if the driver is not loaded.
 fn listed() -> BTreeSet<u32> {
     let listed = kfd_proc::below(Path::new("/"), Numbering::Unknown).unwrap_or_default();
     listed.into_iter().map(|process| process.pid).collect()
 }
 
-/// Whether a descriptor of the process is the KFD's.
+/// Returns whether a descriptor of the process refers to the KFD.
 fn has_open(pid: u32) -> bool {
     let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     links

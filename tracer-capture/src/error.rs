@@ -1,4 +1,4 @@
-//! What can fail in capture. Each message is one sentence that names the fix.
+//! Errors of capture. Each message is one sentence that names the fix.
 
 use std::{io, path::PathBuf};
 
@@ -24,10 +24,10 @@ pub enum CaptureError {
     Refused {
         /// Its name.
         program: String,
-        /// What the verifier or the kernel said.
+        /// The message of the verifier or the kernel.
         reason: String,
     },
-    /// File descriptors are used up, but for those that are kept for other uses.
+    /// No file descriptor is left, except those that are reserved for other uses.
     #[error(
         "no file descriptor is left ({0}); raise the limit with `ulimit -n 65536`, for a service with LimitNOFILE=65536"
     )]
@@ -37,13 +37,13 @@ pub enum CaptureError {
         "the eBPF object has no `{0}`; object and binary are of different builds, rebuild with `cargo xtask build`"
     )]
     Missing(&'static str),
-    /// tracefs can't be reached.
+    /// tracefs cannot be reached.
     #[error("cannot mount tracefs ({0}); mount it with `mount -t tracefs nodev /sys/kernel/tracing`")]
     NoTracefs(io::Error),
-    /// A trace event that capture stands on is absent.
+    /// A trace event that capture needs is absent.
     #[error("this kernel has no trace event {0}; it needs CONFIG_FTRACE_SYSCALLS and CONFIG_EVENT_TRACING")]
     NoEvent(String),
-    /// A trace event's format file is not understood: its fields can't be read.
+    /// The format file of a trace event is not understood, so its fields cannot be read.
     #[error("cannot use the format of the trace event {event}: {what}")]
     BadFormat {
         /// Group and name.
@@ -51,7 +51,7 @@ pub enum CaptureError {
         /// What is wrong with it.
         what: String,
     },
-    /// A file that was expected can't be read.
+    /// An expected file cannot be read.
     #[error("cannot read {path}: {source}")]
     Unreadable {
         /// The file.
@@ -59,7 +59,7 @@ pub enum CaptureError {
         /// Why.
         source: io::Error,
     },
-    /// The variables by which sudo names its caller do not name a user.
+    /// The variables in which sudo names its caller do not name a user.
     #[error(
         "{name} is {}, which is not the id of a user or group; run tracer itself with sudo, or unset SUDO_UID and SUDO_GID",
         .value.as_deref().unwrap_or("not set")
@@ -70,7 +70,7 @@ pub enum CaptureError {
         /// Its value, quoted; `None` if it is not set while the other one is.
         value: Option<String>,
     },
-    /// The command can't be started; `std::io::ErrorKind::NotFound` if it is not there.
+    /// The command cannot be started; `std::io::ErrorKind::NotFound` if it does not exist.
     #[error("cannot run the command `{command}`: {source}")]
     Command {
         /// Its program.
@@ -78,7 +78,7 @@ pub enum CaptureError {
         /// Why.
         source: io::Error,
     },
-    /// A process can't be attached to.
+    /// tracer cannot attach to a process.
     #[error("cannot trace process {pid}: {why}")]
     NotAttached {
         /// Its id.
@@ -89,7 +89,7 @@ pub enum CaptureError {
     /// A system call failed.
     #[error("{what} failed: {source}")]
     System {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
         /// Why.
         source: io::Error,

@@ -1,5 +1,5 @@
-//! What is read out of processes while they are held, on its way to whoever takes the records: with the moment at which it
-//! became true.
+//! Facts that tracer reads out of paused processes, on their way to the thread that takes the records, each with the moment at
+//! which it became true.
 
 use std::sync::{
     Arc,
@@ -12,11 +12,11 @@ use tracer_core::{
     event::{self, Event, Origin},
 };
 
-/// Something that was found.
+/// A finding.
 pub enum Finding {
-    /// A code object that is there now.
+    /// A code object that is loaded now.
     Loaded(CodeObject),
-    /// The number of one that is not any more.
+    /// The number of a code object that is no longer loaded.
     Unloaded(u64),
     /// The list of code objects could not be read.
     ListUnread,
@@ -24,20 +24,20 @@ pub enum Finding {
     HandsOver(Option<bool>),
 }
 
-/// The side that finds.
+/// The sending side.
 #[derive(Clone)]
 pub struct Finder {
     sender: Sender<(Origin, Finding)>,
     waiting: Arc<AtomicUsize>,
 }
 
-/// The side that takes.
+/// The receiving side.
 pub struct Findings {
     receiver: Receiver<(Origin, Finding)>,
     waiting: Arc<AtomicUsize>,
 }
 
-/// Both sides.
+/// Creates both sides.
 pub fn findings() -> (Finder, Findings) {
     let (sender, receiver) = channel();
     let waiting = Arc::new(AtomicUsize::new(0));
@@ -49,9 +49,9 @@ pub fn findings() -> (Finder, Findings) {
 }
 
 impl Finder {
-    /// Puts it where it is taken. What the process does after that has its records later than this.
+    /// Sends a finding. Records of what the process does afterwards are later than the finding.
     pub fn tell(&self, origin: Origin, finding: Finding) {
-        // Who takes them may be gone at the end; then nobody wants them.
+        // The receiver may be gone at the end; then the finding is not needed.
         if self.sender.send((origin, finding)).is_ok() {
             self.waiting.fetch_add(1, Ordering::AcqRel);
         }
@@ -59,10 +59,10 @@ impl Finder {
 }
 
 impl Findings {
-    /// Hands over what came. Costs nothing if that is nothing.
+    /// Hands over the findings that have arrived. Costs nothing if there are none.
     ///
-    /// To be called after a record has been found in the ring buffer and before it is taken: what a process did after
-    /// a change has its record later than the change was put here.
+    /// Call this after finding a record in the ring buffer and before taking it: a process's record of what it did after a change
+    /// is later than the finding of that change.
     pub fn take(&self, sink: &mut impl FnMut(&Event<'_>)) {
         while self.waiting.load(Ordering::Acquire) > 0 {
             let Ok((origin, finding)) = self.receiver.try_recv() else {

@@ -1,6 +1,6 @@
-//! Whether what traced processes submit counts, and whether processes enter by themselves: one word that the programs read.
+//! One word that the programs read: whether the submissions of traced processes count, and whether processes enter by themselves.
 //!
-//! Mapped, so that opening it is a store and no system call for a map: see `losses.rs`.
+//! The word is mapped, so that opening the gate is a store and not a system call for a map: see `losses.rs`.
 
 use std::sync::atomic::Ordering;
 
@@ -18,26 +18,26 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Maps it. It is shut.
+    /// Maps the gate, which is shut.
     ///
     /// # Errors
-    /// What mapping says.
+    /// Returns the error of the mapping.
     pub fn new(map: &Map) -> Result<Self, CaptureError> {
         let word = Mapped::new(map, "COUNTING", PAGE, Access::Write)?;
         Ok(Self { word })
     }
 
-    /// From now on it counts.
+    /// Makes submissions count from now on.
     pub fn open(&self) {
         self.word.word(0).fetch_or(gate::COUNTS, Ordering::SeqCst);
     }
 
-    /// From now on processes that begin to use the KFD become traced by that, if the programs were loaded for it.
+    /// Makes processes that begin to use the KFD become traced from now on, if the programs were loaded for it.
     pub fn admit(&self) {
         self.word.word(0).fetch_or(gate::ADMITS, Ordering::SeqCst);
     }
 
-    /// From now on none does.
+    /// Makes no more processes become traced.
     pub fn admit_no_more(&self) {
         self.word.word(0).fetch_and(!gate::ADMITS, Ordering::SeqCst);
     }

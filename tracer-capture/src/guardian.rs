@@ -1,12 +1,12 @@
-//! Guardians: two processes that outlive the recorder. Whatever dies, nothing that it paused stays stopped.
+//! Guardians: two processes that outlive the recorder. Whichever process dies, no process that the recorder paused stays stopped.
 //!
-//! Both watch the recorder's signs of life, in the map of paused processes that it shares with them. When these stop, because
-//! the recorder has exited in any way or is stopped itself, they resume what the entries name. By then the eBPF programs
-//! pause nobody any more: they look at the same signs. The two watch each other, too: one that dies is replaced, so that no
-//! single kill, and no two in a row, leave a paused process alone. What dies together with both is found by the next tracer
-//! (`pause/left.rs`).
+//! Both watch the recorder's signs of life, in the map of paused processes that it shares with them. When these stop, because the
+//! recorder has exited in any way or is stopped itself, the guardians resume the processes that the entries name. By then the eBPF
+//! programs pause no process any more: they check the same signs. The two guardians watch each other, too: one that dies is
+//! replaced, so that no single kill, and no two in a row, leave a paused process alone. If the recorder dies together with both
+//! guardians, the next tracer finds the paused processes (`pause/left.rs`).
 //!
-//! A guardian is deaf to the terminal's signals, holds nothing of the recorder's but its map, and exits once the recorder has
+//! A guardian ignores the terminal's signals, keeps nothing of the recorder open except its map, and exits once the recorder has
 //! exited and no entry is left.
 
 mod cgroup;
@@ -38,19 +38,19 @@ use crate::{
     sys,
 };
 
-/// How long a recorder that has not exited may give no sign of life. A busy machine delays it: what it was about to do for a paused
-/// process would be lost. Programs pause nobody meanwhile.
+/// The time for which a recorder that has not exited may give no sign of life. A busy machine delays the recorder, and to resume a
+/// paused process would lose what the recorder was about to do for it. The programs pause no process in between.
 const SILENCE_NS: u64 = 1_000_000_000;
-/// How often a guardian looks up.
+/// The interval of a guardian's rounds.
 const ROUND: Duration = Duration::from_millis(50);
-/// How long a round may go on resuming.
+/// The time for which a round may keep resuming processes.
 const RELEASE: Duration = Duration::from_millis(500);
-/// After the recorder's exit: how many rounds without an entry are enough. Programs pause nobody 200 ms after its last sign
-/// of life, and a pause that began just before shows in a moment.
+/// The number of rounds without an entry that suffice after the recorder's exit. Programs pause no process 200 ms after its last
+/// sign of life, and a pause that began just before shows in a moment.
 const QUIET_ROUNDS: u32 = 8;
-/// After the recorder's exit: how many rounds are enough in any case.
+/// The number of rounds after the recorder's exit that suffice in any case.
 const MOST_ROUNDS: u32 = 200;
-/// The recorder's end.
+/// The recorder's end of the connection to the guardians.
 #[derive(Debug)]
 pub struct Guardian {
     sockets: [OwnedFd; 2],
@@ -60,7 +60,7 @@ impl Guardian {
     /// Forks the guardians.
     ///
     /// # Errors
-    /// [`CaptureError::System`] if no process or socket can be had.
+    /// Fails with [`CaptureError::System`] if a process or socket can't be created.
     ///
     /// # Safety
     /// The calling process must have one thread only, since the child runs Rust code after a fork.
@@ -70,7 +70,7 @@ impl Guardian {
                 .map_err(|error| CaptureError::system("a socket", io::Error::from(error)))
         };
         let [(own_first, first), (own_second, second)] = [pair()?, pair()?];
-        // SAFETY: one thread only, by this function's contract, so no lock can be held by another one.
+        // SAFETY: the process has one thread, by this function's contract, so no other thread can hold a lock.
         match unsafe { libc::fork() } {
             -1 => Err(CaptureError::system("fork", io::Error::last_os_error())),
             0 => {
@@ -78,7 +78,7 @@ impl Guardian {
                 become_guardian();
                 // SAFETY: this process has one thread.
                 unsafe { guard_as_two(first, second) };
-                // SAFETY: ends the child without running the recorder's exit handlers.
+                // SAFETY: exits the child without running the recorder's exit handlers.
                 unsafe { libc::_exit(0) }
             }
             _ => Ok(Self {
@@ -87,18 +87,18 @@ impl Guardian {
         }
     }
 
-    /// Shares the map of paused processes. Before that nobody may be paused. `pin`: its name in BPF's file system, which the
-    /// guardians remove in the end.
+    /// Shares the map of paused processes with the guardians. Before that, no process may be paused. `pin` is the map's name in
+    /// BPF's file system, which the guardians remove in the end.
     ///
     /// # Errors
-    /// [`CaptureError::System`] if a guardian is gone.
+    /// Fails with [`CaptureError::System`] if a guardian is gone.
     pub fn share(&self, map: BorrowedFd<'_>, pin: Option<&Path>) -> Result<(), CaptureError> {
         let name = pin.map_or(b"".as_slice(), |path| path.as_os_str().as_bytes());
         for socket in &self.sockets {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
             let mut message = SendAncillaryBuffer::new(&mut space);
             let descriptors = [map];
-            // The space is for one descriptor.
+            // The space is large enough for one descriptor.
             let _ = message.push(SendAncillaryMessage::ScmRights(&descriptors));
             let text = [IoSlice::new(b"/"), IoSlice::new(name)];
             sendmsg(socket, &text, &mut message, SendFlags::NOSIGNAL)
@@ -108,7 +108,7 @@ impl Guardian {
     }
 }
 
-/// What a guardian is but for its work.
+/// Turns the process into a guardian, except for its work.
 fn become_guardian() {
     for signal in [
         libc::SIGINT,
@@ -125,24 +125,24 @@ fn become_guardian() {
     unsafe { libc::prctl(libc::PR_SET_NAME, c"tracer-guardian".as_ptr()) };
     // Keeping the recorder's standard streams open would keep a reader of its output waiting.
     for fd in 0..3 {
-        // SAFETY: plain descriptors of this process, which uses none of them.
+        // SAFETY: the descriptors are plain descriptors of this process, which uses none of them.
         unsafe { libc::close(fd) };
     }
     cgroup::enter();
 }
 
-/// Makes the second guardian, and works beside it.
+/// Forks the second guardian, and works beside it.
 ///
 /// # Safety
 /// The process must have one thread only.
 unsafe fn guard_as_two(first: OwnedFd, second: OwnedFd) {
     let parent = std::process::id();
-    // SAFETY: one thread only.
+    // SAFETY: the process has one thread.
     match unsafe { libc::fork() } {
         0 => {
             drop(first);
             Guard::new(second, parent).run();
-            // SAFETY: ends the child without running anybody's exit handlers.
+            // SAFETY: exits the child without running any exit handlers.
             unsafe { libc::_exit(0) }
         }
         child => {
@@ -154,7 +154,7 @@ unsafe fn guard_as_two(first: OwnedFd, second: OwnedFd) {
 
 /// A guardian at work.
 struct Guard {
-    /// Closed by the recorder's exit, however it exits.
+    /// The connection to the recorder, which the recorder's exit closes, however it exits.
     recorder: OwnedFd,
     recorder_exited: bool,
     /// The other guardian; `None` if there is none.
@@ -162,7 +162,7 @@ struct Guard {
     shared: Option<Shared>,
 }
 
-/// What the recorder shares.
+/// The data that the recorder shares.
 struct Shared {
     entries: Entries,
     pin: Option<PathBuf>,
@@ -203,7 +203,7 @@ impl Guard {
         cgroup::leave();
     }
 
-    /// Waits for a word of the recorder's, or its exit, for a round.
+    /// Waits for a message from the recorder, or for its exit, for one round.
     fn listen(&mut self) {
         let timeout = Timespec {
             tv_sec: 0,
@@ -231,7 +231,7 @@ impl Guard {
             RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
             _ => None,
         });
-        // Behind the first byte, which is there so that no message is empty.
+        // The name follows the first byte, which is there so that no message is empty.
         let name = text.get(1..bytes).filter(|name| !name.is_empty());
         if let Some(entries) = map.and_then(|map| Entries::new(map).ok()) {
             let pin = name.map(|name| PathBuf::from(std::ffi::OsStr::from_bytes(name)));
@@ -239,7 +239,7 @@ impl Guard {
         }
     }
 
-    /// If the other guardian is gone, makes another one.
+    /// Forks another guardian if the other one is gone.
     fn replace_other(&mut self) {
         if self.shared.is_none() || self.other.as_ref().is_some_and(|other| !sys::has_ended(other)) {
             return;
@@ -253,13 +253,13 @@ impl Guard {
     }
 }
 
-/// A process by its id, to see when it exits.
+/// Opens a process by its id, to notice its exit.
 fn open(pid: u32) -> Option<OwnedFd> {
     let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
     pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
-/// A map as the guardians take it.
+/// Returns a map's descriptor, as the guardians take it.
 pub(crate) fn descriptor(map: &aya::maps::Map) -> Result<BorrowedFd<'_>, CaptureError> {
     match map {
         aya::maps::Map::Array(data) => Ok(data.fd().as_fd()),

@@ -1,5 +1,5 @@
-//! The holder: a thread that hears of paused processes, and has them examined and probed. It reads nothing of theirs itself: each
-//! has a thread of its own meanwhile, which asks readers. The keeper resumes them.
+//! The holder: a thread that is notified of paused processes, and has them examined and probed. It reads nothing of them itself:
+//! while a process is examined, it has a thread of its own, which asks readers. The keeper resumes the processes.
 
 mod crew;
 mod probing;
@@ -28,33 +28,33 @@ use work::Job;
 pub use scan::Ask;
 pub use work::{Settings, Work};
 
-/// How often the holder looks up when nothing happens: to end.
+/// The interval at which the holder wakes up when nothing happens, to notice the end of the session.
 const IDLE: Duration = Duration::from_millis(50);
-/// How long the end waits for processes that are being examined.
+/// The time for which the end of the session waits for processes that are being examined.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The process of work that is about none: there is no process with this number.
+/// The process of work that is not about a process: no process has this number.
 const NOBODY: u32 = 0;
 
-/// What the holder works with.
+/// The resources of the holder.
 pub struct Holder {
-    /// Where held processes are announced.
+    /// The ring buffer that announces paused processes.
     pub ring: RingBuf<MapData>,
-    /// Examines and probes them.
+    /// Examines and probes the paused processes.
     pub work: Arc<Work>,
-    /// What the session asks.
+    /// Requests from the session.
     pub asked: mpsc::Receiver<Ask>,
     /// Set when the session ends.
     pub stop: Arc<AtomicBool>,
 }
 
-/// The inventory, also after a panic elsewhere: it is plain data.
+/// Locks the inventory, also after a panic elsewhere: it is plain data.
 pub fn lock(inventory: &Mutex<Inventory>) -> MutexGuard<'_, Inventory> {
     inventory.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Holder {
-    /// Works until the session ends; returns the prober, whose end detaches the probes.
+    /// Works until the session ends. Returns the prober; dropping it detaches the probes.
     pub fn run(mut self) -> Option<Prober> {
         sys::let_others_stop();
         let work = Arc::clone(&self.work);
@@ -78,7 +78,7 @@ impl Holder {
                     self.work.give_up(&job);
                 }
                 self.work.say_goodbye();
-                // Who is at work still finds none, and puts no probe in any more.
+                // Threads that are still at work find no prober, and attach no more probes.
                 return self.work.take_prober();
             }
             self.wait();
@@ -92,7 +92,7 @@ impl Holder {
             tv_sec: 0,
             tv_nsec: i64::from(IDLE.subsec_nanos()),
         };
-        // An interrupted or failed wait is an early look.
+        // An interrupted or failed wait only makes the next check early.
         let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout));
     }
 }

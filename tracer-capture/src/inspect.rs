@@ -1,8 +1,8 @@
-//! What a recording would capture on this machine, and what it would miss: everything that `tracer doctor` tells.
+//! What a recording would capture on this machine, and what it would miss: everything that `tracer doctor` reports.
 //!
-//! Each file here looks at one aspect, and keeps reading apart from understanding. Abilities of the kernel are tried, not
-//! concluded from its version: every program is loaded, every trace event attached to, a uprobe of each kind is hit. All of
-//! it is taken out again before [`inspect`] returns, and no mount is left behind.
+//! Each file here examines one aspect, and keeps reading separate from interpretation. Abilities of the kernel are tried, not
+//! concluded from its version: every program is loaded, every trace event is attached to, and a uprobe of each kind is hit. All of
+//! it is removed again before [`inspect`] returns, and no mount remains.
 
 mod cost;
 mod driver;
@@ -30,23 +30,23 @@ pub use programs::{Event, Program, Programs};
 pub use rights::{Capability, Rights};
 pub use verdict::{Answer, Capture, Verdict};
 
-/// What to look at.
+/// What to examine.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// These libraries, instead of those that a search finds.
+    /// Examine these libraries, instead of those that a search finds.
     pub libraries: Vec<PathBuf>,
-    /// Debug files may come from the network.
+    /// Allow debug files from the network.
     pub debuginfod: bool,
 }
 
-/// What was found. Its fields' names and meaning are stable: they are the JSON of `tracer doctor` (docs/doctor.md).
+/// The result. The names and meaning of its fields are stable: they are the JSON of `tracer doctor` (docs/doctor.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Inspection {
     /// The kernel.
     pub kernel: Kernel,
-    /// This process.
+    /// The rights of this process.
     pub rights: Rights,
-    /// What the kernel accepts of this process.
+    /// What the kernel accepts from this process.
     pub programs: Programs,
     /// The kernel driver.
     pub driver: Driver,
@@ -54,16 +54,16 @@ pub struct Inspection {
     pub gpus: Gpus,
     /// HSA runtimes.
     pub libraries: Vec<Library>,
-    /// What a uprobe costs.
+    /// The cost of a uprobe.
     pub uprobe_cost: Cost,
 }
 
-/// Looks at this machine. Takes a second or two: the verifier, the measurement of uprobes, and taking them out.
+/// Examines this machine. Takes a second or two: for the verifier, the measurement of uprobes, and their removal.
 #[must_use]
 pub fn inspect(options: &Options) -> Inspection {
     let kernel = kernel::read();
     let mut driver = driver::read(&kernel.release);
-    // On a thread of its own: it may need a mount namespace of its own to see tracefs, which ends with it.
+    // This has a thread of its own: it may need its own mount namespace to see tracefs, which ends with the thread.
     let tried = thread::scope(|scope| scope.spawn(try_out).join());
     let (programs, events, uprobe_cost) = tried.unwrap_or_else(|_| {
         let events = Events::of(Err("the search for them failed".to_owned()));

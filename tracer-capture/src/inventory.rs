@@ -1,4 +1,4 @@
-//! What capture is made of: libraries found, probes placed, what could not be done. Goes into the trace's manifest.
+//! The inventory of a capture: the libraries found, the probes attached, and the failures. It becomes part of the trace's manifest.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -6,12 +6,12 @@ use tracer_core::losses;
 
 use crate::{devices::Devices, probes::api::Api, resolver::Confidence};
 
-/// A library that a traced process mapped: an HSA runtime, or HIP's.
+/// A library that a traced process mapped: an HSA runtime or a HIP runtime.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Library {
     /// Path as the process saw it.
     pub path: String,
-    /// Device of its file, `fd:01`, as in /proc/PID/maps.
+    /// Device of its file, such as `fd:01`, as in /proc/PID/maps.
     pub device: String,
     /// Inode of its file.
     pub inode: u64,
@@ -19,16 +19,16 @@ pub struct Library {
     pub build_id: Option<String>,
     /// Its DT_SONAME, if it has one.
     pub soname: Option<String>,
-    /// First process that was seen to map it.
+    /// First process that tracer saw mapping it.
     pub first_pid: u32,
-    /// Whether it is HIP's, which submits by an HSA runtime.
+    /// Whether it is the HIP runtime, which submits through an HSA runtime.
     pub hip: bool,
     /// Whether its doorbell functions can call a driver function (hsaKmtQueueRingDoorbell) instead of storing.
     pub thunk: bool,
 }
 
-/// The [`Probe::step`] of a trace event whose program takes its arguments, by what BTF says of them, and not its record.
-/// The kernels that such a program runs on count what they pass over of it.
+/// The [`Probe::step`] of a trace event whose program reads the event's arguments, which BTF describes, and not its record. Kernels
+/// that run such a program count the runs that they skip.
 pub const RAW: &str = "BTF";
 
 /// A probe, attached or not.
@@ -39,22 +39,22 @@ pub struct Probe {
     pub family: &'static str,
     /// Path of the library, or the trace event's name.
     pub target: String,
-    /// What it stands on: the function's role or name.
+    /// The function's role or name, or the event, that the probe is attached to.
     pub role: String,
     /// Offset in the file (uprobes).
     pub file_offset: Option<u64>,
     /// Kind of the instruction it replaces (uprobes); `single-stepped` costs 3 to 12 times as much as the others.
     pub instruction: Option<String>,
-    /// Which step of the resolver found it (uprobes); [`RAW`] of a trace event.
+    /// The resolver step that found it (uprobes); [`RAW`] for a trace event.
     pub step: Option<String>,
-    /// How sure the resolver is of it.
+    /// The resolver's confidence in it.
     pub confidence: Option<Confidence>,
     /// Why it is not attached; `None` if it is.
     pub error: Option<String>,
 }
 
 impl Probe {
-    /// Whether it is in.
+    /// Returns whether the probe is attached.
     #[must_use]
     pub fn attached(&self) -> bool {
         self.error.is_none()
@@ -92,20 +92,20 @@ pub struct Inventory {
     pub probes: Vec<Probe>,
     /// GPUs, as the first process with an HSA runtime sees them.
     pub devices: Option<Devices>,
-    /// What is done with calls of HIP and HSA functions.
+    /// What tracer does with calls of HIP and HSA functions.
     pub api: Api,
-    /// What will be missing and why, one sentence each.
+    /// What the trace will lack and why, one sentence each.
     pub warnings: Vec<String>,
-    /// Processes that were stopped for their probes.
+    /// Number of processes that tracer paused to attach their probes.
     pub holds: u64,
-    /// The longest that one was stopped, ns.
+    /// Longest pause, ns.
     pub longest_hold_ns: u64,
-    /// What could not be watched, by the name of its source: libraries that were not opened, probes that are not in.
+    /// Libraries that were not opened and probes that are not attached: a count for each source of losses.
     pub losses: BTreeMap<&'static str, u64>,
 }
 
 impl Inventory {
-    /// Adds probes, and a warning for each that is not in.
+    /// Adds probes, and a warning for each that is not attached.
     pub fn add(&mut self, probes: Vec<Probe>) {
         for probe in probes {
             if let Some(error) = &probe.error {
@@ -115,7 +115,7 @@ impl Inventory {
         }
     }
 
-    /// Adds a library, unless it is listed: a library that nobody used for a while is found again.
+    /// Adds a library, unless it is listed: tracer finds a library again that no process used for a while.
     pub fn add_library(&mut self, library: Library) {
         let same = |listed: &Library| {
             let first_pid = library.first_pid;
@@ -127,8 +127,8 @@ impl Inventory {
         }
     }
 
-    /// Adds the probes of a library that are not listed yet. Each probe that could not be attached is a loss; the first one is a
-    /// warning.
+    /// Adds the probes of a library that are not listed yet. Each probe that could not be attached counts as a loss; the first one
+    /// becomes a warning.
     pub fn add_of_library(&mut self, path: &str, probes: &mut Vec<Probe>) {
         let failed = probes.iter().filter(|probe| !probe.attached());
         if let Some(first) = failed.clone().next() {
@@ -148,13 +148,13 @@ impl Inventory {
         *self.losses.entry(source).or_default() += 1;
     }
 
-    /// The sign that the GPU is simulated, if one was found.
+    /// Returns the sign that the GPU is simulated, if one was found.
     #[must_use]
     pub fn simulated(&self) -> Option<&str> {
         self.devices.as_ref()?.simulated.as_deref()
     }
 
-    /// Whether any probe of the family is in.
+    /// Returns whether any probe of the family is attached.
     #[must_use]
     pub fn has(&self, family: &str) -> bool {
         self.probes

@@ -1,61 +1,61 @@
-//! Functions of the running kernel and its modules, by the names that their source gives them: `/proc/kallsyms`.
+//! Functions of the running kernel and its modules, by their names in the source: `/proc/kallsyms`.
 //!
-//! Compilers clone functions: `execute_queues_cpsch` may exist only as `execute_queues_cpsch.constprop.0`, and a kprobe
-//! takes that exact name. Whether a function can be probed is thus a question of what stands here on this machine, not of
-//! the kernel's version.
+//! Compilers clone functions: `execute_queues_cpsch` may exist only as `execute_queues_cpsch.constprop.0`, and a kprobe needs that
+//! exact name. So the symbols of this machine decide whether a function can be probed, not the kernel's version.
 
 use std::{collections::BTreeMap, fs, io, ops::Bound};
 
-/// A function of the kernel.
+/// A kernel function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// Its exact name: what a kprobe takes.
+    /// The exact name, which a kprobe needs.
     pub name: String,
-    /// Where it lies; `None` if the kernel hides addresses from this process (`kernel.kptr_restrict`).
+    /// The address; `None` if the kernel hides addresses from this process (`kernel.kptr_restrict`).
     pub address: Option<u64>,
-    /// The module that it is part of; `None`: the kernel itself.
+    /// The module that contains the function; `None` for the kernel itself.
     pub module: Option<String>,
-    /// It is a part of the function that was split off (`.part.0`): not every call comes by.
+    /// Whether the compiler split this part off the function (`.part.0`). Not every call reaches such a part.
     pub partial: bool,
 }
 
-/// What a name stands for.
+/// The functions that a base name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence<'a> {
-    /// No such function: not in this kernel, inlined everywhere, or its module is not loaded.
+    /// There is no such function: it is not in this kernel, it is inlined everywhere, or its module is not loaded.
     Absent,
-    /// One function: a probe on its exact name sees every call that was not inlined.
+    /// There is one function. A probe on its exact name sees every call that was not inlined.
     One(&'a Symbol),
-    /// Several, or only a split-off part: a probe on one of them misses calls.
+    /// There are several functions, or only a split-off part. A probe on one of them misses calls.
     Ambiguous(&'a [Symbol]),
 }
 
-/// The functions of one reading that were asked for.
+/// The requested functions of one read.
 #[derive(Clone, Debug, Default)]
 pub struct Kallsyms {
-    /// All functions that the text had.
+    /// Number of all functions in the text.
     total: usize,
-    /// By base name: without the suffixes of clones.
+    /// By base name, which has no clone suffixes.
     functions: BTreeMap<String, Vec<Symbol>>,
 }
 
-/// What compilers add to the names of clones, followed by a number: GCC's `.constprop` (constant arguments), `.isra`
+/// Suffixes that compilers add to the names of clones, followed by a number: GCC's `.constprop` (constant arguments), `.isra`
 /// (other arguments) and `.part` (a part split off), LLVM's `.llvm` (promoted to global).
 const CLONES: [&str; 4] = ["constprop", "isra", "part", "llvm"];
 
 impl Kallsyms {
-    /// Reads those of the running kernel whose base names fit one of the patterns (see [`Self::matching`]).
+    /// Reads the functions of the running kernel whose base names match one of the patterns (see [`Self::matching`]).
     ///
-    /// A kernel has some 200 000 symbols, which takes it some ten milliseconds to print: read once.
+    /// Call it once: a kernel has some 200 000 symbols, and needs some ten milliseconds to print them.
     ///
     /// # Errors
-    /// What reading says; NotFound on a kernel without CONFIG_KALLSYMS.
+    /// Any error of reading the file; `NotFound` on a kernel without `CONFIG_KALLSYMS`.
     pub fn read(patterns: &[&str]) -> io::Result<Self> {
-        // Lossy: module names come from files.
+        // The conversion is lossy, because module names come from files.
         fs::read("/proc/kallsyms").map(|bytes| Self::parse(patterns, &String::from_utf8_lossy(&bytes)))
     }
 
-    /// Those in a text of the form `ADDRESS TYPE NAME[\t[MODULE]]`; lines of another form are passed over.
+    /// Parses lines of the form `ADDRESS TYPE NAME[\t[MODULE]]` and keeps the functions whose base names match one of the patterns.
+    /// Skips lines of another form.
     #[must_use]
     pub fn parse(patterns: &[&str], text: &str) -> Self {
         let mut kallsyms = Self::default();
@@ -63,7 +63,7 @@ impl Kallsyms {
         for line in text.lines() {
             let Some(name) = name_of_function(line) else { continue };
             kallsyms.total += 1;
-            // Most lines end here: a suffix of a clone leaves the name's start as it is.
+            // Most lines fail this check. It needs no base name, because a clone's suffix does not change the start of the name.
             if !patterns.iter().any(|pattern| name.starts_with(pattern.start)) {
                 continue;
             }
@@ -76,19 +76,20 @@ impl Kallsyms {
         kallsyms
     }
 
-    /// The functions of this base name, in the kernel's order.
+    /// Returns the functions of this base name, in the kernel's order.
     #[must_use]
     pub fn find(&self, base: &str) -> &[Symbol] {
         self.functions.get(base).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a function of this base name can be probed, and by which name.
+    /// Returns whether a function of this base name can be probed, and by which name.
     #[must_use]
     pub fn presence(&self, base: &str) -> Presence<'_> {
         presence(self.find(base))
     }
 
-    /// The base names that a pattern fits, with their functions. A `*` in the pattern, at most one, stands for any text.
+    /// Returns the base names that match a pattern, with their functions. The pattern may contain one `*`, which stands for any
+    /// text.
     pub fn matching<'a>(&'a self, pattern: &'a str) -> impl Iterator<Item = (&'a str, &'a [Symbol])> {
         let pattern = Pattern::new(pattern);
         self.functions
@@ -98,18 +99,18 @@ impl Kallsyms {
             .map(|(name, symbols)| (name.as_str(), symbols.as_slice()))
     }
 
-    /// Number of functions that the text had, asked for or not.
+    /// Returns the number of all functions in the text, requested or not.
     #[must_use]
     pub fn total(&self) -> usize {
         self.total
     }
 }
 
-/// A name, or the beginning and end of names.
+/// A whole name, or the start and end of names.
 #[derive(Clone, Copy)]
 struct Pattern<'a> {
     start: &'a str,
-    /// `None`: nothing may come behind the start.
+    /// `None` if nothing may follow the start.
     end: Option<&'a str>,
 }
 
@@ -130,10 +131,10 @@ impl<'a> Pattern<'a> {
     }
 }
 
-/// As [`Kallsyms::presence`], of functions that share a base name.
+/// Like [`Kallsyms::presence`], for functions that share a base name.
 #[must_use]
 pub fn presence(symbols: &[Symbol]) -> Presence<'_> {
-    // Beside the whole function its split-off part does not count: it is called by the whole, or by inlined copies.
+    // Next to the whole function, its split-off part does not count: the whole function or its inlined copies call it.
     let mut whole = symbols.iter().filter(|symbol| !symbol.partial);
     match (whole.next(), whole.next()) {
         _ if symbols.is_empty() => Presence::Absent,
@@ -142,7 +143,7 @@ pub fn presence(symbols: &[Symbol]) -> Presence<'_> {
     }
 }
 
-/// The name in a line, if it is one of a function.
+/// Returns the name in a line, if the line describes a function.
 fn name_of_function(line: &str) -> Option<&str> {
     let mut words = line.splitn(3, ' ');
     let (_, kind) = (words.next()?, words.next()?);
@@ -150,7 +151,8 @@ fn name_of_function(line: &str) -> Option<&str> {
     matches!(kind, "t" | "T" | "w" | "W").then(|| words.next()).flatten()
 }
 
-/// Base name and function of a line; `None` for data, and for `.cold` parts, which only hold what is rarely executed.
+/// Returns the base name and the function of a line; `None` for data, and for `.cold` parts, which contain only rarely executed
+/// code.
 fn function(line: &str) -> Option<(&str, Symbol)> {
     let mut words = line.split_whitespace();
     let address = u64::from_str_radix(words.next()?, 16).ok()?;
@@ -177,7 +179,7 @@ fn function(line: &str) -> Option<(&str, Symbol)> {
     Some((base, symbol))
 }
 
-/// Splits off the last suffix of a clone: `f.constprop.0` into `f` and `constprop`.
+/// Splits the last clone suffix off a name: `f.constprop.0` into `f` and `constprop`.
 fn clone_suffix(name: &str) -> Option<(&str, &str)> {
     if let Some(base) = name.strip_suffix(".cold").filter(|base| !base.is_empty()) {
         return Some((base, "cold"));

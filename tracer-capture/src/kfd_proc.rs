@@ -1,8 +1,8 @@
-//! Processes that use the KFD, and the user queues that they have now: `/sys/class/kfd/kfd/proc`, which needs no debugfs.
+//! Processes that use the KFD, and their current user queues: `/sys/class/kfd/kfd/proc`, which does not need debugfs.
 //!
 //! Source: `kfd_procfs_add_queue` and `kfd_create_process_sysfs` of drivers/gpu/drm/amd/amdkfd/kfd_process.c:
-//! `PID/queues/ID/{gpuid,size,type}`, each a number. Linux 7 lets a process have more than one context; the further ones
-//! are in `PID/context_N`. Process ids are those of the initial pid namespace.
+//! `PID/queues/ID/{gpuid,size,type}`, each a number. In Linux 7 a process may have more than one context; the further ones are in
+//! `PID/context_N`. Process ids are those of the initial pid namespace.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::{btf::Btf, tree::Tree};
 
-/// Where the folder lies; /sys/class/kfd/kfd links to its parent.
+/// Path of the folder; /sys/class/kfd/kfd links to its parent.
 const FOLDER: &str = "sys/devices/virtual/kfd/kfd/proc";
 
 /// A process that has the KFD open.
@@ -22,37 +22,38 @@ pub struct Process {
     pub queues: Vec<Queue>,
 }
 
-/// A user queue. What a file does not tell is `None`.
+/// A user queue. A field is `None` if its file does not give the value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Queue {
     /// KFD queue id, unique in its context.
     pub queue_id: u32,
-    /// Number of the context; `None`: the process's first, which kernels before 7 have alone.
+    /// Number of the context; `None` for the process's first one, which is the only one in kernels before 7.
     pub context: Option<u32>,
     /// KFD gpu id.
     pub gpu_id: Option<u32>,
-    /// The driver's own type, `enum kfd_queue_type`: not the number that CREATE_QUEUE takes.
+    /// The driver's own type, `enum kfd_queue_type`; not the number that CREATE_QUEUE takes.
     pub type_number: Option<u32>,
-    /// `compute` (AQL or PM4: the driver's type tells no more), `sdma`, `sdma-xgmi`, `sdma-by-engine`, `hiq`, `diq`; `None`
-    /// for a number that is unknown, or stands for different types in different kernels and nothing says which this is.
+    /// `compute` (AQL or PM4: the driver's type does not distinguish them), `sdma`, `sdma-xgmi`, `sdma-by-engine`, `hiq`, `diq`;
+    /// `None` for an unknown number, or one that means different types in different kernels when nothing shows which kernel this
+    /// is.
     pub kind: Option<&'static str>,
     /// Bytes of the ring.
     pub ring_bytes: Option<u64>,
 }
 
-/// Which numbers the driver gives to types. Its enumeration lost a member (`KFD_QUEUE_TYPE_DIQ`) between Linux 6.18 and 7.2.
+/// The driver's numbering of queue types. Its enumeration lost a member (`KFD_QUEUE_TYPE_DIQ`) between Linux 6.18 and 7.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbering {
-    /// kfd_priv.h of 6.1 and 6.12 (and so says their BTF): compute, sdma, hiq, diq, sdma-xgmi; and sdma-by-engine, where it has that.
+    /// kfd_priv.h of 6.1 and 6.12, confirmed by their BTF: compute, sdma, hiq, diq, sdma-xgmi; and sdma-by-engine, where it exists.
     WithDiq,
-    /// kfd_priv.h of 7.2 (and so says its BTF): compute, sdma, hiq, sdma-xgmi, sdma-by-engine.
+    /// kfd_priv.h of 7.2, confirmed by its BTF: compute, sdma, hiq, sdma-xgmi, sdma-by-engine.
     WithoutDiq,
-    /// Nothing says which.
+    /// Not known which.
     Unknown,
 }
 
 impl Numbering {
-    /// That of the running kernel's driver, by its BTF.
+    /// Returns the numbering of the running kernel's driver, by its BTF.
     #[must_use]
     pub fn of_kernel() -> Self {
         Btf::of_kernel(&["amdgpu"]).map_or(Self::Unknown, |btf| Self::of(&btf))
@@ -66,7 +67,7 @@ impl Numbering {
         }
     }
 
-    /// The word for a type.
+    /// Returns the name of a type.
     #[must_use]
     pub const fn name(self, number: u32) -> Option<&'static str> {
         Some(match (number, self) {
@@ -81,14 +82,14 @@ impl Numbering {
     }
 }
 
-/// The processes below a root directory, in the order of their ids.
+/// Returns the processes below a root directory, in the order of their ids.
 ///
-/// Queues come and go while this reads: of one that goes, what its files still told is there.
+/// Queues come and go during the read. For a queue that goes, the result contains the values that could still be read.
 ///
 /// # Errors
-/// What reading the folder says: `NotFound` where the driver is not loaded.
+/// Returns the error of reading the folder: `NotFound` if the driver is not loaded.
 pub fn below<T: Tree + ?Sized>(root: &T, numbering: Numbering) -> io::Result<Vec<Process>> {
-    // Told apart from a folder without processes.
+    // Distinguishes a missing folder from one without processes.
     root.names(FOLDER)?;
     let processes = root.numbered(FOLDER, "").into_iter();
     Ok(processes
@@ -96,7 +97,7 @@ pub fn below<T: Tree + ?Sized>(root: &T, numbering: Numbering) -> io::Result<Vec
         .collect())
 }
 
-/// The queues of one process, as [`below`]; none if it has not opened the device.
+/// Returns the queues of one process, as [`below`]; none if it has not opened the device.
 pub fn queues_of<T: Tree + ?Sized>(root: &T, pid: u32, numbering: Numbering) -> Vec<Queue> {
     process(root, pid, &format!("{FOLDER}/{pid}"), numbering).queues
 }
@@ -110,7 +111,7 @@ fn process<T: Tree + ?Sized>(root: &T, pid: u32, path: &str, numbering: Numberin
 }
 
 fn queues<T: Tree + ?Sized>(root: &T, path: &str, context: Option<u32>, numbering: Numbering) -> Vec<Queue> {
-    // A file that holds a decimal number, with or without a newline.
+    // A file that contains a decimal number, with or without a newline.
     let number = |path: &str, file: &str| root.text(&format!("{path}/{file}"))?.trim().parse::<u64>().ok();
     let queue = |(queue_id, path): (u32, String)| {
         let type_number = number(&path, "type").and_then(|n| u32::try_from(n).ok());
@@ -135,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// A queue's files below a root.
+    /// Writes a queue's files below a root.
     fn queue(root: &Path, place: &str, files: &[(&str, &str)]) {
         let folder = root.join(FOLDER).join(place);
         fs::create_dir_all(&folder).unwrap();
@@ -218,7 +219,7 @@ mod tests {
         assert_eq!(below(dir.path(), Numbering::Unknown).unwrap(), []);
     }
 
-    /// Its driver's BTF has the enumeration under the names that are looked for.
+    /// The BTF of this kernel's driver has the enumeration under the expected names.
     #[test]
     fn the_numbering_of_this_kernel() {
         if !Path::new("/sys/kernel/btf/amdgpu").exists() {

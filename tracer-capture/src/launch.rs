@@ -1,4 +1,4 @@
-//! Starts the command: as the invoking user, and not before it is traced.
+//! Starts the command: as the invoking user, and only once it is traced.
 
 use std::{
     env,
@@ -17,7 +17,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::{CaptureError, open_files::OfCommand, rights};
 
-/// Who the command runs as.
+/// The user that the command runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// User id.
@@ -31,11 +31,11 @@ pub struct User {
 }
 
 impl User {
-    /// The user who called sudo, by SUDO_UID and SUDO_GID; `None` if nobody did, it was root, or this process is not root
-    /// and so has nobody else's rights to give up.
+    /// Returns the user who called sudo, by SUDO_UID and SUDO_GID; `None` if sudo was not used, if root called it, or if this
+    /// process is not root and so has no other user's rights to give up.
     ///
     /// # Errors
-    /// [`CaptureError::Sudo`] if these variables do not name a user: to go on as root would give away root's rights.
+    /// Returns [`CaptureError::Sudo`] if these variables do not name a user: to continue as root would give away root's rights.
     pub fn invoking() -> Result<Option<Self>, CaptureError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
@@ -47,10 +47,10 @@ impl User {
             .map(|(uid, gid)| Self::of_ids(uid, gid)))
     }
 
-    /// As [`Self::invoking`], of whom commands are to run and files to be written as.
+    /// As [`Self::invoking`], for a user as whom tracer is to run commands and write files.
     ///
     /// # Errors
-    /// Also [`CaptureError::Lacking`] without the rights to do so.
+    /// Also returns [`CaptureError::Lacking`] without the rights to do so.
     pub fn to_act_as() -> Result<Option<Self>, CaptureError> {
         let user = Self::invoking()?;
         if user.is_some() {
@@ -72,7 +72,7 @@ impl User {
         Self { uid, gid, name, home }
     }
 
-    /// The user's groups, the first one among them.
+    /// Returns the user's groups, including the primary one.
     #[must_use]
     pub fn groups(&self) -> Vec<u32> {
         let Some(name) = self.name.as_ref().and_then(|name| CString::new(name.as_str()).ok()) else {
@@ -89,12 +89,12 @@ impl User {
     }
 }
 
-/// Ids by the values of SUDO_UID and SUDO_GID; `None` if neither is there.
+/// Returns the ids in the values of SUDO_UID and SUDO_GID; `None` if neither is set.
 fn sudo_ids(uid: Option<&OsStr>, gid: Option<&OsStr>) -> Result<Option<(u32, u32)>, CaptureError> {
     let id = |name: &'static str, value: Option<&OsStr>| {
         let text = value.and_then(OsStr::to_str).unwrap_or_default();
         let digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
-        // -1 is no id: system calls take it for "leave it as it is".
+        // -1 is not an id: system calls take it for "leave it as it is".
         let id = text.parse().ok().filter(|&id| digits && id != u32::MAX);
         id.ok_or_else(|| CaptureError::Sudo {
             name,
@@ -110,9 +110,9 @@ fn sudo_ids(uid: Option<&OsStr>, gid: Option<&OsStr>) -> Result<Option<(u32, u32
 /// Whether the command may use the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Terminal {
-    /// It shares everything with its recorder: streams, and the signals of Ctrl-C.
+    /// The command shares everything with its recorder: streams, and the signals of Ctrl-C.
     Shared,
-    /// Others draw there: its streams are /dev/null, and no key's signal reaches it.
+    /// Another program draws on the terminal: the command's streams are /dev/null, and no signal of a key reaches it.
     Away,
 }
 
@@ -125,10 +125,10 @@ pub struct Waiting {
     program: String,
 }
 
-/// A child process of tracer's.
+/// A child process of tracer.
 #[derive(Debug)]
 pub struct Process {
-    /// Its id, which may be another's once it has exited.
+    /// Its id, which may be reused for another process once it has exited.
     pub pid: u32,
     descriptor: OwnedFd,
 }
@@ -141,7 +141,7 @@ pub struct Running {
     news: mpsc::Receiver<News>,
 }
 
-/// What the thread that started the command has to tell.
+/// A message of the thread that started the command.
 #[derive(Debug)]
 enum News {
     Spawned(io::Result<()>),
@@ -149,10 +149,10 @@ enum News {
 }
 
 impl Waiting {
-    /// Forks the process. `user`: whom to become first.
+    /// Forks the process. `user` is the user that it becomes first.
     ///
     /// # Errors
-    /// [`CaptureError::System`] if no process can be had.
+    /// Returns [`CaptureError::System`] if no process can be created.
     pub fn spawn(command: &[OsString], user: Option<&User>, terminal: Terminal) -> Result<Self, CaptureError> {
         let system = |e| CaptureError::system("starting the command", e);
         let program = command.first().cloned().unwrap_or_default();
@@ -175,8 +175,8 @@ impl Waiting {
             user.map(Identity::of),
         );
         let (tell, news) = mpsc::channel();
-        // `spawn` returns only once the program runs, so it must wait on a thread of its own. That thread stays until
-        // the command ends: a command that asks to be killed with its parent means the thread that forked it.
+        // `spawn` returns only once the program runs, so it must wait on a thread of its own. That thread stays until the command
+        // exits: a command that asks to be killed with its parent means the thread that forked it.
         let body = move || match child.spawn() {
             Ok(mut child) => {
                 let _ = tell.send(News::Spawned(Ok(())));
@@ -193,7 +193,7 @@ impl Waiting {
         let mut pid = [0; 4];
         pid_reader.read_exact(&mut pid).map_err(system)?;
         Ok(Self {
-            // It waits to begin, so that the id is its own still.
+            // The process waits to begin, so that the id is still its own.
             process: Arc::new(Process::open(u32::from_ne_bytes(pid)).map_err(system)?),
             go,
             news,
@@ -201,16 +201,16 @@ impl Waiting {
         })
     }
 
-    /// Its process id.
+    /// Returns its process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.pid
     }
 
-    /// Lets it become the command.
+    /// Lets the process become the command.
     ///
     /// # Errors
-    /// [`CaptureError::Command`] if the program is not there or can't be run.
+    /// Returns [`CaptureError::Command`] if the program does not exist or cannot be run.
     pub fn go(mut self) -> Result<Running, CaptureError> {
         self.go
             .write_all(&[1])
@@ -233,10 +233,10 @@ impl Waiting {
 }
 
 impl Process {
-    /// Opens a child that was not waited for.
+    /// Opens a child process that was not waited for.
     ///
     /// # Errors
-    /// EINVAL for what no process can have as its id; what the kernel says.
+    /// EINVAL for a number that cannot be a process id; otherwise the error of the kernel.
     pub fn open(pid: u32) -> io::Result<Self> {
         let id = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let id = id.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
@@ -254,10 +254,10 @@ impl Process {
 }
 
 impl Running {
-    /// Its exit status once it has ended; waits for that at most `timeout`.
+    /// Waits at most `timeout` for the command's exit; returns its exit status, or `None` if it still runs.
     ///
     /// # Errors
-    /// [`CaptureError::System`] if it can't be waited for.
+    /// Returns [`CaptureError::System`] if it cannot be waited for.
     pub fn wait(&self, timeout: Duration) -> Result<Option<ExitStatus>, CaptureError> {
         let system = |e| CaptureError::system("waiting for the command", e);
         match self.news.recv_timeout(timeout) {
@@ -268,8 +268,8 @@ impl Running {
     }
 }
 
-/// Makes the child tell its id and wait for a byte, between fork and exec. A recorder that dies meanwhile closes the
-/// pipe, and the child ends without having begun.
+/// Makes the child process send its id and wait for a byte, between fork and exec. A recorder that dies in between closes the pipe,
+/// and the child process exits without having begun.
 fn wait_before_exec(
     child: &mut Command,
     mut pid_writer: io::PipeWriter,
@@ -286,11 +286,11 @@ fn wait_before_exec(
         open_files.assume()?;
         identity.as_ref().map_or(Ok(()), Identity::assume)
     };
-    // SAFETY: between fork and exec the closure only makes system calls, on memory made before the fork.
+    // SAFETY: between fork and exec the closure only makes system calls, on memory allocated before the fork.
     unsafe { child.pre_exec(prepare) };
 }
 
-/// The numbers of a [`User`], looked up before the fork: afterwards nothing may allocate or take a lock.
+/// The numbers of a [`User`], looked up before the fork: afterwards no code may allocate or take a lock.
 struct Identity {
     uid: u32,
     gid: u32,
@@ -306,7 +306,7 @@ impl Identity {
         }
     }
 
-    /// Groups first: without the right to change users they could not be changed any more.
+    /// Becomes the user. The groups come first: without the right to change users they could not be changed any more.
     fn assume(&self) -> io::Result<()> {
         let check = |result: libc::c_int| {
             if result == 0 {

@@ -1,7 +1,7 @@
-//! Where events come from: eBPF backend, probe plan and resolver, library discovery, process tree.
+//! The sources of events: eBPF backend, probe plan and resolver, library discovery, process tree.
 //!
-//! [`session::Session`] is the whole of it: it loads the programs, holds each process that maps an HSA runtime until
-//! its probes are in, and hands over [`tracer_core::event::Event`]s. It concludes nothing from them.
+//! [`session::Session`] combines them: it loads the programs, pauses each process that maps an HSA runtime until its probes are
+//! attached, and hands over [`tracer_core::event::Event`]s. It draws no conclusions from them.
 
 mod api_stats;
 pub mod attach;

@@ -1,4 +1,4 @@
-//! Which mapped files are HSA runtimes or HIP, and what the resolver found in them. Each file is looked at once.
+//! Tracks which mapped files are HSA runtimes or HIP, and what the resolver found in them. Each file is examined once.
 
 mod builds;
 
@@ -25,89 +25,89 @@ use builds::{Builds, Found};
 
 pub use builds::PATIENCE;
 
-/// Bits of a device's minor number in the kernel (MINORBITS of include/linux/kdev_t.h).
+/// Number of bits in a device's minor number in the kernel (MINORBITS of include/linux/kdev_t.h).
 const MINOR_BITS: u32 = 20;
 
-/// Files seen so far. Several threads use it.
+/// The files seen so far. Several threads use this type.
 pub struct Libraries {
     seen: Mutex<HashMap<FileId, Seen>>,
-    /// A thread has done with a file.
+    /// Signals that a thread has finished with a file.
     done: Condvar,
     builds: Builds,
-    /// Runtimes that were found so far.
+    /// Number of runtimes found so far.
     runtimes: AtomicUsize,
 }
 
-/// A file that was come across.
+/// The state of a known file.
 enum Seen {
-    /// A thread looks at it, puts probes into it, or takes them out. Whether others wait for that.
+    /// A thread examines the file, puts probes into it, or removes them. `is_awaited`: whether another thread waits for that.
     UnderWay { is_awaited: bool },
-    /// That is done.
+    /// No thread works on the file.
     Examined {
-        /// What it was then; `None` where it is no regular file.
+        /// The file's key at the time of the examination; `None` if it is not a regular file.
         key: Option<FileKey>,
-        /// If it is one.
+        /// The runtime, if the file is one.
         runtime: Option<Arc<Runtime>>,
     },
 }
 
 /// An HSA runtime.
 pub struct Runtime {
-    /// Which file it is.
+    /// Identifies the file.
     pub id: FileId,
-    /// The file, kept so that its inode can't be reused for another.
+    /// The open file. tracer keeps it open so that its inode can't be reused for another file.
     pub file: File,
-    /// Path as the first process saw it.
+    /// The path in the first process that mapped the file.
     pub path: String,
-    /// What the resolver found.
+    /// The resolver's result.
     pub resolution: Arc<Resolution>,
     /// The functions whose calls are captured.
     pub entries: Entries,
-    /// Whether the functions behind API tables have been looked for in an initialised process.
+    /// Whether tracer has searched an initialised process for the functions behind API tables.
     initialised: AtomicBool,
-    /// Where in the file functions that ring proxies were found.
+    /// File offsets of the functions that ring proxies.
     proxies: Mutex<BTreeSet<u64>>,
 }
 
 /// A HIP library.
 pub struct Hip {
-    /// Which file it is.
+    /// Identifies the file.
     pub id: FileId,
-    /// What it is.
+    /// The description of the library.
     pub library: Library,
-    /// The file.
+    /// The open file.
     pub file: File,
     /// The functions whose calls are captured.
     pub entries: Entries,
 }
 
-/// What looking at a mapped file gave.
+/// The result of examining a mapped file.
 pub enum Look {
-    /// Nothing that gets probes.
+    /// The file gets no probes.
     Nothing(Option<FileKey>),
-    /// An HSA runtime.
+    /// The file is an HSA runtime.
     Runtime(FileKey, Box<(Library, Runtime)>),
-    /// A HIP library.
+    /// The file is a HIP library.
     Hip(FileKey, Box<Hip>),
-    /// It is one of them, but can't be traced: why.
+    /// The file is one of them, but can't be traced, for this reason.
     Broken(FileKey, String),
-    /// The process, or its mapping, is gone: another process may map it again.
+    /// The process or its mapping is gone. Another process may map the file again.
     Gone,
-    /// It could not be looked at now: why.
+    /// The file could not be examined now, for this reason.
     Unopened(NotRead),
 }
 
-/// Whose turn a file is.
+/// Which thread may work on a file.
 pub enum Turn<'a> {
-    /// The caller's. Others wait until this is settled or dropped.
+    /// The caller may. Other threads wait until the claim is settled or dropped.
     Own(Claim<'a>),
-    /// It is examined, and has its probes.
+    /// The file is examined, and has its probes.
     Done,
-    /// Another thread has not come to an end with it in time.
+    /// Another thread did not finish with the file before the deadline.
     Late,
 }
 
-/// The right to look at a file. If it is dropped unsettled, the file stays unknown.
+/// The exclusive right to work on a file. If it is dropped unsettled, the file stays unknown.
 pub struct Claim<'a> {
     libraries: &'a Libraries,
     file: &'a FileId,
@@ -115,7 +115,7 @@ pub struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// What the file is known for from now on. Its probes are in.
+    /// Records the result for the file, whose probes are in place.
     pub fn settle(mut self, key: Option<FileKey>, runtime: Option<Arc<Runtime>>) {
         if runtime.is_some() {
             self.libraries.runtimes.fetch_add(1, Ordering::AcqRel);
@@ -123,12 +123,12 @@ impl Claim<'_> {
         self.settled = Some(Seen::Examined { key, runtime });
     }
 
-    /// As [`Self::settle`], for a file that [`Libraries::reclaim`] gave.
+    /// Like [`Self::settle`], for a file that [`Libraries::reclaim`] returned.
     pub fn restore(mut self, key: Option<FileKey>, runtime: Option<Arc<Runtime>>) {
         self.settled = Some(Seen::Examined { key, runtime });
     }
 
-    /// Whether another thread waits for it.
+    /// Returns whether another thread waits for the file.
     pub fn is_awaited(&self) -> bool {
         matches!(
             self.libraries.seen().get(self.file),
@@ -149,7 +149,7 @@ impl Drop for Claim<'_> {
 }
 
 impl Libraries {
-    /// None yet. `debuginfod`: whether debug files may come from the network; `user`: the invoking user's id.
+    /// Creates an empty set. `debuginfod`: whether debug files may come from the network; `user`: the invoking user's id.
     pub fn new(debuginfod: bool, api: Api, user: u32) -> Self {
         Self {
             seen: Mutex::default(),
@@ -163,7 +163,7 @@ impl Libraries {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for a file, and waits until `deadline` for another thread that is at it.
+    /// Claims a file. If another thread works on the file, waits for that thread until `deadline`.
     pub fn claim<'a>(&'a self, file: &'a FileId, deadline: Instant) -> Turn<'a> {
         let mut seen = self.seen();
         loop {
@@ -190,8 +190,8 @@ impl Libraries {
         }
     }
 
-    /// Makes a file unknown, for a moment at first: whoever asks for it waits until the claim is dropped. `None` if it is not known,
-    /// or somebody looks at it.
+    /// Claims an examined file again. Other threads that claim the file wait until this claim is dropped; the file is unknown if it
+    /// is dropped unsettled. Returns `None` if the file is unknown, or another thread works on it.
     pub fn reclaim<'a>(&'a self, file: &'a FileId) -> Option<(Claim<'a>, Option<FileKey>, Option<Arc<Runtime>>)> {
         let mut seen = self.seen();
         let of_file = seen.get_mut(file)?;
@@ -211,11 +211,11 @@ impl Libraries {
         }
     }
 
-    /// Looks at the file of a mapping of process `pid`.
+    /// Examines the file of a mapping of process `pid`.
     pub fn look(&self, examine: &Examine<'_>, pid: u32, mapping: &Mapping) -> Look {
         let file = match examine.mapped(mapping) {
             Ok(file) => file,
-            // A device, for example. It is passed over whenever it is mapped.
+            // For example a device. It is skipped each time a process maps it.
             Err(ReadError::NotRegular) => return Look::Nothing(None),
             Err(error) => return failed(error.into()),
         };
@@ -268,13 +268,13 @@ impl Libraries {
         }
     }
 
-    /// Whether a file was opened and examined.
+    /// Returns whether the file was opened and examined.
     pub fn is_examined(&self, file: &FileId) -> bool {
         matches!(self.seen().get(file), Some(Seen::Examined { key: Some(_), .. }))
     }
 
-    /// A file that has changed since it was examined is to be examined again. That its names or rights changed is no reason for a
-    /// runtime, whose probes are in.
+    /// Forgets a file that has changed since its examination, so that it is examined again. Keeps a runtime, whose probes are in
+    /// place: its key also changes with its names or access rights.
     pub fn forget_if_changed(&self, file: &FileId, now: FileKey) {
         let mut seen = self.seen();
         if let Some(Seen::Examined {
@@ -288,12 +288,12 @@ impl Libraries {
         }
     }
 
-    /// How many runtimes were found so far.
+    /// Returns the number of runtimes found so far.
     pub fn runtimes(&self) -> usize {
         self.runtimes.load(Ordering::Acquire)
     }
 
-    /// The runtime in this file, if it is one.
+    /// Returns the runtime in this file, if it is one.
     pub fn runtime(&self, file: &FileId) -> Option<Arc<Runtime>> {
         match self.seen().get(file)? {
             Seen::Examined { runtime, .. } => runtime.clone(),
@@ -303,7 +303,7 @@ impl Libraries {
 }
 
 impl Runtime {
-    /// The library, as probes are put into it.
+    /// Returns the library as a target for probes.
     pub fn target(&self) -> Target<'_> {
         Target {
             file: self.file.as_fd(),
@@ -311,23 +311,23 @@ impl Runtime {
         }
     }
 
-    /// Whether the functions behind its API tables have their probes.
+    /// Returns whether the functions behind its API tables have their probes.
     pub fn is_initialised(&self) -> bool {
         self.initialised.load(Ordering::Acquire)
     }
 
-    /// They have.
+    /// Records that the functions behind its API tables have their probes.
     pub fn set_initialised(&self) {
         self.initialised.store(true, Ordering::Release);
     }
 
-    /// Places in the file that have probes of proxies.
+    /// Returns the file offsets that have proxy probes.
     pub fn proxies(&self) -> MutexGuard<'_, BTreeSet<u64>> {
         self.proxies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What it means that a file was not read.
+/// Converts a failed read into a result.
 fn failed(error: NotRead) -> Look {
     match error {
         NotRead::Read(ReadError::Refused(libc::ENOENT | libc::ESRCH) | ReadError::Other) => Look::Gone,
@@ -335,7 +335,7 @@ fn failed(error: NotRead) -> Look {
     }
 }
 
-/// How the kernel knows a file: its device as /proc/PID/maps has it, which is not always that of `stat`.
+/// Returns the kernel's key for a file. Its device is that in /proc/PID/maps, which `stat` does not always return.
 fn key(mapping: &Mapping, file: &File) -> Option<FileKey> {
     let (major, minor) = mapping.file.device.split_once(':')?;
     let hex = |text| u32::from_str_radix(text, 16).ok();

@@ -1,8 +1,8 @@
-//! What the programs lost, read without disturbing them.
+//! The losses that the programs count, read without disturbing the programs.
 //!
-//! While a system call for a map runs, the kernel runs no program of a trace event or of a kernel function on that
-//! processor (`bpf_disable_instrumentation`, kernel/bpf/syscall.c), also if its caller has been preempted. So counters
-//! are mapped, and nothing is looked up or removed while processes are traced.
+//! While a system call for a map runs, the kernel runs no program of a trace event or of a kernel function on that processor
+//! (`bpf_disable_instrumentation`, kernel/bpf/syscall.c), even if the caller has been preempted. The counters are therefore mapped,
+//! and tracer looks up and removes nothing while processes are traced.
 
 use std::{
     collections::BTreeMap,
@@ -26,9 +26,9 @@ pub struct Losses {
     counters: Mapped,
     counted: [u64; LossSource::ALL.len()],
     programs: Vec<(String, OwnedFd)>,
-    /// What of their misses was told, by family.
+    /// The misses reported so far, by family.
     missed: BTreeMap<&'static str, u64>,
-    /// What they had missed when tracing began and ended: what they miss before and after that is no loss.
+    /// The misses when tracing began, and when it ended: misses before and after that are not losses.
     first: Option<BTreeMap<&'static str, u64>>,
     last: Option<BTreeMap<&'static str, u64>>,
 }
@@ -41,7 +41,7 @@ impl Losses {
     /// Maps the counters; `programs` are those whose misses count.
     ///
     /// # Errors
-    /// What mapping says.
+    /// Returns the error of the mapping.
     pub fn new(map: &Map, programs: Vec<(String, OwnedFd)>) -> Result<Self, CaptureError> {
         Ok(Self {
             counters: Mapped::new(map, "LOSSES", BYTES, Access::Read)?,
@@ -53,21 +53,21 @@ impl Losses {
         })
     }
 
-    /// From now on there are traced processes.
+    /// Marks the moment from which there are traced processes.
     pub fn begin(&mut self) {
         if self.first.is_none() {
             self.first = Some(self.missed());
         }
     }
 
-    /// From now on there are none.
+    /// Marks the moment from which there are none.
     pub fn end(&mut self) {
         if self.last.is_none() {
             self.last = Some(self.missed());
         }
     }
 
-    /// Hands over what was lost since the last call, by source.
+    /// Hands over the losses since the last call, by source.
     pub fn report(&mut self, mut lost: impl FnMut(&'static str, u64)) {
         for (at, (source, counted)) in LossSource::ALL.iter().zip(&mut self.counted).enumerate() {
             let of_processor = |processor: u32| {
@@ -92,11 +92,11 @@ impl Losses {
         }
     }
 
-    /// How often the kernel did not run programs, by family, because the processor was inside another one or inside a
-    /// system call for a map. It was perhaps no traced process's event. An event is missed if both of twins were passed
-    /// over: at most as often as the one that was passed over less.
+    /// Returns how often the kernel skipped programs, by family, because the processor was inside another program or inside a
+    /// system call for a map. The event may have belonged to a process that is not traced. Of twins, an event is missed only if
+    /// both were skipped: at most as often as the one that was skipped less.
     fn missed(&self) -> BTreeMap<&'static str, u64> {
-        // Kernels before 5.12 do not tell.
+        // Kernels before 5.12 do not report misses.
         let of = |fd: &OwnedFd| sys::program_misses(fd.as_fd()).unwrap_or(0);
         let misses: BTreeMap<&str, u64> = self.programs.iter().map(|(name, fd)| (name.as_str(), of(fd))).collect();
         let mut by_family = BTreeMap::new();
@@ -109,7 +109,7 @@ impl Losses {
     }
 }
 
-/// The source of losses that a program's misses are.
+/// Returns the source of losses that a program's misses count for.
 fn family(program: &str) -> &'static str {
     let families = [
         ("api_", "missed-api"),

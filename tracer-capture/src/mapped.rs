@@ -1,5 +1,5 @@
-//! Words of a map, shared with the kernel: what is read or written there is no system call for a map, while which the kernel
-//! would keep from running programs on that processor (see `losses.rs`).
+//! Words of a map, shared with the kernel. Reading and writing them needs no system call for a map; during such a call the kernel
+//! would run no programs on that processor (see `losses.rs`).
 
 use std::{
     io,
@@ -15,16 +15,16 @@ use crate::CaptureError;
 /// A page of x86-64; the kernel rounds maps up to it.
 pub const PAGE: usize = 4096;
 
-/// What is done with the words.
+/// How the words are accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// They are read: a store would be a fault.
+    /// They are only read: a store would fault.
     Read,
-    /// They are written, too.
+    /// They are also written.
     Write,
 }
 
-/// The mapping.
+/// A mapping of a map's words.
 #[derive(Debug)]
 pub struct Mapped {
     base: *const AtomicU64,
@@ -40,7 +40,7 @@ impl Mapped {
     /// Maps the first `bytes` of the map called `name`: an array's values, or a ring buffer's positions.
     ///
     /// # Errors
-    /// What mapping says; [`CaptureError::Missing`] for another kind of map.
+    /// Returns the error of the mapping; [`CaptureError::Missing`] for another kind of map.
     pub fn new(map: &Map, name: &'static str, bytes: usize, access: Access) -> Result<Self, CaptureError> {
         let (Map::Array(data) | Map::RingBuf(data)) = map else {
             return Err(CaptureError::Missing(name));
@@ -51,7 +51,7 @@ impl Mapped {
     /// Maps the first `bytes` of the map behind a descriptor.
     ///
     /// # Errors
-    /// What mapping says.
+    /// Returns the error of the mapping.
     pub fn of_descriptor(map: BorrowedFd<'_>, bytes: usize, access: Access) -> Result<Self, CaptureError> {
         let fd = map.as_raw_fd();
         let access = match access {
@@ -69,9 +69,9 @@ impl Mapped {
         })
     }
 
-    /// One of its words; it must lie in what was mapped.
+    /// Returns one of its words, which must be inside the mapping.
     pub fn word(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: the mapping, which lives as long as this value; of an atomic word every state is true.
+        // SAFETY: the mapping, which lives as long as this value; every bit pattern is a valid atomic word.
         let words = unsafe { slice::from_raw_parts(self.base, self.bytes / size_of::<AtomicU64>()) };
         &words[at]
     }
@@ -79,7 +79,7 @@ impl Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: the mapping of `new`, which nobody uses any more.
+        // SAFETY: the mapping of `new`, which no code uses any more.
         unsafe { libc::munmap(self.base.cast_mut().cast(), self.bytes) };
     }
 }

@@ -2,12 +2,12 @@
 
 use crate::error::CaptureError;
 
-/// Which programs.
+/// An eBPF object, selected by what its programs do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Object {
-    /// Those that only capture.
+    /// Programs that only capture.
     Plain,
-    /// The same, which also say what they decide, through aya-log: for `-vv`.
+    /// The same programs, which also report their decisions through aya-log: for `-vv`.
     Diagnostic,
 }
 
@@ -22,10 +22,10 @@ static DIAGNOSTIC: Option<&[u8]> = Some(aya::include_bytes_aligned!(env!("TRACER
 static DIAGNOSTIC: Option<&[u8]> = None;
 
 impl Object {
-    /// The object's bytes.
+    /// Returns the object's bytes.
     ///
     /// # Errors
-    /// [`CaptureError::NoObject`] if the crate was built without it.
+    /// Returns [`CaptureError::NoObject`] if the crate was built without it.
     pub fn bytes(self) -> Result<&'static [u8], CaptureError> {
         match self {
             Self::Plain => PLAIN,

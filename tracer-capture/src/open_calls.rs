@@ -1,5 +1,5 @@
-//! Calls that are still open when a recording ends: ioctls, and calls of HIP and HSA functions. The programs keep them
-//! until they end, and write a record only then.
+//! Calls that are still open when a recording ends: ioctls, and calls of HIP and HSA functions. The programs keep a call in a map
+//! until it returns, and write a record only then.
 
 use std::path::PathBuf;
 
@@ -14,24 +14,24 @@ use tracer_common::{
 };
 use tracer_core::event::{ApiCall, Event, Ioctl, Origin};
 
-/// A map's value.
+/// A value of a map.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct Value<T>(T);
-// SAFETY: `repr(C)`, integers and byte arrays without padding that anybody reads: any bytes are a valid value.
+// SAFETY: `repr(C)`, integers and byte arrays without padding that any code reads: any bytes are a valid value.
 unsafe impl Pod for Value<OpenIoctl> {}
 // SAFETY: as above.
 unsafe impl Pod for Value<ThreadCalls> {}
 
-/// The maps that hold them.
+/// The maps that contain the open calls.
 pub struct OpenCalls {
     ioctls: HashMap<MapData, u64, Value<OpenIoctl>>,
-    /// `None` where API calls are not recorded one by one.
+    /// `None` if API calls are not recorded one by one.
     threads: Option<HashMap<MapData, u64, Value<ThreadCalls>>>,
 }
 
 impl OpenCalls {
-    /// Of these maps. `threads`: whether calls of API functions are recorded.
+    /// Reads these maps. `calls`: whether calls of API functions are recorded one by one.
     pub(crate) fn new(
         ioctls: aya::maps::Map,
         threads: aya::maps::Map,
@@ -44,8 +44,8 @@ impl OpenCalls {
         })
     }
 
-    /// Hands over what is open, as calls without a result. No process may be traced any more: a system call for a map keeps
-    /// the kernel from running programs, and programs would change the maps.
+    /// Hands over the open calls, as calls without a result. No process may be traced any more: a system call for a map keeps the
+    /// kernel from running programs, and programs would change the maps.
     pub(crate) fn report(&self, time_ns: u64, sink: &mut impl FnMut(&Event<'_>)) {
         for (key, Value(ioctl)) in self.ioctls.iter().flatten() {
             if let Some(origin) = origin(key, ioctl.time_ns) {
@@ -54,7 +54,7 @@ impl OpenCalls {
         }
         for (key, Value(thread)) in self.threads.iter().flat_map(HashMap::iter).flatten() {
             let depth = (thread.depth as usize).min(thread.frames.len());
-            // The innermost first, as calls end.
+            // The innermost call comes first, because calls return in that order.
             for frame in thread.frames[..depth].iter().rev() {
                 if let Some(origin) = origin(key, frame.enter_ns) {
                     open_call(origin, frame, sink);
@@ -64,7 +64,7 @@ impl OpenCalls {
     }
 }
 
-/// Who is in the call; `None` for a thread that exited: its end was missed, and counted as a loss.
+/// Returns the thread that is in the call; `None` for a thread that exited: its exit was missed, and counted as a loss.
 fn origin(key: u64, time_ns: u64) -> Option<Origin> {
     let (pid, tid) = ((key >> 32) as u32, key as u32);
     let task = PathBuf::from(format!("/proc/{pid}/task/{tid}"));
@@ -99,7 +99,7 @@ fn open_call(origin: Origin, frame: &OpenCall, sink: &mut impl FnMut(&Event<'_>)
         returned: None,
         stream: (frame.stream != NO_STREAM).then_some(frame.stream),
         bytes: (cookie.bytes() != 0).then_some(frame.bytes),
-        // What a call makes is there only when it returns.
+        // An object that a call creates exists only when the call returns.
         object: (cookie.object() != 0 && !cookie.makes()).then_some(frame.object),
     }));
 }

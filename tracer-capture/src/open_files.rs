@@ -1,5 +1,5 @@
-//! How many files this process may have open: on kernels that place probes one by one each of them is a file, and the usual
-//! limit of 1024 is reached with the API functions of two copies of the libraries.
+//! How many files this process may have open. On kernels that attach probes one by one, each probe is a file, and the API functions
+//! of two copies of the libraries exceed the usual limit of 1024.
 
 use std::{
     io,
@@ -15,44 +15,44 @@ use rustix::{
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
 
-/// What the limit was.
+/// The limit before [`allow_all`].
 static BEFORE: OnceLock<Rlimit> = OnceLock::new();
 
-/// Allows this process what it may allow itself.
+/// Raises this process's limit as far as it may.
 pub fn allow_all() {
     let before = BEFORE.get_or_init(|| getrlimit(Resource::Nofile));
     let all = Rlimit {
         current: before.maximum,
         maximum: before.maximum,
     };
-    // It may always be raised that far; and if not, a probe that finds no room says so.
+    // A process may always raise it that far; if it cannot, a probe that finds no room reports it.
     let _ = setrlimit(Resource::Nofile, all);
 }
 
-/// Descriptors that probes leave free for files that are open for a moment: what /proc says of processes, libraries, parts of
-/// a trace. Without one of them a paused process could not even be looked at.
+/// Descriptors that probes leave free for files that are open for a moment: files of processes in /proc, libraries, parts of a
+/// trace. Without them, tracer could not even examine a paused process.
 const FOR_FILES: u64 = 32;
 
-/// Descriptors that probes leave free for others.
+/// Descriptors that probes leave free for other uses.
 static RESERVED: AtomicU64 = AtomicU64::new(0);
 
-/// How many descriptors this process may have; as many as it may allow itself after [`allow_all`].
+/// Returns how many descriptors this process may have; after [`allow_all`], the most that it may allow itself.
 #[must_use]
 pub fn limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Keeps so many more descriptors free of probes, for the rest of this process's life.
+/// Keeps that many more descriptors free of probes, for the rest of this process's life.
 pub fn reserve(count: u64) {
     RESERVED.fetch_add(count, Ordering::Relaxed);
 }
 
-/// Whether a probe may take descriptors. `any`: an open file of this process.
+/// Checks that a probe may take descriptors. `any` is an open file of this process.
 ///
 /// # Errors
-/// EMFILE if only reserved ones are left.
+/// Returns EMFILE if only reserved descriptors are left.
 pub(crate) fn room_for_probe(any: impl AsFd) -> io::Result<()> {
-    // The kernel gives the lowest one that is free.
+    // The kernel returns the lowest free descriptor.
     let lowest = fcntl_dupfd_cloexec(any, 0)?;
     let lowest = u64::try_from(lowest.as_raw_fd()).unwrap_or(u64::MAX);
     if lowest < for_probes(limit(), RESERVED.load(Ordering::Relaxed)) {
@@ -62,22 +62,22 @@ pub(crate) fn room_for_probe(any: impl AsFd) -> io::Result<()> {
     }
 }
 
-/// The first descriptor that no probe takes. However low the limit is, probes get half of what it allows.
+/// Returns the first descriptor that probes may not take. However low the limit is, probes get half of it.
 fn for_probes(limit: u64, reserved: u64) -> u64 {
     limit.saturating_sub(reserved.saturating_add(FOR_FILES)).max(limit / 2)
 }
 
-/// The limit that a command is to have: the recorder's is none of its business, and programs that use `select` rely on it.
+/// The limit of a command. The recorder's limit must not affect the command: programs that use `select` rely on the original one.
 #[derive(Clone, Copy)]
 pub struct OfCommand(Option<Rlimit>);
 
 impl OfCommand {
-    /// As it was before [`allow_all`].
+    /// Returns the limit as it was before [`allow_all`].
     pub fn now() -> Self {
         Self(BEFORE.get().copied())
     }
 
-    /// Gives it to the calling process. One system call, no memory: also between fork and exec.
+    /// Sets the limit of the calling process. Makes one system call and allocates no memory, so it may run between fork and exec.
     pub fn assume(self) -> io::Result<()> {
         self.0.map_or(Ok(()), |limit| Ok(setrlimit(Resource::Nofile, limit)?))
     }

@@ -1,4 +1,4 @@
-//! The probes: one file a family, named as the eBPF program's file.
+//! The probes: one file per probe family, with the name of the eBPF program's file.
 
 pub mod api;
 pub mod api_table;
@@ -48,21 +48,21 @@ use crate::{
     resolver::{Confidence, ProbePoint, ResolverStep},
 };
 
-/// Attaches programs of the loaded object. They stay attached as long as it lives.
+/// Attaches programs of the loaded object. They stay attached while this value lives.
 pub struct Prober {
     ebpf: Ebpf,
     links: Links,
-    /// Attachments to libraries, which end before the session does where nobody uses the library any more.
+    /// Attachments to libraries, which end before the session does if no process uses the library any more.
     of_libraries: HashMap<FileId, Links>,
-    /// The library that what is attached now belongs to.
+    /// The library to which new attachments belong.
     library: Option<FileId>,
     multi: Multi,
     sites: u32,
-    /// Programs that were attached to trace events.
+    /// The programs that were attached to trace events.
     attached: Vec<&'static str>,
 }
 
-/// An attachment; its end detaches.
+/// An attachment; dropping it detaches.
 enum Attached {
     Site(#[expect(dead_code, reason = "kept for its end")] UProbeLink),
     Link(#[expect(dead_code, reason = "kept for its end")] OwnedFd),
@@ -72,15 +72,15 @@ enum Attached {
     Functions(#[expect(dead_code, reason = "kept for its end")] [OwnedFd; 2]),
 }
 
-/// How many attachments are taken out at once.
+/// The number of attachments that are detached at once.
 const AT_ONCE: usize = 64;
 
-/// Attachments; their end detaches.
+/// Attachments; dropping them detaches.
 #[derive(Default)]
 pub struct Links(Vec<Attached>);
 
 impl Drop for Prober {
-    /// Takes all probes out together.
+    /// Detaches all probes together.
     fn drop(&mut self) {
         for links in self.of_libraries.values_mut() {
             self.links.0.append(&mut links.0);
@@ -89,14 +89,14 @@ impl Drop for Prober {
 }
 
 impl Drop for Links {
-    /// Takes the probes out, many at once: for each the kernel waits until no processor can be inside any more (80 ms
-    /// here), and some of the waits for those that began together fall together.
+    /// Detaches the probes, many at once: for each the kernel waits until no processor can be inside any more (80 ms here), and
+    /// some of the waits that begin together coincide.
     fn drop(&mut self) {
         while !self.0.is_empty() {
             let some = self.0.split_off(self.0.len().saturating_sub(AT_ONCE));
             thread::scope(|scope| {
                 for link in some {
-                    // Without a thread it is taken out here.
+                    // If no thread can be created, the probe is detached here.
                     let _ = thread::Builder::new().spawn_scoped(scope, move || drop(link));
                 }
             });
@@ -104,41 +104,41 @@ impl Drop for Links {
     }
 }
 
-/// A library file that probes can be put into.
+/// A library file that probes can be attached to.
 pub struct Target<'a> {
-    /// The file, by a descriptor that may be of its path only: probes belong to it, whatever it is called.
+    /// The file, by a descriptor that may refer to its path only: probes belong to the file, whatever its name.
     pub file: BorrowedFd<'a>,
-    /// Path as the process sees it, for reports.
+    /// The path as the process sees it, for reports.
     pub path: &'a str,
 }
 
-/// A place in the library and what the probe there is for.
+/// A place in the library, and the purpose of the probe there.
 pub struct Site {
     /// The instruction.
     pub point: ProbePoint,
-    /// Upper half of the cookie: what the program must know of the site.
+    /// The upper half of the cookie: what the program must know about the site.
     pub upper: u32,
-    /// What lies there, for reports.
+    /// The function or instruction at the site, for reports.
     pub role: String,
-    /// How the resolver came to it, and how sure it is; `None` where there was no choice.
+    /// The resolver's step that found the site, and its confidence; `None` if there was no choice.
     pub found: Option<(ResolverStep, Confidence)>,
 }
 
-/// What became of a program of the object.
+/// The result of loading a program of the object.
 pub struct LoadedProgram {
-    /// Its name.
+    /// The name of the program.
     pub name: String,
-    /// Instructions that the verifier looked at; kernels since 5.16 tell.
+    /// The number of instructions that the verifier checked; kernels since 5.16 report it.
     pub verified: Option<u32>,
-    /// Why the kernel did not take it; `None` if it did.
+    /// The reason why the kernel refused the program; `None` if the kernel accepted it.
     pub refused: Option<CaptureError>,
 }
 
 impl Prober {
-    /// Loads every program into the kernel that `multi` does not have, so that a refusal shows at the start.
+    /// Loads every program that `multi` does not have into the kernel, so that a refusal shows at the start.
     ///
     /// # Errors
-    /// [`CaptureError::Refused`] with the verifier's words.
+    /// Fails with [`CaptureError::Refused`] and the verifier's message.
     pub fn load(ebpf: Ebpf, multi: Multi) -> Result<Self, CaptureError> {
         let (prober, programs) = Self::load_each(ebpf, multi);
         programs
@@ -147,14 +147,14 @@ impl Prober {
         Ok(prober)
     }
 
-    /// Loads every program that the kernel accepts, and tells of each how that went.
+    /// Loads every program that the kernel accepts, and reports the result for each.
     pub fn load_each(mut ebpf: Ebpf, multi: Multi) -> (Self, Vec<LoadedProgram>) {
         let mut programs = Vec::new();
         for (name, program) in ebpf.programs_mut().filter(|(name, _)| !multi.has(name)) {
             let loaded = match program {
                 aya::programs::Program::UProbe(p) => p.load(),
                 aya::programs::Program::TracePoint(p) => p.load(),
-                // Kernels without kprobes have none of the functions either: loaded when one is attached.
+                // Kernels without kprobes have none of the functions either, so these programs are loaded when one is attached.
                 aya::programs::Program::KProbe(_) => Ok(()),
                 aya::programs::Program::RawTracePoint(p) => p.load(),
                 _ => Ok(()),
@@ -177,10 +177,10 @@ impl Prober {
         (prober, programs)
     }
 
-    /// Descriptors of the loaded programs, with their names; of twins, those that are attached.
+    /// Returns descriptors of the loaded programs, with their names; of twins, only those that are attached.
     ///
     /// # Errors
-    /// If there is no descriptor left.
+    /// Fails if no descriptor is left.
     pub fn programs(&self) -> Result<Vec<(String, OwnedFd)>, CaptureError> {
         let loaded = self.ebpf.programs().filter_map(|(name, program)| {
             if name.ends_with(twins::SUFFIX) && !self.attached.contains(&name) {
@@ -199,7 +199,7 @@ impl Prober {
             .map_err(|error| CaptureError::system("duplicating program descriptors", error))
     }
 
-    /// Attaches what belongs to a library.
+    /// Attaches the probes that belong to a library.
     pub fn of_library<T>(&mut self, library: &FileId, attach: impl FnOnce(&mut Self) -> T) -> T {
         self.library = Some(library.clone());
         let attached = attach(self);
@@ -207,15 +207,15 @@ impl Prober {
         attached
     }
 
-    /// What was attached to a library; its end detaches.
+    /// Returns the attachments to a library; dropping them detaches.
     pub fn release(&mut self, library: &FileId) -> Links {
         self.of_libraries.remove(library).unwrap_or_default()
     }
 
-    /// Attaches a uprobe; the cookie that the program sees is the site's number below `upper`.
+    /// Attaches a uprobe. The cookie that the program sees consists of `upper` and, below it, the site's number.
     ///
-    /// All processes that map the file are probed, and the program passes over those that are not traced: so a second
-    /// process of the tree has its probes from its first instruction on.
+    /// All processes that map the file are probed, and the program skips those that are not traced. A second process of the tree
+    /// therefore has its probes from its first instruction on.
     pub fn uprobe(&mut self, program: &'static str, family: &'static str, target: &Target<'_>, site: Site) -> Probe {
         let cookie = u64::from(site.upper) << 32 | u64::from(self.sites);
         self.sites += 1;
@@ -268,7 +268,7 @@ impl Prober {
     /// Attaches `[entry, return]` to functions of the file at `path`, by one link each.
     ///
     /// # Errors
-    /// What the kernel says; nothing is attached then.
+    /// Fails with the kernel's error; nothing is attached then.
     pub fn function_probes(
         &mut self,
         [enter, leave]: [&'static str; 2],
@@ -277,7 +277,7 @@ impl Prober {
     ) -> io::Result<()> {
         let offsets: Vec<u64> = functions.iter().map(|f| f.point().file_offset).collect();
         let cookies: Vec<u64> = functions.iter().map(api::Function::cookie).collect();
-        // The return first: an entry without it would wait for one for good.
+        // The return is attached first: an entry without its return would wait for one forever.
         let returns = self.multi.attach(leave, path, &offsets, &cookies)?;
         let entries = self.multi.attach(enter, path, &offsets, &cookies)?;
         self.push(Attached::Functions([entries, returns]));
@@ -287,7 +287,7 @@ impl Prober {
     /// Attaches `[entry, return]` to one function.
     ///
     /// # Errors
-    /// [`CaptureError::Refused`] with what the kernel says.
+    /// Fails with [`CaptureError::Refused`] and the kernel's error.
     pub fn function_probe(
         &mut self,
         [enter, leave]: [&'static str; 2],
@@ -301,7 +301,7 @@ impl Prober {
         Ok(())
     }
 
-    /// Attaches a trace event.
+    /// Attaches to a trace event.
     pub fn tracepoint(&mut self, program: &'static str, family: &'static str, group: &str, event: &str) -> Probe {
         let link = self.program::<TracePoint>(program).and_then(|p| {
             p.attach(group, event)
@@ -324,7 +324,7 @@ impl Prober {
         }
     }
 
-    /// Attaches to a trace event's arguments, past the record that it makes.
+    /// Attaches to a trace event's arguments, without the record that the event makes of them.
     pub fn raw_tracepoint(&mut self, program: &'static str, family: &'static str, group: &str, event: &str) -> Probe {
         let link = self.program::<RawTracePoint>(program).and_then(|p| {
             p.attach(event)
@@ -344,10 +344,10 @@ impl Prober {
         }
     }
 
-    /// Attaches to the entry or, as the program is, the return of a function of the kernel.
+    /// Attaches to the entry or the return of a kernel function, depending on the program.
     ///
     /// # Errors
-    /// [`CaptureError::Refused`] by a kernel that can't probe it.
+    /// Fails with [`CaptureError::Refused`] if the kernel can't probe the function.
     pub fn kprobe(&mut self, program: &'static str, function: &str) -> Result<(), CaptureError> {
         let probe = self.program::<KProbe>(program)?;
         if probe.fd().is_err() {
@@ -369,7 +369,7 @@ impl Prober {
         links.0.push(link);
     }
 
-    /// Keeps an attachment; the words for one that failed.
+    /// Keeps an attachment; returns the error message of one that failed.
     fn keep(&mut self, link: Result<Attached, CaptureError>) -> Option<String> {
         link.map(|link| self.push(link)).err().map(|e| e.to_string())
     }
@@ -385,7 +385,7 @@ impl Prober {
     }
 }
 
-/// The error with all that lies below it: aya's outermost sentence rarely says what happened.
+/// Returns the error with all its causes: aya's outermost sentence rarely says what happened.
 fn refused(program: &str, error: &ProgramError) -> CaptureError {
     let mut reason = error.to_string();
     let mut source = std::error::Error::source(error);

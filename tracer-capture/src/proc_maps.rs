@@ -1,4 +1,4 @@
-//! `/proc/PID/maps`: which files a process has mapped executable.
+//! `/proc/PID/maps`: the files that a process has mapped executable.
 
 use std::{fs, io};
 
@@ -9,17 +9,17 @@ use crate::resolver::Resolution;
 pub struct Mapping {
     /// First address.
     pub start: u64,
-    /// One past the last.
+    /// One past the last address.
     pub end: u64,
     /// Offset in the file.
     pub offset: u64,
-    /// Device, as the kernel prints it (`fd:01`), and inode: which file it is, whatever its name.
+    /// Device, as the kernel prints it (`fd:01`), and inode: they identify the file, whatever its name.
     pub file: FileId,
-    /// Path as the process's root shows it; may carry ` (deleted)`.
+    /// Path as seen from the process's root; may end in ` (deleted)`.
     pub path: String,
 }
 
-/// A file, whatever it is called and wherever it is mounted.
+/// The identity of a file, whatever its name and mount point.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId {
     /// Device as `major:minor` in hexadecimal.
@@ -29,7 +29,7 @@ pub struct FileId {
 }
 
 impl Mapping {
-    /// Where the mapping shows what lies at an offset of the file.
+    /// Returns the address at which the mapping shows an offset of the file.
     #[must_use]
     pub fn address_of(&self, file_offset: u64) -> Option<u64> {
         let inside = file_offset.checked_sub(self.offset)?;
@@ -37,7 +37,8 @@ impl Mapping {
         (address < self.end).then_some(address)
     }
 
-    /// What is added to addresses, as linked, of the library that the mapping is of, whose functions it holds.
+    /// Returns the bias of the mapped library: the difference between its addresses in the process and as linked. The mapping must
+    /// contain the library's functions.
     #[must_use]
     pub fn bias(&self, resolution: &Resolution) -> Option<u64> {
         let site = resolution.doorbells.first()?.probe;
@@ -45,21 +46,21 @@ impl Mapping {
     }
 }
 
-/// The executable file mappings of a process, in address order.
+/// Returns the executable file mappings of a process, in address order.
 ///
 /// # Errors
-/// ENOENT or ESRCH for an ended process, EACCES without the right to inspect it.
+/// ENOENT or ESRCH for a process that has exited, EACCES without the right to inspect it.
 pub fn executable(pid: u32) -> io::Result<Vec<Mapping>> {
     Ok(executable_in(&fs::read(format!("/proc/{pid}/maps"))?))
 }
 
-/// The executable file mappings in the contents of `/proc/PID/maps`.
+/// Returns the executable file mappings in the contents of `/proc/PID/maps`.
 pub fn executable_in(maps: &[u8]) -> Vec<Mapping> {
     let lines = maps.split(|&b| b == b'\n');
     lines.filter_map(|line| parse(&String::from_utf8_lossy(line))).collect()
 }
 
-/// `start-end perms offset device inode path`; `None` for what is no executable file mapping.
+/// Parses `start-end perms offset device inode path`; `None` for anything but an executable file mapping.
 fn parse(line: &str) -> Option<Mapping> {
     let mut words = line.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;

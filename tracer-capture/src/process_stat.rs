@@ -1,12 +1,12 @@
-//! `/proc/PID/stat`, as far as it is used here.
+//! The fields of `/proc/PID/stat` that tracer uses.
 
 use std::{collections::BTreeSet, fs, io};
 
-/// Clock ticks a second in /proc, for every program (USER_HZ of include/asm-generic/param.h).
+/// Clock ticks per second in /proc, for every program (USER_HZ of include/asm-generic/param.h).
 const TICKS: u64 = 100;
 const NS: u64 = 1_000_000_000;
 
-/// State, parent and start of a process or thread.
+/// State, parent and start time of a process or thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
     /// State letter: `T` stopped by a signal, `t` stopped by a debugger, `Z` and `X` exited.
@@ -15,22 +15,22 @@ pub(crate) struct Stat {
     pub parent: u32,
     /// The kernel's flags (`PF_*` of include/linux/sched.h).
     pub flags: u64,
-    /// When it began, in clock ticks since boot.
+    /// Start time, in clock ticks since boot.
     pub start_ticks: u64,
 }
 
 impl Stat {
-    /// Of a process; `None` if it has exited and was waited for.
+    /// Reads the fields of a process; `None` if it has exited and was waited for.
     pub fn of_process(pid: u32) -> Option<Self> {
         Self::try_of_process(pid).ok().flatten()
     }
 
-    /// As [`Self::of_process`], but what could not be looked at is an error.
+    /// As [`Self::of_process`], but returns an error if the file cannot be read.
     pub fn try_of_process(pid: u32) -> io::Result<Option<Self>> {
         Self::try_read(&format!("/proc/{pid}/stat"))
     }
 
-    /// Of a thread.
+    /// Reads the fields of a thread.
     pub fn try_of_thread(pid: u32, tid: u32) -> io::Result<Option<Self>> {
         Self::try_read(&format!("/proc/{pid}/task/{tid}/stat"))
     }
@@ -43,7 +43,8 @@ impl Stat {
         }
     }
 
-    /// The name before may hold anything but ends at the last parenthesis. Fields of proc(5): 3 state, 4 parent, 9 flags, 22 start.
+    /// Parses the text. The name, field 2, may contain anything but ends at the last parenthesis. Fields of proc(5): 3 state, 4
+    /// parent, 9 flags, 22 start.
     fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(") ")?;
         let mut words = rest.split(' ');
@@ -55,28 +56,28 @@ impl Stat {
         })
     }
 
-    /// Whether it began at this moment, ns of CLOCK_BOOTTIME.
+    /// Returns whether it started at this moment, ns of CLOCK_BOOTTIME.
     pub fn began_at(&self, start_ns: u64) -> bool {
         self.start_ticks == start_ns / (NS / TICKS)
     }
 
-    /// Whether it has exited.
+    /// Returns whether it has exited.
     pub fn has_exited(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
 }
 
-/// Whether an error of a file in /proc says that the process or thread has exited.
+/// Returns whether an error of a file in /proc means that the process or thread has exited.
 fn is_exited(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
-/// Whether a process runs, or is stopped: it has not exited.
+/// Returns whether a process is running or stopped: it has not exited.
 pub(crate) fn is_alive(pid: u32) -> bool {
     Stat::of_process(pid).is_some_and(|stat| !stat.has_exited())
 }
 
-/// Adds the children of processes, and theirs.
+/// Adds the children of the processes, and all further descendants.
 pub(crate) fn add_descendants(pids: &mut BTreeSet<u32>) {
     if pids.is_empty() {
         return;
@@ -95,7 +96,7 @@ pub(crate) fn add_descendants(pids: &mut BTreeSet<u32>) {
     }
 }
 
-/// `(child, parent)` of every process.
+/// Returns `(child, parent)` of every process.
 fn parents() -> Vec<(u32, u32)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -1,13 +1,13 @@
-//! Where to put uprobes in an HSA runtime library, from the bytes of its file alone.
+//! Finds places for uprobes in an HSA runtime library, given only the bytes of its file.
 //!
-//! ROCr writes doorbells in hidden C++ methods of stripped libraries, and exports only stubs that miss every submission
-//! of its own. [`resolve`] finds those methods: by name where a symbol table is left, else by the shape of their class's
-//! vtables. Either way a function counts only if its machine code provably rings a doorbell with its own argument:
-//! a wrong probe is worse than none, so whatever is unclear or ambiguous becomes a note.
+//! ROCr writes doorbells in hidden C++ methods of stripped libraries. The stubs that it exports miss every submission of its own.
+//! [`resolve`] finds those methods by name if the library still has a symbol table, else by the shape of their class's vtables. In
+//! both cases, a function counts only if its machine code provably rings a doorbell with its own argument. A wrong probe is worse
+//! than no probe, so the resolver turns everything that is unclear or ambiguous into a note.
 //!
-//! Nothing is executed, nothing is assumed about versions, and no input makes it panic. Layouts that are taken for
-//! granted come from the Itanium C++ ABI, the System V x86-64 ABI and HSA's public headers; those of ROCr classes were
-//! read in its sources 5.2 to 6.4 and checked on Debian's builds 5.2.3, 6.1.2, 6.4.3 and 7.2.4.
+//! The resolver executes nothing, assumes nothing about versions, and does not panic on any input. It relies on layouts from the
+//! Itanium C++ ABI, the System V x86-64 ABI and HSA's public headers. The layouts of ROCr classes come from its sources 5.2 to 6.4,
+//! and were checked on Debian's builds 5.2.3, 6.1.2, 6.4.3 and 7.2.4.
 
 mod aql_queue;
 mod code;
@@ -53,48 +53,48 @@ pub use step::{Confidence, ResolverStep};
 pub use thunk::ThunkFlags;
 pub use vtables::{SIGNAL_STORE_RELAXED, SIGNAL_STORE_RELEASE};
 
-/// A file larger than this is no HSA runtime (Debian's and AMD's have 3 to 30 MB, with debug information 200), and reading
-/// it would only cost memory.
+/// Limit in bytes. A larger file is not an HSA runtime (Debian's and AMD's have 3 to 30 MB, with debug information 200), and
+/// reading it would only cost memory.
 pub const MAX_FILE: u64 = 512 << 20;
 
-/// What was found in one library. All addresses are those it was linked at; add the load bias of a process.
+/// The places found in one library. All addresses are as linked; add the load bias of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resolution {
-    /// GNU build-id in lower-case hexadecimal: the key to cache this by.
+    /// GNU build-id in lower-case hexadecimal: the key for caching the resolution.
     pub build_id: Option<String>,
     /// `DT_SONAME`.
     pub soname: Option<String>,
-    /// Probing all of these sees every AQL doorbell that ROCr rings exactly once; empty if none was found for certain.
+    /// Probes on all of these see every AQL doorbell that ROCr rings exactly once. Empty if the resolver is not certain of any.
     pub doorbells: Vec<DoorbellSite>,
-    /// The functions of `AqlQueue` among which they are.
+    /// The functions of `AqlQueue` that ring doorbells or pass calls on to those that do.
     pub functions: Vec<DoorbellFunction>,
-    /// Where the runtime reserves packets for its own dispatches, past the exported functions.
+    /// The place where the runtime reserves packets for its own dispatches, without the exported functions.
     pub own_reserve: Option<OwnReserveSite>,
-    /// Functions of `AqlQueue` that are known, and need no probe.
+    /// Functions of `AqlQueue` that are known and need no probe.
     pub queue_functions: Vec<QueueFunction>,
-    /// Functions by which the signals of what tools put in front of queues store.
+    /// Store functions of the signals of proxy queues, which tools put in front of queues.
     pub proxy_stores: BTreeSet<u64>,
-    /// Probing all of these sees every SDMA doorbell that ROCr rings.
+    /// Probes on all of these see every SDMA doorbell that ROCr rings.
     pub sdma: Vec<SdmaSite>,
-    /// Where the runtime tells debuggers of code objects that it loads and unloads.
+    /// The place where the runtime notifies debuggers of code objects that it loads and unloads.
     pub code_objects: Option<CodeObjectSite>,
-    /// The exported functions of use.
+    /// The exported functions that tracer uses.
     pub exports: Exports,
-    /// Why something is absent, a sentence each.
+    /// The reasons why something is absent, a sentence each.
     pub notes: Vec<String>,
     /// Every decision, in order.
     pub account: Vec<Decision>,
 }
 
 impl Resolution {
-    /// Whether a function that rings can call the driver's library instead of storing.
+    /// Returns whether a function that rings can call the driver's library instead of storing.
     #[must_use]
     pub fn may_hand_over(&self) -> bool {
         self.doorbells.iter().any(|site| site.thunk_bypass)
     }
 
-    /// Which bytes decide whether doorbells are stored to or handed to the driver's library: the same for all that can do
-    /// both. `None` if none can, or they are not understood.
+    /// Returns the bytes that decide whether the runtime stores to doorbells or hands them to the driver's library, if they are the
+    /// same for all functions that can do both. Returns `None` if no function can do both, or the bytes are not understood.
     #[must_use]
     pub fn thunk_flags(&self) -> Option<&ThunkFlags> {
         let mut either = self.doorbells.iter().filter(|site| site.thunk_bypass);
@@ -104,8 +104,8 @@ impl Resolution {
             .then_some(first)
     }
 
-    /// Exported functions that store to any signal, doorbells included: what is left to probe where no doorbell function was
-    /// found. The runtime's own dispatches do not pass them. Empty where better is known.
+    /// Returns the exported functions that store to any signal, doorbells included. They are probed if no doorbell function was
+    /// found. The runtime's own dispatches do not call them. Empty if doorbell functions are known.
     #[must_use]
     pub fn last_resort(&self) -> &[ExportSite] {
         if self.doorbells.is_empty() {
@@ -116,50 +116,51 @@ impl Resolution {
     }
 }
 
-/// A function of `AqlQueue` through which doorbells are rung.
+/// A function of `AqlQueue` that rings doorbells or leads to a function that does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoorbellFunction {
-    /// Which one it is.
+    /// The role of the function.
     pub role: DoorbellRole,
     /// Address, as linked.
     pub vaddr: u64,
-    /// From what it gets in rdi to the queue.
+    /// Offset of the queue from the address in rdi at the function's entry.
     pub adjustment: i32,
-    /// Whether it stores to the doorbell itself, and is probed; else it hands over to one that does.
+    /// Whether the function itself stores to the doorbell and is probed. Otherwise it passes the call on to one that stores.
     pub rings: bool,
 }
 
 /// A function that rings AQL doorbells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoorbellSite {
-    /// Where to probe. There rdi and `value_register` are as at the function's entry, and no doorbell was written yet.
+    /// The place for the probe. At this place, rdi and `value_register` have the same contents as at the function's entry, and no
+    /// doorbell was written yet.
     pub probe: ProbePoint,
-    /// Which of the four functions it is.
+    /// The role of the function, one of four.
     pub role: DoorbellRole,
     /// `*(rdi + signal_offset)` is the address of the queue's `amd_signal_t`, with rdi as at the function's entry.
     pub signal_offset: i16,
-    /// What holds the doorbell's value: the index of the last packet that is published.
+    /// The register that contains the doorbell's value: the index of the last published packet.
     pub value_register: Argument,
     /// How the function was found.
     pub step: ResolverStep,
-    /// How sure that is.
+    /// Confidence in the result.
     pub confidence: Confidence,
-    /// The instructions that write to a doorbell; on one path of the function only one of them is executed.
+    /// The instructions that write to a doorbell. Any path of the function executes only one of them.
     pub doorbell_stores: Vec<u64>,
-    /// The function can call a driver function from a table (`hsaKmtQueueRingDoorbell`) instead of storing.
+    /// Whether the function can call a driver function from a table (`hsaKmtQueueRingDoorbell`) instead of storing.
     pub thunk_bypass: bool,
-    /// Which bytes decide that; `None` if it can't, or they are not understood.
+    /// The bytes that decide whether it does so; `None` if it can't, or they are not understood.
     pub thunk_flags: Option<ThunkFlags>,
 }
 
-/// How a doorbell function is reached.
+/// The role of a doorbell function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DoorbellRole {
     /// `AqlQueue::StoreRelaxed`; rdi is the queue.
     Main,
     /// The thunk of `StoreRelaxed` in the vtable of the queue's signal part; rdi is that part.
     SignalThunkRelaxed,
-    /// The thunk of `StoreRelease` there.
+    /// The thunk of `StoreRelease` in the same vtable; rdi is the signal part.
     SignalThunkRelease,
     /// `AqlQueue::StoreRelease`; rdi is the queue.
     ReleaseMain,
@@ -176,69 +177,69 @@ impl fmt::Display for DoorbellRole {
     }
 }
 
-/// `AqlQueue::AddWriteIndexAcqRel`: the function by which the runtime reserves for its own dispatches (fills and copies by
-/// kernels). The exported `hsa_queue_add_write_index_scacq_screl` ends in it, too.
+/// `AqlQueue::AddWriteIndexAcqRel`: the function that reserves packets for the runtime's own dispatches (fills and copies by
+/// kernels). The exported `hsa_queue_add_write_index_scacq_screl` also ends in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnReserveSite {
-    /// Where to probe. There rdi is the runtime's queue object and rsi what is added to the write index.
+    /// The place for the probe. At this place, rdi is the runtime's queue object, and rsi is the increment of the write index.
     pub probe: ProbePoint,
     /// `*(rdi + queue_offset)` is the address of the queue's `hsa_queue_t`.
     pub queue_offset: i16,
     /// How the function was found.
     pub step: ResolverStep,
-    /// How sure that is.
+    /// Confidence in the result.
     pub confidence: Confidence,
 }
 
 /// A function that rings SDMA doorbells: an instance of `BlitSdma::UpdateWriteAndDoorbellRegister`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SdmaSite {
-    /// Where to probe. There rdi and the two index registers are as at the function's entry.
+    /// The place for the probe. At this place, rdi and the two index registers have the same contents as at the function's entry.
     pub probe: ProbePoint,
     /// `*(rdi + doorbell_ptr_offset)` is the address of the doorbell.
     pub doorbell_ptr_offset: i16,
     /// `*(rdi + wptr_ptr_offset)` is the address of the write pointer that the GPU reads.
     pub wptr_ptr_offset: i16,
-    /// What holds the ring position, in bytes, at which the published commands begin.
+    /// The register that contains the ring position in bytes at which the published commands start.
     pub curr_index_register: Argument,
-    /// What holds the ring position, in bytes, at which they end. It is the doorbell's value if `width` is 64; the
+    /// The register that contains the ring position in bytes at which they end. It is the doorbell's value if `width` is 64; the
     /// 32-bit variant (rings that wrap) stores it modulo the ring's size.
     pub new_index_register: Argument,
-    /// Bits that are stored: 32 or 64.
+    /// Number of bits stored: 32 or 64.
     pub width: u8,
     /// The instruction that writes to the doorbell.
     pub doorbell_store: u64,
     /// How the function was found.
     pub step: ResolverStep,
-    /// How sure that is.
+    /// Confidence in the result.
     pub confidence: Confidence,
 }
 
 /// The function that the runtime calls around each change of its list of code objects (`_amdgpu_r_debug`, `r_brk`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeObjectSite {
-    /// Where to probe.
+    /// The place for the probe.
     pub probe: ProbePoint,
     /// Address of the list, as linked.
     pub debug: u64,
-    /// From the probe to the list.
+    /// Offset of the list from the probed instruction.
     pub debug_displacement: i32,
     /// How the function was found.
     pub step: ResolverStep,
-    /// How sure that is.
+    /// Confidence in the result.
     pub confidence: Confidence,
 }
 
-/// Finds the probe sites in an HSA runtime library; `elf` is its whole file.
+/// Finds the probe sites in an HSA runtime library. `elf` is the contents of the whole file.
 ///
 /// # Errors
-/// If it is not an x86-64 ELF file, or not an HSA runtime, or so damaged that its tables cannot be read. A runtime in
-/// which something could not be found is not an error: see [`Resolution::notes`].
+/// If the file is not an x86-64 ELF file, not an HSA runtime, or so damaged that its tables cannot be read. A runtime in which some
+/// place could not be found is not an error: see [`Resolution::notes`].
 pub fn resolve(elf: &[u8]) -> Result<Resolution, ResolveError> {
     resolve_with(elf, &mut NoDebugFiles)
 }
 
-/// As [`resolve`], and looks for the separate debug file of a library that names no functions.
+/// Like [`resolve`]. Also searches for the separate debug file of a library that names no functions.
 ///
 /// # Errors
 /// As [`resolve`].
@@ -282,7 +283,7 @@ pub fn resolve_with(elf: &[u8], debug: &mut dyn DebugFiles) -> Result<Resolution
     })
 }
 
-/// Addresses of what is called like an SDMA doorbell function.
+/// Returns the addresses of the functions with the name of an SDMA doorbell function.
 fn sdma_names(image: &Image<'_>, climb: &Climb) -> BTreeSet<u64> {
     let own = image.symtab_functions().map(|symbol| (symbol.name, symbol.vaddr));
     let others = climb.names.iter().map(|named| (named.name.as_str(), named.vaddr));
@@ -290,14 +291,14 @@ fn sdma_names(image: &Image<'_>, climb: &Climb) -> BTreeSet<u64> {
     all.map(|(_, vaddr)| vaddr).collect()
 }
 
-/// GNU build-id of an ELF file.
+/// Returns the GNU build-id of an ELF file.
 pub fn build_id(elf: &[u8]) -> Option<String> {
     Image::parse(elf).ok()?.build_id()
 }
 
-/// Whether a file is an HSA runtime: it exports `hsa_init` and `hsa_queue_create`.
+/// Returns whether a file is an HSA runtime: it exports `hsa_init` and `hsa_queue_create`.
 ///
-/// It reads the ELF header, the section headers and the dynamic symbol table.
+/// The function reads the ELF header, the section headers and the dynamic symbol table.
 pub fn looks_like_hsa_runtime(elf: &[u8]) -> bool {
     Image::parse(elf).is_ok_and(|image| is_hsa_runtime(&image))
 }

@@ -1,5 +1,4 @@
-//! The capabilities that recording takes: one list, which messages, `doctor` and tests use. docs/security.md says what each is
-//! for.
+//! The capabilities that recording needs: one list for messages, `doctor` and tests. docs/security.md gives the purpose of each.
 
 use std::fs;
 
@@ -8,7 +7,7 @@ use crate::CaptureError;
 /// A capability: its name, and its bit in include/uapi/linux/capability.h.
 pub type Capability = (&'static str, u32);
 
-/// What every recording takes: without one of them none begins.
+/// Capabilities that every recording needs: no recording starts without all of them.
 pub const RECORDING: [Capability; 7] = [
     ("CAP_BPF", 39),
     ("CAP_PERFMON", 38),
@@ -19,16 +18,16 @@ pub const RECORDING: [Capability; 7] = [
     ("CAP_KILL", 5),
 ];
 
-/// What it uses where it has it: to raise the limit of descriptors, and its own priority.
+/// Capabilities that tracer uses if it has them: to raise the limit of descriptors, and its own priority.
 pub const OF_USE: [Capability; 2] = [("CAP_SYS_RESOURCE", 24), ("CAP_SYS_NICE", 23)];
 
-/// What it takes besides to run a command as the user who called sudo, and to write files for them.
+/// Further capabilities that tracer needs to run a command as the user who called sudo, and to write files for that user.
 pub const FOR_A_USER: [Capability; 3] = [("CAP_SETUID", 7), ("CAP_SETGID", 6), ("CAP_SETPCAP", 8)];
 
-/// Fails unless this process has all of these.
+/// Fails unless this process has all of these capabilities.
 ///
 /// # Errors
-/// [`CaptureError::Lacking`] names those that are missing.
+/// [`CaptureError::Lacking`] names the missing ones.
 pub fn require(needed: &[Capability]) -> Result<(), CaptureError> {
     let missing = missing(effective(), needed);
     if missing.is_empty() {
@@ -38,7 +37,7 @@ pub fn require(needed: &[Capability]) -> Result<(), CaptureError> {
     }
 }
 
-/// What has to be done about missing ones, for messages.
+/// Returns the fix for missing capabilities, for messages.
 #[must_use]
 pub fn fix() -> String {
     let names = |capabilities: &[Capability]| {
@@ -50,12 +49,12 @@ pub fn fix() -> String {
     format!("run with sudo, or grant {recording}; to run commands or write files for a user, also {user}")
 }
 
-/// The effective set of this process. No thread of the tracer that asks changes its own.
+/// Returns the effective set of this process. The threads of tracer that ask do not change their own set.
 pub(crate) fn effective() -> u64 {
     effective_in(&fs::read_to_string("/proc/self/status").unwrap_or_default())
 }
 
-/// From the text of /proc/PID/status.
+/// Returns the effective set in the text of /proc/PID/status.
 pub(crate) fn effective_in(status: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok())

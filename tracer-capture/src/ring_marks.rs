@@ -1,9 +1,8 @@
-//! How far the ring of records has been filled and emptied.
+//! The positions up to which the ring of records has been filled and emptied.
 //!
-//! A reader of the ring stops at a record that a program has reserved and not written yet, as if nothing came behind it:
-//! that nothing could be read does not say that nothing had come. The kernel's own positions do. They are in the first two
-//! pages of the ring's mapping, the consumer's and the producer's (Documentation/bpf/ringbuf.rst); they count bytes and only
-//! grow.
+//! A reader of the ring stops at a record that a program has reserved and not written yet, as if no record came after it. An empty
+//! read therefore does not prove that no record had come; the kernel's own positions do. They are in the first two pages of the
+//! ring's mapping: the consumer's, then the producer's (Documentation/bpf/ringbuf.rst). They count bytes and only grow.
 
 use std::sync::atomic::Ordering;
 
@@ -14,30 +13,30 @@ use crate::{
     mapped::{Access, Mapped, PAGE},
 };
 
-/// The positions, shared with the kernel and with whoever reads the ring.
+/// The positions, shared with the kernel and with the reader of the ring.
 pub struct RingMarks {
     pages: Mapped,
 }
 
-/// The producer's, among the words of both pages.
+/// Index of the producer's position among the words of both pages.
 const PRODUCER: usize = PAGE / size_of::<u64>();
 
 impl RingMarks {
-    /// Maps those of a ring.
+    /// Maps the positions of a ring.
     ///
     /// # Errors
-    /// What mapping says.
+    /// Returns the error of the mapping.
     pub fn new(map: &Map) -> Result<Self, CaptureError> {
         let pages = Mapped::new(map, "EVENTS", 2 * PAGE, Access::Read)?;
         Ok(Self { pages })
     }
 
-    /// Everything that programs have begun to write by now lies before it.
+    /// Returns the end of the records that programs have begun to write by now.
     pub fn reserved(&self) -> u64 {
         self.pages.word(PRODUCER).load(Ordering::Acquire)
     }
 
-    /// Everything before it was taken.
+    /// Returns the end of the records that were taken.
     pub fn taken(&self) -> u64 {
         self.pages.word(0).load(Ordering::Acquire)
     }

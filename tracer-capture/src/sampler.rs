@@ -1,10 +1,9 @@
-//! Looks at queues from time to time: how far their producers and the GPU are. And at completion signals that somebody asks
-//! for: whether they say when a packet ran.
+//! Samples queues: how far their producers and the GPU are. On request reads completion signals, which say when a packet ran.
 //!
-//! A thread of its own, because a read waits while the process changes its mappings, and the recorder must not; and by readers,
-//! because memory can be made to block for ever. It looks at
-//! a queue often while its indexes move, ever more seldom while they don't, and spends at most a twentieth of a processor
-//! and a fixed number of looks a second, however many queues there are: with more, each is looked at less often.
+//! The sampler has a thread of its own, because a read waits while the process changes its mappings, and the recorder must not
+//! wait. Reader processes do the reads, because a process can make its memory block for ever. The sampler samples a queue often
+//! while its indexes move, and ever less often while they do not. It spends at most a twentieth of a processor and a fixed number
+//! of reads per second, however many queues there are: with more queues, it samples each less often.
 
 mod signals;
 
@@ -26,30 +25,30 @@ use tracer_core::{
 
 use crate::{CaptureError, confined::Readers, scattered::Scattered};
 
-/// Between two looks at a queue whose indexes move.
+/// Time between two samples of a queue whose indexes move.
 const FAST: Duration = Duration::from_millis(2);
-/// Between two looks at a queue whose indexes have not moved for long.
+/// Time between two samples of a queue whose indexes have not moved for long.
 const SLOW: Duration = Duration::from_millis(256);
-/// Of this many parts of its time, it works in one.
+/// The sampler works for one of this many parts of its time.
 const SHARE: u32 = 20;
-/// What a look is counted as at the least: 20 000 looks a second at the most.
+/// Least time that a sample counts as: at most 20 000 samples per second.
 const LOOK: Duration = Duration::from_micros(50);
-/// Completion signals that are looked at at a time, and that wait for it, at the most: who asks asks again.
+/// Most completion signals read at a time, and most that wait to be read: the caller asks again for the others.
 const SIGNALS: usize = 1024;
-/// Looks that wait for the recorder at the most. It is behind then, and more of them would not help it.
+/// Most samples that wait for the recorder. With that many waiting, the recorder is behind, and more would not help it.
 const WAITING: usize = 8192;
 
-/// What was seen.
+/// A sample.
 #[derive(Clone, Copy, Debug)]
 pub enum Look {
-    /// Of a queue.
+    /// A sample of a queue.
     Queue(Progress),
-    /// Of a completion signal.
+    /// A sample of a completion signal.
     Signal(Signal),
 }
 
 impl Look {
-    /// As the model takes it.
+    /// Returns the event that the model takes.
     #[must_use]
     pub fn event(&self) -> Event<'static> {
         match *self {
@@ -59,7 +58,7 @@ impl Look {
     }
 }
 
-/// The thread that looks.
+/// The sampling thread.
 pub struct Sampler {
     shared: Arc<Shared>,
     looks: Receiver<Look>,
@@ -68,18 +67,18 @@ pub struct Sampler {
 
 #[derive(Default)]
 struct Shared {
-    /// The queues to look at, if they have changed.
+    /// The queues to sample, if they have changed.
     queues: Mutex<Option<Vec<Position>>>,
-    /// Signals to look at once: process and handle.
+    /// Signals to read at once: process and handle.
     signals: Mutex<Vec<(u32, u64)>>,
     stop: AtomicBool,
 }
 
 impl Sampler {
-    /// Starts it; there is nothing to look at yet. `readers` read the memory.
+    /// Starts the thread, which has no queues to sample yet. `readers` read the memory.
     ///
     /// # Errors
-    /// If there is no thread.
+    /// Returns an error if the thread cannot be created.
     pub fn start(readers: Readers) -> Result<Self, CaptureError> {
         let shared = Arc::new(Shared::default());
         let (sender, looks) = sync_channel(WAITING);
@@ -100,13 +99,13 @@ impl Sampler {
         })
     }
 
-    /// These are the queues from now on.
+    /// Replaces the queues to sample.
     pub fn watch(&self, queues: Vec<Position>) {
         *self.shared.queues.lock().unwrap_or_else(PoisonError::into_inner) = Some(queues);
         self.wake();
     }
 
-    /// Looks at these completion signals once, within the time that it has: process and handle. The list is empty afterwards.
+    /// Reads these completion signals (process and handle) once, within the sampler's share of time. The list is empty afterwards.
     pub fn ask(&self, signals: &mut Vec<(u32, u64)>) {
         if !signals.is_empty() {
             let mut asked = self.shared.signals.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,18 +116,18 @@ impl Sampler {
         }
     }
 
-    /// At its end it looks at these, too, however many they are.
+    /// Reads these signals at the end, too, however many they are.
     pub fn ask_at_end(&self, signals: &mut Vec<(u32, u64)>) {
         let mut asked = self.shared.signals.lock().unwrap_or_else(PoisonError::into_inner);
         asked.append(signals);
     }
 
-    /// What was seen since the last call.
+    /// Returns the samples since the last call.
     pub fn looks(&self) -> impl Iterator<Item = Look> + '_ {
         self.looks.try_iter()
     }
 
-    /// Looks at every queue once more, and at what is asked for, and ends. What was seen before comes first.
+    /// Samples every queue a last time, reads the signals that were asked for, and ends. Earlier samples come first.
     #[must_use]
     pub fn finish(mut self) -> Vec<Look> {
         self.shared.stop.store(true, Ordering::Release);
@@ -151,13 +150,13 @@ impl Drop for Sampler {
         self.shared.stop.store(true, Ordering::Release);
         self.wake();
         if let Some(thread) = self.thread.take() {
-            // Its looks have no reader any more.
+            // Its samples have no reader any more.
             let _ = thread.join();
         }
     }
 }
 
-/// A queue, and when it is looked at next.
+/// A queue, and when its next sample is due.
 struct Watched {
     position: Position,
     /// The read index and the write index.
@@ -170,9 +169,9 @@ struct Worker {
     shared: Arc<Shared>,
     sender: SyncSender<Look>,
     memory: Scattered,
-    /// By process.
+    /// Sorted by process.
     queues: Vec<Watched>,
-    /// Asked for, and not looked at yet.
+    /// Requested, and not read yet.
     signals: Vec<(u32, u64)>,
 }
 
@@ -185,7 +184,7 @@ impl Worker {
             let worked = began.elapsed().max(LOOK * looked);
             let next = self.queues.iter().map(|watched| watched.due).min();
             let until_due = next.map_or(SLOW, |due| due.saturating_duration_since(Instant::now()));
-            // It is woken early only to hear of other queues, or to end.
+            // The thread is woken early only to take over other queues, or to end.
             std::thread::park_timeout(until_due.max(worked * (SHARE - 1)).min(SLOW));
         }
         self.renew();
@@ -202,13 +201,13 @@ impl Worker {
         last
     }
 
-    /// Takes over the signals that were asked for.
+    /// Takes over the requested signals.
     fn renew_signals(&mut self) {
         let mut asked = self.shared.signals.lock().unwrap_or_else(PoisonError::into_inner);
         self.signals.append(&mut asked);
     }
 
-    /// Looks at those; how many looks that took.
+    /// Reads those signals; returns the number of reads.
     fn pass_over_signals(&mut self) -> u32 {
         self.renew_signals();
         let Self {
@@ -227,7 +226,7 @@ impl Worker {
         count as u32
     }
 
-    /// Takes over the queues that there are now.
+    /// Takes over the current queues.
     fn renew(&mut self) {
         let Some(mut now) = self.shared.queues.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             return;
@@ -249,12 +248,12 @@ impl Worker {
         self.queues.extend(kept);
     }
 
-    /// Looks at what is due; how many looks that took.
+    /// Samples the queues that are due; returns the number of samples.
     fn pass(&mut self, now: Instant) -> u32 {
         let mut due: Vec<usize> = (0..self.queues.len())
             .filter(|&at| self.queues[at].due <= now)
             .collect();
-        // Those that have waited longest, if there are too many for one pass.
+        // If there are too many for one pass, keeps those that have waited longest.
         const MOST: usize = 1024;
         if due.len() > MOST {
             due.sort_by_key(|&at| self.queues[at].due);
@@ -273,22 +272,22 @@ impl Worker {
             watched.period = if moved { FAST } else { (watched.period * 2).min(SLOW) };
             watched.due = now + watched.period;
             watched.seen = seen.or(watched.seen);
-            // A recorder that is behind hears of it at a later look; one that is gone, never. A look that finds nothing
-            // new is news, too: it bounds when the indexes moved.
+            // A recorder that is behind gets a later sample; one that is gone gets none. A sample that shows no change is
+            // information, too: it bounds when the indexes moved.
             let _ = look.map(|look| sender.try_send(Look::Queue(look)));
         });
         positions.len() as u32
     }
 }
 
-/// Looks at queues, which are sorted by process; each is handed over, with what was seen.
+/// Samples queues, which are sorted by process; `seen` receives each queue with its sample.
 fn look(
     memory: &mut Scattered,
     queues: &[Position],
     occasion: Occasion,
     mut seen: impl FnMut(&Position, Option<Progress>),
 ) {
-    // The read index first: so it is never above the write index of a queue that is one.
+    // The read index comes first, so that it is never above the write index of a real queue.
     let places = |queue: &Position| [queue.read_pointer, queue.write_pointer];
     memory.read_each(
         queues,

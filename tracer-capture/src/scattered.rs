@@ -1,4 +1,4 @@
-//! Words that lie scattered in the memory of processes, read by readers.
+//! Words at scattered addresses in the memory of processes, which readers read.
 
 use std::{
     collections::HashMap,
@@ -11,33 +11,33 @@ use crate::confined::{Answer, Memory, Piece, ReadError, Readers, Request, user_o
 const AT_ONCE: usize = 128;
 /// Bytes of a word, as a piece.
 const WORD: u32 = 8;
-/// How long a request may take. Longer than a process's own changes of its mappings hold it up.
+/// How long a request may take: longer than a process's own changes of its mappings delay it.
 const LIMIT: Duration = Duration::from_millis(100);
-/// How long a user's memory is left alone after it blocked: at first, and at the most.
+/// How long tracer does not read a user's memory after it blocked: at first, and at most.
 const SHUNNED: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(64)];
 
-/// What was read of a thing, and around when: CLOCK_MONOTONIC ns.
+/// The words of a thing, and the interval of the read: CLOCK_MONOTONIC ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<const WORDS: usize> {
     /// The words.
     pub words: [u64; WORDS],
-    /// Before they were read.
+    /// Before the words were read.
     pub time_ns: u64,
-    /// After it.
+    /// After they were read.
     pub after_ns: u64,
 }
 
-/// Reads words. What blocks costs the time of one request, and then is left alone for ever longer.
+/// Reads words. Memory that blocks costs the time of one request; tracer then leaves it alone for ever longer times.
 pub struct Scattered {
     readers: Readers,
-    /// Of processes that were read.
+    /// The user of each process that was read.
     users: HashMap<u32, u32>,
-    /// Users whose memory blocked: until when it is left alone, and for how long that was decided.
+    /// Users whose memory blocked: until when tracer does not read it, and the length of that time.
     shunned: HashMap<u32, (Instant, Duration)>,
 }
 
 impl Scattered {
-    /// By these readers.
+    /// Creates a reader of words that uses these reader processes.
     pub fn new(readers: Readers) -> Self {
         Self {
             readers,
@@ -46,16 +46,16 @@ impl Scattered {
         }
     }
 
-    /// Forgets whose the processes are: their ids may be used again.
+    /// Forgets the users of the processes: process ids may be reused.
     pub fn forget_users(&mut self) {
         self.users.clear();
     }
 
-    /// Reads `WORDS` words (at most 8) of each thing, in their order. Things are sorted by process; `places` are the words'
-    /// addresses. Each is handed over in its order: with `None` if it is not there, its process has ended, may not be read, or
-    /// blocks.
+    /// Reads `WORDS` words (at most 8) of each thing, in order. Things are sorted by process; `places` returns the words'
+    /// addresses. `seen` receives each thing in order: with `None` if its memory is absent or unreadable, or if its process has
+    /// exited or blocks.
     ///
-    /// The words of one thing are read in the order in which they are named: what must be read first is named first.
+    /// The words of one thing are read in the order of their addresses in `places`: the word that must be read first comes first.
     pub fn read_each<T, const WORDS: usize>(
         &mut self,
         things: &[T],
@@ -146,7 +146,7 @@ mod tests {
     fn each_thing_that_is_there_is_read_and_the_others_are_told() {
         let memory: Vec<[u64; 2]> = (0..300).map(|k| [k, 1000 + k]).collect();
         let mut things: Vec<[u64; 2]> = memory.iter().map(places).collect();
-        // Nothing is mapped there: the whole of one, the second word of another.
+        // Nothing is mapped there: for the whole of one thing, and for the second word of another.
         for gone in [0, 7, 127, 128, 299] {
             things[gone][0] = 8;
         }

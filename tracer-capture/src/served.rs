@@ -1,15 +1,15 @@
-//! Whose program serves a file system.
+//! The user whose program serves a file system.
 //!
-//! The kernel reads a library while a probe goes in. Nobody can be asked in between, and nothing ends such a read: who serves the
-//! file could stop the recorder for good.
+//! The kernel reads a library while a probe is being attached. tracer cannot ask the user in between, and nothing interrupts such a
+//! read, so the program that serves the file could stop the recorder for good.
 
 use crate::proc_maps::Mapping;
 
 /// FUSE_SUPER_MAGIC (fs/fuse/inode.c), as `f_type` of statfs.
 pub const FUSE: u64 = 0x6573_5546;
 
-/// The user whose program serves the file system that a mapped file lies on, by the contents of `/proc/PID/mountinfo`; `None` if
-/// they don't say it.
+/// Returns the user whose program serves the file system of a mapped file, from the contents of `/proc/PID/mountinfo`; `None` if
+/// they do not name the user.
 ///
 /// Format: Documentation/filesystems/proc.rst, 3.5. FUSE shows the user as `user_id` among the options of the superblock.
 pub fn by(mapping: &Mapping, mountinfo: &[u8]) -> Option<u32> {

@@ -52,27 +52,27 @@ pub(crate) use load::{Loading, see_tracefs};
 /// What to capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Probe the functions that advance write indexes (`--detail full`, and wherever submissions are linked to API calls).
+    /// Probe the functions that advance write indexes (`--detail full`, and whenever submissions are linked to API calls).
     pub reserves: bool,
     /// Capture calls of HIP and HSA functions.
     pub api: Api,
-    /// Trace children too.
+    /// Trace child processes too.
     pub follow: bool,
     /// Trace every process of the machine: each from its first use of the KFD on.
     pub system: bool,
     /// Load debug files of runtimes from the servers in DEBUGINFOD_URLS (`--debuginfod`).
     pub debuginfod: bool,
-    /// The invoking user's id: file systems that this user's programs serve are trusted as root's are.
+    /// The invoking user's id: tracer trusts file systems that this user's programs serve as it trusts root's.
     pub user: u32,
-    /// Pass on what the programs say of their decisions, at level debug of [`log`].
+    /// Pass on the programs' reports of their decisions, at level debug of [`log`].
     pub diagnostics: bool,
-    /// How long a process may be paused for its probes. Then it goes on without them, which counts as a loss.
+    /// How long a process may be paused for its probes. After that it continues without them, which counts as a loss.
     pub pause_limit: Duration,
     /// Size of the buffer between the programs and [`Session::drain`]: a power of two, bytes.
     pub buffer_bytes: u32,
 }
 
-/// Generation of the processes that are traced first: no other one has theirs.
+/// Generation of the processes that are traced first: no other process has this generation.
 pub(crate) const GENERATION: u32 = 1;
 
 /// A running capture.
@@ -103,15 +103,16 @@ pub struct Session {
 }
 
 impl Session {
-    /// Loads the programs and attaches those that belong to no library. Nothing is traced yet. What belongs to others is read by
-    /// `readers`.
+    /// Loads the programs and attaches those that do not belong to a library. Nothing is traced yet. `readers` read the files and
+    /// memory of other processes.
     ///
     /// # Errors
-    /// [`CaptureError::PidNamespace`]; [`CaptureError::Lacking`] or [`CaptureError::NotPermitted`] without the rights, and what else the kernel refuses.
+    /// Returns [`CaptureError::PidNamespace`]; [`CaptureError::Lacking`] or [`CaptureError::NotPermitted`] without the rights; and
+    /// the other errors of the kernel.
     pub fn start(options: Options, guardian: Option<Guardian>, readers: Readers) -> Result<Self, CaptureError> {
         pid_namespace::require_initial()?;
         rights::require(&rights::RECORDING)?;
-        // Without the place where they are left, none are.
+        // Without the folder in which dead recorders leave their pauses, there are none.
         for left in left::recover().unwrap_or_default() {
             log::warn!(
                 "process {} was paused by tracer {}, which died: {}",
@@ -125,7 +126,7 @@ impl Session {
             api: options.api,
             ..Inventory::default()
         };
-        // On a thread of its own: it may need a mount namespace of its own to see tracefs, which ends with it.
+        // Loading has a thread of its own: it may need its own mount namespace to see tracefs, which ends with the thread.
         let stop = Arc::new(AtomicBool::new(false));
         let loaded = std::thread::scope(|scope| scope.spawn(|| load(options, &mut inventory, &stop)).join());
         let Loaded {
@@ -150,7 +151,7 @@ impl Session {
         let entries = guardian::descriptor(&pauses)?;
         let own = Pauses::new(Entries::new(entries)?, options.pause_limit);
         let pin = Pin::new(&pauses).inspect_err(|error| log::info!("{error}")).ok();
-        // Nobody is paused before the guardians can resume it.
+        // No process is paused before the guardians can resume it.
         if let Some(guardian) = &guardian {
             guardian.share(entries, pin.as_ref().map(|pin| pin.path.as_path()))?;
         }
@@ -208,37 +209,37 @@ impl Session {
         })
     }
 
-    /// Traces a process from now on, and those that it makes.
+    /// Traces a process from now on, and the processes that it creates.
     ///
     /// # Errors
-    /// [`CaptureError::System`] if there are too many.
+    /// Returns [`CaptureError::System`] if there are too many processes.
     pub fn trace(&mut self, pid: u32) -> Result<(), CaptureError> {
         self.insert(pid)?;
         self.begin();
         Ok(())
     }
 
-    /// Enters a process among the traced. What it submits does not count yet.
+    /// Enters a process among the traced ones. Its submissions do not count yet.
     pub(crate) fn insert(&mut self, pid: u32) -> Result<(), CaptureError> {
         self.traced
             .insert(pid, GENERATION, 0)
             .map_err(|e| CaptureError::system("tracing a process", io::Error::other(e)))
     }
 
-    /// Enters a process among those that use the KFD: it is paused for what it maps from now on.
+    /// Enters a process among those that use the KFD: tracer pauses it for the files that it maps from now on.
     pub(crate) fn insert_user(&mut self, pid: u32) -> Result<(), CaptureError> {
         self.users
             .insert(pid, 1, 0)
             .map_err(|e| CaptureError::system("tracing a process", io::Error::other(e)))
     }
 
-    /// From now on what traced processes submit counts, and no system call for a map is made any more.
+    /// Makes submissions of traced processes count from now on. tracer makes no system call for a map from then on.
     pub(crate) fn begin(&mut self) {
         self.losses.begin();
         self.gate.open();
     }
 
-    /// Hands over at most `most` records that have come in; returns how many there were.
+    /// Hands over at most `most` records that have arrived; returns how many there were.
     pub fn drain(&mut self, most: usize, sink: &mut impl FnMut(&Event<'_>)) -> usize {
         let mut count = 0;
         while count < most {
@@ -252,20 +253,20 @@ impl Session {
         count
     }
 
-    /// Where the records end that programs have begun to write by now, whether they can be read yet or not.
+    /// Returns the end of the records that programs have begun to write by now, whether they can be read yet or not.
     #[must_use]
     pub fn mark(&self) -> u64 {
         self.marks.reserved()
     }
 
-    /// Whether all records before a mark were handed over: that [`Self::drain`] found nothing does not say so.
+    /// Returns whether all records before a mark were handed over. That [`Self::drain`] found nothing does not prove it.
     #[must_use]
     pub fn is_drained_to(&self, mark: u64) -> bool {
         self.marks.taken() >= mark
     }
 
-    /// What was not handed over of the records before a mark never will be. How many they are nobody can say: they count as
-    /// one that is lost.
+    /// Gives up the records before a mark that were not handed over: they never will be. Their number is unknown, so they count as
+    /// one lost record.
     pub fn give_up_before(&mut self, mark: u64) {
         if !self.is_drained_to(mark) {
             log::warn!("a program did not finish a record in time: it and what came after it is lost");
@@ -273,7 +274,7 @@ impl Session {
         }
     }
 
-    /// Hands over what was lost since the last call.
+    /// Hands over the losses since the last call.
     pub fn report_losses(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
         let time_ns = sys::monotonic_ns();
         let mut lost = |source, count| sink(&Event::Lost(Lost { time_ns, source, count }));
@@ -294,29 +295,28 @@ impl Session {
         }
     }
 
-    /// Hands over what was counted of API calls by now, if they are counted. After [`Self::detach`] it is final.
+    /// Hands over the counts of API calls so far, if API calls are counted. After [`Self::detach`] the counts are final.
     pub fn report_api_stats(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
         if let Some(stats) = &self.api_stats {
             stats.report(sys::monotonic_ns(), &mut |stats| sink(&Event::ApiStats(stats)));
         }
     }
 
-    /// Hands over the calls that are open now, as calls without a result. Only after [`Self::detach`].
+    /// Hands over the calls that are open now, as calls without a result. Call this only after [`Self::detach`].
     pub fn report_open_calls(&self, sink: &mut impl FnMut(&Event<'_>)) {
         self.open_calls.report(sys::monotonic_ns(), sink);
     }
 
-    /// A copy of what was set up so far.
+    /// Returns a copy of the inventory so far.
     #[must_use]
     pub fn inventory(&self) -> Inventory {
         hold::lock(&self.inventory).clone()
     }
 
-    /// Stops tracing, lets every held process go on and takes the probes out. What was captured before can still be
-    /// drained.
+    /// Stops tracing, resumes every paused process and removes the probes. Earlier records can still be drained.
     pub fn detach(&mut self) {
         self.losses.end();
-        // First the filter: programs that still run see no traced process, so nobody is stopped any more, nor enters.
+        // The filter comes first: programs that still run then see no traced process, so no further process is paused or enters.
         self.gate.admit_no_more();
         let pids: Vec<u32> = self.traced.keys().flatten().collect();
         for pid in pids {
@@ -324,14 +324,14 @@ impl Session {
         }
         self.stop.store(true, Ordering::Release);
         let prober = self.holder.take().map(JoinHandle::join);
-        // Before the probes go out, which takes a while.
+        // Before the probes are removed, which takes a while.
         self.keeper.finish();
         drop(prober);
         if let Some(pin) = self.pin.take() {
             pin.remove();
         }
         if let Some(listener) = self.listener.take() {
-            // Its panic would be about words only.
+            // A panic of the listener affects only log messages.
             let _ = listener.join();
         }
     }

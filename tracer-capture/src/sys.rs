@@ -8,22 +8,23 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Lets the calling thread, and those that it makes, run as soon as a processor is free, but not instead of the thread that wakes
-/// it. That is a process that is about to stop: until it has, a stop that its user asks for can't be told from tracer's own.
+/// Makes the calling thread, and the threads that it creates, run as soon as a processor is free, but not preempt the thread that
+/// wakes them. That thread belongs to a process that is about to stop: until it has stopped, a stop that its user requests cannot
+/// be distinguished from tracer's own.
 pub fn let_others_stop() {
     let plain = libc::sched_param { sched_priority: 0 };
-    // SAFETY: `plain` is what this policy takes. Refused, it only makes a race longer that is there anyway.
+    // SAFETY: `plain` is what this policy takes. A refusal only makes a race longer that exists anyway.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const plain) };
 }
 
-/// Lets this thread run before others: a reader that waits for its turn among busy threads loses events. Without the
-/// right to do so it stays as it is.
+/// Makes this thread run before others: a reader that waits for its turn among busy threads loses events. Without the right to do
+/// so, its priority stays as it is.
 pub fn run_first() {
     // SAFETY: no memory is passed. 0 is the calling thread.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -15) };
 }
 
-/// CLOCK_MONOTONIC, ns: the clock of `bpf_ktime_get_ns`.
+/// Returns the time of CLOCK_MONOTONIC, ns: the clock of `bpf_ktime_get_ns`.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -32,23 +33,23 @@ pub fn monotonic_ns() -> u64 {
         .saturating_add(t.tv_nsec as u64)
 }
 
-/// Where bpf_prog_info has `recursion_misses` (include/uapi/linux/bpf.h).
+/// Offset of `recursion_misses` in bpf_prog_info (include/uapi/linux/bpf.h).
 const RECURSION_MISSES: usize = 208;
 
-/// How often the kernel did not run a program that was to run. Kernels before 6.7 count this for raw trace events only.
+/// Returns how often the kernel skipped a program that should have run. Kernels before 6.7 count this for raw trace events only.
 ///
 /// # Errors
-/// What the system call says.
+/// Returns the error of the system call.
 pub fn program_misses(program: BorrowedFd<'_>) -> io::Result<u64> {
     const BPF_OBJ_GET_INFO_BY_FD: libc::c_int = 15;
-    /// bpf_attr of that command.
+    /// The bpf_attr of that command.
     #[repr(C)]
     struct Attributes {
         fd: u32,
         len: u32,
         info: u64,
     }
-    // Lists in it have length 0: the kernel fills in no more than this.
+    // The lists in it have length 0, so the kernel fills in only these words.
     let mut info = [0_u64; RECURSION_MISSES / 8 + 1];
     let attributes = Attributes {
         fd: program.as_raw_fd() as u32,
@@ -73,7 +74,7 @@ pub fn program_misses(program: BorrowedFd<'_>) -> io::Result<u64> {
 /// Copies `to.len()` bytes from `address` of another process (`process_vm_readv`); faults pages in.
 ///
 /// # Errors
-/// EFAULT for memory that isn't there, EPERM without CAP_SYS_PTRACE, ESRCH for an ended process.
+/// EFAULT for memory that is not there, EPERM without CAP_SYS_PTRACE, ESRCH for a process that has exited.
 pub fn read_memory(pid: u32, address: u64, to: &mut [u8]) -> io::Result<()> {
     let local = libc::iovec {
         iov_base: to.as_mut_ptr().cast(),
@@ -92,18 +93,18 @@ pub fn read_memory(pid: u32, address: u64, to: &mut [u8]) -> io::Result<()> {
     }
 }
 
-/// One u64 from another process.
+/// Reads one u64 from another process.
 ///
 /// # Errors
-/// Those of [`read_memory`].
+/// Returns the errors of [`read_memory`].
 pub fn read_u64(pid: u32, address: u64) -> io::Result<u64> {
     let mut bytes = [0; 8];
     read_memory(pid, address, &mut bytes)?;
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// Gives the calling thread a mount namespace of its own with tracefs in it, if it sees none. Nothing remains of it
-/// when the thread ends.
+/// Gives the calling thread a mount namespace of its own with tracefs in it, if the thread does not see a tracefs. Nothing of it
+/// remains when the thread ends.
 ///
 /// # Errors
 /// EPERM without CAP_SYS_ADMIN, ENODEV on a kernel without tracefs.
@@ -114,7 +115,7 @@ pub fn ensure_tracefs() -> io::Result<()> {
     {
         return Ok(());
     }
-    // SAFETY: unshares the namespace of this thread only, which shares its file system context with no other after it.
+    // SAFETY: unshares the namespace of this thread only; the thread then shares its file system context with no other.
     if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -138,15 +139,15 @@ fn mount(
     }
 }
 
-/// Whether the process behind a pidfd has ended.
+/// Returns whether the process behind a pidfd has exited.
 #[must_use]
 pub fn has_ended(pidfd: &OwnedFd) -> bool {
     let none = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // It is readable from the end on.
+    // A pidfd is readable from the process exit on.
     poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&none)).is_ok_and(|ready| ready > 0)
 }
 
-/// The boot, monotonic and real-time clocks, ns, read one after the other.
+/// Reads the monotonic, boot and real-time clocks, ns, one after the other.
 #[must_use]
 pub fn clocks() -> [u64; 3] {
     [libc::CLOCK_MONOTONIC, libc::CLOCK_BOOTTIME, libc::CLOCK_REALTIME].map(|clock| {

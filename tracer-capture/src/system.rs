@@ -1,5 +1,5 @@
-//! The whole machine: processes that use a GPU already are attached to; those that begin to later enter by themselves, in
-//! eBPF (`tracer-ebpf/src/system.rs`).
+//! Tracing of the whole machine. tracer attaches to processes that already use a GPU; those that begin to use one later enter by
+//! themselves, in eBPF (`tracer-ebpf/src/system.rs`).
 
 use std::{collections::BTreeSet, fs, io, path::Path, time::Duration};
 
@@ -16,11 +16,11 @@ use crate::{
     sys,
 };
 
-/// The KFD's device, by the name that a process opened it under.
+/// The KFD's device, by the name under which a process opened it.
 const DEVICE: &str = "/dev/kfd";
-/// What runtimes are called, wherever they lie.
+/// Start of the file names of runtimes, in any folder.
 const RUNTIME: &str = "libhsa-runtime64";
-/// How long the mappings of a process are read.
+/// How long tracer reads the mappings of a process.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// BPF_NOEXIST of include/uapi/linux/bpf.h.
 const NOEXIST: u64 = 1;
@@ -28,31 +28,31 @@ const NOEXIST: u64 = 1;
 impl Session {
     /// Traces every process of the machine: those that use a GPU from now on, others from their first use of one.
     ///
-    /// One that can't be attached to is a warning of the inventory.
+    /// A process that tracer cannot attach to becomes a warning of the inventory.
     ///
     /// # Errors
-    /// [`CaptureError::System`] if there are too many.
+    /// Returns [`CaptureError::System`] if there are too many processes.
     pub fn trace_all(&mut self) -> Result<Vec<Attached>, CaptureError> {
         let mut known = BTreeSet::new();
         let mut has_runtime = BTreeSet::new();
         self.attach_users(&mut known, &mut has_runtime)?;
-        // Who opened the device since it was looked for is found by the second look; who opens it after that enters by itself.
+        // The second search finds processes that opened the device after the first; later processes enter by themselves.
         self.gate.admit();
         self.attach_users(&mut known, &mut has_runtime)?;
         self.count(known, has_runtime)
     }
 
-    /// Attaches to processes that use a GPU and are not `known` yet. Nothing counts yet.
+    /// Attaches to processes that use a GPU and are not `known` yet. Their submissions do not count yet.
     fn attach_users(&mut self, known: &mut BTreeSet<u32>, has_runtime: &mut BTreeSet<u32>) -> Result<(), CaptureError> {
         let mut candidates = Vec::new();
         for pid in &self.gpu_users() - known {
             match Candidate::look(pid) {
                 Ok(candidate) => candidates.push(candidate),
-                // Whatever it was, it uses nothing any more.
+                // This process has exited and uses nothing any more.
                 Err(_) if !process_stat::is_alive(pid) => {}
                 Err(error) => {
                     let (mut inventory, warning) = (hold::lock(&self.inventory), error.to_string());
-                    // The first look has said so.
+                    // The first search may have added the warning already.
                     if !inventory.warnings.contains(&warning) {
                         inventory.warnings.push(warning);
                     }
@@ -61,13 +61,13 @@ impl Session {
         }
         let mut new = Vec::new();
         for candidate in candidates {
-            // One that entered meanwhile has been held for its probes.
+            // A process that has entered by itself in between was paused for its probes.
             if !self.insert_new(candidate.pid)? {
                 continue;
             }
-            // The id may have been another process's by the time that it was entered.
+            // The id may have belonged to another process by the time that it was entered.
             if sys::has_ended(&candidate.pidfd) {
-                // Its own end may have removed it.
+                // The process exit may have removed it.
                 let _ = self.traced.remove(&candidate.pid);
                 continue;
             }
@@ -79,7 +79,7 @@ impl Session {
         Ok(())
     }
 
-    /// Processes that have the KFD's device open, by their descriptors or by the driver's own files, or have mapped a runtime.
+    /// Returns processes that have the KFD's device open, by their descriptors or the driver's own files, or have mapped a runtime.
     fn gpu_users(&self) -> BTreeSet<u32> {
         let own = std::process::id();
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -87,7 +87,7 @@ impl Session {
             .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
             .filter(|&pid| has_device(pid) || self.has_runtime(pid))
             .collect();
-        // Types of queues are of no interest here.
+        // Types of queues do not matter here.
         let by_driver = kfd_proc::below(Path::new("/"), Numbering::Unknown).unwrap_or_default();
         users.extend(by_driver.iter().map(|process| process.pid));
         users.remove(&own);
@@ -101,7 +101,7 @@ impl Session {
         mappings.iter().any(|mapping| name(&mapping.path))
     }
 
-    /// Enters a process among the traced, unless it has entered by itself; whether it had not.
+    /// Enters a process among the traced ones, unless it has entered by itself; returns whether it had not.
     fn insert_new(&mut self, pid: u32) -> Result<bool, CaptureError> {
         match self.traced.insert(pid, session::GENERATION, NOEXIST) {
             Ok(()) => Ok(true),

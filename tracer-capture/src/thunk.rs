@@ -1,4 +1,4 @@
-//! Whether a process's runtime stores to doorbells or hands them to the driver's library: see `resolver::ThunkFlags`.
+//! Determines whether a process's runtime stores to doorbells or hands them to the driver's library: see `resolver::ThunkFlags`.
 
 use crate::{
     confined::Remote,
@@ -6,8 +6,8 @@ use crate::{
     resolver::{Resolution, ThunkFlags},
 };
 
-/// Whether the runtime that a process of this memory has mapped there hands its doorbells over; `None` if it can't be told: it is not
-/// initialised, or what decides it is not understood, or can't be read.
+/// Returns whether the runtime at `mapping`, in a process with this memory, hands its doorbells over. Returns `None` if this is
+/// unknown: the runtime is not initialised, or the deciding bytes are not understood or can't be read.
 pub fn hands_over(memory: &Remote<'_>, mapping: &Mapping, resolution: &Resolution) -> Option<bool> {
     let flags = resolution.thunk_flags()?;
     read(flags, mapping.bias(resolution)?, |address| memory.word(address).ok())
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(told(0x9000, 0xa000, 0, 0), Some(false));
         assert_eq!(told(0x9000, 0xa000, 1, 0), Some(true));
         assert_eq!(told(0x9000, 0xa000, 0, 1), Some(true));
-        // Not initialised; not readable.
+        // The runtime is not initialised; the memory is not readable.
         assert_eq!((told(0, 0xa000, 0, 0), told(0x9000, 0, 0, 0)), (None, None));
         assert_eq!((told(0x8000, 0xa000, 0, 0), told(0x9000, 0xb000, 0, 0)), (None, None));
     }

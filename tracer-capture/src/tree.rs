@@ -1,24 +1,25 @@
-//! Small text files below a root: the machine's own root, or that of a process, which a reader looks into.
+//! Small text files below a root: the machine's own root, or the root of a process, which a reader reads.
 
 use std::{fs, io, os::unix::fs::FileTypeExt, path::Path};
 
 use crate::confined::{Examine, ReadError};
 
-/// Files below a root. Paths have no slash in front.
+/// Files below a root. Paths have no leading slash.
 pub trait Tree {
-    /// Names of what is in a folder, in no order.
+    /// Returns the names in a folder, in no particular order.
     ///
     /// # Errors
-    /// What reading it says: `NotFound` where there is none.
+    /// Returns the error of reading the folder: `NotFound` if there is none.
     fn names(&self, folder: &str) -> io::Result<Vec<String>>;
 
-    /// The contents of a file; `None` if it can't be read, or is no text.
+    /// Returns the contents of a file; `None` if it cannot be read, or is not text.
     fn text(&self, file: &str) -> Option<String>;
 
-    /// Whether this is there, and is a regular file or a folder: neither a device, nor a FIFO or socket.
+    /// Returns whether the path exists and is a regular file or a folder: neither a device, nor a FIFO or socket.
     fn is_plain(&self, path: &str) -> bool;
 
-    /// Entries of a folder whose names are a prefix and a number, in the order of the numbers; none if it can't be read.
+    /// Returns the entries of a folder whose names are a prefix and a number, in the order of the numbers; none if the folder
+    /// cannot be read.
     fn numbered(&self, folder: &str, prefix: &str) -> Vec<(u32, String)> {
         let names = self.names(folder).unwrap_or_default().into_iter();
         let number = |name: String| Some((name.strip_prefix(prefix)?.parse().ok()?, format!("{folder}/{name}")));
@@ -28,7 +29,7 @@ pub trait Tree {
     }
 }
 
-/// Below a path of this process.
+/// Files below a path of this process.
 impl Tree for Path {
     fn names(&self, folder: &str) -> io::Result<Vec<String>> {
         let entries = fs::read_dir(self.join(folder))?.flatten();
@@ -49,7 +50,7 @@ impl Tree for Path {
     }
 }
 
-/// Below the root of the process.
+/// Files below the root of the examined process.
 impl Tree for Examine<'_> {
     fn names(&self, folder: &str) -> io::Result<Vec<String>> {
         let names = Examine::names(self, folder.as_bytes())?.into_iter();
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
     use crate::confined::{Parsers, Readers};
 
-    /// A reader finds in the root of this process what this process finds itself.
+    /// A reader finds the same files in the root of this process as this process itself.
     #[test]
     fn both_roots_show_the_same() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The catalogue of API functions against what real HIP and HSA libraries export: a function that submits, waits or
-//! allocates, and that nobody has listed, would be missing from recordings without a word.
+//! Compares the catalogue of API functions with the exports of real HIP and HSA libraries. A function that submits, waits or
+//! allocates, and that the catalogue omits, would be absent from recordings without a warning.
 
 #[expect(dead_code, reason = "the resolver's own tests need more of it")]
 #[path = "resolver/library.rs"]
@@ -18,7 +18,7 @@ use tracer_common::api::{FUNCTIONS, Layer};
 const SUITES: [&str; 4] = ["bookworm", "trixie", "sid", "experimental"];
 const LIBRARIES: [(Layer, &str); 2] = [(Layer::Hip, "libamdhip64.so."), (Layer::Hsa, "libhsa-runtime64.so.")];
 
-/// What an entry probe reads.
+/// The registers that an entry probe reads.
 const KEEP: [Argument; 7] = [
     Argument::Rdi,
     Argument::Rsi,
@@ -29,7 +29,7 @@ const KEEP: [Argument; 7] = [
     Argument::Rsp,
 ];
 
-/// Functions that are not listed though their names say that they are of the kind, and why.
+/// Functions that the catalogue omits although their names match a traced kind, and the reasons.
 const LEFT_OUT: [(&str, &[&str]); 2] = [
     (
         "calls its caller back: of HSA, only the outermost call is seen, and what is called there would be lost",
@@ -57,7 +57,7 @@ const LEFT_OUT: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Whether a function of that name is of a kind that is traced.
+/// Returns whether a function with this name is of a kind that is traced.
 fn is_traced(layer: Layer, name: &str) -> bool {
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
@@ -90,7 +90,8 @@ fn is_traced(layer: Layer, name: &str) -> bool {
                 "hipEventSynchronize",
             ];
             let of_graphs = ["hipGraphLaunch", "hipGraphUpload", "hipGraphInstantiate"];
-            // What ends in `Async` goes to a stream, and what has `Launch` in it does so, or gives it a function of the host.
+            // A function with `Async` at the end of its name works on a stream. One with `Launch` in its name does so too, or puts
+            // a host function on a stream.
             name.starts_with("hip")
                 && (has(&["Launch", "Async"])
                     || starts(&of_memory)
@@ -113,7 +114,8 @@ fn is_traced(layer: Layer, name: &str) -> bool {
     }
 }
 
-/// A C name out of that of a C++ function outside of namespaces, to whose end its arguments are told; others are as they are.
+/// Strips the prefix of a mangled C++ function outside of namespaces, so that the result starts with the plain name; the arguments
+/// follow it. Returns other names unchanged.
 fn begins_as(symbol: &str) -> &str {
     match symbol.strip_prefix("_Z") {
         Some(rest) => rest.trim_start_matches(|c: char| c.is_ascii_digit()),
@@ -121,7 +123,7 @@ fn begins_as(symbol: &str) -> &str {
     }
 }
 
-/// The library of a release.
+/// Reads the library of a release.
 fn read(suite: &str, name: &str) -> Vec<u8> {
     let dir = library::rootfs_dir().join(format!("{suite}-hip/usr/lib/x86_64-linux-gnu"));
     let found = std::fs::read_dir(&dir)
@@ -139,7 +141,7 @@ fn read(suite: &str, name: &str) -> Vec<u8> {
         .unwrap_or_else(|| panic!("{}: no {name}*: run `cargo xtask setup`", dir.display()))
 }
 
-/// Exported functions, and where they are.
+/// Returns the exported functions and their addresses.
 fn exported(elf: &[u8]) -> BTreeMap<String, u64> {
     let file = object::File::parse(elf).expect("a library");
     let defined = file
@@ -150,7 +152,7 @@ fn exported(elf: &[u8]) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// The catalogue's functions in a library, by address: an alias is seen by the probe of the one that is listed.
+/// Returns the catalogue's functions in a library by address: the probe of a listed function also sees the calls of its aliases.
 fn watched(entries: &Entries) -> BTreeMap<u64, Vec<&'static str>> {
     let mut watched = BTreeMap::<u64, Vec<_>>::new();
     for entry in &entries.functions {
@@ -201,7 +203,7 @@ fn every_listed_function_has_a_place_of_its_own() {
                 };
                 nowhere.remove(name);
             }
-            // What is exported under its own name can be probed.
+            // Check that a function that is exported under its own name can be probed.
             let found: BTreeSet<&str> = entries
                 .functions
                 .iter()

@@ -1,4 +1,4 @@
-//! The parser of code objects on real ones, on changed copies, and on what is none.
+//! Tests of the code object parser with real code objects, changed copies, and files that are not code objects.
 
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,7 @@ fn real_ones_tell_their_kernels() {
     }
 }
 
-/// Bytes of the file that the section headers place there.
+/// Returns the file range of a section, according to the section headers.
 fn section(bytes: &[u8], name: &str) -> std::ops::Range<usize> {
     use object::{Object, ObjectSection};
     let file = object::File::parse(bytes).expect("a sound file");
@@ -82,7 +82,7 @@ fn without_metadata_the_descriptor_tells_less() {
     }
 }
 
-/// Version 2 has no descriptors: its kernels are symbols of a type of their own.
+/// Version 2 has no descriptors: its kernels are symbols with a type of their own.
 #[test]
 fn version_2_has_symbols_of_another_kind() {
     let mut bytes = load("gfx942.co");
@@ -91,7 +91,7 @@ fn version_2_has_symbols_of_another_kind() {
     assert_eq!(parse(&bytes).unwrap().kernels, []);
     let symbols = section(&bytes, ".dynsym");
     for symbol in bytes[symbols].chunks_exact_mut(24) {
-        // Functions (2) become kernels (10), of whatever binding.
+        // Turns functions (2) into kernels (10), whatever their binding.
         if symbol[4] & 0xf == 2 {
             symbol[4] |= 8;
         }
@@ -113,7 +113,7 @@ fn mangled_names_are_told_both_ways() {
         .position(|window| window == b"\0vector_add.kd")
         .unwrap();
     text[at + 1..at + 11].copy_from_slice(b"_ZN1a1bIfE");
-    // Cut short: shown as it is.
+    // The mangled name is cut short, so it is shown as it is.
     let kernels = parse(&bytes).unwrap().kernels;
     assert!(kernels.iter().any(|kernel| &*kernel.name == "_ZN1a1bIfE"));
     let strings = section(&bytes, ".dynstr");
@@ -142,7 +142,7 @@ fn truncated_ones_do_not_panic() {
     }
 }
 
-/// The same for hours: `CODE_OBJECT_FUZZ=SECONDS`.
+/// To run this test for hours, set `CODE_OBJECT_FUZZ=SECONDS`.
 #[test]
 fn damaged_ones_do_not_panic() {
     let seconds = std::env::var("CODE_OBJECT_FUZZ")
@@ -160,7 +160,7 @@ fn damaged_ones_do_not_panic() {
     while rounds < 20_000 || std::time::Instant::now() < end {
         let mut bytes = originals[next(originals.len())].clone();
         for _ in 0..=next(6) {
-            // Half of the damage where it matters most: headers, notes, symbols.
+            // Half of the damage goes to the most important parts: headers, notes, symbols.
             let region = if next(2) == 0 { 0xe00 } else { bytes.len() };
             let headers = bytes.len() - 15 * 64;
             let at = if next(4) == 0 {

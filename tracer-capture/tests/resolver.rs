@@ -1,4 +1,4 @@
-//! The resolver on real HSA runtimes, on changed copies of one, and on files that are none.
+//! Tests of the resolver with real HSA runtimes, changed copies of one, and files that are not HSA runtimes.
 
 #[path = "resolver/changed.rs"]
 mod changed;
@@ -55,7 +55,7 @@ fn real_libraries_resolve() {
     }
 }
 
-/// What holds for every build, also for one that nobody has looked at.
+/// Checks the properties of every build, including unknown ones.
 fn assert_invariants(suite: &str, resolution: &Resolution) {
     assert_eq!(resolution.soname.as_deref(), Some("libhsa-runtime64.so.1"), "{suite}");
     assert!(resolution.build_id.is_some(), "{suite}");
@@ -69,7 +69,7 @@ fn assert_invariants(suite: &str, resolution: &Resolution) {
         assert!(site.probe.instruction.is_emulated(), "{suite}: {site:x?}");
         assert_eq!(site.value_register, Argument::Rsi, "{suite}");
     }
-    // Whoever may hand over looks at the same bytes in each function.
+    // All functions that may hand over check the same bytes.
     let may_hand_over = doorbells.iter().any(|site| site.thunk_bypass);
     assert_eq!(resolution.thunk_flags().is_some(), may_hand_over, "{suite}");
     assert!(!resolution.sdma.is_empty(), "{suite}");
@@ -189,7 +189,7 @@ fn expected_flags(known: &Known) -> Option<ThunkFlags> {
     })
 }
 
-/// The functions that ring nothing: every one, at its place, and nothing else.
+/// Checks that every function that does not ring is found at its place, and no other function.
 fn assert_known_queue(known: &Known, resolution: &Resolution) {
     let (version, queue) = (known.version, &known.queue);
     let own = resolution.own_reserve.expect("found");
@@ -198,7 +198,7 @@ fn assert_known_queue(known: &Known, resolution: &Resolution) {
         (queue.add_write_index_acq_rel, queue.queue_offset),
         "{version}"
     );
-    // Nothing in the functions that work on the write index is emulated by the kernel.
+    // The functions that work on the write index contain no instruction that the kernel emulates.
     let start = (0, InstructionKind::Other);
     let place = Some(queue.queue_offset);
     let expected = [

@@ -1,4 +1,4 @@
-//! What is to be watched, a command, processes that run, or all of them: made ready, let go, and awaited.
+//! The subject of a recording: a command, running processes, or every process. Prepares it, starts it, and waits for its exit.
 
 use std::{
     ffi::OsString,
@@ -26,25 +26,25 @@ use crate::{
     say::say,
 };
 
-/// How often somebody looks whether all is over.
+/// Interval at which tracer checks whether the subject has exited.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What reads files and memory of others for this process. Set once, while the process has one thread.
+/// The reader process, which reads files and memory of other processes for this one. Set once, while the process has one thread.
 static READERS: OnceLock<Readers> = OnceLock::new();
 
-/// Forks the process that lets go on whatever a dead tracer left stopped, and the one that reads and parses what others could
-/// use against the tracer.
+/// Forks the guardian, which resumes the processes that a dead tracer left stopped, and the reader process, which reads and parses
+/// what other processes could use against tracer.
 pub fn guardian() -> anyhow::Result<Option<Guardian>> {
-    // SAFETY: called first thing in `main`, before any thread is started.
+    // SAFETY: called first in `main`, before any thread is started.
     let guardian = unsafe { Guardian::start() }?;
-    // SAFETY: as above. After the guardian, which would inherit the connection to it.
+    // SAFETY: as above. Comes after the guardian, which would otherwise inherit the connection to the reader process.
     let readers = unsafe { Readers::start() }?;
-    // It is called once.
+    // This function is called once.
     let _ = READERS.set(readers);
     Ok(Some(guardian))
 }
 
-/// The readers that [`guardian`] started.
+/// Returns the readers that [`guardian`] started.
 pub fn readers() -> anyhow::Result<Readers> {
     READERS.get().cloned().context("no readers were started")
 }
@@ -53,36 +53,36 @@ pub fn readers() -> anyhow::Result<Readers> {
 pub struct Ready {
     /// The session.
     pub session: Session,
-    /// Processes that were there before.
+    /// Processes that existed before the session.
     pub there: Vec<Attached>,
-    /// What it traces.
+    /// What the session traces.
     pub subject: Subject,
 }
 
-/// What is traced.
+/// What a session traces.
 pub enum Subject {
-    /// A command that waits to begin.
+    /// A command that waits to start.
     Command {
-        /// The process that will become it.
+        /// The process that will run the command.
         waiting: Waiting,
-        /// It, with its arguments.
+        /// The command with its arguments.
         words: Vec<OsString>,
     },
-    /// Processes that run.
+    /// Running processes.
     Processes(Vec<Candidate>),
     /// Every process of the machine.
     System,
 }
 
 impl Ready {
-    /// Sets everything up. `terminal`: whether the command may use it.
+    /// Sets everything up. `terminal` says whether the command may use the terminal.
     pub fn prepare(
         capture: &Capture,
         command: &[OsString],
         terminal: Terminal,
         guardian: Option<Guardian>,
     ) -> anyhow::Result<Self> {
-        // What can't be attached to is told before anything is set up.
+        // Reports processes that tracer can't attach to before it sets anything up.
         let mut pids = capture.pid.clone();
         pids.sort_unstable();
         pids.dedup();
@@ -117,7 +117,7 @@ impl Ready {
         })
     }
 
-    /// Says what was attached to.
+    /// Prints which processes tracer attached to.
     pub fn tell(&self) {
         if matches!(self.subject, Subject::System) {
             say!("watching   every process that submits to AMD GPUs");
@@ -141,7 +141,8 @@ impl Ready {
 fn options(capture: &Capture) -> anyhow::Result<session::Options> {
     let own = rustix::process::geteuid().as_raw();
     Ok(session::Options {
-        // What a call's link rests on for all but the last packet of a batch: that the call's thread reserved it.
+        // Links between calls and packets need this: for every packet of a batch except the last, a link is based on the fact that
+        // the call's thread reserved the packet.
         reserves: capture.detail == Detail::Full || capture.api.links(),
         api: capture.api.into(),
         user: User::invoking()?.map_or(own, |user| user.uid),
@@ -155,14 +156,14 @@ fn options(capture: &Capture) -> anyhow::Result<session::Options> {
 }
 
 impl Capture {
-    /// Whom the command runs as; `None`: as this process.
+    /// Returns the user that the command runs as; `None` means the user of this process.
     pub fn user(&self) -> anyhow::Result<Option<User>> {
         Ok(if self.as_root { None } else { User::to_act_as()? })
     }
 }
 
 impl Subject {
-    /// For a trace's manifest.
+    /// Returns the target for the manifest of a trace.
     pub fn target(&self) -> Target {
         match self {
             Self::Command { words, .. } => Target::Command {
@@ -175,7 +176,7 @@ impl Subject {
         }
     }
 
-    /// What a trace of it is called by default.
+    /// Returns the default name of a trace of this subject.
     pub fn name(&self) -> OsString {
         match self {
             Self::Command { words, .. } => words.first().cloned().unwrap_or_default(),
@@ -187,12 +188,12 @@ impl Subject {
         }
     }
 
-    /// Where a trace of it goes by default, if not where its name says: there are many recordings of the one machine.
+    /// Returns the default path of a trace if it differs from the path that the name gives: one machine is recorded many times.
     pub fn place(&self) -> Option<PathBuf> {
         matches!(self, Self::System).then(|| "system-%time%.trace".into())
     }
 
-    /// The first process; of the whole machine, tracer's own.
+    /// Returns the id of the first process; for the whole machine, tracer's own process id.
     pub fn pid(&self) -> u32 {
         match self {
             Self::Command { waiting, .. } => waiting.pid(),
@@ -201,7 +202,7 @@ impl Subject {
         }
     }
 
-    /// What people call it.
+    /// Returns a name to show to users.
     pub fn title(&self) -> String {
         match self {
             Self::Command { words, .. } => {
@@ -216,7 +217,7 @@ impl Subject {
         }
     }
 
-    /// Lets the command begin; processes that run need nothing.
+    /// Starts the command; running processes need nothing.
     pub fn go(self) -> anyhow::Result<Watched> {
         Ok(match self {
             Self::Command { waiting, .. } => Watched::Command(waiting.go()?),
@@ -226,25 +227,25 @@ impl Subject {
     }
 }
 
-/// What is traced, going on.
+/// A subject that is running and traced.
 pub enum Watched {
     /// A command.
     Command(Running),
-    /// Processes that were there before.
+    /// Processes that existed before the session.
     Processes(Vec<Candidate>),
-    /// Every process of the machine, which does not end.
+    /// Every process of the machine. This subject does not end.
     System,
 }
 
-/// How it ended.
+/// How a subject ended.
 #[derive(Clone, Copy, Debug)]
 pub struct End {
-    /// The command's status; `None` for processes that others made.
+    /// The exit status of the command; `None` for processes that tracer did not create.
     pub status: Option<ExitStatus>,
 }
 
 impl Watched {
-    /// The command's process, if there is a command.
+    /// Returns the command's process, if there is a command.
     pub fn command(&self) -> Option<Arc<Process>> {
         match self {
             Self::Command(running) => Some(Arc::clone(&running.process)),
@@ -252,7 +253,7 @@ impl Watched {
         }
     }
 
-    /// Whether all of it has ended; once it said so it must not be asked again.
+    /// Returns an [`End`] if the whole subject has exited. It must not be called again after that.
     pub fn ended(&mut self) -> anyhow::Result<Option<End>> {
         Ok(match self {
             Self::Command(running) => running.wait(Duration::ZERO)?.map(|status| End { status: Some(status) }),
@@ -264,7 +265,7 @@ impl Watched {
         })
     }
 
-    /// Waits for that.
+    /// Waits until the whole subject has exited.
     pub async fn end(&mut self) -> anyhow::Result<End> {
         loop {
             if let Some(end) = self.ended()? {

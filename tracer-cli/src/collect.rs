@@ -1,4 +1,4 @@
-//! The collector's thread: drains events, draws conclusions, and hands the facts to whoever asked for them.
+//! The collector's thread: drains events, draws conclusions, and passes the facts to a sink.
 
 mod looks;
 
@@ -22,36 +22,38 @@ use tracer_core::{
 use crate::{aim, record::manifest::capabilities};
 use looks::Looks;
 
-/// Records taken between two looks at the clock.
+/// Number of records that the collector takes between two reads of the clock.
 const BATCH: usize = 4096;
-/// How often losses are counted and sinks may do what costs more than a fact.
+/// Interval at which the collector counts losses, and at which a sink may do work that costs more than a fact.
 const TICK: Duration = Duration::from_millis(50);
-/// How often living queues and the inventory are told, for those who come before the end.
+/// Interval at which the collector reports live queues and the inventory, for consumers that read before the end.
 const SNAPSHOT: Duration = Duration::from_millis(500);
-/// Pause when nothing came. Programs don't wake the reader: that would cost the traced thread a system call's time.
+/// Pause after a drain that found no record. Programs don't wake the reader: that would cost the traced thread the time of a system
+/// call.
 const NAP: Duration = Duration::from_millis(1);
 
-/// How long the end waits for a program that was interrupted while it wrote a record: it needs no more than its processor.
+/// How long the collector waits at the end for a program that was interrupted while it wrote a record: such a program needs only
+/// its processor.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where facts go: a trace, a screen's state, a server's.
+/// A consumer of facts: a trace, the state of a screen, or the state of a server.
 pub trait Sink: Send + 'static {
-    /// A fact of its own: each comes once.
+    /// Takes a fact. Each fact comes once.
     fn take(&mut self, fact: &Fact);
-    /// An observation, before what is concluded from it.
+    /// Takes an observation, before the facts that are concluded from it.
     fn saw(&mut self, _event: &Event<'_>) {}
-    /// What lives on, as it is now: comes again and again, and once more as a fact at its end.
+    /// Takes the current state of an object that still exists. It comes repeatedly, and once more as a fact at the object's end.
     fn snapshot(&mut self, fact: &Fact);
-    /// Some time has passed.
+    /// Called at intervals.
     ///
     /// # Errors
-    /// Those that end the collection.
+    /// Returns errors that end the collection.
     fn tick(&mut self) -> anyhow::Result<()>;
-    /// What capture is made of by now; follows every round of snapshots.
+    /// Takes the current inventory of the capture. Follows every round of snapshots.
     fn describe(&mut self, inventory: &Inventory);
 }
 
-/// What the thread tells while it works.
+/// State that the thread shares while it works.
 #[derive(Default)]
 struct Gauges {
     stop: AtomicBool,
@@ -67,7 +69,7 @@ pub struct Collector<S> {
 }
 
 impl<S: Sink> Collector<S> {
-    /// Starts it; `there`: processes that were attached to.
+    /// Starts the collector. `there`: processes that tracer attached to.
     pub fn start(session: Session, sink: S, there: &[Attached]) -> anyhow::Result<Self> {
         let gauges = Arc::new(Gauges::default());
         let mut work = Work {
@@ -93,7 +95,7 @@ impl<S: Sink> Collector<S> {
         })
     }
 
-    /// One line for the terminal.
+    /// Returns a progress line for the terminal.
     pub fn progress(&self) -> String {
         let facts = self.gauges.facts.load(Ordering::Relaxed);
         let seconds = self.began.elapsed().as_secs_f64();
@@ -104,12 +106,12 @@ impl<S: Sink> Collector<S> {
         )
     }
 
-    /// Whether it ended by itself: [`Collector::finish`] tells why.
+    /// Returns whether the thread ended by itself; [`Collector::finish`] returns the reason.
     pub fn has_failed(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Stops capture and takes what is left: the sink has everything then.
+    /// Stops the capture and drains what is left. The sink then has everything.
     pub fn finish(self) -> anyhow::Result<(S, Inventory)> {
         self.gauges.stop.store(true, Ordering::Release);
         let work = self
@@ -120,7 +122,7 @@ impl<S: Sink> Collector<S> {
     }
 }
 
-/// The sink, and how much went there.
+/// The sink, and the number of facts and losses that it has received.
 struct Out<S> {
     sink: S,
     facts: u64,
@@ -137,7 +139,7 @@ impl<S: Sink> Out<S> {
     }
 }
 
-/// What the thread works with.
+/// The state of the thread.
 struct Work<S> {
     session: Session,
     out: Out<S>,
@@ -147,7 +149,7 @@ struct Work<S> {
 }
 
 impl<S: Sink> Work<S> {
-    /// Processes that were there before.
+    /// Applies the processes that existed before the session.
     fn begin_with(&mut self, there: &[Attached]) {
         let Self { out, model, .. } = self;
         for process in there {
@@ -171,13 +173,13 @@ impl<S: Sink> Work<S> {
         let mut ticked = Instant::now();
         let mut shown = Instant::now();
         let mut stopped = false;
-        // The end of the records, and until when they are waited for, once both are known.
+        // The position where the records end, and how long to wait for them. Both are set when the collector stops.
         let (mut end, mut last) = (0, ticked);
         loop {
             let stopping = self.gauges.stop.load(Ordering::Acquire);
             if stopping && !stopped {
                 stopped = true;
-                // The last queues are known only when their creations are.
+                // The last queues are known only after the records of their creation.
                 self.drain_to(self.session.mark());
                 self.looks.finish(&self.session, &mut self.model);
                 self.session.detach();
@@ -214,7 +216,7 @@ impl<S: Sink> Work<S> {
         }
     }
 
-    /// Takes the calls that the recording ended in.
+    /// Takes the calls that were still open when the recording ended.
     fn open_calls(&mut self) {
         let Self {
             session, out, model, ..
@@ -222,7 +224,7 @@ impl<S: Sink> Work<S> {
         session.report_open_calls(&mut |event| model.apply(event, &mut |fact| out.take(&fact)));
     }
 
-    /// Takes what had come by then, while programs go on, for as long as is reasonable.
+    /// Drains the records up to `mark` while programs continue to run, for at most [`PATIENCE`].
     fn drain_to(&mut self, mark: u64) {
         let last = Instant::now() + PATIENCE;
         while !self.session.is_drained_to(mark) && Instant::now() < last {

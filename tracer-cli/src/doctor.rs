@@ -1,4 +1,4 @@
-//! `tracer doctor`: tells what `record` would capture here, what it would miss, and how to mend that.
+//! `tracer doctor`: reports what `record` would capture on this machine, what it would miss, and how to fix that.
 
 mod system;
 mod text;
@@ -17,9 +17,9 @@ use tracer_core::foreign;
 
 use crate::{cli::Doctor, say::say};
 
-/// Not everything would be captured, or that could not be told.
+/// Exit code if a recording would not capture everything, or if this could not be determined.
 const LACKING: u8 = 1;
-/// Grows when a field of the JSON changes its meaning or goes; not when one is added.
+/// Version of the JSON format. It grows when a field changes its meaning or is removed, not when one is added.
 const FORMAT_VERSION: u32 = 1;
 
 /// The JSON form (docs/doctor.md).
@@ -32,7 +32,7 @@ struct Json<'a> {
     inspection: &'a Inspection,
 }
 
-/// Resumes what dead recorders left paused, and prints what became of each process.
+/// Resumes the processes that dead recorders left paused, and prints the outcome for each process.
 fn resume() -> ExitCode {
     let recovered = match left::recover() {
         Ok(recovered) => recovered,
@@ -46,7 +46,7 @@ fn resume() -> ExitCode {
         let (pid, recorder, outcome) = (left.pid, left.recorder, left.outcome);
         writeln!(out, "process {pid}, paused by tracer {recorder}, which died: {outcome}")
     });
-    // A reader that has seen enough is no failure.
+    // A reader that closes the pipe early is not a failure.
     let _ = lines.try_for_each(|line| line);
     drop(lines);
     if recovered.is_empty() {
@@ -55,7 +55,7 @@ fn resume() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Looks at the machine and tells.
+/// Inspects the machine and prints the result.
 pub fn run(options: &Doctor) -> ExitCode {
     if options.resume {
         return resume();
@@ -73,7 +73,7 @@ pub fn run(options: &Doctor) -> ExitCode {
     };
     match written.and_then(|()| out.flush()) {
         Ok(()) if verdict.is_whole() => ExitCode::SUCCESS,
-        // A reader that has seen enough is no failure to tell of.
+        // A reader that closes the pipe early is not a failure to report.
         Ok(()) => ExitCode::from(LACKING),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(LACKING),
         Err(error) => {

@@ -1,4 +1,4 @@
-//! `tracer generate`: man pages and completions, made of the command line's own definition.
+//! `tracer generate`: writes man pages and completions, generated from the definition of the command line.
 
 use std::{fs, path::Path, process::ExitCode};
 
@@ -8,17 +8,17 @@ use clap_complete::Shell;
 
 use crate::cli::Cli;
 
-/// Where shells search for completions, below `share`.
+/// Paths below `share` where shells search for completions.
 const COMPLETIONS: [(Shell, &str); 3] = [
     (Shell::Bash, "bash-completion/completions/tracer"),
     (Shell::Zsh, "zsh/site-functions/_tracer"),
     (Shell::Fish, "fish/vendor_completions.d/tracer.fish"),
 ];
 
-/// Writes them below `share`, a folder such as /usr/local/share.
+/// Writes the man pages and completions below `share`, a folder such as /usr/local/share.
 ///
 /// # Errors
-/// If a file can't be written.
+/// Returns an error if a file can't be written.
 pub fn run(share: &Path) -> anyhow::Result<ExitCode> {
     let man = share.join("man/man1");
     fs::create_dir_all(&man).with_context(|| format!("cannot create {}", man.display()))?;

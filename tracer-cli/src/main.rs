@@ -1,4 +1,4 @@
-//! The `tracer` binary: thin commands over the crates beside it.
+//! The `tracer` binary: thin commands over the workspace's other crates.
 
 mod aim;
 mod cli;
@@ -22,7 +22,7 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
-    // Before anything starts a thread: the guardian is a fork of this process.
+    // This comes before any thread is started: the guardian is a fork of this process.
     let captures = match &cli.command {
         cli::Command::Record(_) | cli::Command::Serve(_) => true,
         cli::Command::Top(options) => options.is_live(),
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         cli::Command::Report(_) | cli::Command::Doctor(_) | cli::Command::Generate { .. } => false,
     };
     let guardian = if captures { aim::guardian() } else { Ok(None) };
-    // After the guardian: its pipe is closed in that process, so that both end on their own.
+    // This comes after the guardian: the child that it forks closes the guardian's pipe, so that both processes end independently.
     let scratch = match &cli.command {
         // SAFETY: no thread has been started yet.
         cli::Command::Verify(options) if options.needs_scratch() => unsafe { scratch::prepare() },

@@ -1,4 +1,5 @@
-//! `tracer record`: runs a command, or attaches to processes or the whole machine, and records the path of every kernel that they submit.
+//! `tracer record`: runs a command, or attaches to processes or the whole machine, and records the path of every kernel that they
+//! submit.
 
 pub mod manifest;
 pub mod output;
@@ -33,25 +34,25 @@ use crate::{
     signals::{Signals, Wish},
 };
 
-/// How often the progress line is renewed.
+/// Interval between two updates of the progress line.
 const PROGRESS: Duration = Duration::from_millis(500);
 
-/// A recording that ended.
+/// A completed recording.
 pub struct Recorded {
-    /// How the command ended; `None` if the user would not wait, or there was none.
+    /// The command's exit status; `None` if the user stopped waiting for it, or if there was no command.
     status: Option<ExitStatus>,
-    /// Whether processes were attached to, or all watched, and no command run.
+    /// Whether tracer attached to processes or watched all of them instead of running a command.
     attached: bool,
-    /// What came of it.
+    /// The result of the recording.
     pub outcome: Outcome,
 }
 
-/// Bytes of so many MiB.
+/// Converts MiB to bytes.
 pub fn row_memory(mib: u32) -> usize {
     (mib as usize).saturating_mul(1 << 20)
 }
 
-/// Runs the command, records it, and tells what was seen.
+/// Runs the command, records it, and prints a summary.
 pub fn run(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
     let placing = Placing {
         owner: output::owner(options.capture.as_root)?,
@@ -79,7 +80,7 @@ pub fn capture(options: &Record, placing: Placing, guardian: Option<Guardian>) -
 }
 
 async fn record(options: &Record, placing: Placing, guardian: Option<Guardian>) -> anyhow::Result<Recorded> {
-    // Handlers first: the command inherits none of them, and no signal finds the recorder unprepared.
+    // The signal handlers come first: the command inherits none of them, and no signal arrives before the recorder is prepared.
     let mut signals = Signals::new()?;
     let ready = Ready::prepare(&options.capture, &options.command, Terminal::Shared, guardian)?;
     let subject = &ready.subject;
@@ -98,7 +99,7 @@ async fn record(options: &Record, placing: Placing, guardian: Option<Guardian>) 
     let watched = match subject.go() {
         Ok(watched) => watched,
         Err(error) => {
-            // A trace of nothing would be in the way of the next attempt.
+            // A trace without content would block the next attempt.
             let (recorder, _) = collector.finish()?;
             if let Err(error) = recorder.discard() {
                 log::warn!("cannot remove the empty trace {}: {error:#}", dir.display());
@@ -125,7 +126,7 @@ async fn record(options: &Record, placing: Placing, guardian: Option<Guardian>) 
     })
 }
 
-/// What a user has to know of a process that the command may have asked for.
+/// Returns the warning about a process that may have worked for the command.
 fn elsewhere(user: &elsewhere::User) -> String {
     format!(
         "no process of the command used a GPU, but process {} ({}), which is none of its children, began to use one meanwhile: \
@@ -135,7 +136,7 @@ fn elsewhere(user: &elsewhere::User) -> String {
     )
 }
 
-/// Waits for the end of what is watched, of the time, or of the user's patience.
+/// Waits until the subject has exited, the duration is over, or the user ends the recording.
 async fn watch(
     mut watched: Watched,
     duration: Option<Duration>,
@@ -174,7 +175,7 @@ fn before_its_end(by: EndedBy) -> Ending {
     Ending { status: None, by }
 }
 
-/// The path summary.
+/// Prints the path summary.
 fn tell(outcome: &Outcome) -> anyhow::Result<()> {
     let mut text = Vec::new();
     crate::report::text::summary(&mut text, &outcome.manifest, &outcome.report)?;
@@ -187,7 +188,7 @@ fn tell(outcome: &Outcome) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The command's exit code (0 if there was none), unless it says that all is well when a queue had no probes.
+/// Returns the command's exit code (0 if there was no command). A 0 becomes [`exit::NOT_PROBED`] if a queue had no probes.
 fn code(recorded: &Recorded) -> u8 {
     let outcome = &recorded.outcome;
     let code = match recorded.status {

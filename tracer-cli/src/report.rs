@@ -1,4 +1,4 @@
-//! `tracer report`: tells what a trace says.
+//! `tracer report`: summarizes a recorded trace.
 
 pub mod json;
 pub mod runs;
@@ -18,7 +18,7 @@ use crate::{
     record::manifest,
 };
 
-/// Runs of equal dispatches that are shown unless all are wanted.
+/// Maximum number of runs of equal dispatches that the report shows, unless the user asks for all.
 const MAX_RUNS: usize = 60;
 
 /// Reads the trace and writes the report.
@@ -55,7 +55,7 @@ pub fn run(options: &Report) -> anyhow::Result<ExitCode> {
             )
         }),
     };
-    // A reader that has seen enough (`| head`) is no failure.
+    // A reader that closes the pipe early (`| head`) is not a failure.
     match written.and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
         done => done.context("writing the report").map(|()| ExitCode::SUCCESS),

@@ -1,8 +1,8 @@
-//! What the tracer writes to its own streams. Nothing here panics, and nobody who stops reading ends a recording.
+//! Output to tracer's own streams. Nothing here panics, and a reader that goes away does not end a recording.
 //!
-//! `print!` and `eprintln!` panic when the reader of a pipe is gone (`tracer record ... 2>&1 | true`). [`say!`] writes to
-//! standard error and ignores failures: there is no place left to report them to. [`print()`] writes a result to standard
-//! output; a reader that has seen enough (`| head`) is no failure.
+//! `print!` and `eprintln!` panic when the reader of a pipe is gone (`tracer record ... 2>&1 | true`). [`say!`] writes to standard
+//! error and ignores failures: there is no place left to report them to. [`print()`] writes a result to standard output; a reader
+//! that closes the pipe early (`| head`) is not a failure.
 
 use std::{
     fmt,
@@ -19,18 +19,18 @@ macro_rules! say {
     };
 }
 
-/// Writes a line to standard error, in one piece where the kernel takes it.
+/// Writes a line to standard error, in one piece if the kernel takes it in one piece.
 pub fn line(text: fmt::Arguments<'_>) {
     words(&format!("{text}\n"));
 }
 
-/// Writes text as it is to standard error.
+/// Writes text unchanged to standard error.
 pub fn words(text: &str) {
-    // Whoever read it is gone, or its disk is full. The work goes on.
+    // The reader is gone, or its disk is full. The work continues.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Reports a failure of the tracer, whose sentence may quote anything.
+/// Reports a failure of tracer. The message may quote any text.
 pub fn error(error: &anyhow::Error) {
     line(format_args!("tracer: {}", Lines(&format!("{error:#}"))));
 }
@@ -38,7 +38,7 @@ pub fn error(error: &anyhow::Error) {
 /// Writes a result to standard output.
 ///
 /// # Errors
-/// If it can't be written. That nobody reads it any more is no error.
+/// Returns an error if the result can't be written. A reader that is gone is not an error.
 pub fn print(result: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(result.as_bytes()).and_then(|()| out.flush()) {
@@ -47,7 +47,7 @@ pub fn print(result: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Sets up the log of the tracer's own crates on standard error; messages of other crates are of no use to a user.
+/// Sets up the log of tracer's own crates on standard error. Messages of other crates are not useful to a user.
 pub fn log(level: log::LevelFilter) {
     env_logger::Builder::new()
         .filter_level(log::LevelFilter::Warn)

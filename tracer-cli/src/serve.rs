@@ -1,4 +1,4 @@
-//! `tracer serve`: what goes on, over HTTP, while a command, processes that run or all of them are watched.
+//! `tracer serve`: serves live values over HTTP while it watches a command, running processes or all processes.
 
 use std::{future::Future, process::ExitCode};
 
@@ -20,14 +20,14 @@ use crate::{
 /// The sink.
 struct Feed {
     board: Board,
-    /// What is known by now, until it has been told.
+    /// The current description of the capture, until it has been passed to the board.
     about: Option<About>,
-    /// Warnings that were told.
+    /// Number of warnings that were reported.
     warned: usize,
 }
 
 impl Feed {
-    /// Tells the warnings that have come since: nobody waits for the end of a service.
+    /// Reports the warnings that are new since the last call: a service has no end at which a user would read them.
     fn warn(&mut self, inventory: &Inventory) {
         for warning in inventory.warnings.iter().skip(self.warned) {
             log::warn!("{warning}");
@@ -36,8 +36,8 @@ impl Feed {
     }
 }
 
-/// How many connections there may be: few enough that capture has most of the file descriptors, which it may take now, and
-/// none of those of the connections.
+/// Returns the limits on connections. There are few enough that capture has most of the file descriptors. Capture may take its
+/// share now, but none of the descriptors that are reserved for connections.
 fn limits() -> Limits {
     let usual = Limits::default();
     open_files::allow_all();
@@ -77,7 +77,7 @@ fn about(inventory: &Inventory) -> About {
     }
 }
 
-/// Answers until what is watched has ended, or with `--stay` until the user has enough.
+/// Answers requests until the watched processes have exited, or with `--stay` until the user stops the server.
 pub fn run(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -87,9 +87,9 @@ pub fn run(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<ExitCo
 }
 
 async fn serve(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
-    // Handlers first: the command inherits none of them, and no signal finds the server unprepared.
+    // The signal handlers come first: the command inherits none of them, and no signal arrives before the server is prepared.
     let mut signals = Signals::new()?;
-    // An address that can't be had is told before the command begins.
+    // An address that is not available is reported before the command starts.
     let token = options.token_file.as_deref().map(Token::read).transpose()?;
     let tls = options.tls_cert.clone().zip(options.tls_key.clone());
     let tls = tls.map(|(certificate, key)| Tls { certificate, key });
@@ -126,11 +126,11 @@ async fn serve(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<Ex
     let code = match ended {
         Some(End { status: Some(status) }) => exit::of_status(status),
         Some(End { status: None }) => 0,
-        // Of a command that goes on nothing can be said; processes that run are not the server's.
+        // A command that continues has no status to report. Processes that were already running do not belong to the server.
         None if options.command.is_empty() => 0,
         None => exit::FORCED,
     };
-    // Who would not wait for the end will not stay after it either.
+    // A user who did not wait for the exit does not want the server to stay after it, either.
     if options.stay && ended.is_some() {
         say!("ended      all traced processes have exited; the values stay until Ctrl-C");
         signals.next(None).await;
@@ -148,7 +148,7 @@ fn until(options: &Serve, subject: &Subject) -> String {
     }
 }
 
-/// Waits for the end, of what is watched or of the user's patience (`None`). A server that fails is an error.
+/// Waits until the watched processes have exited, or until the user stops the server (`None`). A failure of the server is an error.
 async fn watch<E>(
     mut watched: Watched,
     answering: &mut (impl Future<Output = Result<Result<(), E>, tokio::task::JoinError>> + Unpin),

@@ -1,4 +1,5 @@
-//! Signals to tracer. Where it runs a command the first one is for that, whose end ends everything; a second one forces it.
+//! Signals to tracer. If tracer runs a command, the first signal is for the command, whose exit ends tracer too; a second signal
+//! forces the end.
 
 use std::io::IsTerminal;
 
@@ -7,32 +8,32 @@ use rustix::process::Signal as Kind;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracer_capture::launch::Process;
 
-/// What the user wants.
+/// What the user asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// That the command ends.
+    /// The command shall end.
     End,
-    /// That tracer ends now, whatever the command does.
+    /// tracer shall end now, whatever the command does.
     Force,
 }
 
-/// Signals, and how many came.
+/// The signal handlers, and the number of signals received.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// `None` if whoever started tracer (nohup) wants that it ignores this one.
+    /// `None` if the process that started tracer (nohup) made it ignore this signal.
     hangup: Option<Signal>,
     count: u32,
     last: Option<&'static str>,
 }
 
 impl Signals {
-    /// Name of the last signal that came.
+    /// Returns the name of the last signal received.
     pub fn last(&self) -> Option<&'static str> {
         self.last
     }
 
-    /// Takes over SIGINT, SIGTERM and SIGHUP.
+    /// Installs handlers for SIGINT, SIGTERM and SIGHUP.
     pub fn new() -> anyhow::Result<Self> {
         let handler = |kind| signal(kind).context("setting up signal handlers");
         Ok(Self {
@@ -44,7 +45,8 @@ impl Signals {
         })
     }
 
-    /// The next one, passed on to the command unless the terminal did so itself. Without a command it is for tracer.
+    /// Waits for the next signal, and passes it on to the command unless the terminal did so itself. Without a command the signal
+    /// is for tracer.
     pub async fn next(&mut self, command: Option<&Process>) -> Wish {
         let hangup = async {
             match &mut self.hangup {
@@ -63,23 +65,23 @@ impl Signals {
             return Wish::Force;
         };
         if !(signal == Kind::INT && shares_terminal(command.pid)) {
-            // It may have ended already.
+            // The command may have exited already.
             let _ = command.signal(signal);
         }
         Wish::End
     }
 }
 
-/// Whether SIGHUP was ignored when tracer began.
+/// Returns whether SIGHUP was ignored when tracer started.
 fn ignores_hangup() -> bool {
-    // SAFETY: plain data, of which zeros are a value.
+    // SAFETY: plain data, for which all zeros are a valid value.
     let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: null changes nothing; `now` takes the answer.
+    // SAFETY: the null pointer changes nothing; `now` receives the answer.
     let asked = unsafe { libc::sigaction(libc::SIGHUP, std::ptr::null(), &raw mut now) };
     asked == 0 && now.sa_sigaction == libc::SIG_IGN
 }
 
-/// Whether Ctrl-C reaches the command too: the terminal sends it to the whole foreground process group.
+/// Returns whether Ctrl-C also reaches the command: the terminal sends it to the whole foreground process group.
 fn shares_terminal(command: u32) -> bool {
     let stdin = std::io::stdin();
     let own = rustix::process::getpgrp();

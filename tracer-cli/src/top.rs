@@ -1,4 +1,4 @@
-//! `tracer top`: what goes on, queue by queue, or a stored trace as it went; on a screen or as one picture.
+//! `tracer top`: shows queue by queue what happens now, or what happened in a stored trace; on a screen or as one picture.
 
 mod later;
 mod live;
@@ -29,7 +29,7 @@ use crate::{
 use live::Watch;
 use replay::Replay;
 
-/// Shows it until the user has enough, or with `--once` tells how it stands at its end.
+/// Shows the view until the user quits, or with `--once` prints the state at the end.
 pub fn run(options: &Top, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
     if !options.once {
         screen::require()?;
@@ -48,12 +48,12 @@ pub fn run(options: &Top, guardian: Option<Guardian>) -> anyhow::Result<ExitCode
     }
 }
 
-/// Set by the signals that end a program.
+/// Returns a flag that is set by the signals that end a program.
 fn stop() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT] {
-        // Before the flag is set, so that it counts from the second signal on: a terminal that takes no more output keeps
-        // the loop from looking at the flag.
+        // The shutdown is registered before the flag's handler, so that it acts from the second signal on: a terminal that takes no
+        // more output keeps the loop from checking the flag.
         // One hangup sends SIGHUP twice: to the leader of the session, and to the foreground group.
         if signal != libc::SIGHUP {
             signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))
@@ -65,7 +65,7 @@ fn stop() -> anyhow::Result<Arc<AtomicBool>> {
 }
 
 fn watch(options: &Top, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
-    // Handlers first: no signal finds it unprepared.
+    // The signal handlers come first: no signal arrives before tracer is prepared.
     let stop = stop()?;
     let mut watch = Watch::start(options, guardian)?;
     let mut shown = Ok(());
@@ -76,7 +76,7 @@ fn watch(options: &Top, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> 
     } else {
         shown = screen::show(&mut watch, &stop);
     }
-    // Also after a failure of the screen: what was recorded is written to its end.
+    // This also runs after a failure of the screen: what was recorded is written completely.
     watch.end()?;
     shown?;
     if let Some(said) = watch.said() {
@@ -91,12 +91,12 @@ fn watch(options: &Top, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is not watched, in words: a view without it must say so.
+/// Returns in words what is not watched: a view without it must say so.
 fn blind(capabilities: &Capabilities) -> Vec<String> {
     capabilities.blind().into_iter().map(str::to_owned).collect()
 }
 
-/// One picture, for a script.
+/// Prints one picture, for a script.
 fn print(picture: &Picture) -> anyhow::Result<ExitCode> {
     say::print(&format!("{}\n", Json(&serde_json::to_string(picture)?)))?;
     Ok(ExitCode::SUCCESS)

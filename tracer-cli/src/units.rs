@@ -1,8 +1,8 @@
-//! Numbers for people.
+//! Numbers in a form for people.
 
 use std::time::Duration;
 
-/// A duration given in ns, in the unit that keeps it short.
+/// Formats a duration, given in ns, in the unit that keeps it short.
 pub fn duration(ns: u64) -> String {
     let value = ns as f64;
     match ns {
@@ -13,7 +13,7 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
-/// A size in bytes.
+/// Formats a size in bytes.
 pub fn bytes(n: u64) -> String {
     match n {
         0..1024 => format!("{n} B"),
@@ -22,12 +22,12 @@ pub fn bytes(n: u64) -> String {
     }
 }
 
-/// A number that may be unknown.
+/// Formats a number that may be unknown.
 pub fn known(n: Option<u64>) -> String {
     n.map_or_else(|| "unknown".to_owned(), |n| n.to_string())
 }
 
-/// A time as users write it: seconds, or a number with a unit.
+/// Parses a time as users write it: seconds, or a number with a unit.
 pub fn time(text: &str) -> Result<Duration, String> {
     let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(at);

@@ -1,4 +1,4 @@
-//! `tracer verify`: judges a trace by a policy, or runs and records a command first; or tests the documents' claims.
+//! `tracer verify`: judges a trace by a policy, or runs and records a command first; or tests the claims of documents.
 
 mod claims;
 mod context;
@@ -26,17 +26,17 @@ use crate::{
     scratch::Scratch,
 };
 
-/// Judges, and says what came of it.
+/// Judges the trace and writes the verdict.
 pub fn run(options: &Verify, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
     if options.claims.is_some() {
         return claims::run(options);
     }
-    // Before the command runs: hours later is too late to hear that the policy has a typing error.
+    // The policy is read before the command runs: hours later is too late to report a typing error in it.
     let policy = match policy(&options.policy) {
         Ok(policy) => policy,
         Err(error) => return Ok(misused(&error)),
     };
-    // Likewise that sudo's variables make no sense.
+    // For the same reason, invalid variables of sudo are reported now.
     let owner = record::output::owner(options.as_root)?;
     let kept = recorded(options, &owner, guardian)?;
     let verdict = match judge(&policy, kept.open()) {
@@ -58,7 +58,7 @@ fn misused(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(exit::USAGE)
 }
 
-/// Finds a policy: a built-in one's name, else a file.
+/// Finds a policy: first by the name of a built-in policy, otherwise as a file.
 fn policy(wanted: &Path) -> anyhow::Result<Policy> {
     if let Some(text) = wanted.to_str().and_then(Policy::built_in) {
         return Ok(Policy::parse(text)?);
@@ -77,10 +77,10 @@ fn policy(wanted: &Path) -> anyhow::Result<Policy> {
     Policy::parse(&text).with_context(|| format!("cannot use the policy {name}"))
 }
 
-/// A trace to judge, and what keeps it until then.
+/// A trace to judge, and the objects that keep it until then.
 struct Kept {
     trace: PathBuf,
-    /// What was recorded. By now the command can have put something else at that path.
+    /// The folder that was recorded. The command may have put something else at its path by now.
     folder: Option<Folder>,
     temporary: Option<Scratch>,
 }
@@ -94,7 +94,7 @@ impl Kept {
     }
 }
 
-/// The trace that was given, or that of the command.
+/// Returns the given trace, or records the command.
 fn recorded(options: &Verify, owner: &Owner, guardian: Option<Guardian>) -> anyhow::Result<Kept> {
     if let Some(trace) = &options.trace {
         return Ok(Kept {
@@ -109,7 +109,7 @@ fn recorded(options: &Verify, owner: &Owner, guardian: Option<Guardian>) -> anyh
     };
     let output = options.output.clone();
     let placing = Placing {
-        // A folder in /tmp that nobody else can enter is safest from the command that is judged.
+        // A folder in /tmp that no other user can enter is safest from the command that is judged.
         owner: temporary.as_ref().map_or_else(|| owner.clone(), |_| Owner::process()),
         mode: options.mode,
         overwrite: options.overwrite,
@@ -145,10 +145,10 @@ fn recorded(options: &Verify, owner: &Owner, guardian: Option<Guardian>) -> anyh
     })
 }
 
-/// Reads the trace and judges it. What can't be read of it makes the verdict inconclusive.
+/// Reads the trace and judges it. Parts that can't be read make the verdict inconclusive.
 fn judge(policy: &Policy, trace: Result<Trace, StoreError>) -> Result<Verdict, StoreError> {
     let trace = match trace {
-        // Nothing is known of it, so nothing passes.
+        // Nothing is known of the trace, so nothing passes.
         Err(error @ StoreError::Manifest { .. }) => {
             let unknown = tracer_core::verify::Context {
                 damage: vec![error.to_string()],
@@ -168,7 +168,7 @@ fn judge(policy: &Policy, trace: Result<Trace, StoreError>) -> Result<Verdict, S
     Ok(judge.finish())
 }
 
-/// Writes the verdict in every form that was asked for.
+/// Writes the verdict in every requested form.
 fn write(options: &Verify, owner: &Owner, kept: &Kept, verdict: &Verdict) -> anyhow::Result<()> {
     let subject = match options.command.as_slice() {
         [] => kept.trace.display().to_string(),
@@ -193,7 +193,7 @@ fn write(options: &Verify, owner: &Owner, kept: &Kept, verdict: &Verdict) -> any
         VerdictFormat::Json => json::write(&subject, verdict)?,
         VerdictFormat::Junit => junit::write(&subject, verdict, options.strict)?,
         VerdictFormat::Github => {
-            // Steps of a job share the file: each adds to it.
+            // The steps of a job share the file, and each appends to it.
             if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") {
                 let text = github::summary(&subject, verdict);
                 tracer_files::append(owner, Path::new(&path), options.mode, text.as_bytes())

@@ -1,14 +1,14 @@
-//! Functions of HIP and HSA whose calls are recorded or counted, and where a call's arguments lie.
+//! The HIP and HSA functions whose calls tracer records or counts, and the locations of their arguments.
 //!
 //! Signatures: `hip_runtime_api.h` of HIP 5.2 to 7.2, `hsa.h`, `hsa_ext_amd.h` and `hsa_ext_image.h` of ROCr 5.2 to 7.2. The
-//! functions named here have the same arguments in all of them. What a library does not export is not probed.
+//! functions named here have the same arguments in all of them. tracer does not probe a function that a library does not export.
 
 mod catalog;
 pub mod stats;
 
 pub use catalog::FUNCTIONS;
 
-/// Whose function it is.
+/// The library that exports a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer {
     /// libamdhip64.
@@ -18,7 +18,7 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// The word in data.
+    /// Returns the layer's name in data.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -28,16 +28,16 @@ impl Layer {
     }
 }
 
-/// What the return register means.
+/// The meaning of the return register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Returns {
     /// `hipError_t` or `hsa_status_t`.
     Status,
-    /// A value of which none is an error.
+    /// A value; no value is an error.
     Value,
 }
 
-/// Where an argument lies at a function's entry, by the System V x86-64 ABI (section 3.2.3).
+/// The location of an argument at a function's entry, by the System V x86-64 ABI (section 3.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct At(u8);
 
@@ -45,14 +45,14 @@ impl At {
     /// The function has no such argument.
     pub const NONE: Self = Self(0);
 
-    /// In the `n`th integer register, from 0 (`rdi`, `rsi`, `rdx`, `rcx`, `r8`, `r9`).
+    /// Returns the location of the `n`th integer register, from 0 (`rdi`, `rsi`, `rdx`, `rcx`, `r8`, `r9`).
     #[must_use]
     pub const fn register(n: u8) -> Self {
         assert!(n < 6);
         Self(1 + n)
     }
 
-    /// The `n`th word on the stack behind the return address, from 0.
+    /// Returns the location of the `n`th word on the stack after the return address, from 0.
     #[must_use]
     pub const fn stack(n: u8) -> Self {
         assert!(n < 9);
@@ -60,22 +60,22 @@ impl At {
     }
 }
 
-/// A function whose calls are recorded.
+/// A function whose calls tracer records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its exported name.
+    /// The exported name.
     pub name: &'static str,
-    /// Whose it is.
+    /// The library that exports it.
     pub layer: Layer,
-    /// What it returns.
+    /// The meaning of the return value.
     pub returns: Returns,
-    /// The stream that it works on.
+    /// The stream that the function works on.
     pub stream: At,
-    /// How many bytes it is about.
+    /// The number of bytes that the call concerns.
     pub bytes: At,
-    /// What it is about: a kernel, a destination, a handle.
+    /// The object of the call: a kernel, a destination, a handle.
     pub object: At,
-    /// Whether `object` is where the function stores the handle or address that it makes.
+    /// Whether `object` is the location where the function stores the handle or address that it creates.
     pub makes: bool,
 }
 
@@ -119,8 +119,8 @@ impl Function {
         }
     }
 
-    /// Whether a call that returned this failed. That work is not finished yet (`hipErrorNotReady`), or that a loop was
-    /// left early (`HSA_STATUS_INFO_BREAK`), is no failure.
+    /// Returns whether a call that returned `ret` failed. Unfinished work (`hipErrorNotReady`) and a loop that was left early
+    /// (`HSA_STATUS_INFO_BREAK`) are not failures.
     #[must_use]
     pub const fn failed(&self, ret: i64) -> bool {
         failed(
@@ -145,29 +145,32 @@ const fn failed(hip: bool, value: bool, ret: i64) -> bool {
     }
 }
 
-/// The function of that name, and its number.
+/// Finds a function by its name and returns its number.
 #[must_use]
 pub fn find(layer: Layer, name: &str) -> Option<usize> {
     FUNCTIONS.iter().position(|f| f.layer == layer && f.name == name)
 }
 
-/// Bytes of a page: [`Cookie`] counts in them.
+/// Bytes of a page, the unit in which [`Cookie`] counts.
 const PAGE: u64 = 4096;
 /// Bits for each number of pages.
 const PAGE_BITS: u32 = 20;
 const PAGE_MASK: u64 = (1 << PAGE_BITS) - 1;
 
-/// What the programs must know of a probed function, in the 64 bits of an attach cookie: they look nothing up.
+/// Everything that the eBPF programs must know about a probed function, in the 64 bits of an attach cookie. The programs need no
+/// lookup.
 ///
-/// From the lowest bit: number of the function (10 bits), places of stream, bytes and object (4 each), whether it makes its
-/// object (1), whether it returns a value that is no status (1), pages from the first page of the library's code to that of the probe (20), and pages of that
-/// code (20). Calls from there are the library's own: not recorded, unless it has no pages.
+/// From the lowest bit: number of the function (10 bits), locations of stream, bytes and object (4 each), whether the function
+/// creates its object (1), whether it returns a value that is not a status (1), pages from the first page of the library's code to
+/// the page of the probe (20), and pages of that code (20). Calls from that code are the library's own. tracer does not record
+/// them, unless the code has no pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cookie(pub u64);
 
 impl Cookie {
-    /// For function `number` of [`FUNCTIONS`]; `code` is the range of the library's code whose own calls are left out, and
-    /// `site` the probe's place, all of them as offsets of the same kind. `None` if the library is too large (4 GiB).
+    /// Builds the cookie for function `number` of [`FUNCTIONS`]. `code` is the range of the library's code whose own calls are left
+    /// out, and `site` is the location of the probe; all are offsets of the same kind. Returns `None` if the library is too large
+    /// (4 GiB).
     #[must_use]
     pub fn new(number: usize, code: core::ops::Range<u64>, site: u64) -> Option<Self> {
         let function = FUNCTIONS.get(number)?;
@@ -186,56 +189,56 @@ impl Cookie {
         (before <= PAGE_MASK && pages <= PAGE_MASK).then_some(Self(low | before << 24 | pages << (24 + PAGE_BITS)))
     }
 
-    /// Number of the function.
+    /// Returns the number of the function.
     #[must_use]
     #[inline(always)]
     pub const fn function(self) -> u32 {
         (self.0 & 0x3ff) as u32
     }
 
-    /// Whether it is a HIP function: those come first.
+    /// Returns whether this is a HIP function. The HIP functions come first.
     #[must_use]
     #[inline(always)]
     pub const fn is_hip(self) -> bool {
         self.function() < catalog::HIP as u32
     }
 
-    /// Place of the stream, as [`Cookie::register_of`] and [`Cookie::stack_of`] take it.
+    /// Returns the location of the stream, as [`Cookie::register_of`] and [`Cookie::stack_of`] take it.
     #[must_use]
     #[inline(always)]
     pub const fn stream(self) -> u64 {
         self.0 >> 10 & 15
     }
 
-    /// Place of the number of bytes.
+    /// Returns the location of the number of bytes.
     #[must_use]
     #[inline(always)]
     pub const fn bytes(self) -> u64 {
         self.0 >> 14 & 15
     }
 
-    /// Place of the object.
+    /// Returns the location of the object.
     #[must_use]
     #[inline(always)]
     pub const fn object(self) -> u64 {
         self.0 >> 18 & 15
     }
 
-    /// Whether the object is made by the call.
+    /// Returns whether the call creates the object.
     #[must_use]
     #[inline(always)]
     pub const fn makes(self) -> bool {
         self.0 >> 22 & 1 != 0
     }
 
-    /// As [`Function::failed`].
+    /// Returns whether a call failed; see [`Function::failed`].
     #[must_use]
     #[inline(always)]
     pub const fn failed(self, ret: i64) -> bool {
         failed(self.is_hip(), self.0 >> 23 & 1 != 0, ret)
     }
 
-    /// Whether a call from `caller`, seen by the probe at `site` (both addresses in the process), is the library's own.
+    /// Returns whether a call from `caller`, seen by the probe at `site`, is the library's own. Both addresses are in the process.
     #[must_use]
     #[inline(always)]
     pub const fn is_own(self, site: u64, caller: u64) -> bool {
@@ -246,7 +249,7 @@ impl Cookie {
     }
 }
 
-/// Places above this one are words on the stack: the first lies behind the return address.
+/// Locations above this one are words on the stack. The first one is after the return address.
 pub const LAST_REGISTER: u64 = 6;
 
 #[cfg(test)]

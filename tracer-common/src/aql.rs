@@ -5,14 +5,14 @@
 
 /// Size of one packet, in bytes.
 pub const PACKET_LEN: usize = 64;
-/// Where the handle of the completion signal lies in a packet of any kind (u64).
+/// Offset of the handle of the completion signal in a packet of any kind (u64).
 pub const COMPLETION_SIGNAL: usize = 0x38;
 
 /// The type in the low 8 bits of a packet's header.
 pub mod packet_type {
     /// Vendor specific: the AMD format follows in byte 2.
     pub const VENDOR: u8 = 0;
-    /// The slot holds no packet: not written yet, or consumed.
+    /// The slot contains no packet: not written yet, or consumed.
     pub const INVALID: u8 = 1;
     /// Kernel dispatch.
     pub const KERNEL_DISPATCH: u8 = 2;
@@ -32,7 +32,7 @@ pub mod amd_format {
     pub const BARRIER_VALUE: u8 = 2;
 }
 
-/// One packet as it lay in the ring.
+/// One packet, as it was in the ring.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
@@ -54,7 +54,7 @@ pub enum Scope {
 }
 
 impl Packet {
-    /// A packet of zeros: a vendor packet of no known format. What a buffer holds before it is filled.
+    /// A packet of zeros: a vendor packet of no known format. The content of a buffer before it is filled.
     pub const ZERO: Self = Self { bytes: [0; PACKET_LEN] };
 
     fn at<const N: usize>(&self, offset: usize) -> [u8; N] {
@@ -72,87 +72,87 @@ impl Packet {
         u64::from_le_bytes(self.at(offset))
     }
 
-    /// The 16-bit header.
+    /// Returns the 16-bit header.
     #[must_use]
     pub fn header(&self) -> u16 {
         self.u16_at(0)
     }
-    /// The packet type: one of [`packet_type`], or a value that the specification does not define.
+    /// Returns the packet type: one of [`packet_type`], or a value that the specification does not define.
     #[must_use]
     pub fn kind(&self) -> u8 {
         self.bytes[0]
     }
-    /// Whether the barrier bit is set.
+    /// Returns whether the barrier bit is set.
     #[must_use]
     pub fn barrier(&self) -> bool {
         self.header() & 1 << 8 != 0
     }
-    /// The acquire fence scope.
+    /// Returns the acquire fence scope.
     #[must_use]
     pub fn acquire(&self) -> Scope {
         scope(self.header() >> 9)
     }
-    /// The release fence scope.
+    /// Returns the release fence scope.
     #[must_use]
     pub fn release(&self) -> Scope {
         scope(self.header() >> 11)
     }
-    /// The second 16-bit word: dimensions of a dispatch, type of an agent dispatch.
+    /// Returns the second 16-bit word: dimensions of a dispatch, type of an agent dispatch.
     #[must_use]
     pub fn setup(&self) -> u16 {
         self.u16_at(2)
     }
-    /// Format of an AMD vendor packet: one of [`amd_format`].
+    /// Returns the format of an AMD vendor packet: one of [`amd_format`].
     #[must_use]
     pub fn amd_format(&self) -> u8 {
         self.bytes[2]
     }
-    /// Workgroup size of a dispatch, in work items.
+    /// Returns the workgroup size of a dispatch, in work items.
     #[must_use]
     pub fn workgroup(&self) -> [u16; 3] {
         [self.u16_at(4), self.u16_at(6), self.u16_at(8)]
     }
-    /// Grid size of a dispatch, in work items (not in workgroups).
+    /// Returns the grid size of a dispatch, in work items (not in workgroups).
     #[must_use]
     pub fn grid(&self) -> [u32; 3] {
         [self.u32_at(0x0c), self.u32_at(0x10), self.u32_at(0x14)]
     }
-    /// Private (scratch) segment of a dispatch, in bytes a work item.
+    /// Returns the private (scratch) segment of a dispatch, in bytes per work item.
     #[must_use]
     pub fn private_segment(&self) -> u32 {
         self.u32_at(0x18)
     }
-    /// Group (LDS) segment of a dispatch, in bytes a workgroup.
+    /// Returns the group (LDS) segment of a dispatch, in bytes per workgroup.
     #[must_use]
     pub fn group_segment(&self) -> u32 {
         self.u32_at(0x1c)
     }
-    /// Address of the kernel descriptor of a dispatch.
+    /// Returns the address of the kernel descriptor of a dispatch.
     #[must_use]
     pub fn kernel_object(&self) -> u64 {
         self.u64_at(0x20)
     }
-    /// Address of the kernel arguments of a dispatch.
+    /// Returns the address of the kernel arguments of a dispatch.
     #[must_use]
     pub fn kernarg(&self) -> u64 {
         self.u64_at(0x28)
     }
-    /// `reserved2` of a dispatch: HIP stores a profiler's correlation id here.
+    /// Returns `reserved2` of a dispatch. HIP stores a profiler's correlation id there.
     #[must_use]
     pub fn correlation(&self) -> u64 {
         self.u64_at(0x30)
     }
-    /// Handle of the completion signal (every kind), or 0.
+    /// Returns the handle of the completion signal (every kind), or 0.
     #[must_use]
     pub fn completion_signal(&self) -> u64 {
         self.u64_at(COMPLETION_SIGNAL)
     }
 
-    /// Whether the body alone, without a header, can only be a kernel dispatch.
+    /// Returns whether the body alone, without a header, can only be a kernel dispatch.
     ///
-    /// For a slot whose header the GPU has already set back to INVALID. The specification fixes enough of a dispatch to
-    /// tell it from the other kinds: 1 to 3 dimensions with the other bits zero, unused dimensions of size 1, a
-    /// workgroup of at most 1024 work items, no larger than the grid allows, and an aligned kernel descriptor.
+    /// This is for a slot whose header the GPU has already set back to INVALID. The specification fixes enough of a dispatch to
+    /// distinguish it from the other kinds: 1 to 3 dimensions with the other bits zero, unused dimensions of size 1, a workgroup of
+    /// at most 1024 work items, no larger than the grid allows, and an aligned kernel descriptor.
     #[must_use]
     pub fn body_is_dispatch(&self) -> bool {
         let setup = self.setup();

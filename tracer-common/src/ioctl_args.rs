@@ -1,9 +1,9 @@
-//! Fields of ioctl arguments that are told by name: where they lie, and how they are written.
+//! Fields of ioctl arguments that tracer shows by name: their offsets and their formats.
 //!
-//! Sources: `include/uapi/drm/amdgpu_drm.h` and `include/uapi/linux/kfd_ioctl.h`. Offsets were measured by `offsetof`: of
-//! AMDGPU_CS, USERQ and GEM_VA against Linux 7.2, of the other amdgpu ioctls against 6.1 and 6.12; those of the KFD are as in
-//! `kfd`. Structures only ever grew at their ends, so an offset holds for a caller of any age, and what
-//! lies beyond the size in its command is not there. The drivers dispatch on the number alone.
+//! Sources: `include/uapi/drm/amdgpu_drm.h` and `include/uapi/linux/kfd_ioctl.h`. The offsets were measured by `offsetof`:
+//! AMDGPU_CS, USERQ and GEM_VA against Linux 7.2, the other amdgpu ioctls against 6.1 and 6.12. For the KFD offsets see `kfd`.
+//! Structures only ever grew at their ends, so an offset is valid for a caller of any age, and a field beyond the size in the
+//! command does not exist. The drivers dispatch on the number alone.
 
 use crate::kfd::{self, QueueType, ioc_nr, ioc_type};
 
@@ -14,16 +14,16 @@ pub struct Field {
     pub name: &'static str,
     /// Offset, in bytes.
     pub offset: usize,
-    /// Size and writing.
+    /// Size and format.
     pub form: Form,
 }
 
-/// Size and writing of a field.
+/// The size and format of a field.
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
     /// 4 bytes: a number.
     U32,
-    /// 4 bytes: a number with a sign.
+    /// 4 bytes: a signed number.
     I32,
     /// 8 bytes: a number.
     U64,
@@ -31,20 +31,20 @@ pub enum Form {
     Bits32,
     /// 8 bytes: an address, or bits.
     Bits64,
-    /// 4 bytes: the word for a number, the number itself where there is none.
+    /// 4 bytes: the name of a number, or the number itself if it has no name.
     Word(fn(u32) -> Option<&'static str>),
 }
 
-/// The fields of an ioctl's argument. In a union, what goes in and what comes out lie at the same place.
+/// The fields of an ioctl's argument. In a union, input and output have the same offsets.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// What the caller says, valid at entry.
+    /// The caller's fields, valid at entry.
     pub input: &'static [Field],
-    /// What the driver answers, valid at the exit of a call that succeeded.
+    /// The driver's fields, valid at the exit of a call that succeeded.
     pub output: &'static [Field],
 }
 
-/// The argument of a command; `None` where nothing of it is told by name.
+/// Returns the layout of a command's argument; `None` if tracer shows none of its fields by name.
 #[must_use]
 pub const fn layout(cmd: u32) -> Option<Layout> {
     match ioc_type(cmd) {
@@ -75,7 +75,7 @@ const fn drm(nr: u8) -> Option<Layout> {
         // union drm_amdgpu_ctx
         0x42 => (
             fields![op @ 0 Word(ctx_op), flags @ 4 Bits32, ctx_id @ 8 U32, priority @ 12 I32],
-            // Of an allocation, the new context; of a query, other things.
+            // An allocation returns the new context; a query returns other fields.
             fields![],
         ),
         // union drm_amdgpu_bo_list
@@ -83,7 +83,7 @@ const fn drm(nr: u8) -> Option<Layout> {
             fields![operation @ 0 Word(bo_list_op), list_handle @ 4 U32, bo_number @ 8 U32],
             fields![list_handle @ 0 U32],
         ),
-        // union drm_amdgpu_cs: the chunks themselves are behind pointers, and not followed.
+        // union drm_amdgpu_cs: the chunks themselves are behind pointers, which tracer does not follow.
         0x44 => (
             fields![
                 ctx_id @ 0 U32, bo_list_handle @ 4 U32, num_chunks @ 8 U32, flags @ 12 Bits32, chunks @ 16 Bits64,
@@ -203,7 +203,7 @@ fn ip_type(number: u32) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// Each layout against the size that the headers' own command carries.
+    /// Compares each layout with the size that the headers' own command carries.
     #[test]
     fn every_field_lies_in_its_argument() {
         let commands = [

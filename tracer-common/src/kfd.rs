@@ -1,7 +1,7 @@
-//! The KFD's ioctl ABI: numbers, names and the layouts that the tracer reads.
+//! The KFD's ioctl ABI: numbers, names and the layouts that tracer reads.
 //!
-//! Source: `include/uapi/linux/kfd_ioctl.h` of Linux 6.1, 6.12 and 7.2; sizes and offsets by `offsetof` against each.
-//! The driver dispatches on the number alone (`kfd_ioctl` in `kfd_chardev.c`): the size in the command is the caller's.
+//! Source: `include/uapi/linux/kfd_ioctl.h` of Linux 6.1, 6.12 and 7.2; sizes and offsets by `offsetof` against each. The driver
+//! dispatches on the number alone (`kfd_ioctl` in `kfd_chardev.c`); the size in the command is the caller's.
 
 /// The ioctl type (magic) of /dev/kfd: 'K'. Console ioctls share it, but carry no direction and no size.
 pub const IOC_TYPE_KFD: u8 = b'K';
@@ -29,10 +29,10 @@ pub const fn ioc_dir(cmd: u32) -> u8 {
     (cmd >> 30) as u8
 }
 
-/// Whether a process that was not seen before begins to use the KFD by that command.
+/// Returns whether a process that was not seen before begins to use the KFD with this command.
 ///
-/// One that waits for events has begun long ago; and whoever stopped it while it waits, a tracer that holds processes at
-/// their first command did not.
+/// A process that waits for events began long ago. If it was stopped during that wait, then not by a tracer that pauses processes
+/// at their first command.
 #[must_use]
 pub const fn begins(cmd: u32) -> bool {
     ioc_type(cmd) == IOC_TYPE_KFD && ioc_dir(cmd) != 0 && ioc_nr(cmd) != NR_WAIT_EVENTS
@@ -57,7 +57,7 @@ pub mod create_queue {
     pub const WRITE_POINTER: usize = 8;
     /// u64, in: user address of the read index.
     pub const READ_POINTER: usize = 16;
-    /// u64, out: offset for mmap of the doorbell page, and of the doorbell in it.
+    /// u64, out: offset for mmap of the doorbell page, and of the doorbell within the page.
     pub const DOORBELL_OFFSET: usize = 24;
     /// u32, in: size of the ring in bytes.
     pub const RING_SIZE: usize = 32;
@@ -71,9 +71,9 @@ pub mod create_queue {
     pub const PRIORITY: usize = 48;
     /// u32, out: per process.
     pub const QUEUE_ID: usize = 52;
-    /// u32, in: engine that the queue is for, of [`super::QueueType::SdmaByEngine`]; not in arguments of 88 bytes.
+    /// u32, in: the engine of a [`super::QueueType::SdmaByEngine`] queue; absent from arguments of 88 bytes.
     pub const SDMA_ENGINE: usize = 88;
-    /// The least bytes that hold every field named here but the engine.
+    /// The smallest length that includes every field named here except the engine.
     pub const MIN_LEN: usize = 56;
 }
 
@@ -92,7 +92,7 @@ pub const NR_FREE_MEMORY_OF_GPU: u8 = 0x17;
 
 /// `kfd_ioctl_alloc_memory_of_gpu_args`: 40 bytes in every version.
 pub mod alloc_memory {
-    /// u64, in: address, for the GPU and, as the runtime does it, for the process.
+    /// u64, in: address for the GPU and, by the runtime's convention, for the process.
     pub const ADDRESS: usize = 0;
     /// u64, in: bytes.
     pub const SIZE: usize = 8;
@@ -104,7 +104,7 @@ pub mod alloc_memory {
     pub const VRAM: u32 = 1;
     /// Memory of the host that the driver allocates.
     pub const GTT: u32 = 2;
-    /// Memory that the process has already.
+    /// Memory that the process already has.
     pub const USERPTR: u32 = 4;
 }
 
@@ -121,12 +121,12 @@ pub enum QueueType {
     SdmaXgmi,
     /// 4: SDMA on a chosen engine (KFD 1.17 and later).
     SdmaByEngine,
-    /// A number that the header does not have.
+    /// A number that is not in the header.
     Other(u32),
 }
 
 impl QueueType {
-    /// From the ioctl's field.
+    /// Converts the ioctl's field.
     #[must_use]
     pub const fn from_raw(raw: u32) -> Self {
         match raw {
@@ -138,7 +138,7 @@ impl QueueType {
             other => Self::Other(other),
         }
     }
-    /// The project's word for it.
+    /// Returns the project's name for the type.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -150,14 +150,14 @@ impl QueueType {
             Self::Other(_) => "other",
         }
     }
-    /// Whether packets of this queue are SDMA packets.
+    /// Returns whether packets of this queue are SDMA packets.
     #[must_use]
     pub const fn is_sdma(self) -> bool {
         matches!(self, Self::Sdma | Self::SdmaXgmi | Self::SdmaByEngine)
     }
 }
 
-/// Name of a KFD ioctl by its number, as in the header without `AMDKFD_IOC_`; `None` for an unknown one.
+/// Returns the name of a KFD ioctl by its number, as in the header without `AMDKFD_IOC_`; `None` for an unknown number.
 #[must_use]
 pub const fn ioctl_name(nr: u8) -> Option<&'static str> {
     Some(match nr {
@@ -205,10 +205,9 @@ pub const fn ioctl_name(nr: u8) -> Option<&'static str> {
     })
 }
 
-/// Name of a DRM ioctl that the AMD user space uses, by its number; `None` for the others.
+/// Returns the name of a DRM ioctl that the AMD user space uses, by its number; `None` for other numbers.
 ///
-/// Source: `include/uapi/drm/drm.h`, `amdgpu_drm.h` (driver commands start at 0x40; those of other drivers have the same
-/// numbers).
+/// Source: `include/uapi/drm/drm.h`, `amdgpu_drm.h` (driver commands start at 0x40; other drivers use the same numbers for theirs).
 #[must_use]
 pub const fn drm_ioctl_name(nr: u8) -> Option<&'static str> {
     Some(match nr {

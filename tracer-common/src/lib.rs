@@ -1,7 +1,7 @@
-//! What eBPF programs and user space say to each other, and the fixed layouts of AMD's user-mode queues.
+//! The interface between the eBPF programs and user space, and the fixed layouts of AMD's user-mode queues.
 //!
-//! No `std`, no allocation: the crate is compiled for `bpfel-unknown-none` and for the host. Everything with a
-//! layout of its own says where the layout comes from.
+//! No `std`, no allocation: the crate is compiled for `bpfel-unknown-none` and for the host. Each module that defines a layout
+//! names its source.
 #![no_std]
 
 pub mod api;

@@ -1,12 +1,12 @@
-//! Calls that have begun and not ended: values of maps that the programs keep, and that user space reads once, when no
-//! program changes them any more.
+//! Calls that have begun and not ended. These are values of maps that the programs keep. User space reads them once, when the
+//! programs no longer change them.
 
 use crate::record::IOCTL_ARG_LEN;
 
-/// API calls that are kept of each thread: a power of two. HIP calls HSA, and that calls nothing of the catalogue.
+/// The number of API calls kept for each thread: a power of two. HIP calls HSA, and HSA calls no function of the catalog.
 pub const DEPTH: u32 = 8;
 
-/// An ioctl, the value of the map `ENTERED`.
+/// An open ioctl: the value of the map `ENTERED`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct OpenIoctl {
@@ -22,46 +22,46 @@ pub struct OpenIoctl {
     pub len: u32,
     /// `record::ioctl_flags`.
     pub flags: u32,
-    /// What the argument pointed to at entry.
+    /// The argument's content at entry.
     pub arg_in: [u8; IOCTL_ARG_LEN],
 }
 
-/// An API call.
+/// An open API call.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct OpenCall {
-    /// Where its return address lies: which return is its own.
+    /// Address of the return address, which identifies the call's own return.
     pub sp: u64,
-    /// Its number; where calls are counted only, the place where.
+    /// The number of the call; if calls are only counted, its place in the counters.
     pub call: u64,
     /// Entry, CLOCK_MONOTONIC ns.
     pub enter_ns: u64,
-    /// The site's [`crate::api::Cookie`].
+    /// The [`crate::api::Cookie`] of the probe site.
     pub cookie: u64,
-    /// Its stream argument, or `record::NO_STREAM`.
+    /// The stream argument, or `record::NO_STREAM`.
     pub stream: u64,
-    /// How many bytes it is about.
+    /// The number of bytes that the call concerns.
     pub bytes: u64,
-    /// What it is about, or where it will store what it makes.
+    /// The object of the call, or the address where the call will store the object that it creates.
     pub object: u64,
-    /// Number of the call around it, or 0.
+    /// Number of the enclosing call, or 0.
     pub outer: u64,
-    /// Stream of the calls around it, or `record::NO_STREAM`.
+    /// Stream of the enclosing calls, or `record::NO_STREAM`.
     pub outer_stream: u64,
 }
 
-/// A thread with its API calls, the value of the map `API_THREADS`.
+/// A thread with its API calls: the value of the map `API_THREADS`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ThreadCalls {
     /// Number of the innermost open call, or 0.
     pub call: u64,
-    /// Stream of the innermost one that names one, or `record::NO_STREAM`.
+    /// Stream of the innermost call that names one, or `record::NO_STREAM`.
     pub stream: u64,
-    /// How many are open.
+    /// The number of open calls.
     pub depth: u32,
-    /// Of the process: calls of an ended one are never taken for those of another.
+    /// Generation of the process, so that calls of a process that exited are never taken for those of another.
     pub generation: u32,
-    /// The open calls, the outermost first; those beyond `depth` are old.
+    /// The open calls, the outermost first. Entries beyond `depth` are old.
     pub frames: [OpenCall; DEPTH as usize],
 }

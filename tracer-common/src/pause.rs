@@ -1,40 +1,40 @@
-//! Paused processes: memory that the eBPF programs, the recorder, its guardians and later tracers share.
+//! Paused processes: memory shared by the eBPF programs, the recorder, its guardians and later runs of tracer.
 //!
-//! A program that pauses a process writes an entry first. Whoever resumes the process clears the entry. So whatever dies,
-//! the entries say which threads were stopped by tracer, and where: nobody else is ever resumed.
+//! A program that pauses a process writes an entry first. The process that resumes it clears the entry. So whichever process dies,
+//! the entries name the threads that tracer stopped, and where; tracer never resumes any other thread.
 //!
 //! The memory is the map PAUSES: an array of [`Entry`]. The first one is the [`header`].
 
-/// One paused thread. An entry counts while `owner`, not 0, equals `sealed`.
+/// One paused thread. An entry is valid while `owner` is not 0 and equals `sealed`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// [`token`] of the pause; 0: the entry is free. Taken and cleared by compare-and-swap only.
+    /// [`token`] of the pause; 0 if the entry is free. Taken and cleared by compare-and-swap only.
     pub owner: u64,
-    /// The same token, once the other fields are written.
+    /// The same token, after the other fields are written.
     pub sealed: u64,
-    /// The same token, once the recorder has done what the process waits for.
+    /// The same token, after the recorder has done the work that the process waits for.
     pub served: u64,
-    /// Process id in the upper half, thread id in the lower half: of the initial pid namespace.
+    /// Process id in the upper half, thread id in the lower half, both in the initial pid namespace.
     pub thread: u64,
-    /// Start of the process, ns of CLOCK_BOOTTIME (`task_struct.start_boottime` of the group leader); 0: not known.
+    /// Start of the process, ns of CLOCK_BOOTTIME (`task_struct.start_boottime` of the group leader); 0 if not known.
     pub start_ns: u64,
-    /// When it was paused, ns of CLOCK_MONOTONIC.
+    /// Time of the pause, ns of CLOCK_MONOTONIC.
     pub time_ns: u64,
-    /// Where the thread stands while it is paused: see [`place`].
+    /// Where the paused thread is: see [`place`].
     pub place: u64,
     /// One of `record::hold_reason`.
     pub reason: u64,
-    /// The same token, once somebody else has sent SIGSTOP to the process, and no SIGCONT since.
+    /// The same token, after another process sent SIGSTOP to the process, and no SIGCONT since.
     pub stopped: u64,
-    /// The same token, once the program has sent its own SIGSTOP.
+    /// The same token, after the program sent its own SIGSTOP.
     pub sent: u64,
 }
 
-/// Entries for threads. More threads than that are paused at once on no machine that was seen; a thread without an entry is
-/// not paused, and counts as a loss.
+/// Entries for threads. No machine that was seen paused more threads at once. A thread without an entry is not paused, and counts
+/// as a loss.
 pub const SLOTS: u32 = 1024;
-/// Entries that are tried for a thread: see [`slot`].
+/// The number of entries tried for a thread: see [`slot`].
 pub const TRIES: u32 = 8;
 /// Entries of the map.
 pub const ENTRIES: u32 = SLOTS + 1;
@@ -67,55 +67,56 @@ pub mod word {
 
 /// Words of the first entry.
 pub mod header {
-    /// The recorder's last sign of life, ns of CLOCK_MONOTONIC; 0: it has not begun, or has ended.
+    /// The recorder's last heartbeat, ns of CLOCK_MONOTONIC; 0 if the recorder has not begun, or has ended.
     pub const HEARTBEAT_NS: usize = 0;
-    /// What the map is: [`super::MAGIC`].
+    /// Identifies the map: [`super::MAGIC`].
     pub const MAGIC: usize = 1;
     /// The recorder's process id.
     pub const RECORDER: usize = 2;
-    /// The value (`si_value`) of the SIGCONT that resumes processes of this recorder: when it began, ns of CLOCK_MONOTONIC. The
-    /// programs ignore that signal, but not one with the value of another recorder.
+    /// The value (`si_value`) of the SIGCONT that resumes processes of this recorder: the recorder's start, ns of CLOCK_MONOTONIC.
+    /// The programs ignore that signal, but not one with the value of another recorder.
     pub const RESUMES: usize = 3;
 }
 
-/// What says that a map is of this layout: another layout gets another number.
+/// Identifies a map of this layout. Another layout gets another number.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"pauses\x02\0");
 
-/// How often the recorder gives a sign of life, ns.
+/// Interval of the recorder's heartbeats, ns.
 pub const HEARTBEAT_NS: u64 = 50_000_000;
-/// Age of the last sign of life from which on programs pause nobody, ns.
+/// Age of the last heartbeat, in ns, from which programs pause no process.
 pub const STALE_NS: u64 = 200_000_000;
 
-/// Bits of a token that are a thread id: `PID_MAX_LIMIT` of include/linux/threads.h is 2^22.
+/// The number of bits of a token that are a thread id: `PID_MAX_LIMIT` of include/linux/threads.h is 2^22.
 const ID_BITS: u32 = 22;
 
-/// What a pause is known by, never 0: thread and time. It comes again after 73 minutes at the earliest.
+/// Returns the token that identifies a pause, from the thread and the time. It is never 0. It repeats after 73 minutes at the
+/// earliest.
 #[must_use]
 #[inline(always)]
 pub const fn token(tid: u32, time_ns: u64) -> u64 {
     time_ns << ID_BITS | (tid as u64 & ((1 << ID_BITS) - 1))
 }
 
-/// The entry that is tried for a thread at this attempt; the first one of the map is the header.
+/// Returns the entry to try for a thread at this attempt. The first entry of the map is the header.
 #[must_use]
 #[inline(always)]
 pub const fn slot(tid: u32, attempt: u32) -> u32 {
     1 + (tid.wrapping_add(attempt.wrapping_mul(67))) % SLOTS
 }
 
-/// Where a paused thread stands: at the end of a system call, or in user space with its stack at an address.
+/// Where a paused thread is: at the end of a system call, or in user space with its stack at an address.
 pub mod place {
-    /// Set where the rest is a system call's number.
+    /// Set if the rest is a system call's number.
     pub const SYSCALL: u64 = 1 << 63;
 
-    /// At the end of a system call.
+    /// Returns the place at the end of a system call.
     #[must_use]
     #[inline(always)]
     pub const fn syscall(number: u32) -> u64 {
         SYSCALL | number as u64
     }
 
-    /// In user space: the stack pointer as the probe was hit. The probed instruction may move it by a word.
+    /// Returns the place in user space: the stack pointer when the probe was hit. The probed instruction may move it by a word.
     #[must_use]
     #[inline(always)]
     pub const fn stack(pointer: u64) -> u64 {
@@ -123,11 +124,11 @@ pub mod place {
     }
 }
 
-/// A file as the kernel knows it: device, inode and time of the last change.
+/// A file as the kernel identifies it: device, inode and time of the last change.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FileKey {
-    /// Inode; 0: the file is not known.
+    /// Inode; 0 if the file is not known.
     pub inode: u64,
     /// `super_block.s_dev` in the upper half (major << 20 | minor), nanoseconds of the last change in the lower half.
     pub device_nsec: u64,
@@ -135,18 +136,18 @@ pub struct FileKey {
     pub seconds: u64,
 }
 
-/// Words of an entry of the map KNOWN: those of a [`FileKey`], and one that is not 0 once they are written.
+/// Words of an entry of the map KNOWN: those of a [`FileKey`], and one that is not 0 after they are written.
 pub const KNOWN_WORDS: usize = 4;
-/// Files that can be known: a power of two.
+/// The number of files that can be known: a power of two.
 pub const KNOWN_SLOTS: u32 = 1 << 14;
-/// Entries that are tried for a file.
+/// The number of entries tried for a file.
 pub const KNOWN_TRIES: u32 = 8;
-/// Since Linux 6.13 this bit of the nanoseconds says that somebody has asked for the time: no part of it
-/// (`I_CTIME_QUERIED` of include/linux/fs.h).
+/// Since Linux 6.13 this bit of the nanoseconds says that the time was queried. It is not part of the time (`I_CTIME_QUERIED` of
+/// include/linux/fs.h).
 pub const CTIME_QUERIED: u32 = 1 << 31;
 
 impl FileKey {
-    /// Of a file on a device, in the kernel's form, changed at that time.
+    /// Builds the key of a file on a device, in the kernel's form, that was changed at the given time.
     #[must_use]
     #[inline(always)]
     pub const fn new(device: u32, inode: u64, seconds: u64, nsec: u32) -> Self {
@@ -157,13 +158,13 @@ impl FileKey {
         }
     }
 
-    /// The device, in the kernel's form.
+    /// Returns the device, in the kernel's form.
     #[must_use]
     pub const fn device(self) -> u32 {
         (self.device_nsec >> 32) as u32
     }
 
-    /// The entry of KNOWN that is tried at this attempt.
+    /// Returns the entry of KNOWN to try at this attempt.
     #[must_use]
     #[inline(always)]
     pub const fn slot(self, attempt: u32) -> u32 {
@@ -173,8 +174,8 @@ impl FileKey {
     }
 }
 
-/// Where the kernel's structures have the fields that the programs read, in bytes, by its BTF;
-/// [`ABSENT`](crate::record::ABSENT) where they are not known.
+/// Byte offsets of the fields that the programs read in the kernel's structures, by its BTF; [`ABSENT`](crate::record::ABSENT) if
+/// an offset is not known.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskLayout {
@@ -198,9 +199,9 @@ pub struct TaskLayout {
     pub i_sb: u32,
     /// `inode.i_ino`.
     pub i_ino: u32,
-    /// Seconds of `inode`'s time of change.
+    /// Seconds of `inode`'s change time.
     pub i_ctime_sec: u32,
-    /// Nanoseconds of it.
+    /// Nanoseconds of `inode`'s change time.
     pub i_ctime_nsec: u32,
     /// `super_block.s_dev`, 4 bytes.
     pub s_dev: u32,

@@ -1,12 +1,12 @@
-//! Memories that a buffer of amdgpu can be in, as its trace events number them.
+//! Memory types of amdgpu buffers, as its trace events number them.
 //!
 //! Source: `TTM_PL_*` of `include/drm/ttm/ttm_placement.h` (the same in 6.1, 6.12 and 7.2), and `AMDGPU_PL_*` of
-//! `drivers/gpu/drm/amd/amdgpu/amdgpu_ttm.h`, which go on from `TTM_PL_PRIV` and were only ever added to.
+//! `drivers/gpu/drm/amd/amdgpu/amdgpu_ttm.h`, which continue from `TTM_PL_PRIV` and were only ever extended.
 
-/// `-1`: the buffer was in none, or goes to none (amdgpu_bo_move of newer kernels).
+/// `-1`: the buffer was in no memory, or moves to none (amdgpu_bo_move of newer kernels).
 pub const NONE: u32 = u32::MAX;
 
-/// The word for a memory; `None` for a number that the headers do not have.
+/// Returns the name of a memory type; `None` for a number that is not in the headers.
 #[must_use]
 pub const fn name(number: u32) -> Option<&'static str> {
     Some(match number {

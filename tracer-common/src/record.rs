@@ -1,7 +1,7 @@
 //! Records that eBPF programs put into the ring buffers, byte for byte.
 //!
-//! Every record starts with a [`Header`]; `kind` says which struct it is. Times are CLOCK_MONOTONIC ns
-//! (`bpf_ktime_get_ns`), process and thread ids those of the initial pid namespace.
+//! Every record starts with a [`Header`]; its `kind` names the struct. Times are CLOCK_MONOTONIC ns (`bpf_ktime_get_ns`). Process
+//! and thread ids are those of the initial pid namespace.
 
 mod api;
 mod driver;
@@ -14,7 +14,7 @@ mod signals;
 
 use crate::{aql::Packet, pause::FileKey};
 
-/// What kind of record a [`Header`] begins.
+/// The kinds of records that start with a [`Header`].
 pub mod kind {
     /// [`super::Doorbell`].
     pub const DOORBELL: u16 = 1;
@@ -46,15 +46,15 @@ pub mod kind {
     pub const SIGNALS: u16 = 14;
 }
 
-/// What every record starts with.
+/// The start of every record.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Header {
     /// One of [`kind`].
     pub kind: u16,
-    /// Bits that belong to the kind.
+    /// Bits whose meaning depends on the kind.
     pub flags: u16,
-    /// Probe site that made it: index into the collector's table of sites.
+    /// Probe site that created the record: index into the recorder's table of sites.
     pub site: u32,
     /// CLOCK_MONOTONIC ns.
     pub time_ns: u64,
@@ -68,22 +68,22 @@ pub struct Header {
 pub mod doorbell_flags {
     /// A read of the process's memory failed: fields that depend on it are zero.
     pub const UNREADABLE: u16 = 1;
-    /// Packets lie before the first one walked: their slots have been reused since.
+    /// Packets before the first walked one are missing: their slots have been reused since.
     pub const LAPPED: u16 = 2;
-    /// The walk ended at its bound, before `end`: the rest is for the collector to read.
+    /// The walk ended at its bound, before `end`. The recorder must read the rest.
     pub const TRUNCATED: u16 = 4;
-    /// The value published an index that is not reserved yet; the walk ends at the write index.
+    /// The value published an index that is not reserved yet. The walk ends at the write index.
     pub const BEYOND: u16 = 8;
-    /// The queue was not seen before at this address (no CREATE_QUEUE observed): its walk starts at the read index.
+    /// The queue was not seen before at this address (no CREATE_QUEUE observed). Its walk starts at the read index.
     pub const ADOPTED: u16 = 16;
-    /// The queue is a proxy in memory, which no GPU reads: a tool's, in front of a real one.
+    /// The queue is a proxy in memory, which no GPU reads. It belongs to a tool, in front of a real queue.
     pub const PROXY: u16 = 32;
 }
 
-/// A store to the doorbell of an AQL queue, with the first packet that it publishes.
+/// A store to the doorbell of an AQL queue, with the first packet that the store publishes.
 ///
-/// The walk covers indexes `first..end`; `count` of them (0 or 1) are in `packet`, the others in [`Packets`]
-/// records that the same program run submits directly before this record.
+/// The walk covers indexes `first..end`. `count` of them (0 or 1) are in `packet`. The others are in [`Packets`] records that the
+/// same program run submits directly before this record.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Doorbell {
@@ -91,9 +91,9 @@ pub struct Doorbell {
     pub header: Header,
     /// User address of the `amd_queue_t`.
     pub queue: u64,
-    /// The value that the caller stores: index of the last packet that it publishes.
+    /// The value that the caller stores: index of the last published packet.
     pub value: u64,
-    /// First index of the walk: every lower one was captured at an earlier doorbell, or is lost.
+    /// First index of the walk. Every lower index was captured at an earlier doorbell, or is lost.
     pub first: u64,
     /// One past the last index of the walk (`first == end`: nothing new).
     pub end: u64,
@@ -107,14 +107,14 @@ pub struct Doorbell {
     pub base: u64,
     /// Packets in the ring.
     pub size: u32,
-    /// 1 if `packet` holds index `first`, else 0.
+    /// 1 if `packet` contains index `first`, else 0.
     pub count: u32,
-    /// As in [`Packets`]: bit 0 is that of `packet`.
+    /// See [`Packets`]; bit 0 is for `packet`.
     pub ready: u64,
-    /// As in [`Packets`], of `packet`.
+    /// The stamps of `packet`; see [`Packets`].
     pub stamps: Stamps,
-    /// One past the highest index that doorbells before this one published, those included whose records were lost;
-    /// [`UNKNOWN`] if the queue was not known before.
+    /// One past the highest index that earlier doorbells published, including doorbells whose records were lost; [`UNKNOWN`] if the
+    /// queue was not known before.
     pub rung_end: u64,
     /// The API call that the thread is in.
     pub call: Call,
@@ -125,48 +125,47 @@ pub struct Doorbell {
 /// Upper half of the attach cookie of a probe at a function that rings a proxy.
 pub const PROXY_SITE: u32 = 1;
 
-/// An index that nobody knows.
+/// An unknown index.
 pub const UNKNOWN: u64 = u64::MAX;
 
-/// Packets in a [`Packets`] record at the most.
+/// The maximum number of packets in a [`Packets`] record.
 pub const PACKETS_PER_RECORD: usize = 16;
 
 /// A run of packets of one walk; see [`Doorbell`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Packets {
-    /// Header; of [`doorbell_flags`], `PROXY`.
+    /// Header; `PROXY` is the only one of [`doorbell_flags`].
     pub header: Header,
     /// User address of the `amd_queue_t`.
     pub queue: u64,
     /// Index of `packets[0]`.
     pub first: u64,
-    /// One past the highest index whose producer may write: the write index, but at most the read index + `size` (a
-    /// producer that reserved beyond waits). Read after the packets: index `i` still has its slot iff
-    /// `limit <= i + size`.
+    /// One past the highest index whose producer may write: the write index, but at most the read index + `size` (a producer that
+    /// reserved beyond waits). Read after the packets: index `i` still has its slot iff `limit <= i + size`.
     pub limit: u64,
     /// Read index, read before the packets were copied.
     pub read_index: u64,
-    /// How many of `packets` are filled.
+    /// The number of filled `packets`.
     pub count: u32,
     /// Packets in the ring.
     pub size: u32,
-    /// Bit `i`: the queue is profiled, the completion signal of `packets[i]` was read after the packet, and its value was 1,
-    /// so that one completion is to come: that packet's.
+    /// Bit `i`: the queue is profiled, the completion signal of `packets[i]` was read after the packet, and its value was 1. So one
+    /// completion is still to come: that of this packet.
     pub ready: u64,
-    /// As in the [`Doorbell`] of the walk.
+    /// See the [`Doorbell`] of the walk.
     pub rung_end: u64,
-    /// As in the [`Doorbell`] of the walk.
+    /// See the [`Doorbell`] of the walk.
     pub value: u64,
     /// The API call that the thread is in.
     pub call: Call,
     /// The packets.
     pub packets: [Packet; PACKETS_PER_RECORD],
-    /// What those of their completion signals held that are `ready`: the times of what used the signal before.
+    /// The content of the `ready` completion signals: the times of the packet that used the signal before.
     pub stamps: [Stamps; PACKETS_PER_RECORD],
 }
 
-/// Bytes of commands that an [`SdmaDoorbell`] holds: a copy with all its waits and signals has 100 to 200.
+/// The maximum number of command bytes in an [`SdmaDoorbell`]. A copy with all its waits and signals has 100 to 200.
 pub const SDMA_COMMANDS_LEN: usize = 512;
 
 /// A store to the doorbell of an SDMA user queue by ROCr's BlitSdma.
@@ -177,26 +176,25 @@ pub struct SdmaDoorbell {
     pub header: Header,
     /// User address of the queue's write pointer: `write_pointer_address` of its CREATE_QUEUE.
     pub write_pointer: u64,
-    /// Byte offset in the command stream where this submission begins.
+    /// Byte offset in the command stream of the start of this submission.
     pub begin: u64,
-    /// Byte offset where it ends: the doorbell's value.
+    /// Byte offset of its end: the doorbell's value.
     pub end: u64,
     /// User address of the ring; 0 if the queue's creation was not seen, or the ring's indexes have 32 bits.
     pub ring_base: u64,
-    /// Bytes of the ring: a power of two.
+    /// Size of the ring in bytes: a power of two.
     pub ring_bytes: u64,
-    /// Bytes of `commands` that are filled: all that lie between `begin` and `end`, or as many as there is room for; 0 if
-    /// they could not be read.
+    /// Filled bytes of `commands`: all bytes between `begin` and `end`, or as many as fit; 0 if they could not be read.
     pub len: u32,
     /// Unused.
     pub pad: u32,
-    /// The commands from `begin` on, as they lay in the ring.
+    /// The commands from `begin` on, as they were in the ring.
     pub commands: [u8; SDMA_COMMANDS_LEN],
     /// The API call that the thread is in.
     pub call: Call,
 }
 
-/// Bytes of an ioctl's argument that are kept; no KFD argument is longer but GET_PROCESS_APERTURES (400).
+/// The number of bytes kept of an ioctl's argument. No KFD argument is longer, except GET_PROCESS_APERTURES (400).
 pub const IOCTL_ARG_LEN: usize = 128;
 
 /// Bits of [`Header::flags`] in an [`Ioctl`].
@@ -205,13 +203,13 @@ pub mod ioctl_flags {
     pub const IN_UNREADABLE: u16 = 1;
     /// The argument could not be read at exit.
     pub const OUT_UNREADABLE: u16 = 2;
-    /// The argument is longer than [`super::IOCTL_ARG_LEN`]: only its start is kept.
+    /// The argument is longer than [`super::IOCTL_ARG_LEN`]; only its start is kept.
     pub const SHORTENED: u16 = 4;
-    /// The thread ended inside the call: no result.
+    /// The thread exited inside the call: no result.
     pub const NEVER_RETURNED: u16 = 8;
 }
 
-/// One ioctl on a KFD or DRM device, from entry to exit; `header.time_ns` is the entry.
+/// One ioctl on a KFD or DRM device, from entry to exit. `header.time_ns` is the time of entry.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Ioctl {
@@ -243,11 +241,11 @@ pub mod reserve_op {
     pub const ADD: u16 = 1;
     /// `hsa_queue_store_write_index_*`: to `arg`.
     pub const STORE: u16 = 2;
-    /// `hsa_queue_cas_write_index_*`: from `arg` to `arg2`, if it is still there.
+    /// `hsa_queue_cas_write_index_*`: from `arg` to `arg2`, if the index is still `arg`.
     pub const CAS: u16 = 3;
 }
 
-/// Entry of a function that advances a queue's write index.
+/// The entry of a function that advances a queue's write index.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Reserve {
@@ -263,19 +261,19 @@ pub struct Reserve {
     pub write_index: u64,
 }
 
-/// What happened to a task: [`Header::flags`] of a [`Task`].
+/// The event of a task: [`Header::flags`] of a [`Task`].
 pub mod task_op {
-    /// A traced process made a child process `child`.
+    /// A traced process created the child process `child`.
     pub const FORK: u16 = 1;
     /// The process runs a new program.
     pub const EXEC: u16 = 2;
-    /// The process's first thread ended.
+    /// The process's first thread exited.
     pub const EXIT: u16 = 3;
-    /// The process is traced from now on, where every process of the machine is: it began to use the KFD.
+    /// The process is traced from now on, because it began to use the KFD while tracer traces every process of the machine.
     pub const ENTERED: u16 = 4;
 }
 
-/// Fork, exec or exit of a traced process, or how it became one.
+/// Fork, exec or exit of a traced process, or the event that made it traced.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Task {
@@ -283,52 +281,53 @@ pub struct Task {
     pub header: Header,
     /// Id of the new process (fork).
     pub child: u32,
-    /// Exit code as the kernel keeps it (exit; unknown: `u32::MAX`).
+    /// Exit code as the kernel keeps it (exit only); `u32::MAX` if unknown.
     pub exit_code: u32,
     /// Name of the task.
     pub comm: [u8; 16],
 }
 
-/// What user space lets the programs do: bits of the one word of the map COUNTING.
+/// What user space allows the programs to do: bits of the single word of the map COUNTING.
 pub mod gate {
-    /// What traced processes submit counts.
+    /// Submissions of traced processes count.
     pub const COUNTS: u64 = 1;
-    /// Processes that begin to use the KFD become traced by that, where every process of the machine is to be.
+    /// A process that begins to use the KFD becomes traced, if every process of the machine is to be traced.
     pub const ADMITS: u64 = 2;
 }
 
-/// Why a process is held: [`Header::flags`] of a [`Hold`].
+/// The reason for a pause: [`Header::flags`] of a [`Hold`].
 pub mod hold_reason {
-    /// It mapped a file executable.
+    /// The process mapped a file executable.
     pub const MAPPED: u16 = 1;
-    /// It entered `hsa_init`: the runtime's API table is filled now.
+    /// The process entered `hsa_init`. The runtime's API table is now filled.
     pub const RUNTIME_INIT: u16 = 2;
-    /// Its runtime's list of code objects changed.
+    /// The process's runtime changed its list of code objects.
     pub const CODE_OBJECTS: u16 = 3;
-    /// It made its first ioctl of the KFD's.
+    /// The process made its first KFD ioctl.
     pub const ENTERED: u16 = 4;
-    /// It was given a queue that is a proxy.
+    /// The process received a queue that is a proxy.
     pub const PROXY: u16 = 5;
 }
 
-/// A process was stopped (SIGSTOP) until the collector lets it go on.
+/// A process was stopped (SIGSTOP) until the recorder resumes it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Hold {
     /// Header; [`hold_reason`].
     pub header: Header,
-    /// Where the file was mapped; of a change of the code objects, the list's address (`_amdgpu_r_debug`); of a proxy, that of
-    /// the object whose functions ring it, 0 if it could not be read.
+    /// Address of the mapped file. For a change of the code objects, the address of the list (`_amdgpu_r_debug`). For a proxy, the
+    /// address of the object whose functions ring it, 0 if it could not be read.
     pub address: u64,
-    /// Result of the request to stop it: 0, or a negative errno (then it runs on, and may run ahead of its probes).
+    /// Result of the request to stop the process: 0, or a negative errno. After an error the process continues, and may run ahead
+    /// of its probes.
     pub stopped: i64,
-    /// Tells programs apart that run one after the other at the same process id.
+    /// Distinguishes programs that run one after the other at the same process id.
     pub generation: u32,
-    /// Its entry in the map PAUSES.
+    /// The pause's entry in the map PAUSES.
     pub slot: u32,
-    /// What the entry is known by.
+    /// The token that identifies the entry.
     pub token: u64,
-    /// The file that was mapped; inode 0 where that is not known.
+    /// The file that was mapped; inode 0 if the file is not known.
     pub file: FileKey,
 }
 

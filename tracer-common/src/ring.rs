@@ -1,10 +1,10 @@
 //! Rings of the kernel driver, as the DRM scheduler names them, and the driver's own jobs on them.
 //!
-//! Names are those of `amdgpu_ring.name` (char\[16\]), as the ring files of drivers/gpu/drm/amd/amdgpu build them:
-//! `gfx_0.0.0`, `comp_1.0.0`, `comp_0.1.0.3` (MI300), `sdma0`, `sdma1.2`, `page0`, `vcn_unified_1`, `jpeg_dec_0.7`. Forms
-//! without the underscore, such as `compute0.0`, are written in documents; they are understood too.
+//! The names are those of `amdgpu_ring.name` (char\[16\]), as the ring files of drivers/gpu/drm/amd/amdgpu build them: `gfx_0.0.0`,
+//! `comp_1.0.0`, `comp_0.1.0.3` (MI300), `sdma0`, `sdma1.2`, `page0`, `vcn_unified_1`, `jpeg_dec_0.7`. Documents also write forms
+//! without the underscore, such as `compute0.0`; the parser accepts them too.
 
-/// What a ring feeds.
+/// The kind of engine that a ring feeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RingClass {
     /// `gfx*`: the graphics engine.
@@ -21,30 +21,30 @@ pub enum RingClass {
     Jpeg,
     /// `uvd*`, `vce*`, `vpe`: older and other media engines.
     Media,
-    /// `kiq_*`: the driver's queue to the scheduler firmware. No job of the DRM scheduler runs there.
+    /// `kiq_*`: the driver's queue to the scheduler firmware. It runs no DRM scheduler jobs.
     Kiq,
-    /// `mes_*`: the queue to the MES. No job of the DRM scheduler runs there.
+    /// `mes_*`: the queue to the MES. It runs no DRM scheduler jobs.
     Mes,
     /// A name of another driver, or of another form.
     Other,
 }
 
-/// Numbers in a ring's name at the most: xcc, me, pipe, queue.
+/// The maximum count of numbers in a ring's name: xcc, me, pipe, queue.
 pub const MAX_NUMBERS: usize = 4;
 
-/// A ring's name, taken apart.
+/// A parsed ring name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingName {
-    /// What it feeds.
+    /// The kind of engine that the ring feeds.
     pub class: RingClass,
     numbers: [u8; MAX_NUMBERS],
     count: u8,
 }
 
-/// Where a ring of the graphics or compute engine lies.
+/// The location of a ring of the graphics or compute engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Accelerator die; `None` on GPUs whose names don't tell.
+    /// Accelerator die; `None` on GPUs whose ring names do not contain it.
     pub xcc: Option<u8>,
     /// Micro engine.
     pub me: u8,
@@ -55,7 +55,7 @@ pub struct Place {
 }
 
 impl RingClass {
-    /// The word in data, metrics and policies.
+    /// Returns the name in data, metrics and policies.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ impl RingClass {
         }
     }
 
-    /// The class of a word; `None` if no ring is called so.
+    /// Returns the class of a word; `None` if it is not the name of a ring.
     fn of(word: &str) -> Option<Self> {
         Some(match word {
             "gfx" | "gfx_low" | "gfx_high" => Self::Gfx,
@@ -90,7 +90,7 @@ impl RingClass {
 }
 
 impl RingName {
-    /// Takes a name apart. What is not of the grammar is [`RingClass::Other`], without numbers.
+    /// Parses a name. A name outside the grammar is [`RingClass::Other`], without numbers.
     #[must_use]
     pub fn parse(name: &str) -> Self {
         Self::of_grammar(name).unwrap_or(Self {
@@ -114,7 +114,7 @@ impl RingName {
         let mut count = 0;
         if !rest.is_empty() {
             for part in rest.split('.') {
-                // `parse` would take a sign.
+                // `parse` would accept a sign.
                 let plain = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
                 *numbers.get_mut(usize::from(count))? = part.parse().ok().filter(|_| plain)?;
                 count += 1;
@@ -123,13 +123,13 @@ impl RingName {
         Some(Self { class, numbers, count })
     }
 
-    /// Its numbers, as they stand there.
+    /// Returns the numbers, in the order of the name.
     #[must_use]
     pub fn numbers(&self) -> &[u8] {
         self.numbers.get(..usize::from(self.count)).unwrap_or_default()
     }
 
-    /// Where it lies, if its name says so: me.pipe.queue, with the xcc before them on GPUs that have several.
+    /// Returns the ring's location, if its name contains it: me.pipe.queue, with the xcc before them on GPUs that have several.
     #[must_use]
     pub fn place(&self) -> Option<Place> {
         let placed = matches!(
@@ -154,13 +154,13 @@ impl RingName {
     }
 }
 
-/// Values of a job's client id from here on are not those of a DRM file but the driver's own reasons
+/// Client ids of jobs from this value on are not those of a DRM file but the driver's own reasons
 /// (drivers/gpu/drm/amd/amdgpu/amdgpu_job.h counts them down from `u64::MAX`).
 const FIRST_REASON: u64 = u64::MAX - 63;
 
-/// Why the driver itself made a job, by the client id that it gave it; `None` for the id of a DRM client.
+/// Returns why the driver itself created a job, by the client id that it assigned; `None` for the id of a DRM client.
 ///
-/// The codes are not an ABI: one that is not known here is `driver-unknown`.
+/// The codes are not an ABI. A code that is not known here is `driver-unknown`.
 #[must_use]
 pub const fn reason(client_id: u64) -> Option<&'static str> {
     if client_id < FIRST_REASON {

@@ -1,38 +1,38 @@
-//! Commands of SDMA queues: their lengths, and what those that move data say.
+//! Commands of SDMA queues: their lengths, and the contents of those that move data.
 //!
-//! Source: `sdma_registers.h` and `amd_blit_sdma.cpp` of ROCR-Runtime, 5.2 to 6.4, for gfx9 to gfx12: what its `BlitSdma`
-//! writes into rings with 64-bit indexes. A command of another form, of which even the length would be a guess, ends the
-//! reading: then nothing is known of a submission, rather than something wrong.
+//! Source: `sdma_registers.h` and `amd_blit_sdma.cpp` of ROCR-Runtime, 5.2 to 6.4, for gfx9 to gfx12: the commands that its
+//! `BlitSdma` writes into rings with 64-bit indexes. A command of another form ends the reading, because even its length would be a
+//! guess. The submission is then unknown rather than wrong.
 
-/// A command, decoded.
+/// A decoded command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Copies bytes in a row.
+    /// Copies consecutive bytes.
     Copy {
-        /// Address that is read.
+        /// Source address.
         source: u64,
-        /// Address that is written.
+        /// Destination address.
         destination: u64,
-        /// How many.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// Copies a box out of one surface into another.
+    /// Copies a box from one surface to another.
     CopyRect {
-        /// Address of the surface that is read; the box begins somewhere in it.
+        /// Address of the source surface; the box begins somewhere in it.
         source: u64,
-        /// Address of the surface that is written.
+        /// Address of the destination surface.
         destination: u64,
         /// Bytes in the box.
         bytes: u64,
     },
     /// Fills with a word.
     Fill {
-        /// Address that is written.
+        /// Destination address.
         destination: u64,
-        /// How many bytes.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// Anything that moves no data: a wait, a fence, an atomic, a time stamp, an interrupt, cache control, padding.
+    /// A command that moves no data: a wait, a fence, an atomic, a time stamp, an interrupt, cache control, padding.
     Other,
 }
 
@@ -51,12 +51,12 @@ mod op {
 
 /// Bytes of a dword.
 const DWORD: usize = 4;
-/// Bits of the count of a linear copy: 22, or 30 on gfx90a, gfx10.3 and later; the others are 0 where there are fewer.
+/// Bits of the count of a linear copy: 22, or 30 on gfx90a, gfx10.3 and later. The upper bits are 0 on engines with fewer bits.
 const COPY_COUNT: u32 = 0x3fff_ffff;
 /// Bits of the count of a fill.
 const FILL_COUNT: u32 = 0x3f_ffff;
 
-/// Reads the command that `commands` begin with, and its length in bytes; `None` for one of an unknown form, or that is cut
+/// Reads the first command of `commands`, and returns it with its length in bytes; `None` if its form is unknown, or it is cut
 /// short.
 #[must_use]
 pub fn decode(commands: &[u8]) -> Option<(Command, usize)> {
@@ -64,19 +64,19 @@ pub fn decode(commands: &[u8]) -> Option<(Command, usize)> {
     let address = |at: usize| Some(u64::from(dword(commands, at)?) | u64::from(dword(commands, at + 1)?) << 32);
     let (operation, sub_operation) = (header & 0xff, header >> 8 & 0xff);
     let (command, dwords) = match (operation, sub_operation) {
-        // So many more dwords are skipped.
+        // The header counts the additional dwords to skip.
         (op::NOP, 0) => (Command::Other, 1 + (header >> 16 & 0x3fff) as usize),
         (op::COPY, 0) => {
             let copy = Command::Copy {
                 source: address(3)?,
                 destination: address(5)?,
-                // From gfx9 on the count is one less.
+                // From gfx9 on the field contains the count minus one.
                 bytes: u64::from(dword(commands, 1)? & COPY_COUNT) + 1,
             };
             (copy, 7)
         }
         (op::COPY, 4) => {
-            // 14 and 11 bits before gfx12, 16 and 14 from then on; what lies between is 0 before.
+            // 14 and 11 bits before gfx12, 16 and 14 from gfx12 on; the bits between are 0 before gfx12.
             let (plane, depth) = (dword(commands, 11)?, dword(commands, 12)?);
             let [x, y, z] = [plane & 0xffff, plane >> 16, depth & 0x3fff].map(|extent| u64::from(extent) + 1);
             // Elements of 1 to 16 bytes.
@@ -94,7 +94,7 @@ pub fn decode(commands: &[u8]) -> Option<(Command, usize)> {
         (op::CONST_FILL, 0) if header >> 30 == 2 => {
             let fill = Command::Fill {
                 destination: address(1)?,
-                // Of whole dwords, one less, in bytes.
+                // The field counts whole dwords, minus one, in bytes.
                 bytes: u64::from(dword(commands, 4)? & FILL_COUNT & !3) + 4,
             };
             (fill, 5)
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_not_guessed() {
-        // An unknown operation; tiled copies; a fill of bytes; sub-operations of other engines; 32 bytes an element.
+        // An unknown operation; tiled copies; a fill of bytes; sub-operations of other engines; 32 bytes per element.
         for header in [
             0xff,
             2,

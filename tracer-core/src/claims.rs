@@ -1,8 +1,8 @@
-//! The claims of the documents that this tool was built from, and what evidence says of each.
+//! The claims of the documents from which this tool was built, and what the evidence says about each claim.
 //!
-//! A claim has a scenario, which is a workload of the bundled dispatcher, and checks of what was recorded of it. Evidence
-//! decides, and nothing else: the word of the driver's and the runtime's sources is shown beside it. What a machine or a
-//! version of this tool can't show is inconclusive or not tested, with the reason, and never taken for true.
+//! A claim has a scenario, which is a workload of the bundled dispatcher, and checks of the recording of that workload. Only
+//! evidence decides. What the sources of the driver and the runtime say is shown beside it. If a machine or a version of this
+//! tool cannot show something, the claim is inconclusive or not tested, with the reason, and never taken for true.
 
 mod catalog;
 mod checks;

@@ -1,7 +1,7 @@
-//! Code objects as they were found in a process, and the kernels in them.
+//! Code objects found in a process, and the kernels in them.
 //!
-//! A code object is an ELF file for a GPU. The runtime keeps a list of those that it has loaded
-//! (`_amdgpu_r_debug`, for debuggers), and a dispatch packet names its kernel by the address of a descriptor in one.
+//! A code object is an ELF file for a GPU. The runtime keeps a list of the code objects that it has loaded (`_amdgpu_r_debug`, for
+//! debuggers). A dispatch packet identifies its kernel by the address of a kernel descriptor in a code object.
 
 use std::sync::Arc;
 
@@ -10,28 +10,28 @@ use serde::{Deserialize, Serialize};
 /// A kernel, as its code object describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelSymbol {
-    /// Where its descriptor lies in the code object as linked: a packet's `kernel_object` is this plus the load base.
+    /// Offset of its descriptor in the code object as linked. A packet's `kernel_object` is this offset plus the load base.
     pub offset: u64,
     /// Name in the code object, without the descriptor's suffix `.kd`.
     pub symbol: Arc<str>,
-    /// The name in the language that it was written in: that of the symbol where it is not mangled.
+    /// Name in the source language (demangled); the same as `symbol` if that is not mangled.
     pub name: Arc<str>,
-    /// What it takes.
+    /// Resources that the kernel needs.
     pub resources: KernelResources,
 }
 
-/// What a kernel takes, by its metadata; `None` where that does not tell.
+/// Resources that a kernel needs, according to its metadata; `None` where the metadata does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelResources {
     /// Bytes of its arguments.
     pub kernarg_bytes: Option<u32>,
-    /// Bytes of group memory (LDS) of a workgroup, without what a dispatch adds.
+    /// Bytes of group memory (LDS) of a workgroup, without the memory that a dispatch adds.
     pub group_bytes: Option<u32>,
     /// Bytes of private memory (scratch) of a work item.
     pub private_bytes: Option<u32>,
-    /// Vector registers of a work item, without accumulation registers where those are counted apart.
+    /// Vector registers of a work item, without accumulation registers where those are counted separately.
     pub vgprs: Option<u32>,
-    /// Accumulation vector registers; GPUs without them tell 0 or nothing.
+    /// Accumulation vector registers; GPUs without them report 0 or nothing.
     pub agprs: Option<u32>,
     /// Scalar registers of a wave.
     pub sgprs: Option<u32>,
@@ -45,20 +45,20 @@ pub struct KernelResources {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelsUnread {
-    /// Its file or the memory that it was loaded from could not be read.
+    /// Its file, or the memory that it was loaded from, could not be read.
     Unreadable,
-    /// Its file has changed since the process began, so it may be another one than was loaded.
+    /// Its file has changed since the process started, so it may differ from the code object that was loaded.
     Changed,
-    /// What was read is no sound code object.
+    /// The bytes that were read are not a valid code object.
     Malformed,
-    /// It has more than is kept.
+    /// It has more kernels than tracer keeps.
     TooLarge,
-    /// The runtime tells where it comes from in a form that is not known.
+    /// The runtime gives its source in an unknown form.
     UnknownSource,
 }
 
 impl KernelsUnread {
-    /// The word in data.
+    /// Returns the name used in data.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -71,18 +71,18 @@ impl KernelsUnread {
     }
 }
 
-/// How a code object came to be known.
+/// How a code object was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CodeObjectOrigin {
-    /// It was loaded while that was watched.
+    /// It was loaded while tracer watched the runtime's list.
     Loaded,
-    /// It was in the runtime's list when that was first read, or read again after a change was missed.
+    /// It was in the runtime's list when tracer read the list for the first time, or read it again after it had missed a change.
     Found,
 }
 
 impl CodeObjectOrigin {
-    /// The word in data.
+    /// Returns the name used in data.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -95,18 +95,18 @@ impl CodeObjectOrigin {
 /// A code object in a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeObject {
-    /// Number that capture gave it, never again to another one.
+    /// Number assigned by capture; never reused.
     pub id: u64,
-    /// How it came to be known.
+    /// How it was found.
     pub origin: CodeObjectOrigin,
-    /// Load bias: what the loader added to its addresses.
+    /// Load bias: the value that the loader added to its addresses.
     pub base: u64,
-    /// Where it comes from, as the runtime tells it: `file://PATH#offset=..&size=..` or `memory://PID#offset=..&size=..`.
+    /// Its source, as given by the runtime: `file://PATH#offset=..&size=..` or `memory://PID#offset=..&size=..`.
     pub uri: String,
-    /// The GPU that it is for, such as `amdgcn-amd-amdhsa--gfx942`; `None` if its metadata does not tell.
+    /// Target GPU, such as `amdgcn-amd-amdhsa--gfx942`; `None` if its metadata does not say.
     pub target: Option<String>,
-    /// Version of code objects that it is of, 2 to 6; `None` if it was not read.
+    /// Code object version, 2 to 6; `None` if it was not read.
     pub version: Option<u32>,
-    /// Its kernels.
+    /// Its kernels, or why they are not known.
     pub kernels: Result<Vec<KernelSymbol>, KernelsUnread>,
 }

@@ -1,7 +1,7 @@
-//! Observations of capture sources, as the model takes them.
+//! Observations of capture sources: the input of the model.
 //!
-//! An event says what was seen, by which probe, and nothing that would have to be concluded. Times are CLOCK_MONOTONIC
-//! ns; process and thread ids are those of the initial pid namespace.
+//! An event says what was observed, and by which probe. It contains no conclusions. Times are CLOCK_MONOTONIC ns. Process and
+//! thread ids are those of the initial pid namespace.
 
 mod api;
 mod code_object;
@@ -19,7 +19,7 @@ pub use hsa_queue::{HsaQueue, Proxied};
 pub use progress::{Occasion, Progress};
 pub use signal::Signal;
 
-/// Where and when something was seen.
+/// Where and when something was observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// CLOCK_MONOTONIC ns.
@@ -37,15 +37,15 @@ pub enum Event<'a> {
     Doorbell(Doorbell),
     /// Packets of a ring, read at a doorbell or by the collector.
     Packets(Packets<'a>),
-    /// How far a queue's producers and its GPU were, read at no doorbell.
+    /// Progress of a queue's producers and its GPU, read without a doorbell.
     Progress(Progress),
-    /// What a completion signal held, read at no doorbell.
+    /// Contents of a completion signal, read without a doorbell.
     Signal(Signal),
     /// A store to the doorbell of an SDMA queue.
     SdmaDoorbell(SdmaDoorbell<'a>),
     /// A producer is about to advance a write index.
     Reserve(Reserve),
-    /// An ioctl on a KFD or DRM device, whole.
+    /// A complete ioctl on a KFD or DRM device.
     Ioctl(Ioctl<'a>),
     /// A step in the life of a job of the DRM scheduler.
     RingJob(RingJob<'a>),
@@ -55,37 +55,38 @@ pub enum Event<'a> {
     DriverEvent(DriverEvent<'a>),
     /// A runtime's list of code objects changed.
     CodeObject(CodeObject<'a>),
-    /// A process was there before tracing began.
+    /// A process existed before tracing began.
     There(There<'a>),
-    /// A call of a function of HIP or HSA, whole.
+    /// A complete call of a HIP or HSA function.
     ApiCall(ApiCall),
-    /// A program made a queue for itself.
+    /// A program created a queue for itself.
     HsaQueue(HsaQueue),
-    /// What was counted by now of the calls of one function, instead of [`Event::ApiCall`].
+    /// Counts of the calls of one function so far, instead of [`Event::ApiCall`].
     ApiStats(&'a ApiStats),
     /// Whether a process's runtime hands doorbells to the driver's library (hsaKmtQueueRingDoorbell) instead of storing to them;
-    /// `None`: that is not known, or not known any more.
+    /// `None` if that is not known, or no longer known.
     Thunk(Origin, Option<bool>),
-    /// A traced process made another one.
+    /// A traced process created another process.
     Fork(Origin, u32),
-    /// A process runs a new program; its name (at most 15 bytes).
+    /// A process runs a new program. The bytes are its name (at most 15).
     Exec(Origin, &'a [u8]),
-    /// A process ended. Its queues end with it.
+    /// A process exited. Its queues end with it.
     Exit(Origin),
-    /// A source dropped events since the last such event.
+    /// A source dropped events since its last such event.
     Lost(Lost),
 }
 
-/// A process that was there before it became a traced one: before tracing began, or before it first used the KFD.
+/// A process that existed before it became a traced process: before tracing began, or before it first used the KFD.
 #[derive(Clone, Copy, Debug)]
 pub struct There<'a> {
-    /// Which, and the moment from which on its doorbells count; the thread is its first.
+    /// The process, and the time from which its doorbells count. The thread is its first thread.
     pub origin: Origin,
     /// Name of its program, at most 15 bytes.
     pub comm: &'a [u8],
-    /// The queues that the KFD says it had then.
+    /// Queues that it had at that time, according to the KFD.
     pub queues: &'a [KfdQueue],
-    /// Whether it had not used the KFD before, or had no HSA runtime: then no call that makes a queue can have been missed.
+    /// Whether it had not used the KFD before, or had no HSA runtime. In that case no call that creates a queue can have been
+    /// missed.
     pub idle: bool,
 }
 
@@ -96,7 +97,7 @@ pub struct KfdQueue {
     pub queue_id: u32,
     /// KFD gpu id.
     pub gpu_id: Option<u32>,
-    /// Whether it takes packets (compute) or commands of a copy engine (SDMA); `None` if it is of another type.
+    /// Whether it takes packets (compute) or commands of a copy engine (SDMA); `None` if it has another type.
     pub compute: Option<bool>,
     /// Bytes of its ring.
     pub ring_bytes: Option<u64>,
@@ -105,21 +106,21 @@ pub struct KfdQueue {
 /// A store to the doorbell of an SDMA queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SdmaDoorbell<'a> {
-    /// Who and when.
+    /// Thread and time.
     pub origin: Origin,
     /// Address of the queue's write pointer (CREATE_QUEUE's `write_pointer_address`); 0 if it could not be read.
     pub write_pointer: u64,
-    /// Where the submission begins in the command stream, in bytes.
+    /// Start of the submission in the command stream, in bytes.
     pub begin: u64,
-    /// Where it ends: the value stored.
+    /// End of the submission: the value stored.
     pub end: u64,
-    /// Its commands, all of them; `None` if they could not be read.
+    /// All of its commands; `None` if they could not be read.
     pub commands: Option<&'a [u8]>,
-    /// The API call in which it was rung; `None` if in none, or calls are not recorded.
+    /// The API call in which the doorbell was rung; `None` if outside any call, or if calls are not recorded.
     pub call: Option<InCall>,
 }
 
-/// How a producer moves a write index.
+/// How a producer advances a write index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReserveOp {
     /// Adds `n` packets.
@@ -132,56 +133,56 @@ pub enum ReserveOp {
         /// The new write index.
         to: u64,
     },
-    /// Stores `to` if it is `from`.
+    /// Stores `to` if the write index is `from`.
     Cas {
-        /// The write index expected.
+        /// The expected write index.
         from: u64,
         /// The new write index.
         to: u64,
     },
 }
 
-/// Entry of a function that advances a write index.
+/// Entry into a function that advances a write index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reserve {
-    /// Who and when.
+    /// Thread and time.
     pub origin: Origin,
-    /// Address of the `hsa_queue_t`, which is the `amd_queue_t`'s.
+    /// Address of the `hsa_queue_t`, which is also the address of the `amd_queue_t`.
     pub handle: u64,
-    /// What it does.
+    /// The operation.
     pub op: ReserveOp,
-    /// Write index at entry; another producer may have moved it before the call did. `None` if unreadable.
+    /// Write index at entry. Another producer may have advanced it before this call did. `None` if it could not be read.
     pub write_index: Option<u64>,
 }
 
 /// An ioctl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ioctl<'a> {
-    /// Who, and the time of entry.
+    /// Thread and time of entry.
     pub origin: Origin,
-    /// Time of exit; of the thread's end if it never returned.
+    /// Time of exit, or of the thread's exit if the call never returned.
     pub exit_ns: u64,
     /// File descriptor.
     pub fd: i32,
-    /// The command.
+    /// The ioctl command.
     pub cmd: u32,
     /// User address of the argument.
     pub arg: u64,
-    /// Result (negative: errno); `None` if the thread ended inside the call.
+    /// Result (negative: errno); `None` if the thread exited inside the call.
     pub ret: Option<i64>,
-    /// The argument at entry; `None` if unreadable. May be only its start: see `_IOC_SIZE` of the command.
+    /// The argument at entry; `None` if it could not be read. It may be truncated: see `_IOC_SIZE` of the command.
     pub arg_in: Option<&'a [u8]>,
-    /// The argument at exit; `None` if unreadable.
+    /// The argument at exit; `None` if it could not be read.
     pub arg_out: Option<&'a [u8]>,
 }
 
-/// Events dropped.
+/// Dropped events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// When the loss was noticed.
+    /// Time at which the loss was noticed.
     pub time_ns: u64,
-    /// Name of the source (`LossSource::name` for those in eBPF).
+    /// Name of the source (`LossSource::name` for sources in eBPF).
     pub source: &'static str,
-    /// Events dropped since the last such event of this source.
+    /// Number of events dropped since the last such event of this source.
     pub count: u64,
 }

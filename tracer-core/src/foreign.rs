@@ -1,56 +1,57 @@
-//! Text that somebody else chose: names of processes, kernels, files and libraries, arguments, error messages of other
-//! programs. Each adapter shows it in one output format so that it stays text there.
+//! Text from other sources: names of processes, kernels, files and libraries, arguments, and error messages of other programs. Each
+//! adapter writes such text in one output format so that it cannot be anything but text there.
 //!
-//! An adapter implements [`fmt::Display`], with width and alignment, and changes nothing in harmless text.
+//! An adapter implements [`fmt::Display`], with width and alignment. It does not change harmless text.
 //!
 //! - [`Terminal`]: one line on a terminal or in the log of a CI system.
 //! - [`Lines`]: the same for text that may have several lines.
 //! - [`Xml`]: content of an XML 1.0 document, before the writer replaces `<`, `&` and quotes.
-//! - [`Json`]: a finished JSON document that may be shown on a terminal.
+//! - [`Json`]: a complete JSON document that may be shown on a terminal.
 //! - [`Github`] and [`GithubProperty`]: parts of a workflow command of GitHub Actions.
 //! - [`Markdown`]: one line of a Markdown document, also in a cell of a table.
 //!
-//! HTML needs none: the live page sets `textContent`. Prometheus needs none: the encoder escapes label values.
+//! HTML needs no adapter: the live page sets `textContent`. Prometheus needs no adapter: the encoder escapes label values.
 
 use std::{borrow::Cow, fmt};
 
 /// One line. Control characters, line breaks, characters that reorder or hide text, and noncharacters become `\u{..}`.
 ///
-/// CI systems read commands out of the log of a step. `::error::` counts at the start of a line
-/// (actions/runner, `ActionCommand.TryParseV2`), so a leading colon is escaped. `##[error]` and `##vso[..]` count anywhere
-/// in a line (`ActionCommand.TryParse`; Azure Pipelines), so the second `#` of such a mark is escaped.
+/// CI systems read commands from the log of a step. They recognize `::error::` at the start of a line (actions/runner,
+/// `ActionCommand.TryParseV2`), so a leading colon is escaped. They recognize `##[error]` and `##vso[..]` anywhere in a line
+/// (`ActionCommand.TryParse`; Azure Pipelines), so the second `#` of such a mark is escaped.
 #[derive(Clone, Copy, Debug)]
 pub struct Terminal<'a>(pub &'a str);
 
-/// Several lines: as [`Terminal`], but a line feed starts a new line, indented by four spaces. So a reader tells a
-/// continuation from a new message.
+/// Several lines. Works as [`Terminal`], but a line feed starts a new line, indented by four spaces. The indentation distinguishes
+/// a continuation line from a new message.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines<'a>(pub &'a str);
 
-/// Content of an XML document: as [`Terminal`], but line feeds stay. XML 1.0 has no way to write most control characters,
+/// Content of an XML document. Works as [`Terminal`], but keeps line feeds. XML 1.0 cannot represent most control characters,
 /// U+FFFE and U+FFFF (production `Char`), so they must not reach the writer.
 #[derive(Clone, Copy, Debug)]
 pub struct Xml<'a>(pub &'a str);
 
-/// A finished JSON document. Characters outside ASCII that [`Terminal`] escapes become `\uXXXX`, and so does U+007F: they
-/// occur in strings only, whose meaning stays the same. So do the marks by which CI systems find commands in a line.
+/// A complete JSON document. Characters outside ASCII that [`Terminal`] escapes become `\uXXXX`, and so does U+007F. They occur
+/// only in strings, whose meaning stays the same. The marks by which CI systems find commands in a line are escaped in the same
+/// way.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<'a>(pub &'a str);
 
-/// The data of a workflow command: `escapeData` of GitHub's toolkit. Line feeds become `%0A`; other characters are escaped
-/// as by [`Terminal`].
+/// The data of a workflow command, as `escapeData` of GitHub's toolkit. Line feeds become `%0A`; other characters are escaped as by
+/// [`Terminal`].
 #[derive(Clone, Copy, Debug)]
 pub struct Github<'a>(pub &'a str);
 
-/// A property of a workflow command: `escapeProperty` of GitHub's toolkit. Also escapes `:` and `,`.
+/// A property of a workflow command, as `escapeProperty` of GitHub's toolkit. Also escapes `:` and `,`.
 #[derive(Clone, Copy, Debug)]
 pub struct GithubProperty<'a>(pub &'a str);
 
-/// One line that Markdown shows as it is: as [`Terminal`], with marks of Markdown and HTML escaped.
+/// One line that Markdown shows unchanged. Works as [`Terminal`], and also escapes marks of Markdown and HTML.
 #[derive(Clone, Copy, Debug)]
 pub struct Markdown<'a>(pub &'a str);
 
-/// Bytes as text: UTF-8 stays, every other byte becomes `\xNN`. The result is still foreign.
+/// Converts bytes to text: UTF-8 stays, every other byte becomes `\xNN`. The result must still be escaped for its output format.
 #[must_use]
 pub fn from_bytes(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = str::from_utf8(bytes) {
@@ -66,14 +67,14 @@ pub fn from_bytes(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Anything that can be shown, as one line: see [`Terminal`].
+/// Formats any value as one line: see [`Terminal`].
 #[must_use]
 pub fn line(text: impl fmt::Display) -> String {
     Terminal(&text.to_string()).to_string()
 }
 
-/// Whether a character must not reach a terminal: control characters, those that reorder text (Unicode UAX 9) or show
-/// nothing, separators of lines, and noncharacters.
+/// Returns whether a character must not reach a terminal: control characters, characters that reorder text (Unicode UAX 9) or show
+/// nothing, line separators, and noncharacters.
 #[must_use]
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
@@ -86,7 +87,7 @@ pub fn is_unsafe(c: char) -> bool {
 /// Marks by which CI systems find commands anywhere in a line.
 const MARKS: [&str; 2] = ["##[", "##vso["];
 
-/// Escapes one line; `keep`: whether a line feed stays.
+/// Escapes one line. `keep` returns whether a character, such as a line feed, stays.
 fn escape(text: &str, keep: fn(char) -> bool) -> Cow<'_, str> {
     let starts_command = text.trim_start().starts_with(':');
     if !starts_command && !text.contains("##") && !text.chars().any(|c| is_unsafe(c) && !keep(c)) {
@@ -132,7 +133,7 @@ impl fmt::Display for Lines<'_> {
 
 impl fmt::Display for Xml<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The document may be printed to the log of a step, so each of its lines counts.
+        // The document may be printed to the log of a step, so the rule applies to each of its lines.
         for (at, line) in self.0.split('\n').enumerate() {
             if at > 0 {
                 f.write_str("\n")?;
@@ -166,7 +167,7 @@ impl fmt::Display for Json<'_> {
     }
 }
 
-/// `escapeData` of GitHub's toolkit, for text that [`escape`] left.
+/// Applies `escapeData` of GitHub's toolkit to text that [`escape`] has processed.
 fn data(text: &str) -> String {
     escape(text, |c| matches!(c, '\n' | '\r'))
         .replace('%', "%25")
@@ -206,10 +207,10 @@ impl fmt::Display for Markdown<'_> {
     }
 }
 
-/// A name that tries to break out of every format, without a NUL: names of processes and files can't hold one.
+/// A name that tries to break out of every format. It has no NUL, because names of processes and files cannot contain one.
 ///
-/// Sets the title of a terminal, moves its cursor, starts a line with a command of GitHub Actions and one of Azure
-/// Pipelines, closes an HTML attribute and a CDATA section, hides and reorders text, and holds a byte that is not UTF-8.
+/// It sets the title of a terminal, moves its cursor, starts a line with a command of GitHub Actions and one of Azure Pipelines,
+/// closes an HTML attribute and a CDATA section, hides and reorders text, and contains a byte that is not UTF-8.
 #[cfg(any(test, feature = "sample"))]
 pub const HOSTILE: &[u8] =
     b"\x1b]0;owned\x07\x1b[2J\n::error::x\r\n##[error]y ##vso[z]\"><script>]]>\xe2\x80\xae\xc2\x9b31m\xef\xbf\xbe|%,:`\xff";
@@ -223,7 +224,7 @@ mod tests {
         format!("{text}\0")
     }
 
-    /// What no output may hold, whatever its format.
+    /// Returns whether text has no characters that are forbidden in every output format.
     fn is_clean(text: &str) -> bool {
         !text.chars().any(|c| is_unsafe(c) && c != '\n')
             && !text.lines().any(|line| line.trim_start().starts_with("::"))

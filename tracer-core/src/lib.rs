@@ -1,9 +1,9 @@
-//! What the tracer knows and how it concludes: events in, facts out.
+//! The knowledge and the rules of tracer: events in, facts out.
 //!
-//! [`event`] is what capture sources observe, [`model`] the state machine that turns them into [`fact`]s, [`runs`] what
-//! stands for facts that the disk can't take in time, [`summary`] what is counted over facts, [`live`] and [`metrics`] what
-//! goes on now, [`verify`] what is judged over facts, [`claims`] what that says of what others wrote. Nothing here does I/O,
-//! asks a clock or needs a privilege: what is true of a live process is true of a stored trace.
+//! [`event`] has the observations of capture sources. [`model`] is the state machine that turns them into [`fact`]s. [`runs`]
+//! replaces facts that the disk cannot take in time. [`summary`] counts facts. [`live`] and [`metrics`] report current activity.
+//! [`verify`] judges facts, and [`claims`] applies that to statements of others. Nothing in this crate does I/O, reads a clock or
+//! needs a privilege, so it treats a live process and a stored trace in the same way.
 
 pub mod claims;
 pub mod code_object;

@@ -1,7 +1,8 @@
-//! What goes on now: facts in, a [`Picture`] out, for a screen, a web page or a script.
+//! The current activity: takes facts and returns a [`Picture`], for a screen, a web page or a script.
 //!
-//! The state is pure. Time comes in with [`Live::advance`], so that a stored trace replays as it was seen. It is bounded:
-//! what a traced process can invent (kernels, queues, names) has a limit, and what lies beyond is counted as `other`.
+//! The state is pure. Only facts and [`Live::advance`] set the time, so that a stored trace replays as it was seen. The state is
+//! bounded: everything that a traced process can invent (kernels, queues, names) has a limit, and what is beyond the limit is
+//! counted as `other`.
 
 mod kernels;
 mod picture;
@@ -19,27 +20,27 @@ use kernels::Kernels;
 use queue::LiveQueue;
 use tables::{Ioctls, Processes, Rings};
 
-/// Queues that are shown at the most; facts of others count in the totals only.
+/// Greatest number of queues that are shown. Facts of other queues count only in the totals.
 pub const MAX_QUEUES: usize = 16_384;
-/// How long something that ended is still shown, ns.
+/// How long a destroyed queue or an exited process is still shown, ns.
 const SHOWN_AFTER_END_NS: u64 = 5_000_000_000;
 
-/// A GPU, which no fact tells of.
+/// A GPU. Facts do not describe GPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gpu {
-    /// `gfx1100`.
+    /// Name of the GPU: `gfx1100`.
     pub name: String,
-    /// What schedules its user queues: `mes`, `hws`, `nohws`; `None` if not known.
+    /// The scheduler of its user queues: `mes`, `hws`, `nohws`; `None` if unknown.
     pub scheduler: Option<String>,
 }
 
-/// The state.
+/// The state of the view.
 #[derive(Debug, Default)]
 pub struct Live {
     now_ns: u64,
     began_ns: Option<u64>,
     queues: BTreeMap<u32, LiveQueue>,
-    /// Queues that were not kept, as there were [`MAX_QUEUES`].
+    /// Facts of queues that were not kept, because there were [`MAX_QUEUES`].
     other_queues: u64,
     kernels: Kernels,
     rings: Rings,
@@ -48,13 +49,13 @@ pub struct Live {
     gpus: BTreeMap<u32, Gpu>,
     losses: BTreeMap<String, u64>,
     dispatches: [u64; Path::ALL.len()],
-    /// Dispatches that are in runs only.
+    /// Dispatches that are recorded only as runs.
     aggregated: u64,
     doorbells: u64,
     copies: u64,
     packets: u64,
     unread: u64,
-    /// Packets that went past every probe: what they were is not known.
+    /// Packets that bypassed every probe: their kind is unknown.
     unseen: u64,
     dispatch_rate: Rate,
     doorbell_rate: Rate,
@@ -62,13 +63,13 @@ pub struct Live {
 }
 
 impl Live {
-    /// Nothing yet.
+    /// Creates a state without facts.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes a fact. Snapshots of queues and processes that go on living may come any number of times.
+    /// Takes a fact. Snapshots of queues and processes that still exist may come any number of times.
     pub fn apply(&mut self, fact: &Fact) {
         match fact {
             Fact::Dispatch(dispatch) => {
@@ -159,12 +160,12 @@ impl Live {
         }
     }
 
-    /// The GPUs by their KFD ids, as far as they are known by now.
+    /// Sets the GPUs by their KFD ids, as they are known so far.
     pub fn set_gpus(&mut self, gpus: BTreeMap<u32, Gpu>) {
         self.gpus = gpus;
     }
 
-    /// What of time passes without a fact: rates fall, and what ended goes away. Time never goes back.
+    /// Advances the time: rates fall, and destroyed queues and exited processes disappear. The time never goes back.
     pub fn advance(&mut self, now_ns: u64) {
         self.seen(now_ns);
         let now = self.now_ns;
@@ -177,7 +178,7 @@ impl Live {
         self.processes.forget(now, SHOWN_AFTER_END_NS);
     }
 
-    /// Everything that can be shown, as of the last time heard of.
+    /// Returns everything that can be shown, at the latest time that is known.
     #[must_use]
     pub fn picture(&self) -> Picture {
         let now = self.now_ns;
@@ -236,7 +237,7 @@ impl Live {
         self.began_ns.get_or_insert(time_ns);
     }
 
-    /// The queue of this number, kept from now on if there is room.
+    /// Returns the queue with this number. Keeps it from now on, if there is room.
     fn queue(&mut self, number: u32) -> Option<&mut LiveQueue> {
         if !self.queues.contains_key(&number) && self.queues.len() >= MAX_QUEUES {
             self.other_queues += 1;
@@ -246,7 +247,8 @@ impl Live {
     }
 }
 
-/// When a fact comes in a replay; `None` for those about what lives on, which have no moment of their own.
+/// Returns the time at which a fact comes in a replay; `None` for facts that have no time of their own, such as snapshots of
+/// queues and processes.
 #[must_use]
 pub fn time_of(fact: &Fact) -> Option<u64> {
     match fact {

@@ -1,13 +1,14 @@
-//! What the sources of losses mean.
+//! Meaning of the sources of losses.
 
 use tracer_common::record::LossSource;
 
 use crate::model::{JOB_LIMIT, KERNEL_LIMIT, LIST_UNREAD, PROXY_UNREAD, QUEUE_LIMIT};
 
-/// Sources whose losses are counted while probes of these families are in; `has` tells of a family whether one is.
+/// Returns the sources whose losses are counted while probes of some families are attached. `has` returns whether probes of a
+/// family are attached.
 ///
-/// Of a source that is not among them 0 would be no number but a guess. That holds for the `missed-` ones too: kernels
-/// before 6.7 do not tell all that they did not run.
+/// For any other source, a count of 0 would be a guess. This is also true of the `missed-` sources: kernels before 6.7 do not
+/// report everything that they did not run.
 #[must_use]
 pub fn counted(has: impl Fn(&str) -> bool) -> Vec<&'static str> {
     let of_programs = LossSource::ALL
@@ -27,19 +28,19 @@ pub fn counted(has: impl Fn(&str) -> bool) -> Vec<&'static str> {
             .filter(|(_, family)| has(family))
             .map(|(source, _)| source),
     );
-    // Whatever comes in is decoded, and whatever is decoded belongs to a queue or to none. Whatever is mapped is opened.
+    // The decoder sees every record, and every decoded event belongs to a queue or to none. Every mapped file is opened.
     all.extend([UNDECODED, QUEUE_LIMIT, LIBRARY_UNOPENED, LIBRARY_UNTRACED]);
     all
 }
 
-/// Source of losses for libraries, or lists of what a process has mapped, that could not be opened: perhaps HSA runtimes. They
-/// are tried again, and what is submitted until then is not seen.
+/// Source of losses for libraries, or lists of a process's mappings, that could not be opened. They may be HSA runtimes. tracer
+/// tries them again, and does not see what is submitted until then.
 pub const LIBRARY_UNOPENED: &str = "library-unopened";
 
-/// Source of losses for files that look like HSA runtimes and can't be understood.
+/// Source of losses for files that look like HSA runtimes but have an unknown form.
 pub const LIBRARY_UNTRACED: &str = "library-untraced";
 
-/// Losses of these sources are probes that could not be attached to a library, by family.
+/// Sources of losses for probes that could not be attached to a library, by family.
 const UNATTACHED: [(&str, &str); 8] = [
     ("api", "unattached-api"),
     ("code_object", "unattached-code-object"),
@@ -51,20 +52,20 @@ const UNATTACHED: [(&str, &str); 8] = [
     ("sdma", "unattached-sdma"),
 ];
 
-/// The source of losses for probes of a family that could not be attached to a library.
+/// Returns the source of losses for probes of a family that could not be attached to a library.
 #[must_use]
 pub fn unattached(family: &str) -> &'static str {
     let found = UNATTACHED.iter().find(|(name, _)| *name == family);
     found.map_or("unattached-other", |(_, source)| source)
 }
 
-/// Source of losses for records that this version can't decode.
+/// Source of losses for records that this version cannot decode.
 pub const UNDECODED: &str = "undecoded";
 
-/// Source of losses for pauses that ended before the process's probes were in: they had reached their limit.
+/// Source of losses for pauses that reached their limit and ended before the process's probes were attached.
 pub const PAUSE_LIMIT: &str = "pause-limit";
 
-/// Families of the probes whose programs count there.
+/// Returns the families of the probes whose programs count losses of this source.
 const fn families(source: LossSource) -> &'static [&'static str] {
     match source {
         LossSource::DoorbellRing | LossSource::PacketsRing | LossSource::SignalUnread => &["doorbell"],
@@ -84,20 +85,21 @@ const fn families(source: LossSource) -> &'static [&'static str] {
     }
 }
 
-/// Whether events of this source, lost, can hide that a doorbell was rung: then nobody can say that none was.
+/// Returns whether lost events of this source can hide that a doorbell was rung. In that case tracer cannot say that none was rung.
 ///
-/// `missed-other` are doorbell programs that the kernel did not run; the other missed ones, and holds, are processes that
-/// may have run before their probes were in.
+/// `missed-other` stands for doorbell programs that the kernel did not run. The other `missed-` sources, and those of failed
+/// pauses, stand for processes that may have run before their probes were attached.
 #[must_use]
 pub fn hide_doorbells(source: &str) -> bool {
     const SOURCES: [LossSource; 2] = [LossSource::DoorbellRing, LossSource::SignalUnread];
-    // Without the mapping probe, doorbell functions of the last resort are not found.
+    // Without the mapping probe, tracer does not find the doorbell functions of last resort.
     const NAMES: [&str; 4] = ["missed-other", QUEUE_LIMIT, "unattached-doorbell", "unattached-mapping"];
     let doorbells = SOURCES.iter().any(|lost| lost.name() == source);
     doorbells || NAMES.contains(&source) || hide_processes(source)
 }
 
-/// Whether they can hide that a program made a queue: then nobody can say that its runtime did.
+/// Returns whether lost events of this source can hide that a program created a queue. In that case tracer cannot say that the
+/// program's runtime created it.
 #[must_use]
 pub fn hide_queue_calls(source: &str) -> bool {
     let calls = [
@@ -108,19 +110,19 @@ pub fn hide_queue_calls(source: &str) -> bool {
     calls.contains(&source) || hide_processes(source)
 }
 
-/// Whether what was lost is of tools' proxies, or whether there are any.
+/// Returns whether lost events of this source are events of tools' proxies, or concern whether there are proxies.
 #[must_use]
 pub fn is_of_proxies(source: &str) -> bool {
     [LossSource::ProxyUnknown.name(), PROXY_UNREAD, "unattached-proxy"].contains(&source)
 }
 
-/// Whether they can hide what a program asked of a tool's proxies.
+/// Returns whether lost events of this source can hide requests of a program to a tool's proxies.
 #[must_use]
 pub fn hide_requests(source: &str) -> bool {
     is_of_proxies(source) || hide_doorbells(source) || hide_queue_calls(source)
 }
 
-/// Whether they can hide whatever a process does by the probes in its libraries.
+/// Returns whether lost events of this source can hide everything that the probes in a process's libraries report.
 fn hide_processes(source: &str) -> bool {
     const SOURCES: [LossSource; 4] = [
         LossSource::TaskRing,

@@ -1,8 +1,8 @@
 //! Facts as metrics: counters that only grow, with a bounded number of series.
 //!
-//! A queue has series of its own while it lives and for [`KEPT_NS`] after; then what it counted goes to the series of
-//! `queue_id="ended"` of its GPU, so that sums stay right for ever. Beyond [`MAX_QUEUES`] queues at once new ones are
-//! counted as `queue_id="other"`.
+//! A queue has its own series while it exists and for [`KEPT_NS`] after its destruction. Then its counts move to the series with
+//! `queue_id="ended"` of its GPU, so that sums stay right for ever. If there are [`MAX_QUEUES`] queues at once, further queues
+//! are counted as `queue_id="other"`.
 
 mod catalog;
 mod docs;
@@ -19,33 +19,33 @@ use crate::fact::{Fact, Ioctl, Path, RingJob};
 use crate::summary::Aggregated;
 use histogram::Buckets;
 
-/// Queues with series of their own at the most.
+/// Greatest number of queues with their own series.
 pub const MAX_QUEUES: usize = 1_000;
-/// How long a queue keeps its series after its end: two scrapes of the slowest usual kind fit in, ns.
+/// How long a queue keeps its series after its destruction, ns: enough for two scrapes at the slowest usual interval.
 pub const KEPT_NS: u64 = 300_000_000_000;
-/// Names (of rings, reasons, ioctls, sources of losses) that are told apart; what comes later is `other`.
+/// Number of names (of rings, reasons, ioctls, sources of losses) that are distinguished; later names become `other`.
 const MAX_NAMES: usize = 128;
-/// What stands in the place of names that are not told apart.
+/// Replaces names that are not distinguished.
 const OTHER: &str = "other";
 
 /// Counters of facts.
 #[derive(Debug, Default)]
 pub struct Metrics {
     queues: HashMap<u32, QueueCounts>,
-    /// Of queues that ended, by GPU.
+    /// Counts of destroyed queues, by GPU.
     ended: BTreeMap<Option<u32>, Counts>,
-    /// Of queues that were too many.
+    /// Counts of queues beyond the limit.
     other: Counts,
     rings: BTreeMap<(String, String, bool), u64>,
     ioctls: BTreeMap<String, (Buckets, u64)>,
     latency: Buckets,
-    /// Of what was counted, what is in runs only.
+    /// The part of the counts that is recorded only as runs.
     aggregated: Aggregated,
     losses: BTreeMap<String, u64>,
     now_ns: u64,
 }
 
-/// What a queue counted.
+/// The counts of a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Counts {
     dispatches: [u64; Path::ALL.len()],
@@ -55,7 +55,7 @@ struct Counts {
     unread: u64,
 }
 
-/// A queue that has series of its own.
+/// A queue that has its own series.
 #[derive(Debug, Default)]
 struct QueueCounts {
     counts: Counts,
@@ -79,7 +79,7 @@ impl Counts {
 }
 
 impl Metrics {
-    /// Nothing counted yet.
+    /// Creates counters at 0.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -143,7 +143,7 @@ impl Metrics {
         }
     }
 
-    /// Time passes: queues that ended long ago lose their series.
+    /// Advances the time: queues that were destroyed long ago lose their series.
     pub fn advance(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
         let (now, ended) = (self.now_ns, &mut self.ended);
@@ -156,7 +156,7 @@ impl Metrics {
         });
     }
 
-    /// The queue's entry, if it has one or there is room for one.
+    /// Returns the entry of the queue; `None` if it has no entry and there is no room for one.
     fn queue(&mut self, number: u32) -> Option<&mut QueueCounts> {
         if self.queues.len() >= MAX_QUEUES && !self.queues.contains_key(&number) && !self.make_room() {
             return None;
@@ -164,7 +164,7 @@ impl Metrics {
         Some(self.queues.entry(number).or_default())
     }
 
-    /// Takes the series of the queue that ended first.
+    /// Removes the series of the queue that was destroyed first. Returns false if no queue was destroyed.
     fn make_room(&mut self) -> bool {
         let first = self
             .queues
@@ -180,7 +180,7 @@ impl Metrics {
 
     fn counts(&mut self, number: Option<u32>, pid: u32) -> &mut Counts {
         match number {
-            // A fact that comes after its queue's series were folded goes where they went, near enough.
+            // A fact that comes after the series of its queue were folded is counted approximately where the series went.
             Some(number) if self.queue(number).is_some() => {
                 let queue = self.queues.entry(number).or_default();
                 queue.pid.get_or_insert(pid);
@@ -197,7 +197,7 @@ impl Metrics {
         }
         let name = name(&self.ioctls, &ioctl.name);
         let (times, errors) = self.ioctls.entry(name).or_default();
-        // A call that never returned took no time that anybody knows.
+        // The duration of a call that never returned is unknown.
         if let Some(ret) = ioctl.ret {
             times.add(ioctl.exit_ns.saturating_sub(ioctl.enter_ns));
             *errors += u64::from(ret < 0);
@@ -215,7 +215,7 @@ impl Metrics {
     }
 }
 
-/// The name to count under.
+/// Returns the name under which to count.
 fn name<V>(known: &BTreeMap<String, V>, name: &str) -> String {
     if known.len() >= MAX_NAMES && !known.contains_key(name) {
         OTHER.to_owned()

@@ -1,9 +1,9 @@
 //! The state machine: events in, facts out.
 //!
-//! A [`Model`] takes what capture sources observed, in any order that they can deliver it, with loss, and concludes what
-//! happened on every queue. It claims no more than the events show: an index whose packet was never read is `unread`,
-//! never guessed. Every input is untrusted, because most of it was read from the memory of a traced process: no value
-//! makes the model panic, and none makes it allocate by that value.
+//! A [`Model`] takes the observations of capture sources, in any order in which they can be delivered, with losses, and concludes
+//! what happened on every queue. It claims no more than the events show: an index whose packet was never read is `unread`, never
+//! guessed. Every input is untrusted, because most of it was read from the memory of a traced process. No value makes the model
+//! panic, and no value determines how much it allocates.
 
 mod adoption;
 mod api;
@@ -59,15 +59,15 @@ pub(crate) use proxies::UNREAD as PROXY_UNREAD;
 pub(crate) use ring_jobs::JOB_LIMIT;
 pub use views::{Position, QueueView};
 
-/// How long, in trace time, an ended queue or process waits for events that are late. Buffers of different sources are
-/// read one after the other: this is far more than a busy collector lets one of them wait.
+/// Time, by the clock of the trace, that a queue or process lingers after its end, so that late events can arrive. Buffers of
+/// different sources are read one after the other; even a busy collector makes none of them wait nearly as long.
 const LINGER_NS: u64 = 1_000_000_000;
-/// Ended queues (processes) that wait at the most.
+/// Largest number of lingering queues, and of lingering processes.
 const MAX_LINGERING: usize = 4096;
-/// Source of the [`Fact::Loss`] for events of more queues than the model keeps.
+/// Source of the [`Fact::Loss`] for events of queues beyond the limit of the model.
 pub(crate) const QUEUE_LIMIT: &str = "model-queues";
 
-/// Takes events and draws conclusions.
+/// State machine that takes events and draws conclusions.
 #[derive(Debug, Default)]
 pub struct Model {
     queues: Queues,
@@ -82,22 +82,22 @@ pub struct Model {
     thunks: Thunks,
     signals: Signals,
     clocks: Clocks,
-    /// Of the event that is being taken.
+    /// Uses of completion signals by the event that is being processed.
     published: Vec<Use>,
 }
 
 impl Model {
-    /// Knows nothing yet.
+    /// Returns a model that knows nothing.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes one observation; conclusions go to `out` in order.
+    /// Processes one observation. Conclusions go to `out`, in order.
     ///
-    /// A queue's (a process's) final numbers come out a second of trace time after its end, for late events.
+    /// The final numbers of a queue or a process are reported one second of trace time after its end, because of late events.
     pub fn apply(&mut self, event: &Event<'_>, out: &mut impl FnMut(Fact)) {
-        // Out of the model while the rest of it works: the dispatches that come out are named by it.
+        // Moved out of the model while the rest of it works, because it names the dispatches that are reported.
         let mut code_objects = std::mem::take(&mut self.code_objects);
         match event {
             Event::CodeObject(event) => {
@@ -147,7 +147,7 @@ impl Model {
                 }
             }
             Event::Reserve(event) => {
-                // A real queue may be made where a proxy was, and the other way round.
+                // A real queue may be created at the address of a former proxy, and the other way round.
                 let pointer = write_pointer(event.handle);
                 let queue = self.queues.at(event.origin.pid, pointer, event.origin.time_ns);
                 if queue.is_some() || !self.proxies.reserve(event, out) {
@@ -155,7 +155,7 @@ impl Model {
                 }
             }
             Event::Ioctl(event) => self.ioctl(event, out),
-            // Only that its process was seen.
+            // These only show that their process exists.
             Event::CodeObject(_) | Event::ApiCall(_) => {}
             Event::ApiStats(event) => self.counted.apply(event),
             Event::RingJob(event) => self.ring_jobs.apply(event, out),
@@ -213,15 +213,16 @@ impl Model {
         }
     }
 
-    /// Whether calls of `hsa_queue_create` are seen, in every runtime of traced processes: without that no queue is said to
-    /// be a runtime's own.
+    /// Sets whether calls of `hsa_queue_create` are seen in every runtime of traced processes. Otherwise the model attributes no
+    /// queue to a runtime.
     pub fn watch_queue_calls(&mut self, watched: bool) {
         self.queues.makers.watched = watched;
     }
 
-    /// The trace ends: final numbers of what still lives. What is missing is unread, what is reserved is pending.
+    /// Ends the trace: reports the final numbers of everything that still exists. Missing packets become unread, reserved ones
+    /// pending.
     ///
-    /// The model is as new afterwards, but goes on numbering queues where it was.
+    /// Afterwards the model is like a new one, but continues the numbering of queues.
     pub fn finish(&mut self, time_ns: u64, out: &mut impl FnMut(Fact)) {
         let mut code_objects = std::mem::take(&mut self.code_objects);
         let thunks = std::mem::take(&mut self.thunks);
@@ -251,18 +252,19 @@ impl Model {
         if event.proxy {
             return self.proxies.packets(event, &sight, out);
         }
-        // Those of a queue too many are counted at their doorbell.
+        // Packets of a queue beyond the limit are counted at their doorbell.
         if let Some(queue) = self.queues.at_or_adopt(&sight) {
             queue.packets(event, out);
             self.published.append(&mut queue.published);
-            // Before what is published now: that comes later.
+            // This precedes the packets published now, because they come later.
             if std::mem::take(&mut queue.taken_unread) {
                 self.signals.forget(event.origin.pid);
             }
         }
     }
 
-    /// What used completion signals in this event. Their kernels are named now, because by their end they may be unloaded.
+    /// Processes the uses of completion signals by this event. Their kernels are named now, because they may be unloaded when the
+    /// packets complete.
     fn publish(&mut self, code_objects: &CodeObjects, out: &mut impl FnMut(Fact)) {
         let clocks = &mut self.clocks;
         for mut used in self.published.drain(..) {
@@ -352,12 +354,12 @@ impl Model {
     }
 }
 
-/// The address of a queue's write pointer: what the KFD knows a queue by.
+/// Returns the address of a queue's write pointer, by which the KFD identifies a queue.
 fn write_pointer(handle: u64) -> u64 {
     handle.wrapping_add(WRITE_DISPATCH_ID as u64)
 }
 
-/// Who and when; `None` for what no process did.
+/// Returns the thread and time of an event; `None` for an event that no process caused.
 fn origin(event: &Event<'_>) -> Option<Origin> {
     match event {
         Event::Doorbell(event) => Some(event.origin),
@@ -372,9 +374,9 @@ fn origin(event: &Event<'_>) -> Option<Origin> {
         Event::Thunk(origin, _) | Event::Fork(origin, _) | Event::Exec(origin, _) | Event::Exit(origin) => {
             Some(*origin)
         }
-        // Most come in threads of the kernel, or of processes that are not traced.
+        // Most of these occur in kernel threads, or in processes that are not traced.
         Event::RingJob(_) | Event::DriverCall(_) | Event::DriverEvent(_) | Event::Lost(_) => None,
-        // The collector's own come past the buffer: events of earlier times may still be in it.
+        // The collector's own events bypass the buffer, which may still contain events of earlier times.
         Event::Progress(_) | Event::Signal(_) | Event::ApiStats(_) => None,
     }
 }

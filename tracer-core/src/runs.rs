@@ -1,7 +1,7 @@
-//! Dispatches and doorbells as runs: what a trace holds of them while the disk does not keep up.
+//! Dispatches and doorbells as runs, which a trace stores instead of rows while the disk does not keep up.
 //!
-//! A run stands for rows that follow one another in their queue within [`WINDOW_NS`], and says what they have in common.
-//! Each row that is taken is in exactly one run. State is bounded: what is open beyond that comes out early, and smaller.
+//! A run represents rows that follow each other in their queue within [`WINDOW_NS`], and contains what they have in common. Each
+//! row that is taken is in exactly one run. The state is bounded: open runs beyond the limit are output early, and are smaller.
 
 mod dispatches;
 mod doorbells;
@@ -10,12 +10,12 @@ use crate::fact::Fact;
 use dispatches::Dispatches;
 use doorbells::Doorbells;
 
-/// Times of a run are less than this apart, ns.
+/// The times of a run are less than this apart, ns.
 pub const WINDOW_NS: u64 = 10_000_000;
-/// Queues that have open runs at the most. Beyond, all open runs come out, and others begin.
+/// Greatest number of queues that have open runs. Beyond the limit, all open runs are output, and new runs begin.
 const MAX_QUEUES: usize = 4096;
 
-/// Makes runs of rows.
+/// Converts rows to runs.
 #[derive(Debug, Default)]
 pub struct Runs {
     dispatches: Dispatches,
@@ -23,14 +23,14 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// No run is open.
+    /// Creates a converter without open runs.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes a row. Runs that end by it go to `out`. False if the row is no dispatch or doorbell, or one of impossible
-    /// numbers: then it was not taken.
+    /// Takes a row, and passes the runs that it ends to `out`. Returns false if the row was not taken, because it is not a
+    /// dispatch or doorbell, or because it has impossible numbers.
     pub fn add(&mut self, fact: &Fact, out: &mut impl FnMut(Fact)) -> bool {
         match fact {
             Fact::Dispatch(dispatch) => {
@@ -49,7 +49,7 @@ impl Runs {
     }
 }
 
-/// Whether a run from `begin_ns` to `end_ns` may reach to `time_ns`, too.
+/// Returns whether a run from `begin_ns` to `end_ns` may be extended to `time_ns`.
 fn within(begin_ns: u64, end_ns: u64, time_ns: u64) -> bool {
     end_ns.max(time_ns) - begin_ns.min(time_ns) < WINDOW_NS
 }

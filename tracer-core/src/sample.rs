@@ -1,6 +1,6 @@
-//! Facts for tests: an everyday one of each kind, to be changed where a test means something by it.
+//! Facts for tests: a typical one of each kind. A test changes the fields that matter to it.
 //!
-//! Everything is of process 7 with thread 8, on queue 0 of GPU 5, published by doorbells.
+//! All facts belong to process 7 with thread 8, on queue 0 of GPU 5, and were published by doorbells.
 
 use crate::{
     code_object::CodeObjectOrigin,
@@ -11,7 +11,7 @@ use crate::{
     summary::Capabilities,
 };
 
-/// Everything was watched.
+/// Capabilities of a recording that watched everything.
 pub const EVERYTHING: Capabilities = Capabilities {
     doorbells: true,
     packets: true,
@@ -23,7 +23,7 @@ pub const EVERYTHING: Capabilities = Capabilities {
     driver_events: true,
     code_objects: true,
     api: true,
-    // Calls are recorded, or they are counted only.
+    // Calls are either recorded or only counted.
     api_stats: false,
     thunk: true,
     unseen: true,
@@ -31,7 +31,7 @@ pub const EVERYTHING: Capabilities = Capabilities {
     requests: true,
 };
 
-/// A dispatch whose reserve was not seen.
+/// Returns a dispatch whose reserve was not seen.
 #[must_use]
 pub fn dispatch(index: u64, time_ns: u64) -> Dispatch {
     Dispatch {
@@ -60,7 +60,7 @@ pub fn dispatch(index: u64, time_ns: u64) -> Dispatch {
     }
 }
 
-/// A run of indexes whose slots were reused before they were read.
+/// Returns a run of indexes whose slots were reused before they were read.
 #[must_use]
 pub fn unread(index: u64, count: u64, time_ns: u64) -> OtherPacket {
     OtherPacket {
@@ -78,7 +78,7 @@ pub fn unread(index: u64, count: u64, time_ns: u64) -> OtherPacket {
     }
 }
 
-/// The doorbell of one packet, before which all others were taken.
+/// Returns the doorbell of one packet. All packets before it were taken.
 #[must_use]
 pub fn doorbell(value: u64, time_ns: u64) -> Doorbell {
     Doorbell {
@@ -95,7 +95,7 @@ pub fn doorbell(value: u64, time_ns: u64) -> Doorbell {
     }
 }
 
-/// Dispatches of one kernel that have no rows of their own, one a nanosecond.
+/// Returns dispatches of one kernel that have no rows of their own, one per nanosecond.
 #[must_use]
 pub fn dispatch_run(first_index: u64, count: u64, begin_ns: u64) -> DispatchRun {
     DispatchRun {
@@ -113,7 +113,7 @@ pub fn dispatch_run(first_index: u64, count: u64, begin_ns: u64) -> DispatchRun 
     }
 }
 
-/// Their doorbells.
+/// Returns the doorbells of such a run of dispatches.
 #[must_use]
 pub fn doorbell_run(first_index: u64, count: u64, begin_ns: u64) -> DoorbellRun {
     DoorbellRun {
@@ -130,7 +130,7 @@ pub fn doorbell_run(first_index: u64, count: u64, begin_ns: u64) -> DoorbellRun 
     }
 }
 
-/// A submission of 64 bytes of commands, which nobody read.
+/// Returns a submission of 64 bytes of commands that were not read.
 #[must_use]
 pub fn copy(time_ns: u64) -> Copy {
     Copy {
@@ -153,7 +153,8 @@ pub fn copy(time_ns: u64) -> Copy {
     }
 }
 
-/// A queue whose creation was seen, and that lives: so many dispatches were published on it, each with a doorbell.
+/// Returns a queue whose creation was seen, and that still exists. `dispatches` dispatches were published on it, each with a
+/// doorbell.
 #[must_use]
 pub fn queue(dispatches: u64) -> Queue {
     Queue {
@@ -193,7 +194,7 @@ pub fn queue(dispatches: u64) -> Queue {
     }
 }
 
-/// A code object that is loaded and gone again.
+/// Returns a code object that was loaded and unloaded.
 #[must_use]
 pub fn code_object(number: u32) -> CodeObject {
     CodeObject {
@@ -211,7 +212,7 @@ pub fn code_object(number: u32) -> CodeObject {
     }
 }
 
-/// Its kernel, of which nothing but the name was told.
+/// Returns the kernel of such a code object. Only its name is known.
 #[must_use]
 pub fn kernel(code_object: u32) -> Kernel {
     Kernel {
@@ -232,7 +233,7 @@ pub fn kernel(code_object: u32) -> Kernel {
     }
 }
 
-/// A process without a parent that is known.
+/// Returns a process whose parent is unknown.
 #[must_use]
 pub fn process(pid: u32) -> Process {
     Process {

@@ -1,4 +1,4 @@
-//! Counts over facts: what a recording ends with, what a report and a policy start from.
+//! Counts over facts: the result of a recording, and the start of a report and a policy.
 
 mod api;
 mod capabilities;
@@ -53,11 +53,11 @@ pub struct Summary {
     losses: BTreeMap<String, u64>,
     queues: things::Queues,
     processes: things::Processes,
-    /// Processes that published something.
+    /// Processes that published packets.
     published: HashSet<u32>,
 }
 
-/// Rows that runs stand for.
+/// Rows that runs represent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Aggregated {
     /// Dispatches.
@@ -75,7 +75,7 @@ struct Calls {
 }
 
 impl Summary {
-    /// Nothing counted yet, of what was watched.
+    /// Creates counters at 0, for a trace with these capabilities.
     #[must_use]
     pub fn new(capabilities: Capabilities) -> Self {
         Self {
@@ -104,7 +104,8 @@ impl Summary {
         }
     }
 
-    /// The same counts, with the rows of so many queues and processes at the most, the last ones: totals don't change.
+    /// Returns the same counts, but keeps the rows of at most `most` queues and processes, the last ones. The totals do not
+    /// change.
     #[must_use]
     pub fn keeping(mut self, most: usize) -> Self {
         self.queues.keep(most);
@@ -112,7 +113,7 @@ impl Summary {
         self
     }
 
-    /// The same counts, of what turned out to have been watched: a live recording knows only at its end.
+    /// Returns the same counts, with the capabilities that were found: a live recording knows them only at its end.
     #[must_use]
     pub fn with_capabilities(self, capabilities: Capabilities) -> Self {
         Self { capabilities, ..self }
@@ -146,7 +147,7 @@ impl Summary {
             Fact::DriverCall(call) => self.driver.add(call),
             Fact::DriverEvent(event) => self.driver_events.add(event),
             Fact::CodeObject(_) => self.code_objects += 1,
-            // Told by the dispatches, and by their own table.
+            // The dispatches and the table of kernels report them.
             Fact::Kernel(_) => {}
             Fact::Progress(_) => {}
             Fact::ApiCall(call) => self.api.add(call),
@@ -157,18 +158,18 @@ impl Summary {
         }
     }
 
-    /// Says how many of the rows that were added have no rows of their own in the trace that was written.
+    /// Sets how many of the rows that were added have no rows of their own in the written trace.
     pub fn set_aggregated(&mut self, aggregated: Aggregated) {
         self.aggregated = aggregated;
     }
 
-    /// Calls of driver functions so far; `watched`: whether any function was.
+    /// Returns the calls of driver functions so far. `watched` says whether any function was watched.
     #[must_use]
     pub fn driver_calls(&self, watched: bool) -> DriverCalls {
         self.driver.clone().report(watched)
     }
 
-    /// The counts. `complete`: whether the trace was written to its end.
+    /// Returns the counts. `complete` says whether the trace was written to its end.
     #[must_use]
     pub fn finish(self, complete: bool) -> Report {
         let known = self.capabilities;
@@ -177,7 +178,7 @@ impl Summary {
         let others: Vec<u64> = self.packets.values().copied().collect();
         let calls: Vec<u64> = self.ioctls.values().map(|calls| calls.count).collect();
         let lost: Vec<u64> = self.losses.values().copied().collect();
-        // Kernels on a queue of PM4 commands are in no packet.
+        // Kernels on a queue of PM4 commands are not in any packet.
         let packets = known.packets && told.opaque == 0;
         let dispatches = Dispatches {
             total: when(packets, total(&self.dispatches)),
@@ -195,7 +196,7 @@ impl Summary {
             },
             internal: told.internal.filter(|_| packets && known.hsa_queues),
         };
-        // Nobody looks how far copy engines are, nor what else the functions that ring their doorbells call.
+        // tracer does not watch the progress of copy engines, nor what else the functions that ring their doorbells call.
         let copies_by_path = ByPath {
             thunk: None,
             ..self.by_path(&self.copies.by_path, known.sdma_doorbells, false)
@@ -221,7 +222,7 @@ impl Summary {
             },
             requested: {
                 let lost = self.losses.keys().any(|source| losses::hide_requests(source));
-                // Where queues were there before, proxies in front of them may have been, too.
+                // If queues existed before, proxies in front of them may have existed, too.
                 self.requested.report(known.requests && !lost && !told.adopted)
             },
             copies: self.copies.report(known.sdma_doorbells, copies_by_path),
@@ -288,7 +289,7 @@ impl Summary {
     }
 
     fn ioctl(&mut self, ioctl: &Ioctl) {
-        // The two devices number their ioctls apart from each other.
+        // The two devices number their ioctls independently.
         let ambiguous = ioctl.device == "drm" && ioctl.name.starts_with("nr-");
         let calls = if ambiguous {
             self.ioctls.entry(format!("drm-{}", ioctl.name)).or_default()
@@ -300,7 +301,8 @@ impl Summary {
         calls.add(ioctl);
     }
 
-    /// Whether it is known of all who dispatched anything whether their runtimes hand it over.
+    /// Returns whether it is known, for every process that published anything, whether its runtime passes doorbells to the thunk
+    /// library.
     fn thunks_known(&self) -> bool {
         let mut published = self.published.iter();
         self.capabilities.doorbells && published.all(|&pid| self.processes.thunk_is_known(pid))

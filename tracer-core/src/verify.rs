@@ -1,7 +1,7 @@
-//! Judging a trace: a policy says what must be true of it, a judge takes facts and says what is.
+//! Judges a trace: a policy says what must be true of the trace, and a judge derives from facts what is true.
 //!
-//! Nothing passes for want of evidence. A rule whose evidence was not captured, or is damaged, is inconclusive, says what
-//! was missing, and how to get it. So of the verdicts only `fail` and `pass` are claims about the program.
+//! A rule never passes because evidence is missing. A rule whose evidence was not captured, or is damaged, is inconclusive: its
+//! verdict says what was missing, and how to get it. So only the verdicts `fail` and `pass` are claims about the program.
 
 mod context;
 mod finding;

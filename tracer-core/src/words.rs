@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-/// A number and what it counts.
+/// A number and a noun for what it counts.
 #[derive(Clone, Copy, Debug)]
 pub struct Count(u64, &'static str);
 
-/// `1 packet`, `2 packets`; the noun's last word is the one that changes.
+/// Returns `1 packet`, `2 packets`. The last word of the noun gets the plural.
 #[must_use]
 pub fn count(number: u64, noun: &'static str) -> Count {
     Count(number, noun)

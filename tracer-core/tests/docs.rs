@@ -1,5 +1,5 @@
-//! The JSON schemas in docs/ are those of the structs, docs/policies.md shows every key, and docs/metrics.md is the
-//! catalogue.
+//! Tests that the JSON schemas in docs/ match the structs, that docs/policies.md shows every key, and that docs/metrics.md matches
+//! the catalogue.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -50,7 +50,7 @@ fn the_claims_schema_is_that_of_reports_on_claims() {
     is_schema_of::<claims::Report>("claims.schema.json");
 }
 
-/// Names of all properties of a schema.
+/// Collects the names of all properties of a schema.
 fn keys(schema: &Value, into: &mut BTreeSet<String>) {
     match schema {
         Value::Object(fields) => {
@@ -64,7 +64,7 @@ fn keys(schema: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
-/// The TOML blocks of docs/policies.md.
+/// Returns the TOML blocks of docs/policies.md.
 fn examples() -> Vec<String> {
     let text = fs::read_to_string(docs("policies.md")).expect("docs/policies.md is there");
     let blocks = text.split("```toml\n").skip(1);

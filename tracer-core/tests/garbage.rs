@@ -1,5 +1,5 @@
-//! Any event with any field: the model neither panics nor loses count, and its memory is bounded by the number of
-//! events, not by their values.
+//! Applies events with arbitrary fields to the model. The model neither panics nor miscounts, and its memory is bounded by the
+//! number of events, not by their values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,10 @@ use tracer_core::event::{
 use tracer_core::fact::Fact;
 use tracer_core::model::Model;
 
-/// The lowest write pointer of an AQL queue here; SDMA queues have lower ones.
+/// The lowest write pointer of an AQL queue in this test. SDMA queues have lower ones.
 const FIRST_AQL: u64 = 0x38;
 
-/// Values that meet: small ones, and ones at the borders of the number range.
+/// Returns values that often coincide: small ones, and ones at the limits of the number range.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         8 => 0..40_u64,
@@ -39,7 +39,7 @@ fn ring() -> impl Strategy<Value = u32> {
     prop_oneof![4 => Just(4_u32), 1 => any::<u32>(), 1 => Just(0)]
 }
 
-/// An event with what it borrows.
+/// An event with the data that it borrows.
 #[derive(Clone, Debug)]
 enum Owned {
     Packets(Packets<'static>, Vec<Packet>),
@@ -203,7 +203,7 @@ fn ioctl() -> impl Strategy<Value = Owned> {
         })
 }
 
-/// A copy at the end of memory, one that is cut short, and what is none.
+/// Returns a copy at the end of memory, a truncated copy, or no copy at all.
 fn commands() -> impl Strategy<Value = Option<&'static [u8]>> {
     const COPY: [u8; 28] = {
         let mut bytes = [0xff; 28];
@@ -303,7 +303,7 @@ fn other() -> impl Strategy<Value = Owned> {
     ]
 }
 
-/// More for a long look: PROPTEST_CASES=100000.
+/// Returns the configuration. For a longer run, set PROPTEST_CASES=100000.
 fn cases() -> ProptestConfig {
     let wanted = std::env::var("PROPTEST_CASES")
         .ok()
@@ -326,8 +326,8 @@ proptest! {
         model.finish(5_000_000_000, &mut |fact| facts.push(fact));
         let alive = model.queues().count() + model.processes().count() + model.proxies().count();
         prop_assert_eq!(alive + model.signals_waiting().count(), 0, "something outlived the trace");
-        // A packet splits at most one gap in two, and one event begins at most one queue and two processes. It ends
-        // at most one other packet.
+        // A packet splits at most one gap in two. One event creates at most one queue and two processes, and ends at most one other
+        // packet.
         prop_assert!(facts.len() <= events.len() * 18, "{} facts of {} events", facts.len(), events.len());
 
         let mut counts: BTreeMap<u32, u128> = BTreeMap::new();
@@ -345,7 +345,7 @@ proptest! {
             let Fact::Queue(queue) = fact else { continue };
             prop_assert!(numbers.insert(queue.queue), "its final numbers came twice: {:?}", queue);
             let count = counts.remove(&queue.queue).unwrap_or(0);
-            // Counters stop at their greatest value.
+            // Counters stop at their largest value.
             if queue.published < u64::MAX && queue.write_pointer >= FIRST_AQL {
                 prop_assert_eq!(u128::from(queue.published), count, "{:?}", queue);
                 prop_assert_eq!(queue.published, queue.dispatches + queue.other_packets + queue.unread, "{:?}", queue);
@@ -362,7 +362,7 @@ proptest! {
         for fact in &facts {
             match fact {
                 Fact::GpuTime(time) => {
-                    // Of a dispatch, and once.
+                    // A time belongs to a dispatch, and is reported once.
                     prop_assert!(dispatches.remove(&(time.queue, time.index)), "{:?}", time);
                     prop_assert!(time.start_ticks <= time.end_ticks && time.start_ns.is_some() == time.end_ns.is_some());
                 }

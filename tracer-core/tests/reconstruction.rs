@@ -13,7 +13,7 @@ use tracer_core::model::Model;
 use sim::config::{Config, LastLook, any_configs, configs};
 use sim::{HANDLE, PID, Readable, Record, Sim};
 
-/// What the model made of a run, by index.
+/// The facts that the model created for a run, by index.
 struct Outcome {
     sim: Sim,
     by_index: BTreeMap<u64, Fact>,
@@ -91,7 +91,7 @@ fn create(model: &mut Model, out: &mut impl FnMut(Fact)) {
     );
 }
 
-/// What holds whatever was lost: each fact is true, and the numbers add up.
+/// Properties that hold whatever was lost: each fact is true, and the numbers add up.
 fn nothing_is_invented(outcome: &Outcome) -> Result<(), TestCaseError> {
     let Some(queue) = &outcome.queue else {
         prop_assert!(outcome.by_index.is_empty());
@@ -126,13 +126,13 @@ fn nothing_is_invented(outcome: &Outcome) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What holds if no record was lost: everything that a walk could read is there.
+/// Properties that hold if no record was lost: everything that a walk could read is there.
 fn nothing_is_missing(outcome: &Outcome) -> Result<(), TestCaseError> {
     let (from, to) = outcome.sim.published.unwrap_or_default();
     if outcome.sim.config.attach_after.is_none() {
         prop_assert_eq!(outcome.by_index.len() as u64, to - from);
     } else if let Some((read, write)) = outcome.sim.looked {
-        // What a producer reserved after the first look, and what a doorbell names of what lay there.
+        // Indexes that a producer reserved after the first sample, and indexes in the ring at that time that a doorbell names.
         let named = outcome
             .sim
             .named
@@ -171,8 +171,8 @@ fn nothing_is_missing(outcome: &Outcome) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What is said to be unseen was taken before any doorbell that was seen, and what is not was named by one; the numbers
-/// add up.
+/// Checks that an index reported as unseen was taken before any observed doorbell, that any other index was named by one, and that
+/// the numbers add up.
 fn unseen_is_true(outcome: &Outcome) -> Result<(), TestCaseError> {
     let mut count = 0;
     for (&index, fact) in &outcome.by_index {
@@ -215,13 +215,14 @@ fn path(fact: &Fact) -> Path {
     }
 }
 
-/// If nothing was lost, everything is found that can be: up to the last look.
+/// Checks that, without losses, every unseen index is found that can be found: up to the last sample.
 fn unseen_is_whole(outcome: &Outcome) -> Result<(), TestCaseError> {
     let found = outcome.by_index.iter().filter(|(_, fact)| path(fact) == Path::Unseen);
     let found: BTreeSet<u64> = found.map(|(index, _)| *index).collect();
     let sim = &outcome.sim;
     if sim.config.attach_after.is_none() {
-        // With several producers, what one's doorbell found taken may be named by another's, which came first.
+        // With several producers, an index that one producer's doorbell found taken may be named by the doorbell of another, which
+        // came first.
         let one = sim.config.producers == 1;
         let sure = |index: &&u64| one || **index >= sim.seen_end;
         let sure: BTreeSet<u64> = sim.unseen.iter().filter(sure).copied().collect();
@@ -238,8 +239,9 @@ fn unseen_is_whole(outcome: &Outcome) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A reserve time is that of the reserve, and of the thread that rang; where it is unknown, the index was reserved later
-/// than it is said to have been free. `always`: a thread's own packets have a reserve time, unless they were consumed before their doorbell and read at a later one.
+/// Checks that a reserve time is the time of the reserve, and of the thread that rang. Where it is unknown, the index was reserved
+/// later than the time at which it is reported as free. If `always`, a thread's own packets have a reserve time, unless they were
+/// consumed before their doorbell and read at a later one.
 fn reserves_are_true(outcome: &Outcome, always: bool) -> Result<(), TestCaseError> {
     for (&index, fact) in &outcome.by_index {
         let (Fact::Dispatch(dispatch), Some(truth)) = (fact, outcome.sim.truth_of(index)) else {
@@ -252,7 +254,7 @@ fn reserves_are_true(outcome: &Outcome, always: bool) -> Result<(), TestCaseErro
         } else if let Some(before_ns) = dispatch.unreserved_ns {
             prop_assert!(before_ns < truth.advanced_ns, "{:?} {:?}", fact, truth);
         }
-        // A link is to a call of the thread that wrote the packet, and is there where that is sure.
+        // A link is to a call of the thread that wrote the packet, and exists where that is certain.
         let linked = dispatch.api_call.map(|call| call as u32);
         prop_assert!(
             linked.is_none_or(|tid| tid == truth.tid),
@@ -270,7 +272,7 @@ fn reserves_are_true(outcome: &Outcome, always: bool) -> Result<(), TestCaseErro
     Ok(())
 }
 
-/// More for a long look: PROPTEST_CASES=15000.
+/// Returns the configuration. For a longer run, set PROPTEST_CASES=15000.
 fn cases() -> ProptestConfig {
     let wanted = std::env::var("PROPTEST_CASES")
         .ok()

@@ -1,7 +1,7 @@
 //! Calls of HIP and HSA functions: uprobes at their entries and returns.
 //!
-//! Which of a thread's calls are open stands in a stack of its own, so that what a doorbell publishes can name the call
-//! that it is rung in. One record a call, at its end.
+//! Each thread has its own stack of open calls, so that a doorbell can name the call during which it is rung. Each call makes one
+//! record, at its end.
 
 mod stack;
 mod stats;
@@ -26,28 +26,28 @@ use crate::{
     user,
 };
 
-/// What is done with calls: [`OFF`], [`CALLS`] or [`STATS`].
+/// How the programs treat calls: [`OFF`], [`CALLS`] or [`STATS`].
 #[unsafe(no_mangle)]
 static API: Global<u8> = Global::new(OFF);
 
 /// No call is probed.
 const OFF: u8 = 0;
-/// Each is a record, and doorbells name the one that they are rung in.
+/// Each call makes a record, and doorbells name the call during which they are rung.
 const CALLS: u8 = 1;
-/// They are counted only.
+/// Calls are only counted.
 const STATS: u8 = 2;
 
-/// The lower bits of an address of a page are 0: see [`is_trampoline`].
+/// The low bits of an address, which are 0 at the start of a page: see [`is_trampoline`].
 const IN_PAGE: u64 = 0xfff;
 
-/// The call that the thread is in. Where calls are not recorded, the verifier takes this out of its callers.
+/// Returns the call that the thread is in. If calls are not recorded, the verifier removes this from its callers.
 #[inline(always)]
 pub fn open_call(current: Current) -> Call {
     if API.load() != CALLS {
         return Call::NONE;
     }
     match THREADS.get_ptr(current.key()) {
-        // SAFETY: only this thread changes the entry, and it is here; plain numbers.
+        // SAFETY: only this thread changes the entry, and it is running here; plain numbers.
         Some(thread) => unsafe {
             Call {
                 call: (*thread).call,
@@ -58,25 +58,25 @@ pub fn open_call(current: Current) -> Call {
     }
 }
 
-/// The thread ends, or its program does: no call returns any more.
+/// Ends the thread's calls, because the thread exits or its program ends. No call returns any more.
 #[inline(always)]
 pub fn leave(current: Current) {
     if API.load() == OFF {
         return;
     }
     if let Some(thread) = THREADS.get_ptr_mut(current.key()) {
-        // SAFETY: only this thread changes the entry, and it is here.
+        // SAFETY: only this thread changes the entry, and it is running here.
         abandon(&current, unsafe { &mut *thread }, u64::MAX);
         let _ = THREADS.remove(current.key());
     }
 }
 
-/// Entry of a function, or a place behind it where its arguments and the stack are as there.
+/// Entry of a function, or a place after it where the arguments and the stack are as at the entry.
 #[uprobe]
 pub fn api_enter(ctx: ProbeContext) -> u32 {
-    // As what is submitted in it: a call that was entered before would seem to submit nothing.
+    // Counted under the same condition as submissions: a call that was entered before would seem to submit nothing.
     if let Some(current) = Current::counted() {
-        // SAFETY: a helper without preconditions but a context, which this is.
+        // SAFETY: the helper's only precondition is a valid context, and this is one.
         let cookie = Cookie(unsafe { bpf_get_attach_cookie(ctx.as_ptr()) });
         enter(&current, cookie, ctx.regs);
     }
@@ -95,17 +95,17 @@ fn enter(current: &Current, cookie: Cookie, regs: *const pt_regs) {
         lose(LossSource::ApiMap, 1);
         return;
     };
-    // SAFETY: only this thread changes the entry, and it is here.
+    // SAFETY: only this thread changes the entry, and it is running here.
     let thread = unsafe { &mut *thread };
     let jumped = is_trampoline(caller);
-    // The stack grows down: a call whose frame does not lie above this one's was left without a return.
+    // The stack grows down: a call whose frame is not above this one's was left without a return.
     abandon(current, thread, if jumped { sp } else { sp.saturating_add(1) });
     if let Some(top) = thread.top()
         && Cookie(top.cookie).is_hip() == cookie.is_hip()
         && (!cookie.is_hip() || jumped && top.sp == sp)
     {
-        // A function of HSA that came by way of another library (`std::call_once`) or by a jump; none of the catalogue calls
-        // its caller back. Of HIP, one that ends in another.
+        // For HSA, a function that was reached through another library (`std::call_once`) or by a jump; no function of the catalog
+        // calls back its caller. For HIP, a function that ends by jumping to another.
         return;
     }
     let counted_only = API.load() == STATS;
@@ -136,10 +136,10 @@ fn enter(current: &Current, cookie: Cookie, regs: *const pt_regs) {
     }
 }
 
-/// Stream, bytes and object of a call.
+/// Returns the stream, bytes and object of a call.
 #[inline(always)]
 fn arguments(cookie: Cookie, sp: u64, regs: *const pt_regs) -> [u64; 3] {
-    // SAFETY: fields of the program's context. Eight, so that a place of three bits lies within.
+    // SAFETY: fields of the program's context. Eight words, so that a location of three bits is within the array.
     let words = unsafe {
         let regs = &*regs;
         [0, regs.rdi, regs.rsi, regs.rdx, regs.rcx, regs.r8, regs.r9, 0]
@@ -148,7 +148,7 @@ fn arguments(cookie: Cookie, sp: u64, regs: *const pt_regs) -> [u64; 3] {
         if place <= LAST_REGISTER {
             words[(place & 7) as usize]
         } else {
-            // The first word lies behind the return address.
+            // The first word is after the return address.
             user::read(sp.wrapping_add((place - LAST_REGISTER) * 8)).unwrap_or(0)
         }
     };
@@ -160,26 +160,26 @@ fn arguments(cookie: Cookie, sp: u64, regs: *const pt_regs) -> [u64; 3] {
     [stream, argument(cookie.bytes()), argument(cookie.object())]
 }
 
-/// Return from a function that was entered.
+/// Return from a function whose entry was probed.
 #[uretprobe]
 pub fn api_return(ctx: RetProbeContext) -> u32 {
     let Some(current) = Current::traced() else { return 0 };
     let Some(thread) = THREADS.get_ptr_mut(current.key()) else {
         return 0;
     };
-    // SAFETY: only this thread changes the entry, and it is here; a helper without preconditions but a context, which this
-    // is; fields of the context.
+    // SAFETY: only this thread changes the entry, and it is running here; the helper's only precondition is a valid context, and
+    // this is one; fields of the context.
     let (thread, cookie, sp, ret) = unsafe {
         let cookie = Cookie(bpf_get_attach_cookie(ctx.as_ptr()));
         let regs = &*ctx.regs;
-        // The return address was there at the entry.
+        // The return address was here at the entry.
         (&mut *thread, cookie, regs.rsp.wrapping_sub(8), regs.rax)
     };
     if thread.generation != current.generation {
         return 0;
     }
     abandon(&current, thread, sp);
-    // A call of the library's own, or one that was entered before its probe was there, has no frame.
+    // The library's own call, or a call that was entered before its probe was attached, has no frame.
     if let Some(top) = thread.top()
         && top.sp == sp
         && Cookie(top.cookie).function() == cookie.function()
@@ -190,14 +190,15 @@ pub fn api_return(ctx: RetProbeContext) -> u32 {
     0
 }
 
-/// Whether a return address is the kernel's, which it puts in place of that of a function whose return is probed: then the
-/// function was jumped to by one whose return is probed, too. It is the first byte of a page; few others are.
+/// Returns whether a return address is the one that the kernel substitutes for the return address of a probed function. In that
+/// case a function whose return is probed jumped to this one. The kernel's address is the first byte of a page; few other return
+/// addresses are.
 #[inline(always)]
 fn is_trampoline(address: u64) -> bool {
     address & IN_PAGE == 0
 }
 
-/// Ends the calls whose frames lie below `sp`: they were left without a return.
+/// Ends the calls whose frames are below `sp`. They were left without a return.
 #[inline(always)]
 fn abandon(current: &Current, thread: &mut Thread, sp: u64) {
     for _ in 0..stack::DEPTH {
@@ -210,7 +211,7 @@ fn abandon(current: &Current, thread: &mut Thread, sp: u64) {
     }
 }
 
-/// A call has ended. A function of its own: programs call it in loops.
+/// Finishes a call that has ended. A function of its own, because programs call it in loops.
 #[inline(never)]
 fn finish(current: &Current, frame: &Frame, ret: i64, mut flags: u16) {
     // SAFETY: a helper without preconditions.
@@ -227,7 +228,7 @@ fn finish(current: &Current, frame: &Frame, ret: i64, mut flags: u16) {
     let mut object = frame.object;
     if cookie.makes() {
         object = 0;
-        // Of a call that failed, nothing is there that it made.
+        // A call that failed created no object.
         if flags & flag::NEVER_RETURNED == 0
             && ret as u32 == 0
             && let Some(made) = user::read::<u64>(frame.object)
@@ -246,7 +247,7 @@ fn finish(current: &Current, frame: &Frame, ret: i64, mut flags: u16) {
         return;
     };
     let record = entry.as_mut_ptr();
-    // SAFETY: `record` is the reserved entry, of which every field is written.
+    // SAFETY: `record` is the reserved entry, and every field of it is written.
     unsafe {
         addr_of_mut!((*record).header).write(current.header(kind::API_CALL, flags, 0, frame.enter_ns));
         addr_of_mut!((*record).exit_ns).write(exit_ns);

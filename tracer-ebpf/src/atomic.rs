@@ -1,15 +1,15 @@
 //! Atomic changes of words that programs on several processors share.
 //!
-//! The instructions are there since Linux 5.12. The compiler makes them for a newer instruction set only (`v3`), which
-//! would change every other program, too; so they are written as the bytes that they are (struct bpf_insn of
-//! include/uapi/linux/bpf.h): BPF_STX | BPF_ATOMIC | BPF_DW, registers, no offset, and the operation.
+//! The instructions exist since Linux 5.12. The compiler emits them only for a newer instruction set (`v3`), which would also
+//! change every other program. So they are written as bytes (struct bpf_insn of include/uapi/linux/bpf.h): BPF_STX | BPF_ATOMIC |
+//! BPF_DW, registers, no offset, and the operation.
 
 use core::arch::asm;
 
-/// Adds; what was there before.
+/// Adds `n` and returns the previous value.
 ///
 /// # Safety
-/// `word` must be aligned and valid for reads and writes, and changed by functions of this module only.
+/// `word` must be aligned and valid for reads and writes, and only functions of this module may change it.
 #[inline(always)]
 pub unsafe fn add(word: *mut u64, mut n: u64) -> u64 {
     // SAFETY: the caller's promise; BPF_ADD | BPF_FETCH, word at r1, operand and result in r2.
@@ -17,10 +17,10 @@ pub unsafe fn add(word: *mut u64, mut n: u64) -> u64 {
     n
 }
 
-/// Stores `new` if the word is `expected`; what was there before.
+/// Stores `new` if the word is `expected`, and returns the previous value.
 ///
 /// # Safety
-/// As of [`add`].
+/// See [`add`].
 #[inline(always)]
 pub unsafe fn swap(word: *mut u64, expected: u64, new: u64) -> u64 {
     let mut found = expected;
@@ -29,14 +29,14 @@ pub unsafe fn swap(word: *mut u64, expected: u64, new: u64) -> u64 {
     found
 }
 
-/// How often a greatest value is looked at again that others raise at the same time. Each of them that wins must come with a
-/// value above that of the one before, and below the one that is being tried.
+/// The number of attempts to raise a value that others raise at the same time. Each attempt that fails requires another program
+/// that stores a value above the previous one and below the one being tried.
 const TRIES: usize = 16;
 
-/// Raises a word to at least `n`, unless others win each time.
+/// Raises a word to at least `n`, unless other programs win each attempt.
 ///
 /// # Safety
-/// As of [`add`].
+/// See [`add`].
 #[inline(always)]
 pub unsafe fn raise(word: *mut u64, n: u64) {
     for _ in 0..TRIES {

@@ -1,5 +1,5 @@
-//! What a probe costs by itself: counts its hits and does nothing else. `tracer doctor` puts it into functions of its
-//! own and measures them; `record` never attaches it.
+//! The cost of a probe by itself: this program only counts its hits. `tracer doctor` attaches it to its own functions and measures
+//! them; `record` never attaches it.
 
 use aya_ebpf::{
     macros::{map, uprobe},
@@ -7,11 +7,11 @@ use aya_ebpf::{
     programs::ProbeContext,
 };
 
-/// Hits, all sites together: shows that every call was seen.
+/// Hits of all sites together. They show that every call was seen.
 #[map]
 static COST_HITS: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
 
-/// Any instruction.
+/// Counts a hit, at any instruction.
 #[uprobe]
 pub fn cost(_ctx: ProbeContext) -> u32 {
     if let Some(hits) = COST_HITS.get_ptr_mut(0) {

@@ -1,15 +1,15 @@
-//! What the programs decide, in words, for `record -vv`.
+//! The programs' decisions, in words, for `record -vv`.
 //!
-//! A second object holds the programs with this in; from the one that is normally loaded every line is compiled out.
+//! A second object contains the programs with these messages. The normally loaded object is compiled without them.
 
-/// Says a line, at level debug.
+/// Logs a line at level debug.
 macro_rules! diagnose {
     ($format:literal $(, $argument:expr)* $(,)?) => {
         #[cfg(feature = "log")]
         aya_log_ebpf::debug!((), $format $(, $argument)*);
         #[cfg(not(feature = "log"))]
         {
-            // Named in any case, so that no variable is unused in one object only; never evaluated.
+            // Named in either object, so that no variable is unused in one of them only; never evaluated.
             let _ = || {
                 $(let _ = &$argument;)*
             };

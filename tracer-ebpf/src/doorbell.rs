@@ -1,8 +1,8 @@
-//! AQL doorbells: uprobes in the functions of `AqlQueue` that store to one.
+//! AQL doorbells: uprobes in the functions of `AqlQueue` that store to a doorbell.
 //!
-//! The store itself comes some instructions later, so the packets that it publishes still lie in the ring: they are
-//! copied here, because the GPU may consume them the moment after. With several producers a slot below the value may
-//! not be written yet; the walk starts again there at the queue's next doorbell.
+//! The store itself comes some instructions later, so the packets that it publishes are still in the ring. The program copies them
+//! here, because the GPU may consume them a moment later. With several producers, a slot below the value may not be written yet.
+//! The walk starts again at that slot at the queue's next doorbell.
 
 mod by_signal;
 mod ring;
@@ -30,21 +30,21 @@ use crate::{
     user,
 };
 
-/// Ring buffer flag: the reader polls, don't wake it.
+/// Ring buffer flag: do not wake the reader, because it polls.
 pub const NO_WAKEUP: u64 = 1;
 
-/// A queue: its process and the address of its `amd_queue_t`.
+/// The key of a queue: its process and the address of its `amd_queue_t`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct QueueKey {
     pub queue: u64,
     pub tgid: u32,
-    /// Of the process: what stays of an ended one is never taken for that of another.
+    /// Generation of the process, so that leftovers of a process that exited are never taken for those of another.
     pub generation: u32,
 }
 
 impl QueueKey {
-    /// A queue of the process that runs the program.
+    /// Returns the key of a queue of the process that runs the program.
     #[inline(always)]
     pub fn of(current: Current, queue: u64) -> Self {
         Self {
@@ -55,25 +55,25 @@ impl QueueKey {
     }
 }
 
-/// How far a queue was walked.
+/// The extent of the walks of a queue.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Walked {
-    /// Every lower index was captured, or can't be any more. Concurrent programs may set it back a little, as the others
-    /// here: then packets are captured twice, which user space notices, and none is skipped.
+    /// Every lower index was captured, or can no longer be captured. Concurrent programs may set this field and the others back a
+    /// little. Then packets are captured twice, which user space notices, and none is skipped.
     pub low: u64,
-    /// Every lower index was copied by a walk that has ended, though perhaps before its producer had written it.
+    /// Every lower index was copied by a finished walk, though perhaps before its producer had written it.
     pub copied: u64,
-    /// One past the highest index published.
+    /// One past the highest published index.
     pub max: u64,
 }
 
-/// Queues by key. CREATE_QUEUE's exit puts them in; those that were not rung for longest make room. One that comes back
-/// after that is walked from where the GPU is: packets are read twice, none is skipped.
+/// Queues by key. The exit of CREATE_QUEUE inserts them; the queues that were not rung for longest make room. A queue that returns
+/// after that is walked from the GPU's read index on: packets are read twice, none is skipped.
 #[map]
 pub static QUEUES: LruHashMap<QueueKey, Walked> = LruHashMap::with_max_entries(16 << 10, 0);
 
-/// A queue exists from now on: its packets are walked from its first index.
+/// Starts a new queue. Its packets are walked from its first index.
 #[inline(always)]
 pub fn begin_queue(current: Current, queue: u64) {
     let unwalked = Walked {
@@ -86,11 +86,12 @@ pub fn begin_queue(current: Current, queue: u64) {
     }
 }
 
-/// Attach cookie: the site's number below, the displacement from `rdi` of the pointer to the `amd_signal_t` above.
+/// Attach cookie: the site's number in its lower half, the displacement from `rdi` of the pointer to the `amd_signal_t` in its
+/// upper half.
 #[uprobe]
 pub fn doorbell(ctx: ProbeContext) -> u32 {
     if let Some(current) = Current::counted() {
-        // SAFETY: a helper without preconditions but a context, which this is.
+        // SAFETY: the helper's only precondition is a valid context, and this is one.
         let cookie = unsafe { bpf_get_attach_cookie(ctx.as_ptr()) };
         if let (Some(this), Some(value)) = (ctx.arg::<u64>(0), ctx.arg::<u64>(1)) {
             let displacement = i64::from((cookie >> 32) as i32);
@@ -122,7 +123,7 @@ fn capture(current: Current, site: u32, at: At, value: u64) {
             walk.rung_end = (*walked).max;
         },
         None => {
-            // Nothing before this moment is claimed: what the GPU has not consumed yet is there to be read.
+            // Nothing before this moment is claimed. The packets that the GPU has not consumed yet can be read.
             let read_index = walk.ring.read_index;
             walk.low = if read_index < value { read_index } else { value };
             walk.copied = walk.low;
@@ -140,8 +141,8 @@ fn capture(current: Current, site: u32, at: At, value: u64) {
         max: walk.rung_end_after(value),
     };
     if let Some(walked) = QUEUES.get_ptr_mut(key) {
-        // SAFETY: as above. Concurrent stores are of whole words, and each is true by itself: see `Walked`.
-        // What was published stays so, also if another program noted it meanwhile.
+        // SAFETY: as above. Concurrent stores are of whole words, and each word is true by itself: see `Walked`. A published index
+        // stays published, even if another program noted it in between.
         unsafe {
             if (*walked).max > now.max {
                 now.max = (*walked).max;
@@ -153,11 +154,11 @@ fn capture(current: Current, site: u32, at: At, value: u64) {
     }
 }
 
-/// Submits the doorbell's record; a walk of one packet is done here, into the record itself.
+/// Submits the doorbell's record. A walk of one packet is done here, into the record itself.
 #[inline(always)]
 fn submit(walk: &mut Walk, current: Current, mut header: Header) {
     let Some(mut entry) = EVENTS.reserve::<Doorbell>(0) else {
-        // The queue's walk starts at the same index next time, so its packets are not lost with this record.
+        // The queue's next walk starts at the same index, so its packets are not lost with this record.
         lose(LossSource::DoorbellRing, 1);
         walk.low = walk.first;
         return;
@@ -166,7 +167,7 @@ fn submit(walk: &mut Walk, current: Current, mut header: Header) {
     let (mut count, mut limit, mut ready) = (0, 0, 0);
     if walk.is_single() {
         let slot = walk.ring.slot(walk.first);
-        // SAFETY: the packet's place in the reserved entry takes PACKET_LEN bytes.
+        // SAFETY: the packet's place in the reserved entry has room for PACKET_LEN bytes.
         let copied = unsafe { user::copy(addr_of_mut!((*record).packet).cast(), PACKET_LEN as u32, slot) };
         if let (true, Some(now)) = (copied, walk.ring.limit_now()) {
             (count, limit) = (1, now);
@@ -176,9 +177,9 @@ fn submit(walk: &mut Walk, current: Current, mut header: Header) {
             if walk.ring.is_final(walk.first, first_byte, limit) {
                 walk.low = walk.first.wrapping_add(1);
             }
-            // Nothing that is in a proxy runs from there.
+            // The GPU runs no packet from a proxy.
             if walk.flags & flag::PROXY == 0 {
-                // SAFETY: the reserved entry, of which the packet is written.
+                // SAFETY: the reserved entry, whose packet is written.
                 ready = unsafe { stamps::copy_single(walk.ring.queue, slot, record) };
             }
         } else {
@@ -186,8 +187,8 @@ fn submit(walk: &mut Walk, current: Current, mut header: Header) {
         }
     }
     header.flags = walk.flags;
-    // SAFETY: `record` is the reserved entry, of which every field but the packet and the stamps is written here. These
-    // count only if `count` and `ready` say so.
+    // SAFETY: `record` is the reserved entry. Every field except the packet and the stamps is written here. These count only if
+    // `count` and `ready` say so.
     unsafe {
         addr_of_mut!((*record).header).write(header);
         addr_of_mut!((*record).queue).write(walk.ring.queue);
@@ -207,7 +208,7 @@ fn submit(walk: &mut Walk, current: Current, mut header: Header) {
     entry.submit(NO_WAKEUP);
 }
 
-/// A doorbell whose queue can't be read is still a doorbell.
+/// Submits a record of a doorbell whose queue cannot be read: it is still a doorbell.
 #[inline(always)]
 fn unreadable(current: Current, site: u32, time_ns: u64, value: u64, flags: u16) {
     diagnose!(

@@ -1,5 +1,5 @@
-//! Functions of the kernel driver: KFD handlers, queue life, MES and HWS. One pair of programs serves them all; which
-//! function it was, its address tells.
+//! Functions of the kernel driver: KFD handlers, queue life, MES and HWS. One pair of programs serves all of them; the address
+//! identifies the function.
 
 use aya_ebpf::{
     EbpfContext,
@@ -15,7 +15,7 @@ use crate::{
     maps::{Current, EVENTS, lose},
 };
 
-/// A call under way: a thread may be in several of the functions, one inside the other, but in each only once.
+/// A call in progress. A thread may be in several nested functions, but only once in each.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct CallKey {
@@ -41,9 +41,9 @@ pub fn driver_enter(ctx: ProbeContext) -> u32 {
 #[kretprobe]
 pub fn driver_return(ctx: RetProbeContext) -> u32 {
     let key = key(&ctx);
-    // SAFETY: only this thread changes the entry, and it is here.
+    // SAFETY: only this thread changes the entry, and it is running here.
     let Some(&enter_ns) = (unsafe { DRIVER_CALLS.get(key) }) else {
-        // It was entered before the probe was there.
+        // The function was entered before the probe was attached.
         return 0;
     };
     let _ = DRIVER_CALLS.remove(key);
@@ -74,7 +74,7 @@ pub fn driver_return(ctx: RetProbeContext) -> u32 {
 fn key<C: EbpfContext>(ctx: &C) -> CallKey {
     CallKey {
         thread: bpf_get_current_pid_tgid(),
-        // SAFETY: a helper without preconditions but a context, which this is.
+        // SAFETY: the helper's only precondition is a valid context, and this is one.
         function: unsafe { bpf_get_func_ip(ctx.as_ptr()) },
     }
 }

@@ -1,6 +1,6 @@
-//! Trace events of amdgpu itself: one program an event, because a program is not told which event it runs for.
+//! Trace events of amdgpu itself. There is one program per event, because a program does not know for which event it runs.
 //!
-//! Where a field lies is told by user space, from the event's format file.
+//! User space provides the offsets of the fields, from the event's format file.
 
 use core::ptr::addr_of_mut;
 
@@ -75,7 +75,7 @@ fn capture(ctx: &TracePointContext, which: u16, layout: DriverEventLayout) -> u3
     let record = entry.as_mut_ptr();
     let traced = if Current::traced().is_some() { flag::TRACED } else { 0 };
     let both = bpf_get_current_pid_tgid();
-    // SAFETY: the reserved entry, for which any bytes are valid; what no bit of `has` names stays 0.
+    // SAFETY: the reserved entry, for which any bytes are valid; a field that no bit of `has` names stays 0.
     unsafe {
         record.write_bytes(0, 1);
         addr_of_mut!((*record).header).write(Header {
@@ -93,14 +93,14 @@ fn capture(ctx: &TracePointContext, which: u16, layout: DriverEventLayout) -> u3
     0
 }
 
-/// Copies what the event's record at `base` has; says what that is.
+/// Copies the fields of the event's record at `base`, and returns which fields it has.
 ///
 /// # Safety
 /// `record` must be the reserved entry.
 #[inline(always)]
 unsafe fn fields(record: *mut DriverEvent, base: u64, layout: &DriverEventLayout) -> u32 {
     let mut there = 0;
-    // SAFETY: the caller's promise; every field is an integer or, the ring, bytes.
+    // SAFETY: the caller's promise; every field is an integer, or bytes (the ring).
     unsafe {
         if let Some(context) = fence_part(base, layout.context, layout.fence_bytes) {
             addr_of_mut!((*record).context).write(context);
@@ -143,10 +143,10 @@ unsafe fn fields(record: *mut DriverEvent, base: u64, layout: &DriverEventLayout
     there
 }
 
-/// A context or sequence number, of 4 or 8 bytes.
+/// Reads a context or sequence number, of 4 or 8 bytes.
 ///
 /// # Safety
-/// As of [`at`].
+/// See [`at`].
 #[inline(always)]
 unsafe fn fence_part(base: u64, offset: u32, bytes: u32) -> Option<u64> {
     // SAFETY: any bytes are an integer.

@@ -1,8 +1,8 @@
-//! A process begins to use the KFD by its first ioctl. No queue is made without one, whoever started the process and whatever
-//! its runtime is called. When that ioctl ends the process is paused until its probes are in: it has submitted nothing by
-//! then. A process that never uses the KFD is not paused.
+//! The first ioctl by which a process begins to use the KFD. No queue is created without one, independent of the process's parent
+//! and of the name of its runtime. When that ioctl ends, the process is paused until its probes are attached; it has submitted
+//! nothing by then. A process that never uses the KFD is not paused.
 //!
-//! Where the whole machine is traced, a process becomes traced by that ioctl, too.
+//! If the whole machine is traced, a process also becomes traced by that ioctl.
 
 use aya_ebpf::{Global, helpers::bpf_get_current_pid_tgid, macros::map, maps::HashMap, programs::TracePointContext};
 use tracer_common::{
@@ -17,16 +17,16 @@ use crate::{
     process,
 };
 
-/// The tracer's own process, where every other one is traced; 0: only those that are named. Without it the verifier takes
-/// all of this out of the programs.
+/// The recorder's own process, if tracer traces every other process; 0 if it traces only named processes. With 0, the verifier
+/// removes all of this from the programs.
 #[unsafe(no_mangle)]
 static SYSTEM: Global<u32> = Global::new(0);
 
-/// Traced processes that use the KFD. User space puts those in that it attaches to.
+/// Traced processes that use the KFD. User space inserts the processes that it attaches to.
 #[map]
 static USERS: HashMap<u32, u8> = HashMap::with_max_entries(16 << 10, 0);
 
-/// Threads in an ioctl by which their process began.
+/// Threads in an ioctl by which their process began to use the KFD.
 #[map]
 static BEGINNING: HashMap<u64, u8> = HashMap::with_max_entries(4096, 0);
 
@@ -35,23 +35,23 @@ const NOEXIST: u64 = 1;
 /// ioctl on x86-64.
 const NR_IOCTL: u32 = 16;
 
-/// Whether every process is to be traced.
+/// Returns whether tracer traces every process.
 #[inline(always)]
 pub fn is_system_wide() -> bool {
     SYSTEM.load() != 0
 }
 
-/// Whether a traced process has begun to use the KFD.
+/// Returns whether a traced process has begun to use the KFD.
 #[inline(always)]
 pub fn is_user(current: Current) -> bool {
-    // SAFETY: the entry is only asked for, not read.
+    // SAFETY: the program only tests that the entry exists, and does not read it.
     unsafe { USERS.get(current.tgid) }.is_some()
 }
 
-/// At the entry of an ioctl: the current thread, if its process is traced, or becomes traced by this ioctl.
+/// Returns the current thread at the entry of an ioctl, if its process is traced, or becomes traced by this ioctl.
 #[inline(always)]
 pub fn current(ctx: &TracePointContext) -> Option<Current> {
-    // SAFETY: the tracepoint's record holds the command at this offset; see `ioctl.rs`.
+    // SAFETY: the tracepoint's record has the command at this offset; see `ioctl.rs`.
     let cmd = unsafe { ctx.read_at::<u64>(SYSCALL_ARGS + 8) }.ok()? as u32;
     let begins = kfd::begins(cmd);
     let current = match Current::traced() {
@@ -60,7 +60,7 @@ pub fn current(ctx: &TracePointContext) -> Option<Current> {
         None => return None,
     };
     if begins && !is_user(current) {
-        // Else another thread of it did so at the same time.
+        // Otherwise another thread of the process began at the same time.
         let is_first = USERS.insert(current.tgid, 1, NOEXIST).is_ok();
         let is_full = !is_first && !is_user(current);
         if is_full || (is_first && BEGINNING.insert(current.key(), 1, 0).is_err()) {
@@ -70,7 +70,7 @@ pub fn current(ctx: &TracePointContext) -> Option<Current> {
     Some(current)
 }
 
-/// A process that was not traced is traced from now on.
+/// Starts tracing a process that was not traced.
 #[inline(always)]
 fn admit(ctx: &TracePointContext, cmd: u32) -> Option<Current> {
     let tgid = (bpf_get_current_pid_tgid() >> 32) as u32;
@@ -82,7 +82,7 @@ fn admit(ctx: &TracePointContext, cmd: u32) -> Option<Current> {
         lose(LossSource::TracedMap, 1);
         return None;
     };
-    // Else another thread of it did so at the same time.
+    // Otherwise another thread of the process did so at the same time.
     if first {
         diagnose!("process {} enters by ioctl {:x}", tgid, cmd);
         process::emit(ctx, current, task_op::ENTERED, 0, u32::MAX);
@@ -90,7 +90,7 @@ fn admit(ctx: &TracePointContext, cmd: u32) -> Option<Current> {
     Some(current)
 }
 
-/// At the end of an ioctl of a traced process.
+/// Handles the end of an ioctl of a traced process.
 #[inline(always)]
 pub fn ended(current: Current) {
     if BEGINNING.remove(current.key()).is_ok() {
@@ -98,13 +98,13 @@ pub fn ended(current: Current) {
     }
 }
 
-/// A thread ends, perhaps in that ioctl.
+/// Handles the exit of a thread, which may be inside that ioctl.
 #[inline(always)]
 pub fn thread_exits(current: Current) {
     let _ = BEGINNING.remove(current.key());
 }
 
-/// A process ends, or runs another program from now on: that one has used nothing yet.
+/// Handles the exit of a process, or its exec of another program, which has used nothing yet.
 #[inline(always)]
 pub fn forget(current: Current) {
     let _ = USERS.remove(current.tgid);

@@ -1,4 +1,4 @@
-//! Queues that programs make for themselves: entry and return of `hsa_queue_create`. All others are their runtime's own.
+//! Queues that programs create for themselves: entry and return of `hsa_queue_create`. All other queues are the runtime's own.
 
 use core::ptr::addr_of_mut;
 
@@ -22,7 +22,7 @@ use crate::{
 struct Open {
     /// Stack pointer at the entry.
     sp: u64,
-    /// Where the caller wants the handle.
+    /// Address where the caller wants the handle.
     place: u64,
     enter_ns: u64,
     /// [`Current::generation`].
@@ -30,14 +30,14 @@ struct Open {
     pad: u32,
 }
 
-/// By thread. One that ends in the function leaves its call here.
+/// Open calls by thread. A thread that exits inside the function leaves its call here.
 #[map]
 static OPEN: LruHashMap<u64, Open> = LruHashMap::with_max_entries(4096, 0);
 
-/// The last of the eight arguments, `hsa_queue_t **queue` (hsa.h): the second behind the return address.
+/// The last of the eight arguments, `hsa_queue_t **queue` (hsa.h): the second word after the return address.
 const PLACE: u64 = 16;
 
-/// At the entry, or a place behind it where the stack is as there.
+/// Entry of the function, or a place after it where the stack is as at the entry.
 #[uprobe]
 pub fn hsa_queue_enter(ctx: ProbeContext) -> u32 {
     if let Some(current) = Current::traced() {
@@ -50,27 +50,27 @@ pub fn hsa_queue_enter(ctx: ProbeContext) -> u32 {
             generation: current.generation,
             pad: 0,
         };
-        // Without it, the return says that it knows nothing of the entry.
+        // Without this entry, the return reports that it knows nothing about the call's entry.
         let _ = OPEN.insert(current.key(), open, 0);
     }
     0
 }
 
-/// At the return.
+/// Return from the function.
 #[uretprobe]
 pub fn hsa_queue_return(ctx: RetProbeContext) -> u32 {
     let Some(current) = Current::traced() else { return 0 };
-    // SAFETY: fields of the program's context. The return address was there at the entry.
+    // SAFETY: fields of the program's context. The return address was here at the entry.
     let (sp, status) = unsafe { ((*ctx.regs).rsp.wrapping_sub(8), (*ctx.regs).rax as u32) };
     let key = current.key();
-    // SAFETY: only this thread changes its entry, and it is here.
+    // SAFETY: only this thread changes its entry, and it is running here.
     let open = unsafe { OPEN.get(key) }
         .copied()
         .filter(|open| open.sp == sp && open.generation == current.generation);
     if open.is_some() {
         let _ = OPEN.remove(key);
     }
-    // Of a call that failed, nothing is there that it made.
+    // A call that failed created no queue.
     if status != 0 {
         return 0;
     }
@@ -78,7 +78,7 @@ pub fn hsa_queue_return(ctx: RetProbeContext) -> u32 {
     let exit_ns = unsafe { bpf_ktime_get_ns() };
     let queue = open.and_then(|open| user::read(open.place)).unwrap_or(0);
     let enter_ns = open.map_or(exit_ns, |open| open.enter_ns);
-    // One that is made while probes still go in elsewhere is as one that was there before.
+    // A queue that is created while other probes are still being attached is treated like one that existed before.
     let made = match current.if_counted() {
         Some(_) => proxy::look(queue),
         None => proxy::Made::NONE,
@@ -87,7 +87,7 @@ pub fn hsa_queue_return(ctx: RetProbeContext) -> u32 {
     match EVENTS.reserve::<HsaQueue>(0) {
         Some(mut entry) => {
             let record = entry.as_mut_ptr();
-            // SAFETY: `record` is the reserved entry, of which every field is written.
+            // SAFETY: `record` is the reserved entry, and every field of it is written.
             unsafe {
                 addr_of_mut!((*record).header).write(current.header(kind::HSA_QUEUE, flags, 0, enter_ns));
                 addr_of_mut!((*record).exit_ns).write(exit_ns);

@@ -21,7 +21,7 @@ use crate::{
     progress, sdma, user,
 };
 
-/// Ioctls under way, one a thread.
+/// Ioctls in progress, one per thread.
 #[map]
 static ENTERED: HashMap<u64, Entered> = HashMap::with_max_entries(16 << 10, 0);
 
@@ -33,7 +33,7 @@ pub fn ioctl_enter(ctx: TracePointContext) -> u32 {
     begin(&ctx)
 }
 
-/// A twin: where the kernel passes over one of them, the other one does the same. Doing it twice changes nothing.
+/// A twin: if the kernel skips one of the two programs, the other one does the same work. Doing it twice changes nothing.
 #[tracepoint]
 pub fn ioctl_enter_twin(ctx: TracePointContext) -> u32 {
     begin(&ctx)
@@ -44,7 +44,7 @@ fn begin(ctx: &TracePointContext) -> u32 {
     if let Some(current) = first_use::current(ctx).and_then(Current::if_counted)
         && keep(ctx, &current)
         && let Some(entered) = ENTERED.get_ptr(current.key())
-        // SAFETY: the map's value is only changed by this thread, which is here.
+        // SAFETY: only this thread changes the map's value, and it is running here.
         && let Some(queue_id) = destroys(unsafe { &*entered })
     {
         progress::destroy(current, queue_id);
@@ -52,9 +52,9 @@ fn begin(ctx: &TracePointContext) -> u32 {
     0
 }
 
-/// Keeps the entry of an ioctl that counts; whether it is one.
+/// Keeps the entry of an ioctl that counts. Returns whether the ioctl counts.
 ///
-/// A function of its own: on the stack below it, there would be no room for a look at a queue.
+/// A function of its own: the stack below it would have no room for a sample of a queue.
 #[inline(never)]
 fn keep(ctx: &TracePointContext, current: &Current) -> bool {
     enter(ctx, *current).is_ok()
@@ -62,8 +62,8 @@ fn keep(ctx: &TracePointContext, current: &Current) -> bool {
 
 #[inline(always)]
 fn enter(ctx: &TracePointContext, current: Current) -> Result<(), i32> {
-    // SAFETY: the tracepoint's record holds the three arguments at these offsets, 8 bytes each. libc may
-    // sign-extend the command to 64 bits: its low 32 bits are the command.
+    // SAFETY: the tracepoint's record has the three arguments at these offsets, 8 bytes each. libc may sign-extend the command to
+    // 64 bits: its low 32 bits are the command.
     let (fd, cmd, arg) = unsafe {
         (
             ctx.read_at::<u64>(SYSCALL_ARGS)? as i32,
@@ -71,7 +71,7 @@ fn enter(ctx: &TracePointContext, current: Current) -> Result<(), i32> {
             ctx.read_at::<u64>(SYSCALL_ARGS + 16)?,
         )
     };
-    // Console ioctls are of the KFD's type too, but have no direction.
+    // Console ioctls also have the KFD's type, but no direction.
     let ours = (ioc_type(cmd) == kfd::IOC_TYPE_KFD && ioc_dir(cmd) != 0) || ioc_type(cmd) == kfd::IOC_TYPE_DRM;
     if !ours {
         return Err(0);
@@ -111,7 +111,7 @@ pub fn ioctl_exit(ctx: TracePointContext) -> u32 {
     exit(&ctx)
 }
 
-/// A twin, as that of the entry: the first one that runs takes what the entry left.
+/// A twin, as at the entry. The first one that runs takes the entry from the map.
 #[tracepoint]
 pub fn ioctl_exit_twin(ctx: TracePointContext) -> u32 {
     exit(&ctx)
@@ -120,7 +120,7 @@ pub fn ioctl_exit_twin(ctx: TracePointContext) -> u32 {
 #[inline(always)]
 fn exit(ctx: &TracePointContext) -> u32 {
     if let Some(current) = Current::traced() {
-        // SAFETY: the tracepoint's record holds the result at this offset.
+        // SAFETY: the tracepoint's record has the result at this offset.
         if let Ok(ret) = unsafe { ctx.read_at::<i64>(SYSCALL_ARGS) } {
             leave(current, Some(ret));
         }
@@ -129,22 +129,22 @@ fn exit(ctx: &TracePointContext) -> u32 {
     0
 }
 
-/// The current thread's ioctl ends: with a result, or because the thread does.
+/// Ends the current thread's ioctl: with a result, or because the thread exits.
 #[inline(always)]
 pub fn leave(current: Current, ret: Option<i64>) {
     let key = current.key();
     let Some(entered) = ENTERED.get_ptr(key) else { return };
-    // Before the ioctl's record, so that it is not taken for a look at a later queue.
+    // Before the ioctl's record, so that it is not taken for a sample of a later queue.
     if ret == Some(0) {
-        // SAFETY: the map's value is only changed by this thread, which is here.
+        // SAFETY: only this thread changes the map's value, and it is running here.
         if let Some(queue_id) = destroys(unsafe { &*entered }) {
             progress::destroyed(current, queue_id);
         }
     }
     if let Some(mut entry) = EVENTS.reserve::<Ioctl>(0) {
         let record = entry.as_mut_ptr();
-        // SAFETY: the map's value is only changed by this thread, which is here; `record` is the reserved entry, of
-        // which every field is written.
+        // SAFETY: only this thread changes the map's value, and it is running here; `record` is the reserved entry, and every field
+        // of it is written.
         unsafe {
             let entered = &*entered;
             let mut flags = entered.flags as u16;
@@ -181,7 +181,7 @@ pub fn leave(current: Current, ret: Option<i64>) {
     let _ = ENTERED.remove(key);
 }
 
-/// A queue that was just created begins at index 0, whatever lay at its address before.
+/// Starts a queue that was just created. It begins at index 0, whatever was at its address before.
 #[inline(always)]
 fn begin_queue(current: Current, entered: &Entered) {
     let creates = ioc_type(entered.cmd) == kfd::IOC_TYPE_KFD && ioc_nr(entered.cmd) == kfd::NR_CREATE_QUEUE;
@@ -208,14 +208,14 @@ fn begin_queue(current: Current, entered: &Entered) {
     }
 }
 
-/// The queue that a DESTROY_QUEUE names.
+/// Returns the queue that a DESTROY_QUEUE names.
 #[inline(always)]
 fn destroys(entered: &Entered) -> Option<u32> {
     let destroys = ioc_type(entered.cmd) == kfd::IOC_TYPE_KFD && ioc_nr(entered.cmd) == kfd::NR_DESTROY_QUEUE;
     (destroys && entered.len >= 4).then_some(half(entered, 0))
 }
 
-/// 8 bytes of the argument, at a constant offset.
+/// Returns 8 bytes of the argument, at a constant offset.
 #[inline(always)]
 fn word(entered: &Entered, at: usize) -> u64 {
     let mut bytes = [0; 8];
@@ -223,7 +223,7 @@ fn word(entered: &Entered, at: usize) -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-/// 4 bytes of the argument.
+/// Returns 4 bytes of the argument.
 #[inline(always)]
 fn half(entered: &Entered, at: usize) -> u32 {
     let mut bytes = [0; 4];
@@ -231,7 +231,7 @@ fn half(entered: &Entered, at: usize) -> u32 {
     u32::from_ne_bytes(bytes)
 }
 
-/// `len`, in a form whose bound the verifier sees.
+/// Returns `len`, in a form whose bound the verifier sees.
 #[inline(always)]
 fn bounded(len: u32) -> u32 {
     if len > IOCTL_ARG_LEN as u32 {

@@ -1,9 +1,9 @@
-//! Reads of the kernel's memory, at offsets that user space has from format files and BTF.
+//! Reads of the kernel's memory, at offsets that user space reads from format files and BTF.
 
 use aya_ebpf::helpers::{bpf_probe_read_kernel, generated::bpf_probe_read_kernel_str};
 use tracer_common::record::{ABSENT, NAME_LEN};
 
-/// Reads a `T`; `None` if the layout lacks the field or it can't be read.
+/// Reads a `T`; `None` if the layout lacks the field or the field cannot be read.
 ///
 /// # Safety
 /// Any bytes must be a valid `T`.
@@ -16,10 +16,10 @@ pub unsafe fn at<T: Copy>(base: u64, offset: u32) -> Option<T> {
     unsafe { bpf_probe_read_kernel((base + u64::from(offset)) as *const T) }.ok()
 }
 
-/// Copies a string, at most `NAME_LEN` bytes with the closing 0.
+/// Copies a string, at most `NAME_LEN` bytes including the closing 0.
 ///
 /// # Safety
-/// `to` must be valid for writes of `NAME_LEN` bytes. The verifier checks it too.
+/// `to` must be valid for writes of `NAME_LEN` bytes. The verifier checks this too.
 #[inline(always)]
 pub unsafe fn name(to: *mut u8, from: u64) -> bool {
     // SAFETY: the caller's promise; the helper checks the address itself.

@@ -1,6 +1,6 @@
-//! The eBPF programs of `tracer`. They capture and filter; every conclusion is drawn in user space.
+//! The eBPF programs of `tracer`. They capture and filter; user space draws every conclusion.
 //!
-//! One file a probe family, named as in the other crates; `maps.rs` holds what they share with user space.
+//! Each probe family has one file, named as in the other crates. `maps.rs` contains what they share with user space.
 #![no_std]
 #![no_main]
 // For `atomic.rs`.
@@ -36,7 +36,7 @@ mod user;
 #[cfg(not(test))]
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {
-    // The verifier accepts no program in which this is reachable.
+    // The verifier rejects any program in which this is reachable.
     loop {}
 }
 

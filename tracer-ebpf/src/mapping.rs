@@ -1,9 +1,9 @@
-//! Executable mappings of traced processes: each is a library that may want probes, so the process is paused until user
-//! space has examined it. The first dispatch can't come before its probe.
+//! Executable mappings of traced processes. Each is a library that may need probes, so the process is paused until user space has
+//! examined it. The first dispatch cannot come before its probe.
 //!
-//! Two rules keep pauses rare. A file that was examined in this recording is known, and pauses nobody. A process that has not
-//! used the KFD yet has no queue: it is paused at its first ioctl of the KFD (`first_use.rs`), and not for what it maps before
-//! that, unless its API calls are wanted, too.
+//! Two rules keep pauses rare. A file that was examined in this recording is known, and pauses no process. A process that has not
+//! used the KFD yet has no queue: it is paused at its first KFD ioctl (`first_use.rs`), and not for its mappings before that,
+//! unless its API calls are traced too.
 
 use aya_ebpf::{
     EbpfContext, Global,
@@ -25,7 +25,7 @@ use crate::{
     pause::{self, Pause},
 };
 
-/// Whether processes are paused for what they map before they use the KFD.
+/// Whether processes are paused for mappings that they make before they use the KFD.
 #[unsafe(no_mangle)]
 static EAGER: Global<u8> = Global::new(0);
 
@@ -34,11 +34,11 @@ const PROT_EXEC: u64 = 4;
 /// mmap on x86-64.
 const NR_MMAP: u32 = 9;
 
-/// Executable file mappings under way, one a thread.
+/// Executable file mappings in progress, one per thread.
 #[map]
 static MAPPING: HashMap<u64, FileKey> = HashMap::with_max_entries(16 << 10, 0);
 
-/// Files that user space has examined: a hash table that it writes, and programs read.
+/// Files that user space has examined: a hash table that user space writes and the programs read.
 #[map]
 static KNOWN: Array<[u64; KNOWN_WORDS]> = Array::with_max_entries(KNOWN_SLOTS, MMAPABLE);
 
@@ -47,7 +47,7 @@ pub fn mmap_enter(ctx: TracePointContext) -> u32 {
     enter(&ctx)
 }
 
-/// A twin, as those of ioctls.
+/// A twin, as for ioctls.
 #[tracepoint]
 pub fn mmap_enter_twin(ctx: TracePointContext) -> u32 {
     enter(&ctx)
@@ -55,7 +55,7 @@ pub fn mmap_enter_twin(ctx: TracePointContext) -> u32 {
 
 #[inline(always)]
 fn enter(ctx: &TracePointContext) -> u32 {
-    // SAFETY: syscalls:sys_enter_mmap holds (addr, len, prot, flags, fd, off), 8 bytes each.
+    // SAFETY: syscalls:sys_enter_mmap has (addr, len, prot, flags, fd, off), 8 bytes each.
     let (prot, fd) = unsafe {
         (
             ctx.read_at::<u64>(SYSCALL_ARGS + 16),
@@ -76,7 +76,7 @@ fn enter(ctx: &TracePointContext) -> u32 {
     0
 }
 
-/// The file behind a descriptor of the current process.
+/// Returns the file behind a descriptor of the current process.
 #[inline(always)]
 fn file(fd: u32) -> Option<FileKey> {
     let layout = pause::layout();
@@ -101,7 +101,7 @@ fn file(fd: u32) -> Option<FileKey> {
     }
 }
 
-/// Whether user space has examined the file.
+/// Returns whether user space has examined the file.
 #[inline(always)]
 fn is_known(file: FileKey) -> bool {
     if file.inode == 0 {
@@ -127,7 +127,7 @@ pub fn mmap_exit(ctx: TracePointContext) -> u32 {
     exit(&ctx)
 }
 
-/// A twin, as those of ioctls: the first one that runs pauses the process.
+/// A twin, as for ioctls. The first one that runs pauses the process.
 #[tracepoint]
 pub fn mmap_exit_twin(ctx: TracePointContext) -> u32 {
     exit(&ctx)
@@ -142,7 +142,7 @@ fn exit(ctx: &TracePointContext) -> u32 {
             return 0;
         };
         if MAPPING.remove(key).is_ok() {
-            // SAFETY: syscalls:sys_exit_mmap holds the result at this offset.
+            // SAFETY: syscalls:sys_exit_mmap has the result at this offset.
             let address = unsafe { ctx.read_at::<i64>(SYSCALL_ARGS) }.unwrap_or(-1);
             // Errors are -4095..=-1.
             if !(-4095..0).contains(&address) {
@@ -158,11 +158,11 @@ fn exit(ctx: &TracePointContext) -> u32 {
     0
 }
 
-/// Entry of `hsa_init`: the library is relocated and its API table filled. Attach cookie: the site's number.
+/// Entry of `hsa_init`, when the library is relocated and its API table filled. Attach cookie: the site's number.
 #[uprobe]
 pub fn runtime_init(ctx: ProbeContext) -> u32 {
     if let Some(current) = Current::traced() {
-        // SAFETY: a helper without preconditions but a context, which this is; its registers are there to be read.
+        // SAFETY: the helper's only precondition is a valid context, and this is one; its registers are readable.
         let (cookie, stack) = unsafe { (bpf_get_attach_cookie(ctx.as_ptr()), (*ctx.regs).rsp) };
         pause::pause(
             current,

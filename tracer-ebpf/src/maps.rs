@@ -9,29 +9,29 @@ use tracer_common::record::{Header, LossSource, gate};
 
 use crate::atomic;
 
-/// Everything but holds. Read by polling: programs do not wake the reader for each record.
+/// Every record except pauses. The reader polls: programs do not wake it for each record.
 #[map]
 pub static EVENTS: RingBuf = RingBuf::with_byte_size(32 << 20, 0);
 
-/// Held processes: rare, and each is waited for, so every record wakes the reader.
+/// Paused processes. They are rare and each one waits, so every record wakes the reader.
 #[map]
 pub static HOLDS: RingBuf = RingBuf::with_byte_size(256 << 10, 0);
 
-/// Thread-group ids that are traced, with their generations. User space puts the first ones in; forks add to them.
+/// Traced thread-group ids with their generations. User space inserts the first ones; forks add to them.
 #[map]
 pub static TRACED: HashMap<u32, u32> = HashMap::with_max_entries(16 << 10, 0);
 
 /// BPF_F_MMAPABLE of include/uapi/linux/bpf.h.
 pub const MMAPABLE: u32 = 1 << 10;
 
-/// Events that a source dropped, by processor and `LossSource`. User space maps it: a system call for a map would keep the kernel from
-/// running programs on that processor meanwhile.
+/// Events that a source dropped, by processor and `LossSource`. User space maps the counters, because a system call for a map would
+/// keep the kernel from running programs on that processor during the call.
 #[map]
 pub static LOSSES: Array<u64> = Array::with_max_entries(LossSource::PROCESSORS * LossSource::STRIDE, MMAPABLE);
 
-/// Bits of [`gate`]. Whether what traced processes submit counts: not before all probes are in, where processes were there
-/// before: a queue whose doorbells are seen by some of its functions only would have gaps that nobody knows of. And whether
-/// processes enter by themselves. Mapped, as [`LOSSES`].
+/// Bits of [`gate`]. One bit says whether submissions of traced processes count. If processes existed before the recording, they do
+/// not count until all probes are attached: a queue whose doorbells are seen by some of its functions only would have undetected
+/// gaps. Another bit says whether processes become traced by themselves. Mapped, as [`LOSSES`].
 #[map]
 pub static COUNTING: Array<u64> = Array::with_max_entries(1, MMAPABLE);
 
@@ -40,17 +40,17 @@ pub static COUNTING: Array<u64> = Array::with_max_entries(1, MMAPABLE);
 pub struct Current {
     pub tgid: u32,
     pub tid: u32,
-    /// Tells processes and programs apart that have the same id, one after the other.
+    /// Distinguishes processes and programs that have the same id one after the other.
     pub generation: u32,
 }
 
 impl Current {
-    /// The current thread, if its process is traced.
+    /// Returns the current thread, if its process is traced.
     #[inline(always)]
     pub fn traced() -> Option<Self> {
         let both = bpf_get_current_pid_tgid();
         let tgid = (both >> 32) as u32;
-        // SAFETY: an entry is one word, of which every state is true.
+        // SAFETY: an entry is one word, and each of its states is valid.
         let generation = *unsafe { TRACED.get(tgid) }?;
         Some(Self {
             tgid,
@@ -59,19 +59,19 @@ impl Current {
         })
     }
 
-    /// The current thread, if its process is traced and what it submits counts.
+    /// Returns the current thread, if its process is traced and its submissions count.
     #[inline(always)]
     pub fn counted() -> Option<Self> {
         Self::traced()?.if_counted()
     }
 
-    /// The same, if what it submits counts.
+    /// Returns the same thread, if its submissions count.
     #[inline(always)]
     pub fn if_counted(self) -> Option<Self> {
         is_open(gate::COUNTS).then_some(self)
     }
 
-    /// Key of maps that hold one entry a thread.
+    /// Returns the key for maps that have one entry per thread.
     #[inline(always)]
     pub fn key(self) -> u64 {
         u64::from(self.tgid) << 32 | u64::from(self.tid)
@@ -90,13 +90,13 @@ impl Current {
     }
 }
 
-/// Whether user space has set that bit of [`gate`].
+/// Returns whether user space has set this bit of [`gate`].
 #[inline(always)]
 pub fn is_open(bit: u64) -> bool {
     COUNTING.get(0).is_some_and(|word| *word & bit != 0)
 }
 
-/// A generation that differs from those of earlier processes: time in units of 2^20 ns (1 ms).
+/// Returns a generation that differs from those of earlier processes: time in units of 2^20 ns (1 ms).
 #[inline(always)]
 pub fn generation() -> u32 {
     // SAFETY: a helper without preconditions.
@@ -109,9 +109,9 @@ pub fn lose(source: LossSource, n: u64) {
     // SAFETY: a helper without preconditions.
     let processor = unsafe { bpf_get_smp_processor_id() } % LossSource::PROCESSORS;
     if let Some(count) = LOSSES.get_ptr_mut(processor * LossSource::STRIDE + source as u32) {
-        // An interrupt's program may count between the read and the write of a plain addition, and so may a sleepable one
-        // that moved to another processor.
-        // SAFETY: a slot of the map, which programs change by this function only.
+        // The program of an interrupt may count between the read and the write of a plain addition. So may a sleepable program that
+        // moved to another processor.
+        // SAFETY: a slot of the map, which programs change only by this function.
         unsafe { atomic::add(count, n) };
     }
 }

@@ -1,7 +1,8 @@
-//! Pauses: a process stops until the recorder has put its probes in.
+//! Pauses: a process stops until the recorder has attached its probes.
 //!
-//! First an entry says who is paused and where (`tracer_common::pause`), then a record announces it, then SIGSTOP is sent:
-//! whatever dies afterwards, the entry tells whom to resume. Nobody is paused by a recorder that gives no sign of life.
+//! First an entry says which thread is paused and where (`tracer_common::pause`), then a record announces it, then SIGSTOP is sent.
+//! Whichever process dies afterwards, the entry names the thread to resume. A recorder whose heartbeat is missing pauses no
+//! process.
 
 use core::ptr::addr_of_mut;
 
@@ -25,7 +26,7 @@ use crate::{
 #[unsafe(no_mangle)]
 static HOLD: Global<u8> = Global::new(1);
 
-/// Where the kernel's structures have what is read here.
+/// Offsets of the fields in the kernel's structures that this module reads.
 #[unsafe(no_mangle)]
 static TASK: Global<TaskLayout> = Global::new(TaskLayout::NONE);
 
@@ -38,7 +39,7 @@ pub const SIGSTOP: u32 = 19;
 /// Ring buffer flag: wake the reader.
 const FORCE_WAKEUP: u64 = 2;
 
-/// Why and where a thread is paused.
+/// The reason and the place of a pause.
 pub struct Pause {
     /// One of `record::hold_reason`.
     pub reason: u16,
@@ -48,14 +49,14 @@ pub struct Pause {
     pub address: u64,
     /// The file that was mapped, if it is known.
     pub file: FileKey,
-    /// Where the thread stands: one of `pause::place`.
+    /// Where the thread is: one of `pause::place`.
     pub place: u64,
-    /// What counts the record that finds no room.
+    /// The loss to count if there is no room for the record.
     pub loss: LossSource,
 }
 
 impl Pause {
-    /// At a probe in user space. `stack`: the stack pointer there.
+    /// Describes a pause at a probe in user space. `stack` is the stack pointer there.
     #[inline(always)]
     pub fn at_probe(reason: u16, site: u32, stack: u64) -> Self {
         Self {
@@ -68,7 +69,7 @@ impl Pause {
         }
     }
 
-    /// At the end of a system call.
+    /// Describes a pause at the end of a system call.
     #[inline(always)]
     pub fn at_syscall(reason: u16, number: u32) -> Self {
         Self {
@@ -82,14 +83,14 @@ impl Pause {
     }
 }
 
-/// Layouts, for programs that read files too.
+/// Returns the layouts, for programs that also read files.
 #[inline(always)]
 pub fn layout() -> TaskLayout {
     TASK.load()
 }
 
-/// Stops the process and announces it to the recorder, which resumes it. A process that cannot be announced is not
-/// stopped, and `loss` counts it; so does `HoldFailed` for one that the recorder could not resume.
+/// Stops the process and announces it to the recorder, which resumes it. A process that cannot be announced is not stopped, and
+/// `loss` counts it. `HoldFailed` counts a process that the recorder could not resume, which is not stopped either.
 #[inline(always)]
 pub fn pause(current: Current, wanted: Pause) {
     if HOLD.load() == 0 {
@@ -139,23 +140,23 @@ pub fn pause(current: Current, wanted: Pause) {
     record.submit(FORCE_WAKEUP);
 }
 
-/// Whether the recorder has given a sign of life lately.
+/// Returns whether the recorder's last heartbeat is recent.
 #[inline(always)]
 fn recorder_lives(now_ns: u64) -> bool {
     let Some(first) = PAUSES.get(0) else { return false };
-    // SAFETY: a word that user space stores to as a whole.
+    // SAFETY: a word that user space stores as a whole.
     let beat = unsafe { core::ptr::read_volatile(&raw const first[header::HEARTBEAT_NS]) };
-    // A beat may be younger than the time that was taken before it.
+    // A heartbeat may be later than `now_ns`, which was read before it.
     beat != 0 && now_ns < beat.saturating_add(STALE_NS)
 }
 
-/// Takes a free entry; 0 if those that are tried are taken.
+/// Takes a free entry. Returns 0 if all entries that it tries are taken.
 #[inline(always)]
 fn take(tid: u32, token: u64) -> u32 {
     for attempt in 0..TRIES {
         let at = slot(tid, attempt);
         if let Some(entry) = PAUSES.get_ptr_mut(at)
-            // SAFETY: the entry's first word, which is changed by compare-and-swap only.
+            // SAFETY: the entry's first word, which is changed only by compare-and-swap.
             && unsafe { atomic::swap(entry.cast::<u64>(), 0, token) } == 0
         {
             return at;
@@ -164,13 +165,13 @@ fn take(tid: u32, token: u64) -> u32 {
     0
 }
 
-/// Writes all but the owner, the seal last.
+/// Writes every word except the owner, and the seal last.
 #[inline(always)]
 fn write(at: u32, current: Current, time_ns: u64, token: u64, wanted: &Pause) {
     let start_ns = start_ns().unwrap_or(0);
     if let Some(entry) = PAUSES.get_ptr_mut(at) {
         let words = entry.cast::<u64>();
-        // SAFETY: words of the entry, which is this program's until it is sealed.
+        // SAFETY: words of the entry, which belongs to this program until it is sealed.
         unsafe {
             words.add(word::THREAD).write_volatile(current.key());
             words.add(word::START_NS).write_volatile(start_ns);
@@ -182,27 +183,28 @@ fn write(at: u32, current: Current, time_ns: u64, token: u64, wanted: &Pause) {
     }
 }
 
-/// Notes that the program's own stop is on its way: one that comes from a program now is another tracer's.
+/// Notes that the program has sent its own stop. A later stop from a program belongs to another tracer.
 #[inline(always)]
 fn note_sent(at: u32, token: u64) {
     if let Some(entry) = PAUSES.get_ptr_mut(at) {
-        // SAFETY: a word of an entry that is this program's. A token that is another pause's by now says nothing there.
+        // SAFETY: a word of an entry that belongs to this program. If another pause has the entry by now, the token means nothing
+        // there.
         unsafe { addr_of_mut!((*entry)[word::SENT]).write_volatile(token) };
     }
 }
 
-/// Gives an entry back that nobody was stopped by.
+/// Frees an entry that stopped no process.
 #[inline(always)]
 fn free(at: u32) {
     if at != 0
         && let Some(entry) = PAUSES.get_ptr_mut(at)
     {
-        // SAFETY: the first word of an entry that is this program's.
+        // SAFETY: the first word of an entry that belongs to this program.
         unsafe { addr_of_mut!((*entry)[word::OWNER]).write_volatile(0) };
     }
 }
 
-/// When the current process began, ns of CLOCK_BOOTTIME.
+/// Returns when the current process began, ns of CLOCK_BOOTTIME.
 #[inline(always)]
 fn start_ns() -> Option<u64> {
     let layout = TASK.load();

@@ -1,4 +1,4 @@
-//! The traced processes: forks extend them, exits end them.
+//! The traced processes: forks add to them, exits remove them.
 
 use aya_ebpf::{
     EbpfContext, Global,
@@ -15,7 +15,7 @@ use crate::{
     maps::{Current, EVENTS, TRACED, generation, lose},
 };
 
-/// Whether children of traced processes are traced too.
+/// Whether child processes of traced processes are traced too.
 #[unsafe(no_mangle)]
 static FOLLOW: Global<u8> = Global::new(1);
 
@@ -34,10 +34,11 @@ static EXIT_GROUP_DEAD: Global<u32> = Global::new(0);
 /// CLONE_THREAD of include/uapi/linux/sched.h.
 const CLONE_THREAD: u64 = 0x1_0000;
 
-/// task:task_newtask, in the parent's context, before the child runs.
+/// task:task_newtask, in the parent's context, before the child process runs.
 #[tracepoint]
 pub fn task_new(ctx: TracePointContext) -> u32 {
-    // Of the whole machine each process comes by itself, and the children of those that use GPUs are left alone until then.
+    // If tracer traces the whole machine, each process becomes traced by itself. Child processes of processes that use GPUs are
+    // left alone until then.
     if first_use::is_system_wide() {
         return 0;
     }
@@ -67,7 +68,7 @@ pub fn task_new(ctx: TracePointContext) -> u32 {
     0
 }
 
-/// sched:sched_process_exec. The queues of the process's former program are gone.
+/// sched:sched_process_exec. The queues of the process's former program no longer exist.
 #[tracepoint]
 pub fn task_exec(ctx: TracePointContext) -> u32 {
     if let Some(current) = Current::traced() {
@@ -88,7 +89,7 @@ pub fn task_exit(ctx: TracePointContext) -> u32 {
         api::leave(current);
         let offset = EXIT_GROUP_DEAD.load() as usize;
         let last = if offset == 0 {
-            // The best that older kernels tell: the first thread usually ends last.
+            // The best information on older kernels: the first thread usually exits last.
             current.tgid == current.tid
         } else {
             // SAFETY: the offset is that of the event's format file.

@@ -1,8 +1,8 @@
-//! Last looks at queues: how far the GPU was when a queue was destroyed, or its process ended.
+//! Last samples of queues: how far the GPU was when a queue was destroyed, or its process exited.
 //!
-//! A process that stores to a doorbell itself hits no probe, but the GPU's read index tells. User space looks at it from
-//! time to time; the last look is taken here, in the context of the thread that ends the queue, because a moment later its
-//! memory is gone.
+//! A process that stores to a doorbell itself hits no probe, but the GPU's read index shows its submissions. User space samples it
+//! from time to time. The last sample is taken here, in the context of the thread that ends the queue, because a moment later the
+//! queue's memory is gone.
 
 use core::{ffi::c_void, ptr::addr_of_mut};
 
@@ -25,7 +25,7 @@ use crate::{
     signals, user,
 };
 
-/// A queue, as the KFD names it to its process.
+/// The key of a queue, as the KFD names it to its process.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct IdKey {
@@ -34,21 +34,22 @@ struct IdKey {
     queue_id: u32,
 }
 
-/// Where its indexes lie.
+/// The addresses of a queue's indexes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Place {
     write_pointer: u64,
     read_pointer: u64,
-    /// How often completion signals were looked at, and at which read index: each thread of a process that ends would do so.
+    /// How often the completion signals were sampled, and at which read index. Each thread of a process that exits would sample
+    /// them.
     looks: u64,
     looked_at: u64,
 }
 
-/// Looks at the same signals at the most: what was taken last may take a while to end.
+/// The maximum number of samples of the same signals. The packets taken last may need a while to complete.
 const LOOKS: u64 = 4;
 
-/// A process.
+/// The key of a process.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct ProcessKey {
@@ -64,18 +65,18 @@ static PLACES: LruHashMap<IdKey, Place> = LruHashMap::with_max_entries(16 << 10,
 #[map]
 static MOST: LruHashMap<ProcessKey, u32> = LruHashMap::with_max_entries(4096, 0);
 
-/// KFD_MAX_NUM_OF_QUEUES_PER_PROCESS: the driver gives the lowest id that is free below it.
+/// KFD_MAX_NUM_OF_QUEUES_PER_PROCESS: the driver assigns the lowest free id below it.
 const MAX_IDS: u32 = 1024;
 
-/// Offset of `sig` in signal:signal_deliver; 0 if that is not known.
+/// Offset of `sig` in signal:signal_deliver; 0 if it is not known.
 #[unsafe(no_mangle)]
 static SIGNAL_NUMBER: Global<u32> = Global::new(0);
 
-/// Offset of `sa_handler` there.
+/// Offset of `sa_handler` in signal:signal_deliver.
 #[unsafe(no_mangle)]
 static SIGNAL_HANDLER: Global<u32> = Global::new(0);
 
-/// Signals that end no process by themselves (signal(7)): CHLD, CONT, STOP, TSTP, TTIN, TTOU, URG, WINCH.
+/// Signals that do not terminate a process by themselves (signal(7)): CHLD, CONT, STOP, TSTP, TTIN, TTOU, URG, WINCH.
 const HARMLESS: u64 = 1 << 17 | 1 << 18 | 1 << 19 | 1 << 20 | 1 << 21 | 1 << 22 | 1 << 23 | 1 << 28;
 const SIGKILL: u32 = 9;
 
@@ -98,7 +99,7 @@ impl Current {
     }
 }
 
-/// A queue was created; `arg` is the address of the ioctl's argument, which holds the id now.
+/// Notes that a queue was created. `arg` is the address of the ioctl's argument, which now contains the id.
 #[inline(always)]
 pub fn created(current: Current, arg: u64, write_pointer: u64, read_pointer: u64) {
     let Some(queue_id) = user::read::<u32>(arg.wrapping_add(create_queue::QUEUE_ID as u64)) else {
@@ -112,20 +113,20 @@ pub fn created(current: Current, arg: u64, write_pointer: u64, read_pointer: u64
     };
     let _ = PLACES.insert(current.queue(queue_id), place, 0);
     let process = current.process();
-    // SAFETY: an entry is one word, of which every state is true.
+    // SAFETY: an entry is one word, and each of its states is valid.
     let most = unsafe { MOST.get(process) }.copied().unwrap_or(0);
     if queue_id < MAX_IDS && queue_id >= most {
         let _ = MOST.insert(process, queue_id + 1, 0);
     }
 }
 
-/// A thread enters DESTROY_QUEUE.
+/// Samples a queue when a thread enters DESTROY_QUEUE.
 #[inline(always)]
 pub fn destroy(current: Current, queue_id: u32) {
     look(&current, queue_id, flag::DESTROY);
 }
 
-/// A DESTROY_QUEUE succeeded. The queue's memory is still there: its runtime frees it after this.
+/// Samples a queue after a DESTROY_QUEUE that succeeded. The queue's memory still exists, because its runtime frees it later.
 #[inline(always)]
 pub fn destroyed(current: Current, queue_id: u32) {
     look(&current, queue_id, flag::DESTROYED);
@@ -137,13 +138,13 @@ pub fn progress_exit(_ctx: TracePointContext) -> u32 {
     ending()
 }
 
-/// A twin, as those of `ioctl`.
+/// A twin, as in `ioctl`.
 #[tracepoint]
 pub fn progress_exit_twin(_ctx: TracePointContext) -> u32 {
     ending()
 }
 
-/// signal:signal_deliver, in the thread that gets it. Each thread of a process that ends gets a SIGKILL.
+/// signal:signal_deliver, in the thread that receives the signal. Each thread of a process that exits receives a SIGKILL.
 #[tracepoint]
 pub fn progress_signal(ctx: TracePointContext) -> u32 {
     let (number, handler) = (SIGNAL_NUMBER.load() as usize, SIGNAL_HANDLER.load() as usize);
@@ -164,29 +165,29 @@ pub fn progress_signal(ctx: TracePointContext) -> u32 {
     0
 }
 
-/// Looks at every queue of the process.
+/// Samples every queue of the process.
 #[inline(always)]
 fn ending() -> u32 {
     if let Some(mut current) = Current::traced() {
-        // SAFETY: an entry is one word, of which every state is true.
+        // SAFETY: an entry is one word, and each of its states is valid.
         let most = unsafe { MOST.get(current.process()) }.copied().unwrap_or(0);
         if most > 0 && most <= MAX_IDS {
             let this: *mut c_void = core::ptr::from_mut(&mut current).cast();
-            // SAFETY: the callback gets this very `Current`, which outlives the call.
+            // SAFETY: the callback receives this `Current`, which outlives the call.
             unsafe { bpf_loop(most, look_at as *mut c_void, this, 0) };
         }
     }
     0
 }
 
-/// A callback of `bpf_loop`: the next queue id.
+/// Samples the queue with the next id; a callback of `bpf_loop`.
 extern "C" fn look_at(queue_id: u32, current: *mut c_void) -> i64 {
     // SAFETY: `ending` passes its Current.
     look(unsafe { &*current.cast::<Current>() }, queue_id, flag::PROCESS_END);
     0
 }
 
-/// A function of its own, for the stack's sake.
+/// Samples a queue. A function of its own, to save stack.
 #[inline(never)]
 fn look(current: &Current, queue_id: u32, occasion: u16) {
     let Some(entry) = PLACES.get_ptr_mut(current.queue(queue_id)) else {
@@ -196,12 +197,13 @@ fn look(current: &Current, queue_id: u32, occasion: u16) {
     let (write_pointer, read_pointer) = unsafe { ((*entry).write_pointer, (*entry).read_pointer) };
     // SAFETY: a helper without preconditions.
     let time_ns = unsafe { bpf_ktime_get_ns() };
-    // The read index first: it is never above a write index that is read later.
+    // The read index is read first: it is never above a write index that is read later.
     let (Some(read_index), Some(write_index)) = (user::read::<u64>(read_pointer), user::read(write_pointer)) else {
         return;
     };
     let queue = write_pointer.wrapping_sub(queue::WRITE_DISPATCH_ID as u64);
-    // After the indexes: what the GPU took by a doorbell that was seen, that doorbell's program had noted before.
+    // After the indexes: if the GPU took packets because of a doorbell that was seen, the program of that doorbell had noted it
+    // before.
     let rung_end = match QUEUES.get_ptr(QueueKey::of(*current, queue)) {
         // SAFETY: a map value stays valid for the program's run; entries are plain integers.
         Some(walked) => unsafe { (*walked).max },
@@ -212,7 +214,7 @@ fn look(current: &Current, queue_id: u32, occasion: u16) {
         return;
     };
     let record = reserved.as_mut_ptr();
-    // SAFETY: `record` is the reserved entry, of which every field is written; a helper without preconditions.
+    // SAFETY: `record` is the reserved entry, and every field of it is written; a helper without preconditions.
     unsafe {
         addr_of_mut!((*record).header).write(current.header(kind::PROGRESS, occasion, 0, time_ns));
         addr_of_mut!((*record).queue).write(queue);
@@ -222,7 +224,7 @@ fn look(current: &Current, queue_id: u32, occasion: u16) {
         addr_of_mut!((*record).rung_end).write(rung_end);
     }
     reserved.submit(NO_WAKEUP);
-    // SAFETY: as above; of threads that end at the same time each may count, and one look more or less is no harm.
+    // SAFETY: as above. Threads that exit at the same time may each count, and one sample more or less is harmless.
     let looks = unsafe {
         let looks = if (*entry).looked_at == read_index {
             (*entry).looks
@@ -233,7 +235,7 @@ fn look(current: &Current, queue_id: u32, occasion: u16) {
         (*entry).looks = looks + 1;
         looks
     };
-    // What ran before DESTROY_QUEUE was asked about at its entry.
+    // At DESTROYED, the packets that ran before DESTROY_QUEUE were already sampled at its entry.
     if occasion != flag::DESTROYED && looks < LOOKS {
         signals::look(current, queue, write_index);
     }

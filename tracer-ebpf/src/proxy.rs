@@ -1,8 +1,9 @@
-//! Proxies: queues in memory that a tool (a profiler) puts in front of the runtime's own. The program writes packets there
-//! and rings a signal; a function of the runtime's then hands them to the tool, which publishes what it likes.
+//! Proxies: queues in memory that a tool (a profiler) puts in front of the runtime's own. The program writes packets there and
+//! rings a signal. A function of the runtime then hands the packets to the tool, which publishes any packets it chooses.
 //!
-//! A proxy is told from a queue by its doorbell's kind, as `hsa_queue_create` gives it to the program. It is laid out and
-//! used like a queue, so that its packets are walked like a queue's: by a probe at the functions that its signal calls.
+//! A proxy is distinguished from a queue by the kind of its doorbell, in the queue that `hsa_queue_create` returns to the program.
+//! It has the layout and use of a queue, so its packets are walked like a queue's: by a probe at the functions that its signal
+//! calls.
 
 use aya_ebpf::{macros::map, maps::LruHashMap};
 use tracer_common::{
@@ -20,7 +21,7 @@ use crate::{
     user,
 };
 
-/// A proxy's signal, as its functions know it.
+/// The key of a proxy's signal, as its functions identify it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct ObjectKey {
@@ -33,12 +34,12 @@ struct ObjectKey {
 #[map]
 static PROXIES: LruHashMap<ObjectKey, u64> = LruHashMap::with_max_entries(16 << 10, 0);
 
-/// What `hsa_queue_create` gave.
+/// The queue that `hsa_queue_create` returned.
 ///
-/// No `Option` around it: Linux 6.1 refuses to have one copied, because nothing is written where it holds none.
+/// There is no `Option` around it: Linux 6.1 refuses to copy one, because nothing is written where it has no value.
 #[derive(Clone, Copy)]
 pub struct Made {
-    /// 1 if it is a proxy; else the rest is 0.
+    /// 1 if it is a proxy; otherwise the rest is 0.
     pub is_proxy: u32,
     pub size: u32,
     pub base: u64,
@@ -46,7 +47,7 @@ pub struct Made {
     object: u64,
 }
 
-/// Looks at what `hsa_queue_create` gave.
+/// Examines the queue that `hsa_queue_create` returned.
 #[inline(always)]
 pub fn look(queue: u64) -> Made {
     let mut made = Made::NONE;
@@ -69,7 +70,7 @@ pub fn look(queue: u64) -> Made {
 }
 
 impl Made {
-    /// No proxy.
+    /// Not a proxy.
     pub const NONE: Self = Self {
         is_proxy: 0,
         size: 0,
@@ -77,8 +78,8 @@ impl Made {
         object: 0,
     };
 
-    /// Nothing was written to it yet: what rings it is watched from its first packet on. The process is paused for that.
-    /// `stack`: its stack pointer.
+    /// Starts to watch a proxy. No packet was written to it yet, so its doorbells are watched from its first packet on. The process
+    /// is paused for that. `stack` is its stack pointer.
     #[inline(always)]
     pub fn watch(self, current: Current, queue: u64, stack: u64) {
         doorbell::begin_queue(current, queue);
@@ -93,10 +94,10 @@ impl Made {
     }
 }
 
-/// The proxy that an object's function rings; one that was there before anybody watched is not known.
+/// Finds the proxy that an object's function rings. A proxy that existed before it could be watched is not known.
 #[inline(always)]
 pub fn find(current: Current, object: u64) -> Option<u64> {
-    // SAFETY: an entry is one word, of which every state is true.
+    // SAFETY: an entry is one word, and each of its states is valid.
     let proxy = unsafe { PROXIES.get(key_of(current, object)) }.copied();
     if proxy.is_none() {
         lose(LossSource::ProxyUnknown, 1);

@@ -17,14 +17,14 @@ use crate::{
     user,
 };
 
-/// Entry: `rdi` the `hsa_queue_t`, or the runtime's object that points to it, then the call's one or two values.
+/// Entry. `rdi` is the `hsa_queue_t`, or the runtime's object that points to it; then come the call's one or two values.
 ///
-/// Attach cookie: the site's number in its lower half; above it 16 bits for the operation (`reserve_op`) and 16 for the
-/// offset of the pointer in the object, 0 if `rdi` is the `hsa_queue_t` itself.
+/// Attach cookie: the site's number in its lower half; above it 16 bits for the operation (`reserve_op`) and 16 for the offset of
+/// the pointer in the object, 0 if `rdi` is the `hsa_queue_t` itself.
 #[uprobe]
 pub fn reserve(ctx: ProbeContext) -> u32 {
     if let (Some(current), Some(queue), Some(arg)) = (Current::counted(), ctx.arg::<u64>(0), ctx.arg::<u64>(1)) {
-        // SAFETY: helpers without preconditions but a context, which this is.
+        // SAFETY: the helpers' only precondition is a valid context, and this is one.
         let (cookie, time_ns) = unsafe { (bpf_get_attach_cookie(ctx.as_ptr()), bpf_ktime_get_ns()) };
         let offset = (cookie >> 48) as i16;
         let queue = if offset == 0 {

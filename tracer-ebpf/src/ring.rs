@@ -1,8 +1,8 @@
 //! Jobs on rings of the kernel driver: the DRM scheduler's events, old and new.
 //!
-//! Where a field lies is told by user space, from the event's format file or from the kernel's BTF. The classic programs
-//! read the record that the event makes; the raw ones follow pointers from the event's arguments, which on kernels before
-//! 6.17 say more (device, context, sequence number). For each event one of the two is attached.
+//! User space provides the offsets of the fields, from the event's format file or from the kernel's BTF. The classic programs read
+//! the record that the event makes. The raw ones follow pointers from the event's arguments, which contain more on kernels before
+//! 6.17 (device, context, sequence number). For each event one of the two is attached.
 
 use core::{mem::offset_of, ptr::addr_of_mut};
 
@@ -34,7 +34,7 @@ static RING_RUN: Global<EventLayout> = Global::new(EventLayout::NONE);
 #[unsafe(no_mangle)]
 static RING_DONE: Global<EventLayout> = Global::new(EventLayout::NONE);
 
-/// The scheduler's structures.
+/// Offsets in the scheduler's structures.
 #[unsafe(no_mangle)]
 static RING_STRUCTS: Global<StructLayout> = Global::new(StructLayout::NONE);
 
@@ -63,7 +63,7 @@ pub fn ring_submit_raw(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// Arguments: as of submit.
+/// Arguments: as for submit.
 #[raw_tracepoint]
 pub fn ring_run_raw(ctx: RawTracePointContext) -> i32 {
     from_job(ctx.arg(0), ctx.arg(1), step::RUN);
@@ -89,7 +89,7 @@ fn reserve() -> Option<Entry> {
         lose(LossSource::RingJobRing, 1);
         return None;
     };
-    // SAFETY: any bytes are a valid record; what no flag names stays 0.
+    // SAFETY: any bytes are a valid record; a field that no flag names stays 0.
     unsafe { entry.as_mut_ptr().write_bytes(0, 1) };
     Some(entry)
 }
@@ -195,7 +195,7 @@ fn from_job(job: u64, entity: u64, which: u16) {
     submit(entry, flags);
 }
 
-/// What a `struct drm_sched_fence` tells.
+/// Copies the fields of a `struct drm_sched_fence`.
 #[inline(always)]
 fn fence(record: *mut RingJob, flags: &mut u16, fence: u64, structs: &StructLayout) {
     // SAFETY: fields of the reserved entry.
@@ -212,7 +212,7 @@ fn fence(record: *mut RingJob, flags: &mut u16, fence: u64, structs: &StructLayo
     }
 }
 
-/// Copies a string of the kernel's to the name at `offset` of the record.
+/// Copies a kernel string to the name at `offset` of the record.
 ///
 /// # Safety
 /// `offset` must be that of a field of `NAME_LEN` bytes.

@@ -1,7 +1,7 @@
 //! SDMA doorbells: uprobes in the functions of `BlitSdma` that store to the doorbell of an SDMA user queue.
 //!
-//! The commands lie in the ring by then, and the engine may take them the moment after the store; they are copied here,
-//! because the process may be gone before anybody else comes to look.
+//! At that time the commands are in the ring, and the engine may take them the moment after the store. The program copies them
+//! here, because the process may exit before user space could read them.
 
 use aya_ebpf::{
     EbpfContext,
@@ -29,11 +29,11 @@ struct Ring {
     bytes: u64,
 }
 
-/// Rings by the addresses of their write pointers, as CREATE_QUEUE told them.
+/// Rings by the addresses of their write pointers, from CREATE_QUEUE.
 #[map]
 static SDMA_RINGS: LruHashMap<QueueKey, Ring> = LruHashMap::with_max_entries(4096, 0);
 
-/// An SDMA queue was created.
+/// Notes that an SDMA queue was created.
 #[inline(always)]
 pub fn begin_queue(current: Current, write_pointer: u64, base: u64, bytes: u64) {
     let ring = if bytes != 0 && bytes & (bytes - 1) == 0 {
@@ -49,10 +49,10 @@ pub fn begin_queue(current: Current, write_pointer: u64, base: u64, bytes: u64) 
     }
 }
 
-/// Entry: `rdi` the BlitSdma, `rsi` the current index, `rdx` the new one (bytes).
+/// Entry: `rdi` is the BlitSdma, `rsi` the current index, `rdx` the new one (bytes).
 ///
-/// Attach cookie: the site's number in its lower half; above it 16 bits for the displacement from `rdi` of the write
-/// pointer's address, and 16 for the width of the ring's indexes in bits.
+/// Attach cookie: the site's number in its lower half; above it 16 bits for the displacement from `rdi` of the write pointer's
+/// address, and 16 for the width of the ring's indexes in bits.
 #[uprobe]
 pub fn sdma_doorbell(ctx: ProbeContext) -> u32 {
     if let (Some(current), Some(this), Some(begin), Some(end)) = (
@@ -61,7 +61,7 @@ pub fn sdma_doorbell(ctx: ProbeContext) -> u32 {
         ctx.arg::<u64>(1),
         ctx.arg::<u64>(2),
     ) {
-        // SAFETY: helpers without preconditions but a context, which this is.
+        // SAFETY: the helpers' only precondition is a valid context, and this is one.
         let (cookie, time_ns) = unsafe { (bpf_get_attach_cookie(ctx.as_ptr()), bpf_ktime_get_ns()) };
         let pointer: Option<u64> = user::read(this.wrapping_add_signed(i64::from((cookie >> 32) as i16)));
         let flags = if pointer.is_none() {
@@ -71,9 +71,9 @@ pub fn sdma_doorbell(ctx: ProbeContext) -> u32 {
         };
         let pointer = pointer.unwrap_or(0);
         let mut ring = Ring { base: 0, bytes: 0 };
-        // Of narrower indexes it is not known how they go around.
+        // How narrower indexes wrap around is not known.
         if cookie >> 48 == 64 {
-            // SAFETY: two words, which only the creation of a queue writes.
+            // SAFETY: two words, which are written only when a queue is created.
             if let Some(known) = unsafe { SDMA_RINGS.get(QueueKey::of(current, pointer)) } {
                 ring = *known;
             }
@@ -83,7 +83,7 @@ pub fn sdma_doorbell(ctx: ProbeContext) -> u32 {
             return 0;
         };
         let record = entry.as_mut_ptr();
-        // SAFETY: `record` is the reserved entry, of which every field is written but the commands past `len`.
+        // SAFETY: `record` is the reserved entry. Every field except the commands past `len` is written.
         unsafe {
             addr_of_mut!((*record).header).write(current.header(kind::SDMA_DOORBELL, flags, cookie as u32, time_ns));
             addr_of_mut!((*record).write_pointer).write(pointer);
@@ -100,7 +100,7 @@ pub fn sdma_doorbell(ctx: ProbeContext) -> u32 {
     0
 }
 
-/// Copies the commands, as many as there is room for, and says how many bytes that are.
+/// Copies as many commands as fit, and stores their number of bytes.
 ///
 /// # Safety
 /// `record` must be the reserved entry.
@@ -108,14 +108,14 @@ pub fn sdma_doorbell(ctx: ProbeContext) -> u32 {
 unsafe fn copy(record: *mut SdmaDoorbell, ring: &Ring, begin: u64, end: u64) {
     let size = end.wrapping_sub(begin);
     let at = begin & ring.bytes.wrapping_sub(1);
-    // The runtime pads a ring to its end rather than to break a submission there.
+    // The runtime pads a ring to its end rather than split a submission there.
     let there = ring.bytes != 0 && size <= ring.bytes - at;
     let mut len = if there { size } else { 0 };
     if len > SDMA_COMMANDS_LEN as u64 {
         len = SDMA_COMMANDS_LEN as u64;
     }
-    // SAFETY: fields of the reserved entry. The length is read back, so that the verifier knows nothing of it but the
-    // bound that is tested here.
+    // SAFETY: fields of the reserved entry. The length is read back, so that the verifier knows nothing about it except the bound
+    // that is tested here.
     unsafe {
         addr_of_mut!((*record).len).write_volatile(len as u32);
         let opaque = addr_of_mut!((*record).len).read_volatile();

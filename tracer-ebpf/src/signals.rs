@@ -1,7 +1,7 @@
-//! Last looks at completion signals: the times of the packets that ran last on a queue, read by a thread that ends it.
+//! Last samples of completion signals: the times of the packets that ran last on a queue, read by a thread that ends it.
 //!
-//! A signal that is used again is read at that packet's doorbell, and user space reads those that wait for long. What is left
-//! are the last packets of a queue: they still lie in its ring, with the names of their signals.
+//! A signal that is used again is read at the doorbell of the new packet, and user space reads the signals that wait for long. The
+//! last packets of a queue remain: they are still in its ring, with the handles of their signals.
 
 use core::{ffi::c_void, ptr::addr_of_mut};
 
@@ -18,34 +18,34 @@ use crate::{
     user,
 };
 
-/// Runs of slots that are looked at: the last 64 packets, and what else lies in the oldest one's run.
+/// The number of sampled runs of slots: the last 64 packets, and the rest of the oldest one's run.
 const RUNS: u32 = 5;
 /// Slots of a run.
 const RUN: u64 = SIGNALS_PER_RECORD as u64;
 /// One read takes both stamps.
 const _: () = assert!(SIGNAL_END == SIGNAL_START + 8);
 
-/// A queue whose last packets are looked at.
+/// A queue whose last packets are sampled.
 struct Last {
     current: Current,
     base: u64,
-    /// Slots of the ring, less one.
+    /// Slots of the ring, minus one.
     mask: u64,
     /// Index of the first packet of the youngest run.
     youngest: u64,
 }
 
-/// A run of slots, and where their signals go.
+/// A run of slots, and the record for their signals.
 struct Run {
     record: *mut Signals,
     address: u64,
     found: u64,
 }
 
-/// Looks at the signals of the last packets of a queue whose `amd_queue_t` is at `queue`, and whose write index is known.
+/// Samples the signals of the last packets of a queue whose `amd_queue_t` is at `queue`, and whose write index is known.
 #[inline(never)]
 pub fn look(current: &Current, queue: u64, write_index: u64) {
-    // Nothing writes times into the signals of a queue that is not profiled.
+    // The GPU writes no times into the signals of a queue that is not profiled.
     if !is_profiled(queue) {
         return;
     }
@@ -66,18 +66,18 @@ pub fn look(current: &Current, queue: u64, write_index: u64) {
         youngest: (write_index - 1) & !(RUN - 1),
     };
     let this: *mut c_void = core::ptr::from_mut(&mut last).cast();
-    // SAFETY: the callback gets this very `Last`, which outlives the call.
+    // SAFETY: the callback receives this `Last`, which outlives the call.
     unsafe { bpf_loop(RUNS, look_at_run as *mut c_void, this, 0) };
 }
 
-/// Whether the GPU writes times into the signals of a queue's packets, as long as the program doesn't change that.
+/// Returns whether the GPU writes times into the signals of a queue's packets, unless the program changes that.
 #[inline(always)]
 pub fn is_profiled(queue: u64) -> bool {
     let properties = user::read::<u32>(queue.wrapping_add(queue::PROPERTIES as u64));
     properties.is_some_and(|properties| properties & queue::PROFILED != 0)
 }
 
-/// A callback of `bpf_loop`: the run that is `age` runs older than the youngest; 1 ends the loop.
+/// Samples the run that is `age` runs older than the youngest. A callback of `bpf_loop`; 1 ends the loop.
 extern "C" fn look_at_run(age: u32, last: *mut c_void) -> i64 {
     // SAFETY: `look` passes its Last.
     let last = unsafe { &*last.cast::<Last>() };
@@ -98,7 +98,7 @@ extern "C" fn look_at_run(age: u32, last: *mut c_void) -> i64 {
     // SAFETY: a helper without preconditions.
     let time_ns = unsafe { bpf_ktime_get_ns() };
     let this: *mut c_void = core::ptr::from_mut(&mut run).cast();
-    // SAFETY: the callback gets this very `Run`, which outlives the call.
+    // SAFETY: the callback receives this `Run`, which outlives the call.
     unsafe { bpf_loop(SIGNALS_PER_RECORD as u32, look_at_one as *mut c_void, this, 0) };
     if run.found == 0 {
         entry.discard(NO_WAKEUP);
@@ -114,7 +114,7 @@ extern "C" fn look_at_run(age: u32, last: *mut c_void) -> i64 {
     0
 }
 
-/// A callback of `bpf_loop`: the next slot of the run.
+/// Samples the next slot of the run; a callback of `bpf_loop`.
 extern "C" fn look_at_one(index: u32, run: *mut c_void) -> i64 {
     let i = index as usize;
     if i >= SIGNALS_PER_RECORD {
@@ -134,7 +134,7 @@ extern "C" fn look_at_one(index: u32, run: *mut c_void) -> i64 {
     0
 }
 
-/// What the completion signal of the packet in a slot holds.
+/// Returns the state of the completion signal of the packet in a slot.
 #[inline(always)]
 fn state(slot: u64) -> SignalState {
     match user::read::<u64>(slot.wrapping_add(COMPLETION_SIGNAL as u64)).and_then(read) {
@@ -147,13 +147,13 @@ fn state(slot: u64) -> SignalState {
     }
 }
 
-/// What a completion signal holds; `None` if it is none, or could not be read.
+/// Reads the state of a completion signal; `None` if there is no signal, or it could not be read.
 #[inline(always)]
 fn read(signal: u64) -> Option<SignalState> {
     if signal == 0 {
         return None;
     }
-    // One read after the other: a copy has no order.
+    // Two separate reads, because a copy has no order.
     let value: i64 = user::read(signal.wrapping_add(SIGNAL_VALUE as u64))?;
     let [start, end]: [u64; 2] = user::read(signal.wrapping_add(SIGNAL_START as u64))?;
     Some(SignalState {

@@ -1,6 +1,6 @@
-//! Stops of paused processes by others. The kernel keeps one SIGSTOP for a process, whoever sent it: a user's that comes before the
-//! process has taken the program's own falls together with it. So each one is noted as it is sent, in the entries of the
-//! process, and whoever ends the pause leaves the process stopped.
+//! Stops of paused processes by other processes. The kernel keeps one SIGSTOP for a process, independent of its senders. A user's
+//! SIGSTOP that arrives before the process has taken the program's own merges with it. So the programs note each one when it is
+//! sent, in the entries of the process, and the recorder or guardian that ends the pause leaves the process stopped.
 
 use core::ffi::c_void;
 
@@ -18,8 +18,8 @@ use crate::{
 
 /// SIGCONT on x86-64.
 const SIGCONT: u32 = 18;
-/// Signals of the kernel itself come with this instead of an address (SEND_SIG_PRIV of include/linux/sched/signal.h): those
-/// that programs send, and those of ptrace.
+/// Signals of the kernel itself have this value instead of an address (SEND_SIG_PRIV of include/linux/sched/signal.h): signals that
+/// eBPF programs send, and signals of ptrace.
 const FROM_KERNEL: u64 = 1;
 /// TRACE_SIGNAL_ALREADY_PENDING of include/trace/events/signal.h.
 const ALREADY_PENDING: u32 = 2;
@@ -28,7 +28,8 @@ const CODE: u32 = 8;
 const VALUE: u32 = 24;
 const SI_QUEUE: i32 = -1;
 
-/// Arguments: signal, `struct kernel_siginfo *`, `struct task_struct *` that gets it, whether it is for the process, result.
+/// Arguments: signal, `struct kernel_siginfo *`, `struct task_struct *` of the receiver, whether the signal is for the process,
+/// result.
 #[raw_tracepoint]
 pub fn stop_sent(ctx: RawTracePointContext) -> i32 {
     let signal = ctx.arg::<u64>(0) as u32;
@@ -39,7 +40,7 @@ pub fn stop_sent(ctx: RawTracePointContext) -> i32 {
     let is_from_kernel = info == FROM_KERNEL;
     let is_for_process = ctx.arg::<u64>(3) as u32 != 0;
     let result = ctx.arg::<u64>(4) as u32;
-    // Its own, which is the first: nothing to note. A stop by ptrace is for one thread.
+    // The program's own stop, if it is the first: nothing to note. A stop by ptrace is for one thread.
     if is_from_kernel && (signal == SIGCONT || !is_for_process || result != ALREADY_PENDING) {
         return 0;
     }
@@ -51,9 +52,9 @@ pub fn stop_sent(ctx: RawTracePointContext) -> i32 {
         return 0;
     };
     if is_from_kernel {
-        // The program's own stop has met another one that the process had not taken: somebody else's, if no other thread of
-        // the process is paused, or if that is known of another one already. With two tracers it is so for the later one,
-        // and the first one resumes the process.
+        // The program's own stop has met another one that the process had not taken. It came from another process, if no other
+        // thread of the process is paused, or if that is already known of another thread. With two tracers this is so for the later
+        // one, and the first one resumes the process.
         let found = go_over(tgid, Note::Nothing);
         if found.is_sending != 0 && (found.entries == 1 || found.is_stopped != 0) {
             go_over(tgid, Note::Stopped);
@@ -64,7 +65,7 @@ pub fn stop_sent(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// Whether it is the SIGCONT by which this tracer resumes a process.
+/// Returns whether this is the SIGCONT with which this recorder resumes a process.
 #[inline(always)]
 fn is_own(info: u64) -> bool {
     let Some(first) = PAUSES.get(0) else { return false };
@@ -73,28 +74,28 @@ fn is_own(info: u64) -> bool {
     unsafe { kernel::at::<i32>(info, CODE) == Some(SI_QUEUE) && kernel::at::<u64>(info, VALUE) == Some(own) }
 }
 
-/// What is noted in entries.
+/// What to note in entries.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum Note {
-    /// They are only looked at.
+    /// Nothing; the entries are only read.
     Nothing,
-    /// Somebody else has stopped the process.
+    /// Another process has stopped the process.
     Stopped,
-    /// Somebody else has resumed it.
+    /// Another process has resumed it.
     GoesOn,
 }
 
-/// The entries of a process.
+/// A search over the entries of a process.
 #[repr(C)]
 struct Search {
     tgid: u32,
     note: u32,
-    /// How many it has.
+    /// The number of its entries.
     entries: u32,
-    /// Whether one of them says that somebody else has stopped it.
+    /// Whether one of them says that another process has stopped it.
     is_stopped: u32,
-    /// Whether the program that pauses the current thread is about to stop it. Else another tracer's program is.
+    /// Whether the program that pauses the current thread is about to stop it. Otherwise another tracer's program is.
     is_sending: u32,
 }
 
@@ -108,22 +109,22 @@ fn go_over(tgid: u32, note: Note) -> Search {
         is_sending: 0,
     };
     let context = (&raw mut search).cast();
-    // SAFETY: the callback takes an index and the context, which lives through the call.
+    // SAFETY: the callback takes an index and the context, which outlives the call.
     unsafe { bpf_loop(ENTRIES - 1, look_at as *mut c_void, context, 0) };
     search
 }
 
-/// A callback of `bpf_loop`: the entry after the one with this index, the first of the map being its header.
+/// Examines the entry after the one with this index, because the first entry of the map is its header; a callback of `bpf_loop`.
 #[inline(never)]
 extern "C" fn look_at(index: u32, context: *mut c_void) -> i64 {
-    // SAFETY: `go_over` gave it, and nothing else uses it meanwhile.
+    // SAFETY: `go_over` passes it, and nothing else uses it during the call.
     let search = unsafe { &mut *context.cast::<Search>() };
     let Some(entry) = PAUSES.get_ptr_mut(index + 1) else {
         return 1;
     };
     let words = entry.cast::<u64>();
-    // SAFETY: words of the entry, each of which is read and stored as a whole. A token in it that is another pause's by now says
-    // nothing.
+    // SAFETY: words of the entry, each of which is read and stored as a whole. If another pause has the entry by now, a token in it
+    // means nothing.
     unsafe {
         let thread = words.add(word::THREAD).read_volatile();
         let owner = words.add(word::OWNER).read_volatile();

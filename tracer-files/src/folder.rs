@@ -1,4 +1,4 @@
-//! A folder by its descriptor.
+//! Access to a folder by its descriptor.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
@@ -13,13 +13,13 @@ use rustix::io::Errno;
 
 use crate::Mode;
 
-/// Flags of every open: what lies at a name must neither block, nor become the controlling terminal, nor lead elsewhere.
+/// Flags of every open. The file at a name must not block, become the controlling terminal, or lead to another place.
 const SAFE: OFlags = OFlags::CLOEXEC
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY);
 
-/// An open folder. Where it is now, and what its name means by now, does not matter.
+/// An open folder. Its present location, and the present meaning of its name, do not matter.
 ///
 /// Names are single components: those with a slash are refused.
 #[derive(Clone, Debug)]
@@ -34,19 +34,19 @@ pub struct Folder {
 pub struct Entry {
     /// The name.
     pub name: OsString,
-    /// Whether it is a folder; a link to one is none.
+    /// Whether it is a folder; a link to a folder does not count.
     pub is_folder: bool,
 }
 
 impl Folder {
-    /// Opens the folder at a path; links are followed.
+    /// Opens the folder at a path, and follows links.
     ///
     /// # Errors
     /// Those of open(2).
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = match rustix::fs::open(path, flags | OFlags::RDONLY, Bits::empty()) {
-            // One may be allowed to make files in it, and not to list it.
+            // The user may be allowed to create files in the folder, and not to list it.
             Err(Errno::ACCESS) => rustix::fs::open(path, flags | OFlags::PATH, Bits::empty())?,
             fd => fd?,
         };
@@ -57,8 +57,7 @@ impl Folder {
         })
     }
 
-    /// The folder in which the last component of a path lies or is to lie, and that component. Links are followed on the
-    /// way to the folder.
+    /// Returns the folder of the last component of a path, and that component. Follows links on the way to the folder.
     ///
     /// # Errors
     /// Those of open(2); `InvalidInput` if the path ends in no name.
@@ -70,27 +69,27 @@ impl Folder {
         Ok((Self::open(parent.unwrap_or(Path::new(".")))?, name.to_owned()))
     }
 
-    /// The same, with permissions of what is created in it.
+    /// Returns the folder with other permissions for the files created in it.
     #[must_use]
     pub fn with_mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// The same, with another path to show.
+    /// Returns the folder with another path for display.
     #[must_use]
     pub fn with_path(mut self, path: &Path) -> Self {
         path.clone_into(&mut self.path);
         self
     }
 
-    /// Where it was when it was opened: for people, never to be opened.
+    /// Returns the path at which the folder was opened: for people, never to be opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The same folder, opened again: locks belong to one opening.
+    /// Opens the same folder again, because locks belong to one opening.
     ///
     /// # Errors
     /// Those of openat(2).
@@ -103,7 +102,7 @@ impl Folder {
         })
     }
 
-    /// A descriptor of its own, as a file: for locks.
+    /// Returns a duplicate of the descriptor, as a file: for locks.
     ///
     /// # Errors
     /// Those of dup(2).
@@ -111,11 +110,11 @@ impl Folder {
         Ok(File::from(self.fd.try_clone()?))
     }
 
-    /// Creates a folder in it, and opens that.
+    /// Creates a subfolder and opens it.
     ///
     /// # Errors
-    /// Those of mkdirat(2): `AlreadyExists` whatever is there. `PermissionDenied` if somebody else's folder came in the
-    /// place of the new one.
+    /// Those of mkdirat(2): `AlreadyExists` if the name exists, with any type. `PermissionDenied` if another user's folder replaced
+    /// the new one.
     pub fn create_folder(&self, name: &OsStr) -> io::Result<Self> {
         let name = single(name)?;
         rustix::fs::mkdirat(&self.fd, name, Mode::PRIVATE.folder())?;
@@ -127,7 +126,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Opens a folder in it; a link is none.
+    /// Opens a subfolder; a link does not count as one.
     ///
     /// # Errors
     /// Those of openat(2).
@@ -141,12 +140,12 @@ impl Folder {
         })
     }
 
-    /// Whether it belongs to the user with whose rights this thread works.
+    /// Checks that the folder belongs to the user with whose rights this thread works.
     ///
     /// # Errors
     /// `PermissionDenied` if it does not, else those of fstat(2).
     pub fn require_own(&self) -> io::Result<()> {
-        // SAFETY: setfsuid(2) with -1, which is no id, changes nothing and returns the present id.
+        // SAFETY: setfsuid(2) with -1, which is not an id, changes nothing and returns the present id.
         let own = unsafe { libc::syscall(libc::SYS_setfsuid, -1) };
         if i64::from(self.stat()?.st_uid) == own {
             Ok(())
@@ -155,7 +154,7 @@ impl Folder {
         }
     }
 
-    /// What the system knows of it.
+    /// Returns the folder's status.
     ///
     /// # Errors
     /// Those of fstat(2).
@@ -163,7 +162,7 @@ impl Folder {
         Ok(rustix::fs::fstat(&self.fd)?)
     }
 
-    /// What the system knows of a name in it, a link being a link; `None` if there is nothing.
+    /// Returns the status of a name in the folder, without following a link; `None` if the name does not exist.
     ///
     /// # Errors
     /// Those of fstatat(2).
@@ -174,10 +173,10 @@ impl Folder {
         }
     }
 
-    /// Creates a file in it, to be written.
+    /// Creates a file in the folder and opens it for writing.
     ///
     /// # Errors
-    /// Those of openat(2): `AlreadyExists` whatever is there.
+    /// Those of openat(2): `AlreadyExists` if the name exists, with any type.
     pub fn create_file(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | SAFE;
         let fd = rustix::fs::openat(&self.fd, single(name)?, flags, Mode::PRIVATE.file())?;
@@ -187,10 +186,10 @@ impl Folder {
         Ok(File::from(fd))
     }
 
-    /// Like [`Self::create_file`], but removes first what is at that name.
+    /// Creates a file like [`Self::create_file`], after removing the file at that name.
     ///
     /// # Errors
-    /// Those of unlinkat(2) and openat(2). `AlreadyExists` if others create the name as fast as it is removed.
+    /// Those of unlinkat(2) and openat(2). `AlreadyExists` if other processes create the name as fast as it is removed.
     pub fn recreate_file(&self, name: &OsStr) -> io::Result<File> {
         const TRIES: usize = 100;
         let mut created = self.create_file(name);
@@ -204,16 +203,16 @@ impl Folder {
         created
     }
 
-    /// Opens a regular file in it, to be read. Nothing else is ever waited for or followed.
+    /// Opens a regular file in the folder for reading. Never waits for a file of another type, and never follows a link.
     ///
     /// # Errors
-    /// Those of openat(2); `InvalidInput` with a reason if it is no regular file, or has more than `limit` bytes.
+    /// Those of openat(2); `InvalidInput` with a reason if it is not a regular file, or has more than `limit` bytes.
     pub fn open_file(&self, name: &OsStr, limit: u64) -> io::Result<File> {
         let unfit = |reason: String| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         let flags = OFlags::RDONLY | SAFE;
         let fd = match rustix::fs::openat(&self.fd, single(name)?, flags, Bits::empty()) {
             Err(Errno::LOOP) => return unfit("it is a symbolic link, not a regular file".to_owned()),
-            // What a socket answers.
+            // The error for a socket.
             Err(Errno::NXIO) => return unfit("it is not a regular file".to_owned()),
             fd => fd?,
         };
@@ -227,19 +226,19 @@ impl Folder {
         }
     }
 
-    /// Content of a regular file in it, like [`Self::open_file`].
+    /// Returns the content of a regular file in the folder, like [`Self::open_file`].
     ///
     /// # Errors
     /// Those of [`Self::open_file`] and read(2).
     pub fn read_file(&self, name: &OsStr, limit: u64) -> io::Result<Vec<u8>> {
         let file = self.open_file(name, limit)?;
         let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len()).unwrap_or(0));
-        // It may grow meanwhile.
+        // The file may have grown in between.
         file.take(limit).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Moves a name in it to another, and replaces what is there unless that is a folder.
+    /// Renames a name in the folder, and replaces the target unless it is a folder.
     ///
     /// # Errors
     /// Those of renameat(2).
@@ -247,7 +246,7 @@ impl Folder {
         Ok(rustix::fs::renameat(&self.fd, single(from)?, &self.fd, single(to)?)?)
     }
 
-    /// Removes a file or a link; one that is not there is fine.
+    /// Removes a file or a link. A name that does not exist is not an error.
     ///
     /// # Errors
     /// Those of unlinkat(2).
@@ -255,15 +254,15 @@ impl Folder {
         absent_is_fine(rustix::fs::unlinkat(&self.fd, single(name)?, AtFlags::empty()))
     }
 
-    /// Removes an empty folder; one that is not there is fine.
+    /// Removes an empty folder. A name that does not exist is not an error.
     ///
     /// # Errors
-    /// Those of unlinkat(2): `DirectoryNotEmpty` if there is something in it.
+    /// Those of unlinkat(2): `DirectoryNotEmpty` if the folder is not empty.
     pub fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
         absent_is_fine(rustix::fs::unlinkat(&self.fd, single(name)?, AtFlags::REMOVEDIR))
     }
 
-    /// What is in it, in no order.
+    /// Returns the folder's entries, in no order.
     ///
     /// # Errors
     /// Those of getdents(2).
@@ -280,7 +279,7 @@ impl Folder {
                 FileType::Unknown => self.stat_of(&name)?.map(|stat| FileType::from_raw_mode(stat.st_mode)),
                 kind => Some(kind),
             };
-            // One that is gone by now is left out.
+            // An entry that no longer exists is left out.
             entries.extend(kind.map(|kind| Entry {
                 name,
                 is_folder: kind == FileType::Directory,
@@ -289,7 +288,7 @@ impl Folder {
         Ok(entries)
     }
 
-    /// Makes changes to its names last. Of a folder that can't be listed this is not possible, and not done.
+    /// Makes changes to the folder's names durable. For a folder that cannot be listed this is not possible, and not done.
     ///
     /// # Errors
     /// Those of fsync(2).
@@ -307,7 +306,7 @@ impl AsFd for Folder {
     }
 }
 
-/// A name that leads nowhere but into its folder.
+/// Checks that a name leads only into its folder.
 fn single(name: &OsStr) -> io::Result<&OsStr> {
     match name.as_bytes() {
         b"" | b"." | b".." => Err(io::Error::from(io::ErrorKind::InvalidInput)),

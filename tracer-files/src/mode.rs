@@ -1,4 +1,4 @@
-//! Who else may read what is written.
+//! Permissions of written files: which other users may read them.
 
 use std::str::FromStr;
 
@@ -21,16 +21,16 @@ impl std::fmt::Display for BadMode {
 impl std::error::Error for BadMode {}
 
 impl Mode {
-    /// Nobody but the owner.
+    /// Rights for the owner only.
     pub const PRIVATE: Self = Self(0o700);
 
-    /// Permissions of a folder.
+    /// Returns the permissions of a folder.
     #[must_use]
     pub const fn folder(self) -> Bits {
         Bits::from_raw_mode(self.0)
     }
 
-    /// Permissions of a file: those of a folder without the right to execute.
+    /// Returns the permissions of a file: those of a folder without the right to execute.
     #[must_use]
     pub const fn file(self) -> Bits {
         Bits::from_raw_mode(self.0 & 0o666)
@@ -38,7 +38,7 @@ impl Mode {
 }
 
 impl std::fmt::Display for Mode {
-    /// As it is parsed.
+    /// Writes the mode in the form in which it is parsed.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:o}", self.0)
     }

@@ -1,4 +1,4 @@
-//! Single files that a command writes where its options say.
+//! Single files that a command writes to the paths in its options.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -9,11 +9,11 @@ use rustix::io::Errno;
 
 use crate::{Folder, Mode, Owner};
 
-/// Writes a file whole or not at all: under a temporary name, which then replaces what is there.
+/// Writes a file whole or not at all: under a temporary name, which then replaces the existing file.
 ///
 /// # Errors
-/// If the owner may not do that. `InvalidInput` with a reason if something other than a regular file is there: a link is
-/// never followed, and a device never replaced.
+/// If the owner may not do that. `InvalidInput` with a reason if the path exists and is not a regular file: a link is never
+/// followed, and a device never replaced.
 pub fn write(owner: &Owner, path: &Path, mode: Mode, content: &[u8]) -> io::Result<()> {
     owner.run(|| {
         let (folder, name) = Folder::above(path)?;
@@ -37,10 +37,10 @@ pub fn write(owner: &Owner, path: &Path, mode: Mode, content: &[u8]) -> io::Resu
     })?
 }
 
-/// Adds to a file, which is created if it is not there.
+/// Appends to a file, and creates it if it does not exist.
 ///
 /// # Errors
-/// If the owner may not do that, or something other than a regular file is there.
+/// If the owner may not do that, or the path exists and is not a regular file.
 pub fn append(owner: &Owner, path: &Path, mode: Mode, content: &[u8]) -> io::Result<()> {
     owner.run(|| {
         let (folder, name) = Folder::above(path)?;

@@ -1,4 +1,4 @@
-//! With whose rights files are written.
+//! The user with whose rights files are written.
 
 use std::io;
 use std::panic;
@@ -6,11 +6,11 @@ use std::thread;
 
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_thread_groups};
 
-/// With whose rights files are written, and so whose they are.
+/// The user with whose rights files are written, and who therefore owns them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owner(Option<Ids>);
 
-/// A user as the file system knows one.
+/// A user as the file system identifies one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Ids {
     uid: u32,
@@ -19,19 +19,19 @@ struct Ids {
 }
 
 impl Owner {
-    /// The user of this process.
+    /// Returns the user of this process.
     #[must_use]
     pub const fn process() -> Self {
         Self(None)
     }
 
-    /// Another user, which only root can become. `groups`: the supplementary ones.
+    /// Returns another user, which only root can become. `groups` are the supplementary groups.
     #[must_use]
     pub const fn user(uid: u32, gid: u32, groups: Vec<u32>) -> Self {
         Self(Some(Ids { uid, gid, groups }))
     }
 
-    /// The id of that user.
+    /// Returns the id of that user.
     #[must_use]
     pub fn uid(&self) -> u32 {
         self.0
@@ -39,19 +39,19 @@ impl Owner {
             .map_or_else(|| rustix::process::geteuid().as_raw(), |ids| ids.uid)
     }
 
-    /// Makes the calling thread one that has this owner's rights over files and no others, for good. A thread that stays
-    /// root's because root is the owner is left as it is.
+    /// Gives the calling thread this owner's rights over files and no others, permanently. If root is the owner, a thread of root
+    /// stays unchanged.
     ///
     /// # Errors
-    /// If the thread may not change its ids. It must not write then: its rights are not known.
+    /// If the thread may not change its ids. Then it must not write, because its rights are not known.
     pub fn assume(&self) -> io::Result<()> {
         match &self.0 {
             Some(ids) => ids.assume()?,
             None if self.keeps_rights() => return Ok(()),
             None => {}
         }
-        // Leaving fsuid 0 takes the capabilities over files out of the effective set, unless the secure bits say
-        // otherwise. The thread needs no other capability either.
+        // Leaving fsuid 0 removes the capabilities over files from the effective set, unless the secure bits say otherwise. The
+        // thread needs no other capability either.
         let none = CapabilitySet::empty();
         let sets = CapabilitySets {
             effective: none,
@@ -61,10 +61,10 @@ impl Owner {
         Ok(set_capabilities(None, sets)?)
     }
 
-    /// Does some work with this owner's rights, on a thread of its own.
+    /// Runs `work` with this owner's rights, on a thread of its own.
     ///
     /// # Errors
-    /// If there is no thread, or it may not change its ids: the work was not done then.
+    /// If there is no thread, or it may not change its ids. Then the work was not done.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         if self.keeps_rights() {
             return Ok(work());
@@ -78,27 +78,27 @@ impl Owner {
         })
     }
 
-    /// Whether nothing has to be given up: root writes as root.
+    /// Returns whether the thread keeps its rights: root writes as root.
     fn keeps_rights(&self) -> bool {
         self.0.is_none() && rustix::process::geteuid().is_root()
     }
 }
 
 impl Ids {
-    /// Changes the ids of the calling thread, and of no other: libc's functions would change all threads.
+    /// Changes the ids of the calling thread only. The functions of libc would change all threads.
     fn assume(&self) -> io::Result<()> {
         let id = |raw: u32| rustix::process::Gid::from_raw(raw);
         let groups: Vec<_> = self.groups.iter().copied().map(id).collect();
         set_thread_groups(&groups)?;
-        // The group first: without the right to change users it could not be changed any more.
+        // The group first: without the right to change users the group could no longer be changed.
         change(libc::SYS_setfsgid, self.gid)?;
         change(libc::SYS_setfsuid, self.uid)
     }
 }
 
-/// Sets a file system id. The system call reports no error: it returns the id that was there before, in each case.
+/// Sets a file system id. The system call reports no error: it always returns the previous id.
 fn change(call: libc::c_long, id: u32) -> io::Result<()> {
-    // SAFETY: setfsuid(2) and setfsgid(2) take an integer and touch no memory. -1 is no id: that call changes nothing.
+    // SAFETY: setfsuid(2) and setfsgid(2) take an integer and access no memory. -1 is not an id: that call changes nothing.
     let now = unsafe {
         libc::syscall(call, id);
         libc::syscall(call, -1)

@@ -1,4 +1,4 @@
-//! What a thread may do after it has become another user's. Needs root; without it, these tests say so and end.
+//! The rights of a thread after it has become another user's. Needs root; without it, these tests say so and end.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests, too, fail by it")]
 
@@ -24,7 +24,7 @@ fn user() -> Owner {
     Owner::user(USER, USER, vec![USER])
 }
 
-/// A folder that the user owns, and one of root's beside it.
+/// Creates a folder that the user owns, and one that root owns beside it.
 fn folders() -> (tempfile::TempDir, std::path::PathBuf, std::path::PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -63,7 +63,7 @@ fn the_thread_has_the_users_ids_and_no_capability_and_others_keep_theirs() {
     assert_eq!((status("Uid:"), status("Groups:"), status("CapEff:")), before);
 }
 
-/// Not only the explicit removal: leaving fsuid 0 takes the rights over files by itself.
+/// Tests more than the explicit removal: leaving fsuid 0 removes the rights over files by itself.
 #[test]
 fn root_rights_over_files_are_gone() {
     if !is_root() {
@@ -168,7 +168,7 @@ fn only_regular_files_of_bounded_size_are_read() {
     }
 }
 
-/// A renamed folder is still the same one, and what comes in its place gets nothing.
+/// A renamed folder is still the same folder, and a new one in its place receives nothing.
 #[test]
 fn a_folder_is_a_descriptor() {
     let dir = tempfile::tempdir().unwrap();

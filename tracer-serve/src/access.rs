@@ -1,4 +1,5 @@
-//! Who may ask: on loopback everybody who calls the server by a name of its own, elsewhere those with a token, or over TLS.
+//! Access control: on loopback every client that calls the server by one of its own names, elsewhere clients with a token, or over
+//! TLS.
 
 use std::{fmt, fs, io, net::SocketAddr, path::PathBuf};
 
@@ -6,15 +7,15 @@ use thiserror::Error;
 
 use crate::{connections::Limits, hosts::Hosts};
 
-/// A secret that a request must carry: `Authorization: Bearer TOKEN`.
+/// A secret that a request must contain: `Authorization: Bearer TOKEN`.
 #[derive(Clone)]
 pub struct Token(String);
 
 impl Token {
-    /// The first line of a file.
+    /// Reads the token from the first line of a file.
     ///
     /// # Errors
-    /// If it can't be read, or holds nothing that could be a secret.
+    /// Returns an error if the file can't be read, or contains nothing that could be a secret.
     pub fn read(path: &std::path::Path) -> Result<Self, ListenError> {
         const LEAST: usize = 16;
         let text = fs::read_to_string(path).map_err(|error| ListenError::Unreadable {
@@ -31,7 +32,7 @@ impl Token {
         Ok(Self(token.to_owned()))
     }
 
-    /// Whether a header's value carries it; takes as long whatever differs.
+    /// Returns whether the value of a header contains the token. Takes the same time wherever the values differ.
     pub(crate) fn is_in(&self, header: &[u8]) -> bool {
         let Some(given) = header.strip_prefix(b"Bearer ") else {
             return false;
@@ -48,16 +49,16 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Files of TLS, PEM.
+/// The files for TLS, in PEM format.
 #[derive(Clone, Debug)]
 pub struct Tls {
-    /// The certificate, with those above it.
+    /// The certificate, with the chain of certificates above it.
     pub certificate: PathBuf,
-    /// Its key.
+    /// The key of the certificate.
     pub key: PathBuf,
 }
 
-/// Where to answer, and whom.
+/// The address to listen on, and the clients to answer.
 #[derive(Clone, Debug)]
 pub struct Listen {
     pub(crate) address: SocketAddr,
@@ -67,41 +68,41 @@ pub struct Listen {
     pub(crate) limits: Limits,
 }
 
-/// Why this is no place to listen.
+/// Why tracer does not listen on an address.
 #[derive(Debug, Error)]
 pub enum ListenError {
-    /// Anybody could ask.
+    /// Any client could send requests.
     #[error(
         "{0} can be reached from other machines: give --token-file FILE, or --tls-cert FILE and --tls-key FILE, or listen \
          on 127.0.0.1"
     )]
     Open(SocketAddr),
-    /// No secret.
+    /// The file contains no secret.
     #[error(
         "the first line of {file} must be a secret of at least {least} characters: `openssl rand -hex 32 > {file}`"
     )]
     ShortToken {
-        /// The file.
+        /// The path of the file.
         file: String,
-        /// Characters that it must have.
+        /// The minimum number of characters.
         least: usize,
     },
     /// A file can't be read.
     #[error("cannot read {file}: {error}")]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         file: String,
-        /// Why.
+        /// The cause.
         #[source]
         error: io::Error,
     },
 }
 
 impl Listen {
-    /// On this address.
+    /// Listens on this address.
     ///
     /// # Errors
-    /// [`ListenError::Open`] if it is not on loopback and neither a token nor TLS is given.
+    /// Returns [`ListenError::Open`] if the address is not on loopback and neither a token nor TLS is given.
     pub fn new(address: SocketAddr, token: Option<Token>, tls: Option<Tls>) -> Result<Self, ListenError> {
         if !address.ip().to_canonical().is_loopback() && token.is_none() && tls.is_none() {
             return Err(ListenError::Open(address));
@@ -115,8 +116,8 @@ impl Listen {
         })
     }
 
-    /// Accepts requests that call the server by these names, besides addresses and localhost. Names matter only where neither
-    /// a token nor TLS keeps foreign pages in a browser from reading the answers.
+    /// Accepts requests that call the server by these names, besides addresses and localhost. Names matter only if neither a token
+    /// nor TLS keeps foreign pages in a browser from reading the answers.
     #[must_use]
     pub fn with_hosts(self, names: Vec<String>) -> Self {
         Self {
@@ -125,14 +126,14 @@ impl Listen {
         }
     }
 
-    /// Bounds what connections may take.
+    /// Sets the limits on connections.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
     }
 
-    /// The names that requests have to use; `None` where a foreign page in a browser can't ask anyway: it has no token, and no
-    /// certificate for its own name.
+    /// Returns the names that requests have to use; `None` if a foreign page in a browser can't send requests anyway, because it
+    /// has no token, and no certificate for its own name.
     pub(crate) fn named(&self) -> Option<Hosts> {
         (self.token.is_none() && self.tls.is_none()).then(|| self.hosts.clone())
     }

@@ -1,4 +1,4 @@
-//! What requests read.
+//! The state that requests read.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use tracer_core::{
     metrics::{About, Family, Metrics},
 };
 
-/// The state, shared between the thread that has the facts and those that answer.
+/// The state, shared between the thread that produces the facts and the threads that answer requests.
 #[derive(Clone, Debug, Default)]
 pub struct Board {
     inner: Arc<Mutex<Inner>>,
@@ -20,16 +20,16 @@ struct Inner {
     live: Live,
     metrics: Metrics,
     about: About,
-    /// When the facts' thread was last heard of, CLOCK_MONOTONIC ns.
+    /// The time of the last sign of life of the thread that produces the facts, CLOCK_MONOTONIC ns.
     heard_ns: u64,
     ended: bool,
 }
 
-/// How old the last sign of life of the facts' thread may be, ns.
+/// Maximum age of the last sign of life of the thread that produces the facts, ns.
 const ALIVE_NS: u64 = 10_000_000_000;
 
 impl Board {
-    /// Nothing yet.
+    /// Creates a board without facts.
     #[must_use]
     pub fn new(about: About) -> Self {
         let board = Self::default();
@@ -44,12 +44,12 @@ impl Board {
         inner.metrics.add(fact);
     }
 
-    /// The GPUs that are known by now.
+    /// Sets the GPUs that are known now.
     pub fn set_gpus(&self, gpus: BTreeMap<u32, Gpu>) {
         self.lock().live.set_gpus(gpus);
     }
 
-    /// Time passes: a sign of life. `about`: what is known by now.
+    /// Advances the time, which is also a sign of life. `about`: what is known now.
     pub fn advance(&self, now_ns: u64, about: Option<About>) {
         let mut inner = self.lock();
         inner.live.advance(now_ns);
@@ -60,31 +60,31 @@ impl Board {
         }
     }
 
-    /// No more facts come.
+    /// Records that no more facts will come.
     pub fn end(&self) {
         self.lock().ended = true;
     }
 
-    /// What can be shown now.
+    /// Returns the current picture.
     #[must_use]
     pub fn picture(&self) -> Picture {
         self.lock().live.picture()
     }
 
-    /// Every metric now.
+    /// Returns every metric.
     #[must_use]
     pub fn families(&self) -> Vec<Family> {
         let inner = self.lock();
         inner.metrics.families(&inner.live.picture(), &inner.about)
     }
 
-    /// What facts do not say.
+    /// Returns the description of the capture that does not come from facts.
     #[must_use]
     pub fn about(&self) -> About {
         self.lock().about.clone()
     }
 
-    /// Why the server is not well; `None` if it is.
+    /// Returns why the server is not healthy; `None` if it is.
     #[must_use]
     pub fn illness(&self, now_ns: u64) -> Option<&'static str> {
         let inner = self.lock();
@@ -97,7 +97,7 @@ impl Board {
         }
     }
 
-    /// Also after a panic elsewhere: it is plain data.
+    /// Locks the state, also after a panic in another thread: it is plain data.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

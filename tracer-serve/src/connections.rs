@@ -1,9 +1,9 @@
-//! A listener with a bound on its connections and on their silence.
+//! A listener that bounds the number of its connections and the time that they may be silent.
 //!
-//! Connections take file descriptors that capture needs for its probes, and anybody on the machine can open them. So at most
-//! [`Limits::connections`] are open at once: when the last place is taken, the oldest connection is closed. More clients wait
-//! in the kernel's queue, where they take no descriptor. A client that sends nothing for [`Limits::silence`] is dropped, also
-//! while it does not read its answer.
+//! Connections take file descriptors that capture needs for its probes, and any process on the machine can open connections. So at
+//! most [`Limits::connections`] are open at once: when the last place is taken, the oldest connection is closed. Further clients
+//! wait in the kernel's queue, where they take no descriptor. A client that sends nothing for [`Limits::silence`] is disconnected,
+//! also while it does not read its answer.
 
 use std::{
     collections::BTreeMap,
@@ -26,14 +26,14 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-/// What connections may take.
+/// The limits on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once; at least 2.
+    /// Maximum number of connections at once; at least 2.
     pub connections: usize,
-    /// From the begin of a connection, or the end of an answer, to the last byte of the next request's head.
+    /// Maximum time from the start of a connection, or from the end of an answer, to the last byte of the next request's head.
     pub head: Duration,
-    /// From the client's last byte to the end of the connection.
+    /// Maximum time from the client's last byte to the end of the connection.
     pub silence: Duration,
 }
 
@@ -47,7 +47,7 @@ impl Default for Limits {
     }
 }
 
-/// The address of a client; the type also says that the listener is a [`Door`].
+/// The address of a client. The type also says that the listener is a [`Door`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
@@ -70,7 +70,7 @@ pub(crate) struct Door {
 struct Open(Mutex<BTreeMap<u64, oneshot::Sender<()>>>);
 
 impl Open {
-    /// Also after a panic elsewhere: it is plain data.
+    /// Locks the map, also after a panic in another thread: it is plain data.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, oneshot::Sender<()>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -128,17 +128,17 @@ impl AddrListener<Connection, Peer> for Door {
     }
 }
 
-/// A connection that ends when its client is silent, or when another one needs its place.
+/// A connection that ends when its client is silent, or when another connection needs its place.
 pub(crate) struct Connection {
     stream: TcpStream,
     id: u64,
     open: Arc<Open>,
     closed: oneshot::Receiver<()>,
-    /// Whether it has ended: the receiver must not be polled again.
+    /// Whether the connection has ended: the receiver must not be polled again.
     over: bool,
     silence: Duration,
     deadline: Pin<Box<Sleep>>,
-    /// Freed last, with the descriptor.
+    /// Freed last, together with the descriptor.
     _place: OwnedSemaphorePermit,
 }
 
@@ -149,7 +149,7 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    /// An error once the connection has to end; else the task is woken when it has to.
+    /// Returns an error once the connection has to end. Before that, it registers the task to be woken at that time.
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         self.over = self.over
             || Pin::new(&mut self.closed).poll(context).is_ready()

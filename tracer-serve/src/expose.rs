@@ -10,13 +10,13 @@ use prometheus_client::{
 };
 use tracer_core::metrics::{Family, Kind, Sample, Value};
 
-/// Of the answer.
+/// The content type of the answer.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The text.
+/// Formats the metrics as text.
 ///
 /// # Errors
-/// Of formatting: none with a `String`.
+/// Returns an error of formatting; with a `String` there is none.
 pub fn text(families: Vec<Family>) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Families(families)));

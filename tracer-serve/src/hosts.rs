@@ -1,8 +1,8 @@
-//! Which names a request may call the server by.
+//! The names by which a request may call the server.
 //!
-//! A page in a browser on this machine can be served from a name that its owner then lets point to 127.0.0.1 (DNS
-//! rebinding). The browser takes the server for that page's own and lets the page read the answers. What gives the attempt
-//! away is the Host header: it holds the page's name.
+//! A page in a browser on this machine can be served from a name whose owner then makes it point to 127.0.0.1 (DNS rebinding). The
+//! browser takes the server for that page's own server and lets the page read the answers. The Host header shows such an attempt:
+//! it contains the name of the page.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ impl Hosts {
         Self(names.into_iter().map(|name| plain(&name).to_owned()).collect())
     }
 
-    /// Whether a request with these headers calls the server by an address, by localhost, or by one of the names.
+    /// Returns whether a request with these headers calls the server by an address, by localhost, or by one of the names.
     pub(crate) fn allow(&self, headers: &HeaderMap) -> bool {
         let mut given = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (given.next(), given.next()) else {
@@ -28,7 +28,7 @@ impl Hosts {
 
     fn allows(&self, name: &str) -> bool {
         let name = plain(name);
-        // Nobody can let an address point elsewhere.
+        // The owner of a page cannot make an address point elsewhere.
         let address = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         address.unwrap_or(name).parse::<IpAddr>().is_ok()
             || name.eq_ignore_ascii_case("localhost")
@@ -36,7 +36,7 @@ impl Hosts {
     }
 }
 
-/// A Host header's value without the port.
+/// Returns the value of a Host header without the port.
 fn name(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty() => name,
@@ -44,7 +44,7 @@ fn name(host: &str) -> &str {
     }
 }
 
-/// A name without the dot that may end it.
+/// Returns a name without the dot that may be at its end.
 fn plain(name: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }

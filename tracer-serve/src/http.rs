@@ -30,37 +30,37 @@ use crate::{
     hosts::Hosts,
 };
 
-/// The live page: no file or script from elsewhere.
+/// The live page. It loads no file or script from elsewhere.
 const PAGE: &str = include_str!("page.html");
-/// What the page may do: only its own.
+/// The content security policy of the page: it may use only its own content.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
                       frame-ancestors 'none'; base-uri 'none'";
-/// How long open requests may take at the end.
+/// How long open requests may take when the server stops.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Why there is no server.
+/// Why the server cannot run.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// The address is taken, or not this machine's.
+    /// The address is in use, or does not belong to this machine.
     #[error("cannot listen on {0}: {1}; choose another address with --listen ADDRESS:PORT")]
     Bind(SocketAddr, #[source] io::Error),
-    /// The certificate or its key is no such thing.
+    /// The certificate or its key is invalid.
     #[error("cannot use the certificate {certificate} with the key {key}: {error}")]
     Tls {
-        /// The certificate's file.
+        /// The file of the certificate.
         certificate: String,
-        /// The key's file.
+        /// The file of the key.
         key: String,
-        /// Why.
+        /// The cause.
         #[source]
         error: io::Error,
     },
-    /// It ended.
+    /// The server ended.
     #[error("the server ended: {0}")]
     Ended(#[source] io::Error),
 }
 
-/// A server that has its address.
+/// A server that is bound to its address.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -76,10 +76,10 @@ struct Answering {
 }
 
 impl Server {
-    /// Takes the address.
+    /// Binds to the address.
     ///
     /// # Errors
-    /// [`ServeError::Bind`].
+    /// Returns [`ServeError::Bind`].
     pub fn bind(listen: Listen) -> Result<Self, ServeError> {
         let bound = TcpListener::bind(listen.address).and_then(|listener| {
             listener.set_nonblocking(true)?;
@@ -94,23 +94,23 @@ impl Server {
         })
     }
 
-    /// Where it answers.
+    /// Returns the URL of the server.
     #[must_use]
     pub fn url(&self) -> String {
         let scheme = if self.listen.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 
-    /// Ends it, from any thread: open requests get a moment.
+    /// Returns a function that stops the server, from any thread. Open requests get a short time to finish.
     pub fn stopper(&self) -> impl Fn() + Send + Sync + 'static {
         let handle = self.handle.clone();
         move || handle.graceful_shutdown(Some(GRACE))
     }
 
-    /// Answers until it is stopped. `now`: CLOCK_MONOTONIC, ns.
+    /// Answers requests until the server is stopped. `now` returns CLOCK_MONOTONIC in ns.
     ///
     /// # Errors
-    /// [`ServeError::Tls`] or [`ServeError::Ended`].
+    /// Returns [`ServeError::Tls`] or [`ServeError::Ended`].
     pub async fn run(self, board: Board, now: fn() -> u64) -> Result<(), ServeError> {
         let named = self.listen.named();
         let limits = self.listen.limits;
@@ -123,7 +123,7 @@ impl Server {
         let ended = match self.listen.tls {
             None => server.serve(service).await,
             Some(tls) => {
-                // Another library in the process may have chosen one before.
+                // Another library in the process may have installed a provider before.
                 let _ = rustls::crypto::ring::default_provider().install_default();
                 let config = RustlsConfig::from_pem_file(&tls.certificate, &tls.key)
                     .await
@@ -139,7 +139,7 @@ impl Server {
     }
 }
 
-/// Ends connections whose request does not come to the end of its head.
+/// Ends connections whose request head is not complete in time.
 fn limit_heads(server: &mut axum_server::Server<Peer>, limits: Limits) {
     let mut http1 = server.http_builder().http1();
     http1.timer(TokioTimer::new()).header_read_timeout(limits.head);
@@ -152,7 +152,7 @@ fn router(answering: Answering, token: Option<Token>, named: Option<Hosts>) -> R
         .route("/api/live", get(live))
         .layer(middleware::from_fn_with_state(Arc::new(token), allowed))
         .layer(middleware::from_fn_with_state(Arc::new(named), called_by_name))
-        // Health is no secret, and who asks for it has no token.
+        // The health is not secret, and a client that asks for it has no token.
         .route("/healthz", get(health))
         .with_state(answering)
 }
@@ -175,7 +175,7 @@ async fn allowed(State(token): State<Arc<Option<Token>>>, request: Request, next
     next.run(request).await
 }
 
-/// Refuses requests that call the server by a foreign name: a page in a browser may have made it point here.
+/// Refuses requests that call the server by a foreign name: a page in a browser may have made that name point to this server.
 async fn called_by_name(State(named): State<Arc<Option<Hosts>>>, request: Request, next: Next) -> Response {
     if named
         .as_ref()
@@ -205,7 +205,7 @@ async fn metrics(State(answering): State<Answering>) -> Response {
     }
 }
 
-/// What the page shows.
+/// The data that the page shows.
 #[derive(serde::Serialize)]
 struct Shown {
     simulated: bool,

@@ -1,8 +1,8 @@
-//! What goes on, over HTTP: `/metrics` for Prometheus, `/` a live page, `/api/live` its data, `/healthz`.
+//! The state of a capture over HTTP: `/metrics` for Prometheus, `/` for a live page, `/api/live` for its data, and `/healthz`.
 //!
-//! A [`Board`] takes facts on the recorder's thread; requests read it. The server answers on loopback without a password,
-//! to those who call it by an address or a name of its own; on any other address only with a token or with TLS ([`Listen`]).
-//! Connections are bounded in number and in silence ([`Limits`]).
+//! A [`Board`] takes facts on the recorder's thread, and requests read it. On loopback the server answers without a password, if
+//! the client calls it by an address or by one of its own names. On any other address it answers only with a token or with TLS
+//! ([`Listen`]). The number of connections and the time that they may be silent are bounded ([`Limits`]).
 
 mod access;
 mod board;

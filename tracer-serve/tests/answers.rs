@@ -1,4 +1,4 @@
-//! A real server on loopback, asked over real connections.
+//! Tests of a real server on loopback, over real connections.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by it, with the line")]
 
@@ -36,7 +36,7 @@ fn board() -> Board {
     board
 }
 
-/// Runs a server while `ask` asks it.
+/// Runs a server while `ask` sends requests to it.
 fn serving(board: &Board, token: Option<Token>, tls: Option<Tls>, ask: impl FnOnce(&str)) {
     serving_as(
         board,
@@ -45,7 +45,7 @@ fn serving(board: &Board, token: Option<Token>, tls: Option<Tls>, ask: impl FnOn
     );
 }
 
-/// The same with whatever the listener is to allow.
+/// Runs a server with these listener options while `ask` sends requests to it.
 fn serving_as(board: &Board, listen: Listen, ask: impl FnOnce(&str)) {
     let server = Server::bind(listen).unwrap();
     let (url, stop) = (server.url(), server.stopper());
@@ -66,12 +66,12 @@ fn request(host: &str, path: &str, headers: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n")
 }
 
-/// Head and body of the answer.
+/// Returns the head and the body of the answer.
 fn get(address: &str, path: &str, headers: &str) -> (String, String) {
     get_as(address, address, path, headers)
 }
 
-/// The same, calling the server by another name.
+/// Returns the head and the body of the answer to a request that calls the server by another name.
 fn get_as(address: &str, host: &str, path: &str, headers: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request(host, path, headers).as_bytes()).unwrap();
@@ -251,7 +251,7 @@ fn a_foreign_name_is_refused_where_nothing_else_keeps_pages_away() {
                 .starts_with("HTTP/1.1 421")
         );
     });
-    // A page has no token.
+    // A foreign page has no token.
     let dir = TempDir::new().unwrap();
     let file = dir.path().join("token");
     std::fs::write(&file, SECRET).unwrap();
@@ -265,7 +265,7 @@ fn a_foreign_name_is_refused_where_nothing_else_keeps_pages_away() {
     });
 }
 
-/// Open descriptors of this process that are sockets: both ends of each connection, and the listener.
+/// Counts the open descriptors of this process that are sockets: both ends of each connection, and the listener.
 fn sockets() -> usize {
     let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
     let is_socket = |entry: &std::fs::DirEntry| {
@@ -284,17 +284,17 @@ fn idle_connections_take_no_more_places_than_there_are() {
     serving_as(&board(), listen.with_limits(limits), |address| {
         let before = sockets();
         let idle: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(address).unwrap()).collect();
-        // Answered although all of them came first and stay: the oldest ones were closed.
+        // The server answers although all idle connections came first and stay: it closed the oldest ones.
         assert!(get(address, "/metrics", "").0.starts_with("HTTP/1.1 200"));
         let theirs = sockets() - before - idle.len();
-        // The runtime has some of its own.
+        // The runtime has some sockets of its own.
         assert!(theirs <= 2 * limits.connections, "{theirs} descriptors");
         let mut first = &idle[0];
         assert_eq!(first.read(&mut [0]).unwrap_or(0), 0, "the oldest one is closed");
     });
 }
 
-/// Reads to the end, which the server makes.
+/// Reads until the server closes the connection.
 fn to_the_end(mut stream: &TcpStream) -> Vec<u8> {
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -316,7 +316,7 @@ fn slow_heads_and_silent_clients_are_dropped() {
         stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: local").unwrap();
         let answer = to_the_end(&stream);
         assert!(!answer.starts_with(b"HTTP/1.1 200"));
-        // An idle connection after an answer, too.
+        // The same holds for an idle connection after an answer.
         let mut stream = TcpStream::connect(address).unwrap();
         stream
             .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")

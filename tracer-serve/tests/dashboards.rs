@@ -1,5 +1,4 @@
-//! Every metric that a dashboard or a rule names is one that is served, with the suffix of its kind, and with labels that it
-//! has.
+//! Tests that every metric that a dashboard or a rule names is served, with the suffix of its kind, and with labels that it has.
 
 use std::{fs, path::PathBuf};
 
@@ -10,7 +9,7 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../dashboards")
 }
 
-/// Every expression of the dashboards, with where it stands.
+/// Returns every expression of the dashboards, with its location.
 fn of_dashboards() -> Vec<(String, String)> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder().join("grafana/dashboards")).expect("dashboards") {
@@ -33,7 +32,7 @@ fn of_dashboards() -> Vec<(String, String)> {
     all
 }
 
-/// Lines of the rules that hold expressions.
+/// Returns the lines of the rules that contain expressions.
 fn of_rules() -> Vec<(String, String)> {
     let name = "prometheus/tracer.rules.yml";
     let text = fs::read_to_string(folder().join(name)).expect("rules");
@@ -41,7 +40,7 @@ fn of_rules() -> Vec<(String, String)> {
     code.map(|line| (name.to_owned(), line.to_owned())).collect()
 }
 
-/// Words that begin like a metric's name.
+/// Returns the words that begin like the name of a metric.
 fn named(expression: &str) -> Vec<&str> {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
     expression
@@ -50,7 +49,7 @@ fn named(expression: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The metric behind a name as it is exposed.
+/// Returns the metric behind an exposed name.
 fn served(name: &str) -> Option<&'static Definition> {
     CATALOG.iter().find(|definition| {
         let suffixes: &[&str] = match definition.kind {
@@ -91,7 +90,7 @@ fn every_metric_is_on_a_dashboard() {
 
 #[test]
 fn labels_in_braces_are_the_metrics_own() {
-    // Those that Prometheus adds itself.
+    // Labels that Prometheus itself adds.
     let added = ["instance", "job", "le"];
     for (place, expression) in of_dashboards() {
         for (at, _) in expression.match_indices("tracer_") {

@@ -1,7 +1,7 @@
-//! Traces of many hosts, made up: something to try queries over a cluster on (docs/scale.md).
+//! Invented traces of many hosts, to try queries over a cluster on (docs/scale.md).
 //!
-//! `cargo run --release -p tracer-store --example hosts -- DIR [HOSTS]` writes `DIR/host-000.trace` and so on. Every tenth
-//! host has a compute job on a ring of the driver, every seventh lost events, and the higher its number the slower it is.
+//! `cargo run --release -p tracer-store --example hosts -- DIR [HOSTS]` writes `DIR/host-000.trace` and so on. Every tenth host has
+//! a compute job on a ring of the driver, every seventh lost events, and a host with a higher number is slower.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -16,7 +16,7 @@ use tracer_store::{
 
 /// Dispatches of each host.
 const DISPATCHES: u64 = 20_000;
-/// Their kernels, from the most frequent on.
+/// The kernels of the dispatches, from the most frequent on.
 const KERNELS: [&str; 4] = ["gemm", "softmax", "layer_norm", "all_reduce"];
 
 fn main() -> Result<(), StoreError> {
@@ -49,7 +49,7 @@ fn host(dir: &std::path::Path, number: u64) -> Result<(), StoreError> {
     let mut time_ns = 1_000_000;
     for index in 0..DISPATCHES {
         time_ns += 10_000 + number * 50;
-        // Of ten, two, two, four and two of each.
+        // Of ten dispatches, two are of the first kernel, two of the second, four of the third and two of the fourth.
         let kernel = (index % 10).checked_ilog2().unwrap_or(0) as usize;
         writer.push(&Fact::Dispatch(Dispatch {
             kernel: kernels.get(kernel).cloned(),
@@ -59,7 +59,7 @@ fn host(dir: &std::path::Path, number: u64) -> Result<(), StoreError> {
             reserve_to_doorbell_ns: Some(400 + number * 3 + index % 200),
             ..sample::doorbell(index, time_ns)
         }));
-        // What is pushed is kept until a tick hands it over.
+        // Pushed rows stay in memory until a tick hands them over.
         if index.is_multiple_of(1_000) {
             writer.tick(std::time::Instant::now())?;
         }

@@ -1,17 +1,17 @@
-//! Rows in columns: the buffers that facts are pushed into, and their way to polars and back.
+//! Rows in columns: the buffers that facts are pushed into, and their conversion to and from polars.
 
 use polars::prelude::*;
 use tracer_core::fact::Fact;
 
 use crate::schema::{self, Kind, Misfit, Table};
 
-/// Cells of one column. Numbers of every type are kept by their bits in 64, bytes in one heap with their ends.
+/// Cells of one column. Numbers of every type are stored by their bits in 64, bytes in one heap with their ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Buffer {
-    /// Numbers; of strings and bytes, the ends in `heap`.
+    /// Numbers; for strings and bytes, the ends in `heap`.
     numbers: Vec<u64>,
     heap: Vec<u8>,
-    /// Which cells are there; empty for a column that is never null.
+    /// Which cells have a value; empty for a column that is never null.
     valid: Vec<bool>,
 }
 
@@ -25,12 +25,12 @@ impl Buffer {
         self.numbers.push(self.heap.len() as u64);
     }
 
-    /// Says whether the next cell is there; then push it, or [`Self::push_missing`].
+    /// Records whether the next cell has a value. The caller then pushes it, or calls [`Self::push_missing`].
     pub(crate) fn push_validity(&mut self, valid: bool) {
         self.valid.push(valid);
     }
 
-    /// What a missing cell holds in the place of a value, right for numbers and for bytes.
+    /// Pushes the placeholder of a missing cell, which is valid for numbers and for bytes.
     pub(crate) fn push_missing(&mut self) {
         self.numbers.push(self.heap.len() as u64);
     }
@@ -54,7 +54,7 @@ impl Buffer {
     }
 
     fn append(&mut self, other: &Self) {
-        // Ends move by what is in the heap, which for numbers is nothing.
+        // The ends move by the bytes in the heap, which are none for numbers.
         let begin = self.heap.len() as u64;
         self.numbers.extend(other.numbers.iter().map(|number| number + begin));
         self.heap.extend_from_slice(&other.heap);
@@ -67,7 +67,7 @@ impl Buffer {
         self.valid.clear();
     }
 
-    /// The cells of a column of numbers.
+    /// Returns the cells of a column of numbers.
     fn numeric<T: PolarsNumericType>(&self, name: PlSmallStr, of: impl Fn(u64) -> T::Native) -> Series
     where
         ChunkedArray<T>: IntoSeries,
@@ -81,12 +81,12 @@ impl Buffer {
         }
     }
 
-    /// Cells that are bytes; `None` where missing.
+    /// Returns cells that are bytes; `None` where missing.
     fn slices(&self) -> impl Iterator<Item = Option<&[u8]>> {
         (0..self.numbers.len()).map(|row| if self.is_missing(row) { None } else { self.bytes(row) })
     }
 
-    /// The cells as the type that the column has; their bits were widened from it.
+    /// Returns the cells in the column's type, from which their bits were widened.
     fn series(&self, name: &'static str, kind: Kind) -> Series {
         let name = PlSmallStr::from_static(name);
         match kind {
@@ -105,7 +105,7 @@ impl Buffer {
         }
     }
 
-    /// Takes the cells of a series; `nullable` as the schema has it.
+    /// Takes the cells of a series; `nullable` is the schema's.
     fn fill(&mut self, series: &Series, kind: Kind, nullable: bool) -> PolarsResult<()> {
         match kind {
             Kind::U32 => self.fill_numbers(series.u32()?.iter(), nullable, u64::from),
@@ -171,7 +171,7 @@ impl Columns {
         self.rows
     }
 
-    /// Things that the rows stand for: one each, but for runs.
+    /// Counts the things that the rows represent: one each, except for runs.
     pub(crate) fn things(&self) -> u64 {
         let count = self.table.columns().iter().position(|column| column.name == "count");
         match count.and_then(|at| self.buffers.get(at)) {
@@ -180,12 +180,12 @@ impl Columns {
         }
     }
 
-    /// Bytes of memory that the rows take.
+    /// Returns the bytes of memory that the rows take.
     pub(crate) fn bytes(&self) -> usize {
         self.buffers.iter().map(Buffer::size).sum()
     }
 
-    /// Appends a fact, which has to be a row of this table.
+    /// Appends a fact, which must be a row of this table.
     pub(crate) fn push(&mut self, fact: &Fact) {
         schema::put(fact, &mut self.buffers);
         self.rows += 1;
@@ -200,23 +200,23 @@ impl Columns {
         self.rows += other.rows;
     }
 
-    /// Forgets the rows and keeps the memory.
+    /// Removes the rows and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.buffers.iter_mut().for_each(Buffer::clear);
         self.rows = 0;
     }
 
-    /// A row.
+    /// Returns a row.
     pub(crate) fn get(&self, row: usize) -> Result<Fact, Misfit> {
         schema::get(self.table, &self.buffers, row)
     }
 
-    /// Time of a row.
+    /// Returns the time of a row.
     pub(crate) fn time(&self, row: usize) -> Option<u64> {
         self.times().get(row).copied()
     }
 
-    /// Time of the earliest row.
+    /// Returns the time of the earliest row.
     pub(crate) fn first_time(&self) -> Option<u64> {
         self.times().iter().copied().min()
     }
@@ -225,7 +225,7 @@ impl Columns {
         &self.buffers[self.table.time_index()].numbers
     }
 
-    /// The rows in the order of their times; in that of [`Self::push`] where those are equal.
+    /// Returns the rows in the order of their times; rows with equal times in the order of [`Self::push`].
     pub(crate) fn to_frame(&self) -> PolarsResult<DataFrame> {
         let cells = self.table.columns().iter().zip(&self.buffers);
         let series = cells
@@ -241,7 +241,7 @@ impl Columns {
         frame.sort([self.table.time_column()], options)
     }
 
-    /// Rows of a frame whose columns have the types of the table; a nullable one can be absent.
+    /// Returns the rows of a frame whose columns have the types of the table; a nullable column can be absent.
     pub(crate) fn from_frame(table: Table, frame: &DataFrame) -> Result<Self, String> {
         let mut columns = Self::new(table);
         columns.rows = frame.height();

@@ -1,4 +1,4 @@
-//! Many small parts into few: a recorder writes a part every half second, however few rows there are.
+//! Merges many small parts into few: a recorder writes a part every half second, however few rows there are.
 
 use tracer_files::Folder;
 
@@ -7,25 +7,25 @@ use crate::error::StoreError;
 use crate::part::{self, Part, PartName, WINDOW};
 use crate::schema::Table;
 
-/// Rows of a part that is made of small ones, about.
+/// The approximate number of rows of a part that is merged from small ones.
 const MERGED_ROWS: usize = 4 * WINDOW;
 
-/// Parts of one tier that become one of the next.
+/// The number of parts of one tier that become one part of the next.
 const FAN: usize = 16;
 
-/// Merges runs of parts of a table with less than [`WINDOW`] rows each. The work is bounded by what half seconds with
-/// little traffic wrote: full batches stay as they are.
+/// Merges runs of parts of a table with less than [`WINDOW`] rows each. The work is bounded by the parts of half seconds with
+/// little traffic: full batches stay unchanged.
 pub(crate) fn compact(folder: &Folder, table: Table) -> Result<(), StoreError> {
     merge(folder, table, &part::list(folder)?.parts)?;
     part::remove_replaced(folder)
 }
 
-/// Small parts at the end of a table, while it is recorded: [`FAN`] of a tier become one of the next, so that after n
-/// parts there are some log n, and each row is written again as often.
+/// Small parts at the end of a table, while it is recorded. [`FAN`] parts of a tier become one of the next, so that after n parts
+/// there are about log n, and each row is written again as often.
 #[derive(Debug, Default)]
 pub(crate) struct Tiers(Vec<Small>);
 
-/// A part that is small.
+/// A small part.
 #[derive(Clone, Copy, Debug)]
 struct Small {
     name: PartName,
@@ -33,10 +33,10 @@ struct Small {
 }
 
 impl Tiers {
-    /// Notes a part that was written, and merges what there are enough of.
+    /// Notes a written part, and merges a tier that has enough parts.
     pub(crate) fn add(&mut self, folder: &Folder, table: Table, number: u32, rows: usize) -> Result<(), StoreError> {
         if rows >= WINDOW {
-            // Parts are merged with their neighbours only.
+            // Parts are merged only with their neighbours.
             self.0.clear();
             return Ok(());
         }
@@ -51,14 +51,14 @@ impl Tiers {
             let (Some(first), Some(last)) = (run.first(), run.last()) else {
                 break;
             };
-            // Parts that were replaced the last time stay until now: a reader may have been about to open them.
+            // Parts that were replaced the last time stay until now, because a reader may have been about to open them.
             part::remove_replaced(folder)?;
             let within = PartName::range(first.name.first, last.name.last);
             let mut names = part::list(folder)?.parts;
             names.retain(|name| within.contains(*name));
             let rows = merge(folder, table, &names)?;
             if rows >= WINDOW {
-                // Large enough.
+                // The part is large enough.
                 self.0.clear();
                 break;
             }
@@ -71,7 +71,7 @@ impl Tiers {
     }
 }
 
-/// Merges runs of small parts among these. Returns the rows of the last run.
+/// Merges runs of small parts among `names`. Returns the rows of the last run.
 fn merge(folder: &Folder, table: Table, names: &[PartName]) -> Result<usize, StoreError> {
     let mut run = Run {
         folder,
@@ -82,7 +82,7 @@ fn merge(folder: &Folder, table: Table, names: &[PartName]) -> Result<usize, Sto
         rows: Columns::new(table),
     };
     for &name in names {
-        // A part that cannot be read stays, for the reader to report.
+        // A part that cannot be read stays, so that the reader can report it.
         let small = Part::open(table, folder, name).ok().filter(|part| part.rows < WINDOW);
         match small.and_then(|part| part.load().ok()?.read(0).ok()) {
             Some(rows) => run.add(name, &rows)?,
@@ -98,9 +98,9 @@ fn merge(folder: &Folder, table: Table, names: &[PartName]) -> Result<usize, Sto
 struct Run<'a> {
     folder: &'a Folder,
     table: Table,
-    /// Name of the first.
+    /// Name of the first part.
     first: Option<PartName>,
-    /// Last number of the last.
+    /// Last number of the last part.
     last: u32,
     parts: usize,
     rows: Columns,
@@ -119,12 +119,12 @@ impl Run<'_> {
         }
     }
 
-    /// Writes what was added, and begins anew.
+    /// Writes the added parts, and begins again.
     fn write(&mut self) -> Result<(), StoreError> {
         let rows = std::mem::replace(&mut self.rows, Columns::new(self.table));
         let parts = std::mem::take(&mut self.parts);
         match self.first.take() {
-            // One alone stays as it is.
+            // A single part stays unchanged.
             Some(first) if parts > 1 => {
                 let name = PartName::range(first.first, self.last);
                 part::write(self.folder, name, &rows).map(drop)

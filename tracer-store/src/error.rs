@@ -1,38 +1,38 @@
-//! What can go wrong with a trace on disk, in words that say what to do.
+//! Errors of traces on disk, in words that say what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a trace could not be written or read.
+/// A reason why a trace could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is nothing at that path.
+    /// The path does not exist.
     #[error("no trace at {}; check the path, or record one with `tracer record -o {}`", .0.display(), .0.display())]
     NotFound(PathBuf),
-    /// Something else than a trace is there, and was asked to be read.
+    /// The path to read is not a trace.
     #[error("{} is not a trace ({reason}); give the path of the folder that `tracer record` wrote", path.display())]
     NotATrace {
         /// The path.
         path: PathBuf,
-        /// What is missing.
+        /// The missing part.
         reason: String,
     },
-    /// Something else than a trace is where one was to be written. It is never overwritten.
+    /// The path to write is not a trace. It is never overwritten.
     #[error("{} exists and is not a trace, so tracer does not touch it; choose another name with -o", .0.display())]
     Foreign(PathBuf),
-    /// A trace is where one was to be written.
+    /// The path to write is an existing trace.
     #[error("{} exists; choose another name with -o, or replace it with --overwrite", .0.display())]
     Exists(PathBuf),
-    /// A folder of another user is where a trace was to be written: its owner could change it meanwhile.
+    /// The path to write is a folder of another user, who could change it during the recording.
     #[error("{} belongs to another user, so tracer does not use it; choose another name with -o", .0.display())]
     OthersFolder(PathBuf),
-    /// The user with whose rights traces are written may not make one there.
+    /// The user with whose rights traces are written may not create one at the path.
     #[error("the user who called tracer may not create {}; choose another folder with -o", .0.display())]
     NotAllowed(PathBuf),
-    /// A recorder is writing that trace.
+    /// Another recorder is writing that trace.
     #[error("another recorder is writing {}; choose another name with -o, or end that recorder", .0.display())]
     Busy(PathBuf),
-    /// The trace was written by a newer tracer.
+    /// A newer version of tracer wrote the trace.
     #[error(
         "{} has format version {found}, and this tracer reads up to {known}; upgrade tracer to read it",
         path.display()
@@ -40,17 +40,17 @@ pub enum StoreError {
     Version {
         /// The trace.
         path: PathBuf,
-        /// Its version.
+        /// Its format version.
         found: u64,
-        /// The newest version that this tracer knows.
+        /// The newest version that this tracer reads.
         known: u64,
     },
-    /// The manifest is no manifest.
+    /// The manifest is not a valid manifest.
     #[error("cannot read {}: {reason}; restore the file from a copy of the trace, or record again", path.display())]
     Manifest {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in the file.
         reason: String,
     },
     /// A part of a table cannot be read.
@@ -59,24 +59,24 @@ pub enum StoreError {
     /// The operating system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// Its answer.
+        /// The system's error.
         source: io::Error,
     },
     /// A table could not be encoded or queried.
     #[error("cannot {action} {}: {reason}", path.display())]
     Table {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// On which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         reason: String,
     },
-    /// The writer thread is gone.
+    /// The writer thread has ended.
     #[error("the thread that writes {} ended early; the trace misses all later rows", .0.display())]
     WriterGone(PathBuf),
 }
@@ -87,7 +87,7 @@ pub enum StoreError {
 pub struct Damage {
     /// The file.
     pub part: PathBuf,
-    /// What is wrong with it.
+    /// The fault in the file.
     pub reason: String,
 }
 
@@ -100,7 +100,7 @@ impl Damage {
     }
 }
 
-/// Says what was tried on which file.
+/// Adds the attempted action and the file to an error.
 pub(crate) trait IoContext<T> {
     fn context(self, action: &'static str, path: &Path) -> Result<T, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Rows of parts that overlap in time, in one order.
+//! Rows of parts that overlap in time, merged into one order.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -15,11 +15,11 @@ use crate::reader::Parts;
 
 /// Rows of tables in the order of time.
 ///
-/// A damaged part is an error, after which the rows end; after [`Self::skip_damaged`] its rows are left out, and it is
-/// reported by [`Self::damaged`].
+/// A damaged part is an error, and ends the rows. After [`Self::skip_damaged`] its rows are left out, and [`Self::damaged`] reports
+/// it.
 #[derive(Debug)]
 pub struct Facts {
-    /// Parts not begun, the earliest last.
+    /// Parts not begun yet, the earliest last.
     ahead: Vec<(usize, Part)>,
     begun: BinaryHeap<Cursor>,
     damaged: Vec<Damage>,
@@ -47,13 +47,13 @@ impl Facts {
         self
     }
 
-    /// Damaged parts found so far; all of them after the last row.
+    /// Returns the damaged parts found so far; all of them after the last row.
     #[must_use]
     pub fn damaged(&self) -> &[Damage] {
         &self.damaged
     }
 
-    /// Begins every part that can hold the next row.
+    /// Begins every part that can contain the next row.
     fn begin(&mut self) {
         while let Some((_, part)) = self.ahead.last()
             && self.begun.peek().is_none_or(|cursor| part.first_time <= cursor.time)
@@ -66,7 +66,7 @@ impl Facts {
         }
     }
 
-    /// The next row of the parts begun; `None` if there is none, or what is next cannot be read.
+    /// Returns the next row of the parts begun; `None` if there is none, or the next one cannot be read.
     fn take(&mut self) -> Option<Fact> {
         let mut cursor = self.begun.peek_mut()?;
         let taken = cursor.take();
@@ -105,24 +105,24 @@ impl Iterator for Facts {
 
 impl FusedIterator for Facts {}
 
-/// A place in a part.
+/// A position in a part.
 #[derive(Debug)]
 struct Cursor {
-    /// Place of the part among all: decides between rows of the same time.
+    /// Position of the part among all parts. It decides between rows of the same time.
     rank: usize,
     loaded: Loaded,
-    /// Rows that are in memory.
+    /// Rows in memory.
     window: Columns,
-    /// Where they begin in the part.
+    /// Position of the window in the part.
     begin: usize,
-    /// The row in the window that is next.
+    /// Position of the next row in the window.
     row: usize,
-    /// Its time.
+    /// Time of the next row.
     time: u64,
 }
 
 impl Cursor {
-    /// The first row of a part; `None` if it has none.
+    /// Returns a cursor at the first row of a part; `None` if the part has no rows.
     fn new(rank: usize, part: &Part) -> Result<Option<Self>, Damage> {
         let loaded = part.load()?;
         let window = loaded.read(0)?;
@@ -149,7 +149,7 @@ impl Cursor {
         })
     }
 
-    /// Goes to the next row. Returns whether there is one.
+    /// Advances to the next row. Returns whether there is one.
     fn advance(&mut self) -> Result<bool, Damage> {
         self.row += 1;
         if self.row == WINDOW && self.begin + WINDOW < self.loaded.part.rows {
@@ -168,7 +168,7 @@ impl Cursor {
 }
 
 impl Ord for Cursor {
-    /// The earliest is the greatest, which a heap gives first.
+    /// Orders the earliest as the greatest, which a heap returns first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.order().cmp(&self.order())
     }

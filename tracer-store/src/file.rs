@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all.
+//! Files that are written whole or not at all.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -8,17 +8,17 @@ use tracer_files::Folder;
 
 use crate::error::{IoContext, StoreError};
 
-/// Name of a file while it is being written: no reader opens it.
+/// Returns the name of a file during writing, which no reader opens.
 fn temporary(name: &str) -> OsString {
     format!(".{name}.tmp").into()
 }
 
-/// Whether a name is one of [`temporary`]'s.
+/// Returns whether a name is one that [`temporary`] returns.
 pub(crate) fn is_temporary(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(".tmp")
 }
 
-/// Passes bytes on, and sums them up.
+/// Passes bytes on, and computes their checksum.
 struct Summed<W> {
     inner: W,
     sum: crc32fast::Hasher,
@@ -36,7 +36,7 @@ impl<W: Write> Write for Summed<W> {
     }
 }
 
-/// Like [`write_atomically`], to a name that `named` makes of the content's CRC-32. `unnamed`: what it is called until
+/// Writes a file like [`write_atomically`], to the name that `named` returns for the content's CRC-32. `unnamed` is its name until
 /// then.
 pub(crate) fn write_summed(
     folder: &Folder,
@@ -58,8 +58,7 @@ pub(crate) fn write_summed(
     Ok(bytes)
 }
 
-/// Writes a file under a temporary name, syncs it and moves it to its place, where it replaces what was there.
-/// Returns its size.
+/// Writes a file under a temporary name, syncs it and renames it, which replaces the existing file. Returns its size.
 pub(crate) fn write_atomically(
     folder: &Folder,
     name: &str,
@@ -70,7 +69,7 @@ pub(crate) fn write_atomically(
     Ok(bytes)
 }
 
-/// Moves what was written as `unnamed` to its place.
+/// Renames the file written as `unnamed` to its final name.
 fn publish(folder: &Folder, unnamed: &str, name: &str) -> Result<(), StoreError> {
     let path = folder.path().join(name);
     folder
@@ -79,7 +78,7 @@ fn publish(folder: &Folder, unnamed: &str, name: &str) -> Result<(), StoreError>
     folder.sync().context("sync", folder.path())
 }
 
-/// Writes what is to be at `name` under its temporary name, and syncs it. Returns its size.
+/// Writes the content for `name` under its temporary name, and syncs it. Returns its size.
 fn write_temporary(
     folder: &Folder,
     name: &str,
@@ -88,7 +87,7 @@ fn write_temporary(
     let temporary = temporary(name);
     let written = write_synced(folder, &temporary, write);
     if written.is_err() {
-        // Its error is the one to report; a file left behind is ignored by readers and replaced by the next writer.
+        // The error of the write is the one to report. Readers ignore a file left behind, and the next writer replaces it.
         let _ = folder.remove_file(&temporary);
     }
     written
@@ -108,7 +107,7 @@ fn write_synced(
             .map(|metadata| metadata.len())
             .context("write", &path)
     });
-    // After an error the rest of the buffer must not be written once more.
+    // After an error the rest of the buffer must not be written again.
     let _ = file.into_parts();
     written
 }

@@ -1,4 +1,4 @@
-//! The folder of a trace: who may write into it, and what becomes of an older trace there.
+//! The folder of a trace: which user may write into it, and the treatment of an older trace in it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, TryLockError};
@@ -13,23 +13,23 @@ use crate::file;
 use crate::manifest::{self, Manifest};
 use crate::part::PartName;
 
-/// The folder of a trace that is being written.
+/// The folder of a trace during its recording.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub folder: Folder,
-    /// The folder around it, and its name there; `None` for a path without a name, such as `.`.
+    /// The parent folder, and the name in it; `None` for a path without a name, such as `.`.
     above: Option<(Folder, OsString)>,
-    /// Keeps other recorders away; the system lets go of it when the process ends, however it ends.
+    /// Excludes other recorders. The system releases the lock when the process exits, for any reason.
     _lock: File,
 }
 
-/// Whether a recorder is writing the trace.
+/// Returns whether a recorder is writing the trace.
 pub(crate) fn is_locked(folder: &Folder) -> bool {
     let file = folder.again().and_then(|folder| folder.to_file());
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// Opens the folder of a trace to read it. Links on the way are followed: the reader's own rights decide.
+/// Opens the folder of a trace for reading. Links on the way are followed, because the reader's own rights decide.
 pub(crate) fn open(dir: &Path) -> Result<Folder, StoreError> {
     match Folder::open(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(StoreError::NotFound(dir.to_owned())),
@@ -41,8 +41,8 @@ pub(crate) fn open(dir: &Path) -> Result<Folder, StoreError> {
     }
 }
 
-/// Makes an empty folder for a trace. A trace that is there is removed if `overwrite` says so; anything else is left
-/// alone, be it as little as one foreign file.
+/// Prepares an empty folder for a trace. An existing trace is removed if `overwrite` is set. Anything else stays untouched, even if
+/// it is only one foreign file.
 ///
 /// The path is resolved here once, with the rights of the calling thread, and never again.
 pub(crate) fn prepare(dir: &Path, overwrite: bool, mode: Mode) -> Result<Place, StoreError> {
@@ -78,7 +78,7 @@ pub(crate) fn prepare(dir: &Path, overwrite: bool, mode: Mode) -> Result<Place, 
 }
 
 impl Place {
-    /// Removes the trace: its tables, its manifest, and the folder unless other files are in it.
+    /// Removes the trace: its tables, its manifest, and the folder unless it contains other files.
     pub(crate) fn discard(&self) -> Result<(), StoreError> {
         clear(&self.folder)?;
         let name = manifest::FILE_NAME;
@@ -94,7 +94,7 @@ impl Place {
     }
 }
 
-/// The folder around a trace, which is made if it is not there.
+/// Returns the parent folder of a trace, and creates it if it does not exist.
 fn above(dir: &Path, mode: Mode) -> Result<Option<(Folder, OsString)>, StoreError> {
     match Folder::above(dir) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
@@ -115,14 +115,14 @@ fn above(dir: &Path, mode: Mode) -> Result<Option<(Folder, OsString)>, StoreErro
     }
 }
 
-/// A folder that is there already. Somebody else's could change under the recorder's hands.
+/// Opens an existing folder. Another user's folder could change during the recording.
 fn existing(folder: io::Result<Folder>, dir: &Path) -> Result<Folder, StoreError> {
     let folder = match folder {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error).context("open", dir),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             return Err(StoreError::OthersFolder(dir.to_owned()));
         }
-        // A link is no folder, even if it leads to one.
+        // A link is not a folder, even if it leads to one.
         Err(_) => return Err(StoreError::Foreign(dir.to_owned())),
         Ok(folder) => folder,
     };
@@ -137,13 +137,13 @@ fn lock(folder: &Folder) -> Result<File, StoreError> {
     let file = folder.to_file().context("open", dir)?;
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(StoreError::Busy(dir.to_owned())),
-        // Some network file systems have no locks: there, nothing keeps others away.
+        // Some network file systems have no locks. There, nothing excludes other recorders.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
     }
 }
 
-/// Removes the tables of a trace, and of other files none. The manifest stays until the next one replaces it, so that
-/// the folder is a trace at every moment.
+/// Removes the tables of a trace, and no other files. The manifest stays until the next one replaces it, so that the folder is a
+/// trace at every moment.
 fn clear(folder: &Folder) -> Result<(), StoreError> {
     for entry in folder.entries().context("read", folder.path())? {
         if entry.is_folder {
@@ -174,7 +174,7 @@ fn clear_table(trace: &Folder, name: &OsStr) -> Result<(), StoreError> {
     }
 }
 
-/// Bytes of all files of a trace.
+/// Returns the bytes of all files of a trace.
 pub(crate) fn size(trace: &Folder) -> Result<u64, StoreError> {
     let mut bytes = 0;
     for entry in trace.entries().context("read", trace.path())? {
@@ -189,7 +189,7 @@ pub(crate) fn size(trace: &Folder) -> Result<u64, StoreError> {
                     bytes += size_of(&folder, &entry.name)?;
                 }
             }
-            // A recorder removes folders too.
+            // A recorder also removes folders.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error).context("read", &path),
         }
@@ -197,7 +197,7 @@ pub(crate) fn size(trace: &Folder) -> Result<u64, StoreError> {
     Ok(bytes)
 }
 
-/// Size of a file; a recorder renames and removes files all the time, so one that is gone has none.
+/// Returns the size of a file. A recorder renames and removes files at any time, so a file that no longer exists has size 0.
 fn size_of(folder: &Folder, name: &OsStr) -> Result<u64, StoreError> {
     let stat = folder.stat_of(name).context("read", &folder.path().join(name))?;
     Ok(stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)))

@@ -9,11 +9,10 @@
 //!     doorbells/ ...
 //! ```
 //!
-//! A [`TraceWriter`] takes facts and never waits for the disk; a [`Trace`] gives them back, or whole tables.
-//! Every file is written under a temporary name, synced and renamed, so that a recorder killed at any moment leaves a
-//! readable trace that misses at most the last second. The thread that writes has the rights of the trace's owner only,
-//! and reaches files by the folder's descriptor; readers open regular files of bounded size only. [`Table::columns`] describes the tables; `docs/events.md` is
-//! made of it.
+//! A [`TraceWriter`] takes facts and never waits for the disk. A [`Trace`] returns them, or whole tables. Every file is written
+//! under a temporary name, synced and renamed, so that a recorder killed at any moment leaves a readable trace that misses at most
+//! the last second. The writer thread has the rights of the trace's owner only, and accesses files by the folder's descriptor.
+//! Readers open only regular files of bounded size. [`Table::columns`] describes the tables; `docs/events.md` is generated from it.
 
 mod columns;
 mod compact;

@@ -1,7 +1,7 @@
 //! `manifest.json`: where a trace comes from, how it was taken, and whether it is whole.
 //!
-//! Fields may be added at any time: a reader ignores those that it does not know and takes the default for those that
-//! are not there. Everything else is a new [`FORMAT_VERSION`].
+//! Fields may be added at any time: a reader ignores unknown fields and uses the default for absent ones. Any other change is a new
+//! [`FORMAT_VERSION`].
 
 mod capture;
 mod clock;
@@ -22,20 +22,20 @@ use crate::error::{IoContext, StoreError};
 use crate::file;
 use crate::schema::Table;
 
-/// Version of the format of traces that this crate writes, and the newest that it reads. From 2 on names of parts have
+/// Version of the format of traces that this crate writes, and the newest that it reads. From version 2 on, names of parts have
 /// checksums.
 pub const FORMAT_VERSION: u64 = 2;
 
 /// Name of the manifest's file.
 pub(crate) const FILE_NAME: &str = "manifest.json";
 
-/// Name of the file whose room on the disk the last manifest takes, should there be no other.
+/// Name of the file that reserves disk space for the last manifest, in case the disk is full.
 pub(crate) const RESERVE: &str = "reserve";
 
-/// The largest manifest that is read, in bytes: many times that of a recording with thousands of libraries.
+/// The maximum size of a manifest to read, in bytes: many times that of a recording with thousands of libraries.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// What `format` says: many a folder has a manifest.json.
+/// The value of `format`, because many folders have a manifest.json.
 const FORMAT: &str = "tracer-trace";
 
 /// Where a trace comes from, how it was taken, and whether it is whole.
@@ -45,35 +45,34 @@ pub struct Manifest {
     format: String,
     /// Version of the format.
     format_version: u64,
-    /// What wrote it.
+    /// The tool that wrote the trace.
     pub tool: Tool,
     /// The machine.
     pub host: Host,
-    /// What was traced.
+    /// The traced processes.
     pub target: Target,
     /// Clocks at the start.
     pub started: ClockSnapshot,
-    /// Clocks at the end; `None` while it is being recorded, and after the recorder was killed.
+    /// Clocks at the end; `None` during the recording, and after the recorder was killed.
     #[serde(default)]
     pub ended: Option<ClockSnapshot>,
-    /// How the command ended; `None` if it was no command, or has not ended.
+    /// How the command exited; `None` if the target is not a command, or has not exited.
     #[serde(default)]
     pub exit: Option<Exit>,
-    /// What ended the recording; `None` while it goes on, after the recorder was killed, and in traces of versions before this
-    /// field.
+    /// The reason why the recording ended; `None` during the recording, after the recorder was killed, and in traces of versions
+    /// before this field.
     #[serde(default)]
     pub ended_by: Option<EndedBy>,
-    /// How traced processes were paused for their probes; `None` while it is recorded, and in traces of versions before this
-    /// field.
+    /// Pauses of traced processes for their probes; `None` during the recording, and in traces of versions before this field.
     #[serde(default)]
     pub pauses: Option<Pauses>,
-    /// What says that devices were simulated; `None` is no claim that they were not.
+    /// The reason to say that devices were simulated. `None` does not claim that they were not.
     #[serde(default)]
     pub simulated: Option<String>,
     /// GPUs.
     #[serde(default)]
     pub devices: Vec<Device>,
-    /// Libraries in which probes were looked for.
+    /// Libraries that were searched for probes.
     #[serde(default)]
     pub libraries: Vec<Library>,
     /// Probes, attached or not.
@@ -85,17 +84,17 @@ pub struct Manifest {
     /// Events lost, by source.
     #[serde(default)]
     pub losses: BTreeMap<String, u64>,
-    /// What a reader of the trace has to know, in sentences.
+    /// Warnings for readers of the trace, in sentences.
     #[serde(default)]
     pub warnings: Vec<String>,
     /// Rows of every table, by its name; empty until the trace is complete.
     #[serde(default)]
     pub counts: BTreeMap<String, u64>,
-    /// Whether the recorder came to its end and wrote everything.
+    /// Whether the recorder finished and wrote everything.
     pub complete: bool,
 }
 
-/// What wrote a trace.
+/// The tool that wrote a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
     /// Its name.
@@ -104,16 +103,16 @@ pub struct Tool {
     pub version: String,
 }
 
-/// What was traced.
+/// The traced processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Target {
     /// A command that the recorder ran.
     Command {
-        /// Its arguments, from the program's name on.
+        /// The command's arguments, from the program's name on.
         argv: Vec<String>,
     },
-    /// Processes that were running.
+    /// Processes that already ran.
     Attached {
         /// Their ids.
         pids: Vec<u32>,
@@ -127,49 +126,49 @@ pub enum Target {
     },
 }
 
-/// Pauses of traced processes, of each of which tracer resumed the process.
+/// Pauses of traced processes. tracer resumed the process after each one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pauses {
-    /// How many there were.
+    /// The number of pauses.
     pub count: u64,
-    /// The longest one until its probes were in, ns.
+    /// The longest pause until the probes were attached, ns.
     pub longest_ns: u64,
 }
 
-/// How a command ended.
+/// How a command exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Exit {
-    /// It exited with that code.
+    /// It exited with this code.
     Code(i32),
-    /// That signal killed it.
+    /// This signal killed it.
     Signal(i32),
 }
 
-/// What ended a recording.
+/// The reason why a recording ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum EndedBy {
     /// The command exited.
     CommandExited,
-    /// All processes that the recorder was attached to have exited.
+    /// All processes that the recorder was attached to exited.
     TargetExited,
-    /// The time of `--duration` was over.
+    /// The time of `--duration` elapsed.
     Duration,
     /// A signal to the recorder.
     Signal {
-        /// Its name, `SIGTERM`.
+        /// The signal's name, `SIGTERM`.
         name: String,
     },
-    /// The user of `tracer top`, by a key or the end of the viewer.
+    /// The user of `tracer top`, by a key or by closing the viewer.
     User,
-    /// Something that this version does not know.
+    /// A reason that this version does not know.
     #[serde(other)]
     Unknown,
 }
 
 impl Manifest {
-    /// The manifest of a trace that starts now.
+    /// Returns the manifest of a trace that starts now.
     #[must_use]
     pub fn new(tool: Tool, host: Host, target: Target, started: ClockSnapshot) -> Self {
         Self {
@@ -195,13 +194,13 @@ impl Manifest {
         }
     }
 
-    /// Version of the format that the trace is in.
+    /// Returns the format version of the trace.
     #[must_use]
     pub const fn format_version(&self) -> u64 {
         self.format_version
     }
 
-    /// Rows of a table, as counted by the recorder; `None` in a trace that is not complete.
+    /// Returns the rows of a table as counted by the recorder; `None` in a trace that is not complete.
     #[must_use]
     pub fn count(&self, table: Table) -> Option<u64> {
         self.counts.get(table.name()).copied()
@@ -230,7 +229,7 @@ impl Manifest {
             path: path.clone(),
             reason: error.to_string(),
         };
-        // Only the version says how to read the rest.
+        // The version determines how to read the rest.
         let Header { format, format_version } = serde_json::from_slice(&text).map_err(unfit)?;
         if format != FORMAT {
             return Err(not_a_trace(format!("its {FILE_NAME} belongs to another program")));
@@ -245,7 +244,7 @@ impl Manifest {
         serde_json::from_slice(&text).map_err(unfit)
     }
 
-    /// Writes the manifest of a trace, in one step.
+    /// Writes the manifest of a trace atomically.
     pub(crate) fn write(&self, trace: &Folder) -> Result<(), StoreError> {
         let path = trace.path().join(FILE_NAME);
         file::write_atomically(trace, FILE_NAME, |file| {
@@ -256,7 +255,7 @@ impl Manifest {
     }
 }
 
-/// What every version of the manifest has.
+/// The fields that every version of the manifest has.
 #[derive(Deserialize)]
 struct Header {
     #[serde(default)]

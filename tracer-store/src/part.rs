@@ -1,12 +1,12 @@
 //! Parts: the Parquet files of a table, and which of them count.
 //!
-//! `part-000007.89abcdef.parquet` is the seventh thing written to its table. A part that replaces others says so by its
-//! name: `part-000001-000007.89abcdef.parquet` stands for all numbers from 1 to 7, and parts within that range no longer
-//! count. So replacing many parts by one is a single rename, and a recorder killed between it and the removal of the old
-//! ones leaves no row twice.
+//! `part-000007.89abcdef.parquet` is the seventh part written to its table. The name of a part that replaces others contains their
+//! range: `part-000001-000007.89abcdef.parquet` represents all numbers from 1 to 7, and parts within that range no longer count. So
+//! one rename replaces many parts by one. A recorder killed between that rename and the removal of the old parts leaves no row
+//! twice.
 //!
-//! The eight digits are the file's CRC-32. Bits that flipped on a disk or on the way would else be other rows, or more
-//! memory than there is: a decoder believes what a page says of its size.
+//! The eight digits are the file's CRC-32. Without it, bits that flipped on a disk or on the way would become other rows, or would
+//! request more memory than exists, because a decoder believes the size that a page states.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -24,16 +24,16 @@ use crate::error::{Damage, IoContext, StoreError};
 use crate::file;
 use crate::schema::{self, Table};
 
-/// Rows that are read, and at most kept, at a time: the size of a row group.
+/// The maximum number of rows read, and kept, at a time: the size of a row group.
 pub(crate) const WINDOW: usize = 1 << 16;
 
-/// The largest part that is read, in bytes: several times what a recorder writes at once.
+/// The maximum size of a part to read, in bytes: several times what a recorder writes at once.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// Key in the Parquet metadata: time of the earliest row.
 const FIRST_TIME: &str = "tracer.first_time_ns";
 
-/// The numbers that a part stands for.
+/// The numbers that a part represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PartName {
     pub first: u32,
@@ -66,7 +66,7 @@ impl PartName {
         format!("part-{numbers}{checksum}.parquet")
     }
 
-    /// `None` for what is no part's name.
+    /// Parses a part's name; `None` if it is not one.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let name = name.strip_prefix("part-")?.strip_suffix(".parquet")?;
         let (numbers, checksum) = match name.split_once('.') {
@@ -88,14 +88,14 @@ impl PartName {
     }
 }
 
-/// Parts in a table's folder that count, in the order of their numbers, and those that others replaced.
+/// Returns the parts in a table's folder that count, in the order of their numbers, and the replaced parts.
 pub(crate) fn list(folder: &Folder) -> Result<Listing, StoreError> {
     let entries = folder.entries().context("read", folder.path())?;
     let names = entries.iter().filter_map(|entry| PartName::parse(entry.name.to_str()?));
     Ok(Listing::of(names.collect()))
 }
 
-/// What [`list`] found.
+/// The result of [`list`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listing {
     pub parts: Vec<PartName>,
@@ -117,7 +117,7 @@ impl Listing {
     }
 }
 
-/// Removes the parts that others replaced.
+/// Removes replaced parts.
 pub(crate) fn remove_replaced(folder: &Folder) -> Result<(), StoreError> {
     list(folder)?.replaced.into_iter().try_for_each(|name| {
         let name = name.file_name();
@@ -147,7 +147,7 @@ pub(crate) fn write(folder: &Folder, name: PartName, columns: &Columns) -> Resul
             .with_compression(ParquetCompression::Zstd(None))
             .with_row_group_size(Some(WINDOW))
             .with_key_value_metadata(Some(KeyValueMetadata::from_static(vec![(FIRST_TIME.to_owned(), first_time)])))
-            // A recorder leaves the processors to what it records.
+            // A recorder leaves the processors to the traced processes.
             .set_parallel(false)
             .finish(&mut frame)
             .map_err(failed)
@@ -167,7 +167,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Reads what a part says about itself, if it is what was written.
+    /// Reads a part's metadata, if the file is as it was written.
     pub(crate) fn open(table: Table, folder: &Folder, name: PartName) -> Result<Self, Damage> {
         guarded(&folder.path().join(name.file_name()), || {
             let mut reader = ParquetReader::new(Cursor::new(content(folder, name)?));
@@ -188,12 +188,12 @@ impl Part {
         })
     }
 
-    /// Its path, for people.
+    /// Returns the path, for people.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join(self.name.file_name())
     }
 
-    /// Reads the file, if it is still what was written.
+    /// Reads the file, if it is still as it was written.
     pub(crate) fn load(&self) -> Result<Loaded, Damage> {
         guarded(&self.path(), || {
             Ok(Loaded {
@@ -204,7 +204,7 @@ impl Part {
     }
 }
 
-/// A part whose file is in memory. What is decoded is what was summed up, whatever happens to the file meanwhile.
+/// A part whose file is in memory. The decoder reads the bytes that the checksum covers, whatever happens to the file in between.
 #[derive(Clone, Debug)]
 pub(crate) struct Loaded {
     pub part: Part,
@@ -230,7 +230,7 @@ impl Loaded {
     }
 }
 
-/// Bytes of a file, shared. A mapping would fault if somebody cut the file short.
+/// Bytes of a file, shared. A mapping would fault if another process truncated the file.
 #[derive(Clone, Debug)]
 struct Content(Arc<Vec<u8>>);
 
@@ -240,7 +240,7 @@ impl AsRef<[u8]> for Content {
     }
 }
 
-/// Content of a part that has the checksum of its name, if that has one.
+/// Reads the content of a part, and checks it against the checksum in its name, if the name has one.
 fn content(folder: &Folder, name: PartName) -> Result<Content, String> {
     let bytes = folder.read_file(OsStr::new(&name.file_name()), MAX_BYTES);
     let bytes = bytes.map_err(|error| match error.kind() {
@@ -260,7 +260,7 @@ fn not_parquet(error: &PolarsError) -> String {
     format!("it is not a whole Parquet file ({error})")
 }
 
-/// Whether the table can be made of the columns.
+/// Checks that the columns can form the table.
 fn check_columns(table: Table, found: &ArrowSchema) -> Result<(), String> {
     for column in table.columns() {
         let expected = schema::polars_type(column.kind);
@@ -281,11 +281,11 @@ fn check_columns(table: Table, found: &ArrowSchema) -> Result<(), String> {
 }
 
 thread_local! {
-    /// Whether this thread decodes a file: a panic is damage then, and nothing to print.
+    /// Whether this thread decodes a file. A panic is then damage, and must not be printed.
     static DECODING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Keeps panics of the decoder away from the panic hook, which would print them.
+/// Hides panics of the decoder from the panic hook, which would print them.
 fn quieten() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -298,7 +298,7 @@ fn quieten() {
     });
 }
 
-/// Runs a reader over a file that may hold anything: some damage makes the decoder panic instead of failing.
+/// Runs a reader over a file that may contain anything. Some damage makes the decoder panic instead of failing.
 fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, String>) -> Result<T, Damage> {
     quieten();
     DECODING.set(true);

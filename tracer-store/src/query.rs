@@ -1,4 +1,4 @@
-//! Tables as polars sees them, for queries.
+//! Tables as polars frames, for queries.
 
 use polars::prelude::{DataFrame, PolarsError};
 
@@ -11,14 +11,14 @@ use crate::schema::Table;
 /// A table to query.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// Its rows; not in the order of time where parts overlap.
+    /// The rows, which are not in the order of time if parts overlap.
     pub frame: DataFrame,
-    /// Parts whose rows are not all among them.
+    /// Parts with rows that are missing from the frame.
     pub damaged: Vec<Damage>,
 }
 
 impl Trace {
-    /// A whole table in memory, with the columns of [`Table::columns`] whatever version wrote it. Parts that can't be
+    /// Reads a whole table into memory, with the columns of [`Table::columns`], whatever version wrote it. Parts that cannot be
     /// read are left out, and reported.
     ///
     /// # Errors

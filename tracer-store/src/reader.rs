@@ -1,4 +1,4 @@
-//! Reading a trace: what it says of itself, and which parts it has.
+//! Reading a trace: its manifest, and its parts.
 
 use std::ffi::OsStr;
 use std::io;
@@ -20,18 +20,18 @@ pub struct Trace {
     manifest: Manifest,
 }
 
-/// How far the recording of a trace came.
+/// The progress of a trace's recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// It is whole.
+    /// The trace is whole.
     Complete,
-    /// It is being recorded.
+    /// The trace is being recorded.
     Recording,
-    /// Its recorder was killed or failed: at most the last second is missing.
+    /// The recorder was killed or failed: at most the last second is missing.
     Interrupted,
 }
 
-/// Parts of a table, and what is wrong with it.
+/// Parts of a table, and its damage.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts {
     pub readable: Vec<Part>,
@@ -39,7 +39,7 @@ pub(crate) struct Parts {
 }
 
 impl Trace {
-    /// Opens the trace at `dir`. No table is read yet: damage to one does not show here, see [`Self::damage`].
+    /// Opens the trace at `dir`. Reads no table yet: damage to one does not show here, see [`Self::damage`].
     ///
     /// # Errors
     /// If there is no trace, its manifest cannot be read, or a newer tracer wrote it.
@@ -47,28 +47,28 @@ impl Trace {
         Self::of(folder::open(dir)?)
     }
 
-    /// Opens the trace in a folder that is open, wherever that is by now.
+    /// Opens the trace in an open folder, wherever the folder is now.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// See [`Self::open`].
     pub fn of(folder: Folder) -> Result<Self, StoreError> {
         let manifest = Manifest::read(&folder)?;
         Ok(Self { folder, manifest })
     }
 
-    /// Where it was when it was opened.
+    /// Returns the path at which the trace was opened.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.folder.path()
     }
 
-    /// What it says of itself.
+    /// Returns the trace's manifest.
     #[must_use]
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Whether it is whole.
+    /// Returns the state of the recording.
     #[must_use]
     pub fn state(&self) -> State {
         match self.manifest.complete {
@@ -78,10 +78,10 @@ impl Trace {
         }
     }
 
-    /// Rows of these tables, in the order of time; at the same time in the order of [`Table`], then as they were
-    /// recorded. Memory is bounded by how far parts overlap in time, not by the trace's size.
+    /// Returns the rows of these tables, in the order of time. Rows of the same time are in the order of [`Table`], then in the
+    /// order of recording. Memory is bounded by the overlap of parts in time, not by the trace's size.
     ///
-    /// Of a trace that is being recorded, these are the rows that are on disk now.
+    /// For a trace that is being recorded, these are the rows that are on disk now.
     ///
     /// # Errors
     /// If a folder cannot be read. Damaged parts are found while iterating: see [`Facts`].
@@ -95,16 +95,16 @@ impl Trace {
         Ok(Facts::new(all))
     }
 
-    /// Rows of a table on disk, by what its parts say.
+    /// Counts the rows of a table on disk, from the metadata of its parts.
     ///
     /// # Errors
-    /// If its folder cannot be read. Damaged parts count nothing.
+    /// If its folder cannot be read. Damaged parts do not count.
     pub fn rows(&self, table: Table) -> Result<u64, StoreError> {
         Ok(self.parts(table)?.readable.iter().map(|part| part.rows as u64).sum())
     }
 
-    /// Parts that cannot be read: truncated, of foreign columns, or no Parquet at all; and tables that lack rows which the
-    /// recorder counted. Pages are not decoded.
+    /// Returns the parts that cannot be read, because they are truncated, have foreign columns, or are not Parquet, and the tables
+    /// that lack rows which the recorder counted. Pages are not decoded.
     ///
     /// # Errors
     /// If a folder cannot be read.
@@ -116,7 +116,7 @@ impl Trace {
         Ok(damaged)
     }
 
-    /// Bytes of all its files.
+    /// Returns the bytes of all files of the trace.
     ///
     /// # Errors
     /// If a folder cannot be read.
@@ -124,8 +124,8 @@ impl Trace {
         folder::size(&self.folder)
     }
 
-    /// Parts of a table that count now, and what is missing of it. A recorder that merges parts meanwhile changes their
-    /// list: then it is read again.
+    /// Returns the parts of a table that count now, and its missing rows. If a recorder merges parts in between, their list
+    /// changes, and is read again.
     pub(crate) fn parts(&self, table: Table) -> Result<Parts, StoreError> {
         let mut listed = self.list(table)?;
         loop {
@@ -167,7 +167,7 @@ impl Trace {
         }
     }
 
-    /// Rows that the recorder counted and that no part has. Damaged parts explain rows that are missing.
+    /// Reports rows that the recorder counted and that no part has. Damaged parts explain missing rows.
     fn missing(&self, table: Table, listed: &Listed, parts: &Parts) -> Option<Damage> {
         let written = self.manifest.count(table).filter(|_| parts.damaged.is_empty())?;
         let found: u64 = parts.readable.iter().map(|part| part.rows as u64).sum();
@@ -180,7 +180,7 @@ impl Trace {
     }
 }
 
-/// What is at the name of a table.
+/// What is at the name of a table in the folder.
 enum Listed {
     Nothing,
     Damaged(Damage),

@@ -1,7 +1,7 @@
-//! What the tables hold: the one description of every column, which writer, reader and docs share.
+//! The contents of the tables: the single description of every column, which writer, reader and docs share.
 //!
-//! A new column may be added at any time if it is nullable: parts of older traces read as null there, and older tools
-//! ignore it. Everything else is a new format version.
+//! A new column may be added at any time if it is nullable: parts of older traces read as null there, and older tools ignore it.
+//! Any other change is a new format version.
 
 mod docs;
 mod field;
@@ -20,8 +20,8 @@ pub(crate) use rows::{get, put};
 
 /// A table of the trace: one folder of Parquet parts.
 ///
-/// The order is the one in which facts of the same time are read: what introduces a process or a queue comes before
-/// what happens in it.
+/// The order is the one in which facts of the same time are read. The row of a process or a queue comes before the rows of its
+/// events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Table {
@@ -29,25 +29,25 @@ pub enum Table {
     Processes,
     /// User queues.
     Queues,
-    /// Looks at how far queues were.
+    /// Samples of queues' indexes.
     Progress,
     /// Ioctls on KFD and DRM devices.
     Ioctls,
     /// Stores to AQL doorbells.
     Doorbells,
-    /// Doorbells that have no rows of their own.
+    /// Doorbells without rows of their own.
     DoorbellRuns,
     /// Kernel dispatch packets.
     Dispatches,
-    /// Dispatches that have no rows of their own.
+    /// Dispatches without rows of their own.
     DispatchRuns,
-    /// When dispatches ran, by the GPU's clock.
+    /// Times when dispatches ran, by the GPU's clock.
     GpuTimes,
     /// Tools' proxies in front of queues.
     Proxies,
-    /// Kernel dispatches that programs submitted to these.
+    /// Kernel dispatches that programs submitted to proxies.
     Requests,
-    /// Packets that are no kernel dispatches.
+    /// Packets other than kernel dispatches.
     Packets,
     /// Code objects in processes.
     CodeObjects,
@@ -57,13 +57,13 @@ pub enum Table {
     Copies,
     /// Jobs on rings of the kernel driver.
     RingJobs,
-    /// Calls of functions of the kernel driver.
+    /// Calls of kernel driver functions.
     DriverCalls,
-    /// Trace events of the kernel driver itself.
+    /// Trace events of the kernel driver.
     DriverEvents,
-    /// Calls of functions of HIP and HSA.
+    /// Calls of HIP and HSA functions.
     ApiCalls,
-    /// Calls of functions of HIP and HSA that were only counted.
+    /// Calls of HIP and HSA functions that were only counted.
     ApiStats,
     /// Events that sources lost.
     Losses,
@@ -95,7 +95,7 @@ impl Table {
         Self::Losses,
     ];
 
-    /// Its name: in queries, in the manifest and of its folder.
+    /// Returns the name, used in queries, in the manifest and for the folder.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -123,7 +123,7 @@ impl Table {
         }
     }
 
-    /// What its rows are.
+    /// Returns a description of the table's rows.
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
@@ -185,13 +185,13 @@ impl Table {
         }
     }
 
-    /// The table of that name.
+    /// Returns the table with this name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|table| table.name() == name)
     }
 
-    /// The table that a fact is a row of.
+    /// Returns the table that a fact is a row of.
     #[must_use]
     pub const fn of(fact: &Fact) -> Self {
         match fact {
@@ -219,7 +219,7 @@ impl Table {
         }
     }
 
-    /// The column that orders it.
+    /// Returns the column that orders the table.
     #[must_use]
     pub const fn time_column(self) -> &'static str {
         match self {
@@ -242,7 +242,7 @@ impl Table {
         }
     }
 
-    /// Whether a row describes a thing that goes on living: such a row can be written again, and the last one counts.
+    /// Returns whether a row describes a thing that continues to live. Such a row can be written again, and the last one counts.
     #[must_use]
     pub const fn is_snapshot(self) -> bool {
         matches!(
@@ -251,20 +251,20 @@ impl Table {
         )
     }
 
-    /// Whether its rows stand for several things each: as many as the column `count` says.
+    /// Returns whether each row represents several things: the number in the column `count`.
     #[must_use]
     pub const fn is_of_runs(self) -> bool {
         matches!(self, Self::DoorbellRuns | Self::DispatchRuns)
     }
 
-    /// Its columns, in order.
+    /// Returns the columns, in order.
     #[must_use]
     pub fn columns(self) -> &'static [Column] {
         static COLUMNS: LazyLock<[Vec<Column>; Table::ALL.len()]> = LazyLock::new(|| Table::ALL.map(rows::columns));
         &COLUMNS[self as usize]
     }
 
-    /// Where [`Self::time_column`] is among the columns.
+    /// Returns the position of [`Self::time_column`] among the columns.
     pub(crate) fn time_index(self) -> usize {
         let name = self.time_column();
         self.columns().iter().take_while(|column| column.name != name).count()
@@ -274,15 +274,15 @@ impl Table {
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Name, in queries too.
+    /// Name, also in queries.
     pub name: &'static str,
     /// Type of its values.
     pub kind: Kind,
     /// Whether values can be missing.
     pub nullable: bool,
-    /// What its numbers count; empty for what is no quantity.
+    /// The unit of its numbers; empty if the column is not a quantity.
     pub unit: &'static str,
-    /// What it means.
+    /// The meaning of its values.
     pub meaning: &'static str,
 }
 
@@ -306,7 +306,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name in the docs.
+    /// Returns the name in the docs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The thread that writes: parts and manifests reach the disk here, and nowhere else while a trace is recorded.
+//! The writer thread: during the recording, parts and manifests reach the disk only here.
 
 pub(crate) mod worker;
 
@@ -16,22 +16,22 @@ use crate::error::{IoContext, StoreError};
 use crate::manifest::Manifest;
 use worker::Worker;
 
-/// Jobs that can wait, but for full batches: those are bounded by their bytes.
+/// The maximum number of waiting jobs, except for full batches: those are bounded by their bytes.
 const QUEUE: usize = 4;
 
-/// Bytes of rows that wait for the disk, beyond which rows are aggregated, unless it is said otherwise.
+/// Default maximum of the bytes of rows that wait for the disk. Beyond it, rows are aggregated.
 pub(crate) const ROW_MEMORY: usize = 192 << 20;
 
-/// How a trace is written: with whose rights, for whom, and over what.
+/// How a trace is written: the owner, the permissions, and whether to overwrite.
 #[derive(Clone, Debug)]
 pub struct Placing {
-    /// With whose rights; the trace belongs to that user.
+    /// The user with whose rights the trace is written, and who owns it.
     pub owner: Owner,
-    /// Permissions of its folders, and without execution of its files.
+    /// Permissions of its folders; its files have the same, without the right to execute.
     pub mode: Mode,
-    /// Whether a trace that is there is replaced.
+    /// Whether an existing trace is replaced.
     pub overwrite: bool,
-    /// Bytes of rows that may wait for the disk. Beyond, dispatches and doorbells are aggregated; with 0 they always are.
+    /// Bytes of rows that may wait for the disk. Beyond it, dispatches and doorbells are aggregated; with 0 they always are.
     pub row_memory: usize,
 }
 
@@ -46,40 +46,40 @@ impl Default for Placing {
     }
 }
 
-/// What is left of a trace's writer.
+/// The result of a closed writer.
 pub(crate) struct Closed {
     pub folder: Folder,
-    /// Bytes of all its files.
+    /// Bytes of all files of the trace.
     pub bytes: u64,
-    /// The manifest that was written.
+    /// The written manifest.
     pub manifest: Manifest,
-    /// Rows that could not be written; of runs, what they stand for.
+    /// Rows that could not be written; for runs, the things that they represent.
     pub lost: u64,
-    /// What the runs that were written stand for.
+    /// The things that the written runs represent.
     pub aggregated: Aggregated,
 }
 
-/// Something to be written.
+/// A job for the writer thread.
 pub(crate) enum Job {
     /// More rows of a table.
     Append(Columns),
-    /// All rows that a table has beside those that were sealed before: what it had else is removed.
+    /// All rows of a table except those that were sealed before. Its other rows are removed.
     Replace {
         /// Rows that the next job of this kind replaces.
         rows: Columns,
-        /// Rows that nothing replaces.
+        /// Rows that no later job replaces.
         sealed: Option<Columns>,
     },
     /// The manifest.
     Manifest(Box<Manifest>),
-    /// The last manifest, after which nothing comes.
+    /// The last manifest. No job follows it.
     Close(Box<Manifest>),
-    /// Nothing of the trace is to be left.
+    /// Removes the whole trace.
     Discard,
 }
 
 impl Job {
-    /// Bytes of memory that its rows take.
+    /// Returns the bytes of memory that the job's rows take.
     fn bytes(&self) -> usize {
         match self {
             Self::Append(rows) => rows.bytes(),
@@ -89,23 +89,23 @@ impl Job {
     }
 }
 
-/// What the thread reports.
+/// A report of the writer thread.
 pub(crate) enum Report {
-    /// Rows were written: a buffer to be used again.
+    /// Rows were written: a buffer to use again.
     Written(Columns),
-    /// The disk refused. The thread goes on with the next job.
+    /// The disk refused. The thread continues with the next job.
     Failed(Failure),
 }
 
-/// A job that could not be done.
+/// A job that failed.
 pub(crate) struct Failure {
-    /// Why.
+    /// The cause.
     pub error: StoreError,
-    /// Rows that no later job can bring to the disk; of runs, what they stand for.
+    /// Rows that no later job can write to the disk; for runs, the things that they represent.
     pub lost: u64,
 }
 
-/// What was handed over and is not written yet.
+/// The jobs that were handed over and are not written yet.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     jobs: AtomicUsize,
@@ -135,7 +135,7 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// Begins a trace: when this returns, its manifest is on disk.
+    /// Begins a trace. When this returns, its manifest is on disk.
     pub(crate) fn start(dir: &Path, manifest: Manifest, placing: Placing) -> Result<Self, StoreError> {
         let (jobs, inbox) = mpsc::channel();
         let (outbox, reports) = mpsc::channel();
@@ -168,22 +168,22 @@ impl Sink {
         }
     }
 
-    /// Where the trace was begun.
+    /// Returns the path at which the trace was begun.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Bytes of rows that were handed over and are not written yet.
+    /// Returns the bytes of rows that were handed over and are not written yet.
     pub(crate) fn pending(&self) -> usize {
         self.pending.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether not too many jobs wait for one more that can wait elsewhere.
+    /// Returns whether few enough jobs wait to add one that can wait elsewhere.
     pub(crate) fn has_room(&self) -> bool {
         self.pending.jobs.load(Ordering::Relaxed) < QUEUE
     }
 
-    /// Hands a job over, however many wait.
+    /// Hands over a job, however many wait.
     pub(crate) fn send(&mut self, job: Job) -> Result<(), StoreError> {
         self.pending.add(job.bytes());
         match self.jobs.as_ref().map(|jobs| jobs.send(job)) {
@@ -192,17 +192,17 @@ impl Sink {
         }
     }
 
-    /// What the thread has reported since.
+    /// Returns the thread's reports since the last call.
     pub(crate) fn reports(&self) -> impl Iterator<Item = Report> {
         self.reports.try_iter()
     }
 
-    /// Waits until all is written; the last job is to be [`Job::Close`] or [`Job::Discard`].
+    /// Waits until everything is written. The last job must be [`Job::Close`] or [`Job::Discard`].
     pub(crate) fn finish(mut self) -> Result<Option<Closed>, StoreError> {
         self.join()
     }
 
-    /// Why the thread ended before it was told to.
+    /// Returns why the thread ended early.
     fn failure(&mut self) -> StoreError {
         self.join()
             .err()
@@ -221,10 +221,10 @@ impl Sink {
 }
 
 impl Drop for Sink {
-    /// What was handed over is written also when a recorder gives up.
+    /// Writes the jobs that were handed over, also when a recorder gives up.
     fn drop(&mut self) {
         if self.thread.is_some() {
-            // Who drops a sink without finishing it has an error of its own to report.
+            // A caller that drops a sink without finishing it has its own error to report.
             let _ = self.join();
         }
     }

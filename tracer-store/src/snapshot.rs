@@ -1,11 +1,11 @@
-//! Rows about what goes on living: the last one of each thing counts.
+//! Rows of things that continue to live: the last row of each thing counts.
 //!
-//! Queues, proxies, processes, code objects and counters are facts at the ends of their lives, but a recorder can be killed before. So it may push a
-//! row of one at any time, as it is then, and again later. Such a table is kept here, and each time that it
-//! changed it is written whole, as one part in the place of the one before: on disk there is one row a thing.
+//! Queues, proxies, processes, code objects and counters become facts when they end, but a recorder can be killed before that. So
+//! it may push a row of one at any time, with its present state, and push it again later. Such a table is kept here. After each
+//! change it is written whole, as one part that replaces the previous one: on disk there is one row per thing.
 //!
-//! What has ended does not change any more. Once there are [`SEALED`] such rows they become a part of their own, which
-//! nothing replaces, and are forgotten: memory and what is written grow with what lives, not with what ever did.
+//! A thing that has ended does not change any more. After [`SEALED`] such rows, they become a part of their own, which is never
+//! replaced, and are removed from memory. So memory and writes grow with the things that live, not with all things that ever lived.
 
 use std::collections::BTreeMap;
 
@@ -14,26 +14,26 @@ use tracer_core::fact::Fact;
 use crate::columns::Columns;
 use crate::schema::Table;
 
-/// Rows of things that ended which become a part of their own.
+/// The number of rows of ended things that become a part of their own.
 pub(crate) const SEALED: usize = 4096;
 
-/// What tells things of one table apart.
+/// The key that distinguishes things of one table.
 type Key = (u32, u64);
 
 /// The rows of a table that are not sealed.
 pub(crate) struct Snapshot {
     table: Table,
-    /// Of what may go on living.
+    /// Rows of things that may continue to live.
     living: BTreeMap<Key, Fact>,
-    /// The last rows of what has ended.
+    /// The last rows of things that have ended.
     ended: BTreeMap<Key, Fact>,
 }
 
-/// What is to be written.
+/// The rows to write.
 pub(crate) struct Taken {
     /// Rows that are written again with the next change.
     pub rows: Columns,
-    /// Rows that are not.
+    /// Rows that are not written again.
     pub sealed: Option<Columns>,
 }
 
@@ -46,7 +46,7 @@ impl Snapshot {
         }
     }
 
-    /// Takes a row in the place of the one of the same thing. Returns whether that changes the table.
+    /// Takes a row, which replaces the row of the same thing. Returns whether that changes the table.
     pub(crate) fn push(&mut self, fact: &Fact) -> bool {
         let Some(key) = key(fact) else { return false };
         let rows = match self.ended.contains_key(&key) {
@@ -60,18 +60,18 @@ impl Snapshot {
         changes
     }
 
-    /// The same; the thing has ended, and no other row of it comes.
+    /// Takes the last row of a thing that has ended. Returns whether that changes the table.
     pub(crate) fn push_last(&mut self, fact: &Fact) -> bool {
         let changes = self.push(fact);
         if let Some((key, row)) = key(fact).and_then(|key| self.living.remove_entry(&key)) {
             self.ended.insert(key, row);
-            // It can be sealed, though it says nothing new.
+            // The row can be sealed now, even if it is unchanged.
             return true;
         }
         changes
     }
 
-    /// What has to be on disk beside what was sealed before. What is sealed now is forgotten.
+    /// Returns the rows that must be on disk beside those that were sealed before. Removes the rows that it seals.
     pub(crate) fn take(&mut self) -> Taken {
         let sealed = (self.ended.len() >= SEALED).then(|| std::mem::take(&mut self.ended));
         Taken {
@@ -87,7 +87,7 @@ impl Snapshot {
     }
 }
 
-/// `None` if the fact is none of such a thing.
+/// Returns the key of a fact; `None` if the fact does not describe such a thing.
 fn key(fact: &Fact) -> Option<Key> {
     match fact {
         Fact::Queue(queue) => Some((queue.queue, 0)),
@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    /// What has ended is forgotten soon after it was written, however much there was.
+    /// Ended things are removed soon after they were written, however many there were.
     #[test]
     fn memory_is_that_of_what_lives() {
         let mut snapshot = Snapshot::new(Table::Queues);
@@ -119,7 +119,7 @@ mod tests {
         let mut sealed = 0;
         for number in 0..100_000 {
             snapshot.push(&row(number));
-            // Every thousandth goes on living.
+            // Every thousandth thing continues to live.
             if !number.is_multiple_of(1000) {
                 snapshot.push_last(&row(number));
             }

@@ -1,4 +1,4 @@
-//! Rows of one table on their way to the thread that writes.
+//! Rows of one table that wait for the writer thread.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::snapshot::{Snapshot, Taken};
 /// Rows of a full batch.
 pub(crate) const BATCH: usize = WINDOW;
 
-/// Buffers of a table that are kept to be used again.
+/// The number of a table's buffers that are kept to use again.
 const SPARE: usize = 2;
 
 /// Rows of one table that were not handed over yet.
@@ -19,15 +19,15 @@ pub(crate) struct Waiting {
     pub(crate) columns: Columns,
     spare: Vec<Columns>,
     pub(crate) snapshot: Option<Snapshot>,
-    /// Whether there is something to be handed over.
+    /// Whether there are rows to hand over.
     pub(crate) dirty: bool,
-    /// Whether there is no room for more.
+    /// Whether there is no room for more rows.
     pub(crate) full: bool,
-    /// Bytes that the rows take, as of the last count.
+    /// Bytes that the rows take, at the last count.
     pub(crate) bytes: usize,
-    /// Bytes of names since then.
+    /// Bytes of names since the last count.
     pub(crate) text: usize,
-    /// A time before the oldest row came.
+    /// A time before the oldest row was pushed.
     pub(crate) since: Option<Instant>,
 }
 
@@ -46,7 +46,7 @@ impl Waiting {
         }
     }
 
-    /// What there is to be handed over; it counts as such from here on.
+    /// Takes the rows to hand over. They count as handed over from here on.
     pub(crate) fn take(&mut self) -> Option<Job> {
         if !self.dirty {
             return None;
@@ -66,7 +66,7 @@ impl Waiting {
         })
     }
 
-    /// Keeps a buffer to be used again, unless a stall of the disk made it large.
+    /// Keeps a buffer to use again, unless a stall of the disk made it large.
     pub(crate) fn keep(&mut self, mut columns: Columns) {
         if self.spare.len() < SPARE && columns.rows() <= 2 * BATCH {
             columns.clear();

@@ -1,4 +1,4 @@
-//! Recording: facts in, parts out.
+//! Recording: takes facts and writes parts.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,35 +15,35 @@ use crate::sink::worker::LOSS_SOURCE;
 use crate::sink::{Closed, Failure, Job, Placing, Report, Sink};
 use crate::waiting::{BATCH, Waiting};
 
-/// Age at which rows are handed to the writer thread. With the time between ticks and that of a write it stays below
+/// Age at which rows are handed to the writer thread. Together with the time between ticks and the time of a write, it stays below
 /// the second that a killed recorder may lose.
 const MAX_AGE: Duration = Duration::from_millis(400);
 
-/// Bytes of a full batch: names can be long.
+/// Bytes of a full batch, because names can be long.
 const BATCH_BYTES: usize = 32 << 20;
 
-/// Beyond [`Placing::row_memory`] dispatches and doorbells are aggregated. Bytes that rows of other tables may take beyond it;
-/// what comes later is dropped, and counted.
+/// Bytes that rows of other tables may take beyond [`Placing::row_memory`]. Beyond `row_memory`, dispatches and doorbells are
+/// aggregated. Beyond this, later rows are dropped, and counted.
 const OTHERS: usize = 32 << 20;
 
-/// Bytes that rows of all tables and runs may take beyond it together; runs that come later are dropped, and what they stand
-/// for is counted.
+/// Bytes that rows of all tables and runs together may take beyond [`Placing::row_memory`]. Later runs are dropped, and the things
+/// that they represent are counted.
 const RUNS: usize = 64 << 20;
 
-/// How often a table's bytes are counted, in rows.
+/// Interval of the counts of a table's bytes, in rows.
 const RETRY: usize = BATCH / 16;
 
-/// Bytes of names after which a table's bytes are counted at once.
+/// Bytes of names after which a table's bytes are counted immediately.
 const MAX_TEXT: usize = 1 << 20;
 
 /// Writes a trace.
 ///
-/// [`Self::push`] only appends to buffers in memory; encoding, compression and the disk are a thread's of its own.
-/// Dropping a writer without [`Self::finish`] leaves what a killed recorder leaves: a readable, incomplete trace.
+/// [`Self::push`] only appends to buffers in memory. A thread does encoding, compression and disk access. Dropping a writer without
+/// [`Self::finish`] leaves the same as a killed recorder: a readable, incomplete trace.
 pub struct TraceWriter {
     manifest: Manifest,
     manifest_changed: bool,
-    /// Rows not handed over yet, by table; of a snapshot table none.
+    /// Rows not handed over yet, by table; none for a snapshot table.
     waiting: Vec<Waiting>,
     last_tick: Instant,
     sink: Sink,
@@ -52,44 +52,43 @@ pub struct TraceWriter {
     /// Whether dispatches and doorbells become runs.
     aggregating: bool,
     runs: Runs,
-    /// Runs that ended just now.
+    /// Runs that have just ended.
     ended: Vec<Fact>,
-    /// Rows that found no room in memory; of runs, what they stand for.
+    /// Rows that found no room in memory; for runs, the things that they represent.
     dropped: u64,
-    /// Rows that could not be written; likewise.
+    /// Rows that could not be written; for runs, the things that they represent.
     lost: u64,
-    /// What [`Self::tick`] has to report.
+    /// The failure that [`Self::tick`] must report.
     failure: Option<StoreError>,
     /// Whether the disk refused the last rows.
     failing: bool,
 }
 
-/// What a recorder wrote.
+/// The result of a recording.
 #[derive(Clone, Debug)]
 pub struct Written {
-    /// Where it was begun.
+    /// The path at which the trace was begun.
     pub dir: PathBuf,
-    /// The trace's folder, wherever that is by now: what lies at `dir` can be something else.
+    /// The trace's folder, wherever it is now. `dir` can be another folder by now.
     pub folder: Folder,
-    /// The manifest as it was written.
+    /// The written manifest.
     pub manifest: Manifest,
     /// Rows, by table.
     pub rows: Vec<(Table, u64)>,
-    /// Rows that were dropped because the disk did not keep up, or could not be written; of runs, what they stand for.
+    /// Rows that were dropped because the disk did not keep up, or could not be written; for runs, the things that they represent.
     pub dropped: u64,
-    /// Dispatches and doorbells that have no rows of their own, but are in runs that were written.
+    /// Dispatches and doorbells without rows of their own that are in written runs.
     pub aggregated: Aggregated,
     /// Size of the trace.
     pub bytes: u64,
 }
 
 impl TraceWriter {
-    /// Begins a trace at `dir`, which is made; an empty folder will do too. A trace that is there is replaced only if
-    /// `overwrite` says so, and anything else never. The manifest is on disk at once, as of a trace that is not
-    /// complete.
+    /// Begins a trace at `dir`, which is created; an empty folder is also accepted. An existing trace is replaced only if
+    /// `overwrite` is set, and anything else never. The manifest is on disk immediately, as that of an incomplete trace.
     ///
     /// # Errors
-    /// If something is there, or the folder cannot be written.
+    /// If `dir` exists and may not be used, or the folder cannot be written.
     pub fn create(dir: &Path, manifest: Manifest, overwrite: bool) -> Result<Self, StoreError> {
         let placing = Placing {
             overwrite,
@@ -98,13 +97,13 @@ impl TraceWriter {
         Self::create_as(dir, manifest, placing)
     }
 
-    /// The same, with the rights of a user, and other permissions than private ones.
+    /// Begins a trace with the rights of a user, and other permissions than private ones.
     ///
-    /// The thread that writes has these rights and no others, whatever rights the process has. It resolves `dir` once;
-    /// what others do to the path or in the folder later leads it nowhere else.
+    /// The writer thread has these rights and no others, whatever rights the process has. It resolves `dir` once. Later changes to
+    /// the path or in the folder by others lead it to no other place.
     ///
     /// # Errors
-    /// As [`Self::create`]; if the user may not create a folder there, or what is there belongs to somebody else.
+    /// Those of [`Self::create`]; if the user may not create a folder there, or the existing folder belongs to another user.
     pub fn create_as(dir: &Path, mut manifest: Manifest, placing: Placing) -> Result<Self, StoreError> {
         manifest.complete = false;
         let row_memory = placing.row_memory;
@@ -125,9 +124,9 @@ impl TraceWriter {
         })
     }
 
-    /// Adds a row to its table, or what has it to a run while the disk does not keep up. Never waits for the disk.
+    /// Adds a row to its table, or adds its contents to a run while the disk does not keep up. Never waits for the disk.
     ///
-    /// Queues and processes may be pushed as they are, while they live: of each one, the last row pushed counts.
+    /// Queues and processes may be pushed with their present state, while they live: the last pushed row of each one counts.
     pub fn push(&mut self, fact: &Fact) {
         let ended = &mut self.ended;
         if self.aggregating && self.runs.add(fact, &mut |run| ended.push(run)) {
@@ -137,8 +136,8 @@ impl TraceWriter {
         }
     }
 
-    /// The same; if it is a row of something that goes on living, it has ended, and no other row of it comes: memory for it
-    /// is free once it is written.
+    /// Adds a row like [`Self::push`]. If it is a row of a thing that continues to live, the thing has ended, and no other row of
+    /// it follows. Its memory is free after it is written.
     pub fn push_last(&mut self, fact: &Fact) {
         let waiting = &mut self.waiting[Table::of(fact) as usize];
         match &mut waiting.snapshot {
@@ -147,13 +146,13 @@ impl TraceWriter {
         }
     }
 
-    /// Whether dispatches and doorbells are aggregated now.
+    /// Returns whether dispatches and doorbells are aggregated now.
     #[must_use]
     pub const fn is_aggregating(&self) -> bool {
         self.aggregating
     }
 
-    /// Ends all runs that are open.
+    /// Ends all open runs.
     fn end_runs(&mut self) {
         let ended = &mut self.ended;
         self.runs.flush(&mut |run| ended.push(run));
@@ -180,7 +179,7 @@ impl TraceWriter {
         waiting.columns.push(fact);
         waiting.dirty = true;
         let rows = waiting.columns.rows();
-        // Names can be long: a few rows of them are as much as thousands without.
+        // Names can be long: a few rows with them take as much as thousands without.
         waiting.text += text(fact);
         if rows.is_multiple_of(RETRY) || waiting.text >= MAX_TEXT {
             waiting.text = 0;
@@ -192,7 +191,7 @@ impl TraceWriter {
         }
     }
 
-    /// Lets tables take rows only while there is room for them. Losses always find some: they are few.
+    /// Lets tables take rows only while there is room for them. Losses always find room, because they are few.
     fn bound(&mut self) {
         let waiting: usize = self.waiting.iter().map(|waiting| waiting.bytes).sum();
         let used = waiting.saturating_add(self.sink.pending());
@@ -204,12 +203,12 @@ impl TraceWriter {
         }
     }
 
-    /// Hands over what has waited long enough. To be called several times a second.
+    /// Hands over rows that have waited long enough. To be called several times a second.
     ///
     /// # Errors
-    /// If the disk refused something since the last tick, unless that was reported already and nothing was written since.
-    /// The recording can go on: rows that could not be written are lost, and counted, and later ones are written if there
-    /// is room by then.
+    /// If the disk refused something since the last tick, unless that was reported already and nothing was written since. The
+    /// recording can continue: rows that could not be written are lost, and counted, and later ones are written if there is room by
+    /// then.
     pub fn tick(&mut self, now: Instant) -> Result<(), StoreError> {
         for table in Table::ALL {
             let waiting = &mut self.waiting[table as usize];
@@ -225,33 +224,33 @@ impl TraceWriter {
         self.failure.take().map_or(Ok(()), Err)
     }
 
-    /// The manifest as it is now.
+    /// Returns the present manifest.
     #[must_use]
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Changes the manifest; it is on disk soon after the next [`Self::tick`]. That a trace is complete is for
-    /// [`Self::finish`] to say.
+    /// Changes the manifest; it is on disk soon after the next [`Self::tick`]. Only [`Self::finish`] can mark a trace as complete.
     pub fn update_manifest(&mut self, update: impl FnOnce(&mut Manifest)) {
         update(&mut self.manifest);
         self.manifest.complete = false;
         self.manifest_changed = true;
     }
 
-    /// Rows that were dropped so far because the disk did not keep up, or could not be written; of runs, what they stand for.
+    /// Returns the rows that were dropped so far because the disk did not keep up, or could not be written; for runs, the things
+    /// that they represent.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.dropped.saturating_add(self.lost)
     }
 
-    /// Writes all that waits, merges small parts, and writes the manifest after `update`, which says how the
-    /// recording ended and whether it is `complete`. Counts of rows are filled in here.
+    /// Writes all waiting rows, merges small parts, and writes the manifest after `update`, which sets how the recording ended and
+    /// whether it is `complete`. Counts of rows are filled in here.
     ///
     /// A trace that lacks rows because the disk refused them is not complete, and a warning in its manifest says so.
     ///
     /// # Errors
-    /// If the disk refuses the manifest: the trace then stays as that of a killed recorder.
+    /// If the disk refuses the manifest. The trace then stays as that of a killed recorder.
     pub fn finish(mut self, update: impl FnOnce(&mut Manifest)) -> Result<Written, StoreError> {
         update(&mut self.manifest);
         self.end_runs();
@@ -286,7 +285,7 @@ impl TraceWriter {
         })
     }
 
-    /// Removes what was written: a trace of nothing would be in the way of the next attempt.
+    /// Removes everything that was written, because an empty trace would block the next attempt.
     ///
     /// # Errors
     /// If the disk refuses, or refused something earlier.
@@ -295,7 +294,7 @@ impl TraceWriter {
         self.sink.finish().map(drop)
     }
 
-    /// Says in the trace itself that it misses rows.
+    /// Notes in the trace itself that it misses rows.
     fn report_dropped(&mut self) {
         if self.dropped() == 0 {
             return;
@@ -312,11 +311,11 @@ impl TraceWriter {
             source: LOSS_SOURCE.to_owned(),
             count,
         }));
-        // The thread adds what could not be written.
+        // The thread adds the rows that could not be written.
         *self.manifest.losses.entry(LOSS_SOURCE.to_owned()).or_default() += self.dropped;
     }
 
-    /// Hands over what waits of a table, however much waits already: a full batch must not grow.
+    /// Hands over the waiting rows of a table, however many jobs wait already, because a full batch must not grow.
     fn hand_over(&mut self, table: Table) {
         self.take_reports();
         if let Some(job) = self.waiting[table as usize].take()
@@ -326,14 +325,14 @@ impl TraceWriter {
         }
     }
 
-    /// Hands over what waits of a table, unless too much waits already.
+    /// Hands over the waiting rows of a table, unless too many jobs wait already.
     fn offer(&mut self, table: Table) {
         if self.sink.has_room() {
             self.hand_over(table);
         }
     }
 
-    /// Takes buffers back, and notes what the disk refused.
+    /// Takes buffers back, and notes the disk's failures.
     fn take_reports(&mut self) {
         let reports: Vec<Report> = self.sink.reports().collect();
         for report in reports {
@@ -361,19 +360,19 @@ impl TraceWriter {
         }
     }
 
-    /// Keeps the first error: later ones follow from it.
+    /// Keeps the first error, because later ones follow from it.
     fn fail(&mut self, error: StoreError) {
         self.failure.get_or_insert(error);
     }
 }
 
-/// Whether rows are aggregated from now on: from the bound on, until half of it is free. So it does not change with every
-/// batch that is written.
+/// Returns whether rows are aggregated from now on: from the bound on, until half of it is free. So the state does not change with
+/// every written batch.
 const fn aggregates(before: bool, used: usize, bound: usize) -> bool {
     used >= bound || (before && used > bound / 2)
 }
 
-/// Things that a row stands for.
+/// Returns the number of things that a row represents.
 const fn things(fact: &Fact) -> u64 {
     match fact {
         Fact::DispatchRun(run) => run.count,
@@ -382,7 +381,7 @@ const fn things(fact: &Fact) -> u64 {
     }
 }
 
-/// Bytes of a row that its table's columns do not tell.
+/// Returns the bytes of a row that its table's columns do not count.
 fn text(fact: &Fact) -> usize {
     match fact {
         Fact::Dispatch(row) => row.kernel.as_ref().map_or(0, |name| name.len()),

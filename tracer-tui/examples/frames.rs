@@ -1,4 +1,4 @@
-//! How long a frame takes with 1000 queues at 50 000 dispatches a second: facts in, picture, screen in memory.
+//! Measures how long a frame takes with 1000 queues at 50 000 dispatches per second: facts in, picture, screen in memory.
 //!
 //! `cargo run --release -p tracer-tui --example frames`
 
@@ -13,7 +13,7 @@ use tracer_core::{
 use tracer_tui::{Status, Top, draw};
 
 const QUEUES: u32 = 1_000;
-/// Ten seconds at ten a second.
+/// Ten seconds at ten frames per second.
 const FRAMES: u64 = 100;
 const FRAME_NS: u64 = 100_000_000;
 /// Dispatches between two frames.

@@ -1,4 +1,4 @@
-//! A screen from the state, and nothing else.
+//! Draws the screen from the state, and does nothing else.
 
 use ratatui::{
     Frame,
@@ -18,7 +18,7 @@ use crate::{
 
 /// Lines above the body: totals, paths, tabs.
 const HEAD: u16 = 3;
-/// Lines below it: losses and blind spots, keys.
+/// Lines below the body: losses and blind spots, keys.
 const FOOT: u16 = 2;
 
 /// Draws everything.
@@ -78,7 +78,7 @@ fn head(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
         ("thunk", paths.thunk),
         ("unseen", paths.unseen),
     ] {
-        // Ways that were not watched have no number: they are named in the last line.
+        // Paths that were not watched have no number: the last line names them.
         if n > 0 {
             let percent = n as f64 * 100.0 / paths.total().max(1) as f64;
             second.push_str(&format!(", {percent:.1}% {name}"));
@@ -123,7 +123,7 @@ fn tabs(top: &Top, area: Rect, buffer: &mut Buffer) {
     buffer.set_stringn(x, area.y, filter, room, Style::new().fg(Color::Cyan));
 }
 
-/// Draws the view; returns the index of the first row shown.
+/// Draws the view. Returns the index of the first row shown.
 fn body(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) -> usize {
     let (sorted, reversed) = top.sorting();
     macro_rules! table {
@@ -167,7 +167,7 @@ fn body(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) -> usize 
     }
 }
 
-/// Why there is nothing to see.
+/// Draws the reason why there is nothing to see.
 fn nothing(top: &Top, area: Rect, buffer: &mut Buffer) {
     let text = if top.filter().is_empty() {
         format!("no {} seen", top.view().name())
@@ -177,7 +177,7 @@ fn nothing(top: &Top, area: Rect, buffer: &mut Buffer) {
     buffer.set_stringn(area.x, area.y, text, usize::from(area.width), Style::new());
 }
 
-/// Losses and blind spots are always there.
+/// Draws losses and blind spots, which are always shown.
 fn foot(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
     let status = &top.status;
     let lost: u64 = picture.losses.iter().map(|loss| loss.count).sum();

@@ -1,24 +1,24 @@
-//! What keys and the mouse do.
+//! Keys and the mouse.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use crate::state::{Top, View};
 
-/// What the screen alone can't do.
+/// An action that the screen alone can't do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// End.
+    /// End the program.
     Quit,
     /// Replay faster (positive) or slower, by a power of two.
     Speed(i8),
-    /// Record from now on, or no more.
+    /// Start or stop recording.
     Record,
 }
 
-/// Rows that a page jumps.
+/// Number of rows by which a page moves.
 const PAGE: usize = 10;
 
-/// Every key with what it does, for the help.
+/// Every key and what it does, for the help.
 pub const HELP: [(&str, &str); 14] = [
     ("1..5, Tab", "queues, kernels, rings, ioctls, processes"),
     ("up, down, PgUp, PgDn", "select a row"),
@@ -37,7 +37,7 @@ pub const HELP: [(&str, &str); 14] = [
 ];
 
 impl Top {
-    /// A key was pressed.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Option<Action> {
         if key.kind == KeyEventKind::Release {
             return None;
@@ -100,7 +100,7 @@ impl Top {
         }
     }
 
-    /// The mouse did something.
+    /// Handles an event of the mouse.
     pub fn mouse(&mut self, mouse: MouseEvent) {
         match mouse.kind {
             MouseEventKind::ScrollUp => self.select(|at| at.saturating_sub(1)),

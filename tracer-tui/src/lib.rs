@@ -1,7 +1,7 @@
 //! The screen of `tracer top`.
 //!
-//! [`Top`] is what is looked at and how; [`draw`] puts it on a screen and does nothing else: no clock, no file, no lock. What
-//! is shown comes in as [`tracer_core::live::Picture`]s, live or replayed. [`terminal`] is the only part that knows a real
+//! [`Top`] is the state of the screen. [`draw`] puts it on a screen and does nothing else: it uses no clock, no file and no lock.
+//! The content comes in as [`tracer_core::live::Picture`]s, live or replayed. [`terminal`] is the only part that uses a real
 //! terminal.
 
 mod draw;

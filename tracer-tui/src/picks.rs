@@ -10,7 +10,7 @@ use crate::{
     views::{ioctls, kernels, processes, queues, rings},
 };
 
-/// The rows that match the filter, in the order of the view's column.
+/// Returns the rows that match the filter, in the order of the view's column.
 pub fn rows<'a, R>(all: &'a [R], columns: &[Column<R>], top: &Top, words: fn(&R) -> String) -> Vec<&'a R> {
     let filter = top.filter().to_lowercase();
     let mut rows: Vec<&R> = all
@@ -19,7 +19,7 @@ pub fn rows<'a, R>(all: &'a [R], columns: &[Column<R>], top: &Top, words: fn(&R)
         .collect();
     let (sorted, reversed) = top.sorting();
     if let Some(column) = columns.get(sorted) {
-        // Stable: rows that are equal in the column stay in the picture's order.
+        // The sort is stable: rows that are equal in the column stay in the picture's order.
         rows.sort_by(|a, b| {
             let order = (column.order)(a, b);
             if reversed { order.reverse() } else { order }
@@ -28,12 +28,12 @@ pub fn rows<'a, R>(all: &'a [R], columns: &[Column<R>], top: &Top, words: fn(&R)
     rows
 }
 
-/// Greater numbers first; what is unknown last.
+/// Orders greater numbers first and unknown values last.
 pub fn greatest<T: PartialOrd + Copy>(a: Option<T>, b: Option<T>) -> Ordering {
     b.partial_cmp(&a).unwrap_or(Ordering::Equal)
 }
 
-/// How many rows the view shows, and columns it sorts by.
+/// Returns how many rows the view shows, and by how many columns it can be sorted.
 pub fn extent(top: &Top, picture: &Picture) -> (usize, usize) {
     match top.view() {
         View::Queues => (queues::rows(top, picture).len(), queues::COLUMNS.len()),

@@ -1,4 +1,4 @@
-//! What is looked at, and how.
+//! What the screen shows, and how.
 
 use std::collections::VecDeque;
 
@@ -6,12 +6,12 @@ use tracer_core::live::{Picture, QueueRow};
 
 use crate::{picks, views::queues};
 
-/// Pictures that are kept for looking back.
+/// Maximum number of pictures that are kept for looking back.
 const MOST_PICTURES: usize = 600;
-/// Rows in all of these at the most: with 1000 queues the past is shorter.
+/// Maximum number of rows in all of these pictures. With 1000 queues the history is shorter.
 const MOST_ROWS: usize = 120_000;
 
-/// What the body shows.
+/// A view in the body of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
     /// All queues.
@@ -29,10 +29,10 @@ pub enum View {
 }
 
 impl View {
-    /// Those with a number key, in its order.
+    /// The views with a number key, in the order of the keys.
     pub const TABS: [Self; 5] = [Self::Queues, Self::Kernels, Self::Rings, Self::Ioctls, Self::Processes];
 
-    /// Its name.
+    /// Returns the name of the view.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,22 +57,22 @@ impl View {
     }
 }
 
-/// What does not come out of facts.
+/// The status of the screen that does not come from facts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// What is looked at: a command, processes, a trace.
+    /// The source of the pictures: a command, processes, or a trace.
     pub source: String,
-    /// The GPU is simulated.
+    /// Whether the GPU is simulated.
     pub simulated: bool,
-    /// What nobody watches.
+    /// What is not watched.
     pub blind: Vec<String>,
-    /// Of a replay: its speed.
+    /// The speed of a replay.
     pub speed: Option<u32>,
-    /// What was watched has ended.
+    /// Whether the watched processes have exited, or the replay is at its end.
     pub ended: bool,
-    /// Where what is seen is being recorded.
+    /// The path of the current recording.
     pub recording: Option<String>,
-    /// The last thing that was done or went wrong.
+    /// The last result or error.
     pub message: Option<String>,
 }
 
@@ -80,29 +80,29 @@ pub struct Status {
 #[derive(Debug)]
 pub struct Top {
     view: View,
-    /// Sort column and whether it is reversed, by view.
+    /// The sort column, and whether it is reversed, by view.
     sorting: [(usize, bool); 6],
     selected: [usize; 6],
     filter: String,
-    /// Characters go into the filter.
+    /// Whether characters go into the filter.
     pub(crate) editing: bool,
     pub(crate) help: bool,
-    /// Number of the queue in [`View::Queue`].
+    /// The number of the queue in [`View::Queue`].
     detail: Option<u32>,
     pictures: VecDeque<Picture>,
     rows: usize,
-    /// The picture that is held, counted from the newest; `None`: the newest, whatever comes.
+    /// The picture that stays on the screen, counted from the newest; `None` follows the newest.
     held: Option<usize>,
-    /// What does not come out of facts.
+    /// The status that does not come from facts.
     pub status: Status,
-    /// Colours may be used.
+    /// Whether colours may be used.
     pub colours: bool,
-    /// The first row that was drawn, and where the rows began: for the mouse.
+    /// The index of the first row that was drawn, and the line where the rows begin: for the mouse.
     pub(crate) drawn: std::cell::Cell<(usize, u16)>,
 }
 
 impl Top {
-    /// Shows the queues, and nothing yet.
+    /// Creates a screen that shows the view of the queues and has no picture yet.
     #[must_use]
     pub fn new(status: Status) -> Self {
         Self {
@@ -129,7 +129,7 @@ impl Top {
         }
     }
 
-    /// Takes the newest picture. A held one stays on the screen.
+    /// Adds the newest picture. A picture that the user stopped at stays on the screen.
     pub fn push(&mut self, picture: Picture) {
         self.rows += size(&picture);
         self.pictures.push_back(picture);
@@ -147,7 +147,7 @@ impl Top {
         self.bound();
     }
 
-    /// Takes the place of the newest picture: between two that are kept.
+    /// Replaces the newest picture: for pictures in between that are not kept.
     pub fn renew(&mut self, picture: Picture) {
         if let Some(newest) = self.pictures.back_mut() {
             self.rows = self.rows + size(&picture) - size(newest);
@@ -158,26 +158,26 @@ impl Top {
         }
     }
 
-    /// The picture to show, unless there is none yet.
+    /// Returns the picture to show, unless there is none yet.
     #[must_use]
     pub fn picture(&self) -> Option<&Picture> {
         let last = self.pictures.len().checked_sub(1)?;
         self.pictures.get(last - self.held.unwrap_or(0).min(last))
     }
 
-    /// What the body shows.
+    /// Returns the current view.
     #[must_use]
     pub fn view(&self) -> View {
         self.view
     }
 
-    /// Text that rows must contain.
+    /// Returns the text that rows must contain.
     #[must_use]
     pub fn filter(&self) -> &str {
         &self.filter
     }
 
-    /// How far the picture shown lies behind the newest, ns; `None` if it is the newest, whatever comes.
+    /// Returns how far the picture shown is behind the newest, ns; `None` if the screen follows the newest.
     #[must_use]
     pub fn behind_ns(&self) -> Option<u64> {
         self.held?;
@@ -193,7 +193,7 @@ impl Top {
         self.selected[self.view.place()]
     }
 
-    /// The queue of [`View::Queue`], if it is still there.
+    /// Returns the queue of [`View::Queue`], if it still exists.
     pub(crate) fn queue<'a>(&self, picture: &'a Picture) -> Option<&'a QueueRow> {
         let number = self.detail?;
         picture.queues.iter().find(|queue| queue.queue == number)
@@ -251,7 +251,7 @@ impl Top {
         self.bound();
     }
 
-    /// Holds what is shown, or follows again.
+    /// Stops at the picture that is shown, or follows the newest again.
     pub(crate) fn hold(&mut self) {
         self.held = match self.held {
             None => Some(0),
@@ -260,7 +260,7 @@ impl Top {
         self.bound();
     }
 
-    /// Looks at earlier (positive) or later pictures.
+    /// Moves to earlier (positive) or later pictures.
     pub(crate) fn look_back(&mut self, pictures: isize) {
         let most = self.pictures.len().saturating_sub(1);
         let back = self.held.unwrap_or(0) as isize + pictures;
@@ -268,7 +268,7 @@ impl Top {
         self.bound();
     }
 
-    /// The selection stays on a row.
+    /// Keeps the selection on a row.
     fn bound(&mut self) {
         let rows = self.picture().map_or(0, |picture| picks::extent(self, picture).0);
         let selected = &mut self.selected[self.view.place()];
@@ -277,7 +277,7 @@ impl Top {
 }
 
 fn size(picture: &Picture) -> usize {
-    // A queue's row is worth about four of the others: it carries its last packets.
+    // A queue's row needs about as much memory as four other rows: it contains its last packets.
     4 * picture.queues.len()
         + picture.kernels.len()
         + picture.rings.len()

@@ -1,4 +1,4 @@
-//! Tables that fit any width: columns leave in the order of how little they are needed.
+//! Tables that fit any width: the least important columns are left out first.
 
 use std::cmp::Ordering;
 
@@ -11,21 +11,21 @@ use tracer_core::foreign;
 
 /// A column of a table of `R`.
 pub struct Column<R> {
-    /// Its head.
+    /// The heading.
     pub title: &'static str,
-    /// Cells that it takes. One with 0 takes what is left.
+    /// The width in cells. A column with 0 takes what is left.
     pub width: u16,
-    /// 0 stays always; the greatest leaves first.
+    /// How early the column is left out: 0 always stays; the greatest goes first.
     pub rank: u8,
-    /// Text to the left; numbers stand right.
+    /// Whether to align to the left, for text; numbers are aligned to the right.
     pub left: bool,
-    /// What stands in it, in a field of this width.
+    /// Returns the text of a cell, for a field of this width.
     pub cell: fn(&R, u16) -> String,
-    /// How rows are sorted by it: the row that comes first is less.
+    /// The order of the rows when sorted by this column: the row that comes first is less.
     pub order: fn(&R, &R) -> Ordering,
 }
 
-/// The columns that fit, with the widths that they get.
+/// Returns the columns that fit, with their widths.
 fn fitting<R>(columns: &[Column<R>], width: u16) -> Vec<(usize, u16)> {
     const LEAST_REST: u16 = 8;
     let needed = |column: &Column<R>| if column.width == 0 { LEAST_REST } else { column.width };
@@ -62,22 +62,22 @@ fn fitting<R>(columns: &[Column<R>], width: u16) -> Vec<(usize, u16)> {
     }
 }
 
-/// What is drawn.
+/// A table to draw.
 pub struct Table<'a, R> {
     pub columns: &'a [Column<R>],
     pub rows: &'a [&'a R],
-    /// Index into `columns` by which they are sorted.
+    /// Index into `columns` of the sort column.
     pub sorted: usize,
-    /// Whether the order is turned round.
+    /// Whether the order is reversed.
     pub reversed: bool,
-    /// Index into `rows`.
+    /// Index into `rows` of the selected row.
     pub selected: usize,
-    /// How a row looks.
+    /// Returns the style of a row.
     pub style: fn(&R) -> Style,
 }
 
 impl<R> Table<'_, R> {
-    /// Draws heads and as many rows as fit, so that the selected one is among them. Returns the index of the first row
+    /// Draws the headings and as many rows as fit, so that the selected row is among them. Returns the index of the first row
     /// shown.
     pub fn draw(&self, area: Rect, buffer: &mut Buffer) -> usize {
         let columns = fitting(self.columns, area.width);
@@ -142,7 +142,7 @@ impl<R> Table<'_, R> {
     }
 }
 
-/// The text in so many cells; what was cut shows.
+/// Cuts the text to this many cells, and shows that it was cut.
 fn clipped(text: &str, width: u16) -> String {
     let width = usize::from(width);
     if text.chars().count() <= width {

@@ -1,4 +1,4 @@
-//! A real terminal: as it was when this ends, however this ends.
+//! A real terminal. It is restored when the screen ends, however it ends.
 
 mod backend;
 
@@ -28,13 +28,13 @@ use crate::{Top, draw};
 use backend::Bounded;
 pub use backend::MAX_SIZE;
 
-/// How long the reader of keys waits when the terminal has input that is no event yet.
+/// How long the thread that reads keys waits if the terminal has input that is not a complete event yet.
 const PARTIAL: Duration = Duration::from_millis(50);
 
-/// Whether any thread panicked while a screen was open: its words must not be drawn over.
+/// Whether a thread panicked while a screen was open: the screen must not draw over the panic message.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// A terminal that shows the screen. Its end (and a panic) gives the terminal back.
+/// A terminal that shows the screen. Dropping it (or a panic) restores the terminal.
 pub struct Screen {
     terminal: Terminal<Bounded>,
 }
@@ -43,14 +43,14 @@ impl Screen {
     /// Takes the terminal of standard output.
     ///
     /// # Errors
-    /// What the terminal refuses; it is given back then.
+    /// Returns the terminal's error, after restoring the terminal.
     pub fn open() -> io::Result<Self> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
             let before = panic::take_hook();
             panic::set_hook(Box::new(move |info| {
                 PANICKED.store(true, Ordering::Release);
-                // First the terminal: the words of a panic are lost on the other screen.
+                // The terminal is restored first: a panic message on the alternate screen would be lost.
                 restore();
                 before(info);
             }));
@@ -70,7 +70,7 @@ impl Screen {
     /// Shows the state.
     ///
     /// # Errors
-    /// If the terminal is gone, or a thread has panicked, which gave the terminal back.
+    /// Returns an error if the terminal is gone, or if a thread has panicked, which restored the terminal.
     pub fn show(&mut self, top: &Top) -> io::Result<()> {
         if PANICKED.load(Ordering::Acquire) {
             return Err(io::Error::other("a thread panicked"));
@@ -85,38 +85,38 @@ impl Drop for Screen {
     }
 }
 
-/// Gives the terminal back. May be called at any time, and again.
+/// Restores the terminal. May be called at any time, and repeatedly.
 pub fn restore() {
     // A terminal that is gone needs nothing.
     let _ = execute!(io::stdout(), DisableMouseCapture, LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();
 }
 
-/// Keys and the mouse, read by a thread of their own.
+/// Keys and the mouse, read by a separate thread.
 ///
-/// crossterm reads a terminal that hung up for ever, without a pause (`UnixInternalEventSource::try_read` of 0.29 takes
-/// the end of the file, and an error, for "nothing yet"). So the thread asks the kernel first. Whatever happens between that
-/// answer and the read, only this thread is caught in it, and it ends with the process.
+/// crossterm reads a terminal that hung up for ever, without a pause (`UnixInternalEventSource::try_read` of 0.29 takes the end of
+/// the file, and an error, for "nothing yet"). So the thread asks the kernel first. If the terminal hangs up between that answer
+/// and the read, only this thread hangs, and it ends with the process.
 pub struct Input {
     events: mpsc::Receiver<Event>,
 }
 
-/// What came of waiting for input.
+/// The result of waiting for input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// A key, or the mouse.
+    /// A key, or an event of the mouse.
     Event(Event),
-    /// Nothing in that time.
+    /// No event in that time.
     Nothing,
     /// The terminal is gone.
     HungUp,
 }
 
 impl Input {
-    /// Starts the thread, which reads the terminal that crossterm reads: standard input, else /dev/tty.
+    /// Starts the thread, which reads the terminal that crossterm reads: standard input, otherwise /dev/tty.
     ///
     /// # Errors
-    /// If there is no terminal to read, or no thread can be had.
+    /// Returns an error if there is no terminal to read, or if no thread can be started.
     pub fn start() -> io::Result<Self> {
         let stdin = io::stdin();
         let terminal = if stdin.is_terminal() {
@@ -142,7 +142,7 @@ impl Input {
     }
 }
 
-/// Reads until the terminal hangs up or nobody listens.
+/// Reads until the terminal hangs up or the receiver is gone.
 fn read(terminal: &File, tell: &mpsc::Sender<Event>) {
     while is_readable(terminal) {
         let mut found = false;
@@ -159,7 +159,7 @@ fn read(terminal: &File, tell: &mpsc::Sender<Event>) {
     }
 }
 
-/// Waits for input; `false` if the terminal hung up.
+/// Waits for input. Returns `false` if the terminal hung up.
 fn is_readable(terminal: &File) -> bool {
     loop {
         let mut polled = [PollFd::new(terminal, PollFlags::IN)];

@@ -1,6 +1,6 @@
 //! Numbers in a few columns.
 
-/// A duration in ns, in at most 6 characters.
+/// Formats a duration in ns in at most 6 characters.
 pub fn duration(ns: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     if ns >= 3_600_000_000_000 {
@@ -20,7 +20,7 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
-/// A count in at most 6 characters: exact up to 99 999.
+/// Formats a count in at most 6 characters: exact up to 99 999.
 pub fn count(n: u64) -> String {
     const UNITS: [(u64, &str); 4] = [
         (1_000_000_000_000, "T"),
@@ -40,7 +40,7 @@ pub fn count(n: u64) -> String {
     }
 }
 
-/// A rate a second.
+/// Formats a rate per second.
 pub fn rate(per_s: f64) -> String {
     if per_s > 0.0 && per_s < 9.95 {
         format!("{per_s:.1}")
@@ -49,15 +49,15 @@ pub fn rate(per_s: f64) -> String {
     }
 }
 
-/// What is not known.
+/// The text for an unknown value.
 pub const UNKNOWN: &str = "?";
 
-/// Of what may be unknown.
+/// Formats a value that may be unknown.
 pub fn known<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), show)
 }
 
-/// Heights of one row: the greatest is full, what is not 0 is never invisible.
+/// Draws heights in one row: the greatest is full, and a height other than 0 is always visible.
 pub fn sparkline(history: &[u32], width: usize) -> String {
     const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let shown = &history[history.len().saturating_sub(width)..];

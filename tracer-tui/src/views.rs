@@ -1,4 +1,4 @@
-//! The tables, one a file.
+//! The tables, one per file.
 
 pub mod ioctls;
 pub mod kernels;

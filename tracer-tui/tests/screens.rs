@@ -1,5 +1,5 @@
-//! Every view at three sizes, with nothing, usual, many and stuck queues, as text. `INSTA_UPDATE=always cargo nextest run
-//! --workspace -E 'test(screens)'` writes the pictures anew.
+//! Tests of every view at three sizes, with no, usual, many and stuck queues, as text. `INSTA_UPDATE=always cargo nextest run
+//! --workspace -E 'test(screens)'` writes the expected screens anew.
 
 mod pictures;
 
@@ -61,7 +61,7 @@ fn screen(top: &Top, (width, height): (u16, u16)) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The screen after these keys, at every size.
+/// Compares the screen after these keys, at every size.
 fn pictured(name: &str, picture: &Picture, keys: &str) {
     for (width, height) in SIZES {
         let mut top = top(picture.clone());
@@ -191,7 +191,7 @@ fn a_click_selects_and_a_second_one_opens() {
     top.mouse(click);
     top.mouse(click);
     assert_eq!(top.view(), tracer_tui::View::Queue);
-    // A click above the rows is none on a row.
+    // A click above the rows selects no row.
     top.mouse(MouseEvent { row: 0, ..click });
 }
 

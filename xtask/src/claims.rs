@@ -1,4 +1,4 @@
-//! docs/claims.md from a run: the claims on every simulated GPU, on a real kernel with the driver and scheduler events.
+//! Generates docs/claims.md: tests the claims on every simulated GPU, on a real kernel with the driver and scheduler events.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use crate::project::Project;
 use crate::setup::Rootfs;
 use crate::vm;
 
-/// Simulated GPUs: one of the MES's class, and those that a claim names.
+/// The simulated GPUs: one of the MES class, and those that a claim names.
 const ASICS: [&str; 3] = ["gfx1100", "gfx942", "gfx90a"];
 
-/// The kernel: the newest whose system calls never make it pass over a program (docs/limitations.md), which would leave
-/// claims open. Read raw, its scheduler's events tell as much as those of later ones.
+/// The kernel: the newest one whose system calls never make it pass over a program (docs/limitations.md), which would leave claims
+/// open. Read raw, the events of its scheduler say as much as those of later kernels.
 const KERNEL: &str = "6.12";
 
-/// Shows that jobs on a compute ring would be seen: the mock scheduler has such a ring.
+/// A compute ring of the mock scheduler. It shows that tracer would see jobs on such a ring.
 const RING: &str = "comp_1.0.0";
 
-/// Exit codes of `tracer verify --claims` that come with a report: all is decided, or something is open. What is decided
-/// otherwise than the sources say is for a person to look at first.
+/// Exit codes of `tracer verify --claims` that come with a report: all claims are decided, or some are open. A claim that
+/// contradicts the sources is for a person to examine first.
 const REPORTED: [i32; 2] = [0, 3];
 
-/// Runs the claims in a virtual machine, and writes docs/claims and docs/claims.md.
+/// Tests the claims in a virtual machine, and writes docs/claims and docs/claims.md.
 pub fn run(project: &Project) -> Result<ExitCode> {
     let fresh = project.target().join("vm/claims");
     crate::cmd::remove_all(&fresh)?;
@@ -45,7 +45,7 @@ pub fn run(project: &Project) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One `tracer verify --claims`, for a shell in the machine.
+/// Returns the script of one `tracer verify --claims`, for a shell in the machine.
 fn script(project: &Project, out: &Path, asic: &str) -> String {
     let quote = |path: PathBuf| crate::cmd::shell_quote(&path.to_string_lossy());
     let expected = REPORTED.map(|code| code.to_string()).join("|");

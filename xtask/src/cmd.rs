@@ -1,4 +1,4 @@
-//! Running other programs: what is run is shown, what fails is named.
+//! Running other programs: commands are shown, and failed commands are named.
 
 use std::env;
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::project::Project;
 
-/// Shows and runs a command with this program's own output and waits for success.
+/// Shows and runs a command with this program's own output, and waits for success.
 pub fn run(command: &mut Command) -> Result<()> {
     eprintln!("$ {}", render(command));
     let status = command
@@ -28,13 +28,13 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command quietly and returns what it printed; its complaints appear in the error only.
+/// Runs a command quietly and returns its standard output. Its error messages appear only in the error.
 pub fn read(command: &mut Command) -> Result<String> {
     let stdout = read_bytes(command)?;
     String::from_utf8(stdout).with_context(|| format!("`{}` printed something else than text", program(command)))
 }
 
-/// Runs a command quietly and returns the bytes that it printed.
+/// Runs a command quietly and returns the bytes of its standard output.
 pub fn read_bytes(command: &mut Command) -> Result<Vec<u8>> {
     let output = command
         .stdin(Stdio::null())
@@ -47,13 +47,13 @@ pub fn read_bytes(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// How often a program with a time limit is asked whether it has ended.
+/// Interval at which a program with a time limit is checked for its exit.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Shows and runs a command whose output goes to the file `output`, and waits for success, at most `limit` long.
+/// Shows and runs a command whose output goes to the file `output`, and waits for success, at most for `limit`.
 ///
-/// The command runs in a process group of its own. A command that takes longer is killed with its whole group. The output
-/// goes to a file and not through a pipe: a process that left the group and keeps its end open can't make this wait.
+/// The command runs in its own process group. A command that takes longer is killed with its whole group. The output goes to a file
+/// and not through a pipe: a process that left the group and keeps its end of a pipe open would make this function wait.
 pub fn run_within(command: &mut Command, limit: Duration, output: &Path) -> Result<()> {
     eprintln!("$ {}", render(command));
     let file = fs::File::create(output).with_context(|| format!("cannot create {}", output.display()))?;
@@ -65,7 +65,7 @@ pub fn run_within(command: &mut Command, limit: Duration, output: &Path) -> Resu
         .spawn()
         .with_context(|| format!("cannot start `{}`", program(command)))?;
     let Some(status) = wait_within(&mut child, limit)? else {
-        // The child was not waited for, so neither its id nor that of its group can be another's yet.
+        // The child has not been waited for, so no other process can have its id or its group's id yet.
         let group = Pid::from_child(&child);
         kill_process_group(group, Signal::KILL).context("cannot kill a process group")?;
         child.wait().context("cannot wait for a killed program")?;
@@ -84,7 +84,7 @@ pub fn run_within(command: &mut Command, limit: Duration, output: &Path) -> Resu
     Ok(())
 }
 
-/// Waits for a program; `None` if it runs on after `limit`.
+/// Waits for a program. Returns `None` if it still runs after `limit`.
 fn wait_within(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
     let started = Instant::now();
     loop {
@@ -112,18 +112,18 @@ pub fn require(name: &str, remedy: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether a file is there and may be run.
+/// Returns whether a file exists and is executable.
 pub fn is_executable(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Whether this program runs as root.
+/// Returns whether this program runs as root.
 pub fn is_root() -> Result<bool> {
     let own = fs::metadata("/proc/self").context("cannot read /proc/self to learn the user id")?;
     Ok(own.uid() == 0)
 }
 
-/// Removes a folder or file that may be missing.
+/// Removes a folder or a file, which may be missing.
 pub fn remove_all(path: &Path) -> Result<()> {
     let removed = if path.is_dir() && !path.is_symlink() {
         fs::remove_dir_all(path)
@@ -138,7 +138,7 @@ pub fn remove_all(path: &Path) -> Result<()> {
     }
 }
 
-/// Cargo for this project's workspace: what the outer `cargo run` set for xtask alone is taken away.
+/// Returns a cargo command for this project's workspace, without the variables that the outer `cargo run` set for xtask alone.
 pub fn cargo(project: &Project) -> Command {
     let mut command = Command::new(env::var_os("CARGO").as_deref().unwrap_or(OsStr::new("cargo")));
     command
@@ -148,7 +148,7 @@ pub fn cargo(project: &Project) -> Command {
     command
 }
 
-/// Cargo for other targets and for tools: also free of flags, wrappers and profiles meant for the workspace.
+/// Returns a cargo command for other targets and for tools, also without the flags, wrappers and profiles meant for the workspace.
 pub fn plain_cargo(project: &Project) -> Command {
     let mut command = cargo(project);
     remove_variables(&mut command, is_of_workspace_build);
@@ -163,7 +163,7 @@ fn remove_variables(command: &mut Command, unwanted: fn(&str) -> bool) {
     }
 }
 
-/// Variables by which cargo describes the running package to it.
+/// Returns whether cargo uses the variable to describe the running package.
 fn is_of_cargo_run(name: &str) -> bool {
     name.starts_with("CARGO_PKG_")
         || name.starts_with("CARGO_MANIFEST_")
@@ -171,9 +171,9 @@ fn is_of_cargo_run(name: &str) -> bool {
         || ["CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "OUT_DIR"].contains(&name)
 }
 
-/// Variables that change how cargo builds the workspace.
+/// Returns whether the variable changes how cargo builds the workspace.
 fn is_of_workspace_build(name: &str) -> bool {
-    // The number of jobs is about the machine, the target folder is always named by us.
+    // The number of jobs depends on the machine, and xtask always names the target folder itself.
     let kept = ["CARGO_BUILD_JOBS", "CARGO_TARGET_DIR"];
     let prefixes = ["CARGO_BUILD_", "CARGO_TARGET_", "CARGO_PROFILE_", "CARGO_UNSTABLE_"];
     let names = [
@@ -190,15 +190,15 @@ fn program(command: &Command) -> String {
     command.get_program().to_string_lossy().into_owned()
 }
 
-/// The command as a shell would take it, variables that were set included.
+/// Formats the command as a shell would take it, including the variables that were set.
 fn render(command: &Command) -> String {
     let variables = command.get_envs().filter_map(|(name, value)| {
         let value = value?;
-        // A whole search path says nothing; that the target folder is named is no news either.
+        // A whole search path is not useful to the reader, nor is the target folder, which is always set.
         let known = name == "PATH" || name == "CARGO_TARGET_DIR";
         (!known).then(|| format!("{}={}", name.to_string_lossy(), shell_quote(&value.to_string_lossy())))
     });
-    // Which cargo it is goes without saying: the one that runs this.
+    // The path of cargo is not shown if it is the cargo that runs this program.
     let is_cargo = env::var_os("CARGO").is_some_and(|cargo| cargo == command.get_program());
     let name = if is_cargo {
         OsStr::new("cargo")
@@ -210,7 +210,7 @@ fn render(command: &Command) -> String {
     variables.chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// Quotes a word for a POSIX shell where that is needed.
+/// Quotes a word for a POSIX shell if necessary.
 pub fn shell_quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! The tracer at work without a GPU: AMD's runtime on the simulated one, recorded and reported.
+//! Demonstrates tracer without a GPU: AMD's runtime runs on the simulated GPU, and tracer records and reports it.
 
 use std::env;
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::cmd;
 use crate::project::Project;
 use crate::setup::{self, Part, Rootfs};
 
-/// The simulated processor: one whose driver schedules by MES.
+/// The simulated processor, whose driver schedules with MES.
 const ASIC: &str = "gfx1100";
 
-/// Runs its arguments once with each workload of the dispatcher.
+/// A script that runs its arguments once with each workload of the dispatcher.
 const WORKLOADS: &str = r#"for workload in mixed "burst -n 20000"; do "$@" $workload; done"#;
 
 /// Builds everything, records the dispatcher's workloads and prints the report.
@@ -41,7 +41,7 @@ fn record(project: &Project, tracer: &Path, trace: &Path) -> Result<Command> {
     let mut command = as_root(tracer)?;
     command.args(["record", "-o"]).arg(trace);
     if !cmd::is_root()? || env::var_os("SUDO_UID").is_some() {
-        // The simulator mounts file systems: it must stay root where the tracer would step down to sudo's user.
+        // The simulator mounts file systems: it must stay root where tracer would switch to sudo's user.
         command.arg("--as-root");
     }
     command.args(["--", "/bin/sh", "-ec", WORKLOADS, "demo"]);
@@ -59,7 +59,7 @@ fn record(project: &Project, tracer: &Path, trace: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// A program as root: under sudo where this one is not.
+/// Returns a command that runs a program as root, under sudo if this program does not run as root.
 fn as_root(program: &Path) -> Result<Command> {
     if cmd::is_root()? {
         return Ok(Command::new(program));

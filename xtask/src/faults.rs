@@ -7,18 +7,17 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-/// What an attack writes as one line of JSON.
+/// The result of an attack, which it writes as one line of JSON.
 #[derive(Deserialize)]
 struct Attack {
     name: String,
     tries: u64,
     survived: u64,
-    /// Tries that did harm, and which.
+    /// The tries that did harm, and the harm.
     lost: Vec<String>,
 }
 
-/// Reads the file to which the attacks append their results, and makes a Markdown table of it; a file that is missing has no
-/// rows.
+/// Reads the file to which the attacks append their results, and formats a Markdown table. A missing file gives no rows.
 pub fn table(results: &Path) -> Result<String> {
     let text = match fs::read_to_string(results) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),

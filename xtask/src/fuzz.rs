@@ -1,4 +1,4 @@
-//! Fuzzing by libFuzzer, with the stable compiler: LLVM's own pass makes the coverage counters.
+//! Fuzzing with libFuzzer and the stable compiler: LLVM's own pass inserts the coverage counters.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use crate::project::Project;
 
 const PACKAGE: &str = "tracer-fuzz";
 
-/// What `cargo fuzz` passes to the compiler, as far as stable rustc has it: counters at every edge, comparisons traced, and
-/// arithmetic that overflows is found.
+/// The flags that `cargo fuzz` passes to the compiler, except those that stable rustc lacks: counters at every edge, traced
+/// comparisons, and detection of arithmetic overflow.
 const RUSTFLAGS: [&str; 8] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -25,9 +25,9 @@ const RUSTFLAGS: [&str; 8] = [
     "-Coverflow-checks=yes",
 ];
 
-/// Longest input: everything of interest fits into a few kilobytes.
+/// Longest input: every interesting case fits into a few kilobytes.
 const MAX_LEN: u32 = 16 << 10;
-/// An input that takes longer than this is a finding, and so is one that takes more memory.
+/// Time limit of an input. An input that takes longer is a finding, and so is one that takes more memory.
 const TIMEOUT_SECONDS: u32 = 10;
 const MEMORY_MIB: u32 = 1024;
 
@@ -62,7 +62,7 @@ pub fn run(project: &Project, wanted: &Fuzz) -> Result<()> {
         .try_for_each(|name| target(&program, &folder, name, wanted))
 }
 
-/// Builds the program with its counters; what runs while it is built (build scripts) has none.
+/// Builds the program with its counters. Code that runs during the build (build scripts) has none.
 fn build(project: &Project, folder: &Path) -> Result<PathBuf> {
     let host = project.toolchain().host()?;
     let mut cargo = cmd::plain_cargo(project);

@@ -1,7 +1,7 @@
-//! Installing what a release build made below a prefix, and removing it again.
+//! Installs the programs of a release build below a prefix, and removes them again.
 //!
-//! Everything is first put together in a folder of the target folder, as it lies below the prefix, by the user who builds.
-//! Only then is it copied, by sudo where the prefix needs it. A list of the files is installed with them: uninstalling
+//! The user who builds first puts all files together in a subfolder of the target folder, with the layout that they have below the
+//! prefix. Only then are they copied, by sudo if the prefix needs it. A list of the files is installed with them. Uninstalling
 //! removes these files, and the folders that are empty then.
 
 use std::collections::BTreeSet;
@@ -18,11 +18,11 @@ use crate::build::{self, Profile};
 use crate::cmd;
 use crate::project::Project;
 
-/// Where programs are that `sudo` finds, and that no package manager owns.
+/// A prefix where `sudo` finds programs, and that no package manager owns.
 const PREFIX: &str = "/usr/local";
 /// The list of installed files, below the prefix.
 const LIST: &str = "lib/tracer/installed-files";
-/// The kernels of hsa-dispatch, below the prefix; tests/hsa-dispatch/src/kernels.rs looks there.
+/// The kernels of hsa-dispatch, below the prefix; tests/hsa-dispatch/src/kernels.rs searches there.
 const KERNELS: &str = "lib/tracer/gpu-kernels";
 /// The programs that users run.
 const PROGRAMS: [&str; 2] = ["tracer", "hsa-dispatch"];
@@ -48,14 +48,14 @@ pub struct Uninstall {
     prefix: PathBuf,
 }
 
-/// Builds and installs.
+/// Builds and installs the programs.
 pub fn install(project: &Project, wanted: &Install) -> Result<()> {
     let profile = if wanted.dev { Profile::Dev } else { Profile::Release };
     build::run(project, profile)?;
     let stage = project.target().join("install");
     stage_all(project, profile, &stage)?;
     let prefix = std::path::absolute(&wanted.prefix)?;
-    // What an earlier version installed and this one does not.
+    // Removes the files that an earlier version installed and this one does not.
     if prefix.join(LIST).exists() {
         remove(&prefix)?;
     }
@@ -71,7 +71,7 @@ pub fn install(project: &Project, wanted: &Install) -> Result<()> {
     Ok(())
 }
 
-/// Removes what was installed.
+/// Removes the installed files.
 pub fn uninstall(wanted: &Uninstall) -> Result<()> {
     let prefix = std::path::absolute(&wanted.prefix)?;
     remove(&prefix)?;
@@ -79,7 +79,7 @@ pub fn uninstall(wanted: &Uninstall) -> Result<()> {
     Ok(())
 }
 
-/// Puts the files into `stage` as they are to lie below the prefix, with their list.
+/// Puts the files into `stage` with the layout that they have below the prefix, and adds their list.
 fn stage_all(project: &Project, profile: Profile, stage: &Path) -> Result<()> {
     cmd::remove_all(stage)?;
     let programs = project.target().join(profile.folder());
@@ -99,7 +99,7 @@ fn stage_all(project: &Project, profile: Profile, stage: &Path) -> Result<()> {
             0o644,
         )?;
     }
-    // Man pages and completions.
+    // Generates man pages and completions.
     cmd::run(
         Command::new(programs.join("tracer"))
             .arg("generate")
@@ -156,7 +156,7 @@ fn remove(prefix: &Path) -> Result<()> {
     cmd::run(rmdir.args(folders.iter().filter(|folder| folder.is_dir())))
 }
 
-/// The files of a list: each a path below the prefix.
+/// Returns the files of a list. Each must be a path below the prefix.
 fn listed(text: &str) -> Result<Vec<PathBuf>> {
     let files: Vec<PathBuf> = text.lines().map(PathBuf::from).collect();
     for file in &files {
@@ -171,7 +171,7 @@ fn listed(text: &str) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// A program that changes what is below the prefix: run by sudo where this user may not.
+/// Returns a command that may change files below the prefix. It uses sudo if this user may not change them.
 fn as_owner(prefix: &Path, program: &str) -> Result<Command> {
     if cmd::is_root()? || is_writable(prefix) {
         return Ok(Command::new(program));
@@ -185,7 +185,7 @@ fn as_owner(prefix: &Path, program: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Whether this user may create files in the folder, or, if it is not there, in the first folder above it that is.
+/// Returns whether this user may create files in the folder, or, if it does not exist, in the nearest existing folder above it.
 fn is_writable(folder: &Path) -> bool {
     folder
         .ancestors()

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Waits until no other xtask changes the cache at `cache`; the lock lasts until the file is dropped.
+/// Waits until no other xtask changes the cache at `cache`. The lock lasts until the file is dropped.
 pub fn acquire(cache: &Path) -> Result<File> {
     fs::create_dir_all(cache).with_context(|| {
         format!(

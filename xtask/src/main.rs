@@ -1,7 +1,7 @@
 //! Tasks that plain cargo cannot do: eBPF and GPU objects, root file systems, demo, tests, installation.
 //!
-//! `cargo xtask TASK` runs them. What they download or build for themselves goes into one cache folder outside the project (see
-//! [`project`]), where a fresh clone on the same machine finds it again.
+//! `cargo xtask TASK` runs them. Files that the tasks download or build for themselves go into one cache folder outside the project
+//! (see [`project`]), where a fresh clone on the same machine finds them again.
 
 mod apt;
 mod bench;

@@ -1,4 +1,4 @@
-//! Where things are: the project, its build output, the cache and the compiler.
+//! Paths of the project, its build output and the cache; and the compiler.
 
 use std::env;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ pub struct Project {
 }
 
 impl Project {
-    /// Finds the project this program belongs to and the folders that the environment chooses.
+    /// Finds the project that this program belongs to, and the folders that the environment chooses.
     pub fn locate() -> Result<Self> {
         // Cargo sets the variable at run time; the built-in value serves a binary that is started by hand.
         let package = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
@@ -38,77 +38,77 @@ impl Project {
         })
     }
 
-    /// The workspace's folder.
+    /// Returns the folder of the workspace.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Cargo's target folder.
+    /// Returns cargo's target folder.
     pub fn target(&self) -> &Path {
         &self.target
     }
 
-    /// The cache folder, outside the project.
+    /// Returns the cache folder, which is outside the project.
     pub fn cache(&self) -> &Path {
         &self.cache
     }
 
-    /// The compiler that builds it.
+    /// Returns the compiler that builds the project.
     pub fn toolchain(&self) -> &Toolchain {
         &self.toolchain
     }
 
-    /// The programs of a development build.
+    /// Returns the folder of the programs of a development build.
     pub fn bin_dir(&self) -> PathBuf {
         self.target.join("debug")
     }
 
-    /// The linked eBPF object.
+    /// Returns the path of the linked eBPF object.
     pub fn ebpf_object(&self) -> PathBuf {
         self.target.join("ebpf/tracer-ebpf.o")
     }
 
-    /// The linked eBPF object whose programs say what they decide.
+    /// Returns the path of the linked eBPF object whose programs log their decisions.
     pub fn ebpf_log_object(&self) -> PathBuf {
         self.target.join("ebpf/tracer-ebpf-log.o")
     }
 
-    /// The folder of GPU code objects, one `CPU.co` each.
+    /// Returns the folder of GPU code objects, with one `CPU.co` per processor.
     pub fn gpu_kernels(&self) -> PathBuf {
         self.target.join("gpu-kernels")
     }
 
-    /// The folder of root file systems, one a suite.
+    /// Returns the folder of root file systems, with one folder per suite.
     pub fn rootfs_dir(&self) -> PathBuf {
         self.cache.join("rootfs")
     }
 
-    /// The folder of programs that read what `tracer serve` exposes.
+    /// Returns the folder of the programs that read the metrics of `tracer serve`.
     pub fn monitors_dir(&self) -> PathBuf {
         self.cache.join("monitors")
     }
 
-    /// The folder of the browser that looks at the page of `tracer serve`.
+    /// Returns the folder of the browser that tests the page of `tracer serve`.
     pub fn browser_dir(&self) -> PathBuf {
         self.cache.join("browser")
     }
 
-    /// The folder of the program that runs containers.
+    /// Returns the folder of the program that runs containers.
     pub fn containers_dir(&self) -> PathBuf {
         self.cache.join("containers")
     }
 
-    /// The folder of virtual machines: tools, and one folder a kernel.
+    /// Returns the folder of virtual machines: tools, and one folder per kernel.
     pub fn vm_dir(&self) -> PathBuf {
         self.cache.join("vm")
     }
 
-    /// The folder of the mock scheduler's modules, one folder a kernel.
+    /// Returns the folder of the mock scheduler's modules, with one folder per kernel.
     pub fn drm_sched_mock(&self) -> PathBuf {
         self.target.join("drm-sched-mock")
     }
 
-    /// The variables by which builds and tests find what xtask made.
+    /// Returns the variables by which builds and tests find the files that xtask created.
     pub fn variables(&self) -> [(&'static str, PathBuf); 9] {
         [
             ("TRACER_EBPF_OBJECT", self.ebpf_object()),
@@ -123,7 +123,7 @@ impl Project {
         ]
     }
 
-    /// [`Self::variables`] and the cache as lines that a shell can evaluate.
+    /// Formats [`Self::variables`] and the cache as lines that a shell can evaluate.
     pub fn shell_assignments(&self) -> String {
         let cache = ("TRACER_CACHE", self.cache.clone());
         self.variables()
@@ -134,7 +134,7 @@ impl Project {
     }
 }
 
-/// A path from the environment; an empty variable counts as unset.
+/// Returns a path from the environment. An empty variable counts as unset.
 fn env_path(variable: &str) -> Option<PathBuf> {
     env::var_os(variable)
         .filter(|value| !value.is_empty())
@@ -151,18 +151,18 @@ fn cache_dir() -> Result<PathBuf> {
 
 /// The compiler that the builds use.
 pub struct Toolchain {
-    /// Release, such as `1.95.0`.
+    /// The release, such as `1.95.0`.
     pub release: String,
-    /// Major version of the LLVM inside.
+    /// The major version of the LLVM in the compiler.
     pub llvm_major: u32,
-    /// All of `rustc -vV`: changes whenever the compiler does.
+    /// The whole output of `rustc -vV`, which changes whenever the compiler changes.
     pub description: String,
-    /// Where the compiler's libraries are.
+    /// The folder of the compiler's libraries.
     pub sysroot: PathBuf,
 }
 
 impl Toolchain {
-    /// Asks rustc.
+    /// Gets the description from rustc.
     fn detect() -> Result<Self> {
         let rustc = env::var_os("RUSTC").unwrap_or_else(|| OsString::from("rustc"));
         let description = cmd::read(Command::new(&rustc).arg("-vV"))?;
@@ -181,7 +181,7 @@ impl Toolchain {
 }
 
 impl Toolchain {
-    /// The target that it builds for unless told otherwise.
+    /// Returns the target that the compiler builds for by default.
     pub fn host(&self) -> Result<&str> {
         let mut lines = self.description.lines();
         let host = lines.find_map(|line| line.strip_prefix("host: "));
@@ -189,7 +189,7 @@ impl Toolchain {
     }
 }
 
-/// Takes the release and LLVM's major version out of `rustc -vV`.
+/// Extracts the release and LLVM's major version from `rustc -vV`.
 fn parse_version(description: &str) -> Option<(String, u32)> {
     let field = |name| description.lines().find_map(|line| line.strip_prefix(name));
     let llvm_major = field("LLVM version: ")?.split('.').next()?.parse().ok()?;

@@ -1,5 +1,5 @@
-//! `tracer serve` for minutes, while processes and queues come and go: its memory and its number of series must not grow
-//! for ever.
+//! Runs `tracer serve` for minutes while processes and queues come and go. Its memory and its number of series must not grow for
+//! ever.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -13,12 +13,12 @@ use crate::cmd;
 use crate::project::Project;
 use crate::setup::{self, Part, Rootfs};
 
-/// Between two looks.
+/// Interval between two samples.
 const LOOK: Duration = Duration::from_secs(15);
-/// What the last quarter of the time may have on average, of what the third quarter had: memory that is freed late is no
-/// leak, and what grows for ever grows by a third from one to the other.
+/// Maximum ratio of the average in the last quarter of the time to the average in the third quarter. Memory that is freed late is
+/// not a leak, and a value that grows for ever grows by a third from one quarter to the other.
 const GROWTH: f64 = 1.1;
-/// One process after the other until the time is up, each with queues that live for a moment.
+/// A script that runs one process after the other until the time is up, each with short-lived queues.
 const CHURN: &str = r#"end=$(($(date +%s) + $0)); while [ "$(date +%s)" -lt "$end" ]; do "$@" churn --queues 20; done"#;
 
 /// Options of `soak`.
@@ -29,7 +29,7 @@ pub struct Soak {
     minutes: u64,
 }
 
-/// What one look finds.
+/// The values of one sample.
 struct Look {
     seconds: u64,
     rss_kib: u64,
@@ -39,7 +39,7 @@ struct Look {
     lost: u64,
 }
 
-/// Builds everything, runs it, prints each look as a row of a table, and judges.
+/// Builds everything, runs the server, prints each sample as a row of a table, and judges the samples.
 pub fn run(project: &Project, options: &Soak) -> Result<()> {
     ensure!(cmd::is_root()?, "capturing needs root: run `cargo xtask soak` as root");
     setup::run(project, &Part::DEMO)?;
@@ -84,7 +84,7 @@ fn watch(server: &mut Child) -> Result<Vec<Look>> {
         }
         eprintln!("{line}");
     };
-    // A full pipe would stop it.
+    // A full pipe would stop the server.
     let rest = std::thread::spawn(move || said.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
     println!("| s | RSS, KiB | series | bytes of /metrics | dispatches | lost |\n|---|---|---|---|---|---|");
     let began = Instant::now();
@@ -94,7 +94,7 @@ fn watch(server: &mut Child) -> Result<Vec<Look>> {
         if server.try_wait()?.is_some() {
             break;
         }
-        // It may end between the two.
+        // The server may exit in between.
         let Ok(look) = look(server.id(), &address, began) else {
             break;
         };

@@ -1,4 +1,4 @@
-//! All tests: as root in one go, otherwise the end-to-end tests under sudo.
+//! All tests: as root in one run, otherwise the end-to-end tests under sudo.
 
 use std::env;
 use std::path::PathBuf;
@@ -15,28 +15,28 @@ use crate::setup::{self, Part};
 /// The packages whose tests load eBPF programs and mount file systems.
 const PRIVILEGED: [&str; 2] = ["tracer-e2e", "tracer-faults"];
 
-/// The package whose tests boot kernels, and their only target.
+/// The package whose tests boot kernels, and its only target.
 const MACHINES: &str = "tracer-vm";
 const MACHINES_TARGET: &str = "vm";
 
-/// Where the property tests' random numbers begin, unless the caller says otherwise: what a change breaks must not depend
-/// on luck. To look for more: `PROPTEST_RNG_SEED=$RANDOM PROPTEST_CASES=15000 cargo xtask test -- garbage reconstruction`.
+/// The seed of the property tests' random numbers, unless the caller sets another: whether a test finds a regression must not
+/// depend on luck. To search for more: `PROPTEST_RNG_SEED=$RANDOM PROPTEST_CASES=15000 cargo xtask test -- garbage reconstruction`.
 const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "20261122");
 
-/// By which tests are asked for their long runs, and the file to which attacks append their results.
+/// The variables that request long runs of tests, and name the file to which attacks append their results.
 const LONG: &str = "TRACER_LONG";
 const RESULTS: &str = "TRACER_FAULTS";
 
 /// How often attacks and other long checks are tried.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// So that the whole suite stays below an hour.
+    /// So few times that the whole suite takes less than an hour.
     Quick,
-    /// As often as docs/reliability.md says: hours.
+    /// As often as docs/reliability.md says: this takes hours.
     Long,
 }
 
-/// Builds everything and runs the tests; after long runs, prints what became of the attacks.
+/// Builds everything and runs the tests. After long runs, prints the results of the attacks.
 pub fn run(project: &Project, length: Length, runner_args: &[String]) -> Result<()> {
     if length == Length::Quick {
         return run_all(project, &Runner::find(length, project), runner_args);
@@ -44,7 +44,7 @@ pub fn run(project: &Project, length: Length, runner_args: &[String]) -> Result<
     let results = results(project);
     cmd::remove_all(&results)?;
     let done = run_all(project, &Runner::find(length, project), runner_args);
-    // What the attacks did counts most where one of them succeeded.
+    // The results are printed after a failure, too: they matter most if an attack succeeded.
     let commit = cmd::read(
         Command::new("git")
             .args(["describe", "--always", "--dirty"])
@@ -103,14 +103,14 @@ fn run_all(project: &Project, runner: &Runner, runner_args: &[String]) -> Result
     Ok(())
 }
 
-/// Builds everything and runs the tests in virtual machines only.
+/// Builds everything and runs only the tests in virtual machines.
 pub fn run_in_machines(project: &Project, runner_args: &[String]) -> Result<()> {
     setup::run(project, &Part::ALL)?;
     setup::run(project, &[Part::Vm])?;
     build::run(project, Profile::Dev)?;
     build::mock(project)?;
     let runner = Runner::find(Length::Quick, project);
-    // Not by the package: its own set of features would compile everything below it anew.
+    // The package is not selected with `-p`: its own set of features would recompile everything below it.
     let mut command = runner.command(project);
     command.arg("--workspace");
     match runner.program {
@@ -120,10 +120,10 @@ pub fn run_in_machines(project: &Project, runner_args: &[String]) -> Result<()> 
     cmd::run(command.args(runner.arguments(runner_args)))
 }
 
-/// The privileged tests: built by this user, each run by sudo.
+/// Returns the command for the privileged tests: this user builds them, and sudo runs each of them.
 fn privileged(project: &Project, runner: &Runner) -> Result<Command> {
     cmd::require("sudo", "the end-to-end tests need root: run `cargo xtask test` as root")?;
-    // Asks for the password now, where a person sees it.
+    // Asks for the password now, when the user sees the prompt.
     cmd::run(Command::new("sudo").arg("--validate"))
         .context("the end-to-end tests need root: run `cargo xtask test` as root")?;
     let variables = project.variables().map(|(name, _)| name).join(",");
@@ -137,7 +137,7 @@ fn privileged(project: &Project, runner: &Runner) -> Result<Command> {
     Ok(command)
 }
 
-/// This machine's target as it stands in names of variables.
+/// Returns this machine's target in the form for names of variables.
 fn target_name() -> String {
     format!(
         "{}_UNKNOWN_LINUX_{}",
@@ -147,21 +147,21 @@ fn target_name() -> String {
     .to_uppercase()
 }
 
-/// What runs the tests.
+/// The program that runs the tests.
 struct Runner {
     program: Program,
     /// The file of results, if runs are to be long.
     results: Option<PathBuf>,
 }
 
-/// Which program it is.
+/// The kind of program.
 enum Program {
     Nextest,
     Cargo,
 }
 
 impl Runner {
-    /// The better one, if it is installed.
+    /// Returns nextest if it is installed, otherwise cargo.
     fn find(length: Length, project: &Project) -> Self {
         Self {
             program: if cmd::find("cargo-nextest").is_some() {
@@ -181,20 +181,20 @@ impl Runner {
         }
         match self.program {
             Program::Nextest => command.args(["nextest", "run"]),
-            // Documentation tests have their own turn.
+            // Documentation tests run separately.
             Program::Cargo => command.args(["test", "--no-fail-fast", "--lib", "--bins", "--tests"]),
         };
         if let Some(results) = &self.results {
             command.env(LONG, "1").env(RESULTS, results);
             if matches!(self.program, Program::Nextest) {
-                // It gives tests more time.
+                // This profile gives tests more time.
                 command.args(["--profile", "long"]);
             }
         }
         command
     }
 
-    /// The user's arguments where the runner expects them.
+    /// Returns the user's arguments in the form that the runner expects.
     fn arguments(&self, given: &[String]) -> Vec<String> {
         let separator = matches!(self.program, Program::Cargo) && !given.is_empty();
         separator

@@ -1,4 +1,4 @@
-//! Commands and shells in virtual machines: builds all that is needed and hands over to `vm-run` of `tests/vm`.
+//! Commands and shells in virtual machines: builds everything that is needed and runs `vm-run` of `tests/vm`.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -10,7 +10,7 @@ use crate::build::{self, Profile};
 use crate::project::Project;
 use crate::setup::{self, Part, Series};
 
-/// What `vm-run` returns if the machine itself fails; else it is the command's code.
+/// The exit code of `vm-run` if the machine itself fails. Otherwise it returns the command's exit code.
 const FAILURE: u8 = 125;
 
 /// What to run, and where.
@@ -51,7 +51,7 @@ pub struct Vm {
     verbose: bool,
 }
 
-/// Runs the command in a virtual machine; its exit code is this program's.
+/// Runs the command in a virtual machine. Its exit code becomes this program's exit code.
 pub fn run(project: &Project, vm: &Vm) -> Result<ExitCode> {
     let kernel = vm.series()?;
     setup::run(project, &Part::ALL)?;
@@ -75,7 +75,7 @@ pub fn run(project: &Project, vm: &Vm) -> Result<ExitCode> {
 }
 
 impl Vm {
-    /// A command on a kernel, with rings of these names.
+    /// Creates options that run a command on a kernel, with rings of these names.
     pub fn new(kernel: &str, command: &[&str], rings: &str) -> Self {
         Self {
             target: kernel.to_owned(),
@@ -86,14 +86,14 @@ impl Vm {
             rings: Some(rings.to_owned()),
             memory: None,
             processors: None,
-            // Its callers run many programs, and an emulated processor is slow.
+            // The callers run many programs, and an emulated processor is slow.
             timeout: Some(1800),
             share: Vec::new(),
             verbose: false,
         }
     }
 
-    /// The kernel to boot; none if nothing but a build is wanted.
+    /// Returns the kernel to boot; `None` if only a build is requested.
     fn series(&self) -> Result<Option<Series>> {
         match (self.target.as_str(), self.kernel, self.command.is_empty()) {
             ("build", None, true) => Ok(None),
@@ -110,7 +110,7 @@ impl Vm {
         }
     }
 
-    /// The options as `vm-run` takes them.
+    /// Returns the options in the form that `vm-run` takes.
     fn options(&self) -> Vec<String> {
         let flags = [
             ("--no-amdgpu", self.no_amdgpu),

@@ -1,4 +1,4 @@
-//! A real browser without windows that looks at a page.
+//! A real browser without windows that opens a page.
 
 use std::{
     fs::{self, File},
@@ -10,17 +10,17 @@ use serde_json::Value;
 
 use crate::{place, running::wait_for};
 
-/// What a browser made of a page.
+/// The result of opening a page in a browser.
 pub struct Seen {
-    /// The document as it was in the end, as HTML.
+    /// The final document, as HTML.
     pub document: String,
-    /// What the page said on the console, errors of its script and of its rules among them.
+    /// The page's messages on the console, including errors of its script and of its rules.
     pub console: Vec<String>,
-    /// The addresses that the browser asked for, of whomever.
+    /// The addresses that the browser requested, from any server.
     pub requests: Vec<String>,
 }
 
-/// A running browser; killed at the end of the value, and with it all its processes.
+/// A running browser. Dropping the value kills it with all its processes.
 struct Chromium(Child);
 
 impl Drop for Chromium {
@@ -30,11 +30,11 @@ impl Drop for Chromium {
     }
 }
 
-/// Opens a page and waits until it has had some seconds of its own time: its timers are turned forward whenever it waits for
-/// no answer. With a `picture` (PNG) that is taken then.
+/// Opens a page and waits until some seconds of the browser's virtual time have passed: its timers advance whenever it waits for no
+/// response. Writes a screenshot to `picture` (PNG), if given, at the end.
 ///
 /// # Panics
-/// If the browser does not come to its end, or without success.
+/// Panics if the browser does not exit, or exits without success.
 #[must_use]
 pub fn look(folder: &Path, url: &str, seconds: u32, picture: Option<&Path>) -> Seen {
     let file = |name: &str| folder.join(format!("browser.{name}"));
@@ -60,7 +60,7 @@ pub fn look(folder: &Path, url: &str, seconds: u32, picture: Option<&Path>) -> S
         .env("HOME", folder)
         .env("XDG_CACHE_HOME", file("cache"))
         .env("XDG_CONFIG_HOME", file("config"));
-    // Into files: pipes would have to be read for as long as it runs.
+    // Writes the output to files, because pipes would have to be read while the browser runs.
     let made = |name| File::create(file(name)).expect("it can be made");
     let child = command
         .stdin(Stdio::null())
@@ -81,7 +81,7 @@ pub fn look(folder: &Path, url: &str, seconds: u32, picture: Option<&Path>) -> S
     }
 }
 
-/// The addresses in Chromium's log of its network, each request's and each redirection's.
+/// Returns the addresses in Chromium's network log: of each request and each redirection.
 fn requests(log: &str) -> Vec<String> {
     let log: Value = serde_json::from_str(log).expect("a log of the network");
     let start = &log["constants"]["logEventTypes"]["URL_REQUEST_START_JOB"];

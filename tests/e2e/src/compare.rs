@@ -1,5 +1,4 @@
-//! The comparison: every queue, doorbell, packet and ioctl of the truth is in the trace with the same fields, and
-//! nothing else is.
+//! The comparison: every queue, doorbell, packet and ioctl of the truth is in the trace with the same fields, and nothing else is.
 
 mod api_calls;
 mod calls;
@@ -25,22 +24,22 @@ use crate::{
 pub use program::of_program;
 pub use times::monotonic_ns;
 
-/// What a comparison counted, to print.
+/// The counts of a comparison, to print.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Compared {
     /// Queues.
     pub queues: usize,
     /// Dispatches.
     pub dispatches: usize,
-    /// Of these, known by their body.
+    /// Dispatches whose body was read, among these.
     pub by_body: usize,
-    /// Of the dispatches, those whose kernel's name the dispatcher knows, too.
+    /// Dispatches whose kernel's name the dispatcher knows too.
     pub named: usize,
-    /// Of the dispatches, those of kernels that the device knows by name, as HIP's own.
+    /// Dispatches of kernels that the device knows by name, such as HIP's own.
     pub named_by_device: usize,
-    /// Of the dispatches, those whose times by the GPU's clock are known.
+    /// Dispatches with times by the GPU's clock.
     pub timed: usize,
-    /// Of these, those whose times are known on the trace's clock.
+    /// Those among them with times on the trace's clock.
     pub dated: usize,
     /// Other packets.
     pub others: usize,
@@ -52,7 +51,7 @@ pub struct Compared {
     pub ioctls: usize,
 }
 
-/// Compares everything; panics with the first difference.
+/// Compares everything. Panics at the first difference.
 pub fn all(run: &Run) -> Compared {
     let mut compared = device(run);
     all_seen(run);
@@ -64,7 +63,7 @@ pub fn all(run: &Run) -> Compared {
     compared
 }
 
-/// Records each, compares everything, and gives each run for more.
+/// Records each scenario, compares everything, and passes each run to `check`.
 pub fn each(scenarios: impl IntoIterator<Item = Scenario>, check: impl Fn(&Run, &Compared)) {
     for scenario in scenarios {
         let run = scenario.record();
@@ -83,7 +82,7 @@ pub fn each(scenarios: impl IntoIterator<Item = Scenario>, check: impl Fn(&Run, 
     }
 }
 
-/// Compares everything that the device saw; what a program says itself is of one program only.
+/// Compares everything that the device saw. A program's own log covers only that program.
 pub fn device(run: &Run) -> Compared {
     no_losses(run);
     let compared = rows(run);
@@ -91,8 +90,8 @@ pub fn device(run: &Run) -> Compared {
     compared
 }
 
-/// Compares everything of a recording of the whole machine that is of this run's processes: the rows, and not the report's
-/// totals and losses, which are everybody's.
+/// Compares everything in a recording of the whole machine that belongs to this run's processes: the rows, but not the report's
+/// totals and losses, which cover all processes.
 pub fn of_machine(run: &mut Run) -> Compared {
     let pids: BTreeSet<u32> = run.truth.ioctls.iter().map(|ioctl| ioctl.pid).collect();
     run.facts.retain(|fact| pid(fact).is_none_or(|pid| pids.contains(&pid)));
@@ -107,7 +106,7 @@ pub fn of_machine(run: &mut Run) -> Compared {
     compared
 }
 
-/// The process that a row is about.
+/// Returns the process that a row is about.
 fn pid(fact: &Fact) -> Option<u32> {
     match fact {
         Fact::Dispatch(row) => Some(row.pid),
@@ -153,7 +152,7 @@ fn rows(run: &Run) -> Compared {
     compared
 }
 
-/// Nothing was dropped, and the trace says so.
+/// Checks that nothing was dropped, and that the trace says so.
 pub fn no_losses(run: &Run) {
     let lost: Vec<&Fact> = run.facts.iter().filter(|fact| matches!(fact, Fact::Loss(_))).collect();
     assert!(lost.is_empty(), "{lost:?}: {}", run.report["warnings"]);
@@ -161,7 +160,7 @@ pub fn no_losses(run: &Run) {
     assert_eq!(run.report["complete"], true);
 }
 
-/// The GPU took nothing without a doorbell, on no queue to its end.
+/// Checks that the GPU took nothing without a doorbell, on every queue until its end.
 fn all_seen(run: &Run) {
     watched_to_end(run);
     let nothing = serde_json::json!({"total": 0, "found": 0, "queues_open": 0});
@@ -174,7 +173,7 @@ fn watched_to_end(run: &Run) {
     }
 }
 
-/// Queues in the order of creation, paired.
+/// Pairs the queues of truth and trace in the order of creation.
 fn queues(run: &Run) -> Vec<(&truth::Queue, &Queue)> {
     let traced: Vec<&Queue> = run.queues().collect();
     let mut by_key: BTreeMap<(u32, u32), Vec<&Queue>> = BTreeMap::new();
@@ -221,8 +220,8 @@ fn queues(run: &Run) -> Vec<(&truth::Queue, &Queue)> {
     pairs
 }
 
-/// Every packet that the device took, with its fields, once; and no packet that it did not take, unless it gave up the
-/// queue.
+/// Checks that the trace has every packet that the device took once, with its fields; and no packet that the device did not take,
+/// unless it gave up the queue.
 fn packets(run: &Run, truth: &truth::Queue, queue: &Queue, compared: &mut Compared) {
     let mut dispatches: BTreeMap<u64, &Dispatch> = BTreeMap::new();
     let mut others: BTreeMap<u64, &OtherPacket> = BTreeMap::new();
@@ -273,7 +272,7 @@ fn packets(run: &Run, truth: &truth::Queue, queue: &Queue, compared: &mut Compar
     }
 }
 
-/// The dispatch is the packet that the device took.
+/// Checks that the dispatch equals the packet that the device took.
 pub fn dispatch_fields(truth: &truth::Packet, d: &Dispatch) {
     let bytes = unhex(&truth.bytes);
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
@@ -308,7 +307,7 @@ fn other_fields(truth: &truth::Packet, other: &OtherPacket) {
     assert_eq!(other.header, u16::from_le_bytes([bytes[0], bytes[1]]), "{other:?}");
 }
 
-/// Every value that the device noticed was seen as a doorbell, and no doorbell twice.
+/// Checks that every value that the device noticed was seen as a doorbell, and no doorbell twice.
 fn doorbells(run: &Run, truth: &truth::Queue, queue: &Queue) -> usize {
     let traced = values(run, queue.queue);
     let rows = |fact: &&Fact| matches!(fact, Fact::Doorbell(d) if d.queue == Some(queue.queue));
@@ -327,7 +326,7 @@ fn values(run: &Run, queue: u32) -> BTreeSet<u64> {
         .collect()
 }
 
-/// The report's totals are those of the rows.
+/// Checks that the report's totals are those of the rows.
 fn report(run: &Run, compared: &Compared) {
     let report = &run.report;
     let count = |wanted: fn(&Fact) -> bool| run.facts.iter().filter(|fact| wanted(fact)).count() as u64;

@@ -1,67 +1,67 @@
-//! The dispatcher's own log: what it submitted, packet by packet, or each call of HIP that it made.
+//! The dispatcher's own log: the packets it submitted, or the HIP calls it made.
 
 use std::{fs, path::Path};
 
 use serde::Deserialize;
 
-/// A packet, as the dispatcher submitted it.
+/// A packet as the dispatcher submitted it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Submission {
-    /// Address of the queue.
+    /// The address of the queue.
     #[serde(deserialize_with = "hex")]
     pub queue: u64,
-    /// Index in its queue.
+    /// The packet's index in its queue.
     pub index: u64,
-    /// Value of the doorbell that published it.
+    /// The value of the doorbell that published it.
     pub doorbell: u64,
-    /// Of a dispatch: its kernel, if the dispatcher knows it.
+    /// The kernel of a dispatch, if the dispatcher knows it.
     #[serde(default)]
     pub kernel: Option<String>,
-    /// Whether the program stored to the doorbell itself: no function of the runtime ran.
+    /// Whether the program itself stored to the doorbell, so that no function of the runtime ran.
     pub direct: bool,
-    /// Before its index was reserved.
+    /// The time before its index was reserved.
     pub reserve_ns: u64,
-    /// After its doorbell was stored.
+    /// The time after its doorbell was stored.
     pub time_ns: u64,
 }
 
-/// A call of HIP, as the dispatcher made it; what does not apply to it is `None`.
+/// A HIP call as the dispatcher made it. Fields that do not apply to it are `None`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Call {
-    /// Name of the function.
+    /// The name of the function.
     pub call: String,
-    /// Thread.
+    /// The thread.
     pub tid: u32,
-    /// Before the call.
+    /// The time before the call.
     pub start_ns: u64,
-    /// After it.
+    /// The time after the call.
     pub end_ns: u64,
     /// `hipError_t`.
     pub result: u32,
-    /// Stream, hexadecimal; 0x0 is the default one.
+    /// The stream, hexadecimal; 0x0 is the default one.
     pub stream: Option<String>,
-    /// What was created, looked up, waited for or released, hexadecimal.
+    /// The object that was created, looked up, waited for or released, hexadecimal.
     pub object: Option<String>,
     /// Bytes that are copied, filled or allocated.
     pub bytes: Option<u64>,
     /// `host-to-device`, `device-to-host` or `device-to-device`.
     pub direction: Option<String>,
-    /// Name of the kernel that is launched.
+    /// The name of the kernel that is launched.
     pub kernel: Option<String>,
-    /// Its work items.
+    /// The work-items of the launch.
     pub grid: Option<[u32; 3]>,
-    /// Its work items a workgroup.
+    /// The work-items per workgroup.
     pub workgroup: Option<[u32; 3]>,
-    /// Kernels of a graph that is launched.
+    /// The kernels of a graph that is launched.
     pub kernels: Option<u32>,
 }
 
-/// All of them.
+/// The whole log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
-    /// In no order.
+    /// The submissions, in no particular order.
     pub submissions: Vec<Submission>,
-    /// In the order in which they returned.
+    /// The calls, in the order in which they returned.
     pub calls: Vec<Call>,
 }
 

@@ -1,5 +1,5 @@
-//! The harness of the end-to-end tests: AMD's unmodified runtime on the simulated GPU, recorded by `tracer`, and
-//! compared field by field with what the simulator's truth log and the dispatcher's own log say.
+//! The harness of the end-to-end tests: AMD's unmodified runtime on the simulated GPU, recorded by `tracer`, and compared field by
+//! field with the simulator's truth log and the dispatcher's own log.
 
 pub mod browser;
 pub mod compare;

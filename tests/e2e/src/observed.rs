@@ -1,5 +1,5 @@
-//! The comparison of a recording that began in the middle, and perhaps ended there: nothing is claimed of what came
-//! before, nothing is missing from the first doorbell on, and what is there equals the truth.
+//! The comparison of a recording that began while the program ran, and perhaps stopped before it exited. The trace claims nothing
+//! about earlier events, misses nothing from the first doorbell on, and what it has equals the truth.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,25 +7,25 @@ use tracer_core::fact::{Dispatch, Doorbell, Fact, Queue, QueueOrigin};
 
 use crate::{compare, dispatcher::Submission, scenario::Run};
 
-/// What a comparison counted, to print.
+/// The counts of a comparison, to print.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// Dispatches claimed.
+    /// Claimed dispatches.
     pub claimed: usize,
-    /// Packets that lay in rings and are not.
+    /// Packets that were in rings but are not claimed.
     pub unclaimed: u64,
-    /// Dispatches that came before, or after.
+    /// Dispatches before or after the recording.
     pub outside: usize,
 }
 
-/// Compares the dispatcher's queues that were adopted; panics with the first difference. `to_the_end`: whether the
-/// recording went on until the program had ended.
+/// Compares the dispatcher's queues that were adopted. Panics at the first difference. `to_the_end`: whether the recording
+/// continued until the program exited.
 pub fn adopted(run: &Run, to_the_end: bool) -> Observed {
     compare::no_losses(run);
     adopted_of_machine(run, to_the_end)
 }
 
-/// The same of a recording of the whole machine, whose losses are everybody's.
+/// Does the same for a recording of the whole machine, whose losses cover all processes.
 pub fn adopted_of_machine(run: &Run, to_the_end: bool) -> Observed {
     let log = run.log.as_ref().expect("the dispatcher's log");
     let mut by_handle: BTreeMap<u64, Vec<&Submission>> = BTreeMap::new();
@@ -69,8 +69,8 @@ fn queue_observed(run: &Run, queue: &Queue, log: &[&Submission], to_the_end: boo
         doorbells.iter().map(|d| d.time_ns).max().expect("a doorbell")
     };
 
-    // Every doorbell rung meanwhile was seen, once; and no other. One that was being rung at the first or last moment may
-    // be either.
+    // Every doorbell rung during the recording was seen, once, and no other. A doorbell that was being rung at the first or last
+    // moment may be missing or present.
     let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
     doorbells.iter().for_each(|d| *seen.entry(d.value).or_default() += 1);
     let values: BTreeSet<u64> = log.iter().map(|s| s.doorbell).collect();
@@ -86,7 +86,7 @@ fn queue_observed(run: &Run, queue: &Queue, log: &[&Submission], to_the_end: boo
         assert!(seen.contains_key(value), "doorbell {value} is missing in {queue:?}");
     }
 
-    // Claimed is what was reserved since, and of the rest what a doorbell that was seen names.
+    // The trace claims the packets that were reserved during the recording, and of the others those that a seen doorbell names.
     let claimed: BTreeSet<u64> = dispatches.iter().map(|d| d.index).collect();
     assert_eq!(claimed.len(), dispatches.len(), "a dispatch twice in {queue:?}");
     for submission in log {

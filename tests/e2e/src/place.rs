@@ -1,4 +1,4 @@
-//! Where the programs under test and what they need lie, as `cargo xtask test` says in the environment.
+//! The locations of the programs under test and of the files they need, as `cargo xtask test` sets them in the environment.
 
 use std::{
     env,
@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-/// A variable that xtask sets, else its place in a checkout where `cargo xtask build` has run.
+/// Returns the folder in a variable that xtask sets, or its place in a checkout where `cargo xtask build` has run.
 fn dir(variable: &str, default: PathBuf) -> PathBuf {
     let dir = env::var_os(variable).map_or(default, PathBuf::from);
     assert!(
@@ -26,7 +26,7 @@ fn cache() -> PathBuf {
     home.join(".cache/tracer")
 }
 
-/// The folder of `tracer`, `kfd-sim` and `hsa-dispatch`.
+/// Returns the folder of `tracer`, `kfd-sim` and `hsa-dispatch`.
 #[must_use]
 pub fn programs() -> PathBuf {
     dir("TRACER_BIN_DIR", target().join("debug"))
@@ -34,9 +34,9 @@ pub fn programs() -> PathBuf {
         .expect("it is there")
 }
 
-/// `tracer` as a user without any rights; its words are still to be added.
+/// Returns a command that runs `tracer` as a user without any rights. The caller adds the arguments.
 ///
-/// By setpriv of util-linux, which every Debian has.
+/// Uses setpriv of util-linux, which every Debian has.
 #[must_use]
 pub fn without_rights() -> Command {
     let mut command = Command::new("setpriv");
@@ -52,7 +52,7 @@ pub fn without_rights() -> Command {
     command
 }
 
-/// The folder of GPU code objects.
+/// Returns the folder of GPU code objects.
 #[must_use]
 pub fn kernels() -> PathBuf {
     dir("TRACER_GPU_KERNELS", target().join("gpu-kernels"))
@@ -60,25 +60,25 @@ pub fn kernels() -> PathBuf {
         .expect("it is there")
 }
 
-/// A root file system with AMD's runtime.
+/// Returns a root file system with AMD's runtime.
 #[must_use]
 pub fn rootfs(suite: &str) -> PathBuf {
     dir("TRACER_ROOTFS_DIR", cache().join("rootfs")).join(suite)
 }
 
-/// The folder of Chromium.
+/// Returns the folder of Chromium.
 #[must_use]
 pub fn browser() -> PathBuf {
     dir("TRACER_BROWSER_DIR", cache().join("browser"))
 }
 
-/// The folder of Prometheus and promtool.
+/// Returns the folder of Prometheus and promtool.
 #[must_use]
 pub fn monitors() -> PathBuf {
     dir("TRACER_MONITORS_DIR", cache().join("monitors"))
 }
 
-/// The folder of crun, which runs containers.
+/// Returns the folder of crun, which runs containers.
 #[must_use]
 pub fn containers() -> PathBuf {
     dir("TRACER_CONTAINERS_DIR", cache().join("containers"))

@@ -14,21 +14,21 @@ use serde_json::Value;
 
 use crate::{place, running::wait_for};
 
-/// Labels of a series, its name among them.
+/// The labels of a series, including its name.
 pub type Labels = BTreeMap<String, String>;
 
-/// The running server; killed at the end of the value.
+/// The running server. Dropping the value kills it.
 pub struct Prometheus {
     process: Child,
     address: String,
 }
 
 impl Prometheus {
-    /// Starts one whose files are in that folder; it scrapes the addresses, and evaluates the rules of a file, every second.
+    /// Starts a server with its files in that folder. It scrapes the addresses, and evaluates the rules in a file, every second.
     #[must_use]
     pub fn start(folder: &Path, targets: &[&str], rules: &Path) -> Self {
         let config = folder.join("prometheus.yml");
-        // JSON is YAML, with quotes where they belong.
+        // JSON is YAML with quotes.
         let text = serde_json::json!({
             "global": { "scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s" },
             "rule_files": [rules],
@@ -40,7 +40,7 @@ impl Prometheus {
             .arg(format!("--config.file={}", config.display()))
             .arg(format!("--storage.tsdb.path={}", folder.join("prometheus").display()))
             .arg("--web.listen-address=127.0.0.1:0");
-        // Into a file: a pipe would have to be read for as long as it runs.
+        // Writes the output to a file, because a pipe would have to be read while the server runs.
         let log = folder.join("prometheus.log");
         let out = File::create(&log).expect("it can be made");
         let process = command
@@ -62,10 +62,10 @@ impl Prometheus {
         prometheus
     }
 
-    /// What a query gives now.
+    /// Returns the current result of a query.
     ///
     /// # Errors
-    /// What Prometheus says against it.
+    /// Returns the error message of Prometheus.
     pub fn query(&self, expression: &str) -> Result<Vec<(Labels, f64)>, String> {
         let answer = self.ask(&format!("/api/v1/query?query={}", escaped(expression)));
         if answer["status"] != "success" {
@@ -84,10 +84,10 @@ impl Prometheus {
         Ok(series.iter().map(one).collect())
     }
 
-    /// The only number that a query gives; `None` without any.
+    /// Returns the only number that a query gives; `None` if it gives none.
     ///
     /// # Panics
-    /// If Prometheus does not understand it, or there are several.
+    /// Panics if Prometheus does not understand the query, or if there are several numbers.
     #[must_use]
     pub fn number(&self, expression: &str) -> Option<f64> {
         let found = self
@@ -97,20 +97,20 @@ impl Prometheus {
         found.first().map(|(_, number)| *number)
     }
 
-    /// An answer of the HTTP API.
+    /// Returns a response of the HTTP API.
     ///
     /// # Panics
-    /// If there is none.
+    /// Panics if there is none.
     #[must_use]
     pub fn ask(&self, path: &str) -> Value {
         let (_, body) = self.get(path);
         serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"))
     }
 
-    /// Status and body of an answer.
+    /// Returns status and body of a response.
     fn get(&self, path: &str) -> (String, String) {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
-        // By 1.0 the answer comes in one piece.
+        // With HTTP/1.0, the response comes in one piece.
         write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").expect("it takes requests");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it answers");
@@ -122,20 +122,20 @@ impl Prometheus {
 
 impl Drop for Prometheus {
     fn drop(&mut self) {
-        // It has nothing to keep.
+        // The server has no state to save.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// The address in a line `... msg="Listening on" address=127.0.0.1:PORT` that is whole.
+/// Returns the address in a complete line `... msg="Listening on" address=127.0.0.1:PORT`.
 fn listens_on(log: &str) -> Option<&str> {
     let lines = log.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     let mut heard = lines.filter(|line| line.contains("msg=\"Listening on\""));
     Some(heard.next()?.split("address=").nth(1)?.trim())
 }
 
-/// As it must be in a URL.
+/// Escapes text for use in a URL.
 fn escaped(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, byte| {
         // Writing to a string does not fail.
@@ -144,10 +144,10 @@ fn escaped(text: &str) -> String {
     })
 }
 
-/// Runs promtool in a folder, with something on its standard input.
+/// Runs promtool in a folder, with `input` on its standard input.
 ///
 /// # Panics
-/// If it can't be run.
+/// Panics if it cannot be run.
 #[must_use]
 pub fn promtool(folder: &Path, words: &[&str], input: &str) -> Output {
     let mut file = tempfile::tempfile().expect("a temporary file");
@@ -161,10 +161,10 @@ pub fn promtool(folder: &Path, words: &[&str], input: &str) -> Output {
         .expect("promtool runs")
 }
 
-/// OpenMetrics in Prometheus' own older format, the only one that promtool reads: comments name what samples are called.
+/// Converts OpenMetrics to Prometheus' own older format, the only one that promtool reads: its comments name the samples.
 ///
 /// # Panics
-/// If a sample's metric has no type.
+/// Panics if a sample's metric has no type.
 #[must_use]
 pub fn in_the_older_format(text: &str) -> String {
     let lines = text.lines().filter(|line| *line != "# EOF");

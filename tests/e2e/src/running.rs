@@ -1,4 +1,4 @@
-//! Programs that run while a test does something, and recorders that attach to them.
+//! Programs that run during a test, and recorders that attach to them.
 
 use std::{
     ffi::OsString,
@@ -18,7 +18,7 @@ use crate::{
     scenario::{Run, Scenario, folder},
 };
 
-/// Waits until `look` finds something: an event, not a time. Half a minute later something is wrong.
+/// Waits until `look` finds something. It waits for an event, not for a time; after half a minute it fails.
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -30,7 +30,7 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The state letter of a process, `None` once it is gone.
+/// Returns the state letter of a process, or `None` if the process is gone.
 #[must_use]
 pub fn state(pid: u32) -> Option<char> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -39,12 +39,12 @@ pub fn state(pid: u32) -> Option<char> {
 
 /// Sends a signal to a process that the test started.
 pub fn signal(pid: u32, signal: i32) {
-    // SAFETY: plain integers.
+    // SAFETY: the arguments are plain integers.
     let done = unsafe { libc::kill(i32::try_from(pid).expect("a process id"), signal) };
     assert_eq!(done, 0, "signal {signal} to {pid}");
 }
 
-/// Processes of that name below a process, itself included.
+/// Returns the processes of that name among a process and its descendants.
 #[must_use]
 pub fn descendants(pid: u32, name: &str) -> Vec<u32> {
     let mut found = Vec::new();
@@ -64,15 +64,15 @@ pub fn descendants(pid: u32, name: &str) -> Vec<u32> {
     found
 }
 
-/// A dispatcher on a simulated GPU that runs.
+/// A running dispatcher on a simulated GPU.
 pub struct Program {
-    /// Holds every file of the run.
+    /// The folder with every file of the run.
     pub dir: TempDir,
     simulator: Child,
 }
 
 impl Program {
-    /// Starts `steady` with more words; it goes on until [`Self::stop`].
+    /// Starts `steady` with more arguments. It runs until [`Self::stop`].
     #[must_use]
     pub fn steady(suite: &'static str, asic: &'static str, more: &[&'static str]) -> Self {
         let mut workload = vec!["steady"];
@@ -80,7 +80,7 @@ impl Program {
         Self::of(folder(), &Scenario::new(suite, asic, &workload))
     }
 
-    /// Starts a scenario of `steady` with its files in that folder; it goes on until [`Self::stop`].
+    /// Starts a scenario of `steady` with its files in that folder. It runs until [`Self::stop`].
     #[must_use]
     pub fn of(dir: TempDir, scenario: &Scenario) -> Self {
         let mut words = scenario.simulated(dir.path());
@@ -90,7 +90,7 @@ impl Program {
         Self::spawn(dir, &words, &scenario.env)
     }
 
-    /// Starts a simulator with its words, which write what they did into the folder.
+    /// Starts a simulator with its arguments, which write a report into the folder.
     #[must_use]
     pub fn start(dir: TempDir, words: &[OsString]) -> Self {
         Self::spawn(dir, words, &[])
@@ -106,13 +106,13 @@ impl Program {
         Self { dir, simulator }
     }
 
-    /// The simulator's process, above the dispatcher's.
+    /// Returns the simulator's process, the parent of the dispatcher's.
     #[must_use]
     pub fn simulator(&self) -> u32 {
         self.simulator.id()
     }
 
-    /// The dispatcher's process.
+    /// Returns the dispatcher's process.
     #[must_use]
     pub fn pid(&self) -> u32 {
         wait_for("the dispatcher", || {
@@ -120,35 +120,35 @@ impl Program {
         })
     }
 
-    /// Dispatches that it has completed.
+    /// Returns the number of dispatches that it has completed.
     #[must_use]
     pub fn progress(&self) -> u64 {
         let text = fs::read_to_string(self.dir.path().join("progress")).unwrap_or_default();
         text.parse().unwrap_or(0)
     }
 
-    /// Waits until it has completed so many more.
+    /// Waits until it has completed this many more.
     pub fn goes_on(&self, more: u64) {
         let before = self.progress();
         wait_for("dispatches", || (self.progress() >= before + more).then_some(()));
     }
 
-    /// Makes a file that it waits for.
+    /// Creates a file that it waits for.
     pub fn make(&self, file: &str) {
         fs::write(self.dir.path().join(file), "").expect("it can be written");
     }
 
-    /// Lets it come to its end.
+    /// Makes it exit.
     pub fn stop(&self) {
         self.make("stop");
     }
 
-    /// How it ended.
+    /// Waits for its exit and returns its status.
     pub fn wait(&mut self) -> ExitStatus {
         self.simulator.wait().expect("the simulator ends")
     }
 
-    /// Attaches in the middle, and lets it come to its end.
+    /// Attaches while it runs, and lets it run until it exits.
     #[must_use]
     pub fn to_the_end(self, options: &[&str]) -> Run {
         self.goes_on(500);
@@ -159,7 +159,7 @@ impl Program {
         self.read(recorder.wait().expect_success())
     }
 
-    /// What came of it and of a recording of it: panics unless the program says that all went well.
+    /// Returns the results of the program and of its recording. Panics unless the program reports success.
     #[must_use]
     pub fn read(mut self, recorded: Recorded) -> Run {
         let status = self.wait();
@@ -190,16 +190,16 @@ pub struct Recorder {
     reader: Option<JoinHandle<String>>,
 }
 
-/// What a recorder left.
+/// The results of a recorder.
 pub struct Recorded {
-    /// Exit code and what it said.
+    /// The exit code and output.
     pub output: Output,
-    /// Its trace.
+    /// The trace.
     pub trace: PathBuf,
 }
 
 impl Recorder {
-    /// Starts `tracer record` with these words; the trace goes to that folder.
+    /// Starts `tracer record` with these arguments. The trace goes to that folder.
     #[must_use]
     pub fn start(trace: &Path, words: &[String]) -> Self {
         let mut command = Command::new(place::programs().join("tracer"));
@@ -207,7 +207,7 @@ impl Recorder {
         Self::of(command, trace)
     }
 
-    /// Starts a command of tracer that says on standard error how far it is.
+    /// Starts a command of tracer that reports its progress on standard error.
     #[must_use]
     pub fn of(mut command: Command, trace: &Path) -> Self {
         let mut child = command
@@ -235,7 +235,7 @@ impl Recorder {
         }
     }
 
-    /// Attaches to processes, and waits until it has.
+    /// Attaches to processes, and waits until the recorder is attached.
     #[must_use]
     pub fn attach(trace: &Path, pids: &[u32], more: &[&str]) -> Self {
         let mut words: Vec<String> = more.iter().map(|word| (*word).to_owned()).collect();
@@ -245,7 +245,7 @@ impl Recorder {
         recorder
     }
 
-    /// Waits for a line that begins so.
+    /// Waits for a line that begins with `start`.
     pub fn hears(&self, start: &str) -> String {
         let mut before = String::new();
         loop {
@@ -257,13 +257,13 @@ impl Recorder {
         }
     }
 
-    /// Its process.
+    /// Returns its process.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Ends the recording, as a user does.
+    /// Interrupts the recording, as a user does.
     #[must_use]
     pub fn interrupt(self) -> Recorded {
         signal(self.child.id(), libc::SIGINT);
@@ -276,7 +276,7 @@ impl Recorder {
         self.child.wait().expect("it ends");
     }
 
-    /// Waits for its end.
+    /// Waits for its exit.
     #[must_use]
     pub fn wait(mut self) -> Recorded {
         let status = self.child.wait().expect("tracer ends");
@@ -294,15 +294,15 @@ impl Recorder {
 }
 
 impl Drop for Recorder {
-    /// A test that fails leaves nobody who watches, and no probes.
+    /// Stops the recorder. A failing test leaves no recorder and no probes behind.
     fn drop(&mut self) {
         let began = Instant::now();
-        // The first signal is for its command, the next one for itself.
+        // The recorder passes the first signal on to its command, and takes the next one itself.
         while self.child.try_wait().is_ok_and(|status| status.is_none()) {
             if began.elapsed() > Duration::from_secs(10) {
                 let _ = self.child.kill();
             }
-            // SAFETY: the child has not been waited for: the id is its own.
+            // SAFETY: the child has not been waited for, so the id is still its own.
             unsafe { libc::kill(self.child.id().cast_signed(), libc::SIGTERM) };
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -310,13 +310,13 @@ impl Drop for Recorder {
 }
 
 impl Recorded {
-    /// What it said.
+    /// Returns its output.
     #[must_use]
     pub fn said(&self) -> String {
         String::from_utf8_lossy(&self.output.stderr).into_owned()
     }
 
-    /// Panics, with what was said, unless all went well.
+    /// Panics with the output unless the recorder succeeded.
     #[must_use]
     pub fn expect_success(self) -> Self {
         assert!(self.output.status.success(), "{}:\n{}", self.output.status, self.said());

@@ -1,4 +1,4 @@
-//! One recorded run: a workload of the dispatcher, on a GPU, with a runtime.
+//! A recorded run: a workload of the dispatcher, on a GPU, with a runtime.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -19,8 +19,8 @@ use crate::{
     truth::{self, Truth},
 };
 
-/// Releases of AMD's runtime, each with the simulated GPUs that it knows: one whose queues the HWS schedules, and from
-/// 6.1.2 on one of the MES. A release is named by the Debian suite that ships it: ROCr 5.2.3, 6.1.2, 6.4.3 and 7.2.4.
+/// Releases of AMD's runtime, each with the simulated GPUs that it supports: one whose queues the HWS schedules, and from 6.1.2 on
+/// one with the MES. A release is named by the Debian suite that ships it: ROCr 5.2.3, 6.1.2, 6.4.3 and 7.2.4.
 pub const RUNTIMES: [(&str, &str); 7] = [
     ("bookworm", "gfx90a"),
     ("trixie", "gfx942"),
@@ -31,8 +31,8 @@ pub const RUNTIMES: [(&str, &str); 7] = [
     ("experimental", "gfx1100"),
 ];
 
-/// Each release once, with one of its GPUs: which one changes with `turn` and from release to release, so that tests
-/// which take turns meet all pairs.
+/// Returns each release once, with one of its GPUs. The GPU changes with `turn` and from release to release, so that tests with
+/// different turns cover all pairs.
 pub fn each_release(turn: usize) -> impl Iterator<Item = (&'static str, &'static str)> {
     let releases = RUNTIMES.chunk_by(|(one, _), (other, _)| one == other);
     releases
@@ -40,16 +40,16 @@ pub fn each_release(turn: usize) -> impl Iterator<Item = (&'static str, &'static
         .map(move |(number, pairs)| pairs[(turn + number) % pairs.len()])
 }
 
-/// What to run.
+/// The description of a run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Debian suite whose runtime is used, one of [`RUNTIMES`].
+    /// The Debian suite whose runtime is used, one of [`RUNTIMES`].
     pub suite: &'static str,
-    /// Whether the program goes through HIP, of the same suite, and not through the HSA runtime.
+    /// Whether the program uses HIP, of the same suite, instead of the HSA runtime.
     pub hip: bool,
     /// The simulated GPU.
     pub asic: &'static str,
-    /// More options of the simulator.
+    /// More options for the simulator.
     pub sim: Vec<&'static str>,
     /// The dispatcher's workload with its options.
     pub workload: Vec<&'static str>,
@@ -57,21 +57,21 @@ pub struct Scenario {
     pub detail: &'static str,
     /// `--api` of the recording.
     pub api: &'static str,
-    /// `--row-memory` of the recording, MiB; `None`: as it is by itself.
+    /// `--row-memory` of the recording, in MiB; `None` for tracer's default.
     pub row_memory: Option<&'static str>,
-    /// More variables of the environment.
+    /// More environment variables.
     pub env: Vec<(&'static str, OsString)>,
-    /// A program and its words that run the dispatcher; `None`: nobody but the simulator.
+    /// A program and its arguments that run the dispatcher; `None`: the simulator runs it directly.
     pub through: Vec<OsString>,
 }
 
-/// What came of it.
+/// The results of a run.
 pub struct Run {
-    /// Holds every file of the run.
+    /// The folder with every file of the run.
     pub dir: TempDir,
-    /// What the recorder printed, and its exit code.
+    /// The recorder's output and exit code.
     pub output: Output,
-    /// The trace, read back.
+    /// The rows of the trace, read back.
     pub facts: Vec<Fact>,
     /// The trace.
     pub trace: Trace,
@@ -79,12 +79,12 @@ pub struct Run {
     pub report: serde_json::Value,
     /// What the simulated device saw.
     pub truth: Truth,
-    /// What the dispatcher says it did; `None` if it wrote no log.
+    /// The dispatcher's log; `None` if it wrote no log.
     pub log: Option<Log>,
 }
 
 impl Scenario {
-    /// A workload, with the defaults of everything else.
+    /// Returns a scenario of a workload, with defaults for everything else.
     #[must_use]
     pub fn new(suite: &'static str, asic: &'static str, workload: &[&'static str]) -> Self {
         Self {
@@ -101,7 +101,7 @@ impl Scenario {
         }
     }
 
-    /// A workload through HIP.
+    /// Returns a scenario of a workload through HIP.
     #[must_use]
     pub fn hip(suite: &'static str, asic: &'static str, workload: &[&'static str]) -> Self {
         Self {
@@ -110,8 +110,8 @@ impl Scenario {
         }
     }
 
-    /// With a tool between the program and its queues. `mode`: what it does (see hsa-intercept); empty: it hands packets on as
-    /// they are.
+    /// Adds a tool between the program and its queues. `mode` is the tool's mode (see hsa-intercept); if empty, the tool passes
+    /// packets on unchanged.
     #[must_use]
     pub fn intercepted(mut self, mode: &str) -> Self {
         let tool = place::programs().join("libhsa_intercept.so");
@@ -120,7 +120,7 @@ impl Scenario {
         self
     }
 
-    /// Records it; panics, with what was printed, unless the command succeeded.
+    /// Records the scenario. Panics with the output unless the command succeeded.
     #[must_use]
     pub fn record(&self) -> Run {
         let run = self.record_any();
@@ -133,7 +133,7 @@ impl Scenario {
         run
     }
 
-    /// Records it, however the command ends.
+    /// Records the scenario, whatever the command's exit code is.
     #[must_use]
     pub fn record_any(&self) -> Run {
         let dir = folder();
@@ -141,7 +141,7 @@ impl Scenario {
         Run::read(dir, output)
     }
 
-    /// `tracer record -- kfd-sim -- hsa-dispatch`: the simulator and its namespace are inside the recording.
+    /// Returns `tracer record -- kfd-sim -- hsa-dispatch`: the simulator and its namespace are inside the recording.
     #[must_use]
     pub fn command(&self, dir: &TempDir) -> Command {
         let mut command = Command::new(place::programs().join("tracer"));
@@ -155,13 +155,13 @@ impl Scenario {
         command
     }
 
-    /// The dispatcher on the simulated GPU: both write what they did into the folder.
+    /// Returns the command of the dispatcher on the simulated GPU. Both write their reports into the folder.
     #[must_use]
     pub fn simulated(&self, dir: &Path) -> Vec<OsString> {
         self.simulated_with(dir, &[])
     }
 
-    /// The same, with more folders that it sees.
+    /// Returns the same command, with more folders visible to it.
     #[must_use]
     pub fn simulated_with(&self, dir: &Path, visible: &[&Path]) -> Vec<OsString> {
         let at = |name: &str| dir.join(name).into_os_string();
@@ -201,7 +201,7 @@ impl Scenario {
     }
 }
 
-/// A folder for the files of a run.
+/// Creates a folder for the files of a run.
 #[must_use]
 pub fn folder() -> TempDir {
     TempDir::with_prefix("tracer-e2e-").expect("a temporary directory")
@@ -222,37 +222,37 @@ macro_rules! rows {
 }
 
 rows! {
-    /// The dispatches of the trace.
+    /// Returns the dispatches of the trace.
     dispatches: Dispatch;
-    /// Those that it has as runs.
+    /// Returns the dispatches that the trace has as runs.
     dispatch_runs: DispatchRun;
-    /// The doorbells of the trace.
+    /// Returns the doorbells of the trace.
     doorbells: Doorbell;
-    /// Those that it has as runs.
+    /// Returns the doorbells that the trace has as runs.
     doorbell_runs: DoorbellRun;
-    /// The queues of the trace.
+    /// Returns the queues of the trace.
     queues: Queue;
-    /// The submissions to SDMA queues.
+    /// Returns the submissions to SDMA queues.
     copies: Copy;
-    /// The API calls.
+    /// Returns the API calls.
     api_calls: ApiCall;
-    /// The times by the GPU's clock.
+    /// Returns the times by the GPU's clock.
     gpu_times: GpuTime;
-    /// The proxies of the trace.
+    /// Returns the proxies of the trace.
     proxies: Proxy;
-    /// What was submitted to them.
+    /// Returns the packets submitted to proxies.
     requests: Request;
 }
 
 impl Run {
-    /// What came of a scenario whose files are in that folder, its trace as `t.trace`.
+    /// Reads the results of a scenario whose files are in that folder, with the trace in `t.trace`.
     #[must_use]
     pub fn read(dir: TempDir, output: Output) -> Self {
         let trace = dir.path().join("t.trace");
         Self::read_trace(dir, &trace, output)
     }
 
-    /// The same, where the trace is another one.
+    /// Does the same with another trace.
     #[must_use]
     pub fn read_trace(dir: TempDir, trace: &Path, output: Output) -> Self {
         let at = |name: &str| dir.path().join(name);
@@ -275,7 +275,7 @@ impl Run {
         }
     }
 
-    /// A queue, as the device knows it: the first at that address.
+    /// Returns the device's record of a queue: the first one at that address.
     #[must_use]
     pub fn truth_of(&self, queue: &Queue) -> &truth::Queue {
         let mut all = self.truth.queues.iter();
@@ -283,8 +283,8 @@ impl Run {
             .unwrap_or_else(|| panic!("the device does not know {queue:?}"))
     }
 
-    /// What the dispatcher says of each queue that it made, with its handle; `None` if it went through HIP, which does not
-    /// tell its queues.
+    /// Returns the dispatcher's report on each queue that it created, with its handle; `None` for HIP, which does not report its
+    /// queues.
     #[must_use]
     pub fn own_queues(&self) -> Option<Vec<(u64, serde_json::Value)>> {
         let did = self.did();
@@ -296,7 +296,7 @@ impl Run {
         Some(did["queues"].as_array()?.iter().map(with_handle).collect())
     }
 
-    /// What the dispatcher says it did.
+    /// Returns the dispatcher's report.
     #[must_use]
     pub fn did(&self) -> serde_json::Value {
         let text = fs::read(self.dir.path().join("did.json")).expect("the dispatcher wrote its summary");
@@ -304,7 +304,7 @@ impl Run {
     }
 }
 
-/// `tracer report --format json` of a trace.
+/// Returns `tracer report --format json` of a trace.
 #[must_use]
 pub fn report(trace: &std::path::Path) -> serde_json::Value {
     let tracer: PathBuf = place::programs().join("tracer");
@@ -317,7 +317,7 @@ pub fn report(trace: &std::path::Path) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).expect("the report is JSON")
 }
 
-/// `tracer report --all` of a trace: the report for people.
+/// Returns `tracer report --all` of a trace: the report for people.
 #[must_use]
 pub fn report_text(trace: &std::path::Path) -> String {
     let output = Command::new(place::programs().join("tracer"))

@@ -1,4 +1,4 @@
-//! A terminal for a program under test, and what stands on its screen.
+//! A terminal for a program under test, and the text on its screen.
 
 use std::{
     fs::File,
@@ -11,15 +11,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Rows and columns.
+/// The number of rows and columns.
 pub const SIZE: (u16, u16) = (40, 120);
-/// How long anything may take.
+/// The time limit for any single wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A program in a terminal of its own.
+/// A program in its own terminal.
 pub struct Terminal {
     master: File,
-    /// Kept open: the terminal's settings outlive the program.
+    /// Kept open, so that the terminal's settings outlive the program.
     slave: OwnedFd,
     child: Child,
     parser: vt100::Parser,
@@ -27,7 +27,7 @@ pub struct Terminal {
     before: Settings,
 }
 
-/// What a program may change of a terminal, and must give back.
+/// The settings of a terminal that a program may change, and must restore.
 #[derive(Debug, PartialEq, Eq)]
 struct Settings {
     input: u32,
@@ -39,7 +39,7 @@ impl Terminal {
     /// Starts the program.
     ///
     /// # Panics
-    /// If the machine has no terminals.
+    /// Panics if the machine has no terminals.
     #[must_use]
     pub fn start(mut command: Command) -> Self {
         let (mut master, mut slave) = (-1, -1);
@@ -49,14 +49,14 @@ impl Terminal {
             ws_xpixel: 0,
             ws_ypixel: 0,
         };
-        // SAFETY: the pointers are valid or null, as openpty wants them.
+        // SAFETY: the pointers are valid or null, as openpty requires.
         let opened = unsafe { libc::openpty(&mut master, &mut slave, std::ptr::null_mut(), std::ptr::null(), &size) };
         assert_eq!(opened, 0, "a terminal: {}", io::Error::last_os_error());
         for end in [master, slave] {
-            // SAFETY: an open descriptor. A program that inherits the master keeps its own terminal from hanging up.
+            // SAFETY: the descriptor is open. A program that inherits the master keeps its own terminal from hanging up.
             unsafe { libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC) };
         }
-        // SAFETY: both are open and nobody else's.
+        // SAFETY: both descriptors are open and have no other owner.
         let (master, slave) = unsafe { (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
         let own = || slave.try_clone().expect("a descriptor");
         command
@@ -64,7 +64,7 @@ impl Terminal {
             .stdout(own())
             .stderr(own())
             .env("TERM", "xterm-256color");
-        // SAFETY: both calls are fit for a fork of a program with threads.
+        // SAFETY: both calls are allowed after a fork of a program with threads.
         unsafe {
             command.pre_exec(|| {
                 if libc::setsid() < 0 || libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 {
@@ -74,7 +74,7 @@ impl Terminal {
             });
         }
         let before = settings(&slave);
-        // SAFETY: a descriptor that is open.
+        // SAFETY: the descriptor is open.
         unsafe { libc::fcntl(master.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
         Self {
             child: command.spawn().expect("the program starts"),
@@ -86,10 +86,10 @@ impl Terminal {
         }
     }
 
-    /// Waits until the screen shows what is wanted.
+    /// Waits until the screen shows the wanted text.
     ///
     /// # Panics
-    /// If it never does.
+    /// Panics if it never does.
     pub fn wait_for(&mut self, wanted: impl Fn(&str) -> bool) -> String {
         let began = Instant::now();
         loop {
@@ -105,21 +105,21 @@ impl Terminal {
     /// Presses keys.
     ///
     /// # Panics
-    /// If the terminal is gone.
+    /// Panics if the terminal is gone.
     pub fn press(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).expect("the terminal takes keys");
     }
 
     /// Sends a signal to the program.
     pub fn signal(&self, signal: i32) {
-        // SAFETY: the child has not been waited for: the id is its own.
+        // SAFETY: the child has not been waited for, so the id is still its own.
         unsafe { libc::kill(self.child.id().cast_signed(), signal) };
     }
 
-    /// Claims another size, as a terminal may.
+    /// Sets another size, as a terminal may.
     ///
     /// # Panics
-    /// If the terminal is gone.
+    /// Panics if the terminal is gone.
     pub fn resize(&self, rows: u16, columns: u16) {
         let size = libc::winsize {
             ws_row: rows,
@@ -127,27 +127,27 @@ impl Terminal {
             ws_xpixel: 0,
             ws_ypixel: 0,
         };
-        // SAFETY: an open descriptor and a struct of the right type.
+        // SAFETY: the descriptor is open, and the struct has the right type.
         let done = unsafe { libc::ioctl(self.master.as_raw_fd(), libc::TIOCSWINSZ, &size) };
         assert_eq!(done, 0, "resizing: {}", io::Error::last_os_error());
     }
 
-    /// Every byte that the program has written.
+    /// Returns every byte that the program has written.
     #[must_use]
     pub fn written(&self) -> &[u8] {
         &self.written
     }
 
-    /// The program's process.
+    /// Returns the program's process.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Closes the terminal, as a window that goes, and waits for the program's end: `None` if it goes on.
+    /// Closes the terminal, as when its window is closed, and waits for the program's exit: `None` if the program continues.
     ///
     /// # Panics
-    /// If it can't be waited for.
+    /// Panics if it cannot be waited for.
     #[must_use]
     pub fn hang_up(mut self, patience: Duration) -> Option<ExitStatus> {
         let nothing = || File::open("/dev/null").expect("/dev/null");
@@ -162,10 +162,10 @@ impl Terminal {
         None
     }
 
-    /// Waits for the program's end, and checks that the terminal is as it was.
+    /// Waits for the program's exit, and checks that the terminal is restored.
     ///
     /// # Panics
-    /// If it is not, or the program goes on.
+    /// Panics if it is not restored, or if the program continues.
     pub fn end(mut self) -> (ExitStatus, String) {
         let began = Instant::now();
         let status = loop {
@@ -195,7 +195,7 @@ impl Terminal {
         (status, screen.contents())
     }
 
-    /// Takes what has come, or waits a moment.
+    /// Reads the available output, or waits briefly.
     fn read(&mut self) {
         let mut bytes = [0; 4096];
         match self.master.read(&mut bytes) {
@@ -209,7 +209,7 @@ impl Terminal {
 }
 
 impl Drop for Terminal {
-    /// A test that fails leaves no program behind: it would go on watching, and keep what it has open.
+    /// Kills the program. A failing test leaves no program behind: it would continue to watch, and keep its files open.
     fn drop(&mut self) {
         if self.child.try_wait().is_ok_and(|status| status.is_none()) {
             let _ = self.child.kill();
@@ -219,9 +219,9 @@ impl Drop for Terminal {
 }
 
 fn settings(terminal: &OwnedFd) -> Settings {
-    // SAFETY: plain data, of which zeros are a value.
+    // SAFETY: plain data, for which all-zero is a valid value.
     let mut now: libc::termios = unsafe { std::mem::zeroed() };
-    // SAFETY: an open descriptor and a struct of the right type.
+    // SAFETY: the descriptor is open, and the struct has the right type.
     let read = unsafe { libc::tcgetattr(terminal.as_raw_fd(), &mut now) };
     assert_eq!(read, 0, "settings: {}", io::Error::last_os_error());
     Settings {

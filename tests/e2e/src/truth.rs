@@ -1,4 +1,4 @@
-//! The simulator's truth log: what the device saw.
+//! The simulator's truth log: everything that the device saw.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 
-/// A line of the log, of the kinds that are compared.
+/// A line of the log, of a kind that is compared.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "ev", rename_all = "snake_case")]
 enum Line {
@@ -61,36 +61,37 @@ enum Line {
     Other,
 }
 
-/// A queue and what went through it.
+/// A queue and everything that went through it.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
-    /// Process.
+    /// The process.
     pub pid: u32,
-    /// KFD queue id; reused after the queue's end.
+    /// The KFD queue id, which is reused after the queue is destroyed.
     pub queue_id: u32,
-    /// KFD gpu id.
+    /// The KFD gpu id.
     pub gpu_id: u32,
     /// `queue_type` of CREATE_QUEUE.
     pub kind: u32,
-    /// Ring's address.
+    /// The ring's address.
     pub ring_base: u64,
-    /// Ring's bytes.
+    /// The ring's size in bytes.
     pub ring_size: u64,
-    /// Write pointer's address.
+    /// The write pointer's address.
     pub wptr: u64,
-    /// What the device answered.
+    /// The doorbell offset that the device returned.
     pub doorbell_offset: u64,
-    /// 0 to 15.
+    /// The priority, 0 to 15.
     pub priority: u32,
-    /// Whether the device gave the queue up.
+    /// Whether the device gave up the queue.
     pub failed: bool,
-    /// Doorbell values, as the device noticed them: it polls, and may miss one that was overwritten at once.
+    /// Doorbell values as the device noticed them. The device polls, and may miss a value that was overwritten at once.
     pub doorbells: Vec<u64>,
-    /// Packets taken, in order.
+    /// The packets taken, in order.
     pub packets: Vec<Packet>,
-    /// When packets ran that told it to their completion signals, by index: ticks of the GPU's clock, start and end.
+    /// The times at which packets ran that wrote them to their completion signals, by index: ticks of the GPU's clock, start and
+    /// end.
     pub times: BTreeMap<u64, (u64, u64)>,
-    /// SDMA commands taken, in order.
+    /// The SDMA commands taken, in order.
     pub commands: Vec<Sdma>,
 }
 
@@ -99,49 +100,49 @@ pub struct Queue {
 pub struct Sdma {
     /// `copy`, `copy_rect`, `fill`, `fence`, ...
     pub op: String,
-    /// Where in the command stream.
+    /// The offset in the command stream.
     pub offset: u64,
-    /// Of a copy: what is read.
+    /// The source of a copy.
     pub src: u64,
-    /// What is written.
+    /// The destination.
     pub dst: u64,
-    /// Of a copy or a fill: how much.
+    /// The number of bytes of a copy or a fill.
     pub bytes: u64,
 }
 
 /// An AQL packet that the device took, with the simulator's own decoding.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Packet {
-    /// Index in its queue.
+    /// The index in its queue.
     pub index: u64,
     /// `kernel_dispatch`, `barrier_and`, ...
     pub kind: String,
-    /// 64 bytes in hexadecimal.
+    /// The 64 bytes, in hexadecimal.
     pub bytes: String,
-    /// Of a dispatch: its kernel descriptor.
+    /// The kernel descriptor of a dispatch.
     #[serde(default)]
     pub kernel_object: u64,
-    /// Of a dispatch: its arguments.
+    /// The arguments of a dispatch.
     #[serde(default)]
     pub kernarg_address: u64,
-    /// Of a dispatch: work items.
+    /// The work-items of a dispatch.
     #[serde(default)]
     pub grid: [u32; 3],
-    /// Of a dispatch: work items a workgroup.
+    /// The work-items per workgroup of a dispatch.
     #[serde(default)]
     pub workgroup: [u16; 3],
-    /// Handle, or 0.
+    /// The signal's handle, or 0.
     pub completion_signal: u64,
-    /// When the device took it.
+    /// The time at which the device took it.
     pub time_ns: u64,
 }
 
 /// An ioctl that the device answered.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Ioctl {
-    /// Process.
+    /// The process.
     pub pid: u32,
-    /// Thread.
+    /// The thread.
     pub tid: u32,
     /// `kfd`, or the render node's name.
     pub dev: String,
@@ -149,26 +150,26 @@ pub struct Ioctl {
     pub cmd: u32,
     /// Its name.
     pub name: Option<String>,
-    /// The argument before.
+    /// The argument before the call.
     pub arg_in: String,
-    /// The argument after.
+    /// The argument after the call.
     pub arg_out: String,
     /// 0 or a negative errno.
     pub ret: i64,
-    /// When the device heard of it.
+    /// The time at which the device received it.
     pub enter_ns: u64,
 }
 
 /// The whole log.
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
-    /// Queues in the order of creation.
+    /// The queues, in the order of creation.
     pub queues: Vec<Queue>,
-    /// Ioctls in the order of their answers.
+    /// The ioctls, in the order of their answers.
     pub ioctls: Vec<Ioctl>,
-    /// Bytes of the copies that the copy engines made.
+    /// The number of bytes that the copy engines copied.
     copied: u64,
-    /// Names of kernels that the simulator read from the program's memory: those of HIP's own, by descriptor.
+    /// Names of kernels that the simulator read from the program's memory, by descriptor. These are HIP's own kernels.
     names: HashMap<u64, String>,
 }
 
@@ -178,7 +179,7 @@ impl Truth {
     pub fn read(path: &Path) -> Self {
         let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let mut truth = Self::default();
-        // Ids are reused: the queue meant is always the last one of that id.
+        // Ids are reused: an id means the last queue with that id.
         let mut latest: HashMap<(u32, u32), usize> = HashMap::new();
         for line in text.lines() {
             let line = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"));
@@ -241,19 +242,19 @@ impl Truth {
         truth
     }
 
-    /// Bytes of the copies that the copy engines made.
+    /// Returns the number of bytes that the copy engines copied.
     #[must_use]
     pub fn copied(&self) -> u64 {
         self.copied
     }
 
-    /// Name of a kernel that is none of the project's own.
+    /// Returns the name of a kernel that is not one of the project's own.
     #[must_use]
     pub fn kernel_name(&self, kernel_object: u64) -> Option<&str> {
         self.names.get(&kernel_object).map(String::as_str)
     }
 
-    /// Kernel dispatches of every queue.
+    /// Returns the kernel dispatches of all queues.
     #[must_use]
     pub fn dispatches(&self) -> u64 {
         let of = |queue: &Queue| queue.packets.iter().filter(|p| p.kind == "kernel_dispatch").count();
@@ -262,7 +263,7 @@ impl Truth {
 }
 
 impl Queue {
-    /// Whether its packets are AQL packets.
+    /// Returns whether its packets are AQL packets.
     #[must_use]
     pub fn is_aql(&self) -> bool {
         self.kind == 2

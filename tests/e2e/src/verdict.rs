@@ -19,7 +19,7 @@ fn verify(arguments: &[&str], trace: &Path) -> Output {
         .expect("tracer runs")
 }
 
-/// Exit code and verdict.
+/// Returns the exit code and the verdict.
 #[must_use]
 pub fn verdict(policy: &str, trace: &Path) -> (Option<i32>, Value) {
     let output = verify(&["--format", "json", "--policy", policy], trace);
@@ -28,7 +28,7 @@ pub fn verdict(policy: &str, trace: &Path) -> (Option<i32>, Value) {
     (output.status.code(), verdict)
 }
 
-/// Rules that did not pass, with their outcomes.
+/// Returns the rules that did not pass, with their outcomes.
 #[must_use]
 pub fn amiss(verdict: &Value) -> BTreeMap<String, String> {
     let rules = verdict["rules"].as_array().expect("rules");
@@ -40,7 +40,7 @@ pub fn amiss(verdict: &Value) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// One rule of a verdict.
+/// Returns one rule of a verdict.
 #[must_use]
 pub fn rule<'a>(verdict: &'a Value, name: &str) -> &'a Value {
     let rules = verdict["rules"].as_array().expect("rules");

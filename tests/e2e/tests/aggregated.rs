@@ -1,4 +1,4 @@
-//! Rows that are aggregated: what is left of them is what the simulated device saw, index by index.
+//! Aggregated rows: what is left of them equals what the simulated device saw, index by index.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use tracer_e2e::{
     verdict::{rule, verdict},
 };
 
-/// Dispatches and doorbells, those in runs among them.
+/// Dispatches and doorbells, including those in runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Totals {
     dispatches: u64,
@@ -82,7 +82,7 @@ fn queue(run: &Run, queue: &Queue) -> Totals {
     totals
 }
 
-/// All queues together, and the report.
+/// Compares all queues, and the report.
 fn all(run: &Run) -> Totals {
     let mut sum = Totals::default();
     for found in run.queues().filter(|found| found.is_aql()) {
@@ -109,7 +109,7 @@ fn all(run: &Run) -> Totals {
     sum
 }
 
-/// With no memory for rows that wait, all of them are.
+/// With no memory for waiting rows, all rows are aggregated.
 #[test]
 fn runs_are_what_the_device_took() {
     for (suite, asic) in each_release(0) {
@@ -128,7 +128,7 @@ fn runs_are_what_the_device_took() {
                 "{suite} {asic} {workload:?}"
             );
             assert_eq!((run.dispatches().count(), run.doorbells().count()), (0, 0));
-            // Evidence is never mixed.
+            // Evidence is never mixed within a run.
             let body = run.dispatch_runs().filter(|run| run.evidence == Evidence::Body);
             let body: u64 = body.map(|run| run.count).sum();
             assert_eq!(run.report["dispatches"]["by_evidence"]["body"], body);
@@ -136,7 +136,7 @@ fn runs_are_what_the_device_took() {
     }
 }
 
-/// What a burst leaves: its first rows, and runs.
+/// A burst leaves its first rows, and runs.
 #[test]
 fn a_burst_that_the_disk_does_not_take() {
     let mut scenario = Scenario::new("trixie", "gfx1100", &["burst", "-n", "100000"]);
@@ -149,7 +149,7 @@ fn a_burst_that_the_disk_does_not_take() {
     );
     let runs = run.dispatch_runs().count() as u64;
     assert!(runs < sum.dispatches_in_runs / 2, "{runs} of {sum:?}");
-    // What the recorder says at its end is what the report says of the trace.
+    // The recorder's final output equals the report of the trace.
     let said = String::from_utf8_lossy(&run.output.stderr).into_owned();
     let text = report_text(run.trace.dir());
     for n in [sum.dispatches_in_runs, sum.doorbells_in_runs] {
@@ -158,7 +158,7 @@ fn a_burst_that_the_disk_does_not_take() {
     }
 }
 
-/// They are covered, and nothing is known of the time before their doorbells.
+/// The indexes of runs count as covered, and nothing is known about the time before their doorbells.
 #[test]
 fn verify_takes_their_indexes_and_leaves_the_rest_open() {
     let mut scenario = Scenario::new("trixie", "gfx1100", &["compute-only", "-n", "50"]);

@@ -1,4 +1,4 @@
-//! Calls of HIP and HSA functions: those that the program made, each whole, and what is submitted in them names them.
+//! HIP and HSA calls: the trace has each call that the program made, complete, and submissions name the calls they were made in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ fn count(calls: &[&ApiCall], function: &str) -> u64 {
     calls.iter().filter(|call| call.function == function).count() as u64
 }
 
-/// Copies go by SDMA, from the thread that asks for them; the program rings for its dispatches itself, in no call.
+/// Copies use SDMA, from the thread that requests them. The program rings for its dispatches itself, in no call.
 #[test]
 fn hsa_calls_are_those_that_the_program_makes() {
     for (suite, gpu) in each_release(1) {
@@ -63,7 +63,7 @@ fn hsa_calls_are_those_that_the_program_makes() {
         let mut destroyed = of("hsa_queue_destroy");
         destroyed.sort_unstable();
         assert_eq!(destroyed, queues, "{suite}");
-        // What was made was freed, and every signal that was destroyed had been made.
+        // All allocated memory was freed, and every destroyed signal had been created.
         let (made, freed) = (of("hsa_amd_memory_pool_allocate"), of("hsa_amd_memory_pool_free"));
         assert!(
             !made.is_empty() && freed.iter().all(|pointer| made.contains(pointer)),
@@ -74,7 +74,7 @@ fn hsa_calls_are_those_that_the_program_makes() {
             !made.is_empty() && gone.iter().all(|signal| made.contains(signal)),
             "{suite}"
         );
-        // Copies with their bytes.
+        // Copies, with their bytes.
         let asked: Vec<&&ApiCall> = calls
             .iter()
             .filter(|call| call.function == "hsa_amd_memory_async_copy")
@@ -106,7 +106,7 @@ fn hsa_calls_are_those_that_the_program_makes() {
     }
 }
 
-/// The address in a JSON string.
+/// Parses the address in a JSON string.
 fn hex(value: &serde_json::Value) -> u64 {
     let digits = value.as_str().expect("a string");
     u64::from_str_radix(digits.trim_start_matches("0x"), 16).expect("an address")
@@ -115,7 +115,7 @@ fn hex(value: &serde_json::Value) -> u64 {
 fn hip(suite: &'static str, gpu: &'static str, api: &'static str, workload: &[&'static str]) -> Run {
     let mut scenario = Scenario::hip(suite, gpu, workload);
     scenario.api = api;
-    // As most do: it is links that reserves are watched for.
+    // As most programs do. tracer watches reserves for the sake of links.
     scenario.detail = "dispatch";
     let run = scenario.record();
     let libraries = &run.trace.manifest().libraries;
@@ -146,13 +146,13 @@ fn hip_calls_are_those_that_the_program_made() {
     }
 }
 
-/// HIP's copies and fills by the HSA functions that it calls, or by kernels of its own.
+/// HIP copies and fills by the HSA functions that it calls, or by its own kernels.
 #[test]
 fn hsa_calls_lie_in_those_of_hip() {
     for (suite, gpu) in each_release(1) {
         let run = hip(suite, gpu, "all", &["mixed"]);
         let pairs = through_hip(&run);
-        // Not all: HIP 5.2 reads a few bytes itself.
+        // Not all of them: HIP 5.2 reads a few bytes itself.
         let mut copied = pairs.iter().filter(|(made, _)| made.direction.is_some());
         assert!(copied.any(|(_, seen)| seen.copies > 0), "{suite}");
         let inside = calls(&run)
@@ -162,8 +162,8 @@ fn hsa_calls_lie_in_those_of_hip() {
     }
 }
 
-/// Without copy engines the runtime copies by kernels of its own: they are dispatches on queues of its own, in the call that
-/// asks for the copy, which says how much it is. Nothing of it is among the copies.
+/// Without copy engines, the runtime copies by its own kernels. These are dispatches on its own queues, in the call that requests
+/// the copy and that gives its size. None of them is among the copies.
 #[test]
 fn copies_by_kernels_lie_in_the_call_that_asks_for_them() {
     for (suite, gpu) in each_release(0) {
@@ -197,7 +197,7 @@ fn copies_by_kernels_lie_in_the_call_that_asks_for_them() {
     }
 }
 
-/// HIP then submits from a thread of its own, in no call of the program's: nothing is said of whose they are.
+/// HIP then submits from its own thread, in no call of the program. The trace does not assign these submissions to a call.
 #[test]
 fn what_hip_submits_from_a_thread_of_its_own_is_in_no_call() {
     for (suite, gpu) in each_release(1) {

@@ -1,4 +1,4 @@
-//! Calls of HIP and HSA functions that are only counted: the numbers are those of the program's own log.
+//! HIP and HSA calls that are only counted: the counts equal those of the program's own log.
 
 use std::{collections::BTreeMap, ffi::OsStr, path::Path, process::Command};
 
@@ -18,7 +18,7 @@ fn stats(run: &Run) -> Vec<&ApiStats> {
     stats.collect()
 }
 
-/// What holds of every recording by which calls were only counted.
+/// Checks what is true of every recording that only counts calls.
 fn assert_consistent(run: &Run) {
     assert_eq!(run.report["losses"]["total"], 0, "{}", run.report["losses"]);
     for fact in &run.facts {
@@ -42,7 +42,7 @@ fn assert_consistent(run: &Run) {
         );
         assert!(durations.is_sorted_by(|(one, _), (next, _)| one < next), "{row:?}");
         if let (Some(min), Some(max)) = (row.min_ns, row.max_ns) {
-            // Each lies in the bucket that it should.
+            // Each duration is in the right bucket.
             let (first, last) = (durations[0].0, durations[durations.len() - 1].0);
             assert!(0 < min && min <= first && first <= min + min / 8 + 1, "{row:?}");
             assert!(max <= last && last <= max + max / 8 + 1, "{row:?}");
@@ -56,7 +56,7 @@ fn assert_consistent(run: &Run) {
             *sum += more;
         }
     }
-    // The report tells the same, and what it is.
+    // The report shows the same numbers and their meaning.
     let reported = &run.report["api_calls"];
     assert_eq!(reported["total"], sums.values().map(|[calls, ..]| calls).sum::<u64>());
     assert_eq!(reported["counted_only"], true);
@@ -96,10 +96,10 @@ fn counted(scenario: Scenario) -> Run {
     run
 }
 
-/// Calls of a function, and those that returned an error.
+/// The calls of a function, and the calls that returned an error.
 type Counts<'a> = BTreeMap<&'a str, (u64, u64)>;
 
-/// Of the program's log: HIP's functions that are watched.
+/// Returns the counts of the watched HIP functions in the program's log.
 fn logged(log: &Log) -> Counts<'_> {
     let mut counts = Counts::new();
     for call in &log.calls {
@@ -112,7 +112,7 @@ fn logged(log: &Log) -> Counts<'_> {
     counts
 }
 
-/// Of a trace: functions of a layer.
+/// Returns the counts of the functions of a layer in a trace.
 fn seen<'a>(rows: &[&'a ApiStats], layer: &str) -> Counts<'a> {
     let mut counts = Counts::new();
     for row in rows.iter().filter(|row| row.layer == layer) {
@@ -122,7 +122,7 @@ fn seen<'a>(rows: &[&'a ApiStats], layer: &str) -> Counts<'a> {
     counts
 }
 
-/// Counts are exactly the log's, and no time is longer than what the program measured around it.
+/// Checks that counts equal the log's exactly, and that no time is longer than the program measured around the call.
 fn assert_as_logged(rows: &[&ApiStats], log: &Log) {
     assert_eq!(seen(rows, "hip"), logged(log));
     let took = |call: &&Call| call.end_ns - call.start_ns;
@@ -152,7 +152,7 @@ fn calls_are_as_many_as_the_program_made() {
     }
 }
 
-/// Calls of HSA functions where they are recorded one by one.
+/// Returns the calls of HSA functions in a recording of single calls.
 fn recorded(scenario: &Scenario) -> BTreeMap<String, (u64, u64)> {
     let run = Scenario {
         api: "all",
@@ -171,7 +171,7 @@ fn recorded(scenario: &Scenario) -> BTreeMap<String, (u64, u64)> {
     counts
 }
 
-/// HSA's functions have no log; and which calls are no calls of their own is decided as where they are recorded.
+/// There is no log of HSA functions. A nested call that is not a separate call is excluded as in a recording of single calls.
 #[test]
 fn they_are_as_many_as_where_they_are_recorded() {
     for (suite, gpu) in each_release(1) {
@@ -185,7 +185,7 @@ fn they_are_as_many_as_where_they_are_recorded() {
                 .into_iter()
                 .map(|(name, counts)| (name.to_owned(), counts)),
         );
-        // How often a program looks at a signal depends on how fast the GPU is.
+        // How often a program reads a signal depends on the GPU's speed.
         let fixed = |function: &str| !function.contains("signal_wait") && !function.contains("signal_load");
         recorded.retain(|function, _| fixed(function));
         counted.retain(|function, _| fixed(function));
@@ -193,7 +193,7 @@ fn they_are_as_many_as_where_they_are_recorded() {
     }
 }
 
-/// HIP asks for attributes of symbols that are none.
+/// HIP queries attributes of symbols that do not exist.
 #[test]
 fn errors_are_counted() {
     let scenario = Scenario::hip("sid", "gfx942", &["launches", "-n", "1"]);
@@ -218,7 +218,7 @@ fn threads_count_together() {
     }
 }
 
-/// Two at once, each on a simulated GPU of its own.
+/// Runs two processes at once, each on its own simulated GPU.
 #[test]
 fn processes_count_apart() {
     let (dir, other) = (folder(), folder());
@@ -239,7 +239,7 @@ fn processes_count_apart() {
     assert_consistent(&run);
     let theirs = Log::read(&other.path().join("log.jsonl"));
     for log in [log(&run), &theirs] {
-        // All of it is done by the first thread.
+        // The first thread makes all calls.
         let pid = log.calls[0].tid;
         let own: Vec<&ApiStats> = stats(&run).into_iter().filter(|row| row.pid == Some(pid)).collect();
         assert_as_logged(&own, log);

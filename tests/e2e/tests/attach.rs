@@ -1,5 +1,5 @@
-//! Attaching to programs that already submit: from the first doorbell that is seen on, everything; of what came before,
-//! nothing.
+//! Attaching to programs that already submit: the trace has everything from the first doorbell that is seen on, and nothing from
+//! before.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use tracer_e2e::{
 };
 use tracer_store::{State, manifest::Target};
 
-/// Rounds of as many packets as there may be, one doorbell each, without a pause.
+/// Rounds with as many packets as possible, one doorbell each, without a pause.
 const BURST: [&str; 2] = ["--round=1024", "--pause=0"];
 
 #[test]
@@ -38,13 +38,13 @@ fn from_the_first_doorbell_on_no_gap() {
         assert_eq!((manifest.libraries.len(), manifest.exit), (1, None));
         let name = |fact: &Fact| matches!(fact, Fact::Process(process) if process.comm == "hsa-dispatch");
         assert!(run.facts.iter().any(name), "{:?}", run.facts.last());
-        // The names of kernels that were loaded before.
+        // The names of kernels that were loaded before the attach.
         let named = |kernel: &serde_json::Value| kernel["name"] == "vector_add";
         let kernels = run.report["kernels"].as_array().expect("kernels");
         assert!(kernels.iter().any(named), "{kernels:?}");
         if detail == "full" {
             let dated = |fact: &&Fact| matches!(fact, Fact::Dispatch(d) if d.reserve_ns.is_some());
-            // All but those that were being submitted at the moment.
+            // All except those that were being submitted at that moment.
             assert!(run.facts.iter().filter(dated).count() + 32 >= found.claimed);
         }
     }
@@ -56,7 +56,7 @@ fn producers_that_share_a_queue() {
         let run = Program::steady("trixie", "gfx1100", &[option]).to_the_end(&[]);
         let found = observed::adopted(&run, true);
         println!("{option}: {found:?}");
-        // A thread counts a round of 16 after it is complete: of each thread one may lie before the attach.
+        // A thread counts a round of 16 after it is complete, so of each thread one round may be before the attach.
         assert!(
             found.claimed >= 1000 - threads * 16 && found.outside >= 500,
             "{found:?}"
@@ -64,7 +64,7 @@ fn producers_that_share_a_queue() {
     }
 }
 
-/// Of a batch that was reserved before, only the packet that its doorbell names is claimed.
+/// Of a batch that was reserved before the attach, only the packet that its doorbell names is claimed.
 #[test]
 fn batches_with_one_doorbell() {
     let run = Program::steady("sid", "gfx942", &["--packets=8", "--round=64"]).to_the_end(&[]);
@@ -73,7 +73,7 @@ fn batches_with_one_doorbell() {
     assert!(found.claimed >= 900 && found.unclaimed < 64, "{found:?}");
 }
 
-/// The recorder goes in the middle of a burst, too, and leaves nothing behind; another one finds the same queues.
+/// The recorder also exits in the middle of a burst, and leaves nothing behind. Another recorder finds the same queues.
 #[test]
 fn a_program_is_left_as_it_was_and_attached_to_again() {
     let program = Program::steady("trixie", "gfx942", &["--threads=2"]);
@@ -88,7 +88,7 @@ fn a_program_is_left_as_it_was_and_attached_to_again() {
         assert!(recorded.said().contains("paused 0 times"), "{}", recorded.said());
         recordings.push(recorded);
         assert_ne!(state(pid), Some('T'));
-        // No probe is left in its memory, and it works on.
+        // No probe is left in its memory, and it continues to work.
         program.goes_on(500);
     }
     program.stop();
@@ -143,7 +143,7 @@ fn several_processes_until_the_last_of_them_ends() {
     assert_eq!(run.trace.manifest().libraries.len(), 2);
 }
 
-/// A process without a runtime is attached to like any other. What it loads later has its probes from its first
+/// tracer attaches to a process without a runtime as to any other. A runtime that it loads later has its probes from its first
 /// instruction on: nothing is adopted, and everything equals the truth.
 #[test]
 fn a_runtime_that_is_loaded_later_is_whole() {
@@ -166,7 +166,7 @@ fn a_runtime_that_is_loaded_later_is_whole() {
     assert!(!latency.is_null(), "reserves were traced");
 }
 
-/// Children that are there are attached to as well, and those that come are followed.
+/// Existing children are attached to as well, and new ones are followed.
 #[test]
 fn children_belong_to_it() {
     let program = Program::steady("sid", "gfx942", &[]);
@@ -181,7 +181,7 @@ fn children_belong_to_it() {
     assert!(found.claimed >= 300, "{found:?}");
 }
 
-/// Queues that are made while it is watched are whole, whatever the first one is.
+/// Queues created during the recording are complete, whatever the first one is.
 #[test]
 fn queues_that_come_later_are_no_adopted_ones() {
     let program = Program::steady("trixie", "gfx1100", &["--rounds-a-queue=20"]);
@@ -190,7 +190,7 @@ fn queues_that_come_later_are_no_adopted_ones() {
     let mut created = 0;
     for fact in &run.facts {
         let Fact::Queue(queue) = fact else { continue };
-        // The last one may have come too late to be used.
+        // The last one may have been created too late to be used.
         if queue.origin == QueueOrigin::Created && queue.published > 0 {
             created += 1;
             assert_eq!(
@@ -242,7 +242,7 @@ fn a_program_that_is_killed_ends_the_recording() {
     assert!(facts.iter().any(ended));
 }
 
-/// The verdict is about what was watched, and says so.
+/// The verdict covers what was watched, and says so.
 #[test]
 fn what_came_before_is_not_judged() {
     let run = Program::steady("sid", "gfx1100", &["--packets=4"]).to_the_end(&["--detail", "full"]);
@@ -250,7 +250,7 @@ fn what_came_before_is_not_judged() {
     let (_, judged) = verdict("mes-bypass", run.trace.dir());
     let open = amiss(&judged);
     let coverage = rule(&judged, "coverage");
-    // No thread of the process can look at a queue whose creation nobody saw when it is destroyed.
+    // When a queue is destroyed whose creation tracer did not see, no thread of the process can examine it.
     let unwatched = coverage["sentence"].to_string().contains("tracer did not watch");
     let known = |name: &String| name == "no-ring" || (name == "coverage" && unwatched);
     assert!(open.keys().all(known), "{open:?}: {judged:#}");
@@ -263,7 +263,7 @@ fn what_came_before_is_not_judged() {
     assert_eq!(rule(&judged, "command")["outcome"], "pass");
 }
 
-/// Somebody else has stopped it: that is none of the recorder's business, however it ends.
+/// Another program has stopped the process. The recorder leaves it stopped, however the recorder exits.
 #[test]
 fn what_others_stopped_stays_stopped() {
     let mut sleeper = std::process::Command::new("/bin/sleep")
@@ -291,7 +291,7 @@ fn what_others_stopped_stays_stopped() {
     sleeper.wait().expect("it ends");
 }
 
-/// Its children load libraries all the time, so one or the other is held at any moment.
+/// Its children load libraries all the time, so one of them is paused at any moment.
 #[test]
 fn a_killed_recorder_leaves_nobody_stopped() {
     for holds in [1, 4, 9] {
@@ -306,7 +306,7 @@ fn a_killed_recorder_leaves_nobody_stopped() {
         let began = Instant::now();
         std::thread::sleep(Duration::from_millis(20 * holds));
         recorder.kill();
-        // It works on: its processor time grows.
+        // It continues to work: its processor time grows.
         let ticks = || -> u64 {
             let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("the shell lives");
             let fields: Vec<&str> = text.rsplit_once(") ").expect("stat").1.split(' ').collect();

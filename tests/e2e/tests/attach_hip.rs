@@ -1,4 +1,4 @@
-//! Attaching to programs that submit through HIP: calls from the attach on, each linked to what it submits.
+//! Attaching to programs that submit through HIP: the trace has the calls from the attach on, each linked to what it submits.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use tracer_e2e::{
     scenario::{Run, Scenario, folder},
 };
 
-/// Adopted queues: every packet from the first that is claimed on is the device's, with the name of its kernel. Gives the
+/// Checks adopted queues: every packet from the first claimed one on equals the device's, with the name of its kernel. Returns the
 /// dispatches that the program launched.
 fn dispatches(run: &Run) -> Vec<&Dispatch> {
     let mut own = Vec::new();
@@ -45,7 +45,7 @@ fn dispatches(run: &Run) -> Vec<&Dispatch> {
     own
 }
 
-/// Calls of the program that were entered when all probes were in: each has its row, in order.
+/// Checks that each call of the program that was entered when all probes were in place has its row, in order.
 fn calls(run: &Run) -> Vec<(&Call, &ApiCall)> {
     let mut rows: Vec<&ApiCall> = run.api_calls().filter(|call| call.parent.is_none()).collect();
     rows.sort_by_key(|row| row.enter_ns);

@@ -1,4 +1,4 @@
-//! Processes that can't be attached to: the error names the fix, nothing is left behind, and nothing hangs.
+//! Processes that cannot be attached to: the error names the fix, nothing is left behind, and nothing hangs.
 
 use std::{
     fs,
@@ -39,7 +39,7 @@ fn what_is_no_process_is_told_with_the_fix() {
     child.wait().expect("it ends");
 }
 
-/// A program that does nothing but pause, in 32 bits: `mov eax, 29; int 0x80; jmp`.
+/// Writes a 32-bit program that only pauses: `mov eax, 29; int 0x80; jmp`.
 fn program_of_32_bits(path: &Path) {
     const BASE: u32 = 0x0804_8000;
     let code = [0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7];
@@ -70,7 +70,7 @@ fn a_process_of_32_bits_is_told_so() {
     }
 }
 
-/// Inside of it, the process has another id than outside: the one to use is named.
+/// In the namespace, the process has another id than outside. The error names the id to use.
 #[test]
 fn the_id_in_a_namespace_is_translated() {
     let child = Command::new("unshare")
@@ -86,7 +86,7 @@ fn the_id_in_a_namespace_is_translated() {
         .find_map(|line| line.strip_prefix("NSpid:"))
         .expect("NSpid");
     let inner = inner.split_whitespace().nth(1).expect("two ids").to_owned();
-    // Its id inside is 1, which is taken outside: nothing tells that another one is meant.
+    // Its id in the namespace is 1, which another process has outside. Nothing shows that another process is meant.
     assert_eq!(inner, "1");
     let dir = folder();
     let recorder = Recorder::attach(&dir.path().join("t"), &[sleeper], &[]);
@@ -112,7 +112,7 @@ fn without_rights_the_error_names_the_fix() {
     child.wait().expect("it ends");
 }
 
-/// It may end before, while or after it is attached to: there is a trace, or an error that says why not.
+/// The process may exit before, during or after the attach. There is a trace, or an error that gives the reason.
 #[test]
 fn a_process_that_ends_meanwhile_does_no_harm() {
     for n in 0..6_u32 {
@@ -120,7 +120,7 @@ fn a_process_that_ends_meanwhile_does_no_harm() {
         let dir = folder();
         let trace = dir.path().join("t");
         let recorder = Recorder::start(&trace, &["-p".into(), child.id().to_string()]);
-        // At another moment of its start each time.
+        // Attaches at another moment of its start each time.
         std::thread::sleep(std::time::Duration::from_millis(u64::from(n) * 40));
         child.kill().expect("it can be killed");
         child.wait().expect("it ends");

@@ -1,4 +1,4 @@
-//! `tracer verify --claims` on AMD's runtime and simulated GPUs: the verdict on each claim, and what keeps one open.
+//! `tracer verify --claims` on AMD's runtime and simulated GPUs: the verdict on each claim, and the reason why one stays open.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tracer_e2e::{place, truth::Truth};
 
-/// The dispatcher on a simulated GPU, as workloads are appended to it.
+/// Returns the dispatcher on a simulated GPU, in the form to which workloads are appended.
 fn dispatcher(asic: &str, sim: &[&str], dir: &Path) -> Vec<String> {
     let (programs, kernels) = (place::programs(), place::kernels());
     let text = |path: &Path| path.to_str().expect("a plain path").to_owned();
@@ -41,7 +41,7 @@ fn verify(arguments: &[&str], dispatcher: &[String]) -> Output {
     tracer.output().expect("tracer runs")
 }
 
-/// Exit code and report.
+/// Returns the exit code and the report.
 fn report(claims: &str, asic: &str, sim: &[&str], dir: &TempDir) -> (Option<i32>, Value) {
     let path = dir.path().join("report.json");
     let path = path.to_str().expect("a plain path");
@@ -65,7 +65,7 @@ fn claim<'a>(report: &'a Value, id: &str) -> &'a Value {
     claims.iter().find(|claim| claim["id"] == id).expect("the claim")
 }
 
-/// The verdicts that are expected, from C1 on. `rings` stands for what rests on events of the DRM scheduler.
+/// Returns the expected verdicts, from C1 on. `rings` stands for the verdicts that depend on `drm_sched` events.
 fn expected(words: &str, report: &Value) -> BTreeMap<u32, String> {
     let rings = match report["place"]["ring_events"].as_bool() {
         Some(true) => "holds",
@@ -95,7 +95,7 @@ fn every_claim_under_the_mes() {
     assert_eq!(found["place"]["gpus"][0]["scheduler"], "mes");
     assert!(found["place"]["simulated"].is_string() && found["place"]["kernel"].is_string());
 
-    // What was written can be shown again.
+    // A written report can be shown again.
     let path = dir.path().join("report.json");
     let path = path.to_str().expect("a plain path");
     let output = verify(&["--claims", "--from", path, "--format", "markdown"], &[]);
@@ -119,7 +119,7 @@ fn every_claim_under_the_hws() {
     assert_eq!(found["place"]["gpus"][0]["product"], "AMD Instinct MI300X");
 }
 
-/// Only the claim that was asked for, with the numbers of the device itself.
+/// Only the requested claim is judged, with the numbers of the device itself.
 #[test]
 fn cooperative_launches_are_counted_as_the_device_counts_them() {
     let dir = TempDir::with_prefix("tracer-e2e-").expect("a folder");
@@ -141,7 +141,7 @@ fn cooperative_launches_are_counted_as_the_device_counts_them() {
     assert_eq!(checks[0]["counts"]["dispatches"], dispatches);
 }
 
-/// A driver that refuses leaves the claim open, in the dispatcher's words, and the others as they are.
+/// A refusal by the driver leaves the claim open, with the dispatcher's message, and does not affect the others.
 #[test]
 fn a_scenario_that_fails_leaves_its_claims_open() {
     let dir = TempDir::with_prefix("tracer-e2e-").expect("a folder");
@@ -198,7 +198,7 @@ fn what_can_not_be_run_is_told_with_the_way_to_mend_it() {
     }
 }
 
-/// A copy of the tracer that lies alone, with nothing on PATH, and with a dispatcher there.
+/// A copy of tracer in a separate folder, once with an empty PATH and once with a dispatcher on it.
 #[test]
 fn the_dispatcher_is_found_on_path_or_named() {
     let dir = TempDir::new().expect("a folder");

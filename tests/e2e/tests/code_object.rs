@@ -1,5 +1,5 @@
-//! Names of kernels: code objects followed as they come and go, on every release of AMD's runtime, equal to what the
-//! dispatcher says that it launched.
+//! Names of kernels: tracer follows code objects as they are loaded and unloaded, on every release of AMD's runtime. The names
+//! equal those that the dispatcher says it launched.
 
 use tracer_core::{
     code_object::CodeObjectOrigin,
@@ -76,7 +76,7 @@ fn every_dispatch_has_the_name_of_its_kernel() {
             let mut kernels = kernels(&run);
             kernels.sort_by_key(|kernel| kernel.name.clone());
             assert_eq!(kernels.iter().map(|kernel| &*kernel.name).collect::<Vec<_>>(), OWN);
-            // As its file says it: four arguments in 28 bytes, rounded up to 32 or not.
+            // The size that its file declares: four arguments in 28 bytes, rounded up to 32 or not.
             let vector_add = kernels.last().expect("five");
             assert!(matches!(vector_add.kernarg_bytes, Some(28..=32)), "{vector_add:?}");
             assert_eq!((vector_add.group_bytes, vector_add.private_bytes), (Some(0), Some(0)));
@@ -92,7 +92,7 @@ fn every_dispatch_has_the_name_of_its_kernel() {
     }
 }
 
-/// The report of a person has the name where it had an address, and so has that of a program.
+/// The report for people has the name instead of the address, and so has the JSON report.
 #[test]
 fn reports_tell_names() {
     let run = Scenario::new("sid", "gfx942", &["compute-only", "-n", "7"]).record();
@@ -145,7 +145,7 @@ fn an_address_that_is_used_again_has_the_name_of_its_time() {
             addresses.len() < launches.len(),
             "no address was used again: nothing was shown"
         );
-        // The dispatcher's own one, and one a round; each of these ends before the next begins.
+        // The dispatcher's own object, and one per round. Each of these is unloaded before the next is loaded.
         let mut objects = code_objects(&run);
         assert_eq!(objects.len(), 9, "{objects:?}");
         objects.sort_by_key(|object| object.loaded_ns);
@@ -158,7 +158,7 @@ fn an_address_that_is_used_again_has_the_name_of_its_time() {
     }
 }
 
-/// Nobody is there any more to be asked: what was loaded was read when it was.
+/// The process is gone, so nothing can be read from it. What it loaded was read at the time of loading.
 #[test]
 fn a_process_that_ends_at_once() {
     for (suite, asic) in each_release(0).step_by(3) {
@@ -176,7 +176,7 @@ fn a_process_that_ends_at_once() {
         }) else {
             panic!("the end of the process is missing")
         };
-        // Two were there to the end.
+        // Two were loaded until the exit.
         assert_eq!(
             objects.iter().filter(|object| object.unloaded_ns == Some(end)).count(),
             2,

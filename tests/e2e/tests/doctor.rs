@@ -1,4 +1,4 @@
-//! `tracer doctor`: it tells the truth about this machine, and leaves it as it was.
+//! `tracer doctor` reports the true state of this machine, and changes nothing.
 
 use std::{
     fs,
@@ -32,7 +32,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Whether this machine has the scheduler's events, by itself: no test machine so far did.
+/// Returns whether this machine itself has the scheduler's events. No test machine so far had them.
 fn has_driver() -> bool {
     ["amdgpu", "gpu_sched", "amd_sched"]
         .iter()
@@ -53,7 +53,7 @@ fn doorbells_of_each_runtime_would_be_captured() {
         assert_eq!(library["error"], Value::Null);
         assert_eq!(library["recognised"], true);
         let doorbells = library["doorbells"].as_array().unwrap();
-        // See docs/facts.md: 7.2.4 has three stores, each behind a conditional jump.
+        // docs/facts.md: 7.2.4 has three stores, each behind a conditional jump.
         let (sites, instruction) = if suite == "experimental" {
             (3, "jcc")
         } else {
@@ -160,7 +160,7 @@ fn the_text_ends_with_what_would_be_captured() {
     assert!(said.contains("per hit on this machine"), "{said}");
 }
 
-/// Inside the simulator's namespace: its GPU, and the runtime where a container has it.
+/// Inside the simulator's namespace, doctor names its simulated GPU, and finds the runtime at the path where a container has it.
 #[test]
 fn a_simulated_gpu_is_called_so_and_its_runtime_is_found() {
     let programs = place::programs();
@@ -194,7 +194,7 @@ fn a_user_without_rights_is_told_of_sudo() {
 #[test]
 fn nothing_is_left_behind() {
     let mounts = || fs::read_to_string("/proc/self/mounts").unwrap();
-    // Programs of this tracer by name; others may come and go meanwhile.
+    // tracer's programs by name. Others may be loaded and unloaded in between.
     let programs = || {
         let all = aya::programs::loaded_programs().filter_map(Result::ok);
         all.filter(|p| p.name_as_str() == Some("cost")).count()

@@ -1,5 +1,5 @@
-//! AQL doorbells and the packets that they publish: every workload, on every release of AMD's runtime and every class of
-//! GPU, equal to the simulator's truth field by field.
+//! AQL doorbells and the packets that they publish: every workload, on every release of AMD's runtime and every class of GPU,
+//! equals the simulator's truth field by field.
 
 use tracer_core::fact::{Fact, QueueOrigin};
 use tracer_e2e::{
@@ -7,7 +7,7 @@ use tracer_e2e::{
     scenario::{RUNTIMES, Run, Scenario, each_release},
 };
 
-/// Records the workload on these runtimes, compares everything, and gives each run for more.
+/// Records the workload on these runtimes, compares everything, and passes each run to a check.
 fn on(
     runtimes: impl IntoIterator<Item = (&'static str, &'static str)>,
     workload: &[&'static str],
@@ -19,7 +19,7 @@ fn on(
     compare::each(scenarios, check);
 }
 
-/// As many dispatches as the dispatcher says that it made; ROCr's own blit kernels come on top.
+/// Checks that there are at least as many dispatches as the dispatcher reports. ROCr's own blit kernels come in addition.
 fn at_least_own(run: &Run, compared: &Compared) {
     let own = run.did()["dispatches"].as_u64().expect("a number");
     assert!(own > 0 && compared.dispatches as u64 >= own, "{own} of {compared:?}");
@@ -30,8 +30,8 @@ fn compute_only() {
     on(RUNTIMES, &["compute-only", "-n", "100"], at_least_own);
 }
 
-/// The other function that stores to doorbells: HIP and every other test use `hsa_signal_store_screlease`. On 7.2.4 each has
-/// a store of its own, before they shared one.
+/// The other function that stores to doorbells: HIP and every other test use `hsa_signal_store_screlease`. On 7.2.4 each function
+/// has a store of its own; in earlier releases they shared one.
 #[test]
 fn relaxed_stores() {
     let workload = ["batch", "--packets", "4", "-n", "200", "--doorbell-op", "relaxed"];
@@ -42,7 +42,7 @@ fn relaxed_stores() {
     });
 }
 
-/// As on kernels whose FUSE has no passthrough: then the simulator maps its device files like the dispatcher does.
+/// As on kernels whose FUSE has no passthrough. The simulator then maps its device files as the dispatcher does.
 #[test]
 fn memory_that_is_shared_by_the_kernels_cache() {
     for workload in [&["mixed"] as &[&str], &["multi-thread", "-n", "2000", "--threads", "4"]] {
@@ -148,8 +148,8 @@ fn long_running_kernels() {
     on(each_release(1), &["long", "-n", "3", "--ms", "20"], at_least_own);
 }
 
-/// Once a program stores to its doorbell itself, no function that a probe stands on runs: nothing is claimed of these
-/// dispatches, and what the runtime rang is there.
+/// When a program itself stores to its doorbell, no function with a probe runs. These dispatches are not claimed, and those that
+/// the runtime rang are in the trace.
 #[test]
 fn doorbells_that_the_program_rings_itself() {
     for ((suite, asic), reserve) in each_release(1).zip(["api", "raw"].into_iter().cycle()) {
@@ -181,7 +181,7 @@ fn failing_launches() {
     });
 }
 
-/// At the greatest rate that the program reaches under the probes: nothing is lost.
+/// At the highest rate that the program reaches under the probes, nothing is lost.
 #[test]
 fn a_burst_at_full_rate() {
     for ((suite, asic), detail) in each_release(0).zip(["dispatch", "full"].into_iter().cycle()) {

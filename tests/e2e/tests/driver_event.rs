@@ -1,5 +1,5 @@
-//! The programs of amdgpu's trace events read what a layout names. The events themselves come only from a real GPU's
-//! driver; so a program is attached to another event of the kernel, whose fields are known, with a layout of these.
+//! The programs for amdgpu's trace events read the fields that a layout names. Only a real GPU's driver raises those events, so the
+//! test attaches a program to another kernel event with known fields, and passes a layout of these.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by it, with the line")]
 
@@ -18,14 +18,14 @@ use tracer_capture::{decode, object::Object, sys};
 use tracer_common::record::{ABSENT, DriverEventLayout};
 use tracer_core::event::{DriverEvent, DriverEventKind, Event};
 
-/// A layout, as the programs take it.
+/// A layout in the form that the programs take.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 struct Plain(DriverEventLayout);
-// SAFETY: `repr(C)` of u32 only.
+// SAFETY: `repr(C)` with u32 fields only.
 unsafe impl Pod for Plain {}
 
-/// What one event told, with nothing borrowed.
+/// An owned copy of one reported event.
 #[derive(Debug, PartialEq, Eq)]
 struct Told {
     pid: u32,
@@ -37,8 +37,8 @@ struct Told {
     traced: bool,
 }
 
-/// Attaches the program to `sched:sched_process_exec`, runs a command, and takes what came of its two execs: that of a
-/// shell, which is not traced yet, and that of /bin/true, which is.
+/// Attaches the program to `sched:sched_process_exec`, runs a command, and returns the events of its two execs: one of a shell,
+/// which is not traced yet, and one of /bin/true, which is traced.
 fn of_execs(program: &str, variable: &str, layout: DriverEventLayout, kind: DriverEventKind) -> [Told; 2] {
     let layout = Plain(layout);
     let mut ebpf = EbpfLoader::new()
@@ -57,7 +57,7 @@ fn of_execs(program: &str, variable: &str, layout: DriverEventLayout, kind: Driv
         .spawn()
         .unwrap();
     let pid = child.id();
-    // Its own exec is over once it prints.
+    // Its own exec is complete once it prints.
     child.stdout.as_mut().unwrap().read_exact(&mut [0; 5]).unwrap();
     traced.insert(pid, 1, 0).unwrap();
     child.stdin.take().unwrap().write_all(b"go\n").unwrap();
@@ -65,7 +65,7 @@ fn of_execs(program: &str, variable: &str, layout: DriverEventLayout, kind: Driv
     let mut told = Vec::new();
     while let Some(item) = events.next() {
         let known = decode::record(&item, &Default::default(), &mut (), &mut |event| {
-            // Others on this machine may exec too: theirs have other ids.
+            // Other processes on this machine may exec too. They have other ids.
             if let Event::DriverEvent(event) = event
                 && event.origin.pid == pid
             {
@@ -94,7 +94,7 @@ fn object() -> &'static [u8] {
     Object::Plain.bytes().expect("built by xtask")
 }
 
-/// Offset of a field, by the kernel's format file.
+/// Returns the offset of a field, from the kernel's format file.
 fn offset(field: &str) -> u32 {
     sys::ensure_tracefs().unwrap();
     let roots = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -143,7 +143,7 @@ fn names_and_short_numbers_are_read_where_the_layout_says() {
 #[test]
 fn eight_bytes_are_read_as_eight_and_what_is_absent_is_not_told() {
     let long = DriverEventLayout {
-        // `pid` with `old_pid` behind it, as one number.
+        // `pid` and the `old_pid` behind it, as one number.
         context: offset("pid"),
         seqno: ABSENT,
         fence_bytes: 8,
@@ -165,7 +165,7 @@ fn eight_bytes_are_read_as_eight_and_what_is_absent_is_not_told() {
     assert_eq!(told, expected);
 }
 
-/// Each program says which event it is for, and reads by the layout of that event.
+/// Each program reports the event that it is for, and reads by the layout of that event.
 #[test]
 fn every_program_names_its_event() {
     for (program, variable, kind) in [

@@ -8,7 +8,7 @@ use tracer_e2e::{
     scenario::{Run, Scenario, each_release, report_text},
 };
 
-/// Dispatches that told their times to a signal.
+/// Counts the dispatches that wrote their times to a signal.
 fn timed_by_device(run: &Run) -> usize {
     let of = |queue: &tracer_e2e::truth::Queue| {
         let packets = queue.packets.iter();
@@ -19,10 +19,10 @@ fn timed_by_device(run: &Run) -> usize {
     run.truth.queues.iter().map(of).sum()
 }
 
-/// How far off a time can be that the runtime reckons, ns: it lies between two of the runtime's readings of the GPU's clock, each
-/// of which reads the two clocks one after the other while it lasts.
+/// Returns the largest error of a time that the runtime computes, in ns. The time is between two of the runtime's readings of the
+/// GPU's clock, and each reading reads the two clocks one after the other.
 fn runtimes_error_ns(run: &Run) -> u64 {
-    // gpu_id of `struct kfd_ioctl_get_clock_counters_args`; 0: the host's clock only.
+    // `gpu_id` of `struct kfd_ioctl_get_clock_counters_args`; 0: the host's clock only.
     const GPU_ID: usize = 32;
     let of_gpu = |arg: &[u8]| arg.get(GPU_ID..GPU_ID + 4).is_some_and(|id| id != [0; 4]);
     let readings = run.facts.iter().filter_map(|fact| match fact {
@@ -34,8 +34,8 @@ fn runtimes_error_ns(run: &Run) -> u64 {
     2 * readings.max().expect("the runtime reads the clock")
 }
 
-/// A program that waits for each dispatch and asks for its times, as one with HIP's events does. Its one signal is used again
-/// and again, and the last time is found before the queue is gone.
+/// A program that waits for each dispatch and reads its times, as a program with HIP's events does. It reuses one signal, and the
+/// last time is found before the queue is destroyed.
 #[test]
 fn each_dispatch_of_a_program_that_asks_has_the_times_that_it_gets() {
     let scenarios =
@@ -70,7 +70,7 @@ fn each_dispatch_of_a_program_that_asks_has_the_times_that_it_gets() {
     });
 }
 
-/// Threads that ring for each other's packets: whose signal was read too late has no time, and none has a wrong one.
+/// Threads ring for each other's packets. A packet whose signal was read too late has no time, and none has a wrong one.
 #[test]
 fn with_several_producers_no_time_is_anothers() {
     for workload in [["multi-thread", "--profile"], ["multi-queue", "--profile"]] {
@@ -82,7 +82,8 @@ fn with_several_producers_no_time_is_anothers() {
     }
 }
 
-/// Nobody asks, so that a runtime reads the GPU's clock as it likes, some only once. Only the last packet of all has a signal.
+/// The program requests no times, so the runtime reads the GPU's clock when it likes, in some releases only once. Only the last
+/// packet has a signal.
 #[test]
 fn without_a_second_reading_of_the_clock_there_are_ticks() {
     let once = Cell::new(0);
@@ -91,7 +92,7 @@ fn without_a_second_reading_of_the_clock_there_are_ticks() {
     compare::each(scenarios, |run, compared| {
         assert_eq!((compared.timed, timed_by_device(run)), (1, 1));
         let read = |ioctl: &&tracer_e2e::truth::Ioctl| {
-            // Those of the host have no GPU's id at byte 32.
+            // Calls for the host's clock have no GPU id at byte 32.
             ioctl.name.as_deref() == Some("GET_CLOCK_COUNTERS") && ioctl.arg_in[64..72] != *"00000000"
         };
         let readings = run.truth.ioctls.iter().filter(read).count();
@@ -131,13 +132,13 @@ fn dispatches_through_hip_have_times() {
                 compared.dated
             );
             assert_eq!(compared.timed, timed_by_device(run));
-            // HIP gives signals to those that events ask about, which this one does.
+            // HIP assigns signals to packets that events refer to. This workload uses events.
             assert!(compared.timed > 0 || workload[0] != "launches");
         });
     }
 }
 
-/// A process that ends without giving anything back: the times are read as it ends.
+/// A process exits without releasing anything. tracer reads the times during the exit.
 #[test]
 fn the_last_times_of_a_process_that_just_ends_are_known() {
     for leave in ["exit", "kill"] {

@@ -1,5 +1,5 @@
-//! Programs on HIP, on every release of it: dispatches, doorbells, copies and ioctls equal to the simulator's truth field
-//! by field, and launches to the calls that the program says it made.
+//! HIP programs, on every release of HIP: dispatches, doorbells, copies and ioctls equal the simulator's truth field by field, and
+//! launches equal the calls that the program reports.
 
 use tracer_core::fact::{Copy, Dispatch, Fact, Ioctl};
 use tracer_e2e::{
@@ -8,7 +8,7 @@ use tracer_e2e::{
     scenario::{RUNTIMES, Run, Scenario, each_release},
 };
 
-/// Records the workload on these releases of HIP, compares everything, and gives each run for more.
+/// Records the workload on these releases of HIP, compares everything, and passes each run to a check.
 fn on(
     runtimes: impl IntoIterator<Item = (&'static str, &'static str)>,
     workload: &[&'static str],
@@ -29,13 +29,13 @@ fn calls(run: &Run, wanted: impl Fn(&Call) -> bool) -> Vec<&Call> {
     log.calls.iter().filter(|call| wanted(call)).collect()
 }
 
-/// The dispatches that a thread made during one of its calls.
+/// Returns the dispatches that a thread made during one of its calls.
 fn within<'r>(run: &'r Run, call: &Call) -> Vec<&'r Dispatch> {
     let during = |d: &&Dispatch| d.tid == call.tid && (call.start_ns..=call.end_ns).contains(&d.time_ns);
     run.dispatches().filter(during).collect()
 }
 
-/// Those of the size that the call asks for: the first of a kernel may also be the occasion for kernels of ROCr's own.
+/// Returns the dispatches of the size that the call requests. The first launch of a kernel may also cause ROCr's own kernels.
 fn of_size<'r>(run: &'r Run, launch: &Call) -> Vec<&'r Dispatch> {
     let sized = |d: &&Dispatch| {
         let workgroup = d.workgroup.map(u32::from);
@@ -44,13 +44,13 @@ fn of_size<'r>(run: &'r Run, launch: &Call) -> Vec<&'r Dispatch> {
     within(run, launch).into_iter().filter(sized).collect()
 }
 
-/// Every launch is a dispatch of its kernel and size, published during the call: by the calling thread's doorbell, or by
-/// that of another thread which reserved a later packet of the same queue and was faster.
+/// Checks that every launch is a dispatch of its kernel and size, published during the call: by the calling thread's doorbell, or
+/// by the doorbell of another thread that reserved a later packet of the same queue and was faster.
 fn launches(run: &Run) -> usize {
     let launches = calls(run, |call| call.kernel.is_some());
     let mut by_others: Vec<&Call> = Vec::new();
     for launch in &launches {
-        // Of a packet that another thread reserved this thread's reserve is not known.
+        // The reserve of a packet is not known in another thread than the one that reserved it.
         let made: Vec<_> = of_size(run, launch)
             .into_iter()
             .filter(|d| d.reserve_ns.is_some())
@@ -63,7 +63,7 @@ fn launches(run: &Run) -> usize {
     }
     let mut left: Vec<&Dispatch> = run.dispatches().filter(|d| d.reserve_ns.is_none()).collect();
     left.sort_by_key(|d| d.time_ns);
-    // Whose call ended first takes the first that fits: then every one that can gets one.
+    // The call that returned first takes the first dispatch that fits, so that every call that can have one gets one.
     by_others.sort_by_key(|launch| launch.end_ns);
     for launch in by_others {
         let fits = |d: &&Dispatch| {
@@ -80,7 +80,7 @@ fn launches(run: &Run) -> usize {
     launches.len()
 }
 
-/// As the sources say: nothing but stores of the program's own lies between launch and launch.
+/// As the sources say: between two launches there are only the program's own stores.
 #[test]
 fn compute_only_has_no_ioctl_between_its_launches() {
     on(
@@ -102,7 +102,7 @@ fn compute_only_has_no_ioctl_between_its_launches() {
     );
 }
 
-/// Every byte goes by SDMA: no kernel is launched while copies are made.
+/// Every byte is copied by SDMA: no kernel is launched during copies.
 #[test]
 fn copy_only_goes_by_sdma() {
     on(
@@ -120,7 +120,7 @@ fn copy_only_goes_by_sdma() {
             });
             let submitted: Vec<&Copy> = submitted.collect();
             assert!(submitted.len() >= copies.len(), "{submitted:?}");
-            // What the device copied in these queues is what the program asked for.
+            // The device copied in these queues what the program requested.
             let asked: u64 = copies.iter().filter_map(|call| call.bytes).sum();
             assert_eq!(run.did()["copied_bytes"].as_u64(), Some(asked));
             assert_eq!(run.truth.copied(), asked);
@@ -128,7 +128,7 @@ fn copy_only_goes_by_sdma() {
     );
 }
 
-/// The copies and fills that HIP makes by kernels of its own are dispatches too.
+/// The copies and fills that HIP makes by its own kernels are dispatches too.
 #[test]
 fn mixed() {
     on(RUNTIMES, &["mixed"], |run, compared| {
@@ -179,7 +179,7 @@ fn graphs() {
                 "{made:?}"
             );
         }
-        // Captured, not made.
+        // Captured launches, which do not run.
         let captured = calls(run, |call| call.kernel.is_some());
         assert_eq!(captured.len(), 20);
         assert!(captured.iter().all(|call| of_size(run, call).is_empty()));

@@ -9,7 +9,7 @@ use tracer_e2e::{
     scenario::{Run, Scenario, each_release},
 };
 
-/// ENOMEM of include/uapi/asm-generic/errno-base.h.
+/// ENOMEM of `include/uapi/asm-generic/errno-base.h`.
 const ENOMEM: i64 = 12;
 
 #[test]
@@ -46,7 +46,7 @@ fn queue_creation_has_a_latency() {
     assert!(stats["min"].as_u64() > Some(0) && stats["max"].as_u64() >= stats["min"].as_u64());
 }
 
-/// What tests/e2e/src/bin/drm-ioctls.rs says, in the words of the tracer. But for AMDGPU_INFO all of them fail here: the
+/// The calls of tests/e2e/src/bin/drm-ioctls.rs, as tracer prints them. All of them except AMDGPU_INFO fail here, because the
 /// simulated render node has no contexts, no rings and no user queues.
 const DRM_ARGS: [Option<&str>; 6] = [
     Some("op=alloc flags=0x0 ctx_id=0 priority=-1023"),
@@ -82,12 +82,12 @@ fn amdgpus_ioctls_are_told_by_name_with_arguments_and_results() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let run = Run::read(dir, output);
     compare::no_losses(&run);
-    // Against the device: commands, bytes in and out, results, times.
+    // Compares with the device: commands, bytes in and out, results, times.
     let compared = compare::ioctls(&run);
     let made = made(&run);
     assert_eq!(compared, made.len());
 
-    // Against the program that made them.
+    // Compares with the program that made the calls.
     let traced: Vec<&Ioctl> = run
         .facts
         .iter()
@@ -128,7 +128,7 @@ fn amdgpus_ioctls_are_told_by_name_with_arguments_and_results() {
     }
 }
 
-/// The calls, as the program printed them among what the recorder printed.
+/// Returns the calls that the program printed, found in the recorder's output.
 fn made(run: &Run) -> Vec<serde_json::Value> {
     let said = String::from_utf8_lossy(&run.output.stdout);
     let line = said

@@ -1,4 +1,4 @@
-//! Queues that were there before anybody looked: what sysfs says of them while a program has them.
+//! Queues that existed before the recording: what sysfs reports of them while a program has them.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use tracer_e2e::place;
 
 fn lines(truth: &Path) -> Vec<Value> {
     let text = fs::read_to_string(truth).unwrap_or_default();
-    // The last line may be half written.
+    // The last line may be incomplete.
     text.lines()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect()
@@ -42,7 +42,7 @@ fn every_queue_of_a_running_program_is_found_with_its_numbers() {
         .args(["--json", "/dev/null", "long", "-n", "1", "--ms", "60000"])
         .spawn()
         .expect("the simulator runs");
-    // Its last queue is there when its first kernel is.
+    // Its last queue exists when its first kernel runs.
     let began = Instant::now();
     while !lines(&truth).iter().any(|line| line["kind"] == "kernel_dispatch") {
         assert!(began.elapsed() < Duration::from_secs(30), "no kernel was dispatched");
@@ -56,8 +56,8 @@ fn every_queue_of_a_running_program_is_found_with_its_numbers() {
     let root = format!("/proc/{pid}/root");
     let found = kfd_proc::below(Path::new(&root), Numbering::WithDiq).unwrap();
     println!("{found:?}");
-    // It ends by SIGTERM long before its kernel, and the program with it.
-    // SAFETY: a process that this test started and did not wait for yet.
+    // SIGTERM ends the simulator, and the program with it, long before its kernel completes.
+    // SAFETY: this test started the process and has not waited for it yet.
     unsafe { libc::kill(simulator.id() as i32, libc::SIGTERM) };
     simulator.wait().unwrap();
 

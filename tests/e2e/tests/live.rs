@@ -1,5 +1,5 @@
-//! `tracer top` of what goes on: the command's and the processes' numbers are the truth, and what is recorded from it is a
-//! trace like any other.
+//! `tracer top` of running programs: the numbers of the command and of the processes are the truth, and a recording made with it is
+//! a trace like any other.
 
 use std::{path::Path, process::Command};
 
@@ -19,12 +19,12 @@ fn top(words: &[&str]) -> Command {
     command
 }
 
-/// What the device saw, against what a picture says.
+/// Compares what the device saw with the numbers in a picture.
 fn equal(picture: &Value, truth: &Truth) {
     let totals = &picture["totals"];
     assert_eq!(totals["dispatches"], truth.dispatches(), "{totals}");
     assert_eq!(totals["by_path"]["doorbell"], truth.dispatches(), "{totals}");
-    // The device polls doorbells: of several stores in a row it may see the last only.
+    // The device polls doorbells: of several stores in a row it may see only the last.
     let aql = truth.queues.iter().filter(|queue| queue.is_aql());
     let doorbells: usize = aql.map(|queue| queue.doorbells.len()).sum();
     assert!(totals["doorbells"].as_u64() >= Some(doorbells as u64), "{totals}");
@@ -98,7 +98,7 @@ fn a_program_that_runs_is_shown_and_recorded_from_now_on() {
     program.goes_on(500);
     terminal.press("R");
     terminal.wait_for(|screen| screen.contains("recorded "));
-    // There is one already.
+    // The trace exists already.
     terminal.press("R");
     terminal.wait_for(|screen| screen.contains("t.trace") && !screen.contains("recorded "));
     terminal.press("q");
@@ -118,7 +118,7 @@ fn a_program_that_runs_is_shown_and_recorded_from_now_on() {
     );
 }
 
-/// The program's files, with a trace that was made while it ran.
+/// Returns the results of the program, with a trace that was recorded while it ran.
 fn stopped(mut program: Program, trace: &Path) -> Run {
     program.stop();
     assert!(program.wait().success());
@@ -165,7 +165,7 @@ fn what_makes_no_sense_is_refused() {
     }
 }
 
-/// A recording beside it sees the same: probes of one process are several tracers'.
+/// A recording at the same time sees the same, because several recorders can have probes in one process.
 #[test]
 fn a_recorder_and_a_viewer_do_not_disturb_each_other() {
     let program = Program::steady("trixie", "gfx1100", &[]);

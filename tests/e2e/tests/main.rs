@@ -1,4 +1,4 @@
-//! The end-to-end tests, a file a probe family or command, in one program.
+//! The end-to-end tests, one file per probe family or command, in one program.
 
 mod aggregated;
 mod api;
@@ -32,7 +32,7 @@ mod top;
 mod verifier;
 mod verify;
 
-/// A file that no line above names would be compiled by nobody, and its tests would never run.
+/// A file that no line above names would not be compiled, and its tests would never run.
 #[test]
 fn every_file_of_tests_is_in_this_program() {
     let this = include_str!("main.rs");

@@ -1,6 +1,6 @@
-//! The matrix: every release of ROCr and of HIP, on each simulated GPU that it knows, with every workload. Each time
-//! dispatches, copies, doorbells and ioctls equal the simulator's truth field by field, every dispatch has the name of its
-//! kernel, and what HIP submits is linked to the call that caused it.
+//! The matrix: every release of ROCr and of HIP, on each simulated GPU that it supports, with every workload. In each case,
+//! dispatches, copies, doorbells and ioctls equal the simulator's truth field by field, every dispatch has the name of its kernel,
+//! and what HIP submits is linked to the call that caused it.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use tracer_e2e::{
     scenario::{RUNTIMES, Run, Scenario},
 };
 
-/// Every dispatch has a name but those of kernels that ROCr keeps in no list of code objects: its own copies and fills.
-/// The names themselves were compared. Gives the number of those without.
+/// Checks that every dispatch has a name, except those of kernels that ROCr keeps in no list of code objects: its own copies and
+/// fills. The names themselves were compared. Returns the number of dispatches without a name.
 fn named(run: &Run) -> usize {
     let log = run.log.as_ref().expect("the dispatcher's log");
-    // On queues of the program, if it submits itself; through HIP everything that the device can name.
+    // On the program's queues, if it submits itself; through HIP, everything that the device can name.
     let own: BTreeSet<u64> = log.submissions.iter().map(|submission| submission.queue).collect();
     let handle = |number| {
         run.queues()
@@ -32,7 +32,7 @@ fn named(run: &Run) -> usize {
     without.len()
 }
 
-/// Nothing was handed to the driver's library, and that is known.
+/// Checks that nothing was passed to the driver's library, and that the trace says so.
 fn nothing_by_thunk(run: &Run) {
     assert_eq!(run.report["dispatches"]["by_path"]["thunk"], 0);
 }
@@ -61,7 +61,7 @@ fn on_hsa(workload: &[&'static str]) {
         let rows = run.dispatches().filter(|d| d.kernel.is_some()).count();
         println!("{} dispatches without a name", named(run));
         assert!(rows > 0 && compared.named > 0, "{compared:?}");
-        // From 7.2 on its doorbell functions can hand over to the driver's library; those before have no such call.
+        // From 7.2 on, its doorbell functions can pass the store to the driver's library. Earlier releases have no such call.
         let pid = run.did()["pid"].as_u64();
         let of_process = run.facts.iter().find_map(|fact| match fact {
             Fact::Process(process) if Some(process.pid.into()) == pid => Some(process.thunk),
@@ -97,7 +97,7 @@ fn hip_graph() {
     on_hip(&["graph", "-n", "3", "--nodes", "8"], true);
 }
 
-/// Of as many streams as have queues of their own.
+/// Uses as many streams as have their own queues.
 #[test]
 fn hip_streams() {
     on_hip(&["streams", "--streams", "3", "-n", "20"], true);
@@ -108,7 +108,7 @@ fn hsa_mixed() {
     on_hsa(&["mixed", "-n", "2", "--dispatches", "6"]);
 }
 
-/// 7.2.4 has a store of its own for each of the two functions; before they shared one.
+/// 7.2.4 has a separate store for each of the two functions. In earlier releases they shared one.
 #[test]
 fn hsa_signal_store_relaxed() {
     on_hsa(&["batch", "--packets", "4", "-n", "40", "--doorbell-op", "relaxed"]);

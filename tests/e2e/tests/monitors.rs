@@ -1,4 +1,4 @@
-//! Prometheus over `tracer serve`: what it stores is the truth, and every expression of `dashboards/` means something to it.
+//! Prometheus over `tracer serve`: it stores the truth, and every expression in `dashboards/` is valid in it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,11 +25,11 @@ fn dashboards() -> PathBuf {
         .expect("they are there")
 }
 
-/// `tracer serve`, which does not outlive its test.
+/// `tracer serve`, which is killed when its test ends.
 struct Served {
     recorder: Option<Recorder>,
     address: String,
-    /// What lets the program come to its end; `None` if it has.
+    /// The file that makes the program exit; `None` if it has exited.
     stop: Option<PathBuf>,
 }
 
@@ -44,8 +44,8 @@ impl Served {
         }
     }
 
-    /// A program that runs until the end of the value. It is not attached to: a queue that was there before may have no id
-    /// that is known, and then it has no numbers of the moment.
+    /// Starts a program that runs until the value is dropped. tracer does not attach to it: a queue that existed before may have no
+    /// known id, and then has no current numbers.
     fn running(folder: &Path) -> Self {
         let mut command = serve(&["--detail", "full", "--"]);
         command.args(Scenario::new("sid", "gfx942", &["steady"]).simulated(folder));
@@ -54,7 +54,7 @@ impl Served {
         Self::of(command, folder, Some(stop))
     }
 
-    /// A program through HIP on the simulated GPU, when it has ended; the truth is in the folder.
+    /// Runs a program through HIP on the simulated GPU until it exits. The truth is in the folder.
     fn ended(folder: &Path) -> Self {
         let scenario = Scenario::hip("trixie", "gfx1100", &["mixed"]);
         let mut command = serve(&["--stay", "--detail", "full", "--"]);
@@ -64,7 +64,7 @@ impl Served {
         served
     }
 
-    /// What a scraper gets.
+    /// Returns the text that a scraper gets.
     fn text(&self) -> String {
         get(&self.address, "/metrics", "").1
     }
@@ -83,7 +83,7 @@ impl Drop for Served {
     }
 }
 
-/// Expressions of panels with where they stand, their variables filled in.
+/// Returns the expressions of panels with their places, with the variables filled in.
 fn of_panels() -> Vec<(String, String)> {
     let mut all = Vec::new();
     for entry in fs::read_dir(dashboards().join("grafana/dashboards")).expect("dashboards") {
@@ -96,7 +96,7 @@ fn of_panels() -> Vec<(String, String)> {
             for target in panel["targets"].as_array().expect("targets") {
                 let mut expression = target["expr"].as_str().expect("an expression").to_owned();
                 for variable in dashboard["templating"]["list"].as_array().expect("variables") {
-                    // What Grafana puts there for `All`.
+                    // The value that Grafana inserts for `All`.
                     let name = format!("${}", variable["name"].as_str().expect("a name"));
                     expression = expression.replace(&name, ".*");
                 }
@@ -106,22 +106,22 @@ fn of_panels() -> Vec<(String, String)> {
         }
     }
     assert!(all.len() > 30, "only {} panels were found", all.len());
-    // And the examples of docs/metrics.md.
+    // Adds the examples of docs/metrics.md.
     all.extend(CATALOG.map(|metric| (format!("docs: {}", metric.name), metric.example.to_owned())));
     all
 }
 
-/// What is empty while all is well.
+/// Expressions that are empty when there is no problem.
 const MAY_BE_EMPTY: [&str; 2] = ["tracer-queue: Stuck now", "docs: tracer_events_lost"];
 
-/// Metrics, by the names that Prometheus has for them, that an expression needs.
+/// Returns the metrics that an expression needs, by their names in Prometheus.
 fn metrics_in(expression: &str) -> BTreeSet<&str> {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
     let words = expression.split(|c| !word(c));
     words.filter(|word| word.starts_with("tracer_")).collect()
 }
 
-/// Waits until Prometheus has looked so often at every target, and rules have seen that.
+/// Waits until Prometheus has scraped every target this often, and has evaluated the rules on that.
 fn has_scraped(prometheus: &Prometheus, targets: usize, times: u64) {
     let all = |expression: &str| {
         prometheus
@@ -153,7 +153,7 @@ fn what_prometheus_stores_is_the_truth() {
         let queues = || truth.queues.iter().filter(|queue| queue.is_aql() == aql);
         let rung: usize = queues().map(|queue| queue.doorbells.len()).sum();
         assert!(rung > 0, "{metric}");
-        // The device polls doorbells: of several stores in a row it may see the last only.
+        // The device polls doorbells: of several stores in a row it may see only the last.
         assert!(
             number(&format!("sum({metric})")) >= Some(rung as u64),
             "{metric}: {rung}"
@@ -168,7 +168,7 @@ fn what_prometheus_stores_is_the_truth() {
         let expression = format!("tracer_kfd_ioctl_seconds_count{{ioctl=\"{name}\"}}");
         assert_eq!(number(&expression), Some(count), "{name}");
     }
-    // Known from the start: 0, and not nothing. Nothing is said of what is not watched.
+    // Sources that are watched start at 0, not without a value. Sources that are not watched have no series.
     let lost = |source: &str| number(&format!("tracer_events_lost_total{{source=\"{source}\"}}"));
     for source in [
         "doorbell-ring",
@@ -181,7 +181,7 @@ fn what_prometheus_stores_is_the_truth() {
     }
     assert_eq!(lost("api-ring"), None);
     assert_eq!(number("tracer_build_info{simulated=\"true\"}"), Some(1));
-    // And nothing else came over otherwise than it was served.
+    // Everything else arrived as it was served.
     let text = served.text();
     let served = series(&text);
     assert!(served.len() > 50, "{text}");
@@ -198,7 +198,7 @@ fn every_panel_and_rule_has_its_series() {
     let running = Served::running(other.path());
     let rules = dashboards().join("prometheus/tracer.rules.yml");
     let prometheus = Prometheus::start(dir.path(), &[&ended.address, &running.address], &rules);
-    // Rates need two.
+    // A rate needs two scrapes.
     has_scraped(&prometheus, 2, 3);
     let of_running = format!("{{instance=\"{}\"}}", running.address);
     let rate = format!("sum(rate(tracer_dispatches_total{of_running}[1m])) > 0");
@@ -248,7 +248,7 @@ fn every_panel_and_rule_has_its_series() {
         if rule["type"] == "recording" && !name.contains("ring_jobs") {
             wait_for(name, || prometheus.query(name).ok().filter(|found| !found.is_empty()));
         } else {
-            // All is well here.
+            // There is no problem here.
             assert_ne!(rule["state"], "firing", "{rule}");
         }
     }
@@ -270,7 +270,7 @@ fn promtool_has_no_complaints() {
     passes(dir.path(), &["check", "metrics"], &in_the_older_format(&served.text()));
 }
 
-/// `dashboards/prometheus` as it is on a machine, with a folder in the place of `/etc/prometheus`.
+/// Installs `dashboards/prometheus` as on a machine, with a folder instead of `/etc/prometheus`.
 fn as_installed(folder: &Path) {
     for entry in fs::read_dir(dashboards().join("prometheus")).expect("files") {
         let entry = entry.expect("an entry");

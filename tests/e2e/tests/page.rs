@@ -12,10 +12,10 @@ use tracer_e2e::{
 
 use crate::serve::{address, get, serve};
 
-/// How many seconds of its own the page gets: it asks once a second.
+/// The number of seconds of its own time that the page runs. It sends one request per second.
 const SECONDS: u32 = 5;
 
-/// `tracer serve`, which does not outlive its test.
+/// `tracer serve`, which is killed when its test ends.
 struct Served {
     recorder: Option<Recorder>,
     address: String,
@@ -35,12 +35,12 @@ impl Served {
         self.recorder.as_ref().expect("it runs").hears(start);
     }
 
-    /// What a browser makes of it.
+    /// Opens the page in a browser.
     fn look(&self, folder: &Path, picture: Option<&Path>) -> Seen {
         look(folder, &format!("http://{}/", self.address), SECONDS, picture)
     }
 
-    /// What the page gets.
+    /// Returns the data that the page gets.
     fn live(&self) -> Value {
         serde_json::from_str(&get(&self.address, "/api/live", "").1).expect("JSON")
     }
@@ -54,7 +54,7 @@ impl Drop for Served {
     }
 }
 
-/// What stands between a beginning and the next end, each time.
+/// Returns the text between each `start` and the next `end`.
 fn between<'a>(text: &'a str, start: &str, end: &str) -> Vec<&'a str> {
     let parts = text.split(start).skip(1);
     parts
@@ -62,7 +62,7 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// A table's rows below its heads: the class, and the text of each cell.
+/// Returns a table's rows below its heads: the class, and the text of each cell.
 fn rows<'a>(seen: &'a Seen, table: &str) -> Vec<(&'a str, Vec<&'a str>)> {
     let tables = between(&seen.document, &format!("<table id=\"{table}\""), "</table>");
     let [table] = tables[..] else {
@@ -85,7 +85,7 @@ fn rows<'a>(seen: &'a Seen, table: &str) -> Vec<(&'a str, Vec<&'a str>)> {
     .collect()
 }
 
-/// A number above the tables.
+/// Returns a number above the tables.
 fn total(seen: &Seen, what: &str) -> u64 {
     let totals = between(&seen.document, "<div><b>", "</div>");
     let of = totals
@@ -98,18 +98,18 @@ fn total(seen: &Seen, what: &str) -> u64 {
         .unwrap_or_else(|_| panic!("{what}: {shown}"))
 }
 
-/// What the page says of the whole.
+/// Returns the page's statement about the whole.
 fn state(seen: &Seen) -> &str {
     let states = between(&seen.document, "id=\"state\"", "</span>");
     states[0].split_once('>').expect("an element").1
 }
 
-/// It made no complaint, got answers, and asked nobody else.
+/// Checks that the page logged no error, got responses, and sent requests to no other server.
 fn all_is_well(seen: &Seen, served: &Served) {
     assert!(seen.console.is_empty(), "{:#?}", seen.console);
     let answers = between(&seen.document, "data-answers=\"", "\"");
     let answers = answers.first().and_then(|answers| answers.parse::<u32>().ok());
-    // The first comes at once. By its own time there are others, if it asks again.
+    // The first request comes at once. Others follow in the page's own time, if it repeats its request.
     assert!(
         answers.is_some_and(|answers| answers > 1),
         "{answers:?}:\n{}",
@@ -150,7 +150,7 @@ fn the_page_shows_the_truth() {
     let truth = Truth::read(&dir.path().join("truth.jsonl"));
     assert!(truth.dispatches() > 0 && !truth.queues.is_empty());
     assert_eq!(total(&seen, "dispatches since the start"), truth.dispatches());
-    // All of them have ended.
+    // All queues have been destroyed.
     assert_eq!(total(&seen, "queues"), 0);
     let queues = rows(&seen, "queues");
     let mut shown: Vec<(&str, &str, &str, u64)> = queues
@@ -177,7 +177,7 @@ fn the_page_shows_the_truth() {
         .map(|(queue, [pid, gpu])| {
             let kernels = queue.packets.iter().filter(|packet| packet.kind == "kernel_dispatch");
             let kind = match queue.is_aql() {
-                // The runtime's own has room for 64 packets, those that it makes for programs for more.
+                // The runtime's own queue has room for 64 packets; the queues that it creates for programs are larger.
                 true if queue.ring_size == 64 * 64 => "compute-aql (internal)",
                 true => "compute-aql",
                 false => "sdma",
@@ -211,14 +211,14 @@ fn the_page_of_a_program_that_runs_moves() {
     assert!(first > 0 && second >= first + 500, "{first}, then {second}");
 }
 
-/// The picture in docs/serve.md; `UPDATE_DOCS=1` takes it again.
+/// Checks the picture in docs/serve.md. `UPDATE_DOCS=1` takes it again.
 #[test]
 fn the_picture_of_the_docs_is_there_and_small() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let picture = docs.join("serve.png");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         let dir = folder();
-        // More rounds than it has time for: it ends when it is looked at no more.
+        // More rounds than it has time for. It exits when it is no longer watched.
         let workload = ["mixed", "--elements", "4096", "-n", "100000"];
         let mut command = serve(&["--detail", "full", "--"]);
         command.args(Scenario::hip("trixie", "gfx1100", &workload).simulated(dir.path()));
@@ -241,12 +241,12 @@ fn the_picture_of_the_docs_is_there_and_small() {
     assert!(text.contains("](serve.png)"));
 }
 
-/// The harness: what a page does wrong is seen.
+/// Tests the harness: it detects a faulty page.
 #[test]
 fn a_page_that_complains_and_asks_elsewhere_is_noticed() {
     let dir = folder();
     let page = dir.path().join("page.html");
-    // Nobody listens on port 1.
+    // No process listens on port 1.
     let text =
         "<p>shown</p><script>fetch('http://127.0.0.1:1/else').catch(() => {}); throw new Error('wrong');</script>";
     std::fs::write(&page, text).expect("it can be written");

@@ -1,7 +1,7 @@
-//! The same program in other places: namespaces, odd paths, overlays, files that are gone. No option is needed for any of
-//! them, and everything equals the truth, as anywhere.
+//! The same program in other places: namespaces, odd paths, overlays, deleted files. None of them needs an option, and everything
+//! equals the truth, as anywhere.
 //!
-//! Every program here runs in a root of its own in a mount namespace (see `kfd-sim --root`): that is where the others begin.
+//! Every program here runs in its own root in a mount namespace (see `kfd-sim --root`), and the other places are added to that.
 
 use std::{
     ffi::OsString,
@@ -24,14 +24,14 @@ fn scenario(suite: &'static str) -> Scenario {
     Scenario::new(suite, "gfx942", &["compute-only", "-n", "20"])
 }
 
-/// `elsewhere`, with its options.
+/// Returns `elsewhere` with its options.
 fn elsewhere(options: &[&str]) -> Vec<OsString> {
     let program = place::programs().join("elsewhere").into_os_string();
     let words = options.iter().map(OsString::from);
     [program].into_iter().chain(words).chain(["--".into()]).collect()
 }
 
-/// Records it in that folder and compares everything.
+/// Records the scenario in that folder and compares everything.
 fn same_as_anywhere(scenario: &Scenario, dir: TempDir, more: &[OsString]) -> (Run, Compared) {
     let mut command = scenario.command(&dir);
     command.args(more);
@@ -44,13 +44,13 @@ fn same_as_anywhere(scenario: &Scenario, dir: TempDir, more: &[OsString]) -> (Ru
     (run, compared)
 }
 
-/// The file of a suite's runtime.
+/// Returns the file of a suite's runtime.
 fn runtime(suite: &str) -> PathBuf {
     let link = place::rootfs(suite).join("usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1");
     link.canonicalize().expect("the runtime is there")
 }
 
-/// A copy of a suite's runtime, at a path below a folder.
+/// Copies a suite's runtime to a path below a folder.
 fn copy(suite: &str, dir: &Path, name: &str) -> PathBuf {
     let path = dir.join(name);
     fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
@@ -68,7 +68,7 @@ fn pid_and_mount_namespaces_of_its_own() {
         let mut scenario = scenario(suite);
         scenario.through = elsewhere(&["--namespaces"]);
         let (run, _) = same_as_anywhere(&scenario, folder(), &[]);
-        // It is the first process there, and has another id here.
+        // It is the first process in its namespace, and has another id here.
         let inner = run.did()["pid"].as_u64();
         assert_eq!(inner, Some(1), "it runs in a namespace");
         let queues = run.facts.iter().filter_map(|fact| match fact {
@@ -86,7 +86,7 @@ fn libraries_of_any_name_at_any_path() {
         "ünïcode 名前/運行.so",
         "deleted/libhsa-runtime64.so.1 (deleted)",
         "odd/-n\\040\t;$(x)'\".so",
-        // As wheels are laid out, with a name that auditwheel made up.
+        // The layout of wheels, with a name that auditwheel generated.
         "venv/lib/python3.12/site-packages/_rocm_sdk_core.libs/libhsa-runtime64-1f3b7a90.so.1.13.0",
     ] {
         let dir = folder();
@@ -94,13 +94,13 @@ fn libraries_of_any_name_at_any_path() {
         let (run, _) = same_as_anywhere(&scenario("trixie"), dir, &library(&path));
         let libraries = &run.trace.manifest().libraries;
         assert_eq!(libraries.len(), 1, "{libraries:?}");
-        // As seen from outside of its root.
+        // The path as seen from outside its root.
         let inside = path.strip_prefix("/").expect("an absolute path");
         assert!(Path::new(&libraries[0].path).ends_with(inside), "{libraries:?}");
     }
 }
 
-/// Its layers have inodes of their own: one of the lower layer's file, and one of a file that was copied up.
+/// The layers have their own inodes: one of the lower layer's file, and one of a file that was copied up.
 #[test]
 fn libraries_in_an_overlay() {
     for name in ["lower.so", "upper.so"] {
@@ -114,7 +114,7 @@ fn libraries_in_an_overlay() {
     }
 }
 
-/// A program without a dynamic linker becomes another one.
+/// A program without a dynamic linker executes another one.
 #[test]
 fn behind_a_static_program() {
     let dir = folder();
@@ -145,7 +145,7 @@ fn a_runtime_loaded_long_after_the_start() {
     assert!(compare::all(&run).dispatches >= DISPATCHES);
 }
 
-/// Each loads the runtime anew, works for a moment and ends.
+/// Runs processes that each load the runtime anew, work briefly and exit.
 fn many_processes(options: &[&str], processes: usize) {
     let mut scenario = Scenario::new("trixie", "gfx942", &["compute-only", "-n", "2"]);
     scenario.through = elsewhere(options);
@@ -175,7 +175,7 @@ fn sixty_four_processes_at_once() {
     many_processes(&["--at-once", "64"], 64);
 }
 
-/// A file that has no name any more, and one whose name is another file's by now: both are what processes run.
+/// A file that has no name any more, and a file whose name belongs to another file now. Processes run both.
 #[test]
 fn deleted_and_replaced_files_of_running_processes() {
     let libraries = folder();
@@ -194,7 +194,7 @@ fn deleted_and_replaced_files_of_running_processes() {
         program
     };
     let first = steady("trixie", &library(&path));
-    // As a package manager does it: the new file takes the name, the old one stays for those who have it.
+    // As a package manager does: the new file takes the name, and processes that have opened the old file keep it.
     let new = copy("trixie", libraries.path(), "new");
     fs::rename(&new, &path).expect("it takes the name");
     let second = steady("trixie", &library(&path));
@@ -225,7 +225,7 @@ fn deleted_and_replaced_files_of_running_processes() {
     }
 }
 
-/// A container's process, by its id outside.
+/// A container's process, by its id outside the container.
 #[test]
 fn a_process_in_namespaces_is_attached_to() {
     let mut scenario = Scenario::new("sid", "gfx1100", &["steady"]);

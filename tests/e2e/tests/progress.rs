@@ -1,4 +1,4 @@
-//! Looks at queues: what the GPU took without a doorbell, and when it took what.
+//! Samples of queues: what the GPU took without a doorbell, and when it took each packet.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use tracer_e2e::{
     verdict::{rule, verdict},
 };
 
-/// The queue that the dispatcher made.
+/// Returns the queue that the dispatcher created.
 fn own_queue(run: &Run) -> &Queue {
     let log = run.log.as_ref().expect("the dispatcher's log");
     let handle = log.submissions[0].queue;
@@ -24,7 +24,7 @@ fn own_queue(run: &Run) -> &Queue {
     queue.expect("the program's queue")
 }
 
-/// What the program rang past the runtime is there as such, and nothing else is.
+/// Checks that the trace reports exactly the packets that the program rang without the runtime. Returns their number.
 fn exactly_its_own(run: &Run) -> usize {
     let queue = own_queue(run);
     let log = run.log.as_ref().expect("the dispatcher's log");
@@ -81,7 +81,7 @@ fn a_program_that_stores_to_its_doorbell_itself_is_unseen_with_its_count_and_fai
     }
 }
 
-/// Its queues are looked at by the threads that end: by exit_group, and by a signal.
+/// The exiting threads examine its queues: on `exit_group`, and on a signal.
 #[test]
 fn a_process_that_gives_no_queue_back_is_watched_to_its_end() {
     for ((suite, asic), (leave, code)) in each_release(0).zip([("exit", 0), ("kill", 137), ("exit", 0), ("kill", 137)])
@@ -110,7 +110,7 @@ fn looks(run: &Run, queue: u32) -> Vec<&Progress> {
     all.collect()
 }
 
-/// No look has the GPU further than it was, and the last one has it at the end.
+/// No sample shows the GPU further than it was, and the last sample shows it at the end.
 #[test]
 fn looks_bound_when_packets_were_taken() {
     for (workload, (suite, asic)) in [

@@ -1,5 +1,5 @@
-//! A tool between a program and its queues, as rocprofiler is: the program writes to proxies in memory, and rings signals
-//! that are no doorbells; there the runtime hands packets to the tool, which publishes them on the real queues.
+//! A tool between a program and its queues, like rocprofiler. The program writes to proxies in memory, and rings signals that are
+//! not doorbells. There the runtime passes packets to the tool, which publishes them on the real queues.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use tracer_e2e::{
     scenario::{Run, Scenario, each_release, report_text},
 };
 
-/// `mode`: what the tool does with packets; empty: it hands them on as they are.
+/// Records a scenario with the tool in `mode`; if empty, the tool passes packets on unchanged.
 fn intercepted(scenario: &Scenario, mode: &str) -> Run {
     let run = scenario.clone().intercepted(mode).record();
     let compared = compare::device(&run);
@@ -20,7 +20,7 @@ fn intercepted(scenario: &Scenario, mode: &str) -> Run {
     run
 }
 
-/// What the program says that it submitted is what was requested, and it is so of each packet: index, kernel, thread, time.
+/// Checks that the requests equal the program's submissions, for each packet: index, kernel, thread, time.
 fn requested_is_what_the_program_submitted(run: &Run) {
     let log = run.log.as_ref().expect("the dispatcher's log");
     let proxies: Vec<&Proxy> = run.proxies().collect();
@@ -74,20 +74,20 @@ fn what_is_published_is_that_of_the_real_queue() {
         let of_program: Vec<&Dispatch> = run.dispatches().filter(|d| d.kernel.is_some()).collect();
         assert_eq!((of_program.len(), run.requests().count()), (20, 20));
         assert!(run.requests().all(|r| r.tid == r.pid && r.reserve_ns.is_some()));
-        // In the thread that rang the proxy, here the only one. What it had reserved was the proxy's.
+        // In the thread that rang the proxy, which is the only one here. The reserve was the proxy's.
         assert!(of_program.iter().all(|d| d.tid == d.pid && d.reserve_ns.is_none()));
-        // No queue of the GPU is the program's.
+        // None of the GPU's queues is the program's.
         let proxy = run.proxies().next().expect("a proxy").handle;
         for queue in run.queues() {
             assert_ne!(queue.handle, proxy, "{queue:?}");
-            // Nobody knows which of the queues stands behind the program's.
+            // It is not known which of the queues is behind the program's proxy.
             assert_eq!(queue.internal, None, "{queue:?}");
         }
         assert!(run.report["dispatches"]["internal"].is_null());
     }
 }
 
-/// A profiler publishes packets of its own: they are published and were not requested.
+/// A profiler publishes its own packets. These are published but were not requested.
 #[test]
 fn what_a_tool_adds_was_not_requested() {
     let barriers = |run: &Run| {
@@ -105,7 +105,7 @@ fn what_a_tool_adds_was_not_requested() {
     }
 }
 
-/// Several threads on one proxy, whose ring comes round many times.
+/// Several threads use one proxy, whose ring wraps many times.
 #[test]
 fn proxies_are_walked_like_queues() {
     for workload in [&["wrap"][..], &["multi-queue"], &["barriers"], &["multi-thread"]] {
@@ -114,7 +114,7 @@ fn proxies_are_walked_like_queues() {
     }
 }
 
-/// Nobody stands in between: there is nothing that was requested, and that is known.
+/// Without a tool in between, nothing is requested, and the trace says so.
 #[test]
 fn without_a_tool_nothing_is_requested() {
     let run = Scenario::new("sid", "gfx942", &["compute-only", "-n", "3"]).record();

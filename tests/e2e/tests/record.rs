@@ -1,4 +1,4 @@
-//! The recorder itself: exit codes, what it refuses, and that it harms nobody whatever happens to it.
+//! The recorder itself: exit codes, refused requests, and that it harms no process whatever happens to it.
 
 use std::{
     fs,
@@ -29,7 +29,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The state letter of a process, `None` once it is gone.
+/// Returns the state letter of a process, or `None` if the process is gone.
 fn state(pid: u32) -> Option<char> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     text.rsplit_once(") ")?.1.chars().next()
@@ -42,7 +42,7 @@ fn children(pid: u32) -> Vec<u32> {
         .split_whitespace()
         .filter_map(|p| p.parse().ok())
         .collect();
-    // The command is forked by a thread of the recorder.
+    // A thread of the recorder forks the command.
     for task in fs::read_dir(format!("/proc/{pid}/task"))
         .into_iter()
         .flatten()
@@ -133,8 +133,7 @@ fn a_trace_is_replaced_only_on_demand_and_anything_else_never() {
     assert_eq!(fs::read_to_string(dir.path().join("precious/file")).unwrap(), "x");
 }
 
-/// The command loads libraries all the time, so it is held again and again; at some of these moments the recorder is
-/// killed.
+/// The command loads libraries all the time, so tracer pauses it repeatedly. The test kills the recorder at some of these moments.
 #[test]
 fn a_killed_recorder_leaves_nobody_stopped_and_a_readable_trace() {
     for pause_ms in [300, 450, 600, 750, 900] {
@@ -155,18 +154,18 @@ fn a_killed_recorder_leaves_nobody_stopped_and_a_readable_trace() {
         std::thread::sleep(Duration::from_millis(pause_ms));
         recorder.kill().unwrap();
         recorder.wait().unwrap();
-        // It works on: its processor time grows.
+        // It continues to work: its processor time grows.
         let ticks = || -> u64 {
             let text = fs::read_to_string(format!("/proc/{shell}/stat")).expect("the shell lives");
             let fields: Vec<&str> = text.rsplit_once(") ").expect("stat").1.split(' ').collect();
-            // utime, stime, and those of ended children (proc_pid_stat(5), from field 3 on).
+            // utime, stime, and those of exited children (`proc_pid_stat(5)`, from field 3 on).
             (11..15).map(|i| fields[i].parse::<u64>().expect("a number")).sum()
         };
         std::thread::sleep(Duration::from_millis(400));
         let before = ticks();
         wait_for("the shell to go on", || (ticks() > before).then_some(()));
         assert_ne!(state(shell), Some('T'));
-        // SAFETY: a process that this test started.
+        // SAFETY: this test started the process.
         unsafe { libc::kill(shell as i32, libc::SIGKILL) };
         let trace = Trace::open(&trace).unwrap();
         assert_eq!(trace.state(), State::Interrupted);
@@ -187,20 +186,20 @@ fn a_terminated_recorder_passes_it_on_and_closes_the_trace() {
         let sleeps = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|c| c.trim() == "sleep");
         children(recorder.id()).into_iter().find(sleeps)
     });
-    // SAFETY: a process that this test started.
+    // SAFETY: this test started the process.
     unsafe { libc::kill(recorder.id() as i32, libc::SIGTERM) };
     assert_eq!(recorder.wait().unwrap().code(), Some(143));
     assert_eq!(Trace::open(&trace).unwrap().state(), State::Complete);
 }
 
-/// What the programs say, they say only when asked to.
+/// Diagnostics of the eBPF programs are printed only on request.
 #[test]
 fn diagnostics_are_for_vv_only() {
     let dir = TempDir::new().unwrap();
     let said_with = |options: &[&str], name: &str| {
         let output = tracer()
             .args(options)
-            // With API calls, also what uses no GPU is paused for what it maps.
+            // With API calls, processes without a GPU are also paused when they map files.
             .args(["record", "--api", "hip", "-o"])
             .arg(dir.path().join(name))
             .args(["--", "/bin/true"])

@@ -1,4 +1,4 @@
-//! Runtimes that are not as installed: all of it elsewhere, stripped of what the resolver looks for, or with names.
+//! Runtimes in unusual forms: with all addresses changed, without the parts that the resolver searches for, or with names.
 
 #[path = "../../../tracer-capture/tests/resolver/names.rs"]
 mod names;
@@ -19,18 +19,18 @@ use tracer_e2e::{
     scenario::{Run, Scenario, each_release, folder},
 };
 
-/// The runtime of a release.
+/// Returns the runtime of a release.
 fn installed(suite: &str) -> Patched {
     let path = place::rootfs(suite).join("usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1");
     Patched(fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
 
-/// Records a workload with that runtime, at a path where nobody expects it.
+/// Records a workload with that runtime, at an unexpected path.
 fn record(suite: &'static str, asic: &'static str, library: &Patched, workload: &[&'static str]) -> Run {
     record_with(Scenario::new(suite, asic, workload), library, |_| ())
 }
 
-/// The same, with more files in the run's folder.
+/// Does the same, with more files in the run's folder.
 fn record_with(mut scenario: Scenario, library: &Patched, prepare: impl FnOnce(&Path)) -> Run {
     let dir = folder();
     prepare(dir.path());
@@ -44,7 +44,7 @@ fn record_with(mut scenario: Scenario, library: &Patched, prepare: impl FnOnce(&
     Run::read(dir, output)
 }
 
-/// Step and confidence of each doorbell probe, and what it is for.
+/// Returns step and confidence of each doorbell probe, and its purpose.
 fn probes(run: &Run) -> Vec<(String, String, String)> {
     let probes = run.trace.manifest().probes.iter();
     let of_doorbells = probes.filter(|probe| probe.family == "doorbell" && probe.attached);
@@ -54,7 +54,7 @@ fn probes(run: &Run) -> Vec<(String, String, String)> {
         .collect()
 }
 
-/// The debug file lies beside the library, in the namespace of the traced process.
+/// The debug file is beside the library, in the namespace of the traced process.
 #[test]
 fn a_debug_file_beside_the_library_names_its_functions() {
     for (suite, asic) in each_release(0).take(2) {
@@ -92,13 +92,13 @@ fn a_runtime_whose_addresses_all_differ_is_traced_alike() {
     }
 }
 
-/// The loader looks at no section's name, and the resolver finds no vtable: SDMA and reserves are seen as ever, doorbells
-/// where the program calls the API.
+/// The loader ignores section names, and the resolver finds no vtable. SDMA and reserves are seen as usual, and doorbells where the
+/// program calls the API.
 #[test]
 fn the_last_resort_sees_what_the_program_rings_and_says_what_it_does_not() {
-    // Copies by kernels are among these: the runtime's own dispatches.
+    // Copies by kernels are among these: they are the runtime's own dispatches.
     let mixed = each_release(0).map(|(suite, asic)| (suite, asic, vec!["mixed"]));
-    // In 7.2.4 the two functions that ring have nothing in common.
+    // In 7.2.4, the two functions that ring have nothing in common.
     let relaxed = vec!["burst", "-n", "2000", "--doorbell-op", "relaxed"];
     for (suite, asic, workload) in mixed.chain([("experimental", "gfx942", relaxed)]) {
         let hidden = installed(suite).rename_section(".data.rel.ro", ".data.rel.xx");
@@ -113,8 +113,8 @@ fn the_last_resort_sees_what_the_program_rings_and_says_what_it_does_not() {
     }
 }
 
-/// A tool stands in the API table of a process that is attached to, before the runtime's functions: then the exported ones
-/// are the last resort. (Of a process that begins under the recorder the table is read before tools come.)
+/// A tool has replaced the runtime's functions in the API table of a process that tracer attaches to. The exported functions are
+/// then the last resort. (In a process that starts under the recorder, tracer reads the table before tools change it.)
 #[test]
 fn behind_a_tool_the_exported_functions_are_the_last_resort() {
     for (suite, asic) in each_release(1) {
@@ -151,7 +151,7 @@ fn last_resort(suite: &str, run: &Run, step: &str) {
         warnings.iter().any(|warning| warning.contains("hsa_signal_store_*")),
         "{warnings:?}"
     );
-    // Nobody counted all of them.
+    // tracer did not count all of them.
     assert_eq!(run.report["dispatches"]["total"], Value::Null);
     assert_eq!(run.report["doorbells"]["total"], Value::Null);
 }

@@ -1,4 +1,4 @@
-//! Copies by SDMA: what each submission moves, from where to where, equal to what the device did.
+//! Copies by SDMA: source, destination and size of each submission equal what the device did.
 
 use tracer_core::fact::{Copy, CopyOp, Direction};
 use tracer_e2e::{
@@ -6,7 +6,7 @@ use tracer_e2e::{
     scenario::{RUNTIMES, Scenario, each_release, report_text},
 };
 
-/// The documents' program that only copies: every copy is a doorbell of an SDMA queue, with its bytes.
+/// The program in the documents that only copies: every copy is a doorbell of an SDMA queue, with its bytes.
 #[test]
 fn copies_are_seen_as_sdma_doorbells_with_the_right_bytes() {
     for (suite, asic) in RUNTIMES {
@@ -25,7 +25,7 @@ fn copies_are_seen_as_sdma_doorbells_with_the_right_bytes() {
             assert_eq!(run.report["copies"]["by_direction"][name]["bytes"], 4_000_000);
             assert!(moved.iter().all(|copy| copy.op == Some(CopyOp::Copy)));
         }
-        // Of engines that are chosen, each direction has its own.
+        // With chosen engines, each direction has its own.
         let engines = |direction: Direction| {
             let of = copies.iter().filter(move |copy| copy.direction == Some(direction));
             of.map(|copy| copy.engine).collect::<std::collections::BTreeSet<_>>()
@@ -45,7 +45,7 @@ fn copies_are_seen_as_sdma_doorbells_with_the_right_bytes() {
     }
 }
 
-/// A copy of many commands is more than the program reads: the recorder reads the rest out of the ring.
+/// A copy has more commands than the eBPF program reads. The recorder reads the rest from the ring.
 #[test]
 fn a_long_copy_is_read_whole() {
     for (suite, asic) in each_release(0) {

@@ -1,4 +1,4 @@
-//! `tracer serve`: what a scraper reads is the truth.
+//! `tracer serve`: a scraper reads the truth.
 
 use std::{
     collections::BTreeMap,
@@ -21,14 +21,14 @@ pub fn serve(words: &[&str]) -> Command {
     command
 }
 
-/// Where it says that it answers.
+/// Returns the address that it reports.
 pub fn address(server: &Recorder) -> String {
     let line = server.hears("serving    ");
     let url = line.split_whitespace().nth(1).expect("an address");
     url.strip_prefix("http://").expect("no TLS").to_owned()
 }
 
-/// Status and body of an answer.
+/// Returns status and body of a response.
 pub fn get(address: &str, path: &str, more: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).expect("it listens");
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{more}Connection: close\r\n\r\n");
@@ -40,7 +40,7 @@ pub fn get(address: &str, path: &str, more: &str) -> (u16, String) {
     (status.expect("a status"), body.to_owned())
 }
 
-/// Every series with its number.
+/// Returns every series with its number.
 pub fn series(text: &str) -> BTreeMap<String, f64> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let parsed = lines.map(|line| {
@@ -50,7 +50,7 @@ pub fn series(text: &str) -> BTreeMap<String, f64> {
     parsed.collect()
 }
 
-/// The sum of the series of a metric that have these labels.
+/// Returns the sum of the series of a metric that have these labels.
 pub fn sum(series: &BTreeMap<String, f64>, metric: &str, labels: &[&str]) -> u64 {
     let of = |name: &str| {
         let (own, rest) = name.split_once('{').unwrap_or((name, ""));
@@ -85,7 +85,7 @@ fn what_is_scraped_is_the_truth() {
             format!("queue_id=\"{}\"", queue.queue_id),
         ];
         let labels = labels.each_ref().map(String::as_str);
-        // The device polls doorbells: of several stores in a row it may see the last only.
+        // The device polls doorbells: of several stores in a row it may see only the last.
         let metric = if queue.is_aql() {
             "tracer_doorbells_total"
         } else {
@@ -132,7 +132,7 @@ fn what_is_scraped_is_the_truth() {
         (&live["simulated"], &live["totals"]["dispatches"]),
         (&true.into(), &truth.dispatches().into())
     );
-    // Capture is over, and it says so.
+    // The capture is over, and the server says so.
     assert_eq!(get(&address, "/healthz", "").0, 503);
     signal(server.pid(), libc::SIGINT);
     let _ = server.wait().expect_success();
@@ -153,7 +153,7 @@ fn counters_of_a_program_that_runs_grow() {
     program.goes_on(500);
     wait_for("more dispatches", || (count() >= first + 500).then_some(()));
     program.stop();
-    // All that it watched has ended.
+    // All processes that it watched have exited.
     let _ = server.wait().expect_success();
     let mut program = program;
     assert!(program.wait().success());

@@ -1,6 +1,6 @@
-//! The whole machine is watched: whoever uses a GPU is recorded, from then on or from its first packet on.
+//! Recordings of the whole machine: every process that uses a GPU is recorded, from then on or from its first packet on.
 //!
-//! Others may use the machine at the same time: every assertion is about processes that its test has started.
+//! Other processes may use the machine at the same time, so every assertion is about processes that its test has started.
 
 use std::{
     io::{Read, Write},
@@ -26,7 +26,7 @@ fn tracer(words: &[&str]) -> Command {
     command
 }
 
-/// Records every process, from when this returns on.
+/// Records every process, from the return of this function on.
 fn record(trace: &Path, more: &[&str]) -> Recorder {
     let words = ["-a"].iter().chain(more).map(|word| (*word).to_owned());
     let recorder = Recorder::start(trace, &words.collect::<Vec<_>>());
@@ -34,7 +34,7 @@ fn record(trace: &Path, more: &[&str]) -> Recorder {
     recorder
 }
 
-/// What came of a recording of several programs, for one of them.
+/// Returns the results of a recording of several programs, for one of them.
 fn again(output: &Output, trace: &Path) -> Recorded {
     Recorded {
         output: output.clone(),
@@ -69,7 +69,7 @@ fn those_that_run_and_those_that_come() {
             .contains("hsa-dispatch")
     );
 
-    // Both runtimes, once through HIP; and processes that live for a moment.
+    // Both runtimes, once through HIP, and processes that exit quickly.
     let mut come = vec![
         start(&Scenario::new("sid", "gfx942", &["compute-only", "-n", "300"])),
         start(&Scenario::new("trixie", "gfx1100", &["mixed"])),
@@ -86,7 +86,7 @@ fn those_that_run_and_those_that_come() {
     running.goes_on(500);
     let recorded = recorder.interrupt().expect_success();
     assert_ne!(state(pid), Some('T'));
-    // No probe is left in its memory, and it works on.
+    // No probe is left in its memory, and it continues to work.
     running.goes_on(500);
     running.stop();
 
@@ -113,7 +113,7 @@ fn those_that_run_and_those_that_come() {
         };
         assert!(run.facts.iter().any(named), "{pids:?}");
     }
-    // Each of them wrote a summary of its own.
+    // Each of them wrote its own summary.
     let dir = std::mem::replace(&mut short.dir, folder());
     let mut run = tracer_e2e::scenario::Run::read_trace(dir, &trace, output);
     run.log = None;
@@ -122,7 +122,7 @@ fn those_that_run_and_those_that_come() {
     assert!(compared.dispatches >= 12 && compared.dispatches as u64 == run.truth.dispatches());
 }
 
-/// A process that begins while the recorder is stopped goes on, and what others stopped stays so.
+/// A process that starts while the recorder is stopped continues, and processes that others stopped stay stopped.
 #[test]
 fn a_killed_recorder_leaves_nobody_stopped() {
     let stopped = Program::steady("trixie", "gfx942", &[]);
@@ -135,7 +135,7 @@ fn a_killed_recorder_leaves_nobody_stopped() {
     wait_for("its stop", || (state(other) == Some('T')).then_some(()));
     let guardians = descendants(recorder.pid(), "tracer-guardian");
     assert_eq!(guardians.len(), 2);
-    // It resumes nobody: the guardians do, and the programs pause nobody any more.
+    // The stopped recorder resumes no process. The guardians do that, and the eBPF programs no longer pause any process.
     signal(recorder.pid(), libc::SIGSTOP);
     let mut program = start(&Scenario::new("sid", "gfx1100", &["compute-only", "-n", "20"]));
     assert!(program.wait().success());
@@ -163,7 +163,7 @@ fn a_duration_ends_it_in_a_trace_of_its_own_name() {
     assert!(name.starts_with("system-20") && name.ends_with(".trace"), "{name}");
     let trace = Trace::open(&made[0].path()).expect("a trace");
     assert_eq!(trace.state(), State::Complete);
-    // Nobody was stopped for nothing: the tracer is none of those that it watches.
+    // No process was paused needlessly: tracer does not watch itself.
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!said.contains("(tracer)"), "{said}");
 }

@@ -1,5 +1,5 @@
-//! `tracer top` on a recorded trace: its numbers are the trace's, its keys work, and the terminal is as it was afterwards,
-//! however it ends.
+//! `tracer top` on a recorded trace: its numbers are the trace's, its keys work, and the terminal is restored afterwards, however
+//! the program exits.
 
 use std::{path::Path, process::Command, time::Duration};
 
@@ -23,7 +23,7 @@ fn top(trace: &Path, options: &[&str]) -> Command {
     command
 }
 
-/// Facts of a kind on a queue.
+/// Counts the facts of a kind on a queue.
 fn on(run: &Run, number: u64, of: impl Fn(&Fact) -> Option<u32>) -> u64 {
     run.facts
         .iter()
@@ -37,7 +37,7 @@ fn the_picture_at_the_end_has_the_numbers_of_the_truth() {
     let output = top(run.trace.dir(), &["--once", "--json"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let picture: Value = serde_json::from_slice(&output.stdout).unwrap();
-    // The facts equal the simulator's truth: `compare::all`.
+    // `compare::all` checks that the facts equal the simulator's truth.
     let dispatch = |fact: &Fact| {
         if let Fact::Dispatch(d) = fact {
             Some(d.queue)
@@ -136,7 +136,7 @@ fn the_terminal_is_given_back_however_it_ends() {
     assert!(screen.contains("on purpose"), "a panic's words are lost:\n{screen}");
 }
 
-/// A terminal that closes wakes nobody by a key: what reads it must notice.
+/// A terminal that closes sends no key. The thread that reads it must notice the closing.
 #[test]
 fn a_terminal_that_closes_ends_it() {
     let run = recorded();
@@ -148,7 +148,7 @@ fn a_terminal_that_closes_ends_it() {
     }
 }
 
-/// What a terminal claims to be bounds nothing: what is drawn has a bound of its own.
+/// The size that a terminal reports sets no limit. The drawn area has its own limit.
 #[test]
 fn a_screen_of_any_size_is_drawn_in_part() {
     let run = recorded();
@@ -156,7 +156,7 @@ fn a_screen_of_any_size_is_drawn_in_part() {
     terminal.wait_for(|screen| screen.contains("? help"));
     for (rows, columns) in [(65535, 65535), (0, 0), (1, 65535), (65535, 1), terminal::SIZE] {
         terminal.resize(rows, columns);
-        // Two pictures are drawn at least.
+        // At least two pictures are drawn.
         std::thread::sleep(Duration::from_millis(250));
     }
     terminal.press("?");

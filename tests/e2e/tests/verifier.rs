@@ -1,11 +1,11 @@
-//! Every eBPF program is accepted by this kernel's verifier, and what it cost to verify is printed.
+//! This kernel's verifier accepts every eBPF program, and the test prints what the verification cost.
 
 use aya::{EbpfLoader, programs::Program};
 use std::os::fd::AsFd;
 
 use tracer_capture::{object::Object, session::Api, sys::program_misses};
 
-/// The kernel's bound on instructions that the verifier looks at (BPF_COMPLEXITY_LIMIT_INSNS, Linux 5.2 and later).
+/// The kernel's limit on instructions that the verifier examines (`BPF_COMPLEXITY_LIMIT_INSNS`, Linux 5.2 and later).
 const LIMIT: u32 = 1_000_000;
 
 #[test]
@@ -18,14 +18,14 @@ fn so_do_those_with_diagnostics() {
     load_all(Object::Diagnostic, Api::None, 0);
 }
 
-/// Where processes enter by themselves is decided as the programs are loaded, too.
+/// Whether processes are added automatically is decided when the programs are loaded, too.
 #[test]
 fn so_do_those_for_every_process() {
     load_all(Object::Plain, Api::None, std::process::id());
     load_all(Object::Diagnostic, Api::None, std::process::id());
 }
 
-/// What is done with API calls is decided as the programs are loaded: the verifier takes out the rest.
+/// The handling of API calls is decided when the programs are loaded. The verifier removes the rest.
 #[test]
 fn so_do_those_for_api_calls() {
     load_all(Object::Plain, Api::All, 0);

@@ -24,7 +24,7 @@ fn trace(run: &Run) -> &Path {
     run.trace.dir()
 }
 
-/// What stays open where this kernel has no events of the DRM scheduler.
+/// Returns the rules that stay open where this kernel has no `drm_sched` events.
 fn open_without_rings(run: &Run) -> BTreeMap<String, String> {
     let rings = run
         .trace
@@ -36,14 +36,14 @@ fn open_without_rings(run: &Run) -> BTreeMap<String, String> {
     open.into_iter().filter(|_| !rings).collect()
 }
 
-/// A file of a policy.
+/// Writes a policy file.
 fn own(run: &Run, text: &str) -> String {
     let path = run.dir.path().join("policy.toml");
     fs::write(&path, text).expect("it can be written");
     path.to_str().expect("a plain path").to_owned()
 }
 
-/// Also the dispatches that the runtime makes for itself are covered, and no ioctl comes between reserve and doorbell.
+/// Also the runtime's own dispatches are covered, and no ioctl occurs between reserve and doorbell.
 #[test]
 fn the_built_in_policies_leave_only_the_rings_open() {
     for (suite, asic, policy) in [
@@ -74,8 +74,8 @@ fn the_built_in_policies_leave_only_the_rings_open() {
     }
 }
 
-/// Several producers on one queue ring for each other. Open are exactly the dispatches that nobody saw being reserved and
-/// whose process made an ioctl since their index was last seen free: one of ROCr's own threads may make some.
+/// Several producers on one queue ring for each other. Exactly those dispatches are open whose reserve was not seen and whose
+/// process made an ioctl since their index was last seen free. One of ROCr's own threads may make ioctls.
 #[test]
 fn of_many_producers_what_is_open_has_an_ioctl_to_blame() {
     let run = Scenario::new("sid", "gfx1100", &["multi-thread", "-n", "2000", "--threads", "4"]).record();
@@ -117,7 +117,7 @@ fn of_many_producers_what_is_open_has_an_ioctl_to_blame() {
     assert_eq!(amiss(&found), expected, "{found:#}");
 }
 
-/// ROCr fills and copies by kernels on queues of its own.
+/// ROCr fills and copies by kernels on its own queues.
 #[test]
 fn beside_copies_every_dispatch_is_decided() {
     let run = Scenario::new("sid", "gfx1100", &["mixed"]).record();
@@ -201,7 +201,7 @@ fn a_trace_that_is_not_whole_is_inconclusive() {
     expect_open("no manifest");
 }
 
-/// The command of a scenario, run by `tracer verify`.
+/// Returns the command of a scenario, run by `tracer verify`.
 fn verify_command(scenario: &Scenario, dir: &TempDir, arguments: &[&str]) -> Output {
     let record = scenario.command(dir);
     let command = record.get_args().skip_while(|argument| *argument != "--");

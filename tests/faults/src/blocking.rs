@@ -1,4 +1,4 @@
-//! What blocks whoever reads it: a file system that does not answer, and memory that nobody fills.
+//! Objects that block their readers: a file system that does not answer, and memory whose page faults stay unresolved.
 
 use std::{
     any::Any,
@@ -24,28 +24,28 @@ use fuser::{
 const NAME: &str = "libblocks.so";
 const INODE: INodeNo = INodeNo(2);
 
-/// What is not answered.
+/// A blocked operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// What a file is.
+    /// The file's attributes.
     Attributes,
-    /// Its opening.
+    /// Opening the file.
     Open,
-    /// Reading it.
+    /// Reading the file.
     Read,
-    /// Its closing.
+    /// Closing the file.
     Close,
 }
 
 impl Operation {
-    /// Every one.
+    /// All operations.
     pub const ALL: [Self; 4] = [Self::Attributes, Self::Open, Self::Read, Self::Close];
 }
 
 #[derive(Default)]
 struct State {
     blocks: Option<Operation>,
-    /// Requests for that operation that are still answered.
+    /// The number of requests for that operation that are still answered.
     answered: u32,
     /// Requests that wait for an answer.
     waiting: Vec<Waiting>,
@@ -57,11 +57,11 @@ struct Waiting {
     operation: Operation,
 }
 
-/// A file system with one file; it answers everything but what it is told to block.
+/// A file system with one file. It answers every operation except the blocked one.
 pub struct BlockingFs {
     folder: tempfile::TempDir,
     state: Arc<Mutex<State>>,
-    /// Ends with the mount.
+    /// The server, which stops at the unmount.
     _server: Box<dyn Any + Send>,
 }
 
@@ -164,20 +164,20 @@ impl Filesystem for Server {
 }
 
 impl BlockingFs {
-    /// Mounts it, with that file in it, where nobody but this thread, and what it starts, sees it.
+    /// Mounts the file system, with that file in it. Only this thread, and the processes it starts, see it.
     ///
     /// # Errors
-    /// What the kernel refuses: it needs root.
+    /// Returns the kernel's error: mounting needs root.
     pub fn mount(contents: Vec<u8>) -> io::Result<Self> {
         Self::mount_of(0, contents)
     }
 
-    /// The same, as that user's program would.
+    /// Mounts the file system as that user's program would.
     ///
     /// # Errors
-    /// As [`Self::mount`].
+    /// Fails as [`Self::mount`] does.
     pub fn mount_of(user: u32, contents: Vec<u8>) -> io::Result<Self> {
-        // SAFETY: plain flags; the thread gets a view of mounts of its own.
+        // SAFETY: the flags are plain integers; the thread gets its own mount namespace.
         if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -205,18 +205,18 @@ impl BlockingFs {
         })
     }
 
-    /// The file's path.
+    /// Returns the file's path.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(NAME)
     }
 
-    /// From now on this is not answered; what waited is.
+    /// Blocks this operation from now on, and answers the waiting requests.
     pub fn block(&self, operation: Option<Operation>) {
         self.set(operation, 0);
     }
 
-    /// This is answered so many times, and then not any more; what waited is.
+    /// Blocks this operation after this many more answers, and answers the waiting requests.
     pub fn block_after(&self, operation: Operation, answered: u32) {
         self.set(Some(operation), answered);
     }
@@ -229,7 +229,7 @@ impl BlockingFs {
         waiting.into_iter().for_each(|waiting| (waiting.release)());
     }
 
-    /// Requests that wait for an answer.
+    /// Returns the number of requests that wait for an answer.
     #[must_use]
     pub fn waiting(&self) -> usize {
         lock(&self.state).waiting.len()
@@ -258,7 +258,7 @@ fn mount(
     let kind = kind.map(|kind| text(kind.as_bytes())).transpose()?;
     let options = options.map(|options| text(options.as_bytes())).transpose()?;
     let pointer = |text: &Option<CString>| text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
-    // SAFETY: all pointers are null or to NUL-terminated strings that outlive the call.
+    // SAFETY: all pointers are null or point to NUL-terminated strings that outlive the call.
     let done = unsafe {
         libc::mount(
             pointer(&source),
@@ -275,20 +275,20 @@ fn mount(
     }
 }
 
-/// A file that is mapped to be executed.
+/// A file that is mapped executable.
 pub struct Mapped {
     start: *mut libc::c_void,
     len: usize,
 }
 
 impl Mapped {
-    /// Maps all of a file, and touches none of it.
+    /// Maps a whole file, and touches none of it.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// Returns the kernel's error.
     pub fn new(file: &File, len: usize) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_EXEC;
-        // SAFETY: a new mapping at a place of the kernel's choice.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let start = unsafe { libc::mmap(ptr::null_mut(), len, protection, libc::MAP_PRIVATE, file.as_raw_fd(), 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -296,7 +296,7 @@ impl Mapped {
         Ok(Self { start, len })
     }
 
-    /// Its first address, and the one past its last.
+    /// Returns its first address, and the one past its last.
     #[must_use]
     pub fn range(&self) -> (u64, u64) {
         let start = self.start.expose_provenance() as u64;
@@ -306,19 +306,19 @@ impl Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own.
+        // SAFETY: this value owns the mapping.
         unsafe { libc::munmap(self.start, self.len) };
     }
 }
 
-/// Memory behind a userfaultfd that nobody answers: whoever reads it waits.
+/// Memory behind a userfaultfd whose faults stay unresolved: its readers wait.
 pub struct BlockingMemory {
     start: *mut libc::c_void,
     len: usize,
     _fault: OwnedFd,
 }
 
-/// `struct uffdio_api` and `struct uffdio_register` (include/uapi/linux/userfaultfd.h).
+/// `struct uffdio_api` and `struct uffdio_register` (`include/uapi/linux/userfaultfd.h`).
 #[repr(C)]
 struct UffdioApi {
     api: u64,
@@ -340,21 +340,21 @@ const UFFDIO_REGISTER: libc::Ioctl = 0xc020_aa00;
 const MODE_MISSING: u64 = 1;
 
 impl BlockingMemory {
-    /// Some pages.
+    /// Maps `len` bytes.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// Returns the kernel's error.
     pub fn new(len: usize) -> io::Result<Self> {
-        // SAFETY: plain flags; gives a descriptor or an error.
+        // SAFETY: the flags are plain integers; the call returns a descriptor or an error.
         let fault = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) };
         let fault = i32::try_from(fault).ok().filter(|&fd| fd >= 0);
-        // SAFETY: a descriptor that was just made, and belongs to nobody else.
+        // SAFETY: the descriptor was just created and has no other owner.
         let fault = unsafe { OwnedFd::from_raw_fd(fault.ok_or_else(io::Error::last_os_error)?) };
         let (protection, flags) = (
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
         );
-        // SAFETY: a new mapping at a place of the kernel's choice.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let start = unsafe { libc::mmap(ptr::null_mut(), len, protection, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -385,7 +385,7 @@ impl BlockingMemory {
         Ok(memory)
     }
 
-    /// Its first address. Reading there in this process blocks it, too.
+    /// Returns its first address. A read there in this process blocks the process, too.
     #[must_use]
     pub fn address(&self) -> u64 {
         self.start.expose_provenance() as u64
@@ -394,7 +394,7 @@ impl BlockingMemory {
 
 impl Drop for BlockingMemory {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own.
+        // SAFETY: this value owns the mapping.
         unsafe { libc::munmap(self.start, self.len) };
     }
 }

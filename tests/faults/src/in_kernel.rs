@@ -1,4 +1,4 @@
-//! What eBPF the kernel holds: programs, links and maps, by their ids. A probe is a program that a link or a descriptor keeps.
+//! The eBPF objects in the kernel: programs, links and maps, by their ids. A probe is a program that a link or a descriptor keeps.
 
 use std::{
     collections::BTreeMap,
@@ -10,23 +10,23 @@ use aya::{
     programs::{loaded_links, loaded_programs},
 };
 
-/// How long the kernel may take to give up what nobody holds any more: it takes probes away one after the other, about 0.1 s each.
+/// The time that the kernel may take to release unused objects: it removes probes one after the other, about 0.1 s each.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is loaded at a moment.
+/// The objects that are loaded at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loaded(BTreeMap<(&'static str, u32), String>);
 
 impl Loaded {
-    /// At this moment. Needs root.
+    /// Returns the objects that are loaded now. Needs root.
     ///
     /// # Panics
-    /// If the kernel does not tell.
+    /// Panics if the kernel does not list them.
     #[must_use]
     pub fn now() -> Self {
         let mut all = BTreeMap::new();
         for program in loaded_programs() {
-            // One that went away between two looks.
+            // The program was unloaded between two calls.
             let Ok(program) = program else { continue };
             let name = program.name_as_str().unwrap_or_default().to_owned();
             all.insert(("program", program.id()), name);
@@ -40,17 +40,17 @@ impl Loaded {
         Self(all)
     }
 
-    /// What has come since, a line each.
+    /// Returns the objects that were loaded since, one per line.
     #[must_use]
     pub fn since(&self, before: &Self) -> Vec<String> {
         let new = self.0.iter().filter(|(key, _)| !before.0.contains_key(key));
         new.map(|((kind, id), name)| format!("{kind} {id} {name}")).collect()
     }
 
-    /// Waits until nothing is loaded that was not at this moment.
+    /// Waits until no object is loaded that was not loaded at this moment.
     ///
     /// # Errors
-    /// What is left after a minute.
+    /// Returns the objects that are left after a minute.
     pub fn comes_back(&self) -> Result<(), String> {
         let began = Instant::now();
         loop {

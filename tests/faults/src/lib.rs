@@ -1,4 +1,4 @@
-//! What the attacks share: how often they are tried, and the table of their results.
+//! The common parts of the attacks: their number of tries, and the table of their results.
 
 pub mod blocking;
 pub mod in_kernel;
@@ -6,13 +6,14 @@ mod results;
 
 pub use results::Attack;
 
-/// The variable by which `cargo xtask test --long` asks for long runs.
+/// The variable by which `cargo xtask test --long` requests long runs.
 pub const LONG: &str = "TRACER_LONG";
 
-/// The variable that says how often attacks are tried, instead of either number: to make a long run in parts, or a longer one.
+/// The variable that gives the number of tries of every attack, instead of the default numbers: to split a long run, or to make it
+/// longer.
 pub const TRIES: &str = "TRACER_TRIES";
 
-/// How often an attack is tried: `quick` times in every test run, `long` times under `cargo xtask test --long`.
+/// Returns how often an attack is tried: `quick` times in every test run, `long` times under `cargo xtask test --long`.
 #[must_use]
 pub fn tries(quick: usize, long: usize) -> usize {
     let given = std::env::var(TRIES).ok().and_then(|value| value.parse().ok());

@@ -4,24 +4,24 @@ use std::{fmt, fs::OpenOptions, io::Write, path::PathBuf};
 
 use serde::Serialize;
 
-/// Names the file to which each attack appends its result, one JSON object a line.
+/// The variable that names the file to which each attack appends its result, one JSON object per line.
 const RESULTS: &str = "TRACER_FAULTS";
 
-/// An attack, and what came of it so far.
+/// An attack, and its results so far.
 #[derive(Clone, Debug, Serialize)]
 pub struct Attack {
-    /// What is attacked, and how.
+    /// The target and the method of the attack.
     pub name: &'static str,
-    /// How often it was tried.
+    /// The number of tries.
     pub tries: usize,
-    /// Tries after which nothing was harmed.
+    /// The tries that harmed nothing.
     pub survived: usize,
-    /// Tries after which something was: with what.
+    /// The tries that harmed something, each with the harm.
     pub lost: Vec<String>,
 }
 
 impl Attack {
-    /// An attack that was not tried yet.
+    /// Returns an attack that was not tried yet.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl Attack {
         }
     }
 
-    /// Counts a try: what was harmed, or that nothing was.
+    /// Counts a try, with the harm that it did or without any.
     pub fn count(&mut self, harm: Result<(), String>) {
         self.tries += 1;
         match harm {
@@ -44,7 +44,7 @@ impl Attack {
     /// Reports the result.
     ///
     /// # Panics
-    /// If a try harmed something, or none was made.
+    /// Panics if a try harmed something, or if there was no try.
     pub fn finish(self) {
         println!("{self}");
         if let Some(path) = std::env::var_os(RESULTS).map(PathBuf::from) {

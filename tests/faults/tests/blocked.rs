@@ -1,5 +1,5 @@
-//! Recordings of a process whose files or memory block whoever reads them: no other process waits for that, and the recording
-//! ends when it is told to.
+//! Recordings of a process whose files or memory block their readers. No other process waits for that, and the recording stops when
+//! it is told to.
 
 use std::{fs, process::Command};
 
@@ -14,14 +14,14 @@ use tracer_faults::{
     tries,
 };
 
-/// Longer than the test takes: whoever is paused for the blocked file stays so.
+/// Longer than the test takes, so that a process paused for the blocked file stays paused.
 const PAUSE_LIMIT: &str = "60000";
 
-/// A program that maps a file which blocks the operation, beside one that dispatches on a simulated GPU.
+/// Records a program that maps a file which blocks the operation, beside a program that dispatches on a simulated GPU.
 fn record_beside(operation: Operation) -> Result<(), String> {
     let fs = BlockingFs::mount(vec![0x90; 1 << 20]).map_err(|error| format!("no FUSE mount: {error}"))?;
     let dir = folder();
-    // The program itself opens the file, and is not to be blocked by that.
+    // The program itself opens the file, and must not be blocked by that.
     fs.block_after(operation, u32::from(operation == Operation::Open));
     let scenario = Scenario::new("trixie", "gfx1100", &["mixed"]);
     let mut command = scenario.command(&dir);
@@ -55,7 +55,7 @@ fn record_beside(operation: Operation) -> Result<(), String> {
         .map_err(|_| "no process id")?;
     let at_end = fs::read_to_string(&then).unwrap_or_default();
     let after = state(pid);
-    // It goes on with its file system.
+    // The program continues when its file system answers.
     fs.block(None);
     wait_for("the end of the hostile program", || {
         (!matches!(state(pid), Some('T' | 'R' | 'S' | 'D'))).then_some(())
@@ -119,7 +119,7 @@ fn end_by(number: i32) -> Result<(), String> {
     let mut program = Command::new(place::programs().join("loader"));
     program.args(["--kfd", "--keep", "--times", "1"]).arg(fs.path());
     let mut recorder = Command::new(place::programs().join("tracer"));
-    // As users have it: until the pause is over, the command that gets the signal does not act on it.
+    // The default, as users have it. Until the pause is over, the command that gets the signal does not act on it.
     recorder.env_remove("TRACER_PAUSE_LIMIT");
     recorder.args(["record", "--as-root", "-o"]).arg(&trace).arg("--");
     recorder.arg(program.get_program()).args(program.get_args());
@@ -138,8 +138,8 @@ fn end_by(number: i32) -> Result<(), String> {
 /// The user whose program serves the file system.
 const OTHER: u32 = 1001;
 
-/// As a probe goes in the kernel reads the file, and nobody can give that up: root's and the invoking user's programs are trusted to
-/// answer, and no others.
+/// While a probe is installed, the kernel reads the file, and the read cannot be cancelled. tracer trusts root's and the invoking
+/// user's programs to answer, and no others.
 #[test]
 fn a_library_that_another_user_serves_gets_no_probe() {
     let mut attack = Attack::new("an HSA runtime on FUSE, served by another user's program");

@@ -1,6 +1,6 @@
-//! Files that tracer writes and reads, in folders that others control: root's rights must lead nowhere.
+//! Files that tracer writes and reads, in folders that other users control. Root's rights must not be usable through them.
 //!
-//! `cfg(test)` is for clippy, which otherwise takes helpers for code that must not unwrap.
+//! `cfg(test)` is for clippy, which otherwise treats the helpers as code that must not unwrap.
 
 #[cfg(test)]
 mod damaged;

@@ -1,5 +1,5 @@
-//! Traced processes whose memory is a trap. The recorder ends as if nothing had been, tells what it could not read, and records
-//! other processes completely.
+//! Traced processes whose memory is a trap. The recorder ends normally, reports what it could not read, and records other processes
+//! completely.
 
 use std::{
     process::{Command, Stdio},
@@ -22,16 +22,16 @@ use tracer_faults::{Attack, tries};
 /// Longer than any trap takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the trace must say of a trap.
+/// What the trace must report about a trap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
-    /// Rows of `losses` of this source.
+    /// Rows of `losses` with this source.
     Loss(&'static str),
-    /// A code object whose kernels are not known.
+    /// A code object whose kernels are unknown.
     Unread,
     /// A kernel with an escape sequence in its name.
     Named,
-    /// A doorbell of a queue that could not be read, or packets that were not.
+    /// A doorbell of a queue, or packets, that could not be read.
     Unreadable,
     /// Dispatches of the process, and nothing else.
     Dispatches,
@@ -57,14 +57,14 @@ fn told(mode: &str) -> Told {
     }
 }
 
-/// Names of all traps.
+/// Returns the names of all traps.
 fn modes() -> Vec<String> {
     let output = Command::new(place::programs().join("hostile")).arg("modes").output();
     let text = String::from_utf8(output.expect("hostile").stdout).expect("names");
     text.lines().map(str::to_owned).collect()
 }
 
-/// Lets a process fall into its trap, on a simulated GPU of its own; its id.
+/// Runs a process with its trap on its own simulated GPU. Returns the process id.
 fn fall(mode: &str, dir: &TempDir) -> Result<u32, String> {
     let scenario = Scenario::new("trixie", "gfx1100", &[]);
     let mut words = scenario.simulated(dir.path());
@@ -96,14 +96,14 @@ fn fall(mode: &str, dir: &TempDir) -> Result<u32, String> {
         }
     };
     let truth = Truth::read(&dir.path().join("truth.jsonl"));
-    // The runtime ends a process whose queue fails.
+    // The runtime aborts a process whose queue fails.
     let queue = truth.queues.first();
     queue
         .map(|queue| queue.pid)
         .ok_or_else(|| format!("{mode}: no queue, {status}"))
 }
 
-/// Bytes that act on a terminal or in the log of a CI system.
+/// Fails if the bytes contain any that act on a terminal or in the log of a CI system.
 fn harmless(what: &str, bytes: &[u8]) -> Result<(), String> {
     let text = String::from_utf8_lossy(bytes);
     let acts = text.chars().any(|c| is_unsafe(c) && c != '\n');
@@ -116,7 +116,7 @@ fn harmless(what: &str, bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the trace says so of the trap into which that process fell.
+/// Returns whether the trace reports the trap of that process.
 fn is_told(run: &Run, pid: u32, wanted: Told) -> bool {
     run.facts.iter().any(|fact| match (wanted, fact) {
         (Told::Loss(source), Fact::Loss(loss)) => loss.source == source,
@@ -129,7 +129,7 @@ fn is_told(run: &Run, pid: u32, wanted: Told) -> bool {
     })
 }
 
-/// Records the whole machine while processes fall into these traps, one after the other, and one works; what was harmed.
+/// Records the whole machine while these traps run one after the other and another program works. Returns the harm.
 fn record(modes: &[String]) -> Result<(), String> {
     let traces = folder();
     let trace = traces.path().join("t.trace");
@@ -181,7 +181,7 @@ fn record(modes: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// What reads the trace ends, and shows no byte of theirs as it is.
+/// Checks that the commands that read the trace end, and print no byte of the traps unescaped.
 fn outputs(trace: &std::path::Path) -> Result<(), String> {
     for (words, codes) in [
         (&["report", "--all"][..], &[0][..]),
@@ -199,10 +199,10 @@ fn outputs(trace: &std::path::Path) -> Result<(), String> {
     Ok(())
 }
 
-/// In quick runs one recording has to do with all traps, in long ones each has a recording of its own besides.
+/// In quick runs one recording covers all traps; in long runs each trap also has its own recording.
 #[test]
 fn hostile_memory_harms_nobody_else() {
-    // The checks notice what they are for.
+    // The checks detect what they are meant to detect.
     assert!(harmless("a name", from_bytes(HOSTILE).as_bytes()).is_err());
     let modes = modes();
     assert!(modes.len() >= 25, "{modes:?}");

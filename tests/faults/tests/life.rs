@@ -1,4 +1,4 @@
-//! The recorder's own life: terminals that close, readers that go, signals, and what it leaves behind.
+//! The recorder's own life cycle: terminals that close, readers that exit, signals, and what it leaves behind.
 
 mod foreign;
 
@@ -26,7 +26,7 @@ fn tracer() -> Command {
     Command::new(place::programs().join("tracer"))
 }
 
-/// A process that does nothing, and ends with the test.
+/// A process that does nothing, and is killed when the test ends.
 struct Sleeper(Child);
 
 impl Sleeper {
@@ -46,7 +46,7 @@ impl Drop for Sleeper {
     }
 }
 
-/// Runs a command whose standard output and standard error nobody reads.
+/// Runs a command whose standard output and standard error have no reader.
 fn unread(command: &mut Command) -> Child {
     let closed = || {
         let (reader, writer) = io::pipe().expect("a pipe");
@@ -101,7 +101,7 @@ fn a_recording_that_nobody_listens_to_goes_on() {
     for _ in 0..tries(2, 20) {
         let dir = folder();
         let trace = dir.path().join("t");
-        // With a log, too.
+        // Also with a log.
         let mut command = tracer();
         command.args(["-v", "record", "-o"]).arg(&trace);
         let mut child = unread(command.args(["--", "/bin/sh", "-c", "exit 3"]));
@@ -140,7 +140,7 @@ fn a_result_that_nobody_reads_is_no_failure() {
         let status = unread(command.args(words).arg(&trace)).wait().expect("tracer ends");
         assert_eq!(status.code(), Some(0), "{words:?}");
     }
-    // The trace lacks evidence; whether anybody reads that changes nothing.
+    // The trace lacks evidence. The result is the same with or without a reader.
     for format in ["text", "json", "junit", "github", "markdown"] {
         let mut command = tracer();
         let status = unread(command.args(["verify", "--format", format]).arg(&trace)).wait();
@@ -150,7 +150,7 @@ fn a_result_that_nobody_reads_is_no_failure() {
     assert!(matches!(doctor.code(), Some(0 | 1)), "{doctor}");
 }
 
-/// What the manifest says of the end, by its reason.
+/// The manifest gives the reason for the end of the recording.
 #[test]
 fn the_manifest_says_what_ended_the_recording() {
     let dir = folder();
@@ -176,7 +176,7 @@ fn the_manifest_says_what_ended_the_recording() {
     drop(recorder.wait().expect_success());
     assert_eq!(ended(&trace, &EndedBy::TargetExited), Ok(()));
 
-    // The first signal is for the command, which ignores it; the second one is for the recorder.
+    // The first signal is for the command, which ignores it; the second is for the recorder.
     let trace = dir.path().join("forced");
     let script =
         "exec 2> /dev/null; trap '' INT TERM; echo > ready; i=0; while [ $i -lt 60 ]; do sleep 1; i=$((i+1)); done";
@@ -200,7 +200,7 @@ fn the_manifest_says_what_ended_the_recording() {
     assert_eq!(Trace::open(&trace).expect("a trace").manifest().exit, None::<Exit>);
 }
 
-/// A program that stands still in an ioctl and in a call of HSA as the recording ends.
+/// A program that is blocked in an ioctl and in an HSA call when the recording stops.
 #[test]
 fn calls_that_are_open_at_the_end_have_rows() {
     let files = folder();
@@ -220,7 +220,7 @@ fn calls_that_are_open_at_the_end_have_rows() {
         .map(|fact| fact.expect("whole"))
         .collect();
     let of_program = |pid: u32| pid == program.pid();
-    // The runtime's thread for events waits in the driver all the time.
+    // The runtime's event thread waits in the driver all the time.
     let open = facts.iter().filter_map(|fact| match fact {
         Fact::Ioctl(ioctl) if ioctl.ret.is_none() && of_program(ioctl.pid) => Some(ioctl),
         _ => None,
@@ -285,7 +285,7 @@ fn verify_that_is_killed_leaves_no_folder() {
     attack.finish();
 }
 
-/// What a client asks of a daemon is in no tree of processes of the client's.
+/// A process that a daemon starts for a client is not in the client's process tree.
 #[test]
 fn a_process_that_works_for_the_command_elsewhere_is_named() {
     let dir = folder();
@@ -311,7 +311,7 @@ fn a_process_that_works_for_the_command_elsewhere_is_named() {
     );
 }
 
-/// 124 is about compute queues, not about libraries: `ls` has none, and neither has a program that only loads a runtime.
+/// Exit code 124 is about compute queues, not about libraries: `ls` has none, and neither has a program that only loads a runtime.
 #[test]
 fn a_command_without_a_queue_has_its_own_exit_code() {
     let dir = folder();

@@ -1,4 +1,4 @@
-//! What is scarce is used up: connections and file descriptors.
+//! Exhausted resources: connections and file descriptors.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ use tracer_e2e::{
 use tracer_faults::{Attack, tries};
 use tracer_store::Trace;
 
-/// `tracer` with so many file descriptors, which it can't raise without raising a limit that the administrator set.
+/// Returns `tracer` with this many file descriptors. It cannot raise this without raising a limit that the administrator set.
 fn limited(descriptors: u64, words: &[&str]) -> Command {
     let mut command = Command::new("prlimit");
     command.arg(format!("--nofile={descriptors}:{descriptors}"));
@@ -27,14 +27,14 @@ fn limited(descriptors: u64, words: &[&str]) -> Command {
     command
 }
 
-/// Where the server says that it answers.
+/// Returns the address that the server reports.
 fn address(server: &Recorder) -> String {
     let line = server.hears("serving    ");
     let url = line.split_whitespace().nth(1).expect("an address");
     url.strip_prefix("http://").expect("no TLS").to_owned()
 }
 
-/// The metrics, once the server answers.
+/// Returns the metrics, once the server answers.
 fn metrics(address: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
     let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
@@ -44,14 +44,14 @@ fn metrics(address: &str) -> Option<String> {
     answer.starts_with("HTTP/1.1 200").then_some(answer)
 }
 
-/// The sum of the series that have all these parts.
+/// Returns the sum of the series that have all these parts.
 fn sum(text: &str, parts: &[&str]) -> u64 {
     let lines = text.lines().filter(|line| parts.iter().all(|part| line.contains(part)));
     let numbers = lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
     numbers.sum::<f64>() as u64
 }
 
-/// 1096 idle connections used up the descriptors of `serve -a`: it saw 0 of 500 dispatches, and reported no loss.
+/// 1096 idle connections once exhausted the descriptors of `serve -a`: it saw 0 of 500 dispatches, and reported no loss.
 #[test]
 fn idle_connections_take_nothing_from_capture() {
     let own = getrlimit(Resource::Nofile);
@@ -97,7 +97,7 @@ fn idle_connections_take_nothing_from_capture() {
     attack.finish();
 }
 
-/// Copies of a runtime: each is a library of its own.
+/// Copies a runtime. Each copy is a separate library.
 fn copies(dir: &Path, count: usize) -> Vec<PathBuf> {
     let library = place::rootfs("trixie").join("usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1");
     let copy = |number| {
@@ -108,7 +108,7 @@ fn copies(dir: &Path, count: usize) -> Vec<PathBuf> {
     (0..count).map(copy).collect()
 }
 
-/// With 160 descriptors and nine libraries HTTP stopped answering, and nothing was said of the probes that are missing.
+/// With 160 descriptors and nine libraries, HTTP once stopped answering, and the missing probes were not reported.
 #[test]
 fn probes_without_descriptors_are_a_warning_and_a_loss() {
     let mut attack = Attack::new("nine libraries, `serve` with 160 descriptors");
@@ -141,11 +141,11 @@ fn probes_without_descriptors_are_a_warning_and_a_loss() {
     attack.finish();
 }
 
-/// Without a descriptor for its doorbell probes, `verify` said fail: "52 packets, and no doorbell was seen".
+/// Without a descriptor for its doorbell probes, `verify` once said fail: "52 packets, and no doorbell was seen".
 #[test]
 fn verify_does_not_fail_for_want_of_probes() {
     let mut attack = Attack::new("`record` with ever more descriptors until all probes find one, then `verify`");
-    // Doorbell probes are the first to be attached: they are missing only just before no recording begins at all.
+    // Doorbell probes are attached first. They are missing only at limits just above those at which no recording starts at all.
     let (mut partial, mut whole) = (0, false);
     for descriptors in 100..=400 {
         if whole {
@@ -162,7 +162,7 @@ fn verify_does_not_fail_for_want_of_probes() {
             .expect("prlimit runs");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.code() == Some(125) {
-            // It says so, and claims nothing.
+            // tracer reports it, and claims nothing.
             attack.count(Ok(()));
             continue;
         }

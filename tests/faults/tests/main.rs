@@ -1,4 +1,4 @@
-//! Attacks on the tracer, a module for each thing that is attacked. Needs root, and what `cargo xtask test` builds.
+//! Attacks on tracer, one module per target. They need root, and the files that `cargo xtask test` builds.
 
 mod blocked;
 mod files;

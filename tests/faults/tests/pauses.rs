@@ -1,7 +1,7 @@
-//! Attacks on pauses: kills of the recorder and its guardians, process ids that are used again, containers that are removed. No
-//! process stays stopped, no stranger is resumed.
+//! Attacks on pauses: kills of the recorder and its guardians, reused process ids, removed containers. No process stays stopped,
+//! and no unrelated process is resumed.
 //!
-//! `cfg(test)` is for clippy, which otherwise takes helpers for code that must not unwrap.
+//! `cfg(test)` is for clippy, which otherwise treats the helpers as code that must not unwrap.
 
 #[cfg(test)]
 mod containers;

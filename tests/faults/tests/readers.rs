@@ -1,5 +1,5 @@
-//! Attacks on whoever reads files and memory of strangers: nobody else may wait for what blocks, and what is read may do no
-//! harm.
+//! Attacks on the readers of other users' files and memory. No other request may wait for what blocks, and the bytes that are read
+//! may do no harm.
 
 use std::{
     fs::File,
@@ -34,11 +34,11 @@ use tracer_faults::{
     tries,
 };
 
-/// Two users, as far as readers are charged.
+/// Two users, to whom readers are charged.
 const USER: u32 = 1001;
 const OTHER: u32 = 1002;
 
-/// What a program's file begins with.
+/// The start of a program's file.
 const ELF: u32 = u32::from_le_bytes(*b"\x7fELF");
 
 fn readers() -> Readers {
@@ -46,22 +46,22 @@ fn readers() -> Readers {
     unsafe { Readers::start() }.expect("readers")
 }
 
-/// This thread, as a process: only its view of mounts has the file system that blocks.
+/// Returns this thread as a process id: only its mount namespace has the file system that blocks.
 fn own_thread() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()
 }
 
-/// For what must come.
+/// Returns the deadline for an answer that must come.
 fn far() -> Instant {
     Instant::now() + Duration::from_secs(60)
 }
 
-/// For what does not come.
+/// Returns the deadline for an answer that does not come.
 fn soon() -> Instant {
     Instant::now() + Duration::from_millis(50)
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 fn until(what: &str, holds: impl Fn() -> bool) -> Result<(), String> {
     let deadline = far();
     while !holds() {
@@ -82,7 +82,7 @@ fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> 
     }
 }
 
-/// Another user's file and memory can be read.
+/// Checks that another user's file and memory can be read.
 fn others_are_served(readers: &Readers) -> Result<(), String> {
     let pid = std::process::id();
     let word = 7_u64;
@@ -108,7 +108,7 @@ fn others_are_served(readers: &Readers) -> Result<(), String> {
 
 #[test]
 fn a_file_system_that_never_answers_blocks_its_user_only() {
-    // As many places far from each other as readers can be blocked: who waits for a page that another one reads can be killed.
+    // As many distant places as there can be blocked readers: a reader that waits for a page which another one reads can be killed.
     const APART: u64 = 4 << 20;
     let contents = vec![0x90; MAX_PER_USER * APART as usize];
     let fs = BlockingFs::mount(contents.clone()).expect("a FUSE mount");
@@ -135,7 +135,8 @@ fn a_file_system_that_never_answers_blocks_its_user_only() {
             };
             let place = |number: u64| Want::Ranges(vec![(number * APART, 16)]);
             let all = || Want::Whole(contents.len() as u64);
-            // Who waits for a page can be killed, and its place is free again; who waits for the server's answer can't.
+            // A reader that waits for a page can be killed, and its place is free again. A reader that waits for the server's
+            // answer cannot be killed.
             let stays = operation != Operation::Read;
             let outcome = || -> Result<(), String> {
                 fs.block(Some(operation));
@@ -143,8 +144,8 @@ fn a_file_system_that_never_answers_blocks_its_user_only() {
                     let waiting = fs.waiting();
                     let read = readers.begin(USER, &request, None);
                     let read = read.map_err(|error| format!("a blocked read: {error}"))?;
-                    // A request that the server has not taken yet can be killed: the reader's place would be free again. (Of
-                    // reads ahead the kernel sends some only.)
+                    // A reader whose request the server has not taken yet can be killed, and its place would be free again. (The
+                    // kernel sends only some read-ahead requests.)
                     if stays {
                         until("the server has the request", || fs.waiting() > waiting)?;
                     }
@@ -153,14 +154,14 @@ fn a_file_system_that_never_answers_blocks_its_user_only() {
                 }
                 if stays {
                     expect("blocked", readers.blocked(), vec![(USER, MAX_PER_USER)])?;
-                    // At once: the deadline is far.
+                    // The answer comes at once, long before the deadline.
                     let answer = readers.request(USER, &mapping(all()), far());
                     expect("the fifth read", answer.err(), Some(ReadError::NotExamined))?;
                     let begun = readers.begin(USER, &uri(all()), None).err();
                     expect("the sixth read", begun, Some(ReadError::NotExamined))?;
                     others_are_served(&readers)?;
                 }
-                // What is blocked in the kernel goes when the file system answers.
+                // A reader that is blocked in the kernel exits when the file system answers.
                 fs.block(None);
                 until("the blocked readers go", || readers.blocked().is_empty())?;
                 match readers.request(USER, &mapping(all()), far()) {
@@ -195,7 +196,7 @@ fn memory_that_nobody_fills_blocks_its_user_only() {
         let outcome = || -> Result<(), String> {
             for page in 0..6 {
                 let answer = readers.request(USER, &request(page), soon());
-                // The kernel lets a killed reader go here, so that there may be room for another one.
+                // The kernel lets a killed reader exit here, so there may be room for another one.
                 match answer {
                     Err(ReadError::Blocked | ReadError::NotExamined) => {}
                     other => return Err(format!("memory that is not there: {other:?}")),
@@ -214,7 +215,7 @@ fn the_sampler_passes_over_memory_that_blocks() {
     let memory = BlockingMemory::new(16 << 12).expect("userfaultfd");
     let mut attack = Attack::new("queues in memory behind a userfaultfd, sampled");
     for _ in 0..tries(1, 20) {
-        // Of another user: what it has mapped first is its program, with an ELF header.
+        // The victim belongs to another user. Its first mapping is its program, with an ELF header.
         let mut victim = Command::new("sleep").arg("600").uid(OTHER).spawn().expect("sleep");
         let maps = format!("/proc/{}/maps", victim.id());
         let mapped = || {
@@ -248,7 +249,7 @@ fn the_sampler_passes_over_memory_that_blocks() {
                     sampler.looks().any(|look| seen(&look))
                 })?;
             }
-            // It ends, and has looked at the other user's queue once more.
+            // The sampler ends, and has sampled the other user's queue once more.
             let last = sampler.finish();
             expect("the last sample", last.iter().any(seen), true)
         };
@@ -281,7 +282,7 @@ fn an_event_loop_waits_for_nobody() {
     };
     assert_eq!(contents.bytes(), [1; 100]);
     assert!(pending.take().is_none());
-    // Given up before they are answered, or after: both end.
+    // Requests cancelled before they are answered, or after. Both end.
     drop(more);
     until("readers that were given up go", || readers.blocked().is_empty()).unwrap();
 }
@@ -334,7 +335,7 @@ fn only_regular_files_are_opened() {
     let file = examine().in_root(&bytes(&at("file"))).expect("the file");
     let plain = examine().whole(&file, 5).expect("the file");
     attack.count(expect("a file", plain.bytes(), b"plain"));
-    // A name that leads elsewhere after the file was found.
+    // A name that points elsewhere after the file was found.
     std::fs::remove_file(at("file")).expect("remove");
     std::fs::rename(at("fifo"), at("file")).expect("rename");
     let plain = examine().whole(&file, 5).expect("the same file");
@@ -342,7 +343,7 @@ fn only_regular_files_are_opened() {
     attack.finish();
 }
 
-/// A sequence of numbers that is the same in every run.
+/// A pseudo-random sequence that is the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -370,7 +371,7 @@ impl Random {
     }
 }
 
-/// What a parser makes of bytes is what the recorder would have made of them.
+/// Checks that a parser's result for these bytes equals the recorder's own.
 fn same(parsers: &Parsers, target: &str, bytes: &[u8]) -> Result<(), String> {
     let whole = Sealed::copy_of(bytes).map_err(|e| e.to_string())?;
     let run = |job: &Job| {
@@ -404,7 +405,7 @@ fn same(parsers: &Parsers, target: &str, bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The whole input goes with the job; there are no debug files.
+/// The job has the whole input, and there are no debug files.
 struct Alone;
 
 impl tracer_capture::confined::Input for Alone {
@@ -423,7 +424,7 @@ fn parsers_find_in_damaged_files_what_the_recorder_would() {
     let parsers = Parsers::new(&readers);
     let mut attack = Attack::new("damaged runtimes, debug files and code objects, given to a parser");
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    // The list of code objects is no file: the recorder follows it, with bounds of its own.
+    // The list of code objects is not a file: the recorder follows it, with its own limits.
     let files = tracer_fuzz::ALL
         .iter()
         .filter(|target| target.name != "code_object_list");
@@ -441,13 +442,13 @@ fn parsers_find_in_damaged_files_what_the_recorder_would() {
     attack.finish();
 }
 
-/// A file that makes a parser allocate or loop beyond its bounds costs this file; the next one is parsed.
+/// A file that makes a parser allocate or loop beyond its limits only loses its own result. The next file is parsed.
 #[test]
 fn a_parser_that_does_not_end_costs_its_file_only() {
     let readers = readers();
     let parsers = Parsers::new(&readers);
     let deaf = &mut Deaf;
-    // It asks, and gets no answer in time.
+    // It sends a request, and gets no answer in time.
     let late = parsers.run(&Job::Peek, None, deaf, soon());
     assert_eq!(late.err(), Some(tracer_capture::confined::ParseFailed::Late));
     let empty = Sealed::copy_of(b"").unwrap();
@@ -457,7 +458,7 @@ fn a_parser_that_does_not_end_costs_its_file_only() {
     );
 }
 
-/// Takes longer to answer than it may.
+/// A source that takes longer to answer than it may.
 struct Deaf;
 
 impl tracer_capture::confined::Input for Deaf {
@@ -510,7 +511,7 @@ fn nothing_outlives_a_killed_recorder() {
             for (role, helper) in helpers.iter().filter(|(role, _)| role != "blocked") {
                 until(role, || has_ended(helper))?;
             }
-            // Its request is on its way to the file system: the kernel waits for the answer, or for the server's end.
+            // Its request is on its way to the file system. The kernel waits for the answer, or for the server's exit.
             fs.block(None);
             helpers
                 .iter()
@@ -540,7 +541,7 @@ fn standard_streams_are_not_kept_open() {
     );
     host.kill().expect("kill");
     host.wait().expect("wait");
-    // The end of the output comes, although it may come before the helpers'.
+    // The end of the output comes, although it may come before the helpers' exit.
     assert!(lines.all(|line| line.is_ok()));
     until("the spawner", || has_ended(&spawner)).unwrap();
 }

@@ -1,4 +1,4 @@
-//! What tracer does with exactly the capabilities that docs/security.md and the systemd unit list.
+//! tracer with exactly the capabilities that docs/security.md and the systemd unit list.
 
 use std::{collections::BTreeSet, fs, process::Command};
 
@@ -10,7 +10,7 @@ use tracer_e2e::{
 };
 use tracer_store::{Table, Trace};
 
-/// Names as setpriv takes them: `+bpf`.
+/// Returns the names as setpriv takes them: `+bpf`.
 fn set(capabilities: &[Capability]) -> String {
     let names = capabilities
         .iter()
@@ -18,7 +18,7 @@ fn set(capabilities: &[Capability]) -> String {
     names.map(|name| format!(",+{name}")).collect()
 }
 
-/// tracer as root with these capabilities and no others.
+/// Returns tracer as root with these capabilities and no others.
 fn with(capabilities: &[Capability], words: &[&str]) -> Command {
     let mut command = Command::new("setpriv");
     command
@@ -29,12 +29,12 @@ fn with(capabilities: &[Capability], words: &[&str]) -> Command {
     command
 }
 
-/// What recording takes and uses.
+/// Returns the capabilities that recording needs and uses.
 fn recording() -> Vec<Capability> {
     RECORDING.into_iter().chain(OF_USE).collect()
 }
 
-/// What a command or a user's files take.
+/// Returns the capabilities that a command or a user's files need.
 fn for_a_user() -> Vec<Capability> {
     recording().into_iter().chain(FOR_A_USER).collect()
 }
@@ -56,7 +56,7 @@ fn the_documents_name_the_same() {
     assert_eq!(named, needed(&for_a_user()));
 }
 
-/// Also without those that are only of use.
+/// Also without the capabilities that are merely useful.
 #[test]
 fn the_capabilities_of_the_unit_suffice_to_attach() {
     attach(&recording());
@@ -129,7 +129,7 @@ fn a_command_takes_three_more() {
             .args(["--", "/bin/sh", "-c", "test $(id -u) = 65534"]);
         let output = command.output().expect("setpriv, of util-linux");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        // A verdict on nothing is inconclusive.
+        // A verdict on an empty trace is inconclusive.
         let expected = if words[0] == "record" { 0 } else { 3 };
         assert_eq!(output.status.code(), Some(expected), "{said}");
         let manifest = Trace::open(&trace).expect("a trace").manifest().clone();
@@ -137,7 +137,7 @@ fn a_command_takes_three_more() {
     }
 }
 
-/// Without one of them, nothing begins, and the error names it.
+/// Without one of them no recording starts, and the error names it.
 #[test]
 fn without_one_of_them_the_error_names_it() {
     let dir = folder();
@@ -160,7 +160,7 @@ fn without_one_of_them_the_error_names_it() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(125), "{words:?} without {missing}: {said}");
         let named = format!("the capabilities {} are missing", missing.to_lowercase());
-        // A process that is to be attached to is looked at first.
+        // Before an attach, tracer examines the process.
         let refused = missing == "CAP_SYS_PTRACE" && said.contains("without cap_sys_ptrace");
         assert!(said.contains(&named) || refused, "{words:?} without {missing}: {said}");
     };
@@ -178,7 +178,7 @@ fn without_one_of_them_the_error_names_it() {
     }
 }
 
-/// Process ids in a pid namespace of its own are not those of events: tracer refuses instead of recording nothing.
+/// In a separate pid namespace, process ids differ from those in events. tracer refuses instead of recording nothing.
 #[test]
 fn in_a_pid_namespace_nothing_begins() {
     let dir = folder();

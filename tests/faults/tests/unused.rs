@@ -1,4 +1,4 @@
-//! Containers come and go, each with a runtime of its own: what nobody uses any more is given back.
+//! Containers start and exit, each with its own runtime. tracer releases what is no longer used.
 
 use std::{fs, path::Path};
 
@@ -11,10 +11,10 @@ use tracer_e2e::{
 };
 use tracer_faults::{Attack, tries};
 
-/// Dispatches of a program.
+/// The number of dispatches of a program.
 const COUNT: &str = "300";
 
-/// The programs' links and events that a process holds.
+/// Counts the links and events of eBPF programs that a process holds.
 fn probes(pid: u32) -> usize {
     let all = fs::read_dir(format!("/proc/{pid}/fd")).expect("the recorder runs");
     let targets = all.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
@@ -26,7 +26,7 @@ fn probes(pid: u32) -> usize {
         .count()
 }
 
-/// Runs a program with that runtime to its end: what the device saw.
+/// Runs a program with that runtime until it exits. Returns what the device saw.
 fn run(library: &Path) -> Truth {
     let scenario = Scenario::new("trixie", "gfx1100", &["compute-only", "-n", COUNT]);
     let dir = folder();
@@ -37,7 +37,7 @@ fn run(library: &Path) -> Truth {
     Truth::read(&program.dir.path().join("truth.jsonl"))
 }
 
-/// Fails unless the trace has every dispatch of the program that this is the truth of.
+/// Fails unless the trace has every dispatch of the program in this truth log.
 fn is_whole(run: &Run, truth: &Truth) -> Result<(), String> {
     let pid = truth.queues.first().expect("a queue").pid;
     let of_program = |fact: &&Fact| matches!(fact, Fact::Dispatch(dispatch) if dispatch.pid == pid);
@@ -49,8 +49,8 @@ fn is_whole(run: &Run, truth: &Truth) -> Result<(), String> {
     }
 }
 
-/// A runtime's probes go when nobody has used it for a while, and come again with the next process. Those of a runtime that a
-/// process uses stay.
+/// A runtime's probes are removed when no process has used it for a while, and installed again for the next process. The probes of
+/// a runtime in use stay.
 fn come_and_go() -> Result<(), String> {
     let containers = folder();
     let library = containers.path().join("libhsa-runtime64.so.1");
@@ -83,7 +83,7 @@ fn come_and_go() -> Result<(), String> {
     let mut run = other.read(Recorded { output, trace });
     is_whole(&run, &first)?;
     is_whole(&run, &second)?;
-    // The other program's, and one that came twice.
+    // The other program's runtime, and one that was used twice.
     let listed = run.trace.manifest().libraries.len();
     if listed != 2 {
         return Err(format!("{listed} libraries are listed"));

@@ -22,18 +22,18 @@ pub const STUB: &[u8] = &[
 ];
 /// mov 0x18(%rdi),%rax; mov %rsi,0x38(%rax); ret
 pub const STORE_WRITE_INDEX_RELAXED: &[u8] = &[0x48, 0x8b, 0x47, 0x18, 0x48, 0x89, 0x70, 0x38, 0xc3];
-/// The same behind a store fence.
+/// The same, behind a store fence.
 pub const STORE_WRITE_INDEX_RELEASE: &[u8] = &[0x48, 0x8b, 0x47, 0x18, 0x0f, 0xae, 0xf8, 0x48, 0x89, 0x70, 0x38, 0xc3];
 const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
 
-/// A doorbell function that looks at flags first, as 7.2.4 has them, at `at`; its signal is at `rdi + signal`.
+/// Returns a doorbell function that reads flags first, as in 7.2.4, at `at`; its signal is at `rdi + signal`.
 pub fn handing_over(at: u64, pointer: u64, signal: u8) -> Vec<u8> {
     let body = body(at + ENDBR64.len() as u64, pointer, signal);
     [ENDBR64, &body].concat()
 }
 
-/// The same of the queue's `StoreRelease`: behind the compiler's guess that the vtable leads to `store_relaxed`, whose body
-/// it then holds.
+/// Returns the same for the queue's `StoreRelease`: behind the compiler's guess that the vtable entry is `store_relaxed`, whose
+/// body is then inlined.
 pub fn handing_over_behind_a_guess(at: u64, pointer: u64, store_relaxed: u64) -> Vec<u8> {
     let lea = at + ENDBR64.len() as u64;
     // lea store_relaxed(%rip),%rdx; mov (%rdi),%rax; mov 0xd8(%rax),%rax; cmp %rdx,%rax; jne 1f; ..; 1: jmp *%rax
@@ -61,7 +61,7 @@ fn body(at: u64, pointer: u64, signal: u8) -> Vec<u8> {
     code
 }
 
-/// From the end of an instruction to an address, as it holds it.
+/// Returns the distance from the end of an instruction to an address, in the instruction's encoding.
 fn distance(end: u64, to: u64) -> [u8; 4] {
     (to as u32).wrapping_sub(end as u32).to_le_bytes()
 }

@@ -1,6 +1,6 @@
-//! A small ELF file, put together piece by piece: addresses are file offsets, and one segment holds all.
+//! A small ELF file, assembled piece by piece. Addresses are file offsets, and one segment holds everything.
 
-/// What a section header says beyond where its contents lie.
+/// The fields of a section header other than the location of its contents.
 #[derive(Clone, Copy, Default)]
 pub struct Kind {
     pub number: u32,
@@ -25,18 +25,18 @@ const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 const SECTION_HEADER: usize = 64;
 
-/// A file that grows.
+/// A file under construction.
 pub struct File {
     bytes: Vec<u8>,
     headers: Vec<u8>,
     names: Vec<u8>,
     sections: u16,
-    /// Type, offset, length of further segments.
+    /// Type, offset and length of further segments.
     segments: Vec<(u32, u64, u64)>,
 }
 
 impl File {
-    /// Room for headers: of the file, and of `segments` segments beside the loadable one.
+    /// Returns a file with room for headers: of the file, and of `segments` segments beside the loadable one.
     pub fn new(segments: usize) -> Self {
         Self {
             bytes: vec![0; HEADER + PROGRAM_HEADER * (segments + 1)],
@@ -47,17 +47,17 @@ impl File {
         }
     }
 
-    /// Where the next section will begin.
+    /// Returns the offset at which the next section will begin.
     pub fn next(&self) -> u64 {
         self.bytes.len().next_multiple_of(16) as u64
     }
 
-    /// Index that the next section will have.
+    /// Returns the index that the next section will have.
     pub fn next_index(&self) -> u32 {
         u32::from(self.sections)
     }
 
-    /// Appends a section; its address.
+    /// Appends a section. Returns its address.
     pub fn section(&mut self, name: &str, kind: Kind, contents: &[u8]) -> u64 {
         let at = self.next();
         self.bytes.resize(at as usize, 0);
@@ -68,7 +68,7 @@ impl File {
         at
     }
 
-    /// A segment beside the loadable one.
+    /// Adds a segment beside the loadable one.
     pub fn segment(&mut self, kind: u32, at: u64, len: usize) {
         self.segments.push((kind, at, len as u64));
     }
@@ -88,7 +88,7 @@ impl File {
         self.sections += 1;
     }
 
-    /// The file with its headers.
+    /// Returns the file with its headers.
     pub fn finish(mut self) -> Vec<u8> {
         let names_index = self.sections;
         let name_at = self.names.len() as u32;
@@ -136,7 +136,7 @@ impl File {
     }
 }
 
-/// Words as bytes.
+/// Returns words as bytes.
 pub fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }

@@ -1,11 +1,12 @@
-//! What must hold of whatever the resolver finds, in any file: of a wrong place nobody would ever hear.
+//! Properties that every result of the resolver must have, in any file. A wrong probe address would otherwise go unnoticed.
 
 use tracer_capture::resolver::{InstructionKind, Outcome, ProbePoint, QueueRole, Resolution, Sought, ThunkFlags};
 
-/// Longer functions ring nothing.
+/// The longest function length. Longer functions ring nothing.
 const LONGEST: usize = 4096;
 
-/// No probe outside of the file's code or of its function, none twice; and nothing told that the code does not say.
+/// Checks that no probe is outside the file's code or its function, that none is there twice, and that the result reports nothing
+/// that the code does not contain.
 pub fn hold(elf: &[u8], resolution: &Resolution) {
     let doorbells = resolution.doorbells.iter().map(|site| site.probe);
     let sdma = resolution.sdma.iter().map(|site| site.probe);
@@ -47,7 +48,7 @@ pub fn hold(elf: &[u8], resolution: &Resolution) {
     );
 }
 
-/// The place of a probe is one that the file maps as code, and there stands what it says.
+/// Checks that a probe's address is mapped as code from the file, and that the code there is what the probe says.
 fn stands(elf: &[u8], probe: &ProbePoint) {
     assert!(probe.vaddr >= probe.function, "{probe:x?} lies before its function");
     assert!(maps_as_code(elf, probe), "{probe:x?} lies in no code of the file");
@@ -65,7 +66,7 @@ fn stands(elf: &[u8], probe: &ProbePoint) {
     assert!(fits, "{probe:x?} is another instruction");
 }
 
-/// Whether an executable segment has the probe's address at its place in the file: read without the resolver's parser.
+/// Returns whether an executable segment has the probe's address at its file offset. Does not use the resolver's parser.
 fn maps_as_code(elf: &[u8], probe: &ProbePoint) -> bool {
     let number = |at: usize, len: usize| -> Option<u64> {
         let bytes = elf.get(at..at.checked_add(len)?)?;
@@ -85,7 +86,8 @@ fn maps_as_code(elf: &[u8], probe: &ProbePoint) -> bool {
     })
 }
 
-/// Every offset on the way to the flags stands in the function's code, and the first address is one that code refers to.
+/// Checks that every offset on the way to the flags is in the function's code, and that the first address is one that the code
+/// refers to.
 fn decide(elf: &[u8], probe: &ProbePoint, flags: &ThunkFlags) {
     let start = probe.file_offset - (probe.vaddr - probe.function);
     let code = elf.get(start as usize..).unwrap_or_default();
@@ -107,7 +109,8 @@ fn decide(elf: &[u8], probe: &ProbePoint, flags: &ThunkFlags) {
     assert!(refers, "{probe:x?} does not refer to {:#x}", flags.pointer);
 }
 
-/// Each once, in order, found as the doorbell functions were; with a decision about each, that says the same.
+/// Checks that each function occurs once, in order, found in the same way as the doorbell functions, with an equal decision about
+/// each.
 fn queue_functions(elf: &[u8], resolution: &Resolution) {
     let found = &resolution.queue_functions;
     let place = |role: QueueRole| QueueRole::ALL.iter().position(|known| *known == role);

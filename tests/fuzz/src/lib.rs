@@ -1,7 +1,7 @@
-//! Fuzz targets: parsers that read what strangers made, with what must hold whatever they are given.
+//! Fuzz targets: parsers of untrusted input, with the properties that must hold for any input.
 //!
-//! `cargo xtask fuzz` runs them under libFuzzer; the tests here run each over its seeds and simple damages of them, so that
-//! a target that broke is noticed without.
+//! `cargo xtask fuzz` runs them under libFuzzer. The tests here run each target over its seeds and simple damages of them, so that
+//! a broken target is noticed without fuzzing.
 
 mod code;
 mod elf;

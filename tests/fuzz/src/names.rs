@@ -1,4 +1,4 @@
-//! Names of the miniature's functions, and a debug file that gives them to addresses of an input's choice.
+//! Names of the miniature's functions, and a debug file that assigns them to addresses that an input chooses.
 
 use tracer_capture::resolver::{
     Resolution, ResolveError,
@@ -15,7 +15,7 @@ pub const STORE_WRITE_INDEX_RELAXED: &str = "_ZN4rocr3AMD8AqlQueue22StoreWriteIn
 pub const STORE_WRITE_INDEX_RELEASE: &str = "_ZN4rocr3AMD8AqlQueue22StoreWriteIndexReleaseEm";
 pub const EXECUTE_PM4: &str = "_ZN4rocr3AMD8AqlQueue10ExecutePM4EPjm";
 
-/// The first one's address is the last word of an input, and so on.
+/// The last word of an input is the first name's address, and so on.
 pub const ALL: [&str; 8] = [
     STORE_RELAXED,
     STORE_RELEASE,
@@ -27,12 +27,12 @@ pub const ALL: [&str; 8] = [
     EXECUTE_PM4,
 ];
 
-/// What the resolver makes of a library and a debug file that names whatever the library's last bytes say.
+/// Returns the resolver's result for a library and a debug file whose addresses are in the library's last bytes.
 pub fn resolve(elf: &[u8]) -> Result<Resolution, ResolveError> {
     resolve_with(elf, &mut Named(elf))
 }
 
-/// The names of `AqlQueue`, at addresses of the input's choice.
+/// The names of `AqlQueue`, at addresses that the input chooses.
 struct Named<'a>(&'a [u8]);
 
 impl DebugFiles for Named<'_> {

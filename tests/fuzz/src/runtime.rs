@@ -1,6 +1,6 @@
-//! A miniature of the HSA runtime: everything that the resolver looks for, in a few kilobytes.
+//! A miniature of the HSA runtime: everything that the resolver searches for, in a few kilobytes.
 //!
-//! Its code does what the real functions do as far as the resolver examines it; nobody could run it.
+//! Its code equals the real functions in the parts that the resolver examines. It cannot be executed.
 
 use crate::code::{
     ADD, RET, SDMA, STORE_RELAXED, STORE_WRITE_INDEX_RELAXED, STORE_WRITE_INDEX_RELEASE, STUB, handing_over,
@@ -9,25 +9,25 @@ use crate::code::{
 use crate::elf::{File, Kind, kind, words};
 use crate::names;
 
-/// How the miniature is made.
+/// The features of a miniature.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Recipe {
-    /// With names in `.symtab`.
+    /// Has names in `.symtab`.
     pub symbols: bool,
-    /// With a link to a debug file.
+    /// Has a link to a debug file.
     pub link: bool,
-    /// With relocations of the signal part of the vtable in packed form.
+    /// Has the relocations of the vtable's signal part in packed form.
     pub packed: bool,
-    /// With functions that may call the driver's library instead of storing, as from 7.2 on.
+    /// Has functions that may call the driver's library instead of storing, as from 7.2 on.
     pub hands_over: bool,
-    /// With the addresses that the targets' debug file gives to its names.
+    /// Has the addresses that the targets' debug file assigns to its names.
     pub named: bool,
-    /// Bytes that `ExecutePM4` has beyond those that it needs.
+    /// The number of bytes that `ExecutePM4` has beyond those that it needs.
     pub longer: usize,
 }
 
 impl Recipe {
-    /// Those of the seeds: every form of the tables, and every way to the functions of both kinds of code.
+    /// Returns the recipes of the seeds: every form of the tables, and every way to the functions of both kinds of code.
     pub fn all() -> Vec<Self> {
         let tables = (0..8u8).map(|bits| Self {
             symbols: bits & 1 != 0,
@@ -51,8 +51,7 @@ impl Recipe {
     }
 }
 
-/// Primary slots of `AqlQueue`'s vtable in 6.1; the first of the two `StoreWriteIndex`, of the four `AddWriteIndex`;
-/// `ExecutePM4`.
+/// Primary slots of `AqlQueue`'s vtable in 6.1; the first of the two `StoreWriteIndex`, of the four `AddWriteIndex`; `ExecutePM4`.
 const QUEUE_SLOTS: usize = 29;
 const STORE_WRITE_INDEX: usize = 11;
 const ADD_WRITE_INDEX: usize = 17;
@@ -70,14 +69,14 @@ const EXPORTS: [&str; 6] = [
     "hsa_signal_store_screlease",
 ];
 
-/// A function: its mangled name and its place.
+/// A function: its mangled name and its location.
 struct Function {
     name: &'static str,
     at: u64,
     len: u64,
 }
 
-/// How far behind the code the pointer lies that leads to the flags.
+/// The distance from the code to the pointer behind it that leads to the flags.
 const POINTER: u64 = 0x4000;
 
 struct Text {
@@ -87,7 +86,7 @@ struct Text {
 }
 
 impl Text {
-    /// Where the next function begins.
+    /// Returns the address of the next function.
     fn next(&self) -> u64 {
         self.base + self.code.len() as u64
     }
@@ -103,7 +102,7 @@ impl Text {
         at
     }
 
-    /// A jump to a function, after other code.
+    /// Adds a jump to a function, after other code.
     fn jump(&mut self, name: &'static str, before: &[u8], to: u64) -> u64 {
         let next = self.next() + before.len() as u64 + 5;
         let distance = (to as u32).wrapping_sub(next as u32).to_le_bytes();
@@ -111,7 +110,7 @@ impl Text {
     }
 }
 
-/// The miniature.
+/// Returns the miniature.
 pub fn runtime(recipe: Recipe) -> Vec<u8> {
     let mut file = File::new(2);
     let code = Kind {
@@ -219,7 +218,7 @@ pub fn runtime(recipe: Recipe) -> Vec<u8> {
     bytes
 }
 
-/// The functions that ring: `StoreRelaxed` and `StoreRelease`, of the queue and of its signal.
+/// The functions that ring: `StoreRelaxed` and `StoreRelease` of the queue and of its signal.
 struct Doorbells {
     queue: [u64; 2],
     signal: [u64; 2],
@@ -238,7 +237,7 @@ impl Doorbells {
                 ],
             };
         }
-        // As in 7.2.4: only the signal's StoreRelease hands on to another one.
+        // As in 7.2.4: only the signal's `StoreRelease` calls another one.
         let pointer = text.base + POINTER;
         let code = handing_over(text.next(), pointer, 0x40);
         let relaxed = text.add(names::STORE_RELAXED, &code);
@@ -256,7 +255,7 @@ impl Doorbells {
     }
 }
 
-/// Where a string table came to lie.
+/// The location of a string table.
 struct Strings {
     index: u32,
     at: u64,
@@ -304,7 +303,7 @@ fn symbols(
     }
 }
 
-/// One common part with pc-relative 4-byte addresses (`zR`, 0x1b), and a description each.
+/// Returns one common part with pc-relative 4-byte addresses (`zR`, 0x1b), and one description per function.
 fn eh_frame(base: u64, functions: &[Function]) -> Vec<u8> {
     let mut frames = vec![16, 0, 0, 0, 0, 0, 0, 0, 1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x1b, 0, 0, 0];
     for function in functions {

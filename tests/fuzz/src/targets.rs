@@ -1,4 +1,4 @@
-//! The targets, their seeds, and what must hold for every input.
+//! The targets, their seeds, and the properties that must hold for every input.
 
 use std::{
     io,
@@ -22,13 +22,13 @@ use crate::runtime::{Recipe, runtime};
 pub struct Target {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Gives it an input; panics if something does not hold that must.
+    /// Runs it on an input. Panics if a property does not hold.
     pub run: fn(&[u8]),
-    /// Inputs to begin with.
+    /// Returns the inputs to begin with.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-/// All of them.
+/// All targets.
 pub const ALL: [Target; 4] = [
     Target {
         name: "resolver",
@@ -52,7 +52,7 @@ pub const ALL: [Target; 4] = [
     },
 ];
 
-/// Sound runtimes in every form, and what is left where one was cut.
+/// Returns valid runtimes in every form, and truncated ones.
 fn runtimes() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = Recipe::all().into_iter().map(runtime).collect();
     let whole = seeds.first().cloned().unwrap_or_default();
@@ -60,7 +60,7 @@ fn runtimes() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Those of tests/gpu-kernels, where they are built, and an empty one.
+/// Returns the code objects of tests/gpu-kernels, if they are built, and an empty one.
 fn code_objects() -> Vec<Vec<u8>> {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/gpu-kernels");
     let folder = std::env::var_os("TRACER_GPU_KERNELS").map_or(built, PathBuf::from);
@@ -86,7 +86,7 @@ fn code_object(elf: &[u8]) {
     }
 }
 
-/// Where the memory of a made-up process begins.
+/// The start of the memory of a simulated process.
 const BASE: u64 = 0x1000;
 
 /// A process whose memory is the input.
@@ -101,7 +101,7 @@ impl Memory for Process<'_> {
     }
 }
 
-/// The list of code objects of a process, and where they come from.
+/// Parses the list of code objects of a process, and their locations.
 fn code_object_list(memory: &[u8]) {
     let Ok(entries) = list::read(&Process(memory), BASE) else {
         return;
@@ -116,12 +116,12 @@ fn code_object_list(memory: &[u8]) {
     assert!(stays.iter().all(|stays| *stays) && added.iter().all(|added| !added));
 }
 
-/// Two entries, of the two kinds of places; and a list that goes round in a circle.
+/// Returns two entries, for the two kinds of locations, and a circular list.
 fn lists() -> Vec<Vec<u8>> {
     let [node, other, file, memory] = [64, 128, 192, 256].map(|at| BASE + at);
     [0, node]
         .map(|last| {
-            // struct r_debug: version, first entry; struct link_map: address, name, dynamic section, next, previous.
+            // struct `r_debug`: version, first entry; struct `link_map`: address, name, dynamic section, next, previous.
             let mut bytes = crate::elf::words(&[11, node, 0, 0, 0, 0, 0, 0]);
             bytes.extend(crate::elf::words(&[0x10_0000, file, 0, other, 0, 0, 0, 0]));
             bytes.extend(crate::elf::words(&[0x20_0000, memory, 0, last, node, 0, 0, 0]));
@@ -134,7 +134,7 @@ fn lists() -> Vec<Vec<u8>> {
         .into()
 }
 
-/// A library, and a debug file that names whatever the library's last bytes say.
+/// Resolves a library with a debug file whose addresses are in the library's last bytes.
 fn resolve(elf: &[u8]) {
     if let Ok(resolution) = names::resolve(elf) {
         hold(elf, &resolution);

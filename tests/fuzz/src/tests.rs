@@ -9,12 +9,12 @@ use crate::hold::hold;
 use crate::names;
 use crate::runtime::{Recipe, runtime};
 
-/// The miniature is worth something as a seed only if the resolver gets all the way through it.
+/// The miniature is useful as a seed only if the resolver processes it completely.
 #[test]
 fn the_miniature_is_resolved_whole() {
     for recipe in Recipe::all() {
         let elf = runtime(recipe);
-        // As the target does it: a debug file names functions, at the file's last words.
+        // As the target does it: a debug file names functions, at the addresses in the file's last words.
         let by_target = names::resolve(&elf).expect("a runtime");
         let resolution = if recipe.named {
             by_target.clone()
@@ -61,7 +61,7 @@ fn the_miniature_is_resolved_whole() {
     }
 }
 
-/// Who rings, with the place of the signal.
+/// Returns the functions that ring, with the offset of the signal.
 fn places(resolution: &Resolution) -> Vec<(DoorbellRole, i16)> {
     let sites = resolution.doorbells.iter();
     sites.map(|site| (site.role, site.signal_offset)).collect()
@@ -76,7 +76,7 @@ fn expected(recipe: Recipe) -> Vec<(DoorbellRole, i16)> {
     expected
 }
 
-/// Found by fuzzing: a symbol that is nothing but the suffix of kernel descriptors became a kernel without a name.
+/// Found by fuzzing: a symbol that consists only of the suffix of kernel descriptors became a kernel without a name.
 #[test]
 fn a_descriptor_without_a_name_is_no_kernel() {
     let mut file = File::new(0);
@@ -108,13 +108,13 @@ fn a_descriptor_without_a_name_is_no_kernel() {
     assert_eq!(symbols, ["k"]);
 }
 
-/// A segment that holds no code may lie over one that does: the code that was examined is what is probed.
+/// A segment without code may overlap one with code. The probe must be at the code that was examined.
 #[test]
 fn a_probe_is_where_the_code_was_read() {
     let elf = runtime(Recipe::default());
     let sound = resolve(&elf).expect("a runtime");
-    // The second header is not needed, and becomes the one of all; the first becomes data that ends behind the probe and
-    // lies elsewhere in the file.
+    // The second header is not needed and becomes the only code segment. The first becomes data that ends behind the probe and is
+    // elsewhere in the file.
     let end = sound.doorbells[0].probe.vaddr + 1;
     let mut covered = elf.clone();
     let [first, second] = [64, 64 + 56];
@@ -128,7 +128,7 @@ fn a_probe_is_where_the_code_was_read() {
     hold(&covered, &found);
 }
 
-/// What a name says is a function is decoded as far as functions go: one as long as the file would take all memory.
+/// A named function is decoded only up to the length limit of functions. One as long as the file would take all memory.
 #[test]
 fn a_function_of_any_length_is_not_decoded() {
     let elf = runtime(Recipe {
@@ -145,7 +145,7 @@ fn a_function_of_any_length_is_not_decoded() {
     hold(&elf, &resolution);
 }
 
-/// Every target over its seeds, each of their bytes changed, and each shortened: a few thousand inputs.
+/// Runs every target over its seeds, with each byte changed, and with each length shortened: a few thousand inputs.
 #[test]
 fn seeds_and_damages_of_them() {
     for target in &ALL {

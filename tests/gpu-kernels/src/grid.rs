@@ -1,4 +1,4 @@
-//! Where a work-item stands in its grid.
+//! The position of a work-item in its grid.
 
 use core::arch::amdgpu::{workgroup_id_x, workitem_id_x};
 use core::intrinsics::gpu::amdgpu_dispatch_ptr;
@@ -6,9 +6,9 @@ use core::intrinsics::gpu::amdgpu_dispatch_ptr;
 /// Offset of `workgroup_size_x` in a kernel dispatch packet (hsa.h, `hsa_kernel_dispatch_packet_t`).
 const WORKGROUP_SIZE_X: usize = 4;
 
-/// Index of this work-item in the first dimension of the grid.
+/// Returns the index of this work-item in the first dimension of the grid.
 ///
-/// The workgroup size is the one that the dispatch asked for, read from its packet.
+/// The workgroup size is the one that the dispatch requested, read from its packet.
 #[inline(always)]
 pub fn global_id() -> u32 {
     workgroup_id_x() * workgroup_size_x() + workitem_id_x()

@@ -1,8 +1,8 @@
 //! The kernels that `hsa-dispatch` launches, in Rust, for AMD GPUs.
 //!
-//! Each kernel is a symbol `NAME` (its code) with a descriptor `NAME.kd` (what a dispatch packet's `kernel_object`
-//! points to). Arguments lie in the kernarg segment in natural C layout. One work-item handles one element, in one
-//! dimension; grids may be larger than `n` but not smaller. Build and layouts: README.md.
+//! Each kernel is a symbol `NAME` (its code) with a descriptor `NAME.kd` (the target of a dispatch packet's `kernel_object`).
+//! Arguments are in the kernarg segment in natural C layout. One work-item handles one element, in one dimension; grids may be
+//! larger than `n` but not smaller. README.md describes build and layouts.
 #![no_std]
 #![feature(
     abi_gpu_kernel,
@@ -37,7 +37,7 @@ pub unsafe extern "gpu-kernel" fn vector_add(a: *const f32, b: *const f32, c: *m
     let i = global_id();
     if i < n {
         let i = i as usize;
-        // SAFETY: `i < n`, and the caller vouches for `n` elements.
+        // SAFETY: `i < n`, and the caller guarantees `n` elements.
         unsafe { *c.add(i) = *a.add(i) + *b.add(i) };
     }
 }
@@ -50,7 +50,7 @@ pub unsafe extern "gpu-kernel" fn vector_add(a: *const f32, b: *const f32, c: *m
 pub unsafe extern "gpu-kernel" fn fill(p: *mut u32, value: u32, n: u32) {
     let i = global_id();
     if i < n {
-        // SAFETY: `i < n`, and the caller vouches for `n` elements.
+        // SAFETY: `i < n`, and the caller guarantees `n` elements.
         unsafe { *p.add(i as usize) = value };
     }
 }
@@ -64,15 +64,15 @@ pub unsafe extern "gpu-kernel" fn saxpy(a: f32, x: *const f32, y: *mut f32, n: u
     let i = global_id();
     if i < n {
         let i = i as usize;
-        // SAFETY: `i < n`, and the caller vouches for `n` elements.
+        // SAFETY: `i < n`, and the caller guarantees `n` elements.
         unsafe { *y.add(i) = a * *x.add(i) + *y.add(i) };
     }
 }
 
 /// `*out += input[0] + … + input[n - 1]`, modulo 2^32.
 ///
-/// The sum is made by atomic additions at agent scope or wider: `out` should lie in the GPU's own memory, as additions
-/// to host memory need PCIe atomics.
+/// The sum is formed by atomic additions at agent scope or wider. `out` should be in the GPU's own memory, because additions to
+/// host memory need PCIe atomics.
 ///
 /// # Safety
 /// `input` points to `n` elements and `out` to one that the GPU may access; `out` is not in `input`.
@@ -80,15 +80,15 @@ pub unsafe extern "gpu-kernel" fn saxpy(a: f32, x: *const f32, y: *mut f32, n: u
 pub unsafe extern "gpu-kernel" fn reduce(input: *const u32, out: *mut u32, n: u32) {
     let i = global_id();
     if i < n {
-        // SAFETY: `i < n`, and the caller vouches for `n` elements.
+        // SAFETY: `i < n`, and the caller guarantees `n` elements.
         let value = unsafe { *input.add(i as usize) };
         // SAFETY: `out` is a valid, aligned word that is accessed atomically only while the kernel runs.
         unsafe { AtomicU32::from_ptr(out) }.fetch_add(value, Ordering::Relaxed);
     }
 }
 
-/// Keeps its wavefront busy until `clocks` ticks of the constant clock have passed (100 MHz on most GPUs; ask the
-/// runtime for the agent's timestamp frequency).
+/// Keeps its wavefront busy until `clocks` ticks of the constant clock have passed (100 MHz on most GPUs; the runtime reports it as
+/// the agent's timestamp frequency).
 #[unsafe(no_mangle)]
 pub extern "gpu-kernel" fn spin(clocks: u64) {
     let start = steady_counter();
@@ -97,7 +97,7 @@ pub extern "gpu-kernel" fn spin(clocks: u64) {
     }
 }
 
-/// Never reached: no kernel can panic. A `no_std` crate must define it all the same.
+/// Never reached, because no kernel can panic. A `no_std` crate must define it all the same.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     core::arch::amdgpu::endpgm()

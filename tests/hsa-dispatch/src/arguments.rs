@@ -1,20 +1,20 @@
-//! How the arguments of the kernels of tests/gpu-kernels lie.
+//! The layout of the arguments of the kernels in tests/gpu-kernels.
 
 use std::ffi::c_void;
 use std::mem::offset_of;
 
-/// Bytes between the arguments of two launches: a cache line.
+/// The distance between the arguments of two launches: a cache line.
 pub const ARGUMENT_STRIDE: usize = 64;
 
-/// Arguments of a kernel, in C layout.
+/// The arguments of a kernel, in C layout.
 pub trait Arguments {
-    /// Name of the kernel.
+    /// The name of the kernel.
     const KERNEL: &'static str;
-    /// Bytes up to the end of the last argument, which is what the code object declares.
+    /// The number of bytes up to the end of the last argument. The code object declares this size.
     const BYTES: usize;
-    /// Writes them to `slot`.
+    /// Writes the arguments to `slot`.
     fn write(&self, slot: &mut [u8]);
-    /// The address of each, as HIP takes them.
+    /// Returns the address of each argument, as HIP takes them.
     fn addresses(&self) -> Vec<*mut c_void>;
 }
 
@@ -54,7 +54,7 @@ arguments! {
     Saxpy of "saxpy", 28 bytes { a: f32, x: u64, y: u64, n: u32, }
 }
 arguments! {
-    /// Busy for a number of ticks.
+    /// Keeps the GPU busy for a number of ticks.
     Spin of "spin", 8 bytes { clocks: u64, }
 }
 arguments! {

@@ -1,4 +1,4 @@
-//! Command line.
+//! The command line.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::hsa::DoorbellOp;
 use crate::hsa::executable::LoadFrom;
 use crate::workloads::Workload;
 
-/// Submits work to an AMD GPU through the HSA runtime or HIP, checks the results, and tells exactly what it did.
+/// Submits work to an AMD GPU through the HSA runtime or HIP, checks the results, and reports exactly what it did.
 ///
 /// Exit codes: 0 all results are right; 1 something is wrong; 2 wrong usage; 3 no runtime, GPU or kernels.
 #[derive(Debug, Parser)]
@@ -18,7 +18,7 @@ pub struct Cli {
     /// Options of all workloads.
     #[command(flatten)]
     pub options: Options,
-    /// What to do.
+    /// The workload to run.
     #[command(subcommand)]
     pub workload: Workload,
 }
@@ -27,13 +27,13 @@ pub struct Cli {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Common options")]
 pub struct Options {
-    /// The interface that the work goes through.
+    /// The interface through which the work is submitted.
     #[arg(long, value_enum, default_value_t, global = true)]
     pub api: Api,
-    /// Where the JSON summary goes; `-` is standard output.
+    /// Where to write the JSON summary; `-` is standard output.
     #[arg(long, value_name = "FILE", default_value = "-", global = true)]
     pub json: PathBuf,
-    /// Also write one JSON line per submitted packet, or per call of HIP.
+    /// Also write one JSON line per submitted packet, or per HIP call.
     #[arg(long, value_name = "FILE", global = true)]
     pub log: Option<PathBuf>,
     /// Number of the GPU, from 0.
@@ -43,7 +43,7 @@ pub struct Options {
     /// beside its folder]
     #[arg(long, value_name = "DIR", global = true)]
     pub kernels: Option<PathBuf>,
-    /// How the code object is given to the runtime.
+    /// How the code object is passed to the runtime.
     #[arg(long, value_enum, default_value_t, global = true)]
     pub load_from: LoadFrom,
     /// The library of that interface [default: libhsa-runtime64.so.1, or the newest libamdhip64.so.N]
@@ -52,22 +52,22 @@ pub struct Options {
     /// The function that rings doorbells.
     #[arg(long, value_enum, default_value_t, global = true)]
     pub doorbell_op: DoorbellOp,
-    /// Have the GPU write when packets ran into their completion signals; `compute-only` asks for each dispatch's times. HIP
-    /// profiles its queues anyway.
+    /// Have the GPU write the times at which packets ran into their completion signals; `compute-only` reads each dispatch's times.
+    /// HIP profiles its queues anyway.
     #[arg(long, global = true)]
     pub profile: bool,
-    /// Load the runtime only when this file is there.
+    /// Load the runtime only when this file exists.
     #[arg(long, value_name = "FILE", global = true)]
     pub wait_for: Option<PathBuf>,
-    /// Longest wait for anything, in seconds.
+    /// The longest wait for anything, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "30", global = true)]
     pub timeout: NonZeroU64,
-    /// End without giving queues back to the runtime, and the runtime to nobody.
+    /// Exit without destroying the queues and without shutting the runtime down.
     #[arg(long, value_enum, global = true)]
     pub leave: Option<Leave>,
 }
 
-/// How a process ends that gives nothing back.
+/// How a process exits that releases nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Leave {
     /// By `_exit(0)`.
@@ -77,13 +77,13 @@ pub enum Leave {
 }
 
 impl Leave {
-    /// Ends the process.
+    /// Exits the process.
     pub fn now(self) -> ! {
         if self == Self::Kill {
-            // SAFETY: plain integers.
+            // SAFETY: the arguments are plain integers.
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
         }
-        // SAFETY: nothing of this process is needed any more.
+        // SAFETY: nothing in this process is needed any more.
         unsafe { libc::_exit(0) }
     }
 }
@@ -91,10 +91,10 @@ impl Leave {
 /// An interface to the GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Api {
-    /// The HSA runtime: queues, packets and doorbells in the program's own hands.
+    /// The HSA runtime: the program itself handles queues, packets and doorbells.
     #[default]
     Hsa,
-    /// HIP, as most applications.
+    /// HIP, as most applications use it.
     Hip,
 }
 

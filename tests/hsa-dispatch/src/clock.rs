@@ -1,8 +1,8 @@
-//! Time: `CLOCK_MONOTONIC`, the clock of the tracer's events.
+//! Time: `CLOCK_MONOTONIC`, the clock of tracer's events.
 
 use std::time::Duration;
 
-/// Nanoseconds of `CLOCK_MONOTONIC`.
+/// Returns `CLOCK_MONOTONIC` in nanoseconds.
 #[must_use]
 pub fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -18,7 +18,7 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// `timeout` from now.
+    /// Returns the deadline that is `timeout` from now.
     #[must_use]
     pub fn after(timeout: Duration) -> Self {
         let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
@@ -27,7 +27,7 @@ impl Deadline {
         }
     }
 
-    /// Whether it is past.
+    /// Returns whether the deadline has passed.
     #[must_use]
     pub fn passed(self) -> bool {
         now() >= self.at

@@ -1,4 +1,4 @@
-//! What every workload works with.
+//! The context that every workload works with.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,26 +10,26 @@ use crate::hsa::{Agent, DoorbellOp, Pools, Queue, QueueKind, Runtime, Signal};
 use crate::kernels::{self, Kernels};
 use crate::producer::{Notes, Producer};
 
-/// Packets of a queue where a workload does not care.
+/// The number of packets of a queue whose size does not matter to the workload.
 pub const QUEUE_SIZE: u32 = 4096;
 
-/// The runtime, a GPU of it, its memory and the kernels loaded for it.
+/// The runtime, one of its GPUs, the GPU's memory and the kernels loaded for it.
 pub struct Context {
     /// The runtime.
     pub runtime: Arc<Runtime>,
     /// The GPU.
     pub gpu: Agent,
-    /// Memory of host and GPU.
+    /// The memory of host and GPU.
     pub pools: Pools,
     /// The kernels.
     pub kernels: Kernels,
-    /// Longest wait for anything.
+    /// The longest wait for anything.
     pub timeout: Duration,
-    /// Whether its queues are profiled.
+    /// Whether the queues are profiled.
     pub profile: bool,
     doorbell_op: DoorbellOp,
     log: bool,
-    /// Queues outlive their owners.
+    /// Whether queues outlive their owners.
     keep_queues: bool,
 }
 
@@ -37,7 +37,7 @@ impl Context {
     /// Starts the runtime and loads the kernels.
     ///
     /// # Errors
-    /// The machine lacks runtime, GPU or kernels.
+    /// Fails if the machine lacks the runtime, a GPU or kernels.
     pub fn open(options: &Options) -> Result<Self> {
         let runtime = Runtime::start(options.library.as_deref())?;
         let agents = Agents::choose(&runtime, options.agent)?;
@@ -55,10 +55,10 @@ impl Context {
         })
     }
 
-    /// A new queue of `size` packets.
+    /// Creates a queue of `size` packets.
     ///
     /// # Errors
-    /// The runtime refuses.
+    /// Fails if the runtime refuses the call.
     pub fn queue(&self, size: u32, kind: QueueKind) -> Result<Queue> {
         let queue = Queue::create(&self.runtime, &self.gpu, size, kind, self.doorbell_op)?;
         if self.profile {
@@ -67,21 +67,21 @@ impl Context {
         Ok(if self.keep_queues { queue.kept() } else { queue })
     }
 
-    /// A new signal.
+    /// Creates a signal.
     ///
     /// # Errors
-    /// The runtime refuses.
+    /// Fails if the runtime refuses the call.
     pub fn signal(&self, value: i64) -> Result<Signal> {
         Signal::new(&self.runtime, value)
     }
 
-    /// A producer that times all its submissions, of which about `expected` are to come.
+    /// Returns a producer that times all its submissions, of which about `expected` are to come.
     #[must_use]
     pub fn producer<'q>(&self, queue: &'q Queue, expected: usize) -> Producer<'q> {
         self.sampling_producer(queue, expected, 1)
     }
 
-    /// A producer that times one of `time_every` submissions only.
+    /// Returns a producer that times only one of `time_every` submissions.
     #[must_use]
     pub fn sampling_producer<'q>(&self, queue: &'q Queue, expected: usize, time_every: u32) -> Producer<'q> {
         Producer::new(

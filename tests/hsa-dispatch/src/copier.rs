@@ -1,4 +1,4 @@
-//! Copies between host and GPU, each waited for and counted.
+//! Copies between host and GPU. Each copy is waited for and counted.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -6,7 +6,7 @@ use crate::hsa::memory::DeviceBuffer;
 use crate::hsa::{Buffer, Signal};
 use crate::report::Outcome;
 
-/// Makes copies and counts them.
+/// A counter of copies that also makes them.
 pub struct Copier<'c> {
     context: &'c Context,
     done: Signal,
@@ -15,10 +15,10 @@ pub struct Copier<'c> {
 }
 
 impl<'c> Copier<'c> {
-    /// One that has copied nothing yet.
+    /// Returns a copier that has copied nothing yet.
     ///
     /// # Errors
-    /// The runtime refuses a signal.
+    /// Fails if the runtime refuses a signal.
     pub fn new(context: &'c Context) -> Result<Self> {
         Ok(Self {
             context,
@@ -31,7 +31,7 @@ impl<'c> Copier<'c> {
     /// Copies `from` to the GPU.
     ///
     /// # Errors
-    /// The runtime refuses, or the copy does not end in time.
+    /// Fails if the runtime refuses the copy, or the copy does not complete in time.
     pub fn upload<T>(&mut self, from: &Buffer<T>, to: &DeviceBuffer<T>) -> Result<()> {
         self.done.store(1);
         to.copy_from(from, &self.done)?;
@@ -41,14 +41,14 @@ impl<'c> Copier<'c> {
     /// Copies `from` to the host.
     ///
     /// # Errors
-    /// The runtime refuses, or the copy does not end in time.
+    /// Fails if the runtime refuses the copy, or the copy does not complete in time.
     pub fn download<T>(&mut self, from: &DeviceBuffer<T>, to: &mut Buffer<T>) -> Result<()> {
         self.done.store(1);
         from.copy_to(to, &self.done)?;
         self.wait("a copy to the host", to.bytes())
     }
 
-    /// Adds what was copied to `outcome`.
+    /// Adds the copies to `outcome`.
     pub fn report(self, outcome: &mut Outcome) {
         outcome.add_copies(self.copies, self.bytes);
     }

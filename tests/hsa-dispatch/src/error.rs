@@ -1,16 +1,16 @@
-//! What can go wrong, and what the user can do about it.
+//! The errors of this program, and what the user can do about them.
 
 use std::path::PathBuf;
 
 use crate::hsa::types::Status;
 
-/// Shorthand for results of this program.
+/// The result type of this program.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Every way in which a run can fail.
+/// An error of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The HSA runtime is not there, or is not one.
+    /// The HSA runtime is missing, or the library is not an HSA runtime.
     #[error(
         "cannot load the HSA runtime {}: {}\n\
          fix: install it (Debian and Ubuntu: apt install libhsa-runtime64-1; ROCm: package hsa-rocr), \
@@ -18,12 +18,12 @@ pub enum Error {
         library.display(), reason(source)
     )]
     Library {
-        /// What was loaded.
+        /// The library that was to be loaded.
         library: PathBuf,
-        /// The dynamic linker's words.
+        /// The dynamic linker's message.
         source: libloading::Error,
     },
-    /// HIP is not there, or is not one.
+    /// HIP is missing, or the library is not HIP.
     #[error(
         "cannot load HIP as {}: {}\n\
          fix: install it (Debian: apt install libamdhip64-5, or the number of your release; ROCm: package hip-runtime-amd), \
@@ -31,55 +31,55 @@ pub enum Error {
         library.display(), reason(source)
     )]
     HipLibrary {
-        /// What was loaded.
+        /// The library that was to be loaded.
         library: PathBuf,
-        /// The dynamic linker's words.
+        /// The dynamic linker's message.
         source: libloading::Error,
     },
-    /// A call of HIP was refused.
+    /// HIP refused a call.
     #[error("{call} failed: {text} ({status}){}", hint(call))]
     Hip {
-        /// Name of the function.
+        /// The name of the function.
         call: &'static str,
-        /// What it returned.
+        /// The status that it returned.
         status: u32,
-        /// HIP's description of that.
+        /// HIP's description of the status.
         text: String,
     },
     /// The workload needs the other interface.
     #[error("workload {workload} is not one of this interface: add --api {api}")]
     OtherApi {
-        /// Its name.
+        /// The workload's name.
         workload: &'static str,
         /// The interface that has it.
         api: &'static str,
     },
-    /// A call of the runtime was refused.
+    /// The runtime refused a call.
     #[error("{call} failed: {text} ({status:#x}){}", hint(call))]
     Hsa {
-        /// Name of the function.
+        /// The name of the function.
         call: &'static str,
-        /// What it returned.
+        /// The status that it returned.
         status: Status,
-        /// The runtime's description of that.
+        /// The runtime's description of the status.
         text: String,
     },
-    /// No such GPU.
+    /// There is no such GPU.
     #[error(
         "there is no GPU agent {wanted}: the runtime found {found} (numbers start at 0)\n\
          fix: see that /dev/kfd and /dev/dri/renderD* are there and accessible (groups render, video), \
          or choose another --agent"
     )]
     NoGpu {
-        /// Number asked for.
+        /// The number requested.
         wanted: usize,
-        /// How many there are.
+        /// The number of GPUs.
         found: usize,
     },
     /// The agent has no memory pool of a kind that every GPU system has.
     #[error("the runtime offers no {0} memory pool")]
     NoPool(&'static str),
-    /// No code object for the GPU.
+    /// There is no code object for the GPU.
     #[error(
         "no kernels for this GPU in {}: looked for {} and *-generic.co\n\
          fix: build them (tests/gpu-kernels/README.md) and name their folder with --kernels DIR \
@@ -87,12 +87,12 @@ pub enum Error {
         directory.display(), names.join(", ")
     )]
     NoKernels {
-        /// Where they should be.
+        /// The folder where it should be.
         directory: PathBuf,
-        /// File names that would do.
+        /// The file names that would fit.
         names: Vec<String>,
     },
-    /// The runtime does not take a code object that has the GPU's name.
+    /// The runtime refuses a code object that has the GPU's name.
     #[error(
         "the runtime refuses the code object {}: {source}\n\
          fix: rebuild it as tests/gpu-kernels/README.md says (runtimes before ROCr 6.3 need version 5)", path.display()
@@ -100,7 +100,7 @@ pub enum Error {
     CodeObject {
         /// Its file.
         path: PathBuf,
-        /// What the runtime said.
+        /// The runtime's error.
         source: Box<Error>,
     },
     /// A code object was built from other sources than this program expects.
@@ -108,21 +108,21 @@ pub enum Error {
         "kernel {kernel} takes {found} bytes of arguments, not {expected}: rebuild the kernels (tests/gpu-kernels)"
     )]
     KernelArguments {
-        /// Kernel's name.
+        /// The kernel's name.
         kernel: &'static str,
-        /// Bytes that this program passes.
+        /// The bytes that this program passes.
         expected: usize,
-        /// Bytes that the code object declares.
+        /// The bytes that the code object declares.
         found: usize,
     },
     /// Something did not happen in time.
     #[error("timed out after {seconds} s waiting for {what}; {state}")]
     Timeout {
-        /// What should have happened.
+        /// The event that was waited for.
         what: String,
-        /// How long it was waited for.
+        /// How long the program waited for it.
         seconds: u64,
-        /// Indexes of the queues concerned.
+        /// The indexes of the queues concerned.
         state: String,
     },
     /// The GPU stopped a queue.
@@ -130,34 +130,34 @@ pub enum Error {
     QueueFault {
         /// The queue and its indexes.
         queue: String,
-        /// What the runtime's callback got.
+        /// The status that the runtime's callback received.
         status: Status,
-        /// The runtime's description of that.
+        /// The runtime's description of the status.
         text: String,
     },
-    /// The queue is gone.
+    /// The queue was destroyed.
     #[error("{0} was destroyed: nothing can be submitted to it")]
     QueueDestroyed(String),
-    /// Memory does not hold what the work should have left there.
+    /// Memory does not hold the expected result of the work.
     #[error(
         "wrong result: {what}[{index}] is {found}, expected {expected} ({wrong} of {total} elements differ): \
          the kernels or copies did not run, ran more than once, or ran on other data"
     )]
     Mismatch {
-        /// Name of the buffer.
+        /// The name of the buffer.
         what: String,
-        /// First element that differs.
+        /// The first element that differs.
         index: usize,
         /// Its value.
         found: String,
         /// The right value.
         expected: String,
-        /// How many differ.
+        /// The number of elements that differ.
         wrong: usize,
-        /// How many there are.
+        /// The number of elements.
         total: usize,
     },
-    /// A workload's own expectation was not met, or it was asked for something impossible.
+    /// A workload's own expectation was not met, or the request was impossible.
     #[error("{0}")]
     Unexpected(String),
     /// A file cannot be read or written.
@@ -165,13 +165,13 @@ pub enum Error {
     File {
         /// Its name.
         path: PathBuf,
-        /// The system's words.
+        /// The system's message.
         source: std::io::Error,
     },
 }
 
 impl Error {
-    /// The error as the reason why the code object `path` cannot be used.
+    /// Returns the error as the reason why the code object `path` cannot be used.
     #[must_use]
     pub fn with_code_object(self, path: PathBuf) -> Self {
         Self::CodeObject {
@@ -180,7 +180,7 @@ impl Error {
         }
     }
 
-    /// Exit code: 3 if the machine lacks what the program needs (so that tests can skip), 2 for wrong usage, else 1.
+    /// Returns the exit code: 3 if the machine lacks what the program needs (so that tests can skip), 2 for wrong usage, else 1.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -201,13 +201,13 @@ impl Error {
     }
 }
 
-/// An error of the dynamic linker with the linker's own words, which its `Display` leaves out.
+/// Returns an error of the dynamic linker with the linker's own message, which its `Display` omits.
 fn reason(error: &libloading::Error) -> String {
     let words = std::error::Error::source(error);
     words.map_or_else(|| error.to_string(), |words| words.to_string())
 }
 
-/// What to do about a refused call, where that is known.
+/// Returns advice about a refused call, if there is any.
 fn hint(call: &str) -> &'static str {
     match call {
         "hsa_init" | "hipInit" | "hipGetDeviceCount" => {

@@ -1,4 +1,4 @@
-//! The kernels of tests/gpu-kernels: where their code objects are, and how their arguments lie.
+//! The kernels of tests/gpu-kernels: the location of their code objects, and the layout of their arguments.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use crate::error::{Error, Result};
 use crate::hsa::executable::{Executable, Kernel, LoadFrom};
 use crate::hsa::{Agent, Buffer, Pools, Runtime};
 
-/// Variable that names the folder of code objects.
+/// The environment variable that names the folder of code objects.
 pub const DIRECTORY_VARIABLE: &str = "HSA_DISPATCH_KERNELS";
 
 /// The kernels, loaded for one agent.
 pub struct Kernels {
-    /// File that they were loaded from.
+    /// The file that they were loaded from.
     pub path: PathBuf,
     /// [`VectorAdd`].
     pub vector_add: Kernel,
@@ -26,7 +26,7 @@ pub struct Kernels {
     pub spin: Kernel,
     /// [`Reduce`].
     pub reduce: Kernel,
-    /// Keeps them loaded.
+    /// The executable, which keeps the kernels loaded.
     executable: Executable,
 }
 
@@ -34,7 +34,7 @@ impl Kernels {
     /// Loads the best code object for `agent` in `directory`.
     ///
     /// # Errors
-    /// There is none, or the runtime refuses all that would do.
+    /// Fails if there is none, or if the runtime refuses all candidates.
     pub fn load(runtime: &Arc<Runtime>, agent: &Agent, directory: &Path, from: LoadFrom) -> Result<Self> {
         let mut refused = None;
         for path in listed(&agent.isas, directory) {
@@ -43,7 +43,8 @@ impl Kernels {
                 Err(error) => refused = refused.or(Some(error.with_code_object(path))),
             }
         }
-        // Not every runtime that runs generic code lists it among the GPU's, but it refuses what does not fit.
+        // Not every runtime that runs generic code lists it among the GPU's instruction sets, but it refuses code that does not
+        // fit.
         for path in generic(directory) {
             if let Ok(executable) = Executable::load(runtime, agent, &path, from) {
                 return Self::find(executable, path);
@@ -68,15 +69,15 @@ impl Kernels {
         })
     }
 
-    /// Looks a kernel up by name.
+    /// Looks up a kernel by name.
     ///
     /// # Errors
-    /// There is no such kernel.
+    /// Fails if there is no such kernel.
     pub fn by_name(&self, name: &str) -> Result<Kernel> {
         self.executable.kernel(name)
     }
 
-    /// Name of the kernel whose descriptor is at `object`.
+    /// Returns the name of the kernel whose descriptor is at `object`.
     #[must_use]
     pub fn name_of(&self, object: u64) -> Option<&'static str> {
         let kernels = [
@@ -107,14 +108,14 @@ fn find<A: Arguments>(executable: &Executable) -> Result<Kernel> {
     Ok(kernel)
 }
 
-/// Arguments of one or more launches, in memory that the GPU reads them from.
+/// The arguments of one or more launches, in memory from which the GPU reads them.
 pub struct ArgumentBuffer(Buffer<u8>);
 
 impl ArgumentBuffer {
-    /// Places `launches` one after the other.
+    /// Stores the arguments of `launches` one after the other.
     ///
     /// # Errors
-    /// The runtime refuses the memory.
+    /// Fails if the runtime refuses the memory.
     pub fn new<A: Arguments>(pools: &Pools, launches: &[A]) -> Result<Self> {
         let mut bytes = vec![0; launches.len() * ARGUMENT_STRIDE];
         for (slot, launch) in bytes.chunks_exact_mut(ARGUMENT_STRIDE).zip(launches) {
@@ -125,7 +126,7 @@ impl ArgumentBuffer {
         Ok(Self(buffer))
     }
 
-    /// Address of launch number `launch`.
+    /// Returns the address of launch number `launch`.
     #[must_use]
     pub fn address(&self, launch: usize) -> u64 {
         debug_assert!((launch + 1) * ARGUMENT_STRIDE <= self.0.bytes());
@@ -133,7 +134,7 @@ impl ArgumentBuffer {
     }
 }
 
-/// Code objects in `directory` for a GPU that runs `isas`, best first.
+/// Returns the code objects in `directory` for a GPU that runs `isas`, best first.
 pub(crate) fn listed(isas: &[String], directory: &Path) -> Vec<PathBuf> {
     isas.iter()
         .map(|isa| directory.join(format!("{isa}.co")))
@@ -141,7 +142,7 @@ pub(crate) fn listed(isas: &[String], directory: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Code objects in `directory` for families of GPUs.
+/// Returns the code objects in `directory` for families of GPUs.
 pub(crate) fn generic(directory: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(directory)
         .into_iter()
@@ -155,7 +156,7 @@ pub(crate) fn generic(directory: &Path) -> Vec<PathBuf> {
     generic
 }
 
-/// The folder of code objects: `named`, else the environment's, else the one installed beside this program.
+/// Returns the folder of code objects: `named`, else the environment's, else the one installed beside this program.
 #[must_use]
 pub fn directory(named: Option<&Path>) -> PathBuf {
     if let Some(directory) = named {

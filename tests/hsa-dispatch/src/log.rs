@@ -11,7 +11,7 @@ use crate::kernels::Kernels;
 use crate::packet::Kind;
 use crate::producer::Submission;
 
-/// A line.
+/// A line of the log.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     queue: String,
@@ -27,7 +27,7 @@ struct Line<'a> {
     time_ns: u64,
 }
 
-/// What only dispatches have.
+/// The fields that only dispatches have.
 #[derive(Debug, Serialize)]
 struct Dispatch<'a> {
     kernel: Option<&'a str>,
@@ -40,7 +40,7 @@ struct Dispatch<'a> {
 /// Writes `submissions` to `path`.
 ///
 /// # Errors
-/// The file cannot be written.
+/// Fails if the file cannot be written.
 pub fn write(path: &Path, kernels: &Kernels, submissions: &[(u64, u64, Submission)]) -> Result<()> {
     let failed = |source: std::io::Error| Error::File {
         path: path.to_owned(),
@@ -78,7 +78,7 @@ fn line<'a>(queue: u64, queue_id: u64, submission: &Submission, name: impl Fn(u6
     }
 }
 
-/// Addresses are text: JSON numbers lose their low bits in many readers.
+/// Formats an address as text, because JSON numbers lose their low bits in many readers.
 fn hex(value: u64) -> String {
     format!("{value:#x}")
 }

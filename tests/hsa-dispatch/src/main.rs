@@ -1,7 +1,7 @@
-//! The bundled minimal HSA dispatcher: workloads that tell what they did.
+//! The bundled minimal HSA dispatcher: workloads that report what they did.
 //!
-//! It stands where an application and its framework would: everything it submits goes through AMD's unmodified runtime
-//! to the GPU, or to the simulated one of tests/kfd-sim. What it reports is the truth that a trace is compared with.
+//! It takes the place of an application and its framework. Everything it submits goes through AMD's unmodified runtime to the GPU,
+//! or to the simulated GPU of tests/kfd-sim. Its report is the truth that a trace is compared with.
 
 mod arguments;
 mod cli;
@@ -79,14 +79,14 @@ fn run(cli: &Cli) -> Result<()> {
     result
 }
 
-/// Waits until a file is there, however long that takes.
+/// Waits until a file exists, without a time limit.
 fn wait_for(path: &Path) {
     while !path.exists() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
 
-/// What was done, in a line.
+/// Returns a one-line summary.
 fn line(summary: &Summary) -> String {
     let outcome = &summary.outcome;
     format!(

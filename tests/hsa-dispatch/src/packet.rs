@@ -1,9 +1,9 @@
-//! Packets of the Architected Queuing Language (hsa.h; hsa_ext_amd.h for the vendor's): 64 bytes each.
+//! Packets of the Architected Queuing Language (hsa.h; `hsa_ext_amd.h` for the vendor's): 64 bytes each.
 
 use crate::hsa::executable::Kernel;
 use crate::hsa::types::SignalHandle;
 
-/// Bytes of a packet, and the alignment of a ring.
+/// The size of a packet in bytes, and the alignment of a ring.
 pub const PACKET_BYTES: usize = 64;
 
 /// Packet types (`hsa_packet_type_t`), the low byte of the header.
@@ -21,7 +21,7 @@ const SYSTEM_FENCES: u32 = 2 << 9 | 2 << 11;
 /// `HSA_AMD_PACKET_TYPE_BARRIER_VALUE`, the third byte of a vendor packet.
 const FORMAT_BARRIER_VALUE: u32 = 2;
 
-/// Positions in 32-bit words.
+/// Offsets in 32-bit words.
 mod word {
     /// Header (16 bits), then setup or vendor format.
     pub const HEADER: usize = 0;
@@ -37,27 +37,27 @@ mod word {
     pub const KERNARG: usize = 10;
     /// Barrier: five signals. Barrier value: signal, value, mask, condition.
     pub const DEPENDENCIES: usize = 2;
-    /// All kinds: signal to decrement when done.
+    /// All kinds: signal to decrement on completion.
     pub const COMPLETION: usize = 14;
 }
 
-/// What a packet asks for.
+/// The operation of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Run a kernel.
+    /// Runs a kernel.
     Dispatch,
-    /// Wait until all of up to five signals are zero.
+    /// Waits until all of up to five signals are zero.
     BarrierAnd,
-    /// Wait until one of up to five signals is zero.
+    /// Waits until one of up to five signals is zero.
     BarrierOr,
-    /// Wait until a signal's value fulfils a condition (AMD).
+    /// Waits until a signal's value fulfils a condition (AMD).
     BarrierValue,
     /// Anything else.
     Other,
 }
 
 impl Kind {
-    /// Name in summaries and logs.
+    /// Returns the name in summaries and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -70,12 +70,12 @@ impl Kind {
     }
 }
 
-/// Size of a launch in its only dimension.
+/// The size of a launch in its only dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
-    /// Work-items in all; need not be a multiple of the workgroup.
+    /// Work-items in the grid; need not be a multiple of the workgroup.
     pub items: u32,
-    /// Work-items of a workgroup.
+    /// Work-items in a workgroup.
     pub workgroup: u16,
 }
 
@@ -98,14 +98,14 @@ pub struct Packet {
 const _: () = assert!(size_of::<Packet>() == PACKET_BYTES);
 
 impl Packet {
-    /// A packet of type `kind` with system-scope fences.
+    /// Returns a packet of type `kind` with system-scope fences.
     const fn new(kind: u8) -> Self {
         let mut words = [0; PACKET_BYTES / 4];
         words[word::HEADER] = kind as u32 | SYSTEM_FENCES;
         Self { words }
     }
 
-    /// Launches `kernel` with the arguments at `kernarg`.
+    /// Returns a packet that launches `kernel` with the arguments at `kernarg`.
     #[must_use]
     pub fn dispatch(kernel: &Kernel, grid: Grid, kernarg: u64) -> Self {
         let mut packet = Self::new(KERNEL_DISPATCH);
@@ -123,13 +123,13 @@ impl Packet {
         packet
     }
 
-    /// Waits until all of `signals` are zero.
+    /// Returns a packet that waits until all of `signals` are zero.
     #[must_use]
     pub fn barrier_and(signals: &[SignalHandle]) -> Self {
         Self::barrier(BARRIER_AND, signals)
     }
 
-    /// Waits until one of `signals` is zero.
+    /// Returns a packet that waits until one of `signals` is zero.
     #[must_use]
     pub fn barrier_or(signals: &[SignalHandle]) -> Self {
         Self::barrier(BARRIER_OR, signals)
@@ -144,7 +144,7 @@ impl Packet {
         packet
     }
 
-    /// Waits until `signal & mask` fulfils `condition` with `value` (AMD's vendor packet).
+    /// Returns a packet that waits until `signal & mask` fulfils `condition` with `value` (AMD's vendor packet).
     #[must_use]
     pub fn barrier_value(signal: SignalHandle, mask: i64, condition: Condition, value: i64) -> Self {
         let mut packet = Self::new(VENDOR_SPECIFIC);
@@ -156,39 +156,39 @@ impl Packet {
         packet
     }
 
-    /// A packet of a type that does not exist: the GPU must refuse it.
+    /// Returns a packet of a type that does not exist. The GPU must refuse it.
     #[must_use]
     pub fn of_no_type() -> Self {
         Self::new(u8::MAX)
     }
 
-    /// The packet, decrementing `signal` when it is done.
+    /// Returns the packet, changed to decrement `signal` on completion.
     #[must_use]
     pub fn completing(mut self, signal: SignalHandle) -> Self {
         self.set(word::COMPLETION, signal.handle);
         self
     }
 
-    /// The packet, starting only when all before it in its queue are done.
+    /// Returns the packet, changed to start only when all packets before it in its queue are complete.
     #[must_use]
     pub fn after_all(mut self) -> Self {
         self.words[word::HEADER] |= BARRIER_BIT;
         self
     }
 
-    /// Header and setup, the word that makes a packet valid: to be stored last.
+    /// Returns header and setup, the word that makes a packet valid. It must be stored last.
     #[must_use]
     pub const fn header(&self) -> u32 {
         self.words[word::HEADER]
     }
 
-    /// Everything after [`Self::header`].
+    /// Returns everything after [`Self::header`].
     #[must_use]
     pub fn body(&self) -> &[u32] {
         &self.words[1..]
     }
 
-    /// What the packet asks for.
+    /// Returns the operation of the packet.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self.words[word::HEADER].to_le_bytes() {
@@ -201,19 +201,19 @@ impl Packet {
         }
     }
 
-    /// Address of a dispatch's kernel descriptor.
+    /// Returns the address of a dispatch's kernel descriptor.
     #[must_use]
     pub fn kernel_object(&self) -> u64 {
         self.get(word::KERNEL_OBJECT)
     }
 
-    /// Address of a dispatch's arguments.
+    /// Returns the address of a dispatch's arguments.
     #[must_use]
     pub fn kernarg(&self) -> u64 {
         self.get(word::KERNARG)
     }
 
-    /// Work-items of a dispatch: x, y, z.
+    /// Returns the work-items of a dispatch: x, y, z.
     #[must_use]
     pub fn grid(&self) -> [u32; 3] {
         [
@@ -223,14 +223,14 @@ impl Packet {
         ]
     }
 
-    /// Work-items of a dispatch's workgroup: x, y, z.
+    /// Returns the work-items of a dispatch's workgroup: x, y, z.
     #[must_use]
     pub fn workgroup(&self) -> [u32; 3] {
         let xy = self.words[word::WORKGROUP];
         [xy & 0xffff, xy >> 16, self.words[word::WORKGROUP + 1] & 0xffff]
     }
 
-    /// Signal that the packet decrements when done; 0 is none.
+    /// Returns the signal that the packet decrements on completion; 0 is none.
     #[must_use]
     pub fn completion(&self) -> u64 {
         self.get(word::COMPLETION)

@@ -1,4 +1,4 @@
-//! One thread's submissions to one queue, and what is noted about them.
+//! One thread's submissions to one queue, and the records of them.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::hsa::{Direct, Queue};
 use crate::packet::{Kind, Packet};
 
-/// Polls of the read index before a full ring is waited for with the CPU given away.
+/// The number of polls of the read index of a full ring before the producer yields the CPU.
 const EAGER_POLLS: u32 = 64;
 
 /// One packet as it was submitted.
@@ -17,26 +17,26 @@ pub struct Submission {
     pub packet: Packet,
     /// Its index in the queue.
     pub index: u64,
-    /// The doorbell value by which it was published.
+    /// The doorbell value that published it.
     pub doorbell: u64,
-    /// When its index was about to be reserved.
+    /// The time just before its index was reserved.
     pub reserve_ns: u64,
-    /// When the doorbell had been stored.
+    /// The time just after the doorbell was stored.
     pub time_ns: u64,
-    /// Whether this program stored to the doorbell itself, and not the runtime.
+    /// Whether this program, and not the runtime, stored to the doorbell.
     pub direct: bool,
 }
 
-/// What to note about each submission.
+/// What to record about each submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notes {
-    /// Time one of so many submissions; reading the clock twice costs more than submitting.
+    /// Time one of this many submissions. Reading the clock twice costs more than submitting.
     pub time_every: u32,
     /// Keep each packet.
     pub log: bool,
 }
 
-/// What one producer did.
+/// The totals of one producer.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Kernel dispatch packets.
@@ -47,15 +47,15 @@ pub struct Tally {
     pub others: u64,
     /// Doorbell stores.
     pub doorbells: u64,
-    /// Of these, those that the runtime had no part in.
+    /// Doorbell stores without the runtime, among these.
     pub direct: u64,
-    /// Lowest and highest index used.
+    /// The lowest and highest index used.
     pub indexes: Option<(u64, u64)>,
     /// How often the ring was full.
     pub full: u64,
     /// Durations of the timed submissions: reserve to doorbell.
     pub submit_ns: Vec<u64>,
-    /// Packets, if they are logged.
+    /// The packets, if they are logged.
     pub log: Vec<Submission>,
 }
 
@@ -66,13 +66,13 @@ pub struct Producer<'q> {
     notes: Notes,
     /// Submissions until the next timed one.
     untimed: u32,
-    /// The read index when last looked at: there is room at least up to that plus the ring's size.
+    /// The read index when it was last read. There is room at least up to this index plus the ring's size.
     read: u64,
     bypass: Bypass<'q>,
     tally: Tally,
 }
 
-/// What a producer does without the runtime.
+/// The parts of a submission that a producer does without the runtime.
 #[derive(Default)]
 struct Bypass<'q> {
     reserve: Option<Direct<'q>>,
@@ -80,7 +80,7 @@ struct Bypass<'q> {
 }
 
 impl<'q> Producer<'q> {
-    /// A producer that is expected to submit about `expected` packets: memory for its notes is set aside now.
+    /// Returns a producer that is expected to submit about `expected` packets. It allocates the memory for its records now.
     #[must_use]
     pub fn new(queue: &'q Queue, timeout: Duration, notes: Notes, expected: usize) -> Self {
         let empty = Submission {
@@ -107,21 +107,21 @@ impl<'q> Producer<'q> {
         }
     }
 
-    /// From now on indexes are reserved without the runtime.
+    /// Makes the producer reserve indexes without the runtime from now on.
     pub fn reserve_directly(&mut self, direct: Direct<'q>) {
         self.bypass.reserve = Some(direct);
     }
 
-    /// From now on the doorbell is rung without the runtime.
+    /// Makes the producer ring the doorbell without the runtime from now on.
     pub fn ring_directly(&mut self, direct: Direct<'q>) {
         self.bypass.ring = Some(direct);
     }
 
-    /// Submits `packets` under one reservation and one doorbell; returns the index of the first.
+    /// Submits `packets` under one reservation and one doorbell. Returns the index of the first.
     ///
     /// # Errors
-    /// There is no packet, or more than the ring holds; the queue was destroyed, has stopped, or stays full for longer
-    /// than the timeout.
+    /// Fails if there is no packet, or more than the ring holds; or if the queue was destroyed, has stopped, or stays full for
+    /// longer than the timeout.
     pub fn submit(&mut self, packets: &[Packet]) -> Result<u64> {
         let count = packets.len() as u64;
         if count == 0 || count > u64::from(self.queue.size()) {
@@ -138,8 +138,8 @@ impl<'q> Producer<'q> {
         };
         self.wait_for_room(first + count)?;
         let last = first + count - 1;
-        // SAFETY: reserving has shown that the queue is alive, and it cannot be destroyed while it is borrowed; there
-        // is room. Workloads create what their packets refer to before the queue, so that it outlives it.
+        // SAFETY: the reservation has shown that the queue is alive, and the queue cannot be destroyed while it is borrowed; there
+        // is room. Workloads create the objects that their packets refer to before the queue, so that these outlive it.
         unsafe {
             self.queue.write(first, packets);
             match &self.bypass.ring {
@@ -152,7 +152,7 @@ impl<'q> Producer<'q> {
         Ok(first)
     }
 
-    /// What was done.
+    /// Returns the totals.
     #[must_use]
     pub fn finish(self) -> Tally {
         self.tally
@@ -230,7 +230,7 @@ impl<'q> Producer<'q> {
     }
 }
 
-/// An empty vector with room for `len` elements in memory that has been touched, so that filling it faults no page.
+/// Returns an empty vector for `len` elements in memory that has been touched, so that filling it causes no page fault.
 fn set_aside<T: Clone>(len: usize, filler: T) -> Vec<T> {
     let mut room = vec![filler; len];
     room.clear();

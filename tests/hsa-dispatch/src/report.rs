@@ -1,4 +1,4 @@
-//! The summary: what was done, as an oracle for whoever watched.
+//! The summary of a run, as an oracle for an observer.
 
 use std::path::Path;
 
@@ -14,27 +14,27 @@ use crate::workloads::reload::Launch;
 pub struct Summary {
     /// The interface used.
     pub api: &'static str,
-    /// Name of the workload.
+    /// The name of the workload.
     pub workload: &'static str,
     /// The runtime used.
     pub runtime: RuntimeInfo,
     /// The GPU used.
     pub agent: AgentInfo,
-    /// Code object used.
+    /// The code object used.
     pub kernels: String,
-    /// This process.
+    /// The id of this process.
     pub pid: u32,
-    /// What was done.
+    /// The totals.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// "ok", or what was wrong.
+    /// "ok", or a description of the error.
     pub results: String,
 }
 
-/// Writes a summary to `path`; if that is a file, `line` goes to standard output.
+/// Writes a summary to `path`. If that is a file, `line` goes to standard output.
 ///
 /// # Errors
-/// The file cannot be written.
+/// Fails if the file cannot be written.
 pub fn print(summary: &impl Serialize, path: &Path, line: impl FnOnce() -> String) -> Result<()> {
     let json = serde_json::to_string(summary).map_err(|error| Error::Unexpected(format!("summary: {error}")))?;
     if path == Path::new("-") {
@@ -49,30 +49,30 @@ pub fn print(summary: &impl Serialize, path: &Path, line: impl FnOnce() -> Strin
     Ok(())
 }
 
-/// Which runtime.
+/// The runtime of a run.
 #[derive(Debug, Serialize)]
 pub struct RuntimeInfo {
-    /// File.
+    /// The runtime's file.
     pub library: String,
-    /// Version of interface and build.
+    /// The version of interface and build.
     pub version: String,
 }
 
-/// Which GPU.
+/// The GPU of a run.
 #[derive(Debug, Serialize)]
 pub struct AgentInfo {
-    /// Marketing name.
+    /// The marketing name.
     pub name: String,
-    /// Instruction set.
+    /// The instruction set.
     pub gfx: String,
 }
 
-/// What happened on one queue.
+/// The totals of one queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct QueueReport {
-    /// Address of its `amd_queue_t`, hexadecimal.
+    /// The address of its `amd_queue_t`, hexadecimal.
     pub handle: String,
-    /// Number in the process.
+    /// The queue's number in the process.
     pub id: u64,
     /// Packets in the ring.
     pub size: u32,
@@ -84,11 +84,11 @@ pub struct QueueReport {
     pub other_packets: u64,
     /// Doorbell stores.
     pub doorbells: u64,
-    /// Of these, those that the runtime had no part in.
+    /// Doorbell stores without the runtime, among these.
     pub direct_doorbells: u64,
-    /// Lowest index used; null if none was.
+    /// The lowest index used; null if none was used.
     pub first_index: Option<u64>,
-    /// Highest index used.
+    /// The highest index used.
     pub last_index: Option<u64>,
 }
 
@@ -101,12 +101,12 @@ pub struct Latency {
     pub p50: u64,
     /// Longest.
     pub max: u64,
-    /// How many were timed.
+    /// The number of timed submissions.
     pub samples: usize,
 }
 
 impl Latency {
-    /// Summarises `durations`; none for none.
+    /// Summarises `durations`. Returns `None` if there are none.
     #[must_use]
     pub fn of(durations: &mut [u64]) -> Option<Self> {
         durations.sort_unstable();
@@ -120,12 +120,12 @@ impl Latency {
     }
 }
 
-/// What a workload did.
+/// The totals of a workload.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Outcome {
     /// Each queue, in order of creation.
     pub queues: Vec<QueueReport>,
-    /// Dispatches of kernels that were loaded for them alone.
+    /// Dispatches of kernels that were loaded only for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub launches: Vec<Launch>,
     /// Sum over the queues.
@@ -144,36 +144,37 @@ pub struct Outcome {
     pub copies: u64,
     /// Bytes of these copies.
     pub copied_bytes: u64,
-    /// Failures provoked.
+    /// Provoked failures.
     pub failures_expected: u64,
-    /// Failures that were reported as they should.
+    /// Provoked failures that were reported correctly.
     pub failures_seen: u64,
-    /// `end_ns - start_ns`; where workloads were joined, the sum of theirs.
+    /// `end_ns - start_ns`; for joined workloads, the sum of their times.
     pub elapsed_ns: u64,
-    /// `CLOCK_MONOTONIC` before the first submission, copy or queue that belongs to the workload.
+    /// `CLOCK_MONOTONIC` before the workload's first submission, copy or queue.
     pub start_ns: u64,
-    /// `CLOCK_MONOTONIC` when all of it was complete.
+    /// `CLOCK_MONOTONIC` when the whole workload was complete.
     pub end_ns: u64,
-    /// Of it, until the last doorbell; only workloads that never wait tell it.
+    /// The part of it up to the last doorbell. Only workloads that never wait report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted_ns: Option<u64>,
-    /// When dispatches ran, as the runtime tells it, in the order of their submission: `CLOCK_BOOTTIME` ns, start and end.
+    /// The times at which dispatches ran, as the runtime reports them, in the order of submission: `CLOCK_BOOTTIME` ns, start and
+    /// end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gpu_times: Vec<[u64; 2]>,
-    /// Duration of submissions.
+    /// Durations of submissions.
     pub submit_ns: Option<Latency>,
-    /// Dispatches by elapsed time.
+    /// Dispatches divided by elapsed time.
     pub dispatches_per_second: u64,
     /// Durations of all timed submissions.
     #[serde(skip)]
     submissions: Vec<u64>,
-    /// Packets, with the handle and id of their queue, if logged.
+    /// Packets, with the handle and id of their queue, if they are logged.
     #[serde(skip)]
     pub log: Vec<(u64, u64, Submission)>,
 }
 
 impl Outcome {
-    /// Adds a queue and what each of its producers did.
+    /// Adds a queue and the totals of each of its producers.
     pub fn add_queue(&mut self, queue: &Queue, tallies: impl IntoIterator<Item = Tally>) {
         let mut report = QueueReport {
             handle: format!("{:#x}", queue.handle()),
@@ -212,7 +213,7 @@ impl Outcome {
         self.copied_bytes += bytes;
     }
 
-    /// Sets when the work began and ended.
+    /// Sets when the work began and completed.
     pub fn set_times(&mut self, start_ns: u64, end_ns: u64) {
         (self.start_ns, self.end_ns, self.elapsed_ns) = (start_ns, end_ns, end_ns - start_ns);
     }
@@ -241,7 +242,7 @@ impl Outcome {
         self.log.extend(other.log);
     }
 
-    /// Computes what follows from the rest.
+    /// Computes the fields that follow from the others.
     #[must_use]
     pub fn summarised(mut self) -> Self {
         self.submit_ns = Latency::of(&mut self.submissions);

@@ -1,9 +1,8 @@
-//! What a profiler does to a program's HSA queues: each is replaced by a proxy in memory, from which the
-//! runtime hands packets to a function of the tool, which hands them on to the real queue.
+//! A tool that does to a program's HSA queues what a profiler does: it replaces each with a proxy in memory, from which the runtime
+//! passes packets to a function of the tool, which passes them on to the real queue.
 //!
-//! With `HSA_INTERCEPT=barriers` it publishes each packet behind a barrier of its own, as profilers do. With
-//! `HSA_INTERCEPT=stores` queues stay as they are, and the tool stands before `hsa_signal_store_*` instead, as tracers of the
-//! API do.
+//! With `HSA_INTERCEPT=barriers` it publishes each packet behind a barrier of its own, as profilers do. With `HSA_INTERCEPT=stores`
+//! queues stay as they are, and the tool intercepts `hsa_signal_store_*` instead, as tracers of the API do.
 //!
 //! `HSA_TOOLS_LIB=libhsa_intercept.so` makes the runtime load it (`Runtime::LoadTools`, runtime.cpp of ROCR-Runtime).
 
@@ -16,7 +15,7 @@ type Status = u32;
 const SUCCESS: Status = 0;
 const ERROR: Status = 0x1000;
 
-/// `hsa_queue_create` (hsa.h), and `hsa_amd_queue_intercept_create` (hsa_api_trace.h), which makes a queue and its proxy.
+/// `hsa_queue_create` (hsa.h), and `hsa_amd_queue_intercept_create` (`hsa_api_trace.h`), which creates a queue and its proxy.
 /// [`create`] names the arguments.
 type Create = unsafe extern "C" fn(u64, u32, u32, *const c_void, *mut c_void, u32, u32, *mut *mut c_void) -> Status;
 
@@ -30,17 +29,17 @@ type Handler =
 /// `hsa_amd_queue_intercept_register`.
 type Register = unsafe extern "C" fn(queue: *mut c_void, handler: Handler, data: *mut c_void) -> Status;
 
-/// `ApiTableVersion` (hsa_api_trace.h).
+/// `ApiTableVersion` (`hsa_api_trace.h`).
 #[repr(C)]
 pub struct Version {
     major: u32,
-    /// Of the tables of functions, their size in bytes.
+    /// For the function tables, their size in bytes.
     minor: u32,
     step: u32,
     reserved: u32,
 }
 
-/// `HsaApiTable`: its beginning, which is the same in all versions.
+/// `HsaApiTable`: its start, which is the same in all versions.
 #[repr(C)]
 pub struct Tables {
     version: Version,
@@ -48,20 +47,20 @@ pub struct Tables {
     amd_ext: *mut c_void,
 }
 
-/// Where functions lie in tables: behind the version, a pointer each.
+/// Returns the offset of a function in its table: behind the version, one pointer per function.
 const fn slot(number: usize) -> usize {
     size_of::<Version>() + number * size_of::<*const c_void>()
 }
 
-/// In `CoreApiTable`.
+/// The function's offset in `CoreApiTable`.
 const QUEUE_CREATE: usize = slot(7);
-/// In it `hsa_signal_store_relaxed`, and `_screlease`, which follows it.
+/// The offset of `hsa_signal_store_relaxed` in the same table; `_screlease` follows it.
 const SIGNAL_STORE: usize = slot(41);
-/// In `AmdExtTable` up to ROCr 5.5. Then two functions for copies came before them.
+/// The function's offset in `AmdExtTable` up to ROCr 5.5. Then two functions for copies were inserted before it.
 const INTERCEPT_CREATE_OLD: usize = slot(35);
-/// In it from then on.
+/// The function's offset in the same table since then.
 const INTERCEPT_CREATE: usize = slot(37);
-/// Functions in the last table without these two.
+/// The number of functions in the last table without these two.
 const OLD_FUNCTIONS: usize = 51;
 
 /// The runtime's functions: `hsa_amd_queue_intercept_create`, and `_register`, which follows it.
@@ -70,25 +69,25 @@ static INTERCEPT: [AtomicPtr<c_void>; 2] = [const { AtomicPtr::new(ptr::null_mut
 /// `hsa_signal_store_*`.
 type Store = unsafe extern "C" fn(signal: u64, value: i64);
 
-/// The runtime's.
+/// The runtime's functions of that type.
 static STORES: [AtomicPtr<c_void>; 2] = [const { AtomicPtr::new(ptr::null_mut()) }; 2];
 
-/// Instead of one of them: nothing but that.
+/// Replaces one of them, and only calls it.
 unsafe extern "C" fn store<const NUMBER: usize>(signal: u64, value: i64) {
     let function = STORES[NUMBER].load(Ordering::Acquire);
-    // SAFETY: the runtime's function, which was there before this one was; the arguments are the program's.
+    // SAFETY: the runtime's function, stored before this one was installed; the arguments are the program's.
     unsafe {
         let function: Store = std::mem::transmute(function);
         function(signal, value);
     }
 }
 
-/// Whether the tool is told to do that.
+/// Returns whether the tool is to use that mode.
 fn is_mode(word: &str) -> bool {
     std::env::var_os("HSA_INTERCEPT").is_some_and(|mode| mode == word)
 }
 
-/// The runtime has initialised itself, and hands over its tables.
+/// Receives the tables of the runtime, which has initialised itself.
 ///
 /// # Safety
 /// `tables` must be the runtime's `HsaApiTable`.
@@ -99,7 +98,7 @@ pub unsafe extern "C" fn OnLoad(
     _failed_count: u64,
     _failed_names: *const *const c_char,
 ) -> bool {
-    // SAFETY: the runtime's tables, which begin with their versions and are as large as these say.
+    // SAFETY: the runtime's tables begin with their versions and are as large as the versions say.
     unsafe {
         let (core, amd_ext) = ((*tables).core, (*tables).amd_ext);
         if is_mode("stores") {
@@ -127,11 +126,11 @@ pub unsafe extern "C" fn OnLoad(
     true
 }
 
-/// The runtime ends.
+/// Called when the runtime shuts down.
 #[unsafe(no_mangle)]
 pub extern "C" fn OnUnload() {}
 
-/// Instead of the runtime's `hsa_queue_create`: with a proxy.
+/// Replaces the runtime's `hsa_queue_create`, and adds a proxy.
 unsafe extern "C" fn create(
     agent: u64,
     size: u32,
@@ -162,7 +161,7 @@ unsafe extern "C" fn create(
 #[repr(C, align(64))]
 struct Packet([u8; 64]);
 
-/// A barrier-AND packet (type 3) without dependencies, in order behind what is before it.
+/// A barrier-AND packet (type 3) without dependencies, ordered behind the packets before it.
 const BARRIER: Packet = {
     let mut bytes = [0; 64];
     // Header: type, barrier bit; system scope for acquire and release.
@@ -170,15 +169,15 @@ const BARRIER: Packet = {
     Packet(bytes)
 };
 
-/// Packets that the program has published on its proxy. With `HSA_INTERCEPT=barriers` each is published behind a barrier of
-/// the tool's own, as profilers do.
+/// Passes on packets that the program has published on its proxy. With `HSA_INTERCEPT=barriers` each is published behind a barrier
+/// of the tool's own, as profilers do.
 unsafe extern "C" fn hand_on(packets: *const c_void, count: u64, _index: u64, _data: *mut c_void, writer: Writer) {
     if !is_mode("barriers") {
-        // SAFETY: the runtime's own packets and function.
+        // SAFETY: packets and function are the runtime's own.
         return unsafe { writer(packets, count) };
     }
     for at in 0..count as usize {
-        // SAFETY: `count` packets lie there, and as many are written.
+        // SAFETY: there are `count` packets at this address, and as many are written.
         unsafe {
             let pair = [BARRIER, packets.cast::<Packet>().add(at).read_unaligned()];
             writer(pair.as_ptr().cast(), 2);

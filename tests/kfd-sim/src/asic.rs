@@ -1,8 +1,8 @@
-//! The GPUs that can be simulated: what the driver would report of each.
+//! The GPUs that can be simulated, with the properties that the driver would report of each.
 //!
-//! Numbers come from AMD's data sheets and from the driver's published tables; they were not dumped from hardware.
+//! The numbers come from AMD's data sheets and from the driver's published tables. They were not dumped from hardware.
 
-/// One kind of GPU.
+/// A kind of GPU.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Asic {
     /// The LLVM processor name, as given on the command line.
@@ -13,13 +13,13 @@ pub struct Asic {
     pub gfx_target_version: u32,
     /// PCI device id.
     pub device_id: u32,
-    /// PCI revision, which with the device id decides the marketing name.
+    /// PCI revision. It and the device id decide the marketing name.
     pub pci_revision: u32,
     /// Compute units over all dies.
     pub compute_units: u32,
     /// SIMDs in a compute unit.
     pub simd_per_cu: u32,
-    /// Waves a SIMD holds.
+    /// Waves that a SIMD holds.
     pub max_waves_per_simd: u32,
     /// Threads in a wave.
     pub wave_front_size: u32,
@@ -53,7 +53,7 @@ pub struct Asic {
     pub fw_version: u32,
     /// Copy engine firmware.
     pub sdma_fw_version: u32,
-    /// Whether page-fault retry (XNACK) can be switched on.
+    /// Whether page-fault retry (XNACK) can be enabled.
     pub xnack: bool,
     /// AMDGPU_FAMILY_* of the DRM interface.
     pub drm_family: u32,
@@ -61,10 +61,10 @@ pub struct Asic {
     pub debug_prop: u32,
 }
 
-/// Who schedules queues on the device.
+/// The scheduler of the device's queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduler {
-    /// Hardware scheduler firmware driven by run lists (gfx9).
+    /// Hardware scheduler firmware, driven by run lists (gfx9).
     Hws,
     /// Micro engine scheduler (gfx11).
     Mes,
@@ -74,12 +74,12 @@ impl Asic {
     /// All GPUs, the default first.
     pub const ALL: [&'static Asic; 3] = [&GFX942, &GFX90A, &GFX1100];
 
-    /// The GPU of that LLVM processor name.
+    /// Returns the GPU with that LLVM processor name.
     pub fn by_name(name: &str) -> Option<&'static Asic> {
         Self::ALL.into_iter().find(|asic| asic.name == name)
     }
 
-    /// Which scheduler the driver uses.
+    /// Returns the scheduler that the driver uses.
     pub fn scheduler(&self) -> Scheduler {
         if self.gfx_target_version >= 110_000 {
             Scheduler::Mes
@@ -88,7 +88,7 @@ impl Asic {
         }
     }
 
-    /// HSA_CAPABILITY bits of the node.
+    /// Returns the `HSA_CAPABILITY` bits of the node.
     pub fn capability(&self) -> u32 {
         const QUEUE_SIZE_POW2: u32 = 1 << 3;
         const QUEUE_SIZE_32BIT: u32 = 1 << 4;
@@ -111,7 +111,7 @@ impl Asic {
         }
     }
 
-    /// Bytes of one process's doorbell page on a SOC15 device.
+    /// Size of one process's doorbell page on a SOC15 device.
     pub const DOORBELL_PAGE: u64 = 8192;
 }
 

@@ -1,29 +1,29 @@
 //! ROCr's own copy and fill kernels, which it uses where it does not use SDMA (within a device, and for fills).
 //!
-//! Their code is inside ROCr, so they cannot be recognised by it. They are told from other unknown kernels by their form
-//! (an amd_kernel_code_t with the code right behind it, as only ROCr's assembler makes) and by their arguments, which
-//! hold the grid size and addresses that must agree with one another (BlitKernel::KernelArgs in amd_blit_kernel.h).
+//! Their code is inside ROCr, so they cannot be recognised by it. They are distinguished from other unknown kernels by their form
+//! (an `amd_kernel_code_t` with the code right behind it, as only ROCr's assembler generates) and by their arguments, which hold
+//! the grid size and addresses that must agree with one another (`BlitKernel::KernelArgs` in `amd_blit_kernel.h`).
 
 use crate::aql::packet::KernelDispatch;
 use crate::vm::{AddressSpace, Fault};
 
-/// Size of amd_kernel_code_t: the distance from the kernel object to the code.
+/// Size of `amd_kernel_code_t`: the distance from the kernel object to the code.
 pub const CODE_HEADER_BYTES: i64 = 256;
 
 /// Bytes of the longest argument block.
 const ARGUMENT_BYTES: usize = 84;
 
-/// What a blit kernel is to do.
+/// The operation of a blit kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blit {
-    /// Copy bytes.
+    /// Copies bytes.
     Copy { src: u64, dst: u64, bytes: u64 },
-    /// Store a value again and again.
+    /// Stores a value repeatedly.
     Fill { dst: u64, value: u32, bytes: u64 },
 }
 
 impl Blit {
-    /// Decodes the arguments of a dispatch that has the form of a blit; `None` if they are not those of one.
+    /// Decodes the arguments of a dispatch that has the form of a blit. Returns `None` if they are not the arguments of a blit.
     pub fn decode(space: &AddressSpace, dispatch: &KernelDispatch) -> Option<Self> {
         let has_form = dispatch.dimensions == 1 && dispatch.workgroup == [64, 1, 1] && dispatch.grid[1..] == [1, 1];
         let mut arguments = [0; ARGUMENT_BYTES];
@@ -36,7 +36,7 @@ impl Blit {
     fn from_arguments(arguments: &[u8; ARGUMENT_BYTES], grid: u32) -> Option<Self> {
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| arguments[8 * at + i]));
         let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| arguments[4 * at + i]));
-        // Every phase begins as far from the start on both sides.
+        // In every phase, source and destination are at the same distance from their start.
         let copy = |phases: &[usize]| {
             let steps = |side: usize| phases.iter().map(move |&at| word(at + side).wrapping_sub(word(side)));
             let bytes = steps(0).next_back()?;
@@ -61,7 +61,7 @@ impl Blit {
         aligned.or_else(misaligned).or_else(fill)
     }
 
-    /// Does it.
+    /// Performs the operation.
     pub fn run(self, space: &AddressSpace) -> Result<(), Fault> {
         match self {
             Self::Copy { src, dst, bytes } => space.copy(dst, src, bytes),

@@ -1,4 +1,4 @@
-//! The client: the program that uses the simulated devices, and whatever it leaves behind.
+//! The client: the program that uses the simulated devices, and the processes it leaves behind.
 
 use std::ffi::{CString, OsString};
 use std::io;
@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use anyhow::{Context, Result};
 
-/// The client's process id, for the signal handler; 0 before it runs and after it ended.
+/// The client's process id, for the signal handler; 0 before the client runs and after it has exited.
 static CLIENT: AtomicI32 = AtomicI32::new(0);
 
-/// Passes a signal on to the client, unless it comes from the terminal, which signals the client as well.
+/// Forwards a signal to the client, unless the signal comes from the terminal, which signals the client as well.
 extern "C" fn forward(signal: libc::c_int, info: *const libc::siginfo_t, _context: *const libc::c_void) {
     let pid = CLIENT.load(Ordering::Relaxed);
-    // SAFETY: the kernel hands over a valid siginfo_t, as the handler is installed with SA_SIGINFO.
+    // SAFETY: the kernel passes a valid `siginfo_t`, as the handler is installed with `SA_SIGINFO`.
     let from_terminal = unsafe { (*info).si_code } == libc::SI_KERNEL;
     if pid > 0 && !from_terminal {
         // SAFETY: kill is async-signal-safe and touches no memory.
@@ -24,12 +24,12 @@ extern "C" fn forward(signal: libc::c_int, info: *const libc::siginfo_t, _contex
     }
 }
 
-/// Runs the client to its end; returns its exit code as a shell would: 128 + n for signal n.
+/// Runs the client until it exits. Returns its exit code as a shell would: 128 + n for signal n.
 ///
-/// Must be called from the main thread: the client is to die with the thread that started it.
+/// Must be called from the main thread, because the client is killed when the thread that started it exits.
 pub fn run(command: &[OsString], root: Option<&Path>) -> Result<u8> {
     // Orphans of the client become children of this process, which waits for them too.
-    // SAFETY: prctl with integers only.
+    // SAFETY: prctl takes only integers here.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
     let (program, args) = command.split_first().context("no command to run")?;
     let mut child = Command::new(program);
@@ -55,18 +55,18 @@ fn forward_signal(signal: libc::c_int) -> io::Result<()> {
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = forward as *const () as libc::sighandler_t;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-    // SAFETY: `action` is a valid sigaction, and `forward` is async-signal-safe and of the type SA_SIGINFO asks for.
+    // SAFETY: `action` is a valid sigaction; `forward` is async-signal-safe and has the type that `SA_SIGINFO` requires.
     if unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())
 }
 
-/// In the child before exec: die with the simulator; see the other root.
+/// Prepares the child before exec: it dies with the simulator, and it sees the other root.
 fn prepare(parent: i32, root: Option<&std::ffi::CStr>, folder: &std::ffi::CStr) -> io::Result<()> {
-    // SAFETY: prctl with integers only.
+    // SAFETY: prctl takes only integers here.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-    // SAFETY: no arguments.
+    // SAFETY: getppid takes no arguments.
     if unsafe { libc::getppid() } != parent {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
@@ -83,7 +83,7 @@ fn prepare(parent: i32, root: Option<&std::ffi::CStr>, folder: &std::ffi::CStr) 
     Ok(())
 }
 
-/// Waits for the client and for every descendant it leaves behind; returns the client's status.
+/// Waits for the client and for every descendant that it leaves behind. Returns the client's status.
 fn wait_for_all(client: i32) -> io::Result<ExitStatus> {
     let mut result = None;
     loop {

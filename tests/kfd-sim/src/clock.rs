@@ -1,4 +1,4 @@
-//! The clocks a client compares: `CLOCK_MONOTONIC` for the truth log, and the GPU's own counter.
+//! The clocks that a client compares: `CLOCK_MONOTONIC` for the truth log, and the GPU's own counter.
 
 /// Nanoseconds in one tick of the GPU counter: 100 MHz, as on every GPU simulated here.
 pub const GPU_TICK_NS: u64 = 10;
@@ -10,27 +10,27 @@ fn read(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// `CLOCK_MONOTONIC`, the clock of the truth log.
+/// Returns `CLOCK_MONOTONIC`, the clock of the truth log.
 pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// `CLOCK_MONOTONIC_RAW`, KFD's "cpu clock counter".
+/// Returns `CLOCK_MONOTONIC_RAW`, KFD's "cpu clock counter".
 pub fn raw_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC_RAW)
 }
 
-/// `CLOCK_BOOTTIME`, KFD's "system clock counter".
+/// Returns `CLOCK_BOOTTIME`, KFD's "system clock counter".
 pub fn boottime_ns() -> u64 {
     read(libc::CLOCK_BOOTTIME)
 }
 
-/// The GPU counter: it runs exactly with the system clock, so that a runtime's translation of timestamps is exact too.
+/// Returns the GPU counter. It runs exactly with the system clock, so a runtime's translation of timestamps is exact too.
 pub fn gpu_ticks() -> u64 {
     boottime_ns() / GPU_TICK_NS
 }
 
-/// Asks for naps of the length asked for: the default slack of 50 us would double the time to notice a doorbell.
+/// Sets the timer slack to the minimum: the default of 50 us would double the time to notice a doorbell.
 pub fn use_precise_naps() {
     // SAFETY: PR_SET_TIMERSLACK takes one integer and touches no memory.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };

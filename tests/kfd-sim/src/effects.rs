@@ -1,4 +1,4 @@
-//! What the project's test kernels do, as host functions on the client's memory.
+//! The effects of the project's test kernels, as host functions on the client's memory.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use crate::aql::packet::KernelDispatch;
 use crate::clock::GPU_TICK_NS;
 use crate::vm::{AddressSpace, Fault};
 
-/// Elements computed at a time.
+/// The number of elements computed at a time.
 const BLOCK: u64 = 16 * 1024;
 
-/// A kernel with an effect. The signatures are those of tests/gpu-kernels.
+/// The effect of a kernel. The signatures are those in tests/gpu-kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// `vector_add(a: *const f32, b: *const f32, c: *mut f32, n: u32)`
@@ -38,7 +38,7 @@ impl Arguments {
 }
 
 impl Effect {
-    /// The effect of the kernel of that name.
+    /// Returns the effect of the kernel of that name.
     pub fn by_name(name: &str) -> Option<Self> {
         Some(match name {
             "vector_add" => Self::VectorAdd,
@@ -50,7 +50,7 @@ impl Effect {
         })
     }
 
-    /// Bytes of the arguments.
+    /// Returns the size of the arguments in bytes.
     fn argument_bytes(self) -> usize {
         match self {
             Self::VectorAdd | Self::Saxpy => 28,
@@ -60,11 +60,11 @@ impl Effect {
         }
     }
 
-    /// Does what the kernel would do; returns how long the device would be busy, if the kernel is about time.
+    /// Applies the kernel's effect. Returns how long the device would be busy, if the kernel's effect is to take time.
     pub fn run(self, space: &AddressSpace, dispatch: &KernelDispatch) -> Result<Duration, Fault> {
         let mut arguments = Arguments([0; 28]);
         space.read(dispatch.kernarg_address, &mut arguments.0[..self.argument_bytes()])?;
-        // The kernels index by the first dimension alone: each row of a larger grid does the same again.
+        // The kernels index by the first dimension alone: each row of a larger grid repeats the same work.
         let [items, rows, planes] = dispatch.grid;
         let count = |n: u32| u64::from(items.min(n));
         match self {

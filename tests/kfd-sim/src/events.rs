@@ -1,7 +1,7 @@
-//! KFD events: what interrupts set and what WAIT_EVENTS waits for.
+//! KFD events: interrupts set them, and WAIT_EVENTS waits for them.
 //!
-//! A wait that cannot be answered at once is kept here with the FUSE request to answer, so no thread blocks for it:
-//! whoever sets the event (a packet processor, as the interrupt) answers the request.
+//! A wait that cannot be answered at once is kept here with its FUSE request, so no thread blocks for it. The thread that sets the
+//! event (a packet processor, as the interrupt) answers the request.
 
 mod waiter;
 
@@ -15,14 +15,14 @@ use crate::ioctl::abi::{EventData, WaitEvents};
 use crate::ioctl::request::PendingIoctl;
 use crate::vm::AddressSpace;
 
-/// Events a process can signal from the GPU; also the slots of the event page.
+/// The number of events of a process that the GPU can signal. It is also the number of slots in the event page.
 pub const SIGNAL_EVENT_LIMIT: u32 = 4096;
 
-/// KFD_IOC_EVENT_*.
+/// `KFD_IOC_EVENT_*`.
 pub const TYPE_SIGNAL: u32 = 0;
 const TYPE_DEBUG: u32 = 5;
 
-/// Content of an event page slot that is not signalled.
+/// The content of an event page slot that is not signalled.
 pub const UNSIGNALED_SLOT: u64 = u64::MAX;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ struct Event {
     kind: u32,
     auto_reset: bool,
     signaled: bool,
-    /// Starts at 1 and grows with every set: lets a waiter notice a set that came before its wait.
+    /// Starts at 1 and grows with every set, so that a waiter notices a set that came before its wait.
     age: u64,
 }
 
@@ -46,7 +46,7 @@ struct State {
 #[derive(Default)]
 pub struct Events(Mutex<State>);
 
-/// Whether the GPU, and user space with SET_EVENT, may signal it.
+/// Returns whether the GPU, and user space with SET_EVENT, may signal an event of this type.
 pub fn is_signal_type(kind: u32) -> bool {
     kind == TYPE_SIGNAL || kind == TYPE_DEBUG
 }
@@ -56,7 +56,7 @@ impl Events {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the event page, once a process.
+    /// Sets the event page. A process can do this once.
     pub fn set_page(&self, va: u64) -> Result<(), Errno> {
         let mut state = self.state();
         if state.page.is_some() {
@@ -66,7 +66,7 @@ impl Events {
         Ok(())
     }
 
-    /// Makes an event; returns its id.
+    /// Creates an event and returns its id.
     pub fn create(&self, kind: u32, auto_reset: bool) -> Result<u32, Errno> {
         let mut state = self.state();
         let ids = if is_signal_type(kind) {
@@ -90,7 +90,7 @@ impl Events {
         Ok(id)
     }
 
-    /// Removes an event; whoever waits for it is told that the wait failed.
+    /// Removes an event. Waits for it fail.
     pub fn destroy(&self, id: u32) -> Result<(), Errno> {
         let mut state = self.state();
         state.events.remove(&id).ok_or(Errno::EINVAL)?;
@@ -105,7 +105,7 @@ impl Events {
         Ok(())
     }
 
-    /// SET_EVENT.
+    /// Performs SET_EVENT.
     pub fn set(&self, id: u32) -> Result<(), Errno> {
         let mut state = self.state();
         let event = state.events.get(&id).ok_or(Errno::EINVAL)?;
@@ -116,7 +116,7 @@ impl Events {
         Ok(())
     }
 
-    /// RESET_EVENT.
+    /// Performs RESET_EVENT.
     pub fn reset(&self, id: u32) -> Result<(), Errno> {
         let mut state = self.state();
         let event = state.events.get_mut(&id).ok_or(Errno::EINVAL)?;
@@ -127,19 +127,19 @@ impl Events {
         Ok(())
     }
 
-    /// The GPU's interrupt for an event. One that does not exist (any more) is ignored, as by the driver.
+    /// Raises the GPU's interrupt for an event. An event that does not exist, or no longer exists, is ignored, as by the driver.
     pub fn interrupt(&self, space: &AddressSpace, id: u32) {
         let mut state = self.state();
         if state.events.get(&id).is_some_and(|event| is_signal_type(event.kind)) {
             if let Some(page) = state.page {
-                // A page that the client has unmapped cannot be acknowledged; the event is set all the same.
+                // A slot in a page that the client has unmapped cannot be acknowledged. The event is set all the same.
                 let _ = space.write(page + u64::from(id) * 8, &UNSIGNALED_SLOT.to_le_bytes());
             }
             state.signal(id);
         }
     }
 
-    /// WAIT_EVENTS: answers the request now or keeps it until it can be answered.
+    /// Performs WAIT_EVENTS: answers the request now, or keeps it until it can be answered.
     pub fn wait(&self, request: PendingIoctl, args: WaitEvents, list: &[(u64, EventData)]) {
         let mut state = self.state();
         if list.iter().any(|(_, data)| !state.events.contains_key(&data.event_id)) {
@@ -175,7 +175,7 @@ impl Events {
         state.answer_ready();
     }
 
-    /// Answers waits whose time is over or whose thread has a signal to handle.
+    /// Answers waits whose time is over, or whose thread has a signal to handle.
     pub fn reap(&self) {
         let mut state = self.state();
         let now = Instant::now();
@@ -197,7 +197,7 @@ impl Events {
         }
     }
 
-    /// Fails all waits: the process is gone.
+    /// Fails all waits, because the process is gone.
     pub fn abandon(&self) {
         for waiter in self.state().waiters.drain(..) {
             waiter.request.finish_with(Err(Errno::EINTR), &waiter.args);
@@ -216,7 +216,7 @@ impl State {
         }
         if let Some(event) = self.events.get_mut(&id) {
             event.signaled = !event.auto_reset || !woken;
-            // 0 means "no age" to the client; 1 is the age of an event that was never set.
+            // 0 means "no age" to the client, and 1 is the age of an event that was never set.
             event.age = event.age.checked_add(1).unwrap_or(2);
         }
         self.answer_ready();
@@ -231,7 +231,7 @@ impl State {
         }
     }
 
-    /// Gives an auto-reset event back that a wait consumed and could not deliver.
+    /// Sets an auto-reset event again that a wait consumed and could not deliver.
     fn undo(&mut self, waiter: &Waiter) {
         for awaited in waiter.events.iter().filter(|awaited| awaited.activated) {
             if let Some(event) = self.events.get_mut(&awaited.id)

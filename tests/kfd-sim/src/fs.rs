@@ -32,7 +32,7 @@ const KFD_INODE: u64 = 2;
 struct Open {
     /// Thread-group id of the opener.
     pid: i32,
-    /// The KFD process, of /dev/kfd.
+    /// The KFD process, if the file is /dev/kfd.
     process: Option<Arc<Process>>,
 }
 
@@ -41,16 +41,16 @@ pub struct DeviceFs {
     machine: Arc<Machine>,
     open: Mutex<HashMap<u64, Open>>,
     next_handle: AtomicU64,
-    /// What the kernel calls the memory behind each file; kept for good, as a mapping outlives the open file.
+    /// The kernel's names for the memory behind each file. They are never removed, because a mapping outlives the open file.
     backing: Mutex<HashMap<u64, Arc<BackingId>>>,
-    /// Whether FUSE has passthrough; without it, files are read and written through the kernel's cache.
+    /// Whether FUSE has passthrough. Without it, files are read and written through the kernel's cache.
     passthrough: bool,
 }
 
 impl DeviceFs {
-    /// The device files of that machine.
+    /// Returns the device files of that machine.
     ///
-    /// With `passthrough`, clients map the memory behind them itself, if this kernel's FUSE can do that.
+    /// With `passthrough`, clients map the memory behind the files itself, if this kernel's FUSE supports that.
     pub fn new(machine: Arc<Machine>, passthrough: bool) -> Self {
         Self {
             machine,
@@ -80,7 +80,7 @@ impl DeviceFs {
         (index < self.machine.gpus as u64).then_some(INodeNo(KFD_INODE + 1 + index))
     }
 
-    /// The memory behind a file.
+    /// Returns the memory behind a file.
     fn memory(&self, node: Node) -> Arc<SharedFile> {
         match node {
             Node::Kfd => self.machine.doorbells.file(),
@@ -89,7 +89,7 @@ impl DeviceFs {
     }
 
     fn attributes(&self, inode: INodeNo) -> FileAttr {
-        // Pages beyond a file's end can't be touched. Passthrough asks the file behind.
+        // Pages beyond a file's end cannot be accessed. Passthrough takes the size from the backing file.
         let memory = self
             .node(inode)
             .filter(|_| !self.passthrough)
@@ -120,7 +120,7 @@ impl DeviceFs {
     }
 
     fn open_file(&self, pid: i32, node: Node) -> io::Result<Open> {
-        // The simulator itself opens the files to map them.
+        // The simulator itself opens the files in order to map them.
         let own = pid == std::process::id() as i32;
         let process = if node == Node::Kfd && !own {
             Some(self.machine.process(pid)?)
@@ -178,7 +178,7 @@ impl DeviceFs {
     }
 }
 
-/// The process a thread belongs to: FUSE tells thread ids.
+/// Returns the process that a thread belongs to, because FUSE reports thread ids.
 fn thread_group(tid: u32, guess: Option<i32>) -> i32 {
     let tid = tid as i32;
     if let Some(pid) = guess
@@ -193,17 +193,17 @@ fn thread_group(tid: u32, guess: Option<i32>) -> i32 {
 
 impl Filesystem for DeviceFs {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Linux 6.9 and later, with CONFIG_FUSE_PASSTHROUGH.
+        // Passthrough needs Linux 6.9 or later, with `CONFIG_FUSE_PASSTHROUGH`.
         self.passthrough = self.passthrough
             && config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok()
             && config.set_max_stack_depth(2).is_ok();
         if !self.passthrough && self.machine.gpus > 1 {
-            // Each file has a cache of its own, and GPUs share memory.
+            // Each file has a cache of its own, but GPUs share memory.
             return Err(io::Error::other(
                 "without FUSE passthrough (Linux 6.9, CONFIG_FUSE_PASSTHROUGH) only one GPU can be simulated: --gpus 1",
             ));
         }
-        // Whoever waits for it is gone only if the simulator ends.
+        // A thread that waits for the value is gone only when the simulator exits.
         let _ = self.machine.passthrough.set(self.passthrough);
         Ok(())
     }
@@ -314,7 +314,7 @@ impl Filesystem for DeviceFs {
             .ok_or(Errno::ENODEV)
             .and_then(|node| Ok(self.memory(node).write(offset, data)?));
         match written {
-            // FUSE writes come in pieces far below 4 GiB.
+            // FUSE splits writes into pieces far below 4 GiB.
             Ok(()) => reply.written(data.len() as u32),
             Err(error) => reply.error(error),
         }
@@ -330,7 +330,7 @@ impl Filesystem for DeviceFs {
         _mode: i32,
         reply: ReplyEmpty,
     ) {
-        // Only the simulator does it, and always punches holes.
+        // Only the simulator calls this, and always to punch holes.
         let punched = self
             .node(inode)
             .ok_or(Errno::ENODEV)

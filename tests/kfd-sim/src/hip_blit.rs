@@ -1,23 +1,23 @@
 //! HIP's own copy and fill kernels, which it uses within a device and for small copies.
 //!
-//! HIP compiles them when it starts, so their code is in no file; they are told by their names. Arguments are those of
-//! OpenCL C, in natural layout: rocclr/device/blitcl.cpp has the kernels, rocblit.cpp what they are given. They changed
-//! between HIP 5.7 and 6.4; which form it is, the values tell.
+//! HIP compiles them when it starts, so their code is in no file. They are recognised by their names. Their arguments are those of
+//! OpenCL C, in natural layout: rocclr/device/blitcl.cpp defines the kernels, and rocblit.cpp passes the arguments. The arguments
+//! changed between HIP 5.7 and 6.4; their values show which form is in use.
 
 use crate::vm::{AddressSpace, Fault};
 
-/// Arguments that are looked at, in 8-byte words.
+/// The number of arguments examined, in 8-byte words.
 const WORDS: usize = 8;
 
-/// Longest pattern of a fill.
+/// The longest pattern of a fill.
 const PATTERN_BYTES: u64 = 4096;
 
-/// What a kernel is to do.
+/// The operation of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HipBlit {
-    /// Copy bytes.
+    /// Copies bytes.
     Copy { src: u64, dst: u64, bytes: u64 },
-    /// Store the pattern at an address again and again.
+    /// Stores the pattern at an address repeatedly.
     Fill {
         dst: u64,
         pattern: u64,
@@ -27,7 +27,8 @@ pub enum HipBlit {
 }
 
 impl HipBlit {
-    /// Decodes the arguments of the kernel of that name; `None` if it is none of HIP's, or its arguments make no sense.
+    /// Decodes the arguments of the kernel of that name. Returns `None` if it is not one of HIP's kernels, or if its arguments make
+    /// no sense.
     pub fn decode(space: &AddressSpace, name: &str, kernarg: u64) -> Option<Self> {
         let form = match name {
             "__amd_rocclr_copyBuffer" => Self::copy,
@@ -40,7 +41,7 @@ impl HipBlit {
         form(&std::array::from_fn(|i| u64::from_le_bytes(words[i])))
     }
 
-    /// HIP 6.4: source, destination, bytes, (remainder, size of elements), end of what whole elements reach, ...;
+    /// HIP 6.4: source, destination, bytes, (remainder, size of elements), end of the range that whole elements cover, ...;
     /// HIP 5: source, destination, offset in each, words and one, (bytes beyond them).
     fn copy(words: &[u64; WORDS]) -> Option<Self> {
         let [src, dst, third, fourth, fifth, sixth, ..] = *words;
@@ -83,7 +84,7 @@ impl HipBlit {
         })
     }
 
-    /// Does it.
+    /// Performs the operation.
     pub fn run(self, space: &AddressSpace) -> Result<(), Fault> {
         match self {
             Self::Copy { src, dst, bytes } => space.copy(dst, src, bytes),

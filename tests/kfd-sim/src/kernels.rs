@@ -1,4 +1,4 @@
-//! Kernels that are recognised by their machine code: no instruction is executed, a host function stands in for them.
+//! Kernels recognised by their machine code. No instruction is executed; a host function replaces the kernel.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,13 +13,13 @@ use crate::blit::CODE_HEADER_BYTES;
 use crate::effects::Effect;
 use crate::vm::{AddressSpace, Fault};
 
-/// Bytes of a kernel descriptor.
+/// Size of a kernel descriptor in bytes.
 const DESCRIPTOR_BYTES: usize = 64;
 
-/// Where the descriptor holds the (signed) distance from itself to the code.
+/// The offset of the (signed) distance from the descriptor to the code.
 const ENTRY_OFFSET: usize = 16;
 
-/// Code is looked up by its first bytes; a kernel is never shorter (an instruction cache line).
+/// The number of first bytes by which code is looked up. A kernel is never shorter (an instruction cache line).
 const PREFIX: usize = 16;
 
 /// A kernel with an effect.
@@ -29,20 +29,20 @@ struct Known {
     effect: Effect,
 }
 
-/// The kernels known by their code.
+/// The kernels that are known by their code.
 #[derive(Debug, Default)]
 pub struct Kernels {
     by_prefix: HashMap<[u8; PREFIX], Vec<Known>>,
 }
 
-/// What a kernel object turned out to be.
+/// The result of recognising a kernel object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recognised {
-    /// One with an effect.
+    /// A kernel with an effect.
     Known(Effect),
-    /// Of unknown code, which lies where ROCr puts the code of its own kernels.
+    /// A kernel with unknown code, at the place where ROCr puts the code of its own kernels.
     PerhapsBlit,
-    /// Of unknown code.
+    /// A kernel with unknown code.
     Unknown,
 }
 
@@ -92,7 +92,7 @@ impl Kernels {
         Ok(())
     }
 
-    /// Adds one kernel; one whose name has no effect stays unknown.
+    /// Adds one kernel. A kernel whose name has no effect stays unknown.
     pub fn add(&mut self, name: &str, code: &[u8]) {
         let Some(effect) = Effect::by_name(name) else { return };
         let Some(&prefix) = code.first_chunk::<PREFIX>() else {
@@ -108,13 +108,13 @@ impl Kernels {
         }
     }
 
-    /// The number of different codes known.
+    /// Returns the number of different known codes.
     pub fn len(&self) -> usize {
         self.by_prefix.values().map(Vec::len).sum()
     }
 
-    /// Recognises the kernel whose descriptor is at `kernel_object`. Nothing is cached: a client may load another code
-    /// object at the same address, and the comparison costs less than what else a dispatch does.
+    /// Recognises the kernel whose descriptor is at `kernel_object`. Nothing is cached: a client may load another code object at
+    /// the same address, and the comparison costs less than the rest of a dispatch.
     pub fn recognise(&self, space: &AddressSpace, kernel_object: u64) -> Result<Recognised, Fault> {
         let mut descriptor = [0; DESCRIPTOR_BYTES];
         space.read(kernel_object, &mut descriptor)?;
@@ -125,7 +125,7 @@ impl Kernels {
         let mut code = Vec::new();
         for known in self.by_prefix.get(&prefix).into_iter().flatten() {
             code.resize(known.code.len(), 0);
-            // Code that ends earlier than this candidate may end with its memory.
+            // Code that is shorter than this candidate may be at the end of its memory.
             if space.read(entry, &mut code).is_ok() && code == known.code {
                 return Ok(Recognised::Known(known.effect));
             }

@@ -1,7 +1,7 @@
 //! Names of kernels in code objects that a client has loaded.
 //!
-//! A loader places the whole of a code object in device memory, its ELF header and dynamic symbols included: the kernel's
-//! name stands there, wherever the code came from. HIP compiles its own kernels when it starts, so no file has them.
+//! A loader places the whole code object in device memory, including its ELF header and dynamic symbols. The kernel's name is
+//! there, wherever the code came from. HIP compiles its own kernels when it starts, so no file has them.
 
 use object::elf;
 
@@ -10,31 +10,31 @@ use crate::vm::{AddressSpace, Fault};
 /// Loaders align code objects to pages.
 const PAGE: u64 = 4096;
 
-/// How far below a kernel's descriptor its code object may begin.
+/// The largest distance from a kernel's descriptor down to the start of its code object.
 const REACH: u64 = 16 << 20;
 
-/// Bytes of ELF64's file header, program headers, dynamic entries and symbols.
+/// Sizes of ELF64's file header, program headers, dynamic entries and symbols, in bytes.
 const FILE_HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 const DYNAMIC: usize = 16;
 const SYMBOL: usize = 24;
 
-/// Most program headers, dynamic entries and symbols that are looked at: more are none of a code object.
+/// The most program headers, dynamic entries and symbols that are examined. A code object does not have more.
 const MOST_HEADERS: u64 = 64;
 const MOST_DYNAMICS: u64 = 64;
 const MOST_SYMBOLS: u64 = 65536;
 
-/// Longest name.
+/// The longest name.
 const NAME_BYTES: usize = 512;
 
-/// The name of the kernel whose descriptor is at `kernel_object`; `None` if no code object there has such a symbol.
+/// Returns the name of the kernel whose descriptor is at `kernel_object`; `None` if no code object there has such a symbol.
 pub fn kernel_name(space: &AddressSpace, kernel_object: u64) -> Option<String> {
     let base = code_object(space, kernel_object)?;
     let symbols = Symbols::find(space, base).ok()??;
     symbols.kernel_at(space, kernel_object).ok()?
 }
 
-/// Where the code object around that address begins: the ELF header on the nearest page below, within the same buffer.
+/// Returns the start of the code object around that address: the ELF header on the nearest page below, within the same buffer.
 fn code_object(space: &AddressSpace, address: u64) -> Option<u64> {
     let mut page = address & !(PAGE - 1);
     let last = page.saturating_sub(REACH);
@@ -51,7 +51,7 @@ fn code_object(space: &AddressSpace, address: u64) -> Option<u64> {
     None
 }
 
-/// Where the dynamic symbols of a loaded code object are.
+/// The location of the dynamic symbols of a loaded code object.
 struct Symbols {
     base: u64,
     table: u64,
@@ -113,7 +113,7 @@ impl Symbols {
     }
 }
 
-/// The C string at that address, cut where it is too long.
+/// Returns the C string at that address, truncated if it is too long.
 fn text(space: &AddressSpace, address: u64) -> Result<String, Fault> {
     let mut bytes = Vec::new();
     while bytes.len() < NAME_BYTES {
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::memory::SharedFile;
 
-    /// A code object with one segment, one symbol `fill.kd` at 0x1040, and 8 KiB.
+    /// Returns a code object with one segment, one symbol `fill.kd` at 0x1040, and 8 KiB.
     fn object() -> Vec<u8> {
         let mut bytes = vec![0u8; 8192];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);

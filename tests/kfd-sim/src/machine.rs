@@ -17,45 +17,45 @@ use crate::queue::bell::BellWatch;
 use crate::topology;
 use crate::truth::Truth;
 
-/// Device memory of all GPUs, and host memory mapped by them. Sparse: only what is touched takes room.
+/// Size of the device memory of all GPUs, and of the host memory that they map. The file is sparse: only touched pages take space.
 const VRAM_FILE: u64 = 4 << 40;
 
-/// Room for 256 doorbell pages that are 4 GiB apart.
+/// Space for 256 doorbell pages that are 4 GiB apart.
 const DOORBELL_FILE: u64 = 1 << 40;
 
-/// Distance of doorbell pages. libhsakmt 5.2.3 masks the offset before it knows the page's size, which only
-/// multiples of 4 GiB survive (with the real driver, whose offsets differ above, it happens to be harmless).
+/// The distance between doorbell pages. libhsakmt 5.2.3 masks the offset before it knows the page's size; only multiples of 4 GiB
+/// survive this. (With the real driver, whose offsets differ above, the mask happens to be harmless.)
 const DOORBELL_STRIDE: u64 = 1 << 32;
 
-/// What does not change while the simulator runs.
+/// The state that does not change while the simulator runs.
 pub struct Machine {
-    /// What all GPUs are.
+    /// The kind of all GPUs.
     pub asic: &'static Asic,
-    /// How many there are.
+    /// The number of GPUs.
     pub gpus: usize,
     /// The memory behind the render nodes.
     pub vram: Arc<SharedFile>,
     /// The doorbells and registers behind /dev/kfd.
     pub doorbells: Doorbells,
-    /// The watch over idle queues' doorbells.
+    /// The watch over the doorbells of idle queues.
     pub bells: Arc<BellWatch>,
     /// Kernels with effects.
     pub kernels: Kernels,
-    /// Least duration of a dispatch.
+    /// The shortest duration of a dispatch.
     pub dispatch_time: Duration,
     /// Failures to inject.
     pub failures: Vec<Failure>,
     /// The log.
     pub truth: Arc<Truth>,
-    /// Where the driver's per-process files would be (`/sys/class/kfd/kfd/proc`).
+    /// The location of the driver's per-process files (`/sys/class/kfd/kfd/proc`).
     pub sysfs_proc: PathBuf,
-    /// Whether clients map the memory files themselves; set when the kernel has opened the FUSE session.
+    /// Whether clients map the memory files themselves. Set when the kernel has opened the FUSE session.
     pub passthrough: OnceLock<bool>,
     processes: Mutex<BTreeMap<i32, Arc<Process>>>,
 }
 
 impl Machine {
-    /// Switches the machine on.
+    /// Starts the machine.
     pub fn new(
         (asic, gpus): (&'static Asic, usize),
         kernels: Kernels,
@@ -80,12 +80,13 @@ impl Machine {
         })
     }
 
-    /// The index of the GPU with that KFD id.
+    /// Returns the index of the GPU with that KFD id.
     pub fn gpu_index(&self, gpu_id: u32) -> Option<usize> {
         (0..self.gpus).find(|&index| topology::gpu_id(index) == gpu_id)
     }
 
-    /// The process `pid`, known from its first open of /dev/kfd on; a new one if it has executed another program since.
+    /// Returns the process `pid`, which is known from its first open of /dev/kfd on. Creates a new one if the process has executed
+    /// another program since.
     pub fn process(self: &Arc<Self>, pid: i32) -> std::io::Result<Arc<Process>> {
         let identity = Identity::of(pid)?;
         let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,7 +106,7 @@ impl Machine {
         Ok(process)
     }
 
-    /// The process `pid`, if it has opened /dev/kfd.
+    /// Returns the process `pid`, if it has opened /dev/kfd.
     pub fn known_process(&self, pid: i32) -> Option<Arc<Process>> {
         self.processes
             .lock()
@@ -114,7 +115,7 @@ impl Machine {
             .cloned()
     }
 
-    /// All processes.
+    /// Returns all processes.
     pub fn processes(&self) -> Vec<Arc<Process>> {
         self.processes
             .lock()
@@ -124,7 +125,7 @@ impl Machine {
             .collect()
     }
 
-    /// Answers waits that are over, and clears away processes that have ended.
+    /// Answers waits that are over, and removes processes that have exited.
     pub fn reap(&self) {
         for process in self.processes() {
             if process.has_ended() {
@@ -140,7 +141,7 @@ impl Machine {
     }
 }
 
-/// The file behind /dev/kfd: a doorbell page for each process on each GPU, and the pages of registers.
+/// The file behind /dev/kfd: a doorbell page for each process on each GPU, and the register pages.
 pub struct Doorbells {
     file: Arc<SharedFile>,
     free: Mutex<BTreeSet<u64>>,
@@ -158,22 +159,22 @@ impl Doorbells {
         })
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn file(&self) -> Arc<SharedFile> {
         Arc::clone(&self.file)
     }
 
-    /// A free doorbell page.
+    /// Returns a free doorbell page.
     pub fn take_page(&self) -> Option<u64> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).pop_first()
     }
 
-    /// A page that is not used any more.
+    /// Frees a page that is not used any more.
     pub fn give_page(&self, offset: u64) {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).insert(offset);
     }
 
-    /// The page of registers that user space may write (HDP flush) of a GPU.
+    /// Returns a GPU's page of registers that user space may write (HDP flush).
     pub fn register_page(gpu: usize) -> u64 {
         PAGE * (gpu as u64 + 1)
     }

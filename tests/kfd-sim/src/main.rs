@@ -1,6 +1,6 @@
 //! A simulated AMD GPU: /dev/kfd and DRM render nodes over FUSE, for AMD's unmodified runtime.
 //!
-//! See README.md for what it simulates and what it does not.
+//! README.md says what it simulates and what it does not.
 
 mod aql;
 mod asic;
@@ -39,10 +39,10 @@ use crate::machine::Machine;
 use crate::options::Options;
 use crate::truth::Truth;
 
-/// How often waits are checked for timeouts and signals, and processes for their end.
+/// The interval at which waits are checked for timeouts and signals, and processes for their exit.
 const REAP_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The exit code if the simulator itself fails: the same as env(1)'s.
+/// The exit code if the simulator itself fails. It is the same as env(1)'s.
 const FAILED: u8 = 125;
 
 fn main() -> ExitCode {

@@ -1,9 +1,9 @@
-//! The memory behind the device files: one sparse file a device, mapped whole in the simulator.
+//! The memory behind the device files: one sparse file per device, mapped completely in the simulator.
 //!
-//! FUSE passthrough lets the client's `mmap` of a device file use the same pages, so both sides share memory as a CPU
-//! and a GPU with a large BAR do: coherent, and with real atomics. Where FUSE has no passthrough, the simulator maps the
-//! device file itself ([`SharedFile::adopt`]): then both sides use the pages of the kernel's cache, and the memory file
-//! only holds what the kernel writes back.
+//! FUSE passthrough lets the client's `mmap` of a device file use the same pages. Both sides then share memory as a CPU and a GPU
+//! with a large BAR do: coherent, and with real atomics. Where FUSE has no passthrough, the simulator maps the device file itself
+//! ([`SharedFile::adopt`]). Both sides then use the pages of the kernel's cache, and the memory file only holds what the kernel
+//! writes back.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 
-/// Everything is handed out in pages.
+/// The unit of allocation.
 pub const PAGE: u64 = 4096;
 
 /// Rounds up to whole pages.
@@ -21,7 +21,7 @@ pub fn page_up(bytes: u64) -> u64 {
     bytes.saturating_add(PAGE - 1) & !(PAGE - 1)
 }
 
-/// A sparse memory file, mapped shared and whole.
+/// A sparse memory file, mapped shared and completely.
 pub struct SharedFile {
     file: File,
     base: *mut u8,
@@ -29,14 +29,14 @@ pub struct SharedFile {
     space: Mutex<Extents>,
 }
 
-// SAFETY: `base` points to a mapping that lives as long as the value; all access through it is by raw copies or atomics,
-// as memory shared with another process needs anyway.
+// SAFETY: `base` points to a mapping that lives as long as the value. All access through it is by raw copies or atomics, as memory
+// shared with another process needs anyway.
 unsafe impl Send for SharedFile {}
 // SAFETY: as for Send.
 unsafe impl Sync for SharedFile {}
 
 impl SharedFile {
-    /// Makes a file of `len` bytes, of which nothing is allocated until touched.
+    /// Creates a file of `len` bytes. Its pages are allocated when they are first touched.
     pub fn new(name: &str, len: u64) -> io::Result<Self> {
         let name = CString::new(name)?;
         // SAFETY: `name` is NUL-terminated; the returned descriptor is checked below.
@@ -44,7 +44,7 @@ impl SharedFile {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: `fd` was just created and is owned by nobody else.
+        // SAFETY: `fd` was just created and has no other owner.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(len)?;
         let prot = libc::PROT_READ | libc::PROT_WRITE;
@@ -62,11 +62,11 @@ impl SharedFile {
         })
     }
 
-    /// Maps the device file that this memory is behind, at the same addresses. Nothing may be in use yet.
+    /// Maps the device file that this memory backs, at the same addresses. No memory may be in use yet.
     pub fn adopt(&self, device: &File) -> io::Result<()> {
         let (prot, len) = (libc::PROT_READ | libc::PROT_WRITE, self.len as usize);
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
-        // SAFETY: replaces exactly the mapping that this value owns by one of the same length and protection.
+        // SAFETY: replaces exactly the mapping that this value owns with one of the same length and protection.
         let base = unsafe { libc::mmap(self.base.cast(), len, prot, flags, device.as_raw_fd(), 0) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -74,42 +74,42 @@ impl SharedFile {
         Ok(())
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// What the kernel reads into its cache.
+    /// Serves a read of the kernel into its cache.
     pub fn read(&self, offset: u64, bytes: usize) -> io::Result<Vec<u8>> {
         let mut buffer = vec![0; bytes];
         self.file.read_exact_at(&mut buffer, offset)?;
         Ok(buffer)
     }
 
-    /// What the kernel writes back from its cache.
+    /// Serves a write of the kernel from its cache.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, offset)
     }
 
-    /// Frees pages of the memory file: they read as zero.
+    /// Frees pages of the memory file. They then read as zero.
     pub fn punch(&self, offset: u64, bytes: u64) -> io::Result<()> {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        // SAFETY: plain file operation on a descriptor that this value owns.
+        // SAFETY: a plain file operation on a descriptor that this value owns.
         match unsafe { libc::fallocate(self.file.as_raw_fd(), mode, offset as i64, bytes as i64) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
     }
 
-    /// Reserves `bytes` (rounded up to pages); returns the offset in the file.
+    /// Reserves `bytes` (rounded up to pages). Returns the offset in the file.
     pub fn allocate(&self, bytes: u64) -> Option<u64> {
         self.space.lock().ok()?.take(page_up(bytes))
     }
 
-    /// Gives memory back: its pages are freed, and read as zero when they are handed out again.
+    /// Releases memory. Its pages are freed, and read as zero when they are allocated again.
     pub fn release(&self, offset: u64, bytes: u64) {
-        // Whatever file is mapped frees them: the memory file, or the device file with its pages in the kernel's cache.
-        // SAFETY: the extent lies in this value's mapping; nobody uses what is given back.
+        // The file that is mapped frees the pages: the memory file, or the device file with its pages in the kernel's cache.
+        // SAFETY: the extent is inside this value's mapping, and released memory is not in use.
         let freed = self
             .at(offset, page_up(bytes))
             .is_some_and(|at| unsafe { libc::madvise(at.cast(), page_up(bytes) as usize, libc::MADV_REMOVE) == 0 });
@@ -121,7 +121,7 @@ impl SharedFile {
         }
     }
 
-    /// The address of `len` bytes at `offset`, if they are inside the file.
+    /// Returns the address of `len` bytes at `offset`, if they are inside the file.
     pub fn at(&self, offset: u64, len: u64) -> Option<*mut u8> {
         let end = offset.checked_add(len)?;
         // SAFETY: `offset..end` is inside the mapping of `self.len` bytes.
@@ -137,17 +137,17 @@ impl AsFd for SharedFile {
 
 impl Drop for SharedFile {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `new`, of the same length, which nobody uses any more.
+        // SAFETY: the mapping created in `new`, of the same length, which is not in use any more.
         unsafe { libc::munmap(self.base.cast(), self.len as usize) };
     }
 }
 
-/// Free extents by offset; first fit, neighbours joined.
+/// Free extents by offset: first fit, with adjacent extents joined.
 #[derive(Debug)]
 struct Extents(BTreeMap<u64, u64>);
 
 impl Extents {
-    /// The first page stays unused: an offset of 0 would look like "no offset".
+    /// Leaves the first page unused, because an offset of 0 would look like "no offset".
     fn new(len: u64) -> Self {
         Self(BTreeMap::from([(PAGE, len - PAGE)]))
     }

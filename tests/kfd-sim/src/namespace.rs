@@ -1,4 +1,4 @@
-//! The private mount namespace: device files, sysfs files and, if asked for, another root, seen by the client alone.
+//! The private mount namespace: device files, sysfs files and, if requested, another root, visible to the client alone.
 
 mod abort;
 mod mounts;
@@ -21,18 +21,18 @@ use crate::fs::DeviceFs;
 use crate::machine::Machine;
 use crate::topology::{self, FIRST_RENDER_MINOR};
 
-/// The folder of the driver's files.
+/// The folder of the driver's sysfs files.
 const KFD_SYSFS: &str = "/sys/devices/virtual/kfd/kfd";
 
-/// Threads that answer the kernel: an ioctl may have to wait for a queue's thread.
+/// The number of threads that answer the kernel: an ioctl may have to wait for a queue's thread.
 const FUSE_THREADS: usize = 4;
 
-/// Where the driver's per-process files appear.
+/// Returns the folder of the driver's per-process files.
 pub fn sysfs_proc() -> PathBuf {
     Path::new(KFD_SYSFS).join("proc")
 }
 
-/// Leaves the common mount namespace. Must be called while the process has one thread.
+/// Leaves the common mount namespace. Must be called while the process has only one thread.
 pub fn enter() -> Result<()> {
     // SAFETY: unshare changes only this process's own view of mounts.
     if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
@@ -41,7 +41,7 @@ pub fn enter() -> Result<()> {
     mounts::make_private().context("make mounts private")
 }
 
-/// Opens the FUSE session and puts the device files in /dev.
+/// Opens the FUSE session and creates the device files in /dev.
 pub fn make_devices(machine: &Arc<Machine>, passthrough: bool) -> Result<()> {
     let (fs, gpus) = (DeviceFs::new(Arc::clone(machine), passthrough), machine.gpus);
     let mut veils = Veils::default();
@@ -72,7 +72,7 @@ pub fn make_devices(machine: &Arc<Machine>, passthrough: bool) -> Result<()> {
         bind_recursive(&staging.join(file.trim_start_matches("dri/")), &target)?;
     }
     unmount(staging)?;
-    // The session is open by now: the files were looked up.
+    // The session is open by now, because the files were looked up.
     if machine.passthrough.get() == Some(&false) {
         let open = |path: &str| OpenOptions::new().read(true).write(true).open(path);
         let kfd = open("/dev/kfd")?;
@@ -85,7 +85,7 @@ pub fn make_devices(machine: &Arc<Machine>, passthrough: bool) -> Result<()> {
     Ok(())
 }
 
-/// Puts the driver's files in /sys.
+/// Creates the driver's files in /sys.
 pub fn make_sysfs(asic: &Asic, gpus: usize) -> Result<()> {
     let mut veils = Veils::default();
     veils.cover(Path::new("/sys/devices/virtual"), &["kfd"])?;
@@ -99,7 +99,7 @@ pub fn make_sysfs(asic: &Asic, gpus: usize) -> Result<()> {
     Ok(())
 }
 
-/// Makes `root` a place to chroot into: the host's /proc, /dev, /sys and /tmp, and the folders to share.
+/// Prepares `root` for chroot: adds the host's /proc, /dev, /sys and /tmp, and the folders to share.
 pub fn make_root(root: &Path, shared: &[(PathBuf, PathBuf)]) -> Result<()> {
     ensure!(root.is_dir(), "{} is no folder", root.display());
     let mut veils = Veils::default();

@@ -29,7 +29,7 @@ pub struct Options {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=MAX_GPUS as i64))]
     pub gpus: u8,
 
-    /// Give the kernels of this folder's code objects (*.co, *.elf) their effect
+    /// Give the kernels in this folder's code objects (*.co, *.elf) their effect
     #[arg(long, value_name = "DIR")]
     pub kernels: Vec<PathBuf>,
 
@@ -37,7 +37,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
 
-    /// The least time that a dispatch takes, in microseconds
+    /// The shortest time that a dispatch takes, in microseconds
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub dispatch_us: u64,
 
@@ -45,11 +45,11 @@ pub struct Options {
     #[arg(long, value_name = "IOCTL:K:ERRNO")]
     pub fail: Vec<Failure>,
 
-    /// Share memory by the kernel's cache of the device files, as where FUSE has no passthrough (before Linux 6.9)
+    /// Share memory through the kernel's cache of the device files, as where FUSE has no passthrough (before Linux 6.9)
     #[arg(long)]
     pub no_passthrough: bool,
 
-    /// Say more (ioctls; twice for everything)
+    /// Print more (ioctls; twice for everything)
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
 

@@ -13,7 +13,8 @@ use crate::machine::Machine;
 use crate::queue::Queue;
 use crate::vm::AddressSpace;
 
-/// What tells two programs in the same process id apart: an exec changes the second, a reuse of the id the first.
+/// The identity of a program in a process. It distinguishes two programs with the same process id: an exec changes the second
+/// field, and a reuse of the id changes the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     start_time: String,
@@ -21,10 +22,10 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The identity of the process `pid` now.
+    /// Returns the current identity of the process `pid`.
     pub fn of(pid: i32) -> io::Result<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // The name, in parentheses, may hold anything; after it, fields 3.. follow.
+        // The name, in parentheses, may contain any characters. Fields 3 and later follow it.
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
         let field = |number: usize| fields.get(number - 3).copied().unwrap_or("").to_owned();
         Ok(Self {
@@ -34,22 +35,22 @@ impl Identity {
     }
 }
 
-/// A buffer made by ALLOC_MEMORY_OF_GPU.
+/// A buffer created by ALLOC_MEMORY_OF_GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    /// Address in the client.
+    /// Its address in the client.
     pub va: u64,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u64,
-    /// Place in the render node's memory file, if it lies there.
+    /// Its offset in the render node's memory file, if it is there.
     pub offset: Option<u64>,
-    /// Index of the GPU.
+    /// The index of its GPU.
     pub gpu: usize,
     /// Whether it counts as device memory.
     pub vram: bool,
 }
 
-/// What changes under ioctls.
+/// The state that ioctls change.
 #[derive(Default)]
 pub struct State {
     /// Buffers by handle.
@@ -58,14 +59,14 @@ pub struct State {
     pub queues: BTreeMap<u32, Queue>,
     /// For each GPU with queues: the doorbell page and the doorbells in use.
     pub doorbells: BTreeMap<usize, DoorbellPage>,
-    /// Whether page-fault retry is on.
+    /// Whether page-fault retry is enabled.
     pub xnack: bool,
     /// Whether the runtime has announced itself.
     pub runtime_enabled: bool,
 }
 
 impl State {
-    /// Device memory in use on a GPU.
+    /// Returns the device memory in use on a GPU.
     pub fn vram_used(&self, gpu: usize) -> u64 {
         self.buffers
             .values()
@@ -78,13 +79,13 @@ impl State {
 /// The doorbells of one process on one GPU.
 #[derive(Debug)]
 pub struct DoorbellPage {
-    /// Place in the file behind /dev/kfd.
+    /// Its offset in the file behind /dev/kfd.
     pub offset: u64,
     used: Vec<bool>,
 }
 
 impl DoorbellPage {
-    /// A page without queues.
+    /// Returns a page without queues.
     pub fn new(offset: u64) -> Self {
         Self {
             offset,
@@ -92,14 +93,14 @@ impl DoorbellPage {
         }
     }
 
-    /// The place of a free doorbell.
+    /// Takes a free doorbell and returns its place.
     pub fn take(&mut self) -> Option<u64> {
         let index = self.used.iter().position(|used| !used)?;
         self.used[index] = true;
         Some(self.offset + index as u64 * 8)
     }
 
-    /// The doorbell at that place is free again.
+    /// Frees the doorbell at that place.
     pub fn give(&mut self, doorbell: u64) {
         if let Some(used) = self.used.get_mut(((doorbell - self.offset) / 8) as usize) {
             *used = false;
@@ -111,7 +112,7 @@ impl DoorbellPage {
 pub struct Process {
     /// Thread-group id, in the simulator's pid namespace.
     pub pid: i32,
-    /// Which program in that process.
+    /// The identity of the program in that process.
     pub identity: Identity,
     /// Its memory.
     pub space: Arc<AddressSpace>,
@@ -123,7 +124,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// A process that has just opened /dev/kfd.
+    /// Returns a process that has just opened /dev/kfd.
     pub fn new(pid: i32, identity: Identity, machine: &Machine) -> io::Result<Self> {
         // SAFETY: pidfd_open takes integers; the result is checked.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
@@ -137,7 +138,7 @@ impl Process {
             events: Events::default(),
             state: Mutex::default(),
             alive: AtomicBool::new(true),
-            // SAFETY: the descriptor was just created and belongs to nobody else.
+            // SAFETY: the descriptor was just created and has no other owner.
             pidfd: unsafe { OwnedFd::from_raw_fd(fd as i32) },
         })
     }
@@ -147,12 +148,12 @@ impl Process {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the process may still be written to.
+    /// Returns whether the process's memory may still be written.
     pub fn is_alive(&self) -> bool {
         self.alive.load(Ordering::SeqCst) && self.space.exists()
     }
 
-    /// Whether the process has ended.
+    /// Returns whether the process has exited.
     pub fn has_ended(&self) -> bool {
         let mut poll = libc::pollfd {
             fd: self.pidfd.as_raw_fd(),
@@ -163,7 +164,7 @@ impl Process {
         unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
     }
 
-    /// Ends all queues and gives all memory back.
+    /// Stops all queues and releases all memory.
     pub fn tear_down(&self, machine: &Machine) {
         self.alive.store(false, Ordering::SeqCst);
         self.events.abandon();

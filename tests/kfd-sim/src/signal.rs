@@ -1,24 +1,24 @@
-//! HSA signals in client memory (amd_signal_t): reading dependencies and completing packets.
+//! HSA signals in client memory (`amd_signal_t`): reading dependencies and completing packets.
 
 use crate::events::Events;
 use crate::vm::{AddressSpace, Fault, WriteBatch};
 
-/// Offsets in amd_signal_t.
+/// Offsets in `amd_signal_t`.
 const VALUE: u64 = 8;
 const EVENT_MAILBOX: usize = 0x10;
 const EVENT_ID: usize = 0x18;
 const START_TS: u64 = 0x20;
 
-/// Bytes of amd_signal_t read to complete it.
+/// The number of bytes of `amd_signal_t` that are read to complete it.
 const HEAD: usize = 0x20;
 
-/// The value of a signal.
+/// Returns the value of a signal.
 pub fn value(space: &AddressSpace, signal: u64) -> Result<i64, Fault> {
     Ok(space.read_u64(signal.checked_add(VALUE).ok_or(Fault(signal))?)? as i64)
 }
 
-/// Completes a packet's signal: timestamps if there are any, value - 1, mailbox, interrupt. `before` is written first, in the
-/// same call.
+/// Completes a packet's signal: timestamps if there are any, value - 1, mailbox, interrupt. Writes `before` first, in the same
+/// call.
 pub fn complete(
     space: &AddressSpace,
     events: &Events,
@@ -61,7 +61,7 @@ pub fn store(space: &AddressSpace, events: &Events, signal: u64, value: i64) -> 
     notify(space, events, &head, &mut batch)
 }
 
-/// Writes what is pending, the mailbox last, and raises the interrupt.
+/// Performs the pending writes, the mailbox last, and raises the interrupt.
 fn notify(space: &AddressSpace, events: &Events, head: &[u8; HEAD], batch: &mut WriteBatch) -> Result<(), Fault> {
     let mailbox = word(head, EVENT_MAILBOX);
     let event_id = word(head, EVENT_ID) as u32;
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::memory::SharedFile;
 
-    /// An amd_signal_t of this process, which is a client to itself here.
+    /// An `amd_signal_t` of this process, which is its own client here.
     #[repr(C, align(64))]
     struct Signal([u64; 8]);
 

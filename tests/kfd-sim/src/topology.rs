@@ -1,4 +1,4 @@
-//! The text files of /sys/devices/virtual/kfd/kfd that describe the machine: node 0 is the host, nodes 1.. are GPUs.
+//! The text files of /sys/devices/virtual/kfd/kfd that describe the machine: node 0 is the host, nodes 1 and later are GPUs.
 
 use std::fs;
 use std::path::Path;
@@ -7,21 +7,21 @@ use anyhow::{Context, Result};
 
 use crate::asic::Asic;
 
-/// First DRM render minor.
+/// The first DRM render minor.
 pub const FIRST_RENDER_MINOR: u32 = 128;
 
-/// KFD's ids of the GPUs: arbitrary but fixed, as the driver's are (it hashes location and size).
+/// KFD's ids of the GPUs. They are arbitrary but fixed, like the driver's, which hashes location and size.
 const GPU_IDS: [u32; 8] = [0x9c0f, 0x2a8b, 0x5d3e, 0xb714, 0x61c9, 0xf042, 0x3e57, 0xc8a6];
 
-/// How many GPUs can be simulated.
+/// The largest number of GPUs that can be simulated.
 pub const MAX_GPUS: usize = GPU_IDS.len();
 
-/// The KFD gpu_id of GPU `index`.
+/// Returns the KFD `gpu_id` of GPU `index`.
 pub fn gpu_id(index: usize) -> u32 {
     GPU_IDS[index]
 }
 
-/// All files, as (path below .../kfd/kfd, content).
+/// Returns all files, as (path below .../kfd/kfd, content).
 pub fn files(asic: &Asic, gpus: usize) -> Vec<(String, String)> {
     let mut files = vec![
         (
@@ -75,7 +75,7 @@ pub fn write(root: &Path, asic: &Asic, gpus: usize) -> Result<()> {
         fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
         fs::write(&path, content).with_context(|| format!("write {}", path.display()))?;
     }
-    // The driver makes these folders also when they hold nothing.
+    // The driver creates these folders even if they are empty.
     for node in 0..=gpus {
         for folder in ["mem_banks", "caches", "io_links", "p2p_links", "perf"] {
             fs::create_dir_all(root.join(format!("topology/nodes/{node}/{folder}")))?;

@@ -1,7 +1,7 @@
-//! The truth log: one JSON object a line for everything the device saw.
+//! The truth log: one JSON object per line for everything that the device saw.
 //!
-//! Rare events are formatted by the thread that saw them. Packets and doorbells are handed over in batches and formatted
-//! by the log's own thread, so that a burst of packets costs its queue little more than a copy.
+//! Rare events are formatted by the thread that saw them. Packets and doorbells are passed in batches to the log's own thread and
+//! formatted there, so that a burst of packets costs its queue little more than a copy.
 
 mod format;
 
@@ -22,14 +22,14 @@ use crate::clock::monotonic_ns;
 
 pub use self::format::hex;
 
-/// Something a queue's thread saw, with its CLOCK_MONOTONIC time.
+/// An observation of a queue's thread, with its `CLOCK_MONOTONIC` time.
 #[derive(Clone, Debug)]
 pub enum Seen {
-    /// The doorbell's memory held another value than before.
+    /// The doorbell's value changed.
     Doorbell { time_ns: u64, value: u64 },
-    /// A packet the processor took, as it was before its header was invalidated.
+    /// A packet that the processor took, as it was before its header was invalidated.
     Packet { time_ns: u64, index: u64, bytes: RawPacket },
-    /// A packet ended, and its completion signal gets its times, in ticks of the GPU's clock.
+    /// A packet completed, and its completion signal gets its times, in ticks of the GPU's clock.
     Timed {
         time_ns: u64,
         index: u64,
@@ -53,24 +53,24 @@ enum Message {
     Stop,
 }
 
-/// What was seen in all, for the last line.
+/// The totals, for the last line.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Ioctls answered.
+    /// Answered ioctls.
     pub ioctls: AtomicU64,
-    /// Queues created.
+    /// Created queues.
     pub queues: AtomicU64,
-    /// Changes of doorbells observed.
+    /// Observed changes of doorbells.
     pub doorbells: AtomicU64,
-    /// AQL packets processed.
+    /// Processed AQL packets.
     pub packets: AtomicU64,
     /// Kernel dispatches among them.
     pub dispatches: AtomicU64,
     /// Dispatches of ROCr's own copy and fill kernels.
     pub blits: AtomicU64,
-    /// Kernel dispatches of kernels that are not known, and so had no effect.
+    /// Dispatches of unknown kernels, which therefore had no effect.
     pub unknown_kernels: AtomicU64,
-    /// Copy-engine packets processed.
+    /// Processed copy-engine packets.
     pub sdma: AtomicU64,
     /// Queues put into error.
     pub queue_errors: AtomicU64,
@@ -88,7 +88,7 @@ impl Counts {
     }
 }
 
-/// The log, or nothing if none was asked for. Counts are kept either way.
+/// The log, or nothing if none was requested. The counts are kept either way.
 pub struct Truth {
     /// Totals for the end line.
     pub counts: Counts,
@@ -116,20 +116,20 @@ impl Truth {
         Ok(truth)
     }
 
-    /// Whether anything is written: hot paths skip their work if not.
+    /// Returns whether anything is written. Hot paths skip their work if not.
     pub fn is_on(&self) -> bool {
         self.sender.is_some()
     }
 
-    /// Writes one line; `line` is only called if there is a log.
+    /// Writes one line. `line` is called only if there is a log.
     pub fn line(&self, line: impl FnOnce() -> Value) {
         if let Some(sender) = &self.sender {
-            // The receiver lives until `finish`; a line after that has nowhere to go.
+            // The receiver lives until `finish`. A line after that is discarded.
             let _ = sender.send(Message::Line(line()));
         }
     }
 
-    /// Hands over what a queue saw, in order.
+    /// Passes on a queue's observations, in order.
     pub fn batch(&self, pid: i32, queue_id: u32, seen: &mut Vec<Seen>) {
         if seen.is_empty() {
             return;
@@ -145,7 +145,7 @@ impl Truth {
     pub fn finish(&self) {
         self.line(|| self.counts.to_json());
         if let Some(sender) = &self.sender {
-            // A writer that is gone has closed the file already.
+            // A writer that has exited has already closed the file.
             let _ = sender.send(Message::Stop);
         }
         if let Some(writer) = self.writer.lock().ok().and_then(|mut writer| writer.take())

@@ -1,8 +1,8 @@
-//! A client's address space as the GPU sees it: GPU address equals CPU address, but for host memory that was registered
-//! with the driver by a runtime before ROCr 6, which has an address of its own.
+//! A client's address space as the GPU sees it. GPU addresses equal CPU addresses, except for host memory that a runtime before
+//! ROCr 6 registered with the driver, which has an address of its own.
 //!
-//! Buffers that live in the render node's memory file are reached directly. Everything else (user pointers: by default
-//! ROCr's rings, signals and kernel arguments) is the client's own memory and is reached with `process_vm_readv/writev`.
+//! Buffers in the render node's memory file are accessed directly. Everything else (user pointers: by default ROCr's rings, signals
+//! and kernel arguments) is the client's own memory and is accessed with `process_vm_readv/writev`.
 
 mod aliases;
 mod batch;
@@ -17,14 +17,14 @@ pub use self::batch::WriteBatch;
 use self::remote::{read_process, write_process};
 use crate::memory::SharedFile;
 
-/// An address that neither a buffer nor the client's memory backs.
+/// An address that is backed neither by a buffer nor by the client's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault(pub u64);
 
-/// Bytes moved through a bounce buffer at a time.
+/// The number of bytes moved through a bounce buffer at a time.
 const CHUNK: usize = 256 * 1024;
 
-/// What one client's GPU addresses lead to.
+/// The memory at one client's GPU addresses.
 pub struct AddressSpace {
     pid: i32,
     file: Arc<SharedFile>,
@@ -32,12 +32,12 @@ pub struct AddressSpace {
     buffers: RwLock<BTreeMap<u64, (u64, u64)>>,
     /// Client memory at other addresses.
     aliases: Aliases,
-    /// Serialise read-modify-writes of client memory among the simulator's own threads.
+    /// Serialises read-modify-writes of client memory among the simulator's own threads.
     locks: [Mutex<()>; 64],
 }
 
 impl AddressSpace {
-    /// The address space of process `pid`, with no buffers yet.
+    /// Returns the address space of process `pid`, with no buffers yet.
     pub fn new(pid: i32, file: Arc<SharedFile>) -> Self {
         Self {
             pid,
@@ -48,7 +48,7 @@ impl AddressSpace {
         }
     }
 
-    /// Whether the process still has its memory.
+    /// Returns whether the process still has its memory.
     pub fn exists(&self) -> bool {
         remote::has_memory(self.pid)
     }
@@ -64,13 +64,13 @@ impl AddressSpace {
         self.aliases.insert(va, bytes, own);
     }
 
-    /// Forgets the buffer or alias at `va`.
+    /// Removes the buffer or alias at `va`.
     pub fn remove(&self, va: u64) {
         self.buffers.write().unwrap_or_else(PoisonError::into_inner).remove(&va);
         self.aliases.remove(va);
     }
 
-    /// The simulator's own address of `len` bytes at `va`, if one buffer holds them all.
+    /// Returns the simulator's own address of `len` bytes at `va`, if one buffer holds them all.
     pub fn direct(&self, va: u64, len: u64) -> Option<*mut u8> {
         let buffers = self.buffers.read().unwrap_or_else(PoisonError::into_inner);
         let (&start, &(end, offset)) = buffers.range(..=va).next_back()?;
@@ -83,7 +83,7 @@ impl AddressSpace {
     /// Reads `out.len()` bytes.
     pub fn read(&self, va: u64, out: &mut [u8]) -> Result<(), Fault> {
         if let Some(from) = self.direct(va, out.len() as u64) {
-            // SAFETY: `direct` vouches for `out.len()` readable bytes, and `out` is a separate local buffer.
+            // SAFETY: `direct` guarantees `out.len()` readable bytes, and `out` is a separate local buffer.
             unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
             return Ok(());
         }
@@ -123,7 +123,7 @@ impl AddressSpace {
         Ok(u32::from_le_bytes(bytes))
     }
 
-    /// Carries out the batch in order and empties it. Neighbouring writes to client memory share one system call.
+    /// Executes the batch in order and empties it. Adjacent writes to client memory share one system call.
     pub fn submit(&self, batch: &mut WriteBatch) -> Result<(), Fault> {
         let result = self.submit_parts(batch);
         batch.data.clear();
@@ -153,9 +153,9 @@ impl AddressSpace {
         write_process(self.pid, &batch.data[from..offset], &mut remote).map_err(|_| Fault(fault))
     }
 
-    /// Adds to the u64 at `va`, and returns what was there before.
+    /// Adds to the u64 at `va`, and returns the previous value.
     ///
-    /// In client memory this is not atomic against the client's own atomics on the same word, only against the simulator.
+    /// In client memory this is atomic only against the simulator, not against the client's own atomics on the same word.
     pub fn add_u64(&self, va: u64, delta: u64) -> Result<u64, Fault> {
         if va.is_multiple_of(8)
             && let Some(at) = self.direct(va, 8)
@@ -169,7 +169,7 @@ impl AddressSpace {
         Ok(old)
     }
 
-    /// Adds to the u32 at `va`, and returns what was there before. Atomic as far as `add_u64` is.
+    /// Adds to the u32 at `va`, and returns the previous value. It is as atomic as `add_u64`.
     pub fn add_u32(&self, va: u64, delta: u32) -> Result<u32, Fault> {
         if va.is_multiple_of(4)
             && let Some(at) = self.direct(va, 4)
@@ -183,7 +183,7 @@ impl AddressSpace {
         Ok(old)
     }
 
-    /// The lock that a read-modify-write of client memory at `va` holds.
+    /// Returns the lock for a read-modify-write of client memory at `va`.
     pub fn lock(&self, va: u64) -> std::sync::MutexGuard<'_, ()> {
         self.locks[(va >> 6) as usize % self.locks.len()]
             .lock()
@@ -195,11 +195,11 @@ impl AddressSpace {
         let from = self.direct(src, len);
         let to = self.direct(dst, len);
         match (from, to) {
-            // SAFETY: `direct` vouches for `len` bytes at both; `copy` allows them to overlap.
+            // SAFETY: `direct` guarantees `len` bytes at both; `copy` allows them to overlap.
             (Some(from), Some(to)) => unsafe { std::ptr::copy(from, to, len as usize) },
-            // SAFETY: `direct` vouches for `len` readable bytes.
+            // SAFETY: `direct` guarantees `len` readable bytes.
             (Some(from), None) => self.write(dst, unsafe { std::slice::from_raw_parts(from, len as usize) })?,
-            // SAFETY: `direct` vouches for `len` writable bytes.
+            // SAFETY: `direct` guarantees `len` writable bytes.
             (None, Some(to)) => self.read(src, unsafe { std::slice::from_raw_parts_mut(to, len as usize) })?,
             (None, None) => {
                 let mut bounce = vec![0; CHUNK.min(len as usize)];
@@ -233,23 +233,23 @@ impl AddressSpace {
     }
 }
 
-/// Stores words whole, as a client that polls them must see them.
+/// Stores words whole, because a client that polls them must see them whole.
 fn store(to: *mut u8, bytes: &[u8]) {
     match *bytes {
         [a, b, c, d, e, f, g, h] if to.addr().is_multiple_of(8) => {
             let value = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-            // SAFETY: the caller vouches for 8 writable bytes, and the address is aligned.
+            // SAFETY: the caller guarantees 8 writable bytes, and the address is aligned.
             unsafe { AtomicU64::from_ptr(to.cast()) }.store(value, Ordering::Release);
         }
         [a, b, c, d] if to.addr().is_multiple_of(4) => {
-            // SAFETY: the caller vouches for 4 writable bytes, and the address is aligned.
+            // SAFETY: the caller guarantees 4 writable bytes, and the address is aligned.
             unsafe { AtomicU32::from_ptr(to.cast()) }.store(u32::from_le_bytes([a, b, c, d]), Ordering::Release);
         }
         [a] => {
-            // SAFETY: the caller vouches for the byte.
+            // SAFETY: the caller guarantees the byte.
             unsafe { AtomicU8::from_ptr(to) }.store(a, Ordering::Release);
         }
-        // SAFETY: the caller vouches for `bytes.len()` writable bytes, and `bytes` is a separate local buffer.
+        // SAFETY: the caller guarantees `bytes.len()` writable bytes, and `bytes` is a separate local buffer.
         _ => unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) },
     }
 }

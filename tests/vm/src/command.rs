@@ -1,4 +1,4 @@
-//! A command to run in a virtual machine, and what came of it.
+//! A command to run in a virtual machine, and its result.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use crate::protocol::Request;
 
-/// How long a command may take unless it says otherwise.
+/// The default time limit of a command.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Beginnings of the names of variables that a command inherits from this process.
+/// Prefixes of the variables that a command inherits from this process.
 const INHERITED: [&str; 5] = ["TRACER_", "RUST_", "LC_", "LANG", "TERM"];
 
 /// A program with arguments, environment and working directory.
 ///
-/// The program is looked for on the PATH of this process, after the folder that `TRACER_BIN_DIR` names. It runs as root
-/// with nothing on its standard input. The environment is PATH, HOME and variables about TRACER, RUST, language and
-/// terminal; the working directory is that of this process.
+/// The program is searched on the PATH of this process, after the folder that `TRACER_BIN_DIR` names. It runs as root with an empty
+/// standard input. The environment is PATH, HOME and the variables about TRACER, RUST, language and terminal; the working directory
+/// is that of this process.
 #[derive(Debug, Clone)]
 pub struct Command {
     argv: Vec<String>,
@@ -27,7 +27,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// A program by its name or path.
+    /// Returns a command that runs a program, given by its name or path.
     pub fn new(program: impl Into<String>) -> Self {
         let inherited = |name: &str| INHERITED.iter().any(|prefix| name.starts_with(prefix));
         let mut env: BTreeMap<String, String> = env::vars_os()
@@ -80,24 +80,24 @@ impl Command {
         self
     }
 
-    /// Sets how long it may take; the machine is ended when it takes longer.
+    /// Sets the time limit. The machine is killed when the command takes longer.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How long it may take.
+    /// Returns the time limit.
     pub(crate) fn limit(&self) -> Duration {
         self.timeout
     }
 
-    /// The program and its arguments, as a reader of an error wants to see them.
+    /// Returns the program and its arguments, formatted for an error message.
     pub(crate) fn shown(&self) -> String {
         self.argv.join(" ")
     }
 
-    /// The request to the agent; `terminal` is the size of the terminal that the program gets, if it gets one.
+    /// Returns the request to the agent. `terminal` is the size of the terminal that the program gets, if it gets one.
     pub(crate) fn request(&self, terminal: Option<(u16, u16)>) -> Request {
         Request::Run {
             argv: self.argv.clone(),
@@ -108,7 +108,7 @@ impl Command {
     }
 }
 
-/// Where a piece of output came from.
+/// The source of a piece of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -117,26 +117,26 @@ pub enum Stream {
     Stderr,
 }
 
-/// What a command printed and how it ended.
+/// The output of a command and its exit.
 #[derive(Debug, Clone, Default)]
 pub struct Output {
-    /// The exit code, or 128 + n if signal n ended it.
+    /// The exit code, or 128 + n if signal n killed the command.
     pub code: i32,
-    /// All of its standard output; empty if it was passed on piece by piece.
+    /// All of its standard output; empty if it was forwarded piece by piece.
     pub stdout: Vec<u8>,
-    /// All of its standard error; empty if it was passed on piece by piece.
+    /// All of its standard error; empty if it was forwarded piece by piece.
     pub stderr: Vec<u8>,
     /// How long it took, by the guest's clock.
     pub duration: Duration,
 }
 
 impl Output {
-    /// Standard output as text.
+    /// Returns standard output as text.
     pub fn stdout_text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// Standard error as text.
+    /// Returns standard error as text.
     pub fn stderr_text(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }

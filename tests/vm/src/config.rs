@@ -1,4 +1,4 @@
-//! What a virtual machine consists of.
+//! The configuration of a virtual machine.
 
 use std::env;
 use std::path::PathBuf;
@@ -8,12 +8,12 @@ use anyhow::{Context, Result, ensure};
 
 use crate::kernel::{Kernel, Module};
 
-/// Memory unless chosen otherwise, MiB.
+/// Default memory, MiB.
 const MEMORY_MIB: u32 = 2048;
-/// Time until the agent must be ready: twenty times what it takes on an idle machine.
+/// The time within which the agent must be ready: twenty times the time on an idle machine.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A virtual machine to be booted.
+/// A virtual machine to boot.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Its kernel.
@@ -22,13 +22,13 @@ pub struct Config {
     pub modules: Vec<Module>,
     /// Names of the mock's rings, comma-separated; the module's default if empty.
     pub rings: String,
-    /// Memory, MiB. What commands write into files lies there as well.
+    /// Memory, MiB. It also holds what commands write into files.
     pub memory_mib: u32,
     /// Processors.
     pub processors: u32,
-    /// Folders of the host that the machine may write to; all others it sees, but keeps what it writes for itself.
+    /// Folders of the host that the machine may write to. It sees all other folders, but its writes to them stay in the machine.
     pub shared: Vec<PathBuf>,
-    /// Time until the agent must be ready.
+    /// The time within which the agent must be ready.
     pub boot_timeout: Duration,
     /// Whether the console is this process's terminal, for [`crate::Vm::terminal`].
     pub interactive: bool,
@@ -39,10 +39,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// A machine with amdgpu and the mock loaded.
+    /// Returns a machine with amdgpu and the mock loaded.
     ///
-    /// Fails if the agent is not built: it is expected in the folder that `TRACER_BIN_DIR` names, else beside or one
-    /// folder above the running program, which is where cargo puts it.
+    /// Fails if the agent is not built. The agent must be in the folder that `TRACER_BIN_DIR` names, else beside or one folder
+    /// above the running program, where cargo puts it.
     pub fn new(kernel: Kernel) -> Result<Self> {
         Ok(Self {
             kernel,

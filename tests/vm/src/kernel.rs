@@ -1,4 +1,4 @@
-//! Kernels that `cargo xtask setup --only vm` prepared. What their folders hold is told in `xtask/src/setup/vm/mod.rs`.
+//! Kernels that `cargo xtask setup --only vm` prepared. `xtask/src/setup/vm/mod.rs` describes the contents of their folders.
 
 use std::env;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-/// What makes the folders.
+/// The command that creates the folders.
 const REMEDY: &str = "run `cargo xtask setup --only vm`";
 
 /// A kernel that a virtual machine can be started with.
@@ -17,17 +17,17 @@ pub struct Kernel {
     release: String,
 }
 
-/// A module that can be loaded into a kernel, with all that it needs.
+/// A module that can be loaded into a kernel, with its dependencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Module {
-    /// AMD's driver. Without a GPU it still makes /dev/kfd.
+    /// AMD's driver. Without a GPU it still creates /dev/kfd.
     Amdgpu,
-    /// Real scheduler rings with made-up hardware: `tests/drm-sched-mock`.
+    /// Real scheduler rings with simulated hardware: `tests/drm-sched-mock`.
     Mock,
 }
 
 impl Module {
-    /// Its name in the kernel's list of modules.
+    /// Returns its name in the kernel's list of modules.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Amdgpu => "amdgpu",
@@ -37,9 +37,9 @@ impl Module {
 }
 
 impl Kernel {
-    /// A kernel by the name of its series: `6.1`, `6.12` or `7.x` (also `7`).
+    /// Returns a kernel by the name of its series: `6.1`, `6.12` or `7.x` (also `7`).
     ///
-    /// Kernels are in `$TRACER_CACHE/vm`, where `cargo xtask env` names the cache.
+    /// Kernels are in `$TRACER_CACHE/vm`; `cargo xtask env` names the cache.
     pub fn find(name: &str) -> Result<Self> {
         let name = if name == "7" { "7.x" } else { name };
         let folder = cache_dir()?.join("vm").join(name);
@@ -55,17 +55,17 @@ impl Kernel {
         })
     }
 
-    /// All kernels that are tested, oldest first.
+    /// Returns all kernels that are tested, oldest first.
     pub fn all() -> Result<Vec<Self>> {
         ["6.1", "6.12", "7.x"].into_iter().map(Self::find).collect()
     }
 
-    /// The name of the series.
+    /// Returns the name of the series.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The release, as `uname -r` prints it.
+    /// Returns the release, as `uname -r` prints it.
     pub fn release(&self) -> &str {
         &self.release
     }
@@ -78,7 +78,7 @@ impl Kernel {
         self.folder.join("initrd.cpio")
     }
 
-    /// The emulator of the machine if it is installed, else the one in the cache.
+    /// Returns the machine's emulator if it is installed, else the one in the cache.
     pub(crate) fn emulator() -> Result<PathBuf> {
         let installed = Path::new("/usr/bin/qemu-system-x86_64");
         let own = cache_dir()?.join("vm/tools/qemu");
@@ -88,7 +88,7 @@ impl Kernel {
         }
     }
 
-    /// The files of a module, in loading order.
+    /// Returns the files of a module, in loading order.
     pub(crate) fn files(&self, module: Module) -> Result<Vec<PathBuf>> {
         let modules = self.folder.join("modules");
         let list = |name: &str| -> Result<Vec<PathBuf>> {
@@ -120,7 +120,7 @@ impl Kernel {
     }
 }
 
-/// The cache folder by the rules of xtask.
+/// Returns the cache folder by the rules of xtask.
 fn cache_dir() -> Result<PathBuf> {
     let path = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     path("TRACER_CACHE")

@@ -1,4 +1,4 @@
-//! Debian's kernels in virtual machines: one boot serves many commands, which are programs of the host.
+//! Debian's kernels in virtual machines. One boot serves many commands, which are programs of the host.
 //!
 //! ```no_run
 //! use tracer_vm::{Command, Config, Kernel, Vm};
@@ -10,12 +10,12 @@
 //! # Ok::<(), anyhow::Error>(())
 //! ```
 //!
-//! A machine's root is the host's root with a layer in memory on top: programs, libraries and caches are where they are
-//! on the host, and what a command writes is gone with the machine, except in folders that are shared on purpose
-//! ([`Config::shared`]). Nothing else of a machine is in the host's file system: it talks through a socket pair, and
-//! QEMU is killed with its handle, or by the kernel when the process that started it dies.
+//! A machine's root is the host's root with a layer in memory on top. Programs, libraries and caches are where they are on the
+//! host, and what a command writes is lost with the machine, except in folders that are shared on purpose ([`Config::shared`]).
+//! Nothing else of a machine is in the host's file system: it communicates through a socket pair, and QEMU is killed with its
+//! handle, or by the kernel when the process that started it dies.
 //!
-//! `cargo xtask setup --only vm` makes what [`Kernel::find`] looks for.
+//! `cargo xtask setup --only vm` creates the files that [`Kernel::find`] searches for.
 
 mod command;
 mod config;

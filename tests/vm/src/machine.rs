@@ -14,14 +14,14 @@ use crate::kernel::Module;
 use crate::protocol::{self, Booted, Exit, Kind, Request};
 use crate::qemu::{self, Qemu};
 
-/// Time in which a module must load; amdgpu takes 2 to 6 s on an idle machine.
+/// The time within which a module must load; amdgpu takes 2 to 6 s on an idle machine.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(120);
-/// Time in which a folder must be mounted, and in which the machine must switch itself off.
+/// The time within which a folder must be mounted, and within which the machine must power off.
 const MOUNT_TIMEOUT: Duration = Duration::from_secs(30);
-/// A terminal whose size is not known.
+/// The size of a terminal whose size is not known.
 const TERMINAL: (u16, u16) = (24, 80);
 
-/// A running virtual machine; ended when dropped.
+/// A running virtual machine; killed when dropped.
 pub struct Vm {
     qemu: Qemu,
     port: UnixStream,
@@ -34,7 +34,7 @@ pub struct Vm {
 impl Vm {
     /// Boots a machine, mounts its shared folders and loads its modules.
     ///
-    /// Fails, with what the console said last, if the machine ends or hangs.
+    /// Fails with the last console output if the machine stops or hangs.
     pub fn boot(config: &Config) -> Result<Self> {
         let started = Instant::now();
         let (qemu, port) = Qemu::start(config)?;
@@ -66,31 +66,31 @@ impl Vm {
         Ok(vm)
     }
 
-    /// The kernel's release, as `uname -r` prints it.
+    /// Returns the kernel's release, as `uname -r` prints it.
     pub fn release(&self) -> &str {
         &self.booted.release
     }
 
-    /// Time from the start of QEMU until the agent answered; the kernel's own clock then.
+    /// Returns the time from the start of QEMU until the agent answered, and the kernel's own clock at that moment.
     pub fn boot_time(&self) -> (Duration, Duration) {
         (self.boot_time, Duration::from_secs_f64(self.booted.uptime_s))
     }
 
-    /// How long each module took to load, with what it needed.
+    /// Returns how long each module took to load, with its dependencies.
     pub fn load_times(&self) -> &[(Module, Duration)] {
         &self.load_times
     }
 
-    /// All that the console showed so far, kernel messages for the most part.
+    /// Returns the console output so far, mostly kernel messages.
     pub fn console(&self) -> String {
         self.qemu.console()
     }
 
-    /// Runs a command and returns what it printed. A code other than 0 is no error.
+    /// Runs a command and returns its output. An exit code other than 0 is not an error.
     ///
     /// # Errors
-    /// If it cannot be started, or the machine ends or the command takes too long, with what the console said last; the
-    /// machine is of no further use then.
+    /// Fails if the command cannot be started, if the machine stops, or if the command takes too long, with the last console
+    /// output. The machine is not usable afterwards.
     pub fn run(&mut self, command: &Command) -> Result<Output> {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let output = self.stream(command, &mut |stream, bytes| match stream {
@@ -111,7 +111,7 @@ impl Vm {
         }
     }
 
-    /// Like [`Self::run`], but hands on the output as it comes.
+    /// Like [`Self::run`], but forwards the output as it comes.
     pub fn stream(&mut self, command: &Command, sink: &mut dyn FnMut(Stream, &[u8])) -> Result<Output> {
         self.send(&command.request(None))?;
         let exit: Exit = self.answer(&command.shown(), command.limit(), Kind::Exit, sink)?;
@@ -122,8 +122,8 @@ impl Vm {
         })
     }
 
-    /// Runs a command on the console, which must be this process's terminal ([`Config::interactive`]), without a limit
-    /// of time; then switches the machine off, so that QEMU restores the terminal. Returns the exit code.
+    /// Runs a command on the console, which must be this process's terminal ([`Config::interactive`]), without a time limit. Then
+    /// powers the machine off, so that QEMU restores the terminal. Returns the exit code.
     pub fn terminal(mut self, command: &Command) -> Result<i32> {
         let size = rustix::termios::tcgetwinsize(std::io::stdout()).map(|size| (size.ws_row, size.ws_col));
         let size = size
@@ -137,7 +137,7 @@ impl Vm {
         Ok(exit.code)
     }
 
-    /// Unloads a module, which must not be in use; what it needed stays.
+    /// Unloads a module, which must not be in use. Its dependencies stay loaded.
     pub fn unload(&mut self, module: Module) -> Result<()> {
         let name = module.name().to_owned();
         let what = format!("unloading {name}");
@@ -168,7 +168,7 @@ impl Vm {
         self.answer(what, limit, Kind::Exit, &mut |_, _| {})
     }
 
-    /// Waits for a frame of the wanted kind; what a command prints until then goes to the sink.
+    /// Waits for a frame of the wanted kind. Output of a command before it goes to the sink.
     fn answer<T: DeserializeOwned>(
         &mut self,
         what: &str,
@@ -205,7 +205,7 @@ impl Vm {
         }
     }
 
-    /// Adds what the console said.
+    /// Adds the console output to an error.
     fn blame(&self, error: anyhow::Error) -> anyhow::Error {
         match self.qemu.tail() {
             tail if tail.is_empty() => error.context("the machine's console is empty"),
@@ -214,7 +214,7 @@ impl Vm {
     }
 }
 
-/// Reads the agent's frames on a thread of its own, which ends with the machine.
+/// Reads the agent's frames on a separate thread, which exits with the machine.
 fn receive(port: UnixStream) -> Receiver<(Kind, Vec<u8>)> {
     let (sender, frames) = mpsc::channel();
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! What the host and the agent in a virtual machine say to each other: frames of a kind, a length and a payload.
+//! The protocol between the host and the agent in a virtual machine: frames of a kind, a length and a payload.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -6,35 +6,35 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Name of the virtio port that carries the frames.
+/// The name of the virtio port that carries the frames.
 pub const PORT: &str = "tracer.agent";
 
-/// Largest payload, bytes; more means that the peers lost step.
+/// The largest payload, in bytes. A larger one means that the peers are out of step.
 const LIMIT: u32 = 16 << 20;
 
-/// What the host asks for.
+/// A request of the host.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Request {
-    /// Mount a folder of the host, writable, at the same path. Answered by [`Kind::Exit`].
+    /// Mounts a folder of the host, writable, at the same path. Answered by [`Kind::Exit`].
     Share {
         /// The 9p mount tag.
         tag: String,
-        /// Where it lies on both sides.
+        /// Its path on both sides.
         path: PathBuf,
     },
-    /// Load kernel modules in this order; those that are loaded already count as success. Answered by [`Kind::Exit`].
+    /// Loads kernel modules in this order. Modules that are already loaded count as success. Answered by [`Kind::Exit`].
     Load {
         /// Each module's file.
         files: Vec<PathBuf>,
         /// Parameters of the last one, as on `insmod`'s command line.
         parameters: String,
     },
-    /// Unload a kernel module. Answered by [`Kind::Exit`].
+    /// Unloads a kernel module. Answered by [`Kind::Exit`].
     Unload {
         /// Its name, with underscores.
         name: String,
     },
-    /// Run a program; its output comes as frames, [`Kind::Exit`] ends it.
+    /// Runs a program. Its output comes as frames, and [`Kind::Exit`] ends it.
     Run {
         /// The program and its arguments.
         argv: Vec<String>,
@@ -42,14 +42,14 @@ pub enum Request {
         env: BTreeMap<String, String>,
         /// Its working directory.
         cwd: PathBuf,
-        /// Whether it gets the console as its terminal, of this many rows and columns, instead of pipes.
+        /// If set, the program gets the console as its terminal, with this many rows and columns, instead of pipes.
         terminal: Option<(u16, u16)>,
     },
-    /// Switch the machine off at once.
+    /// Powers the machine off at once.
     PowerOff,
 }
 
-/// What a frame holds.
+/// The content of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A [`Request`] as JSON.
@@ -60,9 +60,9 @@ pub enum Kind {
     Stdout,
     /// Bytes of the command's standard error.
     Stderr,
-    /// A request was carried out: [`Exit`] as JSON.
+    /// A request was performed: [`Exit`] as JSON.
     Exit,
-    /// A request could not be carried out: why, as text.
+    /// A request could not be performed: the reason, as text.
     Failed,
 }
 
@@ -97,7 +97,7 @@ impl Kind {
     }
 }
 
-/// The agent is ready.
+/// The report that the agent is ready.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Booted {
     /// The kernel's release, as `uname -r` prints it.
@@ -106,12 +106,12 @@ pub struct Booted {
     pub uptime_s: f64,
 }
 
-/// How a request ended.
+/// The result of a request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Exit {
-    /// The exit code, or 128 + n if signal n ended the program.
+    /// The exit code, or 128 + n if signal n killed the program.
     pub code: i32,
-    /// Time from the request to its end, seconds by the guest's clock.
+    /// The duration of the request, in seconds by the guest's clock.
     pub seconds: f64,
 }
 
@@ -130,7 +130,7 @@ pub fn write_json(to: impl Write, kind: Kind, value: &impl Serialize) -> io::Res
     write(to, kind, &serde_json::to_vec(value)?)
 }
 
-/// Reads one frame; an end of the stream between frames is none.
+/// Reads one frame. Returns `None` at an end of the stream between frames.
 pub fn read(mut from: impl Read) -> io::Result<Option<(Kind, Vec<u8>)>> {
     let mut code = [0];
     if from.read(&mut code)? == 0 {

@@ -1,4 +1,4 @@
-//! The emulator as a process: its command line, its console, its end.
+//! The emulator as a process: its command line, its console, its exit.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::kernel::Kernel;
 use crate::protocol;
 
-/// Lines of the console that an error shows.
+/// The number of console lines that an error shows.
 const TAIL: usize = 40;
 
 /// A running emulator; killed when dropped.
@@ -26,7 +26,7 @@ pub struct Qemu {
 }
 
 impl Qemu {
-    /// Starts a machine; returns the host's end of the agent's port with it.
+    /// Starts a machine. Also returns the host's end of the agent's port.
     pub fn start(config: &Config) -> Result<(Self, UnixStream)> {
         let (ours, theirs) = UnixStream::pair().context("cannot make a socket pair")?;
         let (mut from, to) = io::pipe().context("cannot make a pipe")?;
@@ -42,8 +42,8 @@ impl Qemu {
         let copy = Arc::clone(&console);
         let verbose = config.verbose;
         let (sender, started) = mpsc::channel();
-        // The signal on the parent's death comes when the *thread* that started a child ends. This one ends only after
-        // the child has closed its output.
+        // The kernel sends the parent-death signal when the *thread* that started a child exits. This thread exits only after the
+        // child has closed its output.
         thread::spawn(move || {
             let child = command.spawn();
             drop(command);
@@ -58,7 +58,7 @@ impl Qemu {
         Ok((Self { child, console }, ours))
     }
 
-    /// The last lines that the console showed.
+    /// Returns the last lines of console output.
     pub fn tail(&self) -> String {
         let console = self.console.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&console);
@@ -66,13 +66,13 @@ impl Qemu {
         lines[lines.len().saturating_sub(TAIL)..].join("\n")
     }
 
-    /// All that the console showed.
+    /// Returns all console output.
     pub fn console(&self) -> String {
         let console = self.console.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&console).into_owned()
     }
 
-    /// Waits for the machine to end by itself.
+    /// Waits until the machine stops by itself.
     pub fn wait(&mut self, limit: Duration) -> Result<()> {
         let steps = limit.as_millis() / 10;
         for _ in 0..steps {
@@ -87,17 +87,17 @@ impl Qemu {
 
 impl Drop for Qemu {
     fn drop(&mut self) {
-        // Both fail only if it has ended and been waited for.
+        // Both fail only if it has exited and been waited for.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The emulator's command line; every option was tried on Debian's kernels 6.1, 6.12 and 7.2 with QEMU 7.2.
+/// Returns the emulator's command line. Every option was tried on Debian's kernels 6.1, 6.12 and 7.2 with QEMU 7.2.
 fn command(config: &Config, agent: &UnixStream) -> Result<Command> {
     let kernel = &config.kernel;
     let mut command = Command::new(Kernel::emulator()?);
-    // One thread for all processors: with one each, a kernel that patches its own code crashed now and then.
+    // One thread for all processors: with one thread each, a kernel that patches its own code crashed occasionally.
     command.args(["-M", "q35", "-accel", "tcg,thread=single,tb-size=512", "-cpu", "max"]);
     command.args([
         "-smp",
@@ -142,12 +142,12 @@ fn command(config: &Config, agent: &UnixStream) -> Result<Command> {
     Ok(command)
 }
 
-/// The mount tag of a shared folder.
+/// Returns the mount tag of a shared folder.
 pub fn share_tag(number: usize) -> String {
     format!("share{number}")
 }
 
-/// Lets a child keep a descriptor, and end with this process.
+/// Makes a child keep a descriptor, and die with this process.
 fn inherit(command: &mut Command, descriptor: OwnedFd) {
     let parent = rustix::process::getpid();
     let prepare = move || {
@@ -159,7 +159,7 @@ fn inherit(command: &mut Command, descriptor: OwnedFd) {
         }
         Ok(())
     };
-    // SAFETY: between fork and exec the closure makes system calls only; nothing is allocated and no lock is taken.
+    // SAFETY: between fork and exec the closure makes only system calls; it allocates nothing and takes no lock.
     unsafe { command.pre_exec(prepare) };
 }
 
@@ -168,7 +168,7 @@ fn copy_console(from: &mut impl Read, console: &Mutex<Vec<u8>>, verbose: bool) {
     while let Ok(length @ 1..) = from.read(&mut buffer) {
         let bytes = &buffer[..length];
         if verbose {
-            // If nobody reads it, it is still in the copy.
+            // If the copy to standard error fails, the other copy still has the bytes.
             let _ = io::stderr().write_all(bytes);
         }
         console

@@ -1,18 +1,18 @@
-//! The state of this process's terminal, put back whatever happens to QEMU.
+//! The state of this process's terminal, restored whatever happens to QEMU.
 
 use std::io;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// Restores modes and flags of standard input when dropped: QEMU makes it raw and non-blocking.
+/// A guard that restores modes and flags of standard input when dropped, because QEMU makes it raw and non-blocking.
 pub struct RestoreTerminal {
     modes: Termios,
     flags: OFlags,
 }
 
 impl RestoreTerminal {
-    /// Remembers the present state; fails if standard input is no terminal.
+    /// Saves the present state. Fails if standard input is not a terminal.
     pub fn new() -> io::Result<Self> {
         let input = io::stdin();
         Ok(Self {
@@ -25,7 +25,7 @@ impl RestoreTerminal {
 impl Drop for RestoreTerminal {
     fn drop(&mut self) {
         let input = io::stdin();
-        // The terminal may be gone; nobody is left to tell then.
+        // The terminal may be gone. The failure cannot be reported then.
         let _ = tcsetattr(&input, OptionalActions::Now, &self.modes);
         let _ = fcntl_setfl(&input, self.flags);
     }

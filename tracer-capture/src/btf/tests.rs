@@ -1,6 +1,6 @@
 use super::*;
 
-/// A blob of types, given by their words, and strings.
+/// Returns a BTF blob with these types, given as words, and these strings.
 fn blob(types: &[&[u32]], strings: &[u8]) -> Vec<u8> {
     let words: Vec<u32> = types.iter().flat_map(|words| words.iter().copied()).collect();
     let types_len = words.len() as u32 * 4;
@@ -19,8 +19,8 @@ fn info(kind: u32, members: u32) -> u32 {
     kind << 24 | members
 }
 
-/// `struct fence { u64 context; u64 seqno; }` in the kernel, and in a module
-/// `struct job { u32 x; union { struct fence done; u64 y; }; }` by a typedef of it.
+/// Creates `struct fence { u64 context; u64 seqno; }` in the kernel, and `struct job { u32 x; union { struct fence done; u64 y; };
+/// }` in a module, which refers to `struct fence` by a typedef.
 fn folder() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let base = blob(
@@ -30,7 +30,7 @@ fn folder() -> tempfile::TempDir {
         ],
         b"\0u64\0fence\0context\0seqno\0",
     );
-    // Its strings go on at 25, its types at 3.
+    // The module's strings start at 25, its types at 3.
     let at = |own: u32| 25 + own;
     let module = blob(
         &[
@@ -95,7 +95,7 @@ fn damaged_types_are_no_types() {
         let mut flipped = whole.clone();
         flipped[at] ^= 0xff;
         fs::write(&path, &flipped).unwrap();
-        // Anything but a panic or an endless loop.
+        // Any result is fine, except a panic or an endless loop.
         if let Ok(btf) = Btf::read(dir.path(), &["amd_sched"]) {
             let _ = (btf.offset("job", &["done", "seqno"]), btf.enumerator("type", "B"));
         }
@@ -110,7 +110,7 @@ fn this_kernel() {
         return;
     }
     let btf = Btf::read(folder, &[]).unwrap();
-    // include/linux/device.h, include/linux/kobject.h: both are first in their structures.
+    // include/linux/device.h, include/linux/kobject.h: both members come first in their structures.
     assert_eq!(btf.offset("device", &["kobj", "name"]), Some(0));
     assert!(btf.offset("task_struct", &["thread", "fsbase"]).is_some());
 }

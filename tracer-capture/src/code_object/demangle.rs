@@ -1,18 +1,18 @@
-//! Names as their programmers wrote them.
+//! Demangled names of kernels.
 
 use std::fmt::{self, Write};
 
-/// Longer names are kept as they are in the code object.
+/// Limit in bytes. A longer name stays as it is in the code object.
 const MAX_NAME: usize = 64 << 10;
 
-/// The name in its language; that of the symbol if it is not mangled, or in a way that is not known.
+/// Returns the demangled name. Returns `symbol` itself if it is not mangled, or mangled in an unknown way.
 pub fn demangle(symbol: &str) -> String {
     rust(symbol)
         .or_else(|| cpp(symbol))
         .unwrap_or_else(|| symbol.to_owned())
 }
 
-/// Rust's, without the hash that makes a name unique.
+/// Demangles a Rust symbol, without the hash that makes it unique.
 fn rust(symbol: &str) -> Option<String> {
     let name = rustc_demangle::try_demangle(symbol).ok()?;
     let mut out = Bounded::default();
@@ -20,9 +20,9 @@ fn rust(symbol: &str) -> Option<String> {
     Some(out.0)
 }
 
-/// C++'s (Itanium ABI), without the type that is returned.
+/// Demangles a C++ symbol (Itanium ABI), without the return type.
 fn cpp(symbol: &str) -> Option<String> {
-    // Otherwise names of types would be taken for mangled ones: `f` for `float`.
+    // Without this check, plain names would be taken for mangled types: `f` for `float`.
     symbol.starts_with("_Z").then_some(())?;
     let name = cpp_demangle::Symbol::new(symbol).ok()?;
     let options = cpp_demangle::DemangleOptions::new().no_return_type();
@@ -31,7 +31,7 @@ fn cpp(symbol: &str) -> Option<String> {
     Some(out.0)
 }
 
-/// A string that does not grow beyond [`MAX_NAME`]: a short mangled name can stand for an endless one.
+/// A string that does not grow beyond [`MAX_NAME`]: a short mangled name can expand to an endless one.
 #[derive(Default)]
 struct Bounded(String);
 
@@ -45,7 +45,7 @@ impl Write for Bounded {
     }
 }
 
-/// The parts of a demangled C++ name, in a row.
+/// Collects the parts of a demangled C++ name in order.
 struct Plain<'a>(&'a mut Bounded);
 
 impl cpp_demangle::DemangleWrite for Plain<'_> {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_name_does_not_grow_without_end() {
-        // Each substitution doubles what is behind it.
+        // Each substitution doubles the text before it.
         let mut symbol = String::from("_Z1f");
         symbol.push_str("SaIiE");
         for at in 0..40 {

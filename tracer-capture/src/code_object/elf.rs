@@ -1,7 +1,7 @@
-//! The ELF file that a code object is.
+//! The ELF file of a code object.
 //!
-//! Source: LLVM's AMDGPUUsage ("ELF Code Object", "Kernel Descriptor"), and `amd_kernel_code_t` of version 2 in
-//! `AMDKernelCodeT.h`. Generic over where the bytes come from, because of large files only a few tables are read.
+//! Source: LLVM's AMDGPUUsage ("ELF Code Object", "Kernel Descriptor"), and `amd_kernel_code_t` of version 2 in `AMDKernelCodeT.h`.
+//! The functions are generic over the source of the bytes, because they read only a few tables of large files.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,31 +19,32 @@ const LE: LittleEndian = LittleEndian;
 type Header = FileHeader64<LittleEndian>;
 type Segment = ProgramHeader64<LittleEndian>;
 
-/// Kernels of one code object at the most; the largest libraries have some ten thousand in one.
+/// Largest number of kernels in one code object. The largest libraries have some ten thousand in one.
 pub const MAX_KERNELS: usize = 1 << 16;
-/// Bytes of a table that is read at the most.
+/// Largest size in bytes of a table that the parser reads.
 pub const MAX_TABLE: u64 = 64 << 20;
-/// Longest name of a kernel: C++'s can be some kilobytes.
+/// Longest name of a kernel in bytes: a C++ name can have some kilobytes.
 const MAX_SYMBOL: usize = 32 << 10;
 
 /// `EM_AMDGPU`.
 const MACHINE: u16 = 224;
 /// `ELFOSABI_AMDGPU_HSA`.
 const OS_ABI: u8 = 64;
-/// `NT_AMDGPU_METADATA`, of notes named `AMDGPU`.
+/// `NT_AMDGPU_METADATA`, of notes with the name `AMDGPU`.
 const NOTE_METADATA: u32 = 32;
-/// `STT_AMDGPU_HSA_KERNEL`: the type of kernels' symbols in version 2.
+/// `STT_AMDGPU_HSA_KERNEL`: the type of kernel symbols in version 2.
 const KERNEL_V2: u8 = 10;
-/// What a descriptor's name ends in.
+/// Suffix of a descriptor's name.
 const DESCRIPTOR: &[u8] = b".kd";
 
-/// `group_segment_fixed_size`, `private_segment_fixed_size` and `kernarg_size` of a kernel descriptor.
+/// Offsets of `group_segment_fixed_size`, `private_segment_fixed_size` and `kernarg_size` in a kernel descriptor.
 const DESCRIPTOR_SIZES: [u64; 3] = [0, 4, 8];
-/// `workgroup_group_segment_byte_size`, `workitem_private_segment_byte_size` and `kernarg_segment_byte_size` of
-/// `amd_kernel_code_t`; the last one has 64 bits, of which the lower are enough.
+/// Offsets of `workgroup_group_segment_byte_size`, `workitem_private_segment_byte_size` and `kernarg_segment_byte_size` in
+/// `amd_kernel_code_t`. The last field has 64 bits; its lower half is enough.
 const KERNEL_CODE_SIZES: [u64; 3] = [64, 60, 72];
 
-/// Symbol tables, and segments of notes: a file has one or two of each. Thousands that overlap would take hours to read.
+/// Largest number of symbol tables, and of note segments. A file has one or two of each. Thousands of overlapping tables would take
+/// hours to read.
 const MAX_TABLES: usize = 4;
 
 /// Reads the kernels of a code object.
@@ -129,7 +130,7 @@ fn kernels<'data, R: ReadRef<'data>>(
     Ok(())
 }
 
-/// A section as a table, if it is none too large.
+/// Returns a section as a table, unless it exceeds [`MAX_TABLE`].
 fn array<'data, T: Pod, R: ReadRef<'data>>(
     data: R,
     section: &SectionHeader64<LittleEndian>,
@@ -140,7 +141,7 @@ fn array<'data, T: Pod, R: ReadRef<'data>>(
     section.data_as_array(LE, data).map_err(ParseError::from)
 }
 
-/// The metadata note, if there is one of this form.
+/// Returns the metadata note, if there is one in this form.
 fn metadata<'data, R: ReadRef<'data>>(data: R, segments: &[Segment]) -> Result<Option<&'data [u8]>, ParseError> {
     let notes = segments.iter().filter(|segment| segment.p_type(LE) == elf::PT_NOTE);
     for segment in notes.take(MAX_TABLES) {
@@ -159,7 +160,8 @@ fn metadata<'data, R: ReadRef<'data>>(data: R, segments: &[Segment]) -> Result<O
     Ok(None)
 }
 
-/// What the descriptor itself tells: less, but without metadata it is all there is.
+/// Reads the kernel's resources from its descriptor. A descriptor has fewer fields than the metadata, but without metadata it is
+/// the only source.
 fn by_descriptor<'data, R: ReadRef<'data>>(
     data: R,
     segments: &[Segment],
@@ -180,7 +182,7 @@ fn by_descriptor<'data, R: ReadRef<'data>>(
     }
 }
 
-/// 4 bytes that the file has for an address.
+/// Returns the 4 bytes that the file has for an address.
 fn word<'data, R: ReadRef<'data>>(data: R, segments: &[Segment], address: u64) -> Option<u32> {
     let into = |segment: &Segment| {
         let into = address.checked_sub(segment.p_vaddr(LE))?;

@@ -1,28 +1,28 @@
-//! The runtime's list: `_amdgpu_r_debug`, a `struct r_debug` as of the C library (elf/link.h), and its `struct link_map`s.
+//! The runtime's list: `_amdgpu_r_debug`, a `struct r_debug` as in the C library (elf/link.h), and its `struct link_map`s.
 
 use std::io;
 
 use tracer_common::r_debug::{L_ADDR, L_NAME, L_NEXT, LINK_MAP_LEN, R_MAP};
 
-/// Entries at the most. A list that is longer, or goes round in a circle, is not believed.
+/// Largest number of entries. A list that is longer, or circular, is rejected.
 const MAX_ENTRIES: usize = 1 << 14;
-/// The longest path has 4096 bytes; each can take three in a URI.
+/// The longest path has 4096 bytes, and each byte can take three in a URI.
 const MAX_URI: usize = 3 * 4096 + 128;
-/// All names together: a list that goes round in a circle may have a long one.
+/// Limit in bytes for all names together: a circular list may contain a long name.
 const MAX_TEXT: usize = 8 << 20;
-/// Reads end where a page does: the next one may not be there.
+/// A read ends at a page boundary, because the next page may not be mapped.
 const PAGE: u64 = 4096;
 
-/// Memory of a process.
+/// The memory of a process.
 pub trait Memory {
     /// Copies `to.len()` bytes from `address`.
     ///
     /// # Errors
-    /// If not all of them are there.
+    /// If not all of the bytes are readable.
     fn read(&self, address: u64, to: &mut [u8]) -> io::Result<()>;
 }
 
-/// One entry.
+/// An entry of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Address of the entry itself.
@@ -33,10 +33,10 @@ pub struct Entry {
     pub uri: Vec<u8>,
 }
 
-/// Reads the whole list; `debug` is the address of the `r_debug`.
+/// Reads the whole list. `debug` is the address of the `r_debug`.
 ///
 /// # Errors
-/// If a part can't be read, or is longer than any list is.
+/// If a part can't be read, or exceeds a limit.
 pub fn read(memory: &impl Memory, debug: u64) -> io::Result<Vec<Entry>> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut text_len = 0;
@@ -70,7 +70,7 @@ fn word(memory: &impl Memory, address: u64) -> io::Result<u64> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// A string that ends in 0.
+/// Reads a string that ends in 0.
 fn text(memory: &impl Memory, mut address: u64) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     while text.len() < MAX_URI {
@@ -89,10 +89,10 @@ fn text(memory: &impl Memory, mut address: u64) -> io::Result<Vec<u8>> {
     Err(io::Error::other("the name of a code object is too long"))
 }
 
-/// Which of the old entries are still there, and which of the new ones were not.
+/// Returns which old entries remain, and which new entries are additions.
 ///
-/// The runtime appends to its list and takes out of it, so what is still there has kept its order, in front of what is
-/// new. An entry that breaks this was taken out and came again.
+/// The runtime appends to its list and removes entries from it. So the remaining entries keep their order and precede the
+/// additions. An entry that breaks this order was removed and added again.
 pub fn differences(old: &[Entry], new: &[Entry]) -> (Vec<bool>, Vec<bool>) {
     let mut stays = vec![false; old.len()];
     let mut added = vec![true; new.len()];

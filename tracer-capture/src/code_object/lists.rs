@@ -1,4 +1,4 @@
-//! The lists of all processes, followed: what came, and what went.
+//! Tracks the lists of all processes, and reports which code objects were loaded and unloaded.
 
 use std::{
     collections::HashMap,
@@ -20,30 +20,30 @@ use crate::{
     findings::{Finder, Finding},
 };
 
-/// Lists that are followed at the most; those of ended processes make room.
+/// Largest number of lists to track. At the limit, the lists of processes that have exited are removed.
 const MAX_LISTS: usize = 4096;
 
-/// The lists, on the side that reads them. Several threads use it, but for one process one at a time.
+/// The lists, on the side that reads them. Several threads use this type, but only one at a time for the same process.
 pub struct Lists {
-    /// By process and address.
+    /// By process and address of the list.
     known: Mutex<HashMap<(u32, u64), Known>>,
     /// Number of the next code object.
     next: AtomicU64,
     finder: Finder,
 }
 
-/// What was last read of a list.
+/// The result of the last read of a list.
 struct Known {
-    /// Of the process: another program at the same id has another.
+    /// Generation of the process: another program with the same id has another generation.
     generation: u32,
     /// The entries, with the numbers of their code objects.
     entries: Vec<(Entry, u64)>,
-    /// The last reading failed.
+    /// Whether the last read failed.
     lost: bool,
 }
 
 impl Lists {
-    /// Of no process yet; changes go to `finder`.
+    /// Creates an empty tracker that reports changes to `finder`.
     pub fn new(finder: Finder) -> Self {
         Self {
             known: Mutex::default(),
@@ -52,22 +52,23 @@ impl Lists {
         }
     }
 
-    /// A list changed, while it was watched: its process is held, or at least has just told. `debug` is the address of
-    /// the process's `_amdgpu_r_debug`.
+    /// Handles a change to a list that tracer watches. The process is paused, or has at least just reported the change. `debug` is
+    /// the address of the process's `_amdgpu_r_debug`.
     pub fn changed(&self, examine: &Examine<'_>, origin: Origin, generation: u32, debug: u64) {
         self.read(examine, origin, generation, debug, true);
     }
 
-    /// As [`Self::changed`], of a process that can't be examined.
+    /// Like [`Self::changed`], for a process that can't be examined.
     pub fn unread(&self, origin: Origin, generation: u32, debug: u64) {
         self.finder.tell(origin, Finding::ListUnread);
         let nothing = Known::nothing(generation, true);
         self.known().insert((origin.pid, debug), nothing);
     }
 
-    /// A process that runs already is attached to: what is in its list was there before.
+    /// Handles a process that was already running when tracer attached to it: the entries of its list are older.
     ///
-    /// Of files that have changed since the process began nothing is told: perhaps they are not what was loaded.
+    /// Does not report kernels from files that have changed since the process started: such a file may differ from the one that was
+    /// loaded.
     pub fn attached(&self, examine: &Examine<'_>, origin: Origin, generation: u32, debug: u64) {
         self.read(examine, origin, generation, debug, false);
     }
@@ -91,7 +92,7 @@ impl Lists {
                 return;
             }
         };
-        // After a list that could not be read, what is new and what was there can't be told apart.
+        // After a failed read, additions can't be distinguished from older entries.
         let how = if watched && !lost {
             CodeObjectOrigin::Loaded
         } else {
@@ -146,7 +147,8 @@ impl Known {
     }
 }
 
-/// The memory of a process whose list was like this: what lies there by now is fetched with two requests, not one a page.
+/// Returns the memory of a process whose list was last read as `entries`. Prefetches the list with two requests, instead of one per
+/// page.
 fn memory<'a>(examine: &Examine<'a>, debug: u64, entries: &[(Entry, u64)]) -> Remote<'a> {
     let memory = examine.memory();
     let nodes = entries.iter().map(|(entry, _)| entry.node);
@@ -155,7 +157,7 @@ fn memory<'a>(examine: &Examine<'a>, debug: u64, entries: &[(Entry, u64)]) -> Re
     memory
 }
 
-/// Reads what an entry stands for.
+/// Reads the code object of an entry.
 fn code_object(
     examine: &Examine<'_>,
     pid: u32,

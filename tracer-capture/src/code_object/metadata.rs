@@ -1,4 +1,4 @@
-//! What a code object's metadata note says of its kernels: `NT_AMDGPU_METADATA`, versions 3 and later.
+//! The metadata note of a code object: `NT_AMDGPU_METADATA`, versions 3 and later.
 //!
 //! Source: LLVM's AMDGPUUsage, "Code Object V3 Metadata" to "Code Object V5 Metadata".
 
@@ -8,20 +8,20 @@ use tracer_core::code_object::KernelResources;
 
 use super::msgpack::{Reader, Token};
 
-/// What is of use in a note.
+/// The fields of a note that tracer uses.
 #[derive(Debug, Default)]
 pub struct Metadata<'a> {
     /// `amdhsa.target`, from version 4 on.
     pub target: Option<&'a str>,
-    /// By the name of the descriptor, `NAME.kd`.
+    /// Kernels, by the name of the descriptor, `NAME.kd`.
     pub kernels: HashMap<&'a str, KernelResources>,
 }
 
 impl<'a> Metadata<'a> {
-    /// Reads a note; what is behind a malformed part is left out.
+    /// Reads a note, up to the first malformed part.
     pub fn read(note: &'a [u8]) -> Self {
         let mut metadata = Self::default();
-        // A part that is malformed ends the reading, and what was read stays.
+        // A malformed part ends the read. Everything before it is kept.
         let _ = metadata.fill(&mut Reader::new(note));
         metadata
     }
@@ -44,7 +44,7 @@ impl<'a> Metadata<'a> {
     }
 }
 
-/// The name of a kernel's descriptor, and what the kernel takes.
+/// Reads the name of a kernel's descriptor, and the resources that the kernel uses.
 fn kernel<'a>(reader: &mut Reader<'a>) -> Option<(Option<&'a str>, KernelResources)> {
     let mut symbol = None;
     let mut resources = KernelResources::default();
@@ -72,7 +72,7 @@ fn kernel<'a>(reader: &mut Reader<'a>) -> Option<(Option<&'a str>, KernelResourc
     Some((symbol, resources))
 }
 
-/// A number; `Some(None)` for a value that is none.
+/// Reads a number; `Some(None)` for a value that is not a number.
 fn number(reader: &mut Reader<'_>) -> Option<Option<u32>> {
     let mut ahead = reader.clone();
     if let Token::Number(number) = ahead.next()? {

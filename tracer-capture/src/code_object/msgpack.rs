@@ -1,36 +1,36 @@
-//! MessagePack, as far as the metadata of code objects needs it.
+//! A MessagePack reader for the metadata of code objects.
 //!
-//! Format: <https://github.com/msgpack/msgpack/blob/master/spec.md>. A reader walks over the bytes and allocates nothing;
-//! what is nested is skipped by counting, so that no depth is too great.
+//! Format: <https://github.com/msgpack/msgpack/blob/master/spec.md>. A reader walks over the bytes without allocation. It skips
+//! nested values by counting them, so that any depth is fine.
 
-/// One value, or the start of one that holds others.
+/// A value, or the start of a value that contains others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token<'a> {
     /// A string, which should be UTF-8.
     Text(&'a [u8]),
-    /// A number from 0 on.
+    /// A number, 0 or larger.
     Number(u64),
-    /// A sequence of so many values, which follow.
+    /// A sequence of this many values, which follow.
     Array(u64),
-    /// So many pairs of values, which follow.
+    /// A map of this many pairs of values, which follow.
     Map(u64),
-    /// Anything else.
+    /// Any other value.
     Other,
 }
 
-/// Reads values one after the other.
+/// Reads one value after another.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of these bytes.
+    /// Creates a reader of these bytes.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// The next token; `None` at the end, or where the bytes are none.
+    /// Returns the next token; `None` at the end, or if the bytes are not a token.
     pub fn next(&mut self) -> Option<Token<'a>> {
         let [first] = *self.take(1)? else { return None };
         Some(match first {
@@ -42,11 +42,11 @@ impl<'a> Reader<'a> {
             0xc0 | 0xc2 | 0xc3 | 0xe0..=0xff => Token::Other,
             // Never used.
             0xc1 => return None,
-            // Bytes.
+            // Byte strings.
             0xc4..=0xc6 => self.skipped(first - 0xc4, 0)?,
             // Extensions, with a byte for their type.
             0xc7..=0xc9 => self.skipped(first - 0xc7, 1)?,
-            // Numbers with a point.
+            // Floating-point numbers.
             0xca => self.other(4)?,
             0xcb => self.other(8)?,
             0xcc..=0xcf => Token::Number(self.number(first - 0xcc)?),
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Skips the next value with all that it holds.
+    /// Skips the next value and everything in it.
     pub fn skip(&mut self) -> Option<()> {
         let mut values = 1_u64;
         while values > 0 {
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// The next value as a string.
+    /// Reads the next value as a string.
     pub fn text(&mut self) -> Option<&'a str> {
         match self.next()? {
             Token::Text(bytes) => str::from_utf8(bytes).ok(),
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next value as the pairs of a map.
+    /// Reads the next value as a map, and returns its number of pairs.
     pub fn map(&mut self) -> Option<u64> {
         match self.next()? {
             Token::Map(pairs) => Some(pairs),
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next value as the values of an array.
+    /// Reads the next value as an array, and returns its number of values.
     pub fn array(&mut self) -> Option<u64> {
         match self.next()? {
             Token::Array(values) => Some(values),
@@ -119,13 +119,13 @@ impl<'a> Reader<'a> {
         self.take(len).map(|_| Token::Other)
     }
 
-    /// A length of 2^`width` bytes, then as many bytes and `more`.
+    /// Skips a length of 2^`width` bytes, then that many bytes and `more`.
     fn skipped(&mut self, width: u8, more: u64) -> Option<Token<'a>> {
         let len = self.number(width)?;
         self.other(len.checked_add(more)?)
     }
 
-    /// A big-endian number of 2^`width` bytes, at most 8.
+    /// Reads a big-endian number of 2^`width` bytes, at most 8.
     fn number(&mut self, width: u8) -> Option<u64> {
         let bytes = self.take(1 << width)?;
         Some(bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)))

@@ -1,6 +1,6 @@
-//! The bytes of a code object: in a file of the process's root, or in its memory.
+//! The bytes of a code object: in a file below the process's root, or in the process's memory.
 //!
-//! Only what is asked for is read: code objects can have hundreds of megabytes, their tables a few.
+//! The reader reads only the parts that the parser asks for: a code object can have hundreds of megabytes, its tables a few.
 
 use std::{
     fs::{self, File},
@@ -13,13 +13,14 @@ use tracer_core::code_object::KernelsUnread;
 
 use super::{Contents, elf, uri::Part};
 
-/// All that is read of one code object at the most.
+/// Largest number of bytes to read from one code object.
 pub const MAX_READ: usize = 256 << 20;
 
-/// When a process began, by the contents of `/proc/PID/stat`: s of the real-time clock, or up to a second earlier. What happened
-/// to files in that second can't be told apart by this.
+/// Returns the start time of a process, given the contents of `/proc/PID/stat`: seconds of the real-time clock, or up to a second
+/// too early. The result can't show whether a file changed before or after the start in that second.
 pub fn began_in(stat: &str) -> Option<i64> {
-    // Behind the name, which may have spaces and parentheses: fields from the third one on; the 22nd is meant.
+    // The fields after the name, which may contain spaces and parentheses. The list starts with the third field; the start time is
+    // the 22nd.
     let ticks: i64 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
     let boot = fs::read_to_string("/proc/stat").ok()?;
     let boot: i64 = boot
@@ -31,10 +32,10 @@ pub fn began_in(stat: &str) -> Option<i64> {
     boot.checked_add(ticks.checked_div(per_second)?)
 }
 
-/// Reads the code object that is a part of something.
+/// Reads the code object in a part of a file or memory.
 ///
 /// # Errors
-/// Why its kernels are not known.
+/// The reason why its kernels are unknown.
 pub fn read(from: impl ReadAt, part: Part) -> Result<Contents, KernelsUnread> {
     let window = Window {
         from,
@@ -49,12 +50,12 @@ pub fn read(from: impl ReadAt, part: Part) -> Result<Contents, KernelsUnread> {
     contents.map_err(|error| failed.unwrap_or_else(|| (&error).into()))
 }
 
-/// Something that bytes can be read from.
+/// A source of bytes with random access.
 pub trait ReadAt {
-    /// Fills `to` from `offset` on.
+    /// Fills `to` with the bytes from `offset` on.
     ///
     /// # Errors
-    /// If not all of it is there.
+    /// If not all of the bytes are available.
     fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<()>;
 }
 
@@ -64,14 +65,14 @@ impl ReadAt for File {
     }
 }
 
-/// A part of a file or memory, as a file of its own.
+/// A part of a file or memory, presented as a file of its own.
 struct Window<F> {
     from: F,
     part: Part,
     at: u64,
-    /// Bytes that may still be read.
+    /// Number of bytes that may still be read.
     left: usize,
-    /// Why reading failed, if it did.
+    /// The reason of a failed read.
     failed: Option<KernelsUnread>,
 }
 

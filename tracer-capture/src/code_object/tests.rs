@@ -1,4 +1,4 @@
-//! Lists in this process's own memory, which is as good as another's.
+//! Tests with lists in the memory of the test process, which is read like another process's memory.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ use super::{
     lists::Lists,
 };
 
-/// Memory with some words in it.
+/// Memory that contains only some words.
 struct Words(BTreeMap<u64, u64>);
 
 impl Memory for Words {
@@ -97,16 +97,16 @@ fn what_came_and_went_is_told_apart() {
         (vec![true, false, true], vec![false, false])
     );
     assert_eq!(of(&[(1, 1)], &[(1, 1), (2, 2)]), (vec![true], vec![false, true]));
-    // At the same place, another base.
+    // At the same address, with another base.
     assert_eq!(of(&[(1, 1)], &[(1, 9)]), (vec![false], vec![true]));
-    // Behind a new one: it was taken out, and came again.
+    // After an added entry: this one was removed and added again.
     assert_eq!(
         of(&[(1, 1), (2, 2)], &[(2, 2), (5, 5), (1, 1)]),
         (vec![false, true], vec![false, true, true])
     );
 }
 
-/// `struct link_map` and `struct r_debug`, in this process.
+/// A `struct link_map` or `struct r_debug` in the memory of this process.
 #[repr(C)]
 struct Node([usize; 5]);
 
@@ -128,7 +128,7 @@ fn changes_come_out_as_they_were_made() {
     let debug_address = address(std::hint::black_box(&debug)) as u64;
     let (finder, changes) = findings();
     let lists = Lists::new(finder);
-    // SAFETY: the child makes plain calls; other threads of this test program only wait.
+    // SAFETY: the child process makes only plain calls; the other threads of this test program only wait.
     let readers = unsafe { Readers::start() }.unwrap();
     let parsers = Parsers::new(&readers);
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -158,21 +158,21 @@ fn changes_come_out_as_they_were_made() {
     let mut what = Vec::new();
     lists.attached(&examine, origin(10), 1, debug_address);
     let found = CodeObjectOrigin::Found;
-    // The test program was built before it began, and is no code object; or it was in the same second.
+    // The test program is not a code object. It was built before this process started, or in the same second.
     let first = taken(&mut what);
     let reason = [KernelsUnread::Malformed, KernelsUnread::Changed]
         .map(|reason| format!("0 0x1000 {found:?} {:?}", Some(reason.name())));
     assert!(reason.contains(&first[0].1), "{first:?}");
     assert_eq!(first[1].1, format!("1 0x2000 {found:?} {:?}", Some("unreadable")));
     assert_eq!(first[2].1, format!("2 0x3000 {found:?} {:?}", Some("unknown-source")));
-    // The middle one goes.
+    // Remove the middle entry.
     nodes[0].0[3] = address(&nodes[2]);
     std::hint::black_box(&nodes);
     lists.changed(&examine, origin(20), 1, debug_address);
     assert_eq!(taken(&mut what), [(20, "1 unloaded".to_owned())]);
     lists.changed(&examine, origin(30), 1, debug_address);
     assert_eq!(taken(&mut what), []);
-    // It comes again, at the end.
+    // Add it again, at the end.
     nodes[1].0[3] = 0;
     nodes[2].0[3] = address(&nodes[1]);
     std::hint::black_box(&nodes);
@@ -181,7 +181,7 @@ fn changes_come_out_as_they_were_made() {
         taken(&mut what),
         [(40, format!("3 0x2000 Loaded {:?}", Some("unreadable")))]
     );
-    // Nothing can be read: from then on, what is there is found, not loaded.
+    // The list can't be read. From then on its entries are found, not loaded.
     nodes[0].0[3] = 8;
     std::hint::black_box(&nodes);
     lists.changed(&examine, origin(50), 1, debug_address);

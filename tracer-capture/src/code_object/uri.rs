@@ -1,33 +1,33 @@
-//! Where a code object comes from, as the runtime writes it.
+//! The location of a code object, as the runtime writes it.
 //!
-//! Source: `amd_hsa_loader.cpp` of ROCR-Runtime, and LLVM's AMDGPUUsage, "Loaded Code Object Path Uniform Resource
-//! Identifier (URI)".
+//! Source: `amd_hsa_loader.cpp` of ROCR-Runtime, and LLVM's AMDGPUUsage, "Loaded Code Object Path Uniform Resource Identifier
+//! (URI)".
 
-/// A code object's place.
+/// The location of a code object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a file, as the process's root shows it.
+    /// A file, below the process's root.
     File {
-        /// Its path, which need not be UTF-8.
+        /// The path, which need not be UTF-8.
         path: Vec<u8>,
-        /// Offset and size in the file; `None` for all of it.
+        /// Offset and size in the file; `None` for the whole file.
         part: Option<Part>,
     },
-    /// In the process's own memory.
+    /// The process's own memory.
     Memory(Part),
 }
 
-/// A part of a file, or of memory.
+/// A part of a file or of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Where it begins.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// Its bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
 impl Place {
-    /// Reads a URI; `None` for a form that is not known.
+    /// Parses a URI. Returns `None` for an unknown form.
     pub fn parse(uri: &[u8]) -> Option<Self> {
         let at = uri.windows(3).position(|window| window == b"://")?;
         let (scheme, rest) = (uri.get(..at)?, uri.get(at + 3..)?);
@@ -46,14 +46,14 @@ impl Place {
                     part,
                 })
             }
-            // The process id is that of its own namespace: of no use here.
+            // The URI names the process id in the process's own namespace, which is not useful here.
             b"memory" => Some(Self::Memory(part??)),
             _ => None,
         }
     }
 }
 
-/// `offset=N&size=N`, in decimal or hexadecimal, in either order.
+/// Parses `offset=N&size=N`, in decimal or hexadecimal, in either order.
 fn part(query: &[u8]) -> Option<Part> {
     let text = str::from_utf8(query).ok()?;
     let (mut offset, mut size) = (None, None);
@@ -75,7 +75,7 @@ fn part(query: &[u8]) -> Option<Part> {
     })
 }
 
-/// Takes percent codes back.
+/// Decodes percent codes.
 fn decode(path: &[u8]) -> Option<Vec<u8>> {
     let mut decoded = Vec::with_capacity(path.len());
     let mut bytes = path.iter();
@@ -88,7 +88,7 @@ fn decode(path: &[u8]) -> Option<Vec<u8>> {
             decoded.push(byte);
         }
     }
-    // A path with a 0 in it names no file.
+    // A path that contains a 0 does not name a file.
     (!decoded.contains(&0)).then_some(decoded)
 }
 

@@ -1,4 +1,4 @@
-//! What readers answer, and which answers a recorder takes.
+//! The answers of readers, and the check of which answers the recorder accepts.
 
 use std::{io, os::fd::OwnedFd};
 
@@ -8,28 +8,28 @@ use super::{
     sealed::Sealed,
 };
 
-/// Why there is no answer.
+/// The reason why a request has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The deadline passed first: the reader is abandoned.
+    /// The deadline passed first, and the reader is abandoned.
     #[error("reading took too long")]
     Blocked,
-    /// Not asked: [`MAX_PER_USER`] readers of this user are blocked.
+    /// No reader was asked, because [`MAX_PER_USER`] readers of this user are blocked.
     #[error("not examined: other files or memory of this user block all readers that a user may have")]
     NotExamined,
-    /// Not asked: as many requests for this user are under way as may be. Take an answer first.
+    /// No reader was asked, because the user has the maximum number of requests under way. The caller must take an answer first.
     #[error("too many reads for this user at once")]
     Busy,
     /// The system refused, with this error number.
     #[error("{}", io::Error::from_raw_os_error(*.0))]
     Refused(i32),
-    /// It is no regular file.
+    /// The file is not a regular file.
     #[error("not a regular file")]
     NotRegular,
-    /// The file of that name is not the mapped one any more.
+    /// The file of that name is not the mapped file any more.
     #[error("the file was replaced")]
     Other,
-    /// It has more bytes than were asked for.
+    /// The file has more bytes than the request allows.
     #[error("larger than the limit")]
     TooLarge,
     /// The reader or the spawner is gone, or its answer makes no sense.
@@ -37,38 +37,38 @@ pub enum ReadError {
     Gone,
 }
 
-/// An answer.
+/// The answer to a request.
 #[derive(Debug)]
 pub enum Answer {
-    /// A file, found by its path: the descriptor (O_PATH, whose use and end ask no file system) keeps the inode from being
-    /// used again, and can be probed by `/proc/self/fd/N`.
+    /// A file, found by its path. The descriptor (O_PATH: using and closing it asks no file system) keeps the inode from being
+    /// reused, and allows a probe to name the file as `/proc/self/fd/N`.
     File {
         /// The descriptor.
         file: OwnedFd,
-        /// What it is.
+        /// The properties of the file.
         info: FileInfo,
-        /// What was wanted of it.
+        /// The requested contents of the file.
         contents: Contents,
     },
-    /// A file of /proc, or a link.
+    /// The contents of a file in /proc, or the target of a link.
     Bytes(Contents),
     /// Pieces of memory.
     Memory(Memory),
-    /// Threads, and in which system call each is.
+    /// Threads, and the system call that each of them is in.
     Calls(Vec<(u32, String)>),
 }
 
 /// Bytes that were read.
 #[derive(Debug)]
 pub enum Contents {
-    /// A few.
+    /// A few bytes, in the message itself.
     Inline(Vec<u8>),
-    /// In a memory file.
+    /// Bytes in a memory file.
     Sealed(Sealed),
 }
 
 impl Contents {
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {
@@ -77,10 +77,10 @@ impl Contents {
         }
     }
 
-    /// As a memory file.
+    /// Converts the bytes to a memory file.
     ///
     /// # Errors
-    /// EMFILE, ENOMEM.
+    /// Fails with EMFILE or ENOMEM.
     pub fn sealed(self) -> io::Result<Sealed> {
         match self {
             Self::Inline(bytes) => Sealed::copy_of(&bytes),
@@ -89,7 +89,7 @@ impl Contents {
     }
 }
 
-/// Which answers a request can have.
+/// The answers that a request can have.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
     File { most: u64 },
@@ -120,7 +120,7 @@ impl Shape {
         }
     }
 
-    /// The answer in a message, if it is one to this request: a reader that was taken over may send anything.
+    /// Returns the answer in a message, if it is an answer to this request: a compromised reader may send anything.
     pub(super) fn answer(self, message: Message) -> Result<Answer, ReadError> {
         let gone = |_| ReadError::Gone;
         let reply = message.value::<Reply>().map_err(gone)?;
@@ -173,7 +173,8 @@ impl Shape {
     }
 }
 
-/// Whether a descriptor only stands for a place in a file system: its end asks nobody, unlike that of an open file.
+/// Returns whether a descriptor only stands for a place in a file system (O_PATH). Closing it asks no file system or server, unlike
+/// closing an open file.
 fn is_path(file: &OwnedFd) -> bool {
     rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags.contains(rustix::fs::OFlags::PATH))
 }
@@ -193,7 +194,7 @@ mod tests {
         file_system: 6,
     };
 
-    /// What becomes of a reader's reply, whoever wrote it.
+    /// Returns what the recorder makes of a reader's reply.
     fn taken(request: &Request, reply: &Reply, beside: &[BorrowedFd<'_>]) -> Result<Answer, ReadError> {
         let (reader, recorder) = Channel::pair().unwrap();
         reader.send(reply, beside).unwrap();
@@ -226,7 +227,7 @@ mod tests {
         let long = Sealed::copy_of(b"12345").unwrap();
         let [path, open, unsealed] = [path.as_fd(), open.as_fd(), unsealed.as_fd()];
         let whole = |body: Body| Reply::File(INFO, body);
-        // Sound ones.
+        // Valid replies.
         assert!(taken(&file, &whole(inline(b"1234")), &[path]).is_ok());
         assert!(taken(&file, &whole(Body::Sealed), &[path, sealed.as_fd()]).is_ok());
         assert!(taken(&memory, &read(inline(b"1234"), &[true], 7), &[]).is_ok());
@@ -236,21 +237,21 @@ mod tests {
             ReadError::Refused(libc::EIO)
         );
         for (request, reply, beside) in [
-            // No descriptor, or one whose end may wait for a file system.
+            // No descriptor, or a descriptor whose close may wait for a file system.
             (&file, whole(inline(b"")), vec![]),
             (&file, whole(inline(b"")), vec![open]),
-            // More than was asked for; not final; not there; not a memory file.
+            // More than the request allows; not sealed; not there; not a memory file.
             (&file, whole(inline(b"12345")), vec![path]),
             (&file, whole(Body::Sealed), vec![path, long.as_fd()]),
             (&file, whole(Body::Sealed), vec![path, unsealed]),
             (&file, whole(Body::Sealed), vec![path]),
             (&file, whole(Body::Sealed), vec![path, open]),
-            // Another number of bytes or pieces; times that run backwards.
+            // A wrong number of bytes or pieces; times that run backwards.
             (&memory, read(inline(b"123"), &[true], 7), vec![]),
             (&memory, read(inline(b"1234"), &[true, true], 7), vec![]),
             (&memory, read(inline(b"1234"), &[], 7), vec![]),
             (&memory, read(inline(b"1234"), &[true], 8), vec![]),
-            // Answers to other questions.
+            // Answers to other requests.
             (&memory, Reply::Bytes(inline(b"1234")), vec![]),
             (&proc, whole(inline(b"")), vec![path]),
             (&proc, Reply::NotRegular, vec![]),

@@ -17,50 +17,51 @@ use rustix::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Bytes that a message carries inline at the most; more goes into a sealed memory file.
+/// The maximum number of bytes that a message carries inline. More bytes go into a sealed memory file.
 pub const MAX_INLINE: usize = 64 << 10;
-/// Bytes of a whole message. The kernel's default for a socket's buffer is 208 KiB.
+/// The maximum number of bytes of a whole message. The kernel's default for a socket's buffer is 208 KiB.
 const MAX_MESSAGE: usize = MAX_INLINE + (16 << 10);
-/// Descriptors beside one message.
+/// The maximum number of descriptors beside one message.
 const MAX_DESCRIPTORS: usize = 2;
 
 /// One end of a connection. Packets arrive whole or not at all.
 #[derive(Debug)]
 pub struct Channel {
     socket: OwnedFd,
-    /// Where messages arrive: to clear it for each would cost more than most messages.
+    /// The buffer for arriving messages. It is kept, because clearing a new buffer for each message would cost more than most
+    /// messages.
     arrivals: Mutex<Vec<u8>>,
 }
 
-/// What arrived.
+/// A received message.
 #[derive(Debug)]
 pub struct Message {
     bytes: Vec<u8>,
-    /// Descriptors, in the order in which they were sent.
+    /// The descriptors, in the order in which they were sent.
     pub descriptors: Vec<OwnedFd>,
 }
 
 impl Message {
-    /// The value in it.
+    /// Decodes the value in the message.
     ///
     /// # Errors
-    /// `InvalidData` if it is none of this type.
+    /// Fails with `InvalidData` if the message is not a value of this type.
     pub fn value<T: DeserializeOwned>(&self) -> io::Result<T> {
         decode(&self.bytes)
     }
 }
 
 impl Channel {
-    /// Two connected ends.
+    /// Creates two connected ends.
     ///
     /// # Errors
-    /// EMFILE.
+    /// Fails with EMFILE.
     pub fn pair() -> io::Result<(Self, Self)> {
         let (a, b) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         Ok((Self::new(a), Self::new(b)))
     }
 
-    /// The end that a socket is.
+    /// Creates the end of a channel from a socket.
     pub fn new(socket: OwnedFd) -> Self {
         let arrivals = Mutex::default();
         Self { socket, arrivals }
@@ -69,15 +70,15 @@ impl Channel {
     /// Sends a value and descriptors; waits for room.
     ///
     /// # Errors
-    /// EPIPE if the other end is gone, EMSGSIZE for a message that is too long.
+    /// Fails with EPIPE if the other end is gone, and with EMSGSIZE for a message that is too long.
     pub fn send(&self, value: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         self.send_bytes(&encode(value)?, descriptors, SendFlags::NOSIGNAL)
     }
 
-    /// Sends a value and descriptors until `deadline`.
+    /// Sends a value and descriptors; waits for room until `deadline`.
     ///
     /// # Errors
-    /// Those of [`Self::send`]; `TimedOut`.
+    /// Fails as [`Self::send`] does, and with `TimedOut`.
     pub fn send_until(
         &self,
         value: &impl Serialize,
@@ -103,18 +104,18 @@ impl Channel {
         Ok(())
     }
 
-    /// The next message; waits for it.
+    /// Waits for the next message.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the other end is gone, `InvalidData` for a message that is longer than any may be.
+    /// Fails with `UnexpectedEof` if the other end is gone, and with `InvalidData` for a message beyond the maximum length.
     pub fn receive(&self) -> io::Result<Message> {
         self.receive_with(RecvFlags::CMSG_CLOEXEC)
     }
 
-    /// The next message, if it is there.
+    /// Returns the next message, if it is there.
     ///
     /// # Errors
-    /// Those of [`Self::receive`].
+    /// Fails as [`Self::receive`] does.
     pub fn try_receive(&self) -> io::Result<Option<Message>> {
         match self.receive_with(RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT) {
             Ok(message) => Ok(Some(message)),
@@ -123,10 +124,10 @@ impl Channel {
         }
     }
 
-    /// The next message, if it comes before `deadline`.
+    /// Waits for the next message until `deadline`.
     ///
     /// # Errors
-    /// Those of [`Self::receive`]; `TimedOut`.
+    /// Fails as [`Self::receive`] does, and with `TimedOut`.
     pub fn receive_until(&self, deadline: Instant) -> io::Result<Message> {
         loop {
             if let Some(message) = self.try_receive()? {
@@ -184,10 +185,10 @@ impl AsFd for Channel {
     }
 }
 
-/// The value that bytes are; nothing may follow it.
+/// Decodes a value from bytes; no bytes may follow the value.
 ///
 /// # Errors
-/// `InvalidData` if they are none of this type.
+/// Fails with `InvalidData` if the bytes are not a value of this type.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
     let decoded = postcard::take_from_bytes(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e));
     match decoded? {

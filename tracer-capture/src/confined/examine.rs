@@ -1,4 +1,4 @@
-//! Examining what a process has mapped or loaded: readers fetch the bytes, parsers understand them.
+//! Examines what a process has mapped or loaded: readers fetch the bytes, parsers understand them.
 
 mod debug;
 mod remote;
@@ -39,27 +39,27 @@ use crate::{
     },
 };
 
-/// A code object up to this size is read whole: of a larger one its tables, one after the other.
+/// The maximum size of a code object that is read whole. Of a larger code object the tables are read, one after the other.
 const READ_WHOLE: u64 = 4 << 20;
-/// What is read of a file with its opening: in a shared library, headers and names.
+/// The part of a file that is read when the file is opened: in a shared library, headers and names.
 const START: Want = Want::Start(MAX_INLINE as u64);
-/// Enough of a function to find a place for a probe in.
+/// The number of bytes of a function that suffice to find a place for a probe in it.
 const CODE_LEN: u64 = 128;
 
-/// Why nothing is known of a file.
+/// The reason why nothing is known about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotRead {
-    /// It was not read.
+    /// The file was not read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// It could not be parsed.
+    /// The file could not be parsed.
     #[error(transparent)]
     Parse(#[from] ParseFailed),
 }
 
 impl NotRead {
-    /// Whether a second try at once can succeed: a reader or parser was missing, or the system refused for the moment. What takes
-    /// long would take as long again.
+    /// Returns whether an immediate second try can succeed: a reader or parser was missing, or the system refused for the moment. A
+    /// request that takes long would take as long again.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         matches!(
@@ -69,24 +69,23 @@ impl NotRead {
     }
 }
 
-/// A file that a reader found. Its descriptor (O_PATH) keeps the inode from being used again, and asks no file system for
-/// anything.
+/// A file that a reader found. Its descriptor (O_PATH) keeps the inode from being reused, and asks no file system for anything.
 #[derive(Debug)]
 pub struct File {
     path: OwnedFd,
     info: FileInfo,
-    /// Its first bytes: most of what a first look takes.
+    /// The first bytes of the file: most of what a first examination takes.
     start: Contents,
 }
 
 impl File {
-    /// What it is.
+    /// Returns the properties of the file.
     #[must_use]
     pub fn info(&self) -> FileInfo {
         self.info
     }
 
-    /// Its first bytes: all of a small one.
+    /// Returns the first bytes of the file: all bytes of a small file.
     #[must_use]
     pub fn start(&self) -> &[u8] {
         self.start.bytes()
@@ -99,7 +98,7 @@ impl AsFd for File {
     }
 }
 
-/// Examines one process until a deadline: each method waits for its answer, and never longer than that.
+/// Examines one process until a deadline. Each method waits for its answer, but not beyond the deadline.
 #[derive(Clone, Copy)]
 pub struct Examine<'a> {
     readers: &'a Readers,
@@ -110,10 +109,10 @@ pub struct Examine<'a> {
 }
 
 impl<'a> Examine<'a> {
-    /// Of process `pid`.
+    /// Prepares the examination of process `pid`.
     ///
     /// # Errors
-    /// [`ReadError::Refused`] with ENOENT or ESRCH for a process that has ended.
+    /// Fails with [`ReadError::Refused`] and ENOENT or ESRCH for a process that has exited.
     pub fn new(readers: &'a Readers, parsers: &'a Parsers, pid: u32, deadline: Instant) -> Result<Self, ReadError> {
         let user = user_of(pid).map_err(|e| ReadError::Refused(e.raw_os_error().unwrap_or(libc::EIO)))?;
         Ok(Self {
@@ -125,7 +124,7 @@ impl<'a> Examine<'a> {
         })
     }
 
-    /// Its user, to whom readers are charged.
+    /// Returns the user of the process, to whom readers are charged.
     #[must_use]
     pub fn user(&self) -> u32 {
         self.user
@@ -157,10 +156,10 @@ impl<'a> Examine<'a> {
         }
     }
 
-    /// The contents of a file in /proc/PID.
+    /// Returns the contents of a file in /proc/PID.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// Fails with a [`ReadError`].
     pub fn proc_file(&self, file: ProcFile) -> Result<Vec<u8>, ReadError> {
         match self.ask(&Request::Proc { pid: self.pid, file })? {
             Answer::Bytes(contents) => Ok(contents.bytes().to_vec()),
@@ -168,10 +167,10 @@ impl<'a> Examine<'a> {
         }
     }
 
-    /// Its threads, and in which system call each is, as `/proc/PID/task/TID/syscall` says it.
+    /// Returns the threads of the process, and the system call that each of them is in, as `/proc/PID/task/TID/syscall` shows it.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// Fails with a [`ReadError`].
     pub fn calls(&self) -> Result<Vec<(u32, String)>, ReadError> {
         match self.ask(&Request::Calls { pid: self.pid })? {
             Answer::Calls(calls) => Ok(calls),
@@ -179,19 +178,19 @@ impl<'a> Examine<'a> {
         }
     }
 
-    /// When it began: s of the real-time clock, or up to a second earlier.
+    /// Returns the start time of the process: seconds of the real-time clock, up to a second too early.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// Fails with a [`ReadError`].
     pub fn began(&self) -> Result<Option<i64>, ReadError> {
         let stat = self.proc_file(ProcFile::Stat)?;
         Ok(code_object::began_in(&String::from_utf8_lossy(&stat)))
     }
 
-    /// The names in a folder, by its path in the root of the process.
+    /// Returns the names in a folder, given by its path in the root of the process.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// Fails with a [`ReadError`].
     pub fn names(&self, path: &[u8]) -> Result<Vec<Vec<u8>>, ReadError> {
         let (pid, path) = (self.pid, path.to_vec());
         match self.ask(&Request::List { pid, path })? {
@@ -203,19 +202,19 @@ impl<'a> Examine<'a> {
         }
     }
 
-    /// Its memory.
+    /// Returns the memory of the process.
     #[must_use]
     pub fn memory(&self) -> Remote<'a> {
         Remote::new(*self)
     }
 
-    /// Where debug files of a library that it has mapped at `path` are looked for.
+    /// Returns the search for debug files of a library that the process has mapped at `path`.
     #[must_use]
     pub fn debug_files(&self, path: &str, network: Network) -> Debug<'a> {
         Debug::new(*self, path, network)
     }
 
-    /// Pieces of its memory.
+    /// Reads pieces of the memory of the process.
     fn pieces(&self, pieces: Vec<Piece>) -> Result<super::request::Memory, ReadError> {
         let pid = self.pid;
         match self.ask(&Request::Memory { pid, pieces })? {
@@ -227,18 +226,18 @@ impl<'a> Examine<'a> {
 
 /// Files.
 impl Examine<'_> {
-    /// Its executable file mappings, in address order.
+    /// Returns the executable file mappings of the process, in address order.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// Fails with a [`ReadError`].
     pub fn mappings(&self) -> Result<Vec<Mapping>, ReadError> {
         Ok(proc_maps::executable_in(&self.proc_file(ProcFile::Maps)?))
     }
 
-    /// The file behind a mapping.
+    /// Finds the file behind a mapping.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// Fails with a [`ReadError`].
     pub fn mapped(&self, mapping: &Mapping) -> Result<File, ReadError> {
         let request = Request::Mapped {
             pid: self.pid,
@@ -252,30 +251,30 @@ impl Examine<'_> {
         self.file(&request)
     }
 
-    /// A regular file by its path in the root of the process, which no link leads out of.
+    /// Finds a regular file by its path in the root of the process. No link leads out of that root.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// Fails with a [`ReadError`].
     pub fn in_root(&self, path: &[u8]) -> Result<File, ReadError> {
         let (pid, path) = (self.pid, path.to_vec());
         let want = START;
         self.file(&Request::InRoot { pid, path, want })
     }
 
-    /// A regular file by its path in the recorder's own root.
+    /// Finds a regular file by its path in the recorder's own root.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// Fails with a [`ReadError`].
     pub fn own(&self, path: &std::path::Path) -> Result<File, ReadError> {
         let path = path.as_os_str().as_bytes().to_vec();
         let want = START;
         self.file(&Request::Own { path, want })
     }
 
-    /// All bytes of a file, of at most `most`.
+    /// Reads all bytes of a file that has at most `most` bytes.
     ///
     /// # Errors
-    /// [`ReadError`]; [`ReadError::TooLarge`].
+    /// Fails with a [`ReadError`]; with [`ReadError::TooLarge`] for a larger file.
     pub fn whole(&self, file: &File, most: u64) -> Result<Sealed, ReadError> {
         let contents = self.again(file, Want::Whole(most))?;
         contents.sealed().map_err(|_| ReadError::Gone)
@@ -285,10 +284,10 @@ impl Examine<'_> {
         Ok(self.parsers.run(job, whole, input, self.deadline)?)
     }
 
-    /// A first look at a file: whether it is, or uses, an HSA runtime, or is HIP.
+    /// Examines a file for the first time: reports whether the file is an HSA runtime, uses one, or is HIP.
     ///
     /// # Errors
-    /// [`NotRead`].
+    /// Fails with [`NotRead`].
     pub fn peek(&self, file: &File) -> Result<Peek, NotRead> {
         let mut input = Bytes::of(*self, file);
         match self.run(&Job::Peek, None, &mut input)? {
@@ -297,18 +296,18 @@ impl Examine<'_> {
         }
     }
 
-    /// The whole of a file that may be an HSA runtime or HIP's library.
+    /// Reads the whole of a file that may be an HSA runtime or HIP's library.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// Fails with a [`ReadError`].
     pub fn library(&self, file: &File) -> Result<Sealed, ReadError> {
         self.whole(file, MAX_FILE)
     }
 
-    /// Where to put probes into a runtime; `debug` looks for its debug file.
+    /// Finds the places for probes in a runtime; `debug` finds its debug file.
     ///
     /// # Errors
-    /// [`NotRead`]; inside, what the resolver says of the file.
+    /// Fails with [`NotRead`]. The inner result is the resolver's verdict about the file.
     pub fn resolve(
         &self,
         library: &Sealed,
@@ -320,10 +319,10 @@ impl Examine<'_> {
         }
     }
 
-    /// The functions of a layer in a library, with places at which the registers in `keep` hold their arguments.
+    /// Finds the functions of a layer in a library, with places at which the registers in `keep` hold their arguments.
     ///
     /// # Errors
-    /// [`NotRead`]; inside, what the resolver says of the file.
+    /// Fails with [`NotRead`]. The inner result is the resolver's verdict about the file.
     pub fn entries(
         &self,
         library: &Sealed,
@@ -337,10 +336,10 @@ impl Examine<'_> {
         }
     }
 
-    /// The build-id of a library.
+    /// Returns the build-id of a library.
     ///
     /// # Errors
-    /// [`NotRead`].
+    /// Fails with [`NotRead`].
     pub fn build_id(&self, library: &Sealed) -> Result<Option<String>, NotRead> {
         match self.run(&Job::BuildId, Some(library), &mut ())? {
             Output::BuildId(build_id) => Ok(build_id),
@@ -348,10 +347,11 @@ impl Examine<'_> {
         }
     }
 
-    /// The places for probes in functions of a library, by where each lies in the file and its address, as linked.
+    /// Finds the places for probes in functions of a library. Each function is given by its offset in the file and its linked
+    /// address.
     ///
     /// # Errors
-    /// [`NotRead`].
+    /// Fails with [`NotRead`].
     pub fn sites(
         &self,
         file: &File,
@@ -360,7 +360,7 @@ impl Examine<'_> {
     ) -> Result<Vec<Option<FunctionSite>>, NotRead> {
         let is_there = |(offset, _): (u64, u64)| offset.checked_add(CODE_LEN).is_some_and(|end| end <= file.info.size);
         if !functions.iter().all(|&function| is_there(function)) {
-            // One that a process has made up costs itself only.
+            // A function that a process has invented affects only its own result.
             let there: Vec<_> = functions
                 .iter()
                 .copied()
@@ -374,7 +374,7 @@ impl Examine<'_> {
         }
         let mut sites = Vec::with_capacity(functions.len());
         for some in functions.chunks(MAX_RANGES) {
-            // From the file: memory may show the breakpoints of other probes.
+            // The code is read from the file, because memory may show the breakpoints of other probes.
             let ranges = some.iter().map(|&(file_offset, _)| (file_offset, CODE_LEN)).collect();
             let code = self.again(file, Want::Ranges(ranges))?;
             let code = code.bytes().chunks(CODE_LEN as usize).map(<[u8]>::to_vec);
@@ -388,11 +388,12 @@ impl Examine<'_> {
         Ok(sites)
     }
 
-    /// The kernels of a code object, by its URI; `unchanged_since`: since when its file must not have changed (s of the
-    /// real-time clock).
+    /// Returns the kernels of a code object, given by its URI. Its file must not have changed since `unchanged_since` (seconds of
+    /// the real-time clock).
     ///
     /// # Errors
-    /// Why they are not known. What blocked, or was not examined, is [`KernelsUnread::Unreadable`].
+    /// Fails with the reason why the kernels are not known. For a blocked read, or one that was not examined, this is
+    /// [`KernelsUnread::Unreadable`].
     pub fn code_object(
         &self,
         uri: &[u8],
@@ -441,7 +442,7 @@ impl Examine<'_> {
     }
 }
 
-/// Bytes of a file, as a parser asks for them.
+/// Bytes of a file, fetched as a parser asks for them.
 struct Bytes<'a> {
     examine: Examine<'a>,
     file: &'a File,
@@ -469,7 +470,7 @@ impl Input for Bytes<'_> {
         }
         match self.examine.again(self.file, Want::Ranges(vec![(offset, len)])) {
             Ok(contents) => Some(contents.bytes().to_vec()),
-            // Less is there than the file says of itself.
+            // The file holds less than its own tables say.
             Err(ReadError::Refused(libc::ENODATA | libc::EINVAL)) => None,
             Err(error) => {
                 self.failed = Some(error);
@@ -479,7 +480,7 @@ impl Input for Bytes<'_> {
     }
 }
 
-/// Bytes of memory, as a parser asks for them.
+/// Bytes of memory, fetched as a parser asks for them.
 struct Pieces<'a>(Examine<'a>);
 
 impl Input for Pieces<'_> {
@@ -491,7 +492,7 @@ impl Input for Pieces<'_> {
     }
 }
 
-/// A search for debug files, as a parser asks for it.
+/// A search for debug files, made when a parser asks for it.
 struct Looking<'a>(&'a mut dyn DebugFiles);
 
 impl Input for Looking<'_> {

@@ -1,4 +1,4 @@
-//! The parser: understands files that strangers made, and can do nothing else.
+//! The parser: understands files that come from other users, and can do nothing else.
 
 use std::{cell::Cell, io, sync::Arc};
 
@@ -20,43 +20,43 @@ use crate::{
     },
 };
 
-/// What is parsed, of the input that goes with it.
+/// The work of a parser on the input that goes with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Job {
-    /// A first look at a library.
+    /// A first examination of a library.
     Peek,
-    /// Where to put probes into a runtime: of a whole file. It asks for debug files.
+    /// Finds the places for probes in a runtime. The input is a whole file; the parser asks for debug files.
     Resolve,
-    /// Functions of a layer: of a whole file.
+    /// Finds the functions of a layer. The input is a whole file.
     Entries {
-        /// Whether those of HIP; else those of HSA.
+        /// Selects the functions of HIP if true, and those of HSA otherwise.
         hip: bool,
-        /// Registers that must hold their arguments at the probes.
+        /// The registers that must hold the functions' arguments at the probes.
         keep: Vec<Argument>,
     },
-    /// The build-id: of a whole file.
+    /// Reads the build-id. The input is a whole file.
     BuildId,
-    /// The names in a debug file.
+    /// Reads the names in a debug file.
     DebugSymbols,
-    /// The checksum by which `.gnu_debuglink` names a file: of a whole file.
+    /// Computes the checksum by which `.gnu_debuglink` names a file. The input is a whole file.
     Checksum,
-    /// The kernels of a code object.
+    /// Reads the kernels of a code object.
     CodeObject {
-        /// Where it begins in what is asked for.
+        /// The offset of the code object in the input.
         offset: u64,
-        /// Its bytes.
+        /// The size of the code object in bytes.
         size: u64,
     },
-    /// Places for probes in functions.
+    /// Finds places for probes in functions.
     Sites {
-        /// Of each its first bytes, and its address, as linked.
+        /// The first bytes and the linked address of each function.
         functions: Vec<(Vec<u8>, u64)>,
-        /// Registers that must hold their arguments at the probe.
+        /// The registers that must hold the functions' arguments at the probe.
         keep: Vec<Argument>,
     },
 }
 
-/// What came of a job: the variant of the same name.
+/// The result of a job: the variant of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Output {
     #[expect(missing_docs, reason = "as the job")]
@@ -115,27 +115,27 @@ impl From<Kernels> for Contents {
     }
 }
 
-/// What a parser says.
+/// A message from a parser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Said {
-    /// It needs bytes of its input.
+    /// The parser needs bytes of its input.
     Bytes { offset: u64, len: u64 },
-    /// It needs the debug file of a library.
+    /// The parser needs the debug file of a library.
     Debug(DebugKey),
-    /// A piece of the output; the last one ends the job.
+    /// A piece of the output; the last piece completes the job.
     Output { piece: Vec<u8>, is_last: bool },
 }
 
-/// What it is told.
+/// A message to a parser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Told {
-    /// A job; a whole input is in the memory file beside it.
+    /// A job; a whole input is in the memory file beside the message.
     Job(Job),
-    /// What it needs is not to be had.
+    /// The requested bytes or debug file can't be provided.
     Nothing,
-    /// What it needs: in the message, or in the memory file beside it.
+    /// The requested bytes or debug file, in the message.
     Inline(Vec<u8>),
-    /// As above.
+    /// The requested bytes or debug file, in the memory file beside the message.
     Sealed,
 }
 
@@ -160,7 +160,7 @@ pub(super) fn serve(channel: &Channel) {
     }
 }
 
-/// The memory file beside a message.
+/// Takes the memory file beside a message.
 fn whole(mut message: Message) -> io::Result<Option<Sealed>> {
     let file = message.descriptors.pop();
     file.map(|file| Sealed::take(file, MAX_FILE)).transpose()
@@ -198,11 +198,11 @@ fn run(channel: &Channel, job: Job, whole: Option<&Sealed>) -> io::Result<Output
     Ok(output)
 }
 
-/// The input: whole in memory, or asked for piece by piece.
+/// The input of a job: whole in memory, or requested piece by piece.
 struct Asked<'a> {
     channel: &'a Channel,
     whole: Option<&'a [u8]>,
-    /// The recorder does not answer any more.
+    /// Set when the recorder does not answer any more.
     broken: Cell<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! The recorder's parsers: each works on one file at a time, and one that fails costs that file only.
+//! The recorder's parsers. Each parser works on one file at a time, and a parser that fails affects only that file.
 
 use std::{
     io,
@@ -16,49 +16,49 @@ use super::{
 };
 use crate::resolver::debug::{DebugKey, Lookup};
 
-/// Bytes of an output: the names of the most kernels that are kept of a code object.
+/// The maximum size of an output in bytes: the names of the most kernels that are kept of a code object.
 const MAX_OUTPUT: usize = 128 << 20;
-/// Times that a job may ask: a code object without metadata asks once a kernel.
+/// The maximum number of times that a job may ask: a code object without metadata asks once per kernel.
 const MAX_ASKED: usize = 1 << 18;
-/// Parsers that wait for work.
+/// The maximum number of parsers that wait for work.
 const MAX_IDLE: usize = 2;
-/// Work after which a parser is not used again: its processor time is limited over its whole life.
+/// The work after which a parser is not used again, because its processor time is limited over its whole life.
 const MAX_WORK: Duration = Duration::from_secs(2);
 
-/// Why a file could not be parsed.
+/// The reason why a file could not be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParseFailed {
     /// The deadline passed first.
     #[error("parsing took too long")]
     Late,
-    /// The parser did what it must not, used up its memory or time, or crashed.
+    /// The parser did something forbidden, used up its memory or time, or crashed.
     #[error("the parser failed")]
     Crashed,
-    /// There is no process for it.
+    /// No process could be created for the parser.
     #[error("cannot create a parser process")]
     None,
 }
 
-/// What a parser may ask for while it works.
+/// The source of what a parser asks for while it works.
 pub trait Input {
-    /// `len` bytes of the input at `offset`; `None` if they can't be had.
+    /// Returns `len` bytes of the input at `offset`; `None` if they can't be provided.
     fn bytes(&mut self, offset: u64, len: u64) -> Option<Vec<u8>>;
 
-    /// The debug file of a library.
+    /// Returns the debug file of a library.
     fn debug_file(&mut self, key: &DebugKey) -> Option<Lookup> {
         let _ = key;
         None
     }
 }
 
-/// Nothing can be asked for: the whole input goes with the job.
+/// The input of a job that asks for nothing, because the whole input goes with the job.
 impl Input for () {
     fn bytes(&mut self, _: u64, _: u64) -> Option<Vec<u8>> {
         None
     }
 }
 
-/// The parsers of a recorder. A copy stands for the same ones.
+/// The parsers of a recorder. Clones share the same parsers.
 #[derive(Clone)]
 pub struct Parsers {
     readers: Readers,
@@ -77,7 +77,7 @@ impl Drop for Worker {
 }
 
 impl Parsers {
-    /// Forked by the same process as the readers.
+    /// Creates the set of parsers. The spawner of the readers forks them, too.
     #[must_use]
     pub fn new(readers: &Readers) -> Self {
         Self {
@@ -86,17 +86,17 @@ impl Parsers {
         }
     }
 
-    /// Process ids of parsers that wait for work.
+    /// Returns the process ids of the parsers that wait for work.
     #[must_use]
     pub fn idle_pids(&self) -> Vec<u32> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.iter().map(|worker| worker.child.pid).collect()
     }
 
-    /// Does a job, on `whole` or on what `input` gives, until `deadline`. The output is of the job's own variant.
+    /// Does a job, on `whole` or on what `input` provides, until `deadline`. The output is of the job's own variant.
     ///
     /// # Errors
-    /// [`ParseFailed`]. Other files can be parsed all the same.
+    /// Fails with [`ParseFailed`]. Other files can still be parsed.
     pub fn run(
         &self,
         job: &Job,
@@ -117,7 +117,7 @@ impl Parsers {
             io::ErrorKind::TimedOut => ParseFailed::Late,
             _ => ParseFailed::Crashed,
         })?;
-        // One that answers a question that was not asked is not used again.
+        // A parser whose answer does not fit the job is not used again.
         if !fits(job, &output) {
             return Err(ParseFailed::Crashed);
         }

@@ -1,7 +1,7 @@
 //! The reader: copies bytes of files and memory, whatever they are.
 //!
-//! It takes no decision on what it copies. Every answer is sent after what was opened for it is closed again: a file system can
-//! delay that, too (FUSE asks its server at each close), and whoever comes next must not wait for it.
+//! It takes no decision on what it copies. It sends every answer after it has closed what it opened for that answer: a file system
+//! can delay a close, too (FUSE asks its server at each close), and the next request must not wait for it.
 
 mod file;
 mod memory;
@@ -18,7 +18,7 @@ use super::{
     sealed,
 };
 
-/// An answer on its way out.
+/// An answer that is ready to be sent.
 struct Answer {
     reply: Reply,
     descriptors: Vec<OwnedFd>,
@@ -96,7 +96,7 @@ fn calls(pid: u32) -> io::Result<Answer> {
     let mut calls = Vec::new();
     for task in fs::read_dir(format!("/proc/{pid}/task"))?.flatten().take(MAX_THREADS) {
         let number = task.file_name().to_str().and_then(|name| name.parse().ok());
-        // A thread may have ended.
+        // The thread may have exited.
         if let (Some(tid), Ok(text)) = (number, fs::read_to_string(task.path().join("syscall"))) {
             calls.push((tid, text));
         }
@@ -104,7 +104,7 @@ fn calls(pid: u32) -> io::Result<Answer> {
     Ok(Answer::plain(Reply::Calls(calls)))
 }
 
-/// Bytes as a body: in the message, or in a memory file beside it.
+/// Returns bytes as a body: in the message, or in a memory file beside it.
 fn body(bytes: Vec<u8>) -> io::Result<(Body, Option<OwnedFd>)> {
     if bytes.len() <= MAX_INLINE {
         return Ok((Body::Inline(bytes), None));

@@ -1,4 +1,4 @@
-//! The recorder's readers: who asks waits for an answer until a deadline, and nobody else does.
+//! The recorder's readers. Only the thread that makes a request waits for its answer, and only until a deadline.
 
 use std::{
     collections::HashMap,
@@ -19,17 +19,17 @@ use super::{
 };
 use crate::CaptureError;
 
-/// Readers that one user's files and memory can occupy at a time, blocked ones included.
+/// The maximum number of readers that one user's files and memory can occupy at a time, blocked readers included.
 pub const MAX_PER_USER: usize = 4;
-/// Blocked readers of all users together. Who has more users than this allows for costs the others what is new to them, and
-/// never a pause.
+/// The maximum number of blocked readers of all users together. A party that controls more users than this allows for can keep the
+/// new files and memory of other users from being examined, but never causes a pause.
 const MAX_BLOCKED: usize = 64;
-/// Readers that wait for work.
+/// The maximum number of readers that wait for work.
 const MAX_IDLE: usize = 4;
-/// How often it is looked for blocked readers that have gone, while somebody waits for one.
+/// The interval at which a request that waits for a place checks for blocked readers that have gone.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// The readers of a recorder. A copy stands for the same ones.
+/// The readers of a recorder. Clones share the same readers.
 #[derive(Clone)]
 pub struct Readers {
     shared: Arc<Shared>,
@@ -38,9 +38,9 @@ pub struct Readers {
 struct Shared {
     spawner: Spawner,
     state: Mutex<State>,
-    /// A request has ended.
+    /// Notified when a request has ended.
     ended: Condvar,
-    /// ns after which one that is under way counts as blocked.
+    /// The time in ns after which a request that is under way counts as blocked.
     slow_ns: AtomicU64,
 }
 
@@ -50,10 +50,10 @@ struct State {
     users: HashMap<u32, User>,
 }
 
-/// What one user occupies.
+/// The readers that one user occupies.
 #[derive(Default)]
 struct User {
-    /// When each request that is under way began.
+    /// The start of each request that is under way.
     busy: Vec<Instant>,
     blocked: Vec<Arc<Child>>,
 }
@@ -67,7 +67,8 @@ impl State {
         });
     }
 
-    /// Takes one of a user's places. A request that takes longer than `slow` counts as blocked: nobody waits for its place.
+    /// Takes one of the user's places. A request that takes longer than `slow` counts as blocked, and no other request waits for
+    /// its place.
     fn occupy(&mut self, user: u32, slow: Duration) -> Result<Instant, ReadError> {
         self.forget_gone();
         let blocked: usize = self.users.values().map(|user| user.blocked.len()).sum();
@@ -99,11 +100,11 @@ impl Readers {
     /// Forks the process that forks readers and parsers.
     ///
     /// # Errors
-    /// [`CaptureError::System`] if it can't be had, or not be confined.
+    /// Fails with [`CaptureError::System`] if the process can't be created or confined.
     ///
     /// # Safety
     /// Call it while the process has one thread: the child runs Rust code after a fork. If it is called after the guardian was
-    /// forked, neither keeps anything of the other open.
+    /// forked, neither process keeps a descriptor of the other open.
     pub unsafe fn start() -> Result<Self, CaptureError> {
         let shared = Shared {
             // SAFETY: by this function's contract.
@@ -117,8 +118,8 @@ impl Readers {
         })
     }
 
-    /// A request that takes longer than this counts as blocked from then on, although its answer is still awaited. Without this
-    /// call none does before its deadline.
+    /// Sets the time after which a request counts as blocked, although its answer is still awaited. Without this call no request
+    /// counts as blocked before its deadline.
     pub fn count_as_blocked_after(&self, slow: Duration) {
         let slow_ns = u64::try_from(slow.as_nanos()).unwrap_or(u64::MAX);
         self.shared.slow_ns.store(slow_ns, Ordering::Relaxed);
@@ -128,19 +129,19 @@ impl Readers {
         self.shared.spawner.spawn(kind)
     }
 
-    /// Asks a reader for something of `user`'s (see [`super::user_of`]), and waits for the answer, but for nobody else's; longer than
-    /// until `deadline` for none.
+    /// Asks a reader about a process of `user` (see [`super::user_of`]), and waits for this answer only, until `deadline` at the
+    /// longest.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// Fails with a [`ReadError`].
     pub fn request(&self, user: u32, request: &Request, deadline: Instant) -> Result<Answer, ReadError> {
         self.again(user, request, None, deadline)
     }
 
-    /// As [`Self::request`], with the file that [`Request::Again`] is about.
+    /// Asks as [`Self::request`] does, with the file that [`Request::Again`] refers to.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// Fails with a [`ReadError`].
     pub fn again(
         &self,
         user: u32,
@@ -158,16 +159,16 @@ impl Readers {
         }
     }
 
-    /// Asks a reader, and waits for nothing: the answer is taken from what this gives. Who drops that gives the reader up.
+    /// Asks a reader without waiting. The caller takes the answer from the returned value; dropping that value abandons the reader.
     ///
     /// # Errors
-    /// [`ReadError`]: nothing is under way then.
+    /// Fails with a [`ReadError`]; no request is under way then.
     pub fn begin(&self, user: u32, request: &Request, file: Option<BorrowedFd<'_>>) -> Result<Pending, ReadError> {
         let began = self.shared.state().occupy(user, self.shared.slow())?;
         self.begin_occupied(user, began, request, file)
     }
 
-    /// Readers that are blocked, by user: id and number.
+    /// Returns the number of blocked readers of each user, with the user's id.
     #[must_use]
     pub fn blocked(&self) -> Vec<(u32, usize)> {
         let mut state = self.shared.state();
@@ -176,7 +177,7 @@ impl Readers {
         users.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Process ids of blocked readers, of all users.
+    /// Returns the process ids of the blocked readers of all users.
     #[must_use]
     pub fn blocked_pids(&self) -> Vec<u32> {
         let state = self.shared.state();
@@ -184,13 +185,13 @@ impl Readers {
         blocked.map(|child| child.pid).collect()
     }
 
-    /// Process id of the process that forks readers and parsers.
+    /// Returns the process id of the process that forks readers and parsers.
     #[must_use]
     pub fn spawner_pid(&self) -> u32 {
         self.shared.spawner.pid()
     }
 
-    /// Process ids of readers that wait for work.
+    /// Returns the process ids of the readers that wait for work.
     #[must_use]
     pub fn idle_pids(&self) -> Vec<u32> {
         self.shared.state().idle.iter().map(|child| child.pid).collect()
@@ -218,14 +219,14 @@ impl Readers {
         request: &Request,
         file: Option<BorrowedFd<'_>>,
     ) -> Result<Pending, ReadError> {
-        // Gives the place back, whatever happens.
+        // Gives the place back when it is dropped, on every path.
         let place = Place {
             shared: Arc::clone(&self.shared),
             user,
             began,
         };
         let descriptors: Vec<BorrowedFd<'_>> = file.into_iter().collect();
-        // An idle reader may have been killed by somebody meanwhile.
+        // Another process may have killed an idle reader in between.
         loop {
             let idle = self.shared.state().idle.pop();
             let is_new = idle.is_none();
@@ -233,7 +234,7 @@ impl Readers {
                 Some(child) => child,
                 None => Arc::new(self.spawn(Kind::Reader).map_err(|_| ReadError::Gone)?),
             };
-            // It is idle: there is room for the whole message.
+            // The reader is idle, so there is room for the whole message.
             match child.channel.send_until(request, &descriptors, Instant::now()) {
                 Ok(()) => {
                     return Ok(Pending {
@@ -253,8 +254,8 @@ impl Readers {
     }
 }
 
-/// Whether a second try at once can succeed: the reader may have been killed while it was idle, or the machine lacked something
-/// for a moment.
+/// Returns whether an immediate second try can succeed: the reader may have been killed while it was idle, or the machine lacked a
+/// resource for a moment.
 fn may_pass(error: ReadError) -> bool {
     use libc::{EAGAIN, EINTR, EMFILE, ENFILE, ENOBUFS, ENOMEM, ETOOMANYREFS};
     const FOR_A_MOMENT: [i32; 7] = [EAGAIN, EINTR, EMFILE, ENFILE, ENOBUFS, ENOMEM, ETOOMANYREFS];
@@ -292,13 +293,13 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Process id of the reader, for reports only.
+    /// Returns the process id of the reader, for reports only.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.pid
     }
 
-    /// The answer, once, if it is there.
+    /// Returns the answer, once, if it is there.
     pub fn take(&mut self) -> Option<Result<Answer, ReadError>> {
         if self.answered {
             return None;
@@ -310,10 +311,10 @@ impl Pending {
         }
     }
 
-    /// Waits for the answer; if it does not come until `deadline`, the reader is given up.
+    /// Waits for the answer; if it does not come before `deadline`, abandons the reader.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// Fails with a [`ReadError`].
     pub fn wait(mut self, deadline: Instant) -> Result<Answer, ReadError> {
         match self.child.channel.receive_until(deadline) {
             Ok(message) => self.answer(message),
@@ -324,7 +325,7 @@ impl Pending {
 
     fn answer(&mut self, message: Message) -> Result<Answer, ReadError> {
         let answer = self.request.answer(message);
-        // One that answers nonsense is not asked again.
+        // A reader whose answer makes no sense is not asked again.
         self.answered = !matches!(answer, Err(ReadError::Gone));
         answer
     }

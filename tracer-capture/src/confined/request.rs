@@ -1,113 +1,114 @@
-//! What readers are asked for, and what they answer.
+//! The requests to readers, and their replies.
 
 use serde::{Deserialize, Serialize};
 
-/// Pieces of memory in one request (UIO_MAXIOV of process_vm_readv).
+/// The maximum number of pieces of memory in one request (`UIO_MAXIOV` of `process_vm_readv`).
 pub const MAX_PIECES: usize = 1024;
-/// Bytes of memory in one request.
+/// The maximum number of bytes of memory in one request.
 pub const MAX_MEMORY: u64 = 64 << 20;
-/// Ranges of a file in one request.
+/// The maximum number of ranges of a file in one request.
 pub const MAX_RANGES: usize = 64;
-/// Bytes of a file in /proc: the mappings of a process with the most that it can have (vm.max_map_count) take 20 MiB.
+/// The maximum number of bytes of a file in /proc: the mappings of a process with the most that it can have (`vm.max_map_count`)
+/// take 20 MiB.
 pub const MAX_PROC: u64 = 64 << 20;
-/// Names in a folder.
+/// The maximum number of names in a folder.
 pub const MAX_NAMES: usize = 4096;
-/// Threads of which [`Request::Calls`] tells.
+/// The maximum number of threads that [`Request::Calls`] reports.
 pub const MAX_THREADS: usize = 1024;
 
-/// What a reader is asked for.
+/// A request to a reader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     /// The file behind a mapping of a process.
     Mapped {
-        /// Process id.
+        /// The process id.
         pid: u32,
-        /// First address of the mapping.
+        /// The first address of the mapping.
         start: u64,
-        /// One past the last.
+        /// The address after the last one.
         end: u64,
-        /// Device as /proc/PID/maps has it: `major:minor` in hexadecimal.
+        /// The device as /proc/PID/maps shows it: `major:minor` in hexadecimal.
         device: String,
-        /// Inode.
+        /// The inode.
         inode: u64,
-        /// Path in the root of the process.
+        /// The path in the root of the process.
         path: Vec<u8>,
-        /// What of its contents.
+        /// The requested part of its contents.
         want: Want,
     },
     /// A file by its path in the root of a process; links lead nowhere else.
     InRoot {
-        /// Process id.
+        /// The process id.
         pid: u32,
-        /// Its path.
+        /// The path.
         path: Vec<u8>,
-        /// What of its contents.
+        /// The requested part of its contents.
         want: Want,
     },
     /// A file by its path in the recorder's own root.
     Own {
-        /// Its path.
+        /// The path.
         path: Vec<u8>,
-        /// What of its contents.
+        /// The requested part of its contents.
         want: Want,
     },
     /// More of a file that an earlier answer named: its descriptor goes with the request.
     Again {
-        /// What of its contents.
+        /// The requested part of its contents.
         want: Want,
     },
     /// Pieces of the memory of a process, in this order.
     Memory {
-        /// Process id.
+        /// The process id.
         pid: u32,
-        /// At most [`MAX_PIECES`], of at most [`MAX_MEMORY`] bytes together.
+        /// At most [`MAX_PIECES`] pieces, of at most [`MAX_MEMORY`] bytes together.
         pieces: Vec<Piece>,
     },
     /// A file of a process in /proc.
     Proc {
-        /// Process id.
+        /// The process id.
         pid: u32,
-        /// Which one.
+        /// The file.
         file: ProcFile,
     },
-    /// `/proc/PID/task/*/syscall`: in which system call each thread is.
+    /// `/proc/PID/task/*/syscall`: the system call that each thread is in.
     Calls {
-        /// Process id.
+        /// The process id.
         pid: u32,
     },
-    /// The names in a folder, by its path in the root of a process: at most [`MAX_NAMES`], each with a NUL behind it.
+    /// The names in a folder, given by its path in the root of a process: at most [`MAX_NAMES`] names, each followed by a NUL.
     List {
-        /// Process id.
+        /// The process id.
         pid: u32,
-        /// Its path.
+        /// The path.
         path: Vec<u8>,
     },
-    /// The link `/proc/PID/root`: where the root of a process lies.
+    /// The target of the link `/proc/PID/root`: the place of the process's root.
     Root {
-        /// Process id.
+        /// The process id.
         pid: u32,
     },
 }
 
-/// Which part of a file is wanted.
+/// The requested part of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Want {
-    /// None.
+    /// No part.
     Nothing,
-    /// Up to that many bytes from its start on: what a message holds at the most.
+    /// Up to that many bytes from the start of the file, and at most what a message holds.
     Start(u64),
-    /// All of it, if it has no more than that many bytes.
+    /// The whole file, if it has no more than that many bytes.
     Whole(u64),
-    /// These ranges, offset and length, one after the other, at most [`MAX_RANGES`]. All of them must be there.
+    /// These ranges (offset and length), one after the other, at most [`MAX_RANGES`]. All of them must be there.
     Ranges(Vec<(u64, u64)>),
 }
 
 /// A piece of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
-    /// Its address.
+    /// The address.
     pub address: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub len: u32,
 }
 
@@ -127,7 +128,7 @@ pub enum ProcFile {
 }
 
 impl ProcFile {
-    /// Its name.
+    /// Returns the file's name.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Maps => "maps",
@@ -139,48 +140,48 @@ impl ProcFile {
     }
 }
 
-/// What a file is.
+/// The properties of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileInfo {
-    /// Device, as stat has it.
+    /// The device, as stat reports it.
     pub device: u64,
-    /// Inode.
+    /// The inode.
     pub inode: u64,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// When its inode last changed: s and ns of the real-time clock.
+    /// The time of the last change of the inode: s and ns of the real-time clock.
     pub changed: (i64, i64),
-    /// Type of its file system (f_type of statfs); 0 if that does not tell.
+    /// The type of its file system (`f_type` of statfs); 0 if statfs fails.
     pub file_system: u64,
 }
 
-/// What reading memory gave.
+/// The result of reading memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// The pieces, one after the other; those that are not there are zeros.
+    /// The pieces, one after the other; pieces that are not there are zeros.
     pub bytes: Vec<u8>,
-    /// Whether each piece is there.
+    /// For each piece, whether it is there.
     pub there: Vec<bool>,
-    /// Before they were read: CLOCK_MONOTONIC, ns.
+    /// The time before the pieces were read: CLOCK_MONOTONIC, ns.
     pub time_ns: u64,
-    /// After it.
+    /// The time after the pieces were read.
     pub after_ns: u64,
 }
 
-/// How a reader answers. Descriptors: first that of the file, if there is one, then the memory file, if there is one.
+/// A reader's reply. Its descriptors are first that of the file, if there is one, then the memory file, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Reply {
     /// The system's error.
     Failed(i32),
-    /// What the name leads to is a FIFO, a device, a folder, a socket.
+    /// The target of the name is a FIFO, a device, a folder or a socket.
     NotRegular,
-    /// The file of that name is another one than the mapped one.
+    /// The file of that name is not the mapped file.
     Other,
-    /// It has more bytes than were asked for.
+    /// The file has more bytes than the request allows.
     TooLarge,
-    /// A file, and what was wanted of it.
+    /// A file, and its requested contents.
     File(FileInfo, Body),
-    /// Bytes of something else.
+    /// The bytes of something other than a file.
     Bytes(Body),
     /// Memory.
     Memory {
@@ -189,15 +190,15 @@ pub(super) enum Reply {
         time_ns: u64,
         after_ns: u64,
     },
-    /// Threads, and what their `syscall` files hold.
+    /// Threads, and the contents of their `syscall` files.
     Calls(Vec<(u32, String)>),
 }
 
-/// Bytes of an answer.
+/// The bytes of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Body {
-    /// In the message.
+    /// The bytes are in the message.
     Inline(Vec<u8>),
-    /// In a sealed memory file beside it.
+    /// The bytes are in a sealed memory file beside the message.
     Sealed,
 }

@@ -1,4 +1,4 @@
-//! What confined processes may do.
+//! Limits what confined processes may do.
 
 use std::{collections::BTreeMap, io};
 
@@ -13,45 +13,47 @@ use seccompiler::{
 
 use super::sealed::MEMFD_FLAGS;
 
-/// What reading takes.
+/// The capabilities that reading takes.
 pub const READER: CapabilitySet = CapabilitySet::SYS_PTRACE
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::CHECKPOINT_RESTORE);
 
-/// `nobody`: files are opened in this user's name, so that no file of root's can be opened for writing.
+/// `nobody`: files are opened as this user, so that no file of root can be opened for writing.
 const NOBODY: u32 = 65534;
 
-/// Memory of a parser: the largest file, mapped, and its tables.
+/// The memory of a parser in bytes: the largest file, mapped, and its tables.
 const PARSER_MEMORY: u64 = 4 << 30;
-/// Processor time of a parser in all, s. The recorder retires a parser before its time is used up by sound files.
+/// The total processor time of a parser, in s. The recorder retires a parser before valid files use up this time.
 const PARSER_SECONDS: u64 = 20;
-/// Descriptors of a confined process. The kernel also refuses to send any while more than this are on their way from one process of
-/// the same user to another, whoever sent them.
+/// The maximum number of descriptors of a confined process. The kernel also refuses to send any descriptor while more than this are
+/// on their way between processes of the same user, whichever process sent them.
 const DESCRIPTORS: u64 = 1024;
 
-/// Confines the calling process, the spawner, to what readers need. It can't be undone, and holds for all that it forks.
+/// Confines the calling process, the spawner, to what readers need. This can't be undone, and applies to all processes that it
+/// forks.
 ///
 /// # Errors
-/// What the kernel refuses.
+/// Fails with the kernel's error.
 pub fn confine_spawner() -> io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
     clear_ambient_capability_set()?;
-    // Capabilities in the bounding set come back with a new program only. Without CAP_SETPCAP they stay there: the filter
-    // forbids new programs.
+    // Capabilities in the bounding set come back with a new program only. Without CAP_SETPCAP they stay there: the filter forbids
+    // new programs.
     for capability in CapabilitySet::all().iter() {
         let _ = rustix::thread::remove_capability_from_bounding_set(capability);
     }
     let own = capabilities(None)?;
     if rustix::process::geteuid().is_root() {
-        // SAFETY: plain numbers. Without CAP_SETGID the groups stay as they are.
+        // SAFETY: the arguments are plain numbers. Without CAP_SETGID the groups stay as they are.
         unsafe { libc::setgroups(0, std::ptr::null()) };
-        // SAFETY: plain numbers. The ids that signals are judged by stay root's, so that no process of nobody's can send any.
+        // SAFETY: the arguments are plain numbers. The ids by which the kernel checks signals stay root's, so that no process of
+        // `nobody` can send a signal.
         unsafe {
             libc::setfsgid(NOBODY);
             libc::setfsuid(NOBODY);
         }
     }
-    // After the ids: to leave root's takes the capabilities of files away.
+    // This comes after the ids, because leaving root's id removes the file capabilities.
     keep(own.permitted & READER)
 }
 
@@ -67,10 +69,10 @@ fn keep(capabilities: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
-/// Ends the calling process with its parent, whose id was `parent`.
+/// Makes the kernel kill the calling process when its parent, whose id was `parent`, exits.
 ///
 /// # Errors
-/// `NotFound` if the parent is gone already.
+/// Fails with `NotFound` if the parent is gone already.
 pub fn end_with_parent(parent: rustix::process::Pid) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() == Some(parent) {
@@ -83,18 +85,18 @@ pub fn end_with_parent(parent: rustix::process::Pid) -> io::Result<()> {
 /// Confines a reader, a fork of the spawner.
 ///
 /// # Errors
-/// What the kernel refuses.
+/// Fails with the kernel's error.
 pub fn confine_reader() -> io::Result<()> {
     limit(Resource::Core, 0)?;
     limit(Resource::Nofile, DESCRIPTORS)?;
-    // No Landlock: it would forbid to look at processes outside of its domain.
+    // Readers do not use Landlock: it would forbid them to examine processes outside of their domain.
     filter(reader_calls()?)
 }
 
 /// Confines a parser, a fork of the spawner.
 ///
 /// # Errors
-/// What the kernel refuses.
+/// Fails with the kernel's error.
 pub fn confine_parser() -> io::Result<()> {
     keep(CapabilitySet::empty())?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
@@ -103,7 +105,7 @@ pub fn confine_parser() -> io::Result<()> {
     limit(Resource::Nofile, DESCRIPTORS)?;
     limit(Resource::As, PARSER_MEMORY)?;
     limit(Resource::Cpu, PARSER_SECONDS)?;
-    // What the kernel knows of these; the filter does not depend on it.
+    // The kernel applies those of these rules that it knows; the filter does not depend on them.
     let ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(ABI::V7))
         .and_then(|rules| rules.handle_access(AccessNet::from_all(ABI::V7)))
@@ -125,9 +127,9 @@ fn limit(resource: Resource, most: u64) -> io::Result<()> {
 
 type Calls = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Kills the process at the first call that is not among these.
+/// Makes the kernel kill the process at the first system call that is not among `calls`.
 fn filter(calls: Calls) -> io::Result<()> {
-    // The first reading of the clock asks where the kernel has put its function for that.
+    // The first read of the clock asks where the kernel has put its function for that.
     let _ = crate::sys::monotonic_ns();
     let filter = SeccompFilter::new(
         calls,
@@ -139,14 +141,14 @@ fn filter(calls: Calls) -> io::Result<()> {
     seccompiler::apply_filter(&program).map_err(io::Error::other)
 }
 
-/// A call is allowed if that argument has these of the bits in `mask`.
+/// Returns the rule that allows a call if, under `mask`, the bits of that argument equal `value`.
 fn bits(argument: u8, mask: u64, value: u64) -> io::Result<Vec<SeccompRule>> {
     let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value);
     let rule = condition.and_then(|condition| SeccompRule::new(vec![condition]));
     Ok(vec![rule.map_err(io::Error::other)?])
 }
 
-/// Calls of Rust's and the C library's own (memory, time, ends), and messages.
+/// The system calls of Rust and the C library themselves (memory, time, exit), and of messages.
 fn common_calls() -> io::Result<Calls> {
     let mut calls: Calls = [
         libc::SYS_recvmsg,
@@ -171,7 +173,7 @@ fn common_calls() -> io::Result<Calls> {
     .into_iter()
     .map(|call| (call, Vec::new()))
     .collect();
-    // Nothing new can be executed.
+    // The process can't create new executable memory.
     for call in [libc::SYS_mmap, libc::SYS_mprotect] {
         calls.insert(call, bits(2, libc::PROT_EXEC as u64, 0)?);
     }
@@ -199,7 +201,7 @@ fn reader_calls() -> io::Result<Calls> {
         libc::SYS_process_vm_readv,
     ];
     calls.extend(plain.map(|call| (call, Vec::new())));
-    // Only to read. (The flags of openat2 are out of the filter's sight: there the user of the files forbids it.)
+    // Files are opened for reading only. (The filter can't see the flags of openat2: there the file-system user forbids writing.)
     let writes = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC;
     for (call, flags) in [(libc::SYS_open, 1), (libc::SYS_openat, 2)] {
         calls.insert(call, bits(flags, writes as u64, libc::O_RDONLY as u64)?);
@@ -217,14 +219,14 @@ mod tests {
 
     use super::*;
 
-    /// How a fork ends that is confined and then makes a call.
+    /// Returns how a fork exits that confines itself and then makes a system call.
     fn ends(confine: fn() -> io::Result<()>, call: [i64; 5]) -> std::process::ExitStatus {
-        // SAFETY: the child makes plain calls and ends; the other thread of a test program only waits.
+        // SAFETY: the child makes plain calls and exits; the other thread of a test program only waits.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             let [number, a, b, c, d] = call;
             let code = if confine().is_ok() {
-                // SAFETY: pointers are null, or of constants; no call of the tests changes this process's memory.
+                // SAFETY: pointers are null, or point to constants; no call of the tests changes this process's memory.
                 unsafe { libc::syscall(number, a, b, c, d) };
                 0
             } else {

@@ -1,4 +1,4 @@
-//! Bytes in a memory file that can't change any more, whoever made it.
+//! Bytes in a memory file that no process can change any more, including its creator.
 
 use std::{
     fs::File,
@@ -12,9 +12,9 @@ use rustix::{
     mm::{MapFlags, ProtFlags, mmap, munmap},
 };
 
-/// Without these, another process that has the file could change its bytes or length while they are used.
+/// Without these seals, another process that has the file could change its bytes or length while they are used.
 const FINAL: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW);
-/// The only flags with which confined processes may make memory files.
+/// The only flags with which confined processes may create memory files.
 pub const MEMFD_FLAGS: MemfdFlags = MemfdFlags::CLOEXEC.union(MemfdFlags::ALLOW_SEALING);
 
 /// A sealed memory file, mapped.
@@ -34,10 +34,10 @@ impl Sealed {
     /// Takes a memory file from another process.
     ///
     /// # Errors
-    /// `InvalidData` if it is none, not sealed, or has more than `most` bytes.
+    /// Fails with `InvalidData` if the file is not a memory file, is not sealed, or has more than `most` bytes.
     pub fn take(file: OwnedFd, most: u64) -> io::Result<Self> {
         let refused = || io::Error::from(io::ErrorKind::InvalidData);
-        // Files of other kinds have no seals. Before this is known nothing is asked that a file system might answer.
+        // Files of other kinds have no seals. Before this check, nothing is requested that a file system might have to answer.
         let seals = fcntl_get_seals(&file).map_err(|_| refused())?;
         if !seals.contains(FINAL) {
             return Err(refused());
@@ -50,16 +50,16 @@ impl Sealed {
         let start = if len == 0 {
             ptr::null_mut()
         } else {
-            // SAFETY: a new mapping at a place of the kernel's choice.
+            // SAFETY: this creates a new mapping at an address that the kernel chooses.
             unsafe { mmap(ptr::null_mut(), len, ProtFlags::READ, MapFlags::PRIVATE, &file, 0)? }
         };
         Ok(Self { file, start, len })
     }
 
-    /// A sealed copy of `bytes`.
+    /// Creates a sealed copy of `bytes`.
     ///
     /// # Errors
-    /// EMFILE, ENOMEM.
+    /// Fails with EMFILE or ENOMEM.
     pub fn copy_of(bytes: &[u8]) -> io::Result<Self> {
         let file = new_file()?;
         let mut file = File::from(file);
@@ -67,7 +67,7 @@ impl Sealed {
         Self::take(seal(file.into())?, bytes.len() as u64)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         if self.len == 0 {
@@ -93,12 +93,12 @@ impl Drop for Sealed {
     }
 }
 
-/// An empty memory file that can be sealed.
+/// Creates an empty memory file that can be sealed.
 pub fn new_file() -> io::Result<OwnedFd> {
     Ok(memfd_create("tracer", MEMFD_FLAGS)?)
 }
 
-/// Makes a memory file final.
+/// Seals a memory file, so that it can't change any more.
 pub fn seal(file: OwnedFd) -> io::Result<OwnedFd> {
     fcntl_add_seals(&file, FINAL | SealFlags::SEAL)?;
     Ok(file)

@@ -16,19 +16,19 @@ use serde::{Deserialize, Serialize};
 use super::{channel::Channel, parser, reader, sandbox};
 use crate::{CaptureError, sys};
 
-/// How long a fork may take: the spawner reads nothing foreign, so that only a very busy machine delays it.
+/// The maximum time of a fork. The spawner reads nothing foreign, so that only a very busy machine delays it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is forked.
+/// The kind of a forked process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// Copies bytes.
     Reader,
-    /// Understands them.
+    /// Parses bytes.
     Parser,
 }
 
-/// The recorder's connection to the spawner. The spawner ends with it.
+/// The recorder's connection to the spawner. The spawner exits when the connection closes.
 #[derive(Debug)]
 pub struct Spawner {
     control: Mutex<Control>,
@@ -38,34 +38,34 @@ pub struct Spawner {
 #[derive(Debug)]
 struct Control {
     channel: Channel,
-    /// Number of the last order: an answer that came too late for its own order is not taken for the next one's.
+    /// The number of the last order. It keeps an answer that came too late for its own order from being taken for the next one's.
     last: u64,
 }
 
-/// What the spawner is told to fork, with the order's number.
+/// An order to the spawner: the order's number and the kind of process to fork.
 type Order = (u64, Kind);
-/// What came of an order: the process id, or the error's number.
+/// The result of an order: its number, and the process id or the error number.
 type Done = (u64, Result<u32, i32>);
 
-/// A reader or parser, as the recorder has it. It ends when this is dropped, or as soon as the kernel lets it.
+/// The recorder's handle of a reader or parser. The process exits when the handle is dropped, or as soon as the kernel lets it.
 #[derive(Debug)]
 pub struct Child {
-    /// The connection to it.
+    /// The connection to the process.
     pub channel: Channel,
-    /// The process: readable once it has ended.
+    /// The process: readable once it has exited.
     pub pidfd: OwnedFd,
-    /// Its process id, for reports only.
+    /// The process id, for reports only.
     pub pid: u32,
 }
 
 impl Child {
-    /// Kills it. One that waits for a file system goes when that lets it.
+    /// Kills the process. A process that waits for a file system exits when the file system lets it.
     pub fn kill(&self) {
-        // It may have ended already.
+        // The process may have exited already.
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
     }
 
-    /// Whether it has ended.
+    /// Returns whether the process has exited.
     pub fn has_ended(&self) -> bool {
         sys::has_ended(&self.pidfd)
     }
@@ -75,16 +75,16 @@ impl Spawner {
     /// Forks the spawner.
     ///
     /// # Errors
-    /// [`CaptureError::System`] if no process or socket can be had, or it can't be confined.
+    /// Fails with [`CaptureError::System`] if the process or the socket can't be created, or the process can't be confined.
     ///
     /// # Safety
-    /// No other thread may hold a lock that Rust's standard library needs, since the child runs Rust code after a fork: call
-    /// it while the process has one thread.
+    /// No other thread may hold a lock that Rust's standard library needs, since the child runs Rust code after a fork: call it
+    /// while the process has one thread.
     pub unsafe fn start() -> Result<Self, CaptureError> {
         let failed = |e| CaptureError::system("starting the readers", e);
         let (control, remote) = Channel::pair().map_err(failed)?;
         let recorder = getpid();
-        // SAFETY: by this function's contract no lock is held by another thread.
+        // SAFETY: by this function's contract, no other thread holds a lock.
         match unsafe { libc::fork() } {
             -1 => Err(failed(io::Error::last_os_error())),
             0 => {
@@ -108,7 +108,7 @@ impl Spawner {
         }
     }
 
-    /// Its process id, for reports only.
+    /// Returns the process id of the spawner, for reports only.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -116,7 +116,7 @@ impl Spawner {
     /// Forks a reader or parser.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the spawner is gone; what a fork can fail with.
+    /// Fails with `UnexpectedEof` if the spawner is gone, and with the errors of a fork.
     pub fn spawn(&self, kind: Kind) -> io::Result<Child> {
         let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
         let deadline = Instant::now() + PATIENCE;
@@ -139,17 +139,17 @@ impl Spawner {
     }
 }
 
-/// The spawner: forks as it is told until the recorder is gone.
+/// Runs the spawner: forks as ordered until the recorder is gone.
 fn serve(control: Channel, recorder: Pid) {
-    // The terminal's signals are the recorder's business.
+    // Only the recorder handles the terminal's signals.
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
         // SAFETY: SIG_IGN is a valid disposition for these signals.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
     name(c"tracer-spawner");
     let Ok(control) = keep_only(control) else { return };
-    // Its end is told by the parent's, too: another process may have inherited the recorder's end of the socket. After the
-    // ids have changed, which would clear it.
+    // The exit of the parent ends the spawner, too, because another process may have inherited the recorder's end of the socket.
+    // This comes after the ids have changed, because their change would clear the setting.
     let confined = sandbox::confine_spawner().and_then(|()| sandbox::end_with_parent(recorder));
     let told = control.send(&confined.as_ref().map_err(io::Error::to_string), &[]);
     if confined.is_err() || told.is_err() {
@@ -161,7 +161,7 @@ fn serve(control: Channel, recorder: Pid) {
         let mut watched = vec![PollFd::new(&control, PollFlags::IN)];
         watched.extend(children.iter().map(|child| PollFd::new(child, PollFlags::IN)));
         let _ = poll(&mut watched, None);
-        // A pidfd that is readable is of a process that has ended. Only this gives its id back to the kernel.
+        // A readable pidfd refers to a process that has exited. Only waiting for it gives its id back to the kernel.
         children.retain(|child| {
             let gone = sys::has_ended(child);
             if gone {
@@ -210,7 +210,7 @@ fn fork(kind: Kind, spawner: Pid) -> io::Result<(u32, Channel, OwnedFd)> {
             exit()
         }
         pid => {
-            // Not waited for yet, so the id is still the child's.
+            // No process has waited for the child yet, so the id is still the child's.
             let child = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
             let pidfd = pidfd_open(child, PidfdFlags::empty())?;
             Ok((pid.unsigned_abs(), ours, pidfd))
@@ -236,31 +236,31 @@ fn work(kind: Kind, channel: &Channel) {
 }
 
 fn name(name: &std::ffi::CStr) {
-    // A name is for people.
+    // The name only helps people, so an error does not matter.
     let _ = rustix::thread::set_name(name);
 }
 
-/// Closes every descriptor but the channel's, which it moves, and lets the standard streams lead nowhere: a file that is
+/// Closes every descriptor except the channel's, which it moves, and redirects the standard streams to a dead pipe: a file that is
 /// opened later must not become one of them.
 fn keep_only(channel: Channel) -> io::Result<Channel> {
-    /// Above the standard streams.
+    /// The first descriptor above the standard streams.
     const FIRST: RawFd = 3;
     let socket = rustix::io::fcntl_dupfd_cloexec(channel.as_fd(), FIRST)?;
-    // It is closed with the others below.
+    // The old descriptor is closed with the others below.
     std::mem::forget(channel);
     let own = socket.as_raw_fd().unsigned_abs();
     for (first, last) in [(0, own - 1), (own + 1, u32::MAX)] {
-        // SAFETY: this process was forked for what follows, and uses none of these descriptors.
+        // SAFETY: this process was forked for the work that follows, and uses none of these descriptors.
         if unsafe { libc::close_range(first, last, 0) } != 0 {
             return Err(io::Error::last_os_error());
         }
     }
-    // A pipe without a writer: reading it gives nothing, writing to it fails.
+    // A pipe without a writer: reading from it returns no bytes, writing to it fails.
     let (nothing, writer) = rustix::pipe::pipe()?;
     drop(writer);
     for fd in 0..FIRST {
         if fd != nothing.as_raw_fd() {
-            // SAFETY: a descriptor of this process, duplicated to a number that nothing uses.
+            // SAFETY: the descriptor is this process's own, and is duplicated to a number that nothing uses.
             unsafe { libc::dup2(nothing.as_raw_fd(), fd) };
         }
     }
@@ -268,13 +268,13 @@ fn keep_only(channel: Channel) -> io::Result<Channel> {
     Ok(Channel::new(socket))
 }
 
-/// Ends a forked process without running the recorder's exit handlers.
+/// Exits a forked process without running the recorder's exit handlers.
 fn exit() -> ! {
     // SAFETY: always sound.
     unsafe { libc::_exit(0) }
 }
 
-/// The descriptor of a channel's end, to poll.
+/// The descriptor of the channel's end, to poll.
 impl AsFd for Child {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()

@@ -53,7 +53,7 @@ fn packets_arrive_whole_with_their_descriptors() {
 fn what_is_no_message_is_an_error() {
     let (a, b) = Channel::pair().unwrap();
     for bytes in [vec![0xff_u8; 40], vec![3, 0xff, 0xff, 0xff, 0xff, 0x0f]] {
-        // As a sequence without its length.
+        // This is a sequence without its length.
         rustix::io::write(&a, &bytes).unwrap();
         let message = b.receive().unwrap();
         assert!(message.value::<Reply>().is_err(), "{bytes:?}");
@@ -101,7 +101,7 @@ fn memory_is_read_and_what_is_not_there_is_told() {
             assert_eq!(bytes.as_chunks::<8>().0, words.map(u64::to_ne_bytes));
         }
     }
-    // All by one reader.
+    // One reader answered all requests.
     assert_eq!(readers.idle_pids().len(), 1);
     let gone = Request::Memory {
         pid: u32::MAX >> 1,
@@ -111,7 +111,7 @@ fn memory_is_read_and_what_is_not_there_is_told() {
         readers.request(0, &gone, soon()).unwrap_err(),
         ReadError::Refused(libc::ESRCH)
     );
-    // More than a message holds.
+    // This is more than a message holds.
     let large = vec![7_u8; 1 << 20];
     let pieces = vec![Piece {
         address: large.as_ptr().expose_provenance() as u64,
@@ -256,7 +256,7 @@ fn the_user_of_a_process_is_its_real_one() {
     assert_eq!(user_of(1).unwrap(), 0);
 }
 
-/// Kills a child of the spawner's, which nobody has waited for.
+/// Kills a child of the spawner, for which no process has waited yet.
 fn kill(pid: u32) {
     crate::launch::Process::open(pid)
         .unwrap()

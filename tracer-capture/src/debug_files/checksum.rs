@@ -1,11 +1,11 @@
-//! The checksum by which `.gnu_debuglink` names a file: CRC-32 as of zlib and Ethernet.
+//! The checksum by which `.gnu_debuglink` identifies a file: CRC-32 as in zlib and Ethernet.
 
 use std::{fs::File, os::unix::fs::FileExt};
 
-/// A process waits meanwhile: a quarter of a second at 1 GB/s.
+/// Largest file that tracer reads for its checksum. A process waits in between: a quarter of a second at 1 GB/s.
 pub const MAX_FILE: u64 = 256 << 20;
 
-/// Whether the file's contents have the checksum; words if not.
+/// Checks that the file's contents have the expected checksum. Returns a message if they do not.
 pub fn check(file: &File, expected: u32) -> Result<(), String> {
     let mut buffer = vec![0; 1 << 16];
     let mut hasher = crc32fast::Hasher::new();
@@ -26,7 +26,7 @@ pub fn check(file: &File, expected: u32) -> Result<(), String> {
     compare(hasher.finalize(), expected)
 }
 
-/// Whether a checksum is the expected one; words if not.
+/// Checks that a checksum is the expected one. Returns a message if it is not.
 pub fn compare(sum: u32, expected: u32) -> Result<(), String> {
     if sum == expected {
         Ok(())

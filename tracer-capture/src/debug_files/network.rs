@@ -1,4 +1,4 @@
-//! debuginfod: its local cache, and its client program, which may load a debug file from the network.
+//! debuginfod: its local cache, and its client program, which can download a debug file from the network.
 
 use std::{
     env,
@@ -13,26 +13,26 @@ use std::{
 
 use crate::{launch::User, resolver::debug::NotUsed};
 
-/// elfutils' client: it knows protocols and proxies, and keeps what it loads.
+/// The client program of elfutils. It handles protocols and proxies, and caches the files that it downloads.
 const CLIENT: &str = "debuginfod-find";
-/// A path is not longer (PATH_MAX).
+/// Longest path (PATH_MAX).
 const MAX_PATH: u64 = 4096;
 
-/// Whether the network may be asked.
+/// Access to debuginfod servers over the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// The user has allowed it.
+    /// Whether the user has allowed network access.
     pub allowed: bool,
-    /// `DEBUGINFOD_URLS`: which servers.
+    /// The servers, from `DEBUGINFOD_URLS`.
     pub urls: Option<OsString>,
     /// The client program.
     pub client: PathBuf,
-    /// A process may wait meanwhile: after this time the client is ended.
+    /// Time limit. A process may wait for the client, so tracer kills the client after this time.
     pub patience: Duration,
 }
 
 impl Network {
-    /// By the environment.
+    /// Reads the servers from the environment.
     #[must_use]
     pub fn new(allowed: bool, patience: Duration) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Network {
         }
     }
 
-    /// The file of that build, loaded by the client program.
+    /// Downloads the debug file of a build with the client program, and returns the file's path.
     pub(crate) fn ask(&self, build_id: &str) -> Result<PathBuf, NotUsed> {
         let Some(urls) = self.urls.as_ref().filter(|_| self.allowed) else {
             let lacks = if self.allowed {
@@ -54,7 +54,7 @@ impl Network {
             return Err(NotUsed::NotTried(lacks.to_owned()));
         };
         let mut client = Command::new(&self.client);
-        // It writes into a cache, which root must not do in another user's folder.
+        // The client writes into a cache. It must not do so as root in another user's folder.
         match User::invoking() {
             Ok(Some(user)) => {
                 client.uid(user.uid).gid(user.gid).env_remove("XDG_CACHE_HOME");
@@ -85,7 +85,7 @@ impl Network {
         }
     }
 
-    /// Whether the client succeeded.
+    /// Waits for the client. Returns whether it succeeded.
     fn wait(&self, child: &mut Child) -> Result<bool, NotUsed> {
         let began = Instant::now();
         loop {
@@ -107,7 +107,7 @@ impl Network {
     }
 }
 
-/// Where the client keeps files (debuginfod-find(1)): of this user, and of the one who called sudo.
+/// Returns the cache folders of the client (debuginfod-find(1)): those of this user, and of the user who called sudo.
 pub(crate) fn caches() -> Vec<PathBuf> {
     if let Some(chosen) = env::var_os("DEBUGINFOD_CACHE_PATH").filter(|path| !path.is_empty()) {
         return vec![chosen.into()];

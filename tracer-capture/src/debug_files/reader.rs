@@ -1,4 +1,5 @@
-//! The names in a debug file. It may have gigabytes: only its headers, notes and symbols are read, each with a bound.
+//! Reads the names in a debug file. The file may have gigabytes, so the reader reads only its headers, notes and symbols, each up
+//! to a limit.
 
 use serde::{Deserialize, Serialize};
 use std::{fs::File, os::unix::fs::FileExt};
@@ -18,33 +19,33 @@ use crate::resolver::{
     debug::{NamedFunction, is_of_use},
 };
 
-/// Symbols of a debug build of the runtime take under 2 MiB, their names 10 MiB.
+/// Limits in bytes. The symbols of a debug build of the runtime take under 2 MiB, their names 10 MiB.
 const MAX_SYMBOLS: u64 = 32 << 20;
 const MAX_STRINGS: u64 = 128 << 20;
-/// A note section has less than 100 bytes.
+/// Limit in bytes. A note section has less than 100 bytes.
 const MAX_NOTE: u64 = 4096;
 const MAX_NOTES: usize = 16;
 /// `AqlQueue` has under 100 functions.
 const MAX_FUNCTIONS: usize = 4096;
 
-/// What a debug file tells.
+/// The contents of a debug file that the resolver uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DebugSymbols {
-    /// Its build-id, which is that of its library.
+    /// The build-id of the file, which is also that of its library.
     pub build_id: Option<String>,
-    /// The functions that the resolver has a use for.
+    /// The functions that the resolver uses.
     pub functions: Vec<NamedFunction>,
 }
 
-/// Something that can be read from anywhere.
+/// A source of bytes with random access.
 pub trait Source {
-    /// `len` bytes at `offset`; `None` if there are fewer.
+    /// Returns `len` bytes at `offset`; `None` if there are fewer.
     fn bytes(&self, offset: u64, len: u64) -> Option<Vec<u8>>;
 }
 
 impl Source for File {
     fn bytes(&self, offset: u64, len: u64) -> Option<Vec<u8>> {
-        // No memory for what is not there.
+        // Do not allocate memory for bytes that do not exist.
         let end = offset.checked_add(len)?;
         if self.metadata().ok()?.len() < end {
             return None;
@@ -66,7 +67,7 @@ impl Source for &[u8] {
 /// Reads the names in a debug file.
 ///
 /// # Errors
-/// Words, if it is none.
+/// A message, if the file is not a debug file.
 pub fn read(file: &impl Source) -> Result<DebugSymbols, String> {
     let malformed = || "not a debug file: its ELF headers point outside the file".to_owned();
     let head = file.bytes(0, size_of::<FileHeader64<LE>>() as u64);

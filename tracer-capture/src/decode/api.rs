@@ -8,7 +8,7 @@ use tracer_core::event::{ApiCall, Event, InCall};
 
 use super::origin;
 
-/// The call that a thread was in.
+/// Returns the call that a thread was in.
 pub(super) fn in_call(call: record::Call) -> Option<InCall> {
     (call.call != 0).then_some(InCall {
         call: call.call,
@@ -20,7 +20,7 @@ fn stream(stream: u64) -> Option<u64> {
     (stream != NO_STREAM).then_some(stream)
 }
 
-/// `None` for a function that this build does not know.
+/// Reports an API call; `None` for a function that this build does not know.
 pub(super) fn call(r: &record::ApiCall, sink: &mut impl FnMut(&Event<'_>)) -> Option<()> {
     let has = |bit| r.header.flags & bit != 0;
     let returned = !has(flag::NEVER_RETURNED);

@@ -7,29 +7,29 @@ use std::{
 
 use crate::confined::{Answer, Piece, ReadError, Readers, Request, user_of};
 
-/// Processes whose memory has blocked a reader, and that are remembered.
+/// Most processes that tracer remembers because their memory has blocked a reader.
 const MAX_REMEMBERED: usize = 4096;
-/// Processes of one user whose memory may block a reader. Then none of this user's is read any more: the buffer that records
-/// wait in has room for some delays only.
+/// Processes of one user whose memory may block a reader. After that tracer does not read any memory of this user: the buffer in
+/// which records wait has room for some delays only.
 const MAX_STRIKES: usize = 4;
 
-/// Where bytes of a process's memory are to go: its address, and the place for them.
+/// An address in a process's memory, and the place to which bytes are copied from there.
 pub type Wanted<'a> = (u64, &'a mut [u8]);
 
-/// Something that copies memory of processes.
+/// A source of copies of processes' memory.
 pub trait Fetch {
-    /// Copies these pieces in their order; whether all of them were there.
+    /// Copies these pieces in order; returns whether all of them were there.
     fn fetch(&mut self, pid: u32, wanted: &mut [Wanted<'_>]) -> bool;
 }
 
-/// Nothing can be fetched: for records that stand for themselves.
+/// Fetches nothing: for records that need no further memory.
 impl Fetch for () {
     fn fetch(&mut self, _: u32, _: &mut [Wanted<'_>]) -> bool {
         false
     }
 }
 
-/// Has readers copy it: the memory of a process may be such that whoever reads it waits for ever.
+/// Lets readers copy the memory: a process's memory may block its reader for ever.
 pub struct Remote {
     readers: Readers,
     patience: Duration,
@@ -39,7 +39,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// `patience`: how long an answer is awaited. It is awaited in vain once for a process.
+    /// `patience` is how long it waits for an answer. For each process it waits in vain only once.
     pub fn new(readers: Readers, patience: Duration) -> Self {
         Self {
             readers,

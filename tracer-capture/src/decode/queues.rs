@@ -1,11 +1,11 @@
-//! What is told of queues past their doorbells.
+//! Records about queues other than their doorbells.
 
 use tracer_common::record::{self, hsa_queue_flags, progress_flags};
 use tracer_core::event::{Event, HsaQueue, Occasion, Progress, Proxied, Signal};
 
 use super::origin;
 
-/// A last look at a queue.
+/// Reports a last sample of a queue.
 pub(super) fn progress(r: &record::Progress, sink: &mut impl FnMut(&Event<'_>)) {
     sink(&Event::Progress(Progress {
         origin: origin(&r.header),
@@ -22,7 +22,7 @@ pub(super) fn progress(r: &record::Progress, sink: &mut impl FnMut(&Event<'_>)) 
     }));
 }
 
-/// Last looks at completion signals.
+/// Reports last reads of completion signals.
 pub(super) fn signals(r: &record::Signals, sink: &mut impl FnMut(&Event<'_>)) {
     for state in r.signals.iter().filter(|state| state.signal != 0) {
         sink(&Event::Signal(Signal {
@@ -33,7 +33,7 @@ pub(super) fn signals(r: &record::Signals, sink: &mut impl FnMut(&Event<'_>)) {
     }
 }
 
-/// A queue that a program made.
+/// Reports a queue that a program created.
 pub(super) fn hsa_queue(r: &record::HsaQueue, sink: &mut impl FnMut(&Event<'_>)) {
     sink(&Event::HsaQueue(HsaQueue {
         origin: origin(&r.header),

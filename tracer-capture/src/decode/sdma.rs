@@ -5,10 +5,10 @@ use tracer_core::event::{Event, SdmaDoorbell};
 
 use super::{api, fetch::Fetch, origin};
 
-/// Longest submission that is read: a copy of 2 GiB by engines that take 4 MiB a command.
+/// Longest submission that is read: a copy of 2 GiB by engines that take 4 MiB per command.
 const MAX_COMMANDS: usize = 16 << 10;
 
-/// One doorbell.
+/// Reports one doorbell.
 pub fn doorbell(r: &record::SdmaDoorbell, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
     let size = r.end.wrapping_sub(r.begin);
     let len = (r.len as usize).min(SDMA_COMMANDS_LEN);
@@ -33,10 +33,10 @@ pub fn doorbell(r: &record::SdmaDoorbell, memory: &mut impl Fetch, sink: &mut im
     }));
 }
 
-/// Reads a submission that is longer than the program copies; whether it is still the one that was rung for.
+/// Reads a submission that is longer than the program copies; returns whether it is still the submission of this doorbell.
 ///
-/// What lies in the ring stays there until it has gone around. Writers are ahead of the write pointer by no more than one
-/// submission each, so the half of the ring behind it is as it was.
+/// The contents of the ring stay until the writers have gone around it. Writers are ahead of the write pointer by no more than one
+/// submission each, so the half of the ring behind it is unchanged.
 fn read(r: &record::SdmaDoorbell, memory: &mut impl Fetch, to: &mut [u8]) -> bool {
     let at = r.begin & r.ring_bytes.wrapping_sub(1);
     let mut now = [0; 8];
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use crate::decode::fetch::tests::Direct;
 
-    /// A ring in this process, whose write pointer stands at `now`; a submission of `size` bytes from 64 on.
+    /// A ring in this process, whose write pointer is at `now`; a submission of `size` bytes begins at 64.
     fn commands(size: u64, len: u32, now: u64) -> Option<Vec<u8>> {
         let mut ring: Vec<u8> = (0..4096_u32).map(|at| at as u8 ^ (at >> 8) as u8).collect();
         ring.shrink_to_fit();

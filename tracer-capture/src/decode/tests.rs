@@ -34,7 +34,7 @@ fn bytes(record: &record::DriverEvent) -> &[u8] {
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(record).cast(), size_of_val(record)) }
 }
 
-/// Whether the record is known, and how many events it made; each is looked at.
+/// Returns whether the record is known, and how many events it produced; `look` receives each event.
 fn decoded(bytes: &[u8], mut look: impl FnMut(&DriverEvent<'_>)) -> (bool, usize) {
     let mut count = 0;
     let known = record(bytes, &Functions::default(), &mut (), &mut |event| {
@@ -47,7 +47,7 @@ fn decoded(bytes: &[u8], mut look: impl FnMut(&DriverEvent<'_>)) -> (bool, usize
     (known, count)
 }
 
-/// What no bit names is not told, whatever lies in its place.
+/// A field that no bit names is not reported, whatever its bytes are.
 #[test]
 fn a_driver_event_tells_only_what_it_has() {
     let origin = Origin {
@@ -98,7 +98,7 @@ fn a_driver_event_tells_only_what_it_has() {
     assert_eq!(decoded(bytes(&moved), |event| assert_eq!(*event, one)), (true, 1));
 }
 
-/// They are counted as not decoded.
+/// Such records count as not decoded.
 #[test]
 fn an_unknown_driver_event_and_a_short_record_are_no_events() {
     for which in [0, 6, driver_event_kind::MASK] {

@@ -1,4 +1,4 @@
-//! The guardians' cgroup: ending the recorder's cgroup, or its container, as a whole spares them.
+//! The guardians' cgroup. It spares the guardians when the recorder's cgroup, or its container, is killed as a whole.
 
 use std::{fs, io, os::fd::AsFd, path::PathBuf};
 
@@ -6,16 +6,16 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::process_stat::Stat;
 
-/// Its name.
+/// The name of the cgroup.
 const NAME: &str = "tracer-guardian";
-/// Where cgroup v2 is mounted, by custom: alone, or beside v1.
+/// The usual mount points of cgroup v2: alone, or beside v1.
 const ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
-/// The kernel's own first thread: where it is to be seen, process ids are the host's, and so is its root.
+/// The kernel's own first thread. If this thread is visible, process ids are the host's, and so is its root.
 const FIRST_THREAD: u32 = 2;
 /// `PF_KTHREAD` of include/linux/sched.h.
 const IS_KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// The roots of cgroup v2, the host's first: in a container the others may be its own, or not to be written to.
+/// Returns the roots of cgroup v2, the host's first: in a container the other roots may be the container's own, or not writable.
 fn roots() -> impl Iterator<Item = PathBuf> {
     let host = sees_host().then(|| PathBuf::from(format!("/proc/{FIRST_THREAD}/root")));
     let on_host = host.into_iter().flat_map(|host| {
@@ -26,18 +26,18 @@ fn roots() -> impl Iterator<Item = PathBuf> {
     all.filter(|root| root.join("cgroup.procs").exists() && root.join("cgroup.controllers").exists())
 }
 
-/// Whether the host's processes are seen. Otherwise another process may have that number, whose root nobody can trust.
+/// Returns whether the host's processes are visible. Otherwise another process may have that number, and its root can't be trusted.
 fn sees_host() -> bool {
     Stat::of_process(FIRST_THREAD).is_some_and(|stat| stat.flags & IS_KERNEL_THREAD != 0)
 }
 
-/// Moves this process to a cgroup of its own, or to the root, where it may.
+/// Moves this process to a cgroup of its own, or to the root, if it may.
 pub fn enter() {
     if sees_host()
         && let Ok(host) = fs::File::open(format!("/proc/{FIRST_THREAD}/ns/cgroup"))
     {
-        // From a container's namespace of cgroups nobody leaves its cgroup. Without the right to enter the host's, what is
-        // seen must do.
+        // A process can't leave its cgroup from within a container's cgroup namespace. Without the right to enter the host's
+        // namespace, the visible cgroups must do.
         let _ = move_into_link_name_space(host.as_fd(), Some(LinkNameSpaceType::ControlGroup));
     }
     for root in roots() {
@@ -47,14 +47,15 @@ pub fn enter() {
             _ => Err(error),
         });
         let entered = made.and_then(|()| fs::write(own.join("cgroup.procs"), "0"));
-        // Without CAP_DAC_OVERRIDE nobody makes a cgroup in the root. The root itself can be entered, and can't be killed.
+        // Without CAP_DAC_OVERRIDE a process can't create a cgroup in the root. It can enter the root itself, which can't be
+        // killed.
         if entered.or_else(|_| fs::write(root.join("cgroup.procs"), "0")).is_ok() {
             return;
         }
     }
 }
 
-/// Takes the cgroup away behind the last guardian in it.
+/// Removes the cgroup after the last guardian has left it.
 pub fn leave() {
     for root in roots() {
         if fs::write(root.join("cgroup.procs"), "0").is_ok() {

@@ -1,4 +1,4 @@
-//! Threads that examine processes: for one process one piece of work at a time, in order, and no process waits for another.
+//! Threads that examine processes. They do one piece of work at a time for a process, in order, and no process waits for another.
 
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
@@ -8,31 +8,31 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Threads at the most: as many as readers can be blocked, and some that work.
+/// The maximum number of threads: as many as readers can be blocked, and some that work.
 const MAX_THREADS: usize = 72;
-/// How long a thread without work stays.
+/// The time after which a thread without work exits.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// The threads. They end when the crew and all work is gone.
+/// The threads. They exit when the crew and all work is gone.
 pub struct Crew<J> {
     shared: Arc<Shared<J>>,
 }
 
 struct Shared<J> {
     state: Mutex<State<J>>,
-    /// There is work, or there will be none any more.
+    /// Notified when there is work, or when there will be none any more.
     work: Condvar,
-    /// A piece of work is done.
+    /// Notified when a piece of work is done.
     done: Condvar,
     run: Box<dyn Fn(J) + Send + Sync>,
 }
 
 struct State<J> {
-    /// Processes with work that no thread is at.
+    /// Processes with work, at which no thread works.
     ready: VecDeque<u32>,
-    /// Work of each process that a thread is at, or that is ready.
+    /// The work of each process that a thread works at, or that is ready.
     jobs: HashMap<u32, VecDeque<J>>,
-    /// What threads are at.
+    /// The piece of work that is under way for each process.
     begun: HashMap<u32, J>,
     threads: usize,
     idle: usize,
@@ -40,7 +40,7 @@ struct State<J> {
 }
 
 impl<J: Clone> State<J> {
-    /// The next piece of work, if there is any.
+    /// Takes the next piece of work, if there is any.
     fn take(&mut self) -> Option<(u32, J)> {
         let pid = self.ready.pop_front()?;
         let job = self.jobs.get_mut(&pid)?.pop_front()?;
@@ -48,7 +48,7 @@ impl<J: Clone> State<J> {
         Some((pid, job))
     }
 
-    /// A thread has done with a piece of work of this process.
+    /// Marks a piece of work of this process as done.
     fn finish(&mut self, pid: u32) {
         self.begun.remove(&pid);
         if let Entry::Occupied(jobs) = self.jobs.entry(pid) {
@@ -69,7 +69,7 @@ impl<J> Shared<J> {
 
 impl<J: Clone> Shared<J> {
     fn run(&self, pid: u32, job: J) {
-        // What one process made a thread stumble over is not to cost another one's turn.
+        // A panic over one process must not cost another process its turn.
         if catch_unwind(AssertUnwindSafe(|| (self.run)(job))).is_err() {
             log::warn!("cannot examine process {pid}: the thread panicked");
         }
@@ -105,7 +105,7 @@ impl<J: Clone> Shared<J> {
 }
 
 impl<J: Clone + Send + 'static> Crew<J> {
-    /// Without threads yet; `run` does a piece of work.
+    /// Creates a crew without threads; `run` does a piece of work.
     pub fn new(run: impl Fn(J) + Send + Sync + 'static) -> Self {
         let state = State {
             ready: VecDeque::new(),
@@ -125,12 +125,12 @@ impl<J: Clone + Send + 'static> Crew<J> {
         }
     }
 
-    /// Has a piece of work done for a process, after what was there before for it.
+    /// Adds a piece of work for a process, after its earlier work.
     pub fn push(&self, pid: u32, job: J) {
         let mut state = self.shared.state();
         match state.jobs.entry(pid) {
             Entry::Occupied(mut jobs) => {
-                // A thread is at this process, or one will be.
+                // A thread works at this process, or will do so.
                 jobs.get_mut().push_back(job);
                 return;
             }
@@ -152,7 +152,7 @@ impl<J: Clone + Send + 'static> Crew<J> {
         }
     }
 
-    /// There is no thread to be had: if there is none at all, the work is done here.
+    /// Handles a thread that can't be created: if there are no threads at all, the work is done here.
     fn without_thread(&self, mut state: MutexGuard<'_, State<J>>) {
         if state.threads == 0
             && let Some((pid, job)) = state.take()
@@ -162,7 +162,8 @@ impl<J: Clone + Send + 'static> Crew<J> {
         }
     }
 
-    /// Waits until no work is left, or time is up; gives what is not done then. What a thread has begun goes on.
+    /// Waits until no work is left, or time is up. Returns the work that is not done by then. Work that a thread has begun
+    /// continues.
     pub fn finish(&self, patience: Duration) -> Vec<J> {
         let until = Instant::now() + patience;
         let mut state = self.shared.state();
@@ -202,7 +203,7 @@ mod tests {
         let (open, gate) = channel::<()>();
         let gate = Mutex::new(gate);
         let crew = Crew::new(move |(pid, number): (u32, u32)| {
-            // The first one waits for as long as the test wants.
+            // The first piece waits as long as the test wants.
             if (pid, number) == (1, 0) {
                 let _ = gate.lock().unwrap().recv();
             }

@@ -1,4 +1,4 @@
-//! Which probes a process's libraries get, and what is told of the process besides.
+//! Attaches probes to the libraries of a process, and reports what else is known about the process.
 
 use std::sync::Arc;
 
@@ -27,9 +27,9 @@ use crate::{
 };
 
 impl Work {
-    /// Puts probes into runtimes among mapped files that were not examined before.
+    /// Attaches probes to runtimes among mapped files that were not examined before.
     pub(super) fn look(&self, subject: &Subject<'_>, mappings: &[Mapping]) {
-        // Before it relies on probes that are in.
+        // This must come before the process relies on attached probes.
         self.uses_of(subject.pid, mappings);
         for mapping in mappings {
             let claim = match self.libraries.claim(&mapping.file, subject.deadline) {
@@ -65,7 +65,7 @@ impl Work {
                 }
             };
             claim.settle(key, runtime);
-            // Its probes are in.
+            // The probes of the file are attached.
             if let Some(key) = key {
                 self.know(&mapping.file, key);
             }
@@ -73,7 +73,7 @@ impl Work {
         self.uses_of(subject.pid, mappings);
     }
 
-    /// Looks at the file of a mapping; once more if what failed may have passed: the process is paused already.
+    /// Examines the file of a mapping. If the failure may have passed, examines it once more: the process is paused already.
     fn look_at(&self, subject: &Subject<'_>, mapping: &Mapping) -> Look {
         match self.libraries.look(&subject.examine, subject.pid, mapping) {
             Look::Unopened(error) if error.may_pass() => {
@@ -84,7 +84,7 @@ impl Work {
         }
     }
 
-    /// Puts probes into a library. None, if the session ends.
+    /// Attaches probes to a library. Attaches none if the session ends.
     fn attach(&self, library: &FileId, path: &str, attach: impl FnOnce(&mut Prober) -> Vec<Probe>) -> Vec<Probe> {
         let mut prober = locked(&self.prober);
         let probes = prober.as_mut().map(|prober| prober.of_library(library, attach));
@@ -94,7 +94,7 @@ impl Work {
         probes
     }
 
-    /// The process mapped a runtime that was not known.
+    /// Attaches the probes of a runtime that a process mapped, and that was not known before.
     fn runtime(&self, subject: &Subject<'_>, library: Library, runtime: &Runtime) {
         let (target, resolution) = (runtime.target(), &*runtime.resolution);
         let last_resort = !resolution.last_resort().is_empty();
@@ -108,7 +108,7 @@ impl Work {
             if self.needs_tables(resolution) {
                 probes.extend(mapping::attach_init(prober, &target, resolution));
             }
-            // Else they are placed where `hsa_init` begins.
+            // Otherwise the probes are placed where `hsa_init` begins.
             if last_resort && !probes.iter().any(|probe| probe.family == "mapping" && probe.attached()) {
                 let sites = doorbell::last_resort(resolution, None).unwrap_or_default();
                 probes.extend(doorbell::attach_last_resort(prober, &target, sites));
@@ -130,13 +130,13 @@ impl Work {
         inventory.add_library(library);
     }
 
-    /// Whether anything is probed behind the API tables of this runtime.
+    /// Returns whether tracer probes anything behind the API tables of this runtime.
     pub(super) fn needs_tables(&self, resolution: &Resolution) -> bool {
         self.settings.reserves || !resolution.last_resort().is_empty() || self.settings.api.wants(Layer::Hsa)
     }
 
-    /// Tells whether a program's runtimes hand doorbells over: once, and again if another runtime has come. Nothing, as long as
-    /// one of them is not initialised; that it is unknown, if one is not understood, or they differ.
+    /// Reports whether a program's runtimes hand doorbells over: once, and again after another runtime was added. Reports nothing
+    /// while one of the runtimes is not initialised. Reports unknown if one of them is not understood, or if they differ.
     pub(super) fn thunk(&self, subject: &Subject<'_>, origin: Origin, generation: u32) -> Result<(), NotRead> {
         let told_by = (generation, self.libraries.runtimes());
         if locked(&self.thunks).get(&origin.pid) == Some(&told_by) {
@@ -153,7 +153,7 @@ impl Work {
                 is_known = false;
                 continue;
             }
-            // Another piece of the library's file.
+            // This is a mapping of another part of the library's file.
             if mapping.bias(resolution).is_none() {
                 continue;
             }
@@ -165,7 +165,7 @@ impl Work {
             };
             match told {
                 Some(told) => {
-                    // Of which one a doorbell is, its record does not say.
+                    // The record of a doorbell does not say which runtime the doorbell belongs to.
                     is_known &= hands_over.is_none_or(|other| other == told);
                     hands_over = Some(told);
                 }
@@ -181,7 +181,7 @@ impl Work {
         Ok(())
     }
 
-    /// A tool's queue was given to a program: what stores to its signal gets probes.
+    /// Handles a tool's queue that was given to a program: attaches probes to the functions that store to its signal.
     pub(super) fn proxy(&self, subject: &Subject<'_>, object: u64) -> Result<(), NotRead> {
         let mappings = subject.examine.mappings()?;
         let (places, mut probes) = proxy::places(subject.examine, &self.libraries, object, &mappings)?;
@@ -206,7 +206,7 @@ impl Work {
         Ok(())
     }
 
-    /// The process mapped HIP's library.
+    /// Attaches the probes of HIP's library, which the process mapped.
     fn hip(&self, hip: Hip) {
         let target = Target {
             file: std::os::fd::AsFd::as_fd(&hip.file),
@@ -221,7 +221,7 @@ impl Work {
         inventory.add_library(hip.library);
     }
 
-    /// The process enters `hsa_init`, or has done so: API tables can be read.
+    /// Handles a process that enters `hsa_init`, or has done so: its API tables can be read.
     pub(super) fn initialising(&self, subject: &Subject<'_>, mappings: &[Mapping]) -> Result<(), NotRead> {
         for mapping in mappings {
             let Some(runtime) = self.libraries.runtime(&mapping.file).filter(|r| !r.is_initialised()) else {
@@ -247,7 +247,7 @@ impl Work {
                     probes.extend(reserve::attach(prober, &target, resolution, places));
                 }
                 probes.extend(api::attach_all(prober, &target, functions));
-                // Only now: who sees it does not wait.
+                // This is set only now, because a thread that sees it set does not wait.
                 runtime.set_initialised();
                 probes
             });
@@ -257,7 +257,7 @@ impl Work {
     }
 }
 
-/// Says which probes were put into a library, and how each place was found.
+/// Logs which probes were attached to a library, and how each place was found.
 fn told(path: &str, probes: &[Probe]) {
     let attached = probes.iter().filter(|probe| probe.attached()).count();
     log::info!("{path}: {attached} of {} probes attached", probes.len());

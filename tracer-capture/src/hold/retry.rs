@@ -1,4 +1,4 @@
-//! Processes of which something could not be opened when they mapped it: it is a loss, and tried again.
+//! Processes that mapped something that could not be opened: tracer counts a loss, and tries again.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -14,19 +14,19 @@ use crate::{
     session, sys,
 };
 
-/// Between two tries, ns.
+/// The time between two tries, ns.
 const INTERVAL_NS: u64 = 1_000_000_000;
-/// Tries for one process after its last mapping: what can't be opened for so long will not be.
+/// The maximum number of tries for one process after its last mapping: a file that can't be opened for so long never can.
 const TRIES: u32 = 60;
-/// Files and processes that are remembered, so that each is told once.
+/// The maximum number of files and processes that are remembered, so that each is reported once.
 const MAX_TOLD: usize = 4096;
 
-/// What is to be tried again.
+/// The processes that are to be tried again.
 #[derive(Default)]
 pub struct Retry {
-    /// By process.
+    /// The waiting processes, by process id.
     waiting: BTreeMap<u32, Waiting>,
-    /// When the next try is due, CLOCK_MONOTONIC ns.
+    /// The time of the next try, CLOCK_MONOTONIC ns.
     due_ns: u64,
     files: HashSet<FileId>,
     pids: HashSet<u32>,
@@ -35,12 +35,12 @@ pub struct Retry {
 struct Waiting {
     generation: u32,
     tries: u32,
-    /// It is being looked at again, or will be as soon as a thread is free.
+    /// Set if the process is being examined again, or will be as soon as a thread is free.
     under_way: bool,
 }
 
 impl Retry {
-    /// The generation of a process, if something of it is to be tried again.
+    /// Sets the generation of a process that is to be tried again.
     pub(super) fn is_of(&mut self, pid: u32, generation: u32) {
         if let Some(waiting) = self.waiting.get_mut(&pid) {
             waiting.generation = generation;
@@ -61,7 +61,7 @@ impl Work {
         self.retry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A file that the process mapped could not be looked at.
+    /// Records that a file that the process mapped could not be examined.
     pub(super) fn unopened(&self, pid: u32, mapping: &Mapping, error: &NotRead) {
         self.lost(
             pid,
@@ -73,7 +73,7 @@ impl Work {
         );
     }
 
-    /// What the process has mapped, or has in its memory, could not be read.
+    /// Records that the mappings or the memory of the process could not be read.
     pub(super) fn unread(&self, pid: u32, error: &NotRead) {
         if is_gone(error) {
             return;
@@ -96,7 +96,7 @@ impl Work {
         }
     }
 
-    /// Processes of which something could not be looked at, once the time has come to look again; with their generations.
+    /// Returns the processes whose examination failed, with their generations, once the next try is due.
     pub(super) fn due(&self) -> Vec<(u32, u32)> {
         let mut retry = self.retry();
         let now = sys::monotonic_ns();
@@ -112,7 +112,7 @@ impl Work {
         .collect()
     }
 
-    /// Looks once more at a process of which something could not be looked at.
+    /// Examines a process again, after an examination that failed.
     pub(super) fn again(&self, pid: u32, generation: u32) {
         let Some(waiting) = self.retry().waiting.remove(&pid) else {
             return;
@@ -128,7 +128,7 @@ impl Work {
     }
 }
 
-/// Whether a process is gone, and not only unreadable.
+/// Returns whether a process is gone, and not only unreadable.
 fn is_gone(error: &NotRead) -> bool {
     matches!(error, NotRead::Read(ReadError::Refused(libc::ENOENT | libc::ESRCH)))
 }

@@ -1,4 +1,4 @@
-//! Processes that run already, or enter by themselves: what they have mapped is looked at.
+//! Examines the mappings of processes that run already, or enter the trace by themselves.
 
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
@@ -10,20 +10,20 @@ use super::{
 };
 use crate::{confined::NotRead, library::Runtime, probes::api_table::Process, proc_maps::Mapping, sys};
 
-/// What a session asks of the holder, which has the probes. It answers with process ids.
+/// A request from a session to the holder, which has the probes. The holder answers with process ids.
 pub enum Ask {
-    /// Which of these have mapped a runtime? It has its probes then.
+    /// Asks which of these processes have mapped a runtime. The probes of that runtime are attached by then.
     Scan(Vec<u32>, mpsc::Sender<Vec<u32>>),
 }
 
-/// Collects what was found; it is sent when nobody looks any more.
+/// Collects the results; it sends them when no thread searches any more.
 pub struct Reply {
     found: Mutex<Vec<u32>>,
     to: mpsc::Sender<Vec<u32>>,
 }
 
 impl Reply {
-    /// This process has mapped a runtime.
+    /// Records that this process has mapped a runtime.
     pub(super) fn found(&self, pid: u32) {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
     }
@@ -32,12 +32,12 @@ impl Reply {
 impl Drop for Reply {
     fn drop(&mut self) {
         let found = std::mem::take(self.found.get_mut().unwrap_or_else(PoisonError::into_inner));
-        // Nobody waits for it any more if the session was given up.
+        // No receiver waits for the results any more if the session was abandoned.
         let _ = self.to.send(found);
     }
 }
 
-/// Has these processes looked at, each beside the others.
+/// Has these processes examined, in parallel.
 pub(super) fn spread(crew: &Crew<Job>, pids: Vec<u32>, to: mpsc::Sender<Vec<u32>>) {
     let found = Mutex::default();
     let reply = Arc::new(Reply { found, to });
@@ -46,17 +46,17 @@ pub(super) fn spread(crew: &Crew<Job>, pids: Vec<u32>, to: mpsc::Sender<Vec<u32>
     }
 }
 
-/// What looking at a process gave.
+/// The result of examining a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It has mapped a runtime.
+    /// The process has mapped a runtime.
     Runtime,
-    /// It has not, or it could not be looked at, which is a loss.
+    /// The process has not mapped a runtime, or it could not be examined, which is a loss.
     None,
 }
 
 impl Work {
-    /// Puts probes into the runtimes of a process that has run before.
+    /// Attaches probes to the runtimes of a process that ran before.
     pub(super) fn scan(&self, pid: u32, generation: u32) -> Answer {
         let subject = self.subject(pid);
         match subject
@@ -93,7 +93,7 @@ impl Work {
             if let Some(debug) = debug {
                 self.code_objects.attached(&subject.examine, origin, generation, debug);
             }
-            // Else the entry of `hsa_init` is still to come.
+            // Otherwise the entry of `hsa_init` is still to come.
             if self.needs_tables(&runtime.resolution)
                 && !runtime.is_initialised()
                 && runtime.resolution.exports.init.is_some()
@@ -109,7 +109,7 @@ impl Work {
     }
 }
 
-/// Whether the process has filled the API table of this runtime.
+/// Returns whether the process has filled the API table of this runtime.
 fn is_initialised(
     subject: &Subject<'_>,
     runtime: &Runtime,

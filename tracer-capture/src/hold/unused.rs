@@ -1,9 +1,10 @@
-//! Libraries that no process uses any more: their probes are taken out, and their files closed. Else a machine on which containers
+//! Detaches the probes of libraries that no process uses any more, and closes their files. Otherwise a machine on which containers
 //! come and go, each with a runtime of its own, would run out of descriptors.
 //!
-//! Each process that is examined is noted with the probed libraries that it has mapped. A library of which all these processes
-//! have ended is made unknown first: who maps it from then on is paused, and waits. Then the mappings of all other processes
-//! that were examined are read once more, since what is known is mapped without a pause. Only then its probes go.
+//! The recorder notes each examined process with the probed libraries that it has mapped. When all these processes of a library
+//! have exited, the library is made unknown first: a process that maps it from then on is paused, and waits. Then the mappings of
+//! all other examined processes are read once more, since a known file is mapped without a pause. Only then are the library's
+//! probes detached.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,22 +22,23 @@ use crate::{
     process_stat::Stat,
 };
 
-/// How often it is looked whether libraries are used.
+/// The interval at which the recorder checks whether libraries are used.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// How long a library is unused before its probes go: programs often run one after the other.
+/// The time for which a library must be unused before its probes are detached: programs often run one after the other.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Between making a library unknown and looking who has it: mappings that were under way are there then.
+/// The time between making a library unknown and checking which processes have mapped it: mappings that were under way are visible
+/// then.
 const SETTLING: Duration = Duration::from_millis(200);
-/// How often it is looked meanwhile whether somebody waits.
+/// The interval at which the recorder checks in between whether a process waits for the library.
 const STEP: Duration = Duration::from_millis(5);
-/// How long reading the mappings of a process may take. One that does not answer uses every library.
+/// The maximum time for reading the mappings of a process. A process that does not answer counts as a user of every library.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// Who uses which probed library.
+/// The probed libraries, and the processes that use them.
 #[derive(Default)]
 pub struct Uses {
     libraries: HashMap<FileId, Probed>,
-    /// Processes that were examined, by process id.
+    /// The processes that were examined, by process id.
     processes: HashMap<u32, User>,
     looked: Option<Instant>,
 }
@@ -45,7 +47,7 @@ pub struct Uses {
 #[derive(Default)]
 struct Probed {
     path: String,
-    /// What the programs know it by.
+    /// The keys by which the programs know the library.
     keys: HashSet<FileKey>,
     unused_since: Option<Instant>,
 }
@@ -57,7 +59,7 @@ struct User {
 }
 
 impl Uses {
-    /// Whether it is time to look for libraries that nobody uses, and for processes that have ended.
+    /// Returns whether it is time to check for unused libraries and for processes that have exited.
     fn is_due(&mut self) -> bool {
         let now = Instant::now();
         let is_idle = self.libraries.is_empty() && self.processes.is_empty();
@@ -77,7 +79,7 @@ impl Uses {
         self.processes.insert(pid, User { start_ticks, libraries });
     }
 
-    /// Forgets processes that have ended; libraries that nobody has used for long.
+    /// Forgets processes that have exited. Returns the libraries that no process has used for the whole of [`PATIENCE`].
     fn unused(&mut self, is_alive: impl Fn(u32, u64) -> bool, now: Instant) -> Vec<FileId> {
         self.processes.retain(|&pid, user| is_alive(pid, user.start_ticks));
         let used: HashSet<&FileId> = self.processes.values().flat_map(|user| &user.libraries).collect();
@@ -93,7 +95,7 @@ impl Uses {
     }
 }
 
-/// Whether the process that began at that time is still there. One that can't be looked at is.
+/// Returns whether the process that began at that time still exists. A process that can't be examined counts as existing.
 fn is_alive(pid: u32, start_ticks: u64) -> bool {
     Stat::try_of_process(pid).map_or(true, |stat| {
         stat.is_some_and(|stat| stat.start_ticks == start_ticks && !stat.has_exited())
@@ -105,12 +107,12 @@ impl Work {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether libraries that nobody uses are to be looked for.
+    /// Returns whether it is time to check for unused libraries.
     pub(super) fn looks_for_unused(&self) -> bool {
         self.uses().is_due()
     }
 
-    /// A library gets probes.
+    /// Notes that a library gets probes.
     pub(super) fn is_probed(&self, file: &FileId, path: &str) {
         let probed = Probed {
             path: path.to_owned(),
@@ -119,7 +121,7 @@ impl Work {
         self.uses().libraries.insert(file.clone(), probed);
     }
 
-    /// The programs know a file from now on.
+    /// Makes a file known to the programs.
     pub(super) fn know(&self, file: &FileId, key: FileKey) {
         let mut uses = self.uses();
         if let Some(library) = uses.libraries.get_mut(file) {
@@ -128,14 +130,14 @@ impl Work {
         self.known.insert(key);
     }
 
-    /// A process that was examined has these mappings.
+    /// Notes the mappings of an examined process.
     pub(super) fn uses_of(&self, pid: u32, mappings: &[Mapping]) {
         if let Some(stat) = Stat::of_process(pid) {
             self.uses().note(pid, stat.start_ticks, mappings);
         }
     }
 
-    /// Takes out the probes of libraries that nobody uses.
+    /// Detaches the probes of libraries that no process uses.
     pub(super) fn release_unused(&self) {
         let unused = self.uses().unused(is_alive, Instant::now());
         for file in unused {
@@ -144,7 +146,7 @@ impl Work {
     }
 
     fn release(&self, file: &FileId) {
-        // From here on nobody else begins to use it without waiting.
+        // From here on, no other process begins to use the library without waiting.
         let Some((claim, key, runtime)) = self.libraries.reclaim(file) else {
             return;
         };
@@ -157,7 +159,7 @@ impl Work {
             return;
         }
         let links = locked(&self.prober).as_mut().map(|prober| prober.release(file));
-        // Other libraries get theirs meanwhile.
+        // Other libraries get their probes in between.
         drop(links);
         let library = self.uses().libraries.remove(file);
         let path = library.map(|library| library.path).unwrap_or_default();
@@ -165,7 +167,7 @@ impl Work {
         drop(claim);
     }
 
-    /// Whether a process waits for the file, or one that was examined has mapped it. That is noted then.
+    /// Returns whether a process waits for the file, or an examined process has mapped it. Notes such a mapping.
     fn is_wanted(&self, file: &FileId, claim: &Claim<'_>) -> bool {
         let settled = Instant::now() + SETTLING;
         while Instant::now() < settled {
@@ -184,7 +186,7 @@ impl Work {
                     self.uses_of(pid, &mappings);
                     mappings.iter().any(|mapping| mapping.file == *file)
                 }
-                // It may have ended.
+                // The process may have exited.
                 Err(_) => Stat::of_process(pid).is_some_and(|stat| !stat.has_exited()),
             }
         });
@@ -225,12 +227,12 @@ mod tests {
         let late = begin + PATIENCE;
         let all = |_, _| true;
         assert!(uses.unused(all, late).is_empty());
-        // Process 10 ends; its number is another's soon.
+        // Process 10 exits; another process soon has its number.
         let other = |pid, start| (pid, start) != (10, 100);
         assert!(uses.unused(other, begin).is_empty());
         assert!(uses.unused(other, late - Duration::from_millis(1)).is_empty());
         assert_eq!(uses.unused(other, late), [file(1)]);
-        // Somebody comes again.
+        // A process maps the library again.
         uses.note(10, 200, &[mapping(1)]);
         assert!(uses.unused(all, late).is_empty());
         assert!(uses.unused(other, late).is_empty());

@@ -1,4 +1,4 @@
-//! What is done for a paused process: reading what it waits for, and putting probes in.
+//! The work for a paused process: reading what it waits for, and attaching probes.
 
 use std::{
     collections::HashMap,
@@ -26,38 +26,38 @@ use crate::{
     session, sys,
 };
 
-/// How long a process is examined, pause or not. What was not read then is abandoned, and tried again.
+/// The maximum time of the examination of a process, paused or not. What was not read by then is abandoned, and tried again.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// A piece of work, mostly about one process.
 #[derive(Clone)]
 pub enum Job {
-    /// It is paused, or was.
+    /// A process that is paused, or was.
     Hold(Hold),
-    /// It runs already, and is to be looked at; who wants to know whether it has a runtime.
+    /// A process that runs already and is to be examined, and the receiver of the answer whether it has a runtime.
     Scan(u32, Arc<Reply>),
-    /// Something of it could not be looked at; its generation.
+    /// A process whose examination failed, and its generation.
     Again(u32, u32),
-    /// Libraries that nobody uses any more are to lose their probes.
+    /// Libraries that no process uses any more are to lose their probes.
     Unused,
 }
 
-/// What was asked for.
+/// The options of the session.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Whether reserve functions are probed.
     pub reserves: bool,
     /// Whether debug files may come from the network.
     pub debuginfod: bool,
-    /// Which functions' calls are captured.
+    /// The functions whose calls are captured.
     pub api: Api,
     /// The invoking user's id.
     pub user: u32,
-    /// How long a process may be paused.
+    /// The maximum length of a pause.
     pub pause_limit: Duration,
 }
 
-/// What the threads that examine processes share.
+/// The data that the threads that examine processes share.
 pub struct Work {
     pub(super) settings: Settings,
     readers: Readers,
@@ -66,13 +66,14 @@ pub struct Work {
     pub(super) prober: Mutex<Option<Prober>>,
     pub(super) libraries: Libraries,
     pauses: Arc<Pauses>,
-    /// Files whose mapping pauses nobody any more.
+    /// Files whose mapping pauses no process any more.
     pub(super) known: KnownFiles,
     pub(super) finder: Finder,
     pub(super) code_objects: Lists,
     pub(super) retry: Mutex<Retry>,
     pub(super) uses: Mutex<Uses>,
-    /// Processes of which it is told whether they hand doorbells over: with their generations, and how many runtimes were known.
+    /// Processes for which tracer has reported whether they hand doorbells over: with their generations, and the number of runtimes
+    /// known then.
     pub(super) thunks: Mutex<HashMap<u32, (u32, usize)>>,
     pub(super) inventory: Arc<Mutex<Inventory>>,
 }
@@ -85,13 +86,13 @@ pub(super) struct Subject<'a> {
     pub(super) deadline: Instant,
 }
 
-/// Also after a panic elsewhere: what these hold is complete after each step.
+/// Locks a mutex, also after a panic elsewhere: the data in these mutexes is complete after each step.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Work {
-    /// Of a session that begins.
+    /// Creates the shared data of a session that begins.
     pub fn new(
         settings: Settings,
         readers: Readers,
@@ -101,7 +102,7 @@ impl Work {
         finder: Finder,
         inventory: Arc<Mutex<Inventory>>,
     ) -> Self {
-        // Who waits for a place waits no longer than a pause may take.
+        // A request waits for a place no longer than a pause may take.
         readers.count_as_blocked_after(settings.pause_limit);
         Self {
             settings,
@@ -120,20 +121,20 @@ impl Work {
         }
     }
 
-    /// Examines a process for as long as `limit`.
+    /// Prepares the examination of a process for the time `limit`.
     ///
     /// # Errors
-    /// [`ReadError`] if it has ended.
+    /// Fails with a [`ReadError`] if the process has exited.
     pub fn examine(&self, pid: u32, limit: Duration) -> Result<Examine<'_>, ReadError> {
         Examine::new(&self.readers, &self.parsers, pid, Instant::now() + limit)
     }
 
-    /// Takes the prober away: nothing is attached any more.
+    /// Takes the prober away, after which no probe can be attached any more.
     pub fn take_prober(&self) -> Option<Prober> {
         locked(&self.prober).take()
     }
 
-    /// Says how long processes were paused.
+    /// Logs how long processes were paused.
     pub(super) fn say_goodbye(&self) {
         let inventory = lock(&self.inventory);
         let longest = Duration::from_nanos(inventory.longest_hold_ns);
@@ -154,7 +155,8 @@ impl Work {
         }
     }
 
-    /// The session ends before this is done: the process does not wait for it, and what it would have shown is lost.
+    /// Abandons a piece of work, because the session ends before it is done: the process does not wait for it, and what it would
+    /// have shown is lost.
     pub(super) fn give_up(&self, job: &Job) {
         match job {
             Job::Hold(hold) => {
@@ -162,7 +164,7 @@ impl Work {
                 self.unread(hold.header.tgid, &ReadError::Blocked.into());
             }
             Job::Scan(pid, _) => self.unread(*pid, &ReadError::Blocked.into()),
-            // It has counted already; all probes go.
+            // The process has counted already; all probes are detached.
             Job::Again(..) | Job::Unused => {}
         }
     }
@@ -217,7 +219,7 @@ impl Work {
                 let origin = origin_of(hold);
                 self.code_objects
                     .changed(&subject.examine, origin, hold.generation, hold.address);
-                // Its runtime is initialised by now, and it has dispatched nothing of its own.
+                // The runtime of the process is initialised by now, and the process has dispatched no packet of its own.
                 self.thunk(subject, origin, hold.generation)
             }
             hold_reason::PROXY => self.proxy(subject, hold.address),
@@ -225,7 +227,7 @@ impl Work {
         }
     }
 
-    /// The process mapped a file. If that was examined before, and has changed since, it is examined again.
+    /// Handles a file that the process mapped. If the file was examined before, and has changed since, it is examined again.
     fn mapped_one(&self, subject: &Subject<'_>, hold: &Hold) -> Result<(), NotRead> {
         let mappings = subject.examine.mappings()?;
         let own = mappings

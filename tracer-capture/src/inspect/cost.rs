@@ -1,7 +1,7 @@
-//! What a uprobe costs here and now, by the instruction that it stands on.
+//! The cost of a uprobe here and now, by the instruction that it is attached to.
 //!
-//! A program that only counts is attached to functions of this very binary, each a few instructions long; they are called
-//! with and without it. The difference is what each doorbell pays at least.
+//! A program that only counts is attached to functions of this very binary, each a few instructions long; they are called with and
+//! without it. The difference is the least that each doorbell pays.
 
 use std::{fs::File, hint::black_box, io, os::fd::AsFd};
 
@@ -18,19 +18,19 @@ use crate::{
 
 /// Calls of each function, with the probe.
 const CALLS: u64 = 20_000;
-/// They are made in this many batches; the fastest one counts, since whatever disturbs a batch makes it slower. A batch of
-/// 100 is short enough that on a busy machine some are not preempted: 19 us a single-stepped hit here, as when each call is
-/// timed by itself, where batches of 1000 showed 19 to 87 us, by load.
+/// The calls are made in this many batches. The fastest batch counts, because every disturbance makes a batch slower. A batch of
+/// 100 is short enough that on a busy machine some are not preempted: 19 us per single-stepped hit here, as when each call is timed
+/// separately, where batches of 1000 showed 19 to 87 us, depending on the load.
 const BATCHES: u64 = 200;
 
-/// What a uprobe costs here. A measurement of this machine at this moment, no property of it.
+/// The cost of a uprobe here. It is a measurement of this machine at this moment, not a property of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cost {
-    /// Why nothing was measured; `None` if it was.
+    /// Why nothing was measured; `None` if the measurement succeeded.
     pub error: Option<String>,
     /// Calls of each function.
     pub calls: u64,
-    /// By kind of instruction.
+    /// The cost by kind of instruction.
     pub kinds: Vec<Kind>,
 }
 
@@ -39,28 +39,28 @@ pub struct Cost {
 pub struct Kind {
     /// The instruction.
     pub instruction: &'static str,
-    /// Whether the kernel emulates it; else it single-steps a copy.
+    /// Whether the kernel emulates it; otherwise the kernel single-steps a copy.
     pub emulated: bool,
-    /// ns of a call with the probe less those of one without; `None` if it was not measured.
+    /// ns of a call with the probe minus ns of a call without it; `None` if it was not measured.
     pub ns: Option<u64>,
-    /// Why not.
+    /// Why it was not measured.
     pub error: Option<String>,
 }
 
 impl Cost {
-    /// ns of a hit at an instruction of this kind, as far as it was measured.
+    /// Returns the ns of a hit at an instruction of this kind, if they were measured.
     #[must_use]
     pub fn of(&self, kind: InstructionKind) -> Option<u64> {
         let word = match kind {
             InstructionKind::Other => "endbr64".to_owned(),
-            // A direct jump is emulated by the same function as a conditional one.
+            // The kernel emulates a direct jump with the same function as a conditional one.
             InstructionKind::Jmp => "jcc".to_owned(),
             other => other.to_string(),
         };
         self.kinds.iter().find(|k| k.instruction == word)?.ns
     }
 
-    /// Whether uprobes work here: one was attached, and saw every call.
+    /// Returns whether uprobes work here: one was attached, and saw every call.
     #[must_use]
     pub fn works(&self) -> bool {
         self.kinds.iter().any(|kind| kind.ns.is_some())
@@ -74,7 +74,7 @@ impl Cost {
     }
 }
 
-/// Measures. The probes stay in until `loaded` ends.
+/// Measures the cost. The probes stay attached until `loaded` is dropped.
 pub fn measure(loaded: Option<&mut Loaded>) -> Cost {
     let Some(loaded) = loaded else {
         return Cost::failed("the programs can't be loaded");
@@ -140,14 +140,14 @@ fn difference(
     let before = count(hits)?;
     let with = fastest(sample.function);
     let seen = count(hits)? - before;
-    // Another `tracer doctor` at the same time has probes and counts of its own; its calls hit ours too.
+    // Another `tracer doctor` at the same time has probes and counts of its own; its calls hit these probes too.
     if seen < CALLS {
         return Err(format!("the probe saw {seen} of {CALLS} calls"));
     }
     Ok(with.saturating_sub(without) / (CALLS / BATCHES))
 }
 
-/// ns of the fastest batch.
+/// Returns the ns of the fastest batch.
 fn fastest(function: sample::Function) -> u64 {
     let batch = || {
         let began = sys::monotonic_ns();
@@ -164,7 +164,7 @@ fn count(hits: &PerCpuArray<MapData, u64>) -> Result<u64, String> {
     Ok(values.iter().sum())
 }
 
-/// Where an address of this process lies in its program's file.
+/// Returns the offset of an address of this process in its program's file.
 fn file_offset(address: u64) -> io::Result<u64> {
     let mappings = proc_maps::executable(std::process::id())?;
     let mapping = mappings.iter().find(|m| (m.start..m.end).contains(&address));
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use crate::resolver::{Argument, site_in_function};
 
-    /// What the kernel will find at each place is what the table says, by the resolver's own judgement.
+    /// The instruction that the kernel will find at each place is the one in the table, by the resolver's own judgement.
     #[test]
     fn every_sample_begins_with_its_instruction() {
         let file = File::open("/proc/self/exe").unwrap();

@@ -1,4 +1,4 @@
-//! The kernel driver: is it there, does its scheduler have events, and which of its functions could be probed.
+//! The kernel driver: whether it is present, whether its scheduler has events, and which of its functions can be probed.
 
 use std::{fs, path::Path};
 
@@ -9,36 +9,36 @@ use crate::{
     probes::{driver::FUNCTIONS, ring},
 };
 
-/// The modules of the driver and of the scheduler; amd_sched is that of DKMS drivers.
+/// The modules of the driver and of the scheduler; amd_sched is the scheduler of DKMS drivers.
 const MODULES: [&str; 3] = ["amdgpu", "gpu_sched", "amd_sched"];
 
-/// Where the driver stands.
+/// The state of the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// Running.
+    /// Loaded.
     Loaded,
-    /// Installed for this kernel, but not running: `modprobe` helps.
+    /// Installed for this kernel, but not loaded: `modprobe` loads it.
     NotLoaded,
     /// Not installed for this kernel.
     #[default]
     NotInstalled,
-    /// Not there, and this kernel loads no modules.
+    /// Absent, and this kernel loads no modules.
     NoModules,
 }
 
 /// The kernel driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Driver {
-    /// Where amdgpu stands.
+    /// The state of amdgpu.
     pub state: State,
-    /// Which of its modules are in /sys/module: loaded, or built in with parameters.
+    /// The driver's modules in /sys/module: loaded, or built in with parameters.
     pub modules: Vec<String>,
     /// The scheduler's events.
     pub events: Events,
     /// Functions of the kernel side of queues, as base names and patterns.
     pub functions: Vec<Function>,
-    /// Why functions are not known; `None` if they are.
+    /// Why the functions are not known; `None` if they are.
     pub functions_error: Option<String>,
 }
 
@@ -47,28 +47,28 @@ pub struct Driver {
 pub struct Events {
     /// `new` (Linux 6.17 and backports), `old`, or `None`.
     pub set: Option<&'static str>,
-    /// Names of submit, run and done.
+    /// Names of the submit, run and done events.
     pub names: Vec<&'static str>,
-    /// Whether they are taken raw, by the structures that BTF tells.
+    /// Whether they are taken raw, by the structures that BTF describes.
     pub raw: bool,
-    /// Why they can't be used.
+    /// Why they cannot be used.
     pub error: Option<String>,
 }
 
 /// A function, or one of a family.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Function {
-    /// Name in the source, or the pattern that no function fits.
+    /// Name in the source, or the pattern that matches no function.
     pub name: String,
     /// Whether it can be probed.
     pub presence: &'static str,
     /// The exact names, as a kprobe takes them.
     pub symbols: Vec<String>,
-    /// The module of the first one; `None`: the kernel itself, or absent.
+    /// The module of the first symbol; `None` for the kernel itself, or if the function is absent.
     pub module: Option<String>,
 }
 
-/// Looks at the modules and functions of this kernel. The events are known only where tracefs is: see [`Events::of`].
+/// Examines the modules and functions of this kernel. The events are known only where tracefs is: see [`Events::of`].
 #[must_use]
 pub fn read(release: &str) -> Driver {
     let modules: Vec<String> = MODULES
@@ -96,9 +96,9 @@ pub fn read(release: &str) -> Driver {
     }
 }
 
-/// From whether it runs, whether the kernel takes modules at all, and depmod's lists.
+/// Returns the state, from whether the driver is loaded, whether the kernel takes modules at all, and depmod's lists.
 fn state(loaded: bool, takes_modules: bool, lists: &[String]) -> State {
-    // `kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko.xz: ...`, or in updates/dkms.
+    // Lines are like `kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko.xz: ...`, or in updates/dkms.
     let is_driver = |line: &str| {
         let path = line.split(':').next().unwrap_or(line);
         path.rsplit('/')
@@ -117,7 +117,7 @@ fn state(loaded: bool, takes_modules: bool, lists: &[String]) -> State {
 }
 
 impl Events {
-    /// From what the ring probes would do.
+    /// Describes the events that the ring probes would use.
     pub(crate) fn of(plan: Result<&ring::Plan, String>) -> Self {
         match plan {
             Ok(plan) => Self {
@@ -134,7 +134,7 @@ impl Events {
     }
 }
 
-/// The functions of use among all.
+/// Returns the useful functions among all symbols.
 fn functions(kallsyms: &Kallsyms) -> Vec<Function> {
     let mut found = Vec::new();
     for pattern in FUNCTIONS {
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(state(false, true, &lists), State::NotLoaded);
         assert_eq!(state(true, true, &lists), State::Loaded);
         assert_eq!(state(false, false, &lists), State::NoModules);
-        // Something that only needs it.
+        // A module that only depends on amdgpu.
         let other = ["extra/x.ko: kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko\n".to_owned()];
         assert_eq!(state(false, true, &other), State::NotInstalled);
     }

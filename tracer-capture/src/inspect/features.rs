@@ -1,5 +1,5 @@
-//! Abilities of the kernel that the programs stand on, each tried by itself: where the object as a whole is refused, they
-//! tell what is missing.
+//! Abilities of the kernel that the programs need, each tried separately: if the kernel refuses the object as a whole, they show
+//! what is missing.
 
 use aya::{
     maps::MapType,
@@ -8,21 +8,21 @@ use aya::{
 };
 use serde::Serialize;
 
-/// Abilities of the kernel; `None` where trying was refused.
+/// Abilities of the kernel; `None` if the attempt was refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Features {
     /// Ring buffer maps (in Linux since 5.8).
     pub ring_buffer: Option<bool>,
     /// `bpf_loop`, for doorbells that publish many packets (5.17).
     pub bpf_loop: Option<bool>,
-    /// `bpf_get_attach_cookie`, by which a program knows its site (5.15).
+    /// `bpf_get_attach_cookie`, by which a program identifies its site (5.15).
     pub attach_cookie: Option<bool>,
-    /// `bpf_send_signal`, which holds a process until its probes are in (5.3).
+    /// `bpf_send_signal`, which pauses a process until its probes are attached (5.3).
     pub send_signal: Option<bool>,
 }
 
 impl Features {
-    /// The names of those that are not there for certain.
+    /// Returns the names of the abilities that are certainly absent.
     #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
         let all = [
@@ -36,10 +36,10 @@ impl Features {
     }
 }
 
-/// Loads a minimal program or makes a minimal map for each.
+/// Loads a minimal program or creates a minimal map for each ability.
 pub fn read() -> Features {
-    // Uprobes are programs of the type for kprobes. A kernel that refuses for lack of rights refuses all alike, which must
-    // not be taken for a lack of the helper.
+    // Uprobe programs have the type of kprobe programs. A kernel that refuses for lack of rights refuses every attempt, which must
+    // not be mistaken for a missing helper.
     let helper = |kind, helper| is_helper_supported(kind, helper).ok();
     Features {
         ring_buffer: is_map_supported(MapType::RingBuf).ok(),

@@ -1,4 +1,4 @@
-//! The GPUs, and whether the user may reach them.
+//! The GPUs, and whether the user may access them.
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
@@ -14,15 +14,15 @@ use crate::{
 /// The GPUs of this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Gpus {
-    /// Those of the KFD's topology.
+    /// The GPUs of the KFD's topology.
     pub gpus: Vec<Gpu>,
-    /// The sign that they are simulated; `None`: no sign of it was found.
+    /// The sign that they are simulated; `None` if no sign was found.
     pub simulated: Option<String>,
-    /// The device files, /dev/kfd first; empty: the driver is not loaded, or finds no GPU, or a container hides them.
+    /// The device files, /dev/kfd first; empty if the driver is not loaded or finds no GPU, or if a container hides them.
     pub nodes: Vec<Node>,
-    /// The user whom recorded commands run as.
+    /// The user as whom recorded commands run.
     pub user: String,
-    /// Processes that have the KFD open, with their queues; `None`: the driver is not loaded, or does not tell.
+    /// Processes that have the KFD open, with their queues; `None` if the driver is not loaded, or does not report them.
     pub processes: Option<Vec<kfd_proc::Process>>,
 }
 
@@ -33,9 +33,9 @@ pub struct Gpu {
     pub gpu_id: u32,
     /// Name of its ISA.
     pub name: String,
-    /// What schedules its user queues.
+    /// The scheduler of its user queues.
     pub scheduler: &'static str,
-    /// What says so.
+    /// The evidence for the scheduler.
     pub evidence: String,
     /// Its render node's number.
     pub render_minor: Option<u32>,
@@ -46,13 +46,13 @@ pub struct Gpu {
 pub struct Node {
     /// Its path.
     pub path: String,
-    /// Name of the group that it belongs to, or its number.
+    /// Name of its group, or the group's number.
     pub group: String,
     /// Whether the user may read and write it.
     pub accessible: bool,
 }
 
-/// Looks at this machine.
+/// Examines this machine.
 #[must_use]
 pub fn read() -> Gpus {
     let found = devices::below(Path::new("/"));
@@ -94,13 +94,13 @@ fn gpu(gpu: devices::Gpu) -> Gpu {
     }
 }
 
-/// `None` if there is no such file.
+/// Examines a device file; `None` if there is no such file.
 fn node(path: &str, user: Option<&User>, groups: &str) -> Option<Node> {
     let metadata = fs::metadata(path).ok()?;
     let accessible = match user {
         // The kernel's own answer, access lists included.
         None => access(path, Access::READ_OK | Access::WRITE_OK).is_ok(),
-        // Of another user nobody can be asked; access lists are not read, so this may be too strict.
+        // For another user the kernel cannot be asked. Access lists are not read, so this may be too strict.
         Some(user) => {
             let name = user.name.as_deref();
             let member = user.gid == metadata.gid() || name.is_some_and(|name| is_member(groups, metadata.gid(), name));
@@ -114,7 +114,7 @@ fn node(path: &str, user: Option<&User>, groups: &str) -> Option<Node> {
     })
 }
 
-/// Reading and writing, by the mode's class for the owner, the group or others.
+/// Returns whether the mode allows reading and writing, by its class for the owner, the group or others.
 fn may(mode: u32, owner: bool, member: bool) -> bool {
     let class = if owner {
         mode >> 6
@@ -126,7 +126,7 @@ fn may(mode: u32, owner: bool, member: bool) -> bool {
     class & 0o6 == 0o6
 }
 
-/// The group's line of /etc/group: `name:password:id:member,member` (group(5)).
+/// Returns the fields of the group's line in /etc/group: `name:password:id:member,member` (group(5)).
 fn group(groups: &str, id: u32) -> Option<Vec<&str>> {
     let fields = |line: &'_ str| -> bool { line.split(':').nth(2) == Some(&id.to_string()) };
     groups
@@ -163,7 +163,7 @@ mod tests {
         assert!(may(0o660, false, true));
         assert!(!may(0o660, false, false));
         assert!(may(0o666, false, false));
-        // An owner without rights has none, whatever others have.
+        // An owner without rights has none, whatever rights others have.
         assert!(!may(0o066, true, true));
         assert!(!may(0o640, false, true));
     }

@@ -1,4 +1,4 @@
-//! What the kernel says of itself: release, BTF, tracefs, lockdown, and settings that restrict tracing.
+//! What the kernel reports about itself: release, BTF, tracefs, lockdown, and settings that restrict tracing.
 
 use std::{fs, io, path::Path};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::probes::tracefs;
 
-/// What the kernel says of itself. Nothing is concluded from its release.
+/// What the kernel reports about itself. tracer draws no conclusions from its release.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Kernel {
     /// `uname -r`.
@@ -15,11 +15,11 @@ pub struct Kernel {
     pub architecture: String,
     /// Whether the kernel describes its types: /sys/kernel/btf/vmlinux.
     pub btf: bool,
-    /// Modules of the driver and the scheduler that describe theirs.
+    /// Modules of the driver and the scheduler that describe their types.
     pub btf_modules: Vec<String>,
-    /// Where tracefs is mounted, as this process sees it; `None`: nowhere, or it may not look.
+    /// Where tracefs is mounted, as this process sees it; `None` if it is mounted nowhere, or this process may not see it.
     pub tracefs: Option<String>,
-    /// The lockdown mode (kernel_lockdown(7)): `none`, `integrity`, `confidentiality`; `None` if not known.
+    /// The lockdown mode (kernel_lockdown(7)): `none`, `integrity`, `confidentiality`; `None` if unknown.
     pub lockdown: Option<String>,
     /// kernel.unprivileged_bpf_disabled: 0, 1 or 2; matters to processes without CAP_BPF.
     pub unprivileged_bpf_disabled: Option<i32>,
@@ -27,16 +27,16 @@ pub struct Kernel {
     pub perf_event_paranoid: Option<i32>,
     /// kernel.kptr_restrict; hides the addresses in /proc/kallsyms, which kprobes by name do not need.
     pub kptr_restrict: Option<i32>,
-    /// Whether perf can make uprobes: the event source `uprobe`.
+    /// Whether perf can create uprobes: the event source `uprobe`.
     pub uprobes: bool,
-    /// Whether perf can make kprobes: the event source `kprobe`. Nothing that is captured now needs it.
+    /// Whether perf can create kprobes: the event source `kprobe`. Currently no capture needs it.
     pub kprobes: bool,
 }
 
-/// The modules whose BTF is of use.
+/// The modules whose BTF is useful.
 const MODULES: [&str; 3] = ["amdgpu", "gpu_sched", "amd_sched"];
 
-/// Looks at this kernel.
+/// Examines this kernel.
 #[must_use]
 pub fn read() -> Kernel {
     let name = rustix::system::uname();
@@ -67,8 +67,8 @@ fn mounted() -> Option<String> {
     tracefs::ROOTS.into_iter().find(seen).map(str::to_owned)
 }
 
-/// The mode in brackets: `none [integrity] confidentiality`. The file is absent where securityfs is not mounted and where
-/// the kernel has no lockdown: either way the mode is not known.
+/// Returns the mode in brackets: `none [integrity] confidentiality`. The file is absent if securityfs is not mounted, and if the
+/// kernel has no lockdown: in both cases the mode is unknown.
 fn lockdown(text: io::Result<String>) -> Option<String> {
     let text = text.ok()?;
     let (_, rest) = text.split_once('[')?;

@@ -1,4 +1,4 @@
-//! HSA runtimes on this machine, and how far the resolver gets in each.
+//! HSA runtimes on this machine, and what the resolver finds in each.
 
 use std::{
     fs::{File, OpenOptions},
@@ -22,14 +22,14 @@ use crate::{
 /// How long a person may wait for a debug file from the network: servers may have to unpack it first.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A library, and what the resolver says.
+/// A library, and the resolver's result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Library {
     /// Its path.
     pub path: String,
     /// How it was found: `option`, `ldconfig`, `system`, `LD_LIBRARY_PATH`, `rocm`, `python`.
     pub found_by: &'static str,
-    /// Why nothing can be told of it; `None` if it was resolved. Then the lists below are empty.
+    /// Why nothing is known of it; `None` if it was resolved. If set, the lists below are empty.
     pub error: Option<String>,
     /// GNU build-id in hexadecimal.
     pub build_id: Option<String>,
@@ -41,17 +41,17 @@ pub struct Library {
     pub doorbells: Vec<Site>,
     /// Functions that ring SDMA doorbells.
     pub sdma: Vec<Site>,
-    /// Exported functions that advance write indexes. `record` probes the functions behind their API table instead, which
-    /// only an initialised process tells.
+    /// Exported functions that advance write indexes. `record` probes the functions behind their API table instead, which only an
+    /// initialised process shows.
     pub reserves: Vec<Site>,
-    /// Exported functions that store to signals, if no doorbell function was found: what `record` would probe then, or what
-    /// lies behind them.
+    /// Exported functions that store to signals, if no doorbell function was found: `record` would then probe them, or the
+    /// functions behind them.
     pub last_resort: Vec<Site>,
-    /// `hsa_init`, at which processes are held until their reserve functions are known.
+    /// `hsa_init`, at which tracer pauses processes until their reserve functions are known.
     pub init: Option<Site>,
-    /// `hsa_queue_create`, whose calls tell the program's queues from the runtime's own.
+    /// `hsa_queue_create`, whose calls distinguish the program's queues from the runtime's own.
     pub queue_create: Option<Site>,
-    /// Functions of `AqlQueue` that are known, and that `record` does not probe: others, which lead to them or which they call, are.
+    /// Known functions of `AqlQueue` that `record` does not probe: it probes others, which lead to them or which they call.
     pub queue_functions: Vec<Site>,
     /// What the resolver did not find, and why; a sentence each.
     pub notes: Vec<String>,
@@ -62,11 +62,11 @@ pub struct Library {
 /// A place for a probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Site {
-    /// What lies there.
+    /// What is at this place.
     pub role: String,
-    /// Which step of the resolver found it.
+    /// The resolver step that found it.
     pub step: ResolverStep,
-    /// How sure it is that a probe there sees what it is for.
+    /// The resolver's confidence that a probe there sees what it is meant to see.
     pub confidence: Confidence,
     /// Address of the function, as linked.
     pub function: u64,
@@ -78,13 +78,13 @@ pub struct Site {
     pub instruction: String,
     /// Whether the kernel emulates it.
     pub emulated: bool,
-    /// ns of a hit by the measurement of this run; `None` if there is none.
+    /// ns of a hit by the measurement of this run; `None` if it was not measured.
     pub ns: Option<u64>,
     /// Other decisions of the resolver, a phrase each.
     pub details: Vec<String>,
 }
 
-/// Looks at a file.
+/// Examines a file.
 #[must_use]
 pub fn inspect(path: &Path, found_by: &'static str, debuginfod: bool, cost: &super::Cost) -> Library {
     let mut library = Library {
@@ -103,7 +103,7 @@ pub fn inspect(path: &Path, found_by: &'static str, debuginfod: bool, cost: &sup
     library
 }
 
-/// The whole file; words for what stands against it.
+/// Reads the whole file; describes the obstacle if it cannot.
 fn read(path: &Path) -> Result<(File, Vec<u8>), String> {
     // Opening a FIFO would wait for its other end.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
@@ -120,7 +120,7 @@ fn read(path: &Path) -> Result<(File, Vec<u8>), String> {
         ));
     }
     let mut bytes = Vec::new();
-    // It may still grow.
+    // The file may still grow.
     let read = Read::by_ref(&mut file).take(MAX_FILE).read_to_end(&mut bytes);
     read.map_err(|e| format!("it can't be read: {e}"))?;
     Ok((file, bytes))
@@ -261,7 +261,7 @@ impl std::fmt::LowerHex for Signed {
     }
 }
 
-/// Where runtimes usually lie, each file once; the first way by which it was found counts.
+/// Returns the runtimes in the usual places, each file once, with the first way in which it was found.
 #[must_use]
 pub fn search() -> Vec<(PathBuf, &'static str)> {
     let mut found: Vec<(PathBuf, &'static str)> = Vec::new();

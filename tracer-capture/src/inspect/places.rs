@@ -1,4 +1,4 @@
-//! Where HSA runtimes usually lie.
+//! The usual places of HSA runtimes.
 
 use std::{
     env, fs,
@@ -8,24 +8,24 @@ use std::{
 
 use crate::launch::User;
 
-/// How the library's files begin.
+/// Start of the names of the library's files.
 const NAME: &str = "libhsa-runtime64.so";
 
-/// The system's own folders of libraries: Debian's, and those of others.
+/// The system's own folders of libraries: Debian's, and those of other distributions.
 const SYSTEM: [&str; 3] = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"];
 
-/// Every place at which there may be one, with how it was found. Files may come twice.
+/// Returns every place where a runtime may be, with how it was found. A file may occur twice.
 pub fn all() -> Vec<(PathBuf, &'static str)> {
     let mut places = Vec::new();
     let mut add = |paths: Vec<PathBuf>, by| places.extend(paths.into_iter().map(|path| (path, by)));
     add(in_cache(), "ldconfig");
-    // Where the loader looks without a cache too, as in small containers (ld.so(8)).
+    // Folders that the loader searches without a cache too, as in small containers (ld.so(8)).
     add(
         SYSTEM.iter().flat_map(|folder| inside(Path::new(folder))).collect(),
         "system",
     );
     let path = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    // An empty part is the working directory to the loader, which says nothing of where the command will run.
+    // The loader takes an empty part as the working directory, which does not show where the command will run.
     let folders = env::split_paths(&path).filter(|folder| !folder.as_os_str().is_empty());
     add(folders.flat_map(|folder| inside(&folder)).collect(), "LD_LIBRARY_PATH");
     let rocm = children(Path::new("/opt"), "rocm").into_iter();
@@ -42,14 +42,14 @@ pub fn all() -> Vec<(PathBuf, &'static str)> {
     places
 }
 
-/// The loader's cache. ldconfig is in a folder that users do not have on their path.
+/// Returns the runtimes in the loader's cache. ldconfig is in a folder that users do not have on their path.
 fn in_cache() -> Vec<PathBuf> {
     let run = |program: &str| Command::new(program).arg("-p").output().ok();
     let output = ["/sbin/ldconfig", "/usr/sbin/ldconfig"].into_iter().find_map(run);
     output.map_or_else(Vec::new, |output| parse_cache(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// Lines `\tlibhsa-runtime64.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libhsa-runtime64.so.1`.
+/// Parses lines such as `\tlibhsa-runtime64.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libhsa-runtime64.so.1`.
 fn parse_cache(text: &str) -> Vec<PathBuf> {
     let line = |line: &str| {
         let (name, path) = line.split_once(" => ")?;
@@ -58,7 +58,7 @@ fn parse_cache(text: &str) -> Vec<PathBuf> {
     text.lines().filter_map(line).collect()
 }
 
-/// Folders of Python packages: the system's, the user's and an active virtual environment's.
+/// Returns the folders of Python packages: the system's, the user's and an active virtual environment's.
 fn site_packages() -> Vec<PathBuf> {
     let home = match User::invoking().ok().flatten() {
         Some(user) => user.home.map(PathBuf::from),
@@ -76,7 +76,8 @@ fn site_packages() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Wheels carry a runtime of their own: torch beside its libraries, ROCm's in packages whose names begin with `_rocm_sdk`.
+/// Returns the runtimes in Python packages. Wheels carry a runtime of their own: torch beside its libraries, ROCm in packages whose
+/// names begin with `_rocm_sdk`.
 fn in_packages(folder: &Path) -> Vec<PathBuf> {
     let rocm = children(folder, "_rocm_sdk")
         .into_iter()
@@ -87,12 +88,12 @@ fn in_packages(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The runtimes directly in a folder.
+/// Returns the runtimes directly in a folder.
 fn inside(folder: &Path) -> Vec<PathBuf> {
     children(folder, NAME)
 }
 
-/// What a folder holds whose name begins so, in order; nothing if it can't be read.
+/// Returns the entries of a folder whose names begin with `prefix`, in order; none if it cannot be read.
 fn children(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(folder)
         .into_iter()

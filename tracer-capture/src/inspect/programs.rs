@@ -1,5 +1,5 @@
-//! What the kernel accepts: every program is loaded and attached to its trace events as `record` does it. Nobody is
-//! traced meanwhile, so that the programs pass over all that happens.
+//! What the kernel accepts: every program is loaded and attached to its trace events as `record` does it. No process is traced in
+//! between, so the programs skip every event.
 
 use aya::{
     Ebpf,
@@ -23,15 +23,15 @@ use crate::{
 /// What the kernel accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Programs {
-    /// Why not even the object could be loaded; `None` if it could. Then the lists below are empty.
+    /// Why not even the object could be loaded; `None` if it could. If set, the lists below are empty.
     pub error: Option<String>,
-    /// Whether `error` is a lack of rights.
+    /// Whether `error` is due to a lack of rights.
     pub not_permitted: bool,
-    /// Abilities of the kernel that the programs stand on.
+    /// Abilities of the kernel that the programs need.
     pub features: Features,
     /// Every program of the object.
     pub programs: Vec<Program>,
-    /// Every trace event, and every function of the driver, that was attached to.
+    /// Every trace event, and every function of the driver, that tracer tried to attach to.
     pub events: Vec<Event>,
 }
 
@@ -40,9 +40,9 @@ pub struct Programs {
 pub struct Program {
     /// Its name.
     pub name: String,
-    /// Instructions that the verifier looked at; kernels since 5.16 tell.
+    /// Instructions that the verifier examined; reported by kernels since 5.16.
     pub verified_instructions: Option<u32>,
-    /// Why the kernel refused it, with the verifier's last words; `None` if it did not.
+    /// Why the kernel refused it, with the end of the verifier's log; `None` if it did not.
     pub error: Option<String>,
 }
 
@@ -51,14 +51,14 @@ pub struct Program {
 pub struct Event {
     /// Family of probes: `ioctl`, `process`, `mapping`, `ring`, `driver_event`, `driver`.
     pub family: &'static str,
-    /// Group and name; of a function, the exact name that a kprobe takes.
+    /// Group and name of the event; for a function, the exact name that a kprobe takes.
     pub event: String,
-    /// Why it is not attached; `None` if it was.
+    /// Why it is not attached; `None` if it is.
     pub error: Option<String>,
 }
 
 impl Programs {
-    /// Nothing is known: the thread that tried ended early.
+    /// Returns an empty result: the thread that tried the programs panicked.
     pub(super) fn panicked() -> Self {
         Self {
             error: Some("loading the eBPF programs panicked; run again with RUST_BACKTRACE=1".to_owned()),
@@ -66,7 +66,7 @@ impl Programs {
         }
     }
 
-    /// Why a program is not loaded; `None` if it is.
+    /// Returns why a program is not loaded; `None` if it is.
     #[must_use]
     pub fn refused(&self, name: &str) -> Option<String> {
         match (&self.error, self.programs.iter().find(|p| p.name == name)) {
@@ -76,7 +76,7 @@ impl Programs {
         }
     }
 
-    /// Why a family's events are not attached; `None` if all are.
+    /// Returns why a family's events are not attached; `None` if all are.
     #[must_use]
     pub fn unattached(&self, family: &str) -> Option<String> {
         if let Some(error) = &self.error {
@@ -90,15 +90,15 @@ impl Programs {
     }
 }
 
-/// Everything that is loaded; its end takes it out of the kernel.
+/// Everything that is loaded; dropping it removes it from the kernel.
 pub struct Loaded {
-    /// The programs, and attachments.
+    /// The programs and attachments.
     pub prober: Prober,
-    /// The count of the program `cost`.
+    /// The counter of the program `cost`.
     pub hits: Option<PerCpuArray<MapData, u64>>,
 }
 
-/// Loads and attaches. Must run on a thread that may get a mount namespace of its own.
+/// Loads and attaches the programs. Must run on a thread that may get a mount namespace of its own.
 pub fn load() -> (Programs, Events, Option<Loaded>) {
     if let Err(error) = session::see_tracefs() {
         let events = Events::of(Err(format!("they can't be looked for: {error}")));
@@ -115,7 +115,7 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
             object: Object::Plain,
             follow: true,
             system: true,
-            // More of the programs is left to be verified.
+            // With this setting, the verifier has more of the programs to check.
             api: Api::All,
             buffer_bytes: None,
             layout: &layout,
@@ -134,7 +134,7 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
     }
 }
 
-/// The events are absent for want of a driver, not of a kernel option.
+/// Describes the error. The events are absent for want of a driver, not of a kernel option.
 fn no_events(error: &CaptureError) -> String {
     match error {
         CaptureError::NoEvent(event) => format!("there is no trace event {event}"),
@@ -156,13 +156,13 @@ fn attach(mut ebpf: Ebpf, rings: Option<&ring::Plan>, driver_events: &driver_eve
         .take_map("COST_HITS")
         .and_then(|map| PerCpuArray::try_from(map).ok());
     let (mut prober, loaded) = Prober::load_each(ebpf, Multi::default());
-    // Also those that only some kernels need.
+    // Also attaches the programs that only some kernels need.
     let mut probes = ioctl::attach(&mut prober, true);
     probes.extend(process::attach(&mut prober));
     probes.extend(mapping::attach(&mut prober, true));
     probes.extend(rings.map(|plan| plan.attach(&mut prober)).unwrap_or_default());
     probes.extend(driver_events.attach(&mut prober));
-    // What the kernel hides or does not have is told by `Driver`.
+    // `Driver` reports the symbols that the kernel hides or does not have.
     if let Ok(symbols) = Kallsyms::read(&driver::FUNCTIONS) {
         probes.extend(driver::attach(&mut prober, &symbols).1);
     }
@@ -190,10 +190,10 @@ fn program(loaded: LoadedProgram) -> Program {
     }
 }
 
-/// Lines of the verifier's log that are kept: its reason stands at the end, thousands of lines of states before it.
+/// Lines of the verifier's log that are kept: the reason is at the end, after thousands of lines of states.
 const KEPT: usize = 12;
 
-/// A text's first line, and its last ones.
+/// Returns a text's first line, and its last ones.
 fn last_words(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     match lines.split_first() {

@@ -1,4 +1,4 @@
-//! What this process may do.
+//! The rights of this process.
 
 use serde::Serialize;
 
@@ -7,14 +7,14 @@ use crate::{
     rights::{OF_USE, RECORDING, effective},
 };
 
-/// What this process may do.
+/// The rights of this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Rights {
     /// Its effective user.
     pub euid: u32,
     /// Whether process ids here differ from those in the kernel's events, as in most containers.
     pub own_pid_namespace: bool,
-    /// The capabilities of use, each with whether it is effective.
+    /// The useful capabilities, each with whether it is effective.
     pub capabilities: Vec<Capability>,
 }
 
@@ -28,14 +28,14 @@ pub struct Capability {
 }
 
 impl Rights {
-    /// Whether the process has a capability.
+    /// Returns whether the process has a capability.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.capabilities.iter().any(|c| c.name == name && c.effective)
     }
 }
 
-/// Looks at this process.
+/// Reads the rights of this process.
 #[must_use]
 pub fn read() -> Rights {
     Rights {

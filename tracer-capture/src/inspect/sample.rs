@@ -1,4 +1,4 @@
-//! Functions of a few instructions, one for each kind that a uprobe may stand on: what probes are measured at.
+//! Functions of a few instructions, one for each kind of instruction that a uprobe may replace: the cost is measured on them.
 
 use crate::resolver::InstructionKind;
 
@@ -15,8 +15,8 @@ pub struct Sample {
     pub function: Function,
 }
 
-// Assembly: of a compiled function nobody knows the first instruction. Each keeps to the System V ABI for x86-64: `push` and
-// `call` leave the stack as it was, `mov` changes rax only, which a caller does not expect to be kept.
+// The functions are assembly, because the first instruction of a compiled function is unknown. Each keeps to the System V ABI for
+// x86-64: `push` and `call` leave the stack as it was, `mov` changes rax only, which a caller does not expect to be kept.
 #[cfg(target_arch = "x86_64")]
 core::arch::global_asm!(
     ".pushsection .text.tracer_sample, \"ax\", @progbits",
@@ -56,7 +56,7 @@ mod code {
     }
 }
 
-/// All of them; none on an architecture other than x86-64.
+/// Returns all samples; none on an architecture other than x86-64.
 #[cfg(target_arch = "x86_64")]
 pub fn all() -> Vec<Sample> {
     use InstructionKind::{Call, Jcc, Nop, Other, Push};
@@ -75,7 +75,7 @@ pub fn all() -> Vec<Sample> {
     ]
 }
 
-/// All of them; none on an architecture other than x86-64.
+/// Returns all samples; none on an architecture other than x86-64.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn all() -> Vec<Sample> {
     Vec::new()

@@ -1,4 +1,4 @@
-//! What `record` would capture, and why not: conclusions from an inspection, without looking at anything else.
+//! What `record` would capture, and why not more: conclusions from an inspection, without further reads.
 
 use serde::Serialize;
 
@@ -9,20 +9,20 @@ use crate::pid_namespace;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
-    /// It would.
+    /// It would be captured.
     Yes,
-    /// It would not.
+    /// It would not be captured.
     No,
-    /// It depends on what was not found here: a library that the command brings along.
+    /// It depends on something that was not found here: a library that the command brings along.
     Unknown,
 }
 
-/// What would become of one kind of thing.
+/// The verdict on one kind of thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Capture {
     /// Whether it would be captured.
     pub captured: Answer,
-    /// Why, a sentence without an end.
+    /// The reason: a sentence without a full stop.
     pub reason: String,
     /// What to do about it, with the command; `None` if nothing is wrong, or nothing helps.
     pub fix: Option<String>,
@@ -35,7 +35,7 @@ pub struct Verdict {
     pub doorbells: Capture,
     /// The packets that they publish.
     pub packets: Capture,
-    /// Advances of write indexes (`--detail full`, or `--api` but for `stats`).
+    /// Advances of write indexes (`--detail full`, or `--api` except `stats`).
     pub reserves: Capture,
     /// Stores to SDMA doorbells.
     pub sdma: Capture,
@@ -46,13 +46,13 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether both paths of a submission would be seen.
+    /// Returns whether both paths of a submission would be captured.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.doorbells.captured == Answer::Yes && self.rings.captured == Answer::Yes
     }
 
-    /// Each kind of thing with its name in the JSON, in order.
+    /// Returns each kind of thing with its name in the JSON, in order.
     #[must_use]
     pub fn all(&self) -> [(&'static str, &Capture); 6] {
         [
@@ -67,7 +67,7 @@ impl Verdict {
 }
 
 impl Inspection {
-    /// Concludes.
+    /// Draws the conclusions.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let mut doorbells = self.in_libraries("doorbells", &["doorbell"], |l| l.doorbells.len());
@@ -92,7 +92,7 @@ impl Inspection {
         }
     }
 
-    /// Nothing at all can be recorded.
+    /// Returns the verdict if nothing at all can be recorded.
     fn blocked(&self) -> Option<Capture> {
         if self.rights.own_pid_namespace {
             return Some(no(
@@ -100,9 +100,9 @@ impl Inspection {
                 Some(pid_namespace::FIX.to_owned()),
             ));
         }
-        // What `record` stands on: without these it does not begin, or misses its processes.
+        // The families that `record` needs: without them it does not begin, or misses its processes.
         let needed = ["process", "mapping"].map(|family| self.programs.unattached(family));
-        // `record` gives up at the first program that is refused, whichever it is.
+        // `record` fails at the first program that is refused, whichever it is.
         let refused = self.programs.programs.iter().find_map(|p| p.error.clone());
         let error = self.programs.error.clone().or(refused);
         let reason = error.or_else(|| needed.into_iter().flatten().next())?;
@@ -231,7 +231,7 @@ impl Inspection {
             };
         }
         match self.programs.unattached("ring") {
-            // The scheduler is there for another driver. amdgpu will use the same one, unless it is a DKMS build.
+            // The scheduler is present for another driver. amdgpu will use the same one, unless it is a DKMS build.
             None if driver.state != State::Loaded => Capture {
                 captured: Answer::Unknown,
                 reason:

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Lines as Debian's kernels 6.12 and 7.2 have them, and some that none has.
+/// Lines from Debian's kernels 6.12 and 7.2, and some that occur in no kernel.
 const TEXT: &str = "\
 ffffffff81000000 T _text
 ffffffff81000010 D kfd_data
@@ -77,7 +77,7 @@ fn patterns_fit_base_names() {
     );
     assert_eq!(fits("kfd_ioctl"), ["kfd_ioctl"]);
     assert_eq!(fits("mes_add*"), ["mes_add"]);
-    // Start and end may not overlap.
+    // The start and the end of a pattern must not overlap in a name.
     assert!(fits("mes_add*_add").is_empty());
 }
 
@@ -92,7 +92,7 @@ fn hidden_addresses_are_unknown() {
 fn this_kernel_has_functions() {
     let kallsyms = Kallsyms::read(&["bpf_prog_*", "none_such"]).unwrap();
     assert!(kallsyms.total() > 1000);
-    // In every kernel that runs eBPF programs; and nothing that was not asked for.
+    // Every kernel that runs eBPF programs has these functions. Functions that were not requested are absent.
     assert!(kallsyms.matching("bpf_prog_*").count() > 3);
     assert_eq!(kallsyms.matching("*").count(), kallsyms.matching("bpf_prog_*").count());
 }

@@ -1,4 +1,4 @@
-//! What is known of builds, whichever file they came in: containers have files of their own.
+//! What tracer knows about builds, independent of the file: each container has its own file of a build.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -22,16 +22,16 @@ use crate::{
     served,
 };
 
-/// How long the network is asked for a debug file, if the user allows that.
+/// Time limit for a network request for a debug file, if the user allows such requests.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A resolution, or why there is none; inside of what reading the file came to.
+/// A resolution, or the reason why there is none, inside the result of reading the file.
 type Resolved<T> = Result<Result<T, ResolveError>, NotRead>;
 
-/// Builds that were examined.
+/// The builds that were examined.
 pub struct Builds {
     api: Api,
-    /// The invoking user.
+    /// Id of the invoking user.
     user: u32,
     network: Network,
     known: Mutex<Known>,
@@ -39,15 +39,15 @@ pub struct Builds {
 
 #[derive(Default)]
 struct Known {
-    /// By build-id and a hash of the contents: two files may claim one build-id.
+    /// By build-id and a hash of the contents, because two files may claim the same build-id.
     resolved: HashMap<(String, u64), Arc<Resolution>>,
-    /// Debug files that were found.
+    /// The debug files that were found.
     debug: HashMap<DebugKey, Lookup>,
-    /// Builds that the network was asked for.
+    /// The builds for which tracer has asked the network.
     asked: HashSet<String>,
 }
 
-/// What a file turned out to be.
+/// The kind of a file that gets probes.
 pub enum Found {
     /// An HSA runtime.
     Runtime(Box<Runtime>),
@@ -56,7 +56,7 @@ pub enum Found {
 }
 
 impl Builds {
-    /// None yet.
+    /// Creates an empty set.
     pub fn new(debuginfod: bool, api: Api, user: u32) -> Self {
         Self {
             api,
@@ -70,10 +70,10 @@ impl Builds {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a mapped file is; `None`: neither a runtime nor HIP.
+    /// Examines a mapped file. Returns `None` if it is neither a runtime nor HIP.
     ///
     /// # Errors
-    /// [`NotRead`]; inside, why it can't be traced.
+    /// [`NotRead`]. The inner error is the reason why the file can't be traced.
     pub fn load(
         &self,
         examine: &Examine<'_>,
@@ -96,7 +96,7 @@ impl Builds {
         }
         let resolution = match self.resolve(examine, mapping, &library)? {
             Ok(resolution) => resolution,
-            // A client of the runtime names hsa_init too.
+            // A client of the runtime also names `hsa_init`.
             Err(ResolveError::NoHsaRuntime) => return Ok(Ok(None)),
             Err(error) => return Ok(Err(error.to_string())),
         };
@@ -119,7 +119,7 @@ impl Builds {
         Ok(found.map_err(|error| error.to_string()))
     }
 
-    /// A file of a file system that neither root's nor the invoking user's program serves gets no probes: why.
+    /// Returns why a file gets no probes, if a program of a user other than root and the invoking user serves its file system.
     fn is_served_by_others(
         &self,
         examine: &Examine<'_>,
@@ -160,7 +160,7 @@ impl Builds {
     }
 }
 
-/// Debug files of builds, each looked for until it is found, and asked for once.
+/// Debug files of builds. tracer searches for each file until it finds it, and asks the network for it once.
 struct Remembered<'a> {
     builds: &'a Builds,
     examine: &'a Examine<'a>,

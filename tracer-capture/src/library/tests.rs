@@ -12,7 +12,7 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(60)
 }
 
-/// Looks at a file of this process, with its turn; `None` if nothing is left to be looked at.
+/// Claims and examines a file of this process. Returns `None` if the file needs no examination.
 fn look(libraries: &Libraries, examine: &Examine<'_>, mapping: &Mapping) -> Option<Look> {
     let Turn::Own(claim) = libraries.claim(&mapping.file, soon()) else {
         return None;
@@ -26,7 +26,7 @@ fn look(libraries: &Libraries, examine: &Examine<'_>, mapping: &Mapping) -> Opti
 
 #[test]
 fn a_file_that_can_not_be_opened_now_is_looked_at_later() {
-    // SAFETY: the child makes plain calls; other threads of this test program only wait.
+    // SAFETY: the child process makes only plain calls; the other threads of this test program only wait.
     let readers = unsafe { Readers::start() }.unwrap();
     let parsers = Parsers::new(&readers);
     let examine = Examine::new(&readers, &parsers, std::process::id(), soon()).unwrap();
@@ -50,7 +50,7 @@ fn a_file_that_can_not_be_opened_now_is_looked_at_later() {
     }
     assert!(libraries.is_examined(&mapping.file));
     assert!(look(&libraries, &examine, &mapping).is_none());
-    // What is gone is no loss, and no knowledge of the file either.
+    // A mapping that is gone is not a loss, and says nothing about the file.
     let mut gone = mapping;
     (gone.start, gone.file.inode) = (1, 1);
     assert!(matches!(look(&libraries, &examine, &gone), Some(Look::Gone)));
@@ -73,7 +73,7 @@ fn one_thread_looks_at_a_file_and_others_wait_for_it() {
         claim.settle(None, None);
         assert!(second.join().unwrap());
     });
-    // Without a result it is the next one's turn.
+    // Without a result, the next thread gets its turn.
     libraries.seen().clear();
     let Turn::Own(first) = libraries.claim(&file, soon()) else {
         panic!("somebody else is at it");

@@ -17,40 +17,40 @@ use crate::{
 /// A thread that a program paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paused {
-    /// Index of its entry.
+    /// The index of its entry.
     pub slot: u32,
-    /// What the pause is known by.
+    /// The token that identifies the pause.
     pub token: u64,
-    /// Process id.
+    /// The process id.
     pub pid: u32,
-    /// Thread id.
+    /// The thread id.
     pub tid: u32,
-    /// When the process began, ns of CLOCK_BOOTTIME; 0: not known.
+    /// The start time of the process, ns of CLOCK_BOOTTIME; 0 if it is not known.
     pub start_ns: u64,
-    /// When it was paused, ns of CLOCK_MONOTONIC.
+    /// The start time of the pause, ns of CLOCK_MONOTONIC.
     pub time_ns: u64,
-    /// Where it stands: `tracer_common::pause::place`.
+    /// The place where the thread stands: `tracer_common::pause::place`.
     pub place: u64,
-    /// `record::hold_reason`.
+    /// The reason of the pause: `record::hold_reason`.
     pub reason: u16,
-    /// Whether the recorder has done what it waits for.
+    /// Whether the recorder has done what the thread waits for.
     pub served: bool,
 }
 
-/// The map.
+/// The map of entries.
 #[derive(Debug)]
 pub struct Entries {
     words: Mapped,
 }
 
-/// The size of the map.
+/// The size of the map in bytes.
 const BYTES: usize = ENTRIES as usize * WORDS * size_of::<u64>();
 
 impl Entries {
-    /// Maps it from its descriptor.
+    /// Maps the entries from the map's descriptor.
     ///
     /// # Errors
-    /// What mapping says.
+    /// Fails with the error of the mapping.
     pub fn new(map: impl AsFd) -> Result<Self, CaptureError> {
         Self::of(map.as_fd())
     }
@@ -60,7 +60,7 @@ impl Entries {
         Ok(Self { words })
     }
 
-    /// Marks the map as of this layout and of this recorder, which lives.
+    /// Marks the map with this layout and this recorder, which is alive.
     pub fn begin(&self, now_ns: u64) {
         self.words.word(header::MAGIC).store(MAGIC, Ordering::Release);
         let own = u64::from(std::process::id());
@@ -69,12 +69,12 @@ impl Entries {
         self.beat(now_ns);
     }
 
-    /// Whether a map that was found is of this layout.
+    /// Returns whether a map that was found has this layout.
     pub fn is_ours(&self) -> bool {
         self.words.word(header::MAGIC).load(Ordering::Acquire) == MAGIC
     }
 
-    /// The recorder's process id.
+    /// Returns the recorder's process id.
     pub fn recorder(&self) -> u32 {
         self.words.word(header::RECORDER).load(Ordering::Acquire) as u32
     }
@@ -84,23 +84,23 @@ impl Entries {
         self.words.word(header::HEARTBEAT_NS).store(now_ns, Ordering::Release);
     }
 
-    /// Takes the sign of life back: programs pause nobody from now on.
+    /// Withdraws the sign of life: programs pause no process from now on.
     pub fn stop_beating(&self) {
         self.beat(0);
     }
 
-    /// Whether the recorder has given a sign of life lately: programs pause processes.
+    /// Returns whether the recorder has given a sign of life recently, so that programs pause processes.
     pub fn is_beating(&self, now_ns: u64) -> bool {
         self.has_beaten_within(STALE_NS, now_ns)
     }
 
-    /// Whether it has given one in so many ns.
+    /// Returns whether the recorder has given a sign of life within the last `ns` nanoseconds.
     pub fn has_beaten_within(&self, ns: u64, now_ns: u64) -> bool {
         let beat = self.words.word(header::HEARTBEAT_NS).load(Ordering::Acquire);
         beat != 0 && now_ns < beat.saturating_add(ns)
     }
 
-    /// The paused threads, by process.
+    /// Returns the paused threads, by process.
     pub fn by_process(&self) -> BTreeMap<u32, Vec<Paused>> {
         let mut all: BTreeMap<u32, Vec<Paused>> = BTreeMap::new();
         for paused in (1..ENTRIES).filter_map(|slot| self.read(slot)) {
@@ -109,13 +109,13 @@ impl Entries {
         all
     }
 
-    /// The paused threads of one process.
+    /// Returns the paused threads of one process.
     pub fn of_process(&self, pid: u32) -> Vec<Paused> {
         let all = (1..ENTRIES).filter_map(|slot| self.read(slot));
         all.filter(|paused| paused.pid == pid).collect()
     }
 
-    /// The thread of an entry; `None` if the entry is free, or being written.
+    /// Reads the thread of an entry; `None` if the entry is free, or being written.
     fn read(&self, slot: u32) -> Option<Paused> {
         let word = |at| self.words.word(slot as usize * WORDS + at).load(Ordering::Acquire);
         let token = word(word::OWNER);
@@ -134,11 +134,11 @@ impl Entries {
             reason: word(word::REASON) as u16,
             served: word(word::SERVED) == token,
         };
-        // Else another thread has taken it since.
+        // Otherwise another thread has taken the entry since.
         (word(word::OWNER) == token).then_some(paused)
     }
 
-    /// Whether the entry is still this pause's.
+    /// Returns whether the entry still belongs to this pause.
     pub fn has(&self, slot: u32, token: u64) -> bool {
         (1..ENTRIES).contains(&slot)
             && self
@@ -148,7 +148,7 @@ impl Entries {
                 == token
     }
 
-    /// The recorder has done what the thread waits for.
+    /// Marks that the recorder has done what the thread waits for.
     pub fn serve(&self, slot: u32, token: u64) {
         if (1..ENTRIES).contains(&slot) {
             let served = slot as usize * WORDS + word::SERVED;
@@ -159,13 +159,13 @@ impl Entries {
     /// Frees an entry, unless another thread has taken it since.
     pub fn clear(&self, paused: &Paused) {
         let owner = self.words.word(paused.slot as usize * WORDS + word::OWNER);
-        // A failure says that somebody else has cleared it.
+        // A failure means that another process has cleared the entry.
         let _ = owner.compare_exchange(paused.token, 0, Ordering::AcqRel, Ordering::Acquire);
     }
 }
 
 impl Notes for Entries {
-    /// Whether somebody else has sent SIGSTOP to the process since it was paused, and no SIGCONT after that.
+    /// Returns whether another process has sent SIGSTOP to the process since it was paused, and no SIGCONT after that.
     fn is_stopped_by_others(&self, paused: &Paused) -> bool {
         let stopped = self.words.word(paused.slot as usize * WORDS + word::STOPPED);
         stopped.load(Ordering::Acquire) == paused.token

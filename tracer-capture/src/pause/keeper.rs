@@ -1,6 +1,6 @@
-//! The keeper: a thread of the recorder's that gives signs of life and ends pauses.
+//! The keeper: a thread of the recorder that gives signs of life and ends pauses.
 //!
-//! It reads nothing of the paused processes but what the kernel says of them in /proc, so that no process can keep it from
+//! It reads nothing of the paused processes except what the kernel says about them in /proc, so that no process can keep it from
 //! resuming another one. A pause ends when the recorder has done what the process waits for, and at the limit in any case.
 
 use std::{
@@ -22,18 +22,18 @@ use super::{
 };
 use crate::{CaptureError, sys};
 
-/// Between two rounds when nothing happens: half of what the programs expect, since a round takes a moment.
+/// The time between two rounds when nothing happens: half of what the programs expect, since a round takes a moment.
 const IDLE: Duration = Duration::from_nanos(HEARTBEAT_NS / 2);
-/// Between two rounds while a process is about to stop, which takes some 10 us.
+/// The time between two rounds while a process is about to stop, which takes some 10 us.
 const SOON: Duration = Duration::from_micros(30);
-/// The same of one that has not stopped for a while.
+/// The time between two rounds while a process has not stopped for a while.
 const LATER: Duration = Duration::from_millis(1);
-/// How long a stop is awaited every [`SOON`].
+/// The time for which a stop is awaited every [`SOON`].
 const PROMPT_NS: u64 = 5_000_000;
-/// How long the end waits for pauses to be over.
+/// The time for which the end of the session waits for pauses to be over.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the keeper and the threads that work for it share.
+/// The data that the keeper shares with the threads that work for it.
 #[derive(Debug)]
 pub struct Pauses {
     /// The entries.
@@ -42,7 +42,7 @@ pub struct Pauses {
     is_woken: Mutex<bool>,
     woken: Condvar,
     stop: AtomicBool,
-    /// The last round could not resume a process.
+    /// Set when the last round could not resume a process.
     is_helpless: AtomicBool,
     cut_short: AtomicU64,
     /// Tokens of pauses that reached the limit, until the recorder comes to them.
@@ -56,7 +56,7 @@ pub struct Keeper {
 }
 
 impl Pauses {
-    /// For these entries. `limit`: how long a pause may take.
+    /// Prepares pauses for these entries. `limit` is the maximum length of a pause.
     pub fn new(entries: Entries, limit: Duration) -> Self {
         entries.begin(sys::monotonic_ns());
         Self {
@@ -71,10 +71,10 @@ impl Pauses {
         }
     }
 
-    /// What the thread of this entry waits for is done.
+    /// Marks the work that the thread of this entry waits for as done.
     pub fn serve(&self, slot: u32, token: u64) {
         let was_limited = self.limited().remove(&token);
-        // A guardian resumes it where this process got no processor for too long.
+        // A guardian resumes the process if the recorder got no processor for too long.
         if !was_limited && !self.entries.has(slot, token) {
             self.cut_short.fetch_add(1, Ordering::Relaxed);
         }
@@ -86,7 +86,7 @@ impl Pauses {
         self.limited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Pauses, since the last call, that ended before the recorder had done what they were for.
+    /// Returns the number of pauses, since the last call, that ended before the recorder had done its work for them.
     pub fn take_cut_short(&self) -> u64 {
         self.cut_short.swap(0, Ordering::Relaxed)
     }
@@ -102,10 +102,10 @@ impl Pauses {
         *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
     }
 
-    /// Goes over all paused processes once; when to come again, and whether any is left.
+    /// Checks all paused processes once. Returns the time until the next round, and whether any process is left.
     fn round(&self) -> (Duration, bool) {
         let now_ns = sys::monotonic_ns();
-        // Without a sign of life the guardians resume what has an entry: they have descriptors of their own.
+        // Without a sign of life the guardians resume the processes that have an entry: guardians have descriptors of their own.
         if self.is_helpless.swap(false, Ordering::Relaxed) {
             self.entries.stop_beating();
         } else {
@@ -171,7 +171,7 @@ impl Pauses {
     }
 }
 
-/// Says what only a user can know the reason of.
+/// Logs an outcome whose reason only a user can know.
 fn told(pid: u32, outcome: Outcome) {
     match outcome {
         Outcome::LeftStopped => {
@@ -186,7 +186,7 @@ impl Keeper {
     /// Starts the thread: from now on programs pause processes.
     ///
     /// # Errors
-    /// [`CaptureError::System`] if there is no thread to be had.
+    /// Fails with [`CaptureError::System`] if the thread can't be created.
     pub fn start(pauses: Pauses) -> Result<Self, CaptureError> {
         let pauses = Arc::new(pauses);
         let own = Arc::clone(&pauses);
@@ -198,12 +198,12 @@ impl Keeper {
         })
     }
 
-    /// What other threads tell the keeper by.
+    /// Returns the data through which other threads notify the keeper.
     pub fn pauses(&self) -> &Arc<Pauses> {
         &self.pauses
     }
 
-    /// Waits until no pause is left, which no program may begin any more.
+    /// Waits until no pause is left. Programs must not begin new pauses any more.
     pub fn finish(&mut self) {
         self.pauses.stop.store(true, Ordering::Release);
         self.pauses.wake();

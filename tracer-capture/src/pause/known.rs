@@ -1,4 +1,4 @@
-//! Files that were examined in this recording: the map KNOWN, which the programs read. What they map of these pauses nobody.
+//! Files that were examined in this recording: the map KNOWN, which the programs read. Mapping a known file pauses no process.
 
 use std::sync::{
     Mutex, MutexGuard, PoisonError,
@@ -13,21 +13,21 @@ use crate::{
     mapped::{Access, Mapped},
 };
 
-/// The map. A file that is no longer known leaves its entry behind, with inode 0: programs look further, and another file may
-/// take it.
+/// The map. A file that is no longer known leaves its entry behind, with inode 0: programs continue their search after it, and
+/// another file may take it.
 pub struct KnownFiles {
     words: Mapped,
-    /// Held by who writes.
+    /// Locked by the thread that writes.
     writing: Mutex<()>,
 }
 
 const BYTES: usize = KNOWN_SLOTS as usize * KNOWN_WORDS * size_of::<u64>();
 
 impl KnownFiles {
-    /// Maps it.
+    /// Maps the known files.
     ///
     /// # Errors
-    /// What mapping says.
+    /// Fails with the error of the mapping.
     pub fn new(map: &Map) -> Result<Self, CaptureError> {
         let words = Mapped::new(map, "KNOWN", BYTES, Access::Write)?;
         Ok(Self {
@@ -36,7 +36,7 @@ impl KnownFiles {
         })
     }
 
-    /// Makes a file known. One whose entries are all taken stays unknown: it is examined each time.
+    /// Makes a file known. A file whose entries are all taken stays unknown: it is examined each time.
     pub fn insert(&self, file: FileKey) {
         let _alone = self.writing();
         if file.inode == 0 || entries(file).any(|first| self.is(first, file)) {
@@ -46,7 +46,7 @@ impl KnownFiles {
         if let Some(first) = free {
             self.word(first + 1).store(file.device_nsec, Ordering::Relaxed);
             self.word(first + 2).store(file.seconds, Ordering::Relaxed);
-            // Then: programs look at these words last and first.
+            // These words are written afterwards, because programs check them last and first.
             self.word(first + INODE).store(file.inode, Ordering::Release);
             self.word(first + WRITTEN).store(1, Ordering::Release);
         }
@@ -75,11 +75,11 @@ impl KnownFiles {
     }
 }
 
-/// Words of an entry: the inode, and what says that it was ever written.
+/// Words of an entry: the inode, and the word that says that the entry was ever written.
 const INODE: usize = 0;
 const WRITTEN: usize = KNOWN_WORDS - 1;
 
-/// The first words of the entries that are tried for a file.
+/// Returns the first words of the entries that are tried for a file.
 fn entries(file: FileKey) -> impl Iterator<Item = usize> {
     (0..KNOWN_TRIES).map(move |attempt| file.slot(attempt) as usize * KNOWN_WORDS)
 }

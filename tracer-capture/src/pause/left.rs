@@ -1,7 +1,7 @@
-//! What a dead recorder left: entries of paused processes, in a pinned map.
+//! Entries of paused processes that a dead recorder left, in a pinned map.
 //!
-//! While a recorder runs, its map of entries is pinned below /sys/fs/bpf. If the recorder and its guardians die at once, the
-//! next tracer that captures, and `tracer doctor --resume`, find the map there, and resume what it names.
+//! While a recorder runs, its map of entries is pinned below /sys/fs/bpf. If the recorder and its guardians die at once, the next
+//! tracer that captures, and `tracer doctor --resume`, find the map there, and resume the processes that it names.
 
 use std::{
     fs, io,
@@ -18,30 +18,30 @@ use super::{
 };
 use crate::{CaptureError, pid_namespace, process_stat::Stat, sys};
 
-/// Where BPF's file system is by custom.
+/// The usual mount point of BPF's file system.
 const FILE_SYSTEM: &str = "/sys/fs/bpf";
-/// The folder in it: root's alone.
+/// The folder in it, which belongs to root alone.
 const FOLDER: &str = "/sys/fs/bpf/tracer";
-/// Magic number of that file system (include/uapi/linux/magic.h).
+/// The magic number of that file system (include/uapi/linux/magic.h).
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
-/// Between two rounds over entries.
+/// The time between two rounds over entries.
 const ROUND: Duration = Duration::from_millis(2);
 
-/// A pinned map: gone with [`Pin::remove`], and with nothing else.
+/// A pinned map. Only [`Pin::remove`] removes it.
 #[derive(Debug)]
 pub struct Pin {
-    /// Its path.
+    /// The path of the map.
     pub path: PathBuf,
 }
 
 /// A process that a dead recorder had paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovered {
-    /// Its id.
+    /// The process id.
     pub pid: u32,
-    /// The recorder's id.
+    /// The recorder's process id.
     pub recorder: u32,
-    /// What became of it.
+    /// The outcome of the pause.
     pub outcome: Outcome,
 }
 
@@ -49,7 +49,7 @@ impl Pin {
     /// Pins the map under the recorder's name.
     ///
     /// # Errors
-    /// In a pid namespace of its own, without BPF's file system, or if somebody else owns the folder.
+    /// Fails in a pid namespace of its own, without BPF's file system, and if another user owns the folder.
     pub fn new(map: &Map) -> Result<Self, CaptureError> {
         let failed = |error| CaptureError::system("pinning the map of paused processes", error);
         require_mount()?;
@@ -68,7 +68,7 @@ impl Pin {
         Ok(Self { path })
     }
 
-    /// Removes it.
+    /// Removes the map.
     pub fn remove(&self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -86,7 +86,7 @@ fn require_mount() -> Result<(), CaptureError> {
     ))
 }
 
-/// The folder must be one that nobody but root can change; its parent is sticky.
+/// Requires that no user except root can change the folder; its parent is sticky.
 fn require_ownership() -> Result<(), CaptureError> {
     let failed = |error| CaptureError::system("searching for maps of paused processes", error);
     let folder = fs::symlink_metadata(FOLDER).map_err(failed)?;
@@ -98,10 +98,10 @@ fn require_ownership() -> Result<(), CaptureError> {
     ))))
 }
 
-/// Resumes what dead recorders left, and removes their maps. A map of a recorder that gives signs of life is left alone.
+/// Resumes the processes that dead recorders left, and removes their maps. A map whose recorder gives signs of life is left alone.
 ///
 /// # Errors
-/// Without BPF's file system, without the right to read it, or if somebody else owns the folder in it.
+/// Fails without BPF's file system, without the right to read it, and if another user owns the folder in it.
 pub fn recover() -> Result<Vec<Recovered>, CaptureError> {
     pid_namespace::require_initial()?;
     require_mount()?;
@@ -125,15 +125,15 @@ fn recover_from(path: &Path) -> Vec<Recovered> {
         return Vec::new();
     }
     let recovered = release(&left, Duration::from_secs(2));
-    // One that was only stopped for a while goes on with its map, which nobody needs to find any more. What could not be resumed
-    // is left to the next tracer.
+    // A recorder that was only stopped for a while continues with its map, which no other process needs to find any more. Processes
+    // that could not be resumed are left to the next tracer.
     if left.by_process().is_empty() {
         let _ = fs::remove_file(path);
     }
     recovered
 }
 
-/// Resumes every process that has an entry, whatever it waits for, until none is left or the time is up.
+/// Resumes every process that has an entry, whatever it waits for, until no entry is left or the time is up.
 pub fn release(left: &Entries, at_most: Duration) -> Vec<Recovered> {
     let last = Instant::now() + at_most;
     let mut recovered = Vec::new();
@@ -143,7 +143,7 @@ pub fn release(left: &Entries, at_most: Duration) -> Vec<Recovered> {
             return recovered;
         }
         for (pid, threads) in processes {
-            // One that can't be looked at is tried again.
+            // A process that can't be examined is tried again.
             if let Ok(Step::Over(outcome)) = resume(&threads, left, sys::monotonic_ns()) {
                 threads.iter().for_each(|thread| left.clear(thread));
                 recovered.push(Recovered {

@@ -1,29 +1,29 @@
-//! Where a thread stands, by `/proc/PID/task/TID/syscall`: the system call's number and its six arguments in hexadecimal, the
-//! stack pointer and the program counter; `-1` and these two outside of calls; or `running`.
+//! The place where a thread stands, by `/proc/PID/task/TID/syscall`: the system call's number and its six arguments in hexadecimal,
+//! the stack pointer and the program counter; `-1` and these two outside of calls; or `running`.
 
 use std::fs;
 
 use tracer_common::{kfd, pause::place};
 
-/// How far below its place at the probe the stack pointer may be: the probed instruction, which runs before the thread stops,
-/// may make a frame; and the kernel's own code around a probe of a function's return keeps some words there.
+/// The maximum distance of the stack pointer below its place at the probe: the probed instruction, which runs before the thread
+/// stops, may make a frame; and the kernel's own code around a probe of a function's return keeps some words there.
 const DEEPER: u64 = 4096;
-/// How far above: a return takes one word.
+/// The maximum distance of the stack pointer above its place at the probe: a return takes one word.
 const HIGHER: u64 = 64;
 
-/// Whether a thread stands where its entry says.
+/// The result of comparing a thread's place with its entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stand {
-    /// It does.
+    /// The thread stands at the place in its entry.
     There,
-    /// It is somewhere else.
+    /// The thread is somewhere else.
     Elsewhere,
-    /// It runs at this moment, or there is no descriptor to look with.
+    /// The thread runs at this moment, or no descriptor is left for the check.
     Unknown,
 }
 
-/// Whether the thread, which is stopped, stands at `place`. Where the kernel does not say (no right to ask, or a kernel without
-/// this file), it does: a process that stays stopped is the greater harm.
+/// Returns whether the thread, which is stopped, stands at `place`. If the kernel does not say (no right to ask, or a kernel
+/// without this file), the thread counts as standing there: a process that stays stopped is the greater harm.
 pub fn of_thread(pid: u32, tid: u32, place: u64) -> Stand {
     match fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")) {
         Ok(text) => stand(&text, place),
@@ -52,8 +52,8 @@ fn stand(text: &str, place: u64) -> Stand {
     if there { Stand::There } else { Stand::Elsewhere }
 }
 
-/// Whether these are arguments of a call at whose end a program pauses: it maps something to execute, or is a process's first
-/// ioctl of the KFD.
+/// Returns whether these are arguments of a call at whose end a program pauses: the call maps something to execute, or is a
+/// process's first ioctl of the KFD.
 fn is_expected(call: i64, arguments: &[u64]) -> bool {
     match call {
         libc::SYS_mmap => arguments.get(2).is_some_and(|bits| bits & libc::PROT_EXEC as u64 != 0),
@@ -105,7 +105,7 @@ mod tests {
     fn in_user_space_the_stack_says_where() {
         let probe = place::stack(0x7ffd_1008);
         assert_eq!(stand("-1 0x7ffd1000 0x7f01\n", probe), Stand::There);
-        // Where Linux 6.18 stops a thread at the return of a function: in its trampoline, three words deeper.
+        // Linux 6.18 stops a thread at the return of a function in its trampoline, three words deeper.
         assert_eq!(stand("-1 0x7ffd0ff0 0x7fffffffe00d\n", probe), Stand::There);
         assert_eq!(stand("-1 0x7ffc0f00 0x7f01\n", probe), Stand::Elsewhere);
         assert_eq!(stand("-1 0x7ffd2000 0x7f01\n", probe), Stand::Elsewhere);

@@ -1,10 +1,10 @@
 //! The rules by which a paused process is resumed. The recorder, its guardians and later tracers all follow them.
 //!
-//! A signal goes to a process, not to a number: the process is opened first (pidfd), then compared with its entries.
+//! A signal must go to a process, and not to a number: the process is opened first (pidfd), then compared with its entries.
 //!
-//! Others may stop the process, too. A program notes each of their SIGSTOPs in the entries (`tracer-ebpf/src/stops.rs`), which
-//! keep the process stopped; so does a SIGTSTP that waits for it. Where that program is not attached, a SIGSTOP that waits
-//! says it, and one that falls together with tracer's own is not noticed.
+//! Other processes may stop the process, too. A program notes each of their SIGSTOPs in the entries (`tracer-ebpf/src/stops.rs`),
+//! which keep the process stopped; a pending SIGTSTP does so, too. If that program is not attached, only a pending SIGSTOP shows
+//! such a stop, and a SIGSTOP that coincides with tracer's own is not noticed.
 
 use std::{
     fmt, fs, io, mem,
@@ -22,16 +22,16 @@ use super::{
 };
 use crate::{process_stat::Stat, sys};
 
-/// What became of a pause.
+/// The outcome of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The process runs again.
     Resumed,
-    /// Somebody else has stopped it, too: it stays stopped.
+    /// Another process has stopped it, too, and it stays stopped.
     LeftStopped,
-    /// The process or the thread has exited, or the id is another's.
+    /// The process or the thread has exited, or the id belongs to another process.
     Gone,
-    /// It never stopped, or somebody else has resumed it.
+    /// The process never stopped, or another process has resumed it.
     NotStopped,
 }
 
@@ -46,30 +46,30 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// One attempt.
+/// The result of one attempt to resume a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Its stop is on its way: to be tried again.
+    /// The stop is still on its way; the caller must try again.
     Later,
-    /// The pause is over: its entries are to be cleared.
+    /// The pause is over; the caller must clear its entries.
     Over(Outcome),
 }
 
-/// What the programs note of paused processes besides: the entries.
+/// What the programs note about paused processes in addition: the entries.
 pub trait Notes {
-    /// Whether somebody else has stopped the process of an entry.
+    /// Returns whether another process has stopped the process of an entry.
     fn is_stopped_by_others(&self, paused: &Paused) -> bool;
-    /// The value of SIGCONT by which the programs know that it is not from somebody else.
+    /// Returns the value of SIGCONT by which the programs recognise tracer's own signal.
     fn resumes(&self) -> u64;
 }
 
-/// How long a stop may take to show that is not pending any more: the thread may have taken it, and wait for a processor.
+/// The time within which a stop that is not pending any more must show: the thread may have taken it, and wait for a processor.
 const GRACE_NS: u64 = 2_000_000_000;
 
-/// Resumes a process, of which `threads` are all entries: at least one.
+/// Resumes a process. `threads` are all entries of the process: at least one.
 ///
 /// # Errors
-/// If the process could not be looked at or signalled, for want of descriptors or rights for example. It may be stopped still.
+/// Fails if the process could not be examined or signalled, for want of descriptors or rights for example. It may still be stopped.
 pub fn resume(threads: &[Paused], notes: &impl Notes, now_ns: u64) -> io::Result<Step> {
     let Some(first) = threads.first() else {
         return Ok(Step::Over(Outcome::Gone));
@@ -97,7 +97,7 @@ pub fn resume(threads: &[Paused], notes: &impl Notes, now_ns: u64) -> io::Result
         return Ok(Step::Over(Outcome::Gone));
     }
     if is_stopped {
-        // By somebody else, after the pause was over.
+        // Another process has stopped it, after the pause was over.
         return Ok(Step::Over(Outcome::LeftStopped));
     }
     let is_recent = threads
@@ -110,7 +110,7 @@ pub fn resume(threads: &[Paused], notes: &impl Notes, now_ns: u64) -> io::Result
     }
 }
 
-/// The process of an entry; `None` if it has exited, or the id is another's by now.
+/// Opens the process of an entry; `None` if it has exited, or if its id belongs to another process by now.
 fn open(paused: &Paused) -> io::Result<Option<OwnedFd>> {
     let Some(pid) = i32::try_from(paused.pid).ok().and_then(Pid::from_raw) else {
         return Ok(None);
@@ -124,12 +124,12 @@ fn open(paused: &Paused) -> io::Result<Option<OwnedFd>> {
         return Ok(None);
     };
     let is_same = paused.start_ns == 0 || stat.began_at(paused.start_ns);
-    // What was read is of the process that was opened only if that has not exited meanwhile.
+    // The data that was read belongs to the opened process only if that process has not exited in between.
     Ok((is_same && !sys::has_ended(&process)).then_some(process))
 }
 
-/// A thread stands where it was paused. Somebody else may have stopped the process, too. With several paused threads a SIGSTOP
-/// that waits may be that of another one of them.
+/// Resumes a process with a thread that stands where it was paused, unless another process has stopped it, too. With several paused
+/// threads, a pending SIGSTOP may be that of another one of them.
 fn proceed(process: &OwnedFd, threads: &[Paused], notes: &impl Notes) -> io::Result<Step> {
     let is_stopped_by_others = |thread: &Paused| notes.is_stopped_by_others(thread);
     let waiting = match threads {
@@ -140,27 +140,27 @@ fn proceed(process: &OwnedFd, threads: &[Paused], notes: &impl Notes) -> io::Res
         return Ok(Step::Over(Outcome::LeftStopped));
     }
     match go_on(process, notes.resumes()) {
-        // Somebody has stopped it since it was looked at: SIGCONT may have removed that stop.
+        // Another process has stopped it since the check: SIGCONT may have removed that stop.
         Ok(()) if threads.iter().any(is_stopped_by_others) => {
-            // A failure says that it has exited.
+            // A failure means that the process has exited.
             let _ = pidfd_send_signal(process, Signal::STOP);
             Ok(Step::Over(Outcome::LeftStopped))
         }
         Ok(()) => Ok(Step::Over(Outcome::Resumed)),
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(Step::Over(Outcome::Gone)),
-        // Without the right to signal it, it is stopped still: its entries stay for somebody who may.
+        // Without the right to signal it, the process is still stopped: its entries stay for a tracer that has this right.
         Err(error) => Err(error),
     }
 }
 
 /// Sends SIGCONT with the value by which the programs know it.
 fn go_on(process: &OwnedFd, value: u64) -> io::Result<()> {
-    // SAFETY: a structure of plain numbers.
+    // SAFETY: the structure consists of plain numbers.
     let mut info: Queued = unsafe { mem::zeroed() };
     info.signal = libc::SIGCONT;
     info.code = libc::SI_QUEUE;
     info.value = value;
-    // SAFETY: the structure lives through the call, which reads it only.
+    // SAFETY: the structure lives through the call, which only reads it.
     let sent = unsafe {
         libc::syscall(
             libc::SYS_pidfd_send_signal,
@@ -177,7 +177,7 @@ fn go_on(process: &OwnedFd, value: u64) -> io::Result<()> {
     }
 }
 
-/// `siginfo_t` of a queued signal (include/uapi/asm-generic/siginfo.h): libc does not let its value be set.
+/// `siginfo_t` of a queued signal (include/uapi/asm-generic/siginfo.h): libc offers no way to set its value.
 #[repr(C, align(8))]
 struct Queued {
     signal: i32,
@@ -196,8 +196,8 @@ const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
-/// Signals that wait for a process and would stop it now: `ShdPnd` of /proc/PID/status without those that the process
-/// blocks, ignores or handles itself.
+/// Returns the pending signals of a process that would stop it now: `ShdPnd` of /proc/PID/status without the signals that the
+/// process blocks, ignores or handles itself.
 fn pending(pid: u32) -> io::Result<u64> {
     let text = fs::read(format!("/proc/{pid}/status"))?;
     Ok(stopping(&String::from_utf8_lossy(&text)))
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// A child that has stopped itself.
+    /// A child process that has stopped itself.
     struct Stopped(std::process::Child);
 
     impl Stopped {

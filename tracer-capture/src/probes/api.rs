@@ -1,7 +1,7 @@
 //! Calls of HIP and HSA functions: entry and return of each function of the catalogue that the library exports.
 //!
-//! HSA's exported functions are stubs, neither of whose instructions the kernel can emulate: behind the API table there is
-//! a cheaper place, which the library's own calls come by too. They are told apart by where they come from.
+//! HSA's exported functions are stubs, neither of whose instructions the kernel can emulate. Behind the API table there is a
+//! cheaper place for a probe, which the library's own calls reach, too. These calls are distinguished by where they come from.
 
 use std::{collections::BTreeSet, ffi::CString, os::fd::AsRawFd};
 
@@ -14,24 +14,24 @@ use crate::{
     resolver::{Argument, Confidence, Entries, Entry, ExportSite, ProbePoint, ResolverStep},
 };
 
-/// Which calls are captured.
+/// The calls that are captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Api {
-    /// None.
+    /// No calls.
     #[default]
     None,
-    /// Those of HIP functions.
+    /// Calls of HIP functions.
     Hip,
-    /// Those of HSA functions.
+    /// Calls of HSA functions.
     Hsa,
-    /// Both.
+    /// Calls of both.
     All,
-    /// Both, counted only.
+    /// Calls of both, counted only.
     Stats,
 }
 
 impl Api {
-    /// Whether functions of this layer are probed.
+    /// Returns whether functions of this layer are probed.
     #[must_use]
     pub fn wants(self, layer: Layer) -> bool {
         match self {
@@ -42,7 +42,7 @@ impl Api {
         }
     }
 
-    /// The word that the programs know it by (`API` in tracer-ebpf/src/api.rs).
+    /// Returns the value by which the programs know the choice (`API` in tracer-ebpf/src/api.rs).
     #[must_use]
     pub fn word(self) -> u8 {
         match self {
@@ -56,7 +56,7 @@ impl Api {
 /// The programs.
 pub const PROGRAMS: [&str; 2] = ["api_enter", "api_return"];
 
-/// What an entry probe reads: every register that passes arguments, and the stack as the caller left it.
+/// The registers that an entry probe reads: every register that passes arguments, and the stack as the caller left it.
 pub const KEEP: [Argument; 7] = [
     Argument::Rdi,
     Argument::Rsi,
@@ -67,7 +67,7 @@ pub const KEEP: [Argument; 7] = [
     Argument::Rsp,
 ];
 
-/// A function of a library, and where it is probed.
+/// A function of a library, and the place of its probe.
 pub struct Function {
     point: ProbePoint,
     cookie: Cookie,
@@ -77,17 +77,17 @@ pub struct Function {
 }
 
 impl Function {
-    /// Where.
+    /// Returns the place of the probe.
     pub fn point(&self) -> &ProbePoint {
         &self.point
     }
 
-    /// What the programs must know of it.
+    /// Returns what the programs must know about the function.
     pub fn cookie(&self) -> u64 {
         self.cookie.0
     }
 
-    /// As the inventory lists it.
+    /// Returns the probe as the inventory lists it.
     pub fn probe(&self, target: &Target<'_>, error: Option<String>) -> Probe {
         Probe {
             family: "api",
@@ -109,10 +109,10 @@ pub fn attach(prober: &mut Prober, target: &Target<'_>, entries: &Entries) -> Ve
     attach_all(prober, target, functions.collect())
 }
 
-/// The functions behind the API table of a process, which has filled it.
+/// Returns the functions behind the API table of a process, which has filled it.
 ///
 /// # Errors
-/// [`NotRead`] if the process can't be read now.
+/// Fails with [`NotRead`] if the process can't be read now.
 pub fn behind_table(entries: &Entries, process: &Process<'_>) -> Result<Vec<Function>, NotRead> {
     let stubs: Vec<&Entry> = entries
         .functions
@@ -134,7 +134,7 @@ pub fn behind_table(entries: &Entries, process: &Process<'_>) -> Result<Vec<Func
 fn function(entries: &Entries, entry: &Entry, point: ProbePoint, step: ResolverStep) -> Option<Function> {
     let own_calls = match FUNCTIONS.get(entry.number)?.layer {
         Layer::Hsa => entries.code.clone(),
-        // Calls of HIP by HIP are calls: nobody else tells what a compound function does.
+        // Calls of HIP by HIP count as calls: nothing else shows what a compound function does.
         Layer::Hip => 0..0,
     };
     Some(Function {

@@ -1,4 +1,4 @@
-//! Functions behind exported stubs, by the API table of a process whose library is initialised.
+//! Functions behind exported stubs, found by the API table of a process whose library is initialised.
 
 use crate::{
     confined::{Examine, File, NotRead, ReadError, Remote},
@@ -16,7 +16,7 @@ pub struct Process<'a> {
 }
 
 impl<'a> Process<'a> {
-    /// `file`: the runtime's, which is `id` in `mappings`.
+    /// Prepares the search. `file` is the runtime's file, which is `id` in `mappings`.
     pub fn new(examine: Examine<'a>, file: &'a File, id: &FileId, mappings: &'a [Mapping]) -> Self {
         Self {
             examine,
@@ -26,10 +26,10 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Whether the table is filled, as by the entry of `hsa_init`.
+    /// Returns whether the table is filled, as it is by the entry of `hsa_init`.
     ///
     /// # Errors
-    /// [`NotRead`] if the memory can't be read now.
+    /// Fails with [`NotRead`] if the memory can't be read now.
     pub fn is_filled<'b>(&self, exports: impl Iterator<Item = &'b ExportSite>) -> Result<bool, NotRead> {
         for export in exports {
             if self.target_of(export)?.is_some_and(|(_, function)| function != 0) {
@@ -39,11 +39,11 @@ impl<'a> Process<'a> {
         Ok(false)
     }
 
-    /// The probe sites in the functions that stubs jump to; `None` if one lies in another file (a tool has put itself in
-    /// between) or offers no site.
+    /// Returns the probe sites in the functions that stubs jump to; `None` for a function that is in another file (a tool has put
+    /// itself in between) or offers no site.
     ///
     /// # Errors
-    /// [`NotRead`] if memory or file can't be read now.
+    /// Fails with [`NotRead`] if memory or file can't be read now.
     pub fn behind(&self, exports: &[&ExportSite], keep: &[Argument]) -> Result<Vec<Option<ProbePoint>>, NotRead> {
         let mut functions = Vec::with_capacity(exports.len());
         for export in exports {
@@ -62,7 +62,7 @@ impl<'a> Process<'a> {
         Ok(functions.into_iter().map(point).collect())
     }
 
-    /// Where the library lies, less its own addresses, and the function that the stub jumps to.
+    /// Returns the load address of the library relative to its linked addresses, and the function that the stub jumps to.
     fn target_of(&self, export: &ExportSite) -> Result<Option<(u64, u64)>, NotRead> {
         let stub = export.probe;
         let inside =
@@ -82,10 +82,10 @@ impl<'a> Process<'a> {
     }
 }
 
-/// A word of memory; `None` if it is not there.
+/// Reads a word of memory; `None` if it is not there.
 ///
 /// # Errors
-/// [`NotRead`] if it can't be read now.
+/// Fails with [`NotRead`] if the word can't be read now.
 pub fn word(memory: &Remote<'_>, address: u64) -> Result<Option<u64>, NotRead> {
     match memory.word(address) {
         Ok(word) => Ok(Some(word)),
@@ -94,11 +94,11 @@ pub fn word(memory: &Remote<'_>, address: u64) -> Result<Option<u64>, NotRead> {
     }
 }
 
-/// The probe sites in functions of a library, by where each lies in the file and its address, as linked; `None` for those that
-/// have none.
+/// Returns the probe sites in functions of a library. Each function is given by its offset in the file and its linked address; the
+/// result is `None` for functions that have no site.
 ///
 /// # Errors
-/// [`NotRead`] if the file can't be read now.
+/// Fails with [`NotRead`] if the file can't be read now.
 pub fn points_in(
     examine: Examine<'_>,
     file: &File,

@@ -1,9 +1,9 @@
-//! Changes of the runtime's list of code objects: the function that it calls around each.
+//! Changes of the runtime's list of code objects: the function that the runtime calls around each change.
 
 use super::{Prober, Site, Target};
 use crate::{inventory::Probe, resolver::Resolution};
 
-/// Attaches to it, if the resolver found it.
+/// Attaches to this function, if the resolver found it.
 pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution) -> Option<Probe> {
     let site = resolution.code_objects?;
     let site = Site {

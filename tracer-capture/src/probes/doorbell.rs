@@ -25,7 +25,7 @@ pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution)
         .collect()
 }
 
-/// What stays unseen with [`attach_last_resort`], for the library of that path.
+/// Returns the warning about what stays unseen with [`attach_last_resort`], for the library of that path.
 #[must_use]
 pub fn unseen_by_last_resort(path: &str) -> String {
     format!(
@@ -34,14 +34,14 @@ pub fn unseen_by_last_resort(path: &str) -> String {
     )
 }
 
-/// Where to probe the exported functions that store to signals, where no doorbell function was found.
+/// Returns the sites in the exported functions that store to signals, if no doorbell function was found.
 ///
-/// Behind the API table of a process lies what the runtime calls itself, too, and the kernel can emulate its first
-/// instructions. Either all of them are taken there or none: where a tool stands in between, it may call one from within the
-/// other, and a doorbell would count twice.
+/// The functions behind the API table of a process are those that the runtime calls itself, too, and the kernel can emulate their
+/// first instructions. Either all of them are probed there or none: a tool that stands in between may call one from within another,
+/// and a doorbell would count twice.
 ///
 /// # Errors
-/// [`NotRead`] if the process can't be read now.
+/// Fails with [`NotRead`] if the process can't be read now.
 pub fn last_resort(resolution: &Resolution, process: Option<&Process<'_>>) -> Result<Vec<Site>, NotRead> {
     let exports = resolution.last_resort();
     let behind = match process {
@@ -76,7 +76,7 @@ pub fn last_resort(resolution: &Resolution, process: Option<&Process<'_>>) -> Re
     Ok(sites.collect())
 }
 
-/// Attaches to what [`last_resort`] found.
+/// Attaches to the sites that [`last_resort`] found.
 pub fn attach_last_resort(prober: &mut Prober, target: &Target<'_>, sites: Vec<Site>) -> Vec<Probe> {
     let probe = |site| prober.uprobe("doorbell_by_signal", "doorbell", target, site);
     sites.into_iter().map(probe).collect()

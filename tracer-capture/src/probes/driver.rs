@@ -1,7 +1,7 @@
-//! Functions of the kernel driver: which of them this kernel has, under which names.
+//! Functions of the kernel driver: which of them this kernel has, and their names.
 //!
-//! Each is optional: compilers inline some and rename others (`.constprop.0`, `.isra.0`), and versions differ. What is
-//! probed is what the symbol table has, never what a version should have.
+//! Each function is optional: compilers inline some and rename others (`.constprop.0`, `.isra.0`), and versions differ. tracer
+//! probes the functions that the symbol table has, never those that a version should have.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The functions by their names in the sources (drivers/gpu/drm/amd/amdkfd, amdgpu/mes_v1*.c), as patterns for
-/// [`Kallsyms::matching`]: a `*` stands for versions, and for variants of which a kernel has one or another.
+/// [`Kallsyms::matching`]. A `*` stands for versions, and for variants of which a kernel has one or another.
 pub const FUNCTIONS: [&str; 21] = [
     "kfd_ioctl",
     "kfd_ioctl_create_queue",
@@ -37,18 +37,18 @@ pub const FUNCTIONS: [&str; 21] = [
     "amdgpu_userq_ioctl",
 ];
 
-/// Names of probed functions by their addresses.
+/// The names of probed functions by their addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
     by_address: BTreeMap<u64, String>,
 }
 
-/// An `endbr64` and what may stand around it: a probe at a function's entry can be told as lying a little behind its
-/// symbol.
+/// The length of an `endbr64` and what may stand around it: a probe at a function's entry can be reported a little behind the
+/// function's symbol.
 const ENTRY_BYTES: u64 = 16;
 
 impl Functions {
-    /// The function that a probe at this address stands in.
+    /// Returns the function that contains a probe at this address.
     #[must_use]
     pub fn name(&self, address: u64) -> Option<&str> {
         let (start, name) = self.by_address.range(..=address).next_back()?;
@@ -56,7 +56,8 @@ impl Functions {
     }
 }
 
-/// Attaches to every function that the kernel has. Those that it does not have are no probes: nobody misses them.
+/// Attaches to every function that the kernel has. Functions that it lacks are not listed as probes, because none of them is
+/// required.
 pub fn attach(prober: &mut Prober, symbols: &Kallsyms) -> (Functions, Vec<Probe>) {
     let mut functions = Functions::default();
     let mut probes = Vec::new();
@@ -70,7 +71,7 @@ pub fn attach(prober: &mut Prober, symbols: &Kallsyms) -> (Functions, Vec<Probe>
                 }
                 probes.push(probe);
             }
-            // Several symbols of one name can't be told apart by it, and a probe would stand in any of them.
+            // A name can't distinguish several symbols that share it, and a probe would be in any of them.
             Presence::Ambiguous(symbols) => probes.push(Probe {
                 error: Some(format!(
                     "{} functions have this name, or it is a part of one",
@@ -90,7 +91,7 @@ fn attach_one(prober: &mut Prober, function: &str, symbol: &Symbol) -> Probe {
             ..probe(function, symbol)
         };
     }
-    // The return first: an entry without it would wait for one for good.
+    // The return is attached first: an entry without its return would wait for one forever.
     let error = prober
         .kprobe("driver_return", &symbol.name)
         .and_then(|()| prober.kprobe("driver_enter", &symbol.name))
@@ -101,7 +102,7 @@ fn attach_one(prober: &mut Prober, function: &str, symbol: &Symbol) -> Probe {
     }
 }
 
-/// The probe as it is without an error.
+/// Returns the probe without an error.
 fn probe(function: &str, symbol: &Symbol) -> Probe {
     Probe {
         family: "driver",

@@ -1,6 +1,6 @@
-//! Trace events of amdgpu itself: which of them this kernel has, and where their fields lie.
+//! Trace events of amdgpu itself: which of them this kernel has, and the offsets of their fields.
 //!
-//! Each is optional, and so is each field: an event without its ring's name still counts. A kernel without the driver has
+//! Each event is optional, and so is each field: an event without its ring's name still counts. A kernel without the driver has
 //! none of them.
 
 use aya::{EbpfLoader, Pod};
@@ -10,11 +10,11 @@ use tracer_core::event::DriverEventKind;
 use super::{Prober, tracefs::Format};
 use crate::{CaptureError, inventory::Probe};
 
-/// Group of the events.
+/// The group of the events.
 const GROUP: &str = "amdgpu";
 const FAMILY: &str = "driver_event";
 
-/// How the events are read on this kernel.
+/// The way in which the events are read on this kernel.
 #[derive(Debug)]
 pub struct Plan {
     events: [Planned; DriverEventKind::ALL.len()],
@@ -24,17 +24,17 @@ pub struct Plan {
 #[derive(Debug)]
 struct Planned {
     kind: DriverEventKind,
-    /// What the program gets: [`DriverEventLayout::NONE`] unless the format file tells more.
+    /// The layout for the program: [`DriverEventLayout::NONE`] unless the format file says more.
     layout: Plain,
     state: State,
 }
 
 #[derive(Debug)]
 enum State {
-    /// This kernel does not have it.
+    /// This kernel does not have the event.
     Absent,
     Usable,
-    /// Its format file is not understood.
+    /// The format file of the event is not understood.
     Damaged(CaptureError),
 }
 
@@ -42,17 +42,17 @@ enum State {
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Plain(DriverEventLayout);
-// SAFETY: `repr(C)` of u32 only.
+// SAFETY: the type is `repr(C)` and consists of u32 only.
 unsafe impl Pod for Plain {}
 
 impl Plan {
-    /// Looks at tracefs.
+    /// Reads the plan from tracefs.
     #[must_use]
     pub fn read() -> Self {
         Self::of(|event| Format::read(GROUP, event))
     }
 
-    /// The plan for what `read` says of each event.
+    /// Creates the plan from the formats that `read` returns for each event.
     fn of(read: impl Fn(&str) -> Result<Format, CaptureError>) -> Self {
         Self {
             events: DriverEventKind::ALL.map(|kind| {
@@ -70,14 +70,14 @@ impl Plan {
         }
     }
 
-    /// Hands the layouts to the programs.
+    /// Passes the layouts to the programs.
     pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
         for event in &self.events {
             loader.override_global(program(event.kind).1, &event.layout, true);
         }
     }
 
-    /// Attaches to the events that there are. Those that this kernel does not have are no probes: nobody misses them.
+    /// Attaches to the events that exist. Events that this kernel lacks are not listed as probes, because none of them is required.
     pub fn attach(&self, prober: &mut Prober) -> Vec<Probe> {
         let attach = |event: &Planned| {
             let (program, name) = (program(event.kind).0, event.kind.name());
@@ -97,7 +97,7 @@ impl Plan {
     }
 }
 
-/// The program for an event, and the variable that holds its layout.
+/// Returns the program for an event, and the variable that holds its layout.
 const fn program(kind: DriverEventKind) -> (&'static str, &'static str) {
     match kind {
         DriverEventKind::CsIoctl => ("driver_event_cs", "DRIVER_EVENT_CS"),
@@ -110,7 +110,7 @@ const fn program(kind: DriverEventKind) -> (&'static str, &'static str) {
 
 fn layout(kind: DriverEventKind, format: &Format) -> DriverEventLayout {
     let at = |name, size| format.offset(name, size).unwrap_or(ABSENT);
-    // Kernels before 6.17 keep the lower halves of both.
+    // Kernels before 6.17 keep the lower halves of both fields.
     let fence_bytes = if format.offset("seqno", 8).is_some() { 8 } else { 4 };
     let base = DriverEventLayout {
         ring: format.string("ring").unwrap_or(ABSENT),

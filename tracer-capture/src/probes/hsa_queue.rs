@@ -1,7 +1,7 @@
-//! Queues that programs make for themselves: the exported `hsa_queue_create`.
+//! Queues that programs create for themselves: the exported `hsa_queue_create`.
 //!
-//! Behind the API table there is the runtime's own function. A tool that puts queues of its own in front of the runtime's
-//! calls it, too: only the exported one is the program's.
+//! The runtime's own function is behind the API table. A tool that puts queues of its own in front of the runtime's calls that
+//! function, too. Only a call of the exported function is the program's.
 
 use super::{Prober, Site, Target};
 use crate::{
@@ -9,12 +9,12 @@ use crate::{
     resolver::{Resolution, ResolverStep},
 };
 
-/// Attaches to its entry and its return.
+/// Attaches to the entry and the return of the function.
 pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution) -> Vec<Probe> {
     let Some(create) = &resolution.exports.queue_create else {
         return Vec::new();
     };
-    // The return first: an entry without it would wait for one for good.
+    // The return is attached first: an entry without its return would wait for one forever.
     let programs = [("hsa_queue_return", "return from"), ("hsa_queue_enter", "entry of")];
     let probe = |(program, what)| {
         let site = Site {

@@ -3,7 +3,7 @@
 use super::{Prober, twins};
 use crate::inventory::Probe;
 
-/// Attaches entry and exit.
+/// Attaches to entry and exit.
 pub fn attach(prober: &mut Prober, twins: bool) -> Vec<Probe> {
     twins::attach(
         prober,

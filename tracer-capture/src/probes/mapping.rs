@@ -1,4 +1,4 @@
-//! Executable mappings, and the entry of `hsa_init`: where processes are paused.
+//! Executable mappings, and the entry of `hsa_init`: the places where processes are paused.
 
 use aya::{EbpfLoader, Pod};
 use tracer_common::{pause::TaskLayout, record::ABSENT};
@@ -10,30 +10,30 @@ use crate::{
     resolver::{Resolution, ResolverStep},
 };
 
-/// Where the kernel's structures have what the programs read of processes and files.
+/// The offsets, in the kernel's structures, of what the programs read about processes and files.
 pub struct Tasks(Plain);
 
 /// A layout as the loader takes it.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 struct Plain(TaskLayout);
-// SAFETY: `repr(C)` of u32 only.
+// SAFETY: the type is `repr(C)` and consists of u32 only.
 unsafe impl Pod for Plain {}
 
 impl Tasks {
-    /// By the kernel's BTF. Without it files are not recognised: each mapping is examined.
+    /// Takes the offsets from the kernel's BTF. Without BTF files are not recognised, and each mapping is examined.
     #[must_use]
     pub fn of(btf: Option<&Btf>) -> Self {
         Self(Plain(btf.map_or(TaskLayout::NONE, layout)))
     }
 
-    /// Hands the layout to the programs.
+    /// Passes the layout to the programs.
     pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
         loader.override_global("TASK", &self.0, true);
     }
 }
 
-/// Names of `inode`'s time of change, by kernel: since 6.13, since 6.6, before; seconds and nanoseconds.
+/// The names of `inode`'s change time, by kernel: since 6.13, since 6.6, before; each with seconds and nanoseconds.
 const CHANGE_TIMES: [[&[&str]; 2]; 3] = [
     [&["i_ctime_sec"], &["i_ctime_nsec"]],
     [&["__i_ctime", "tv_sec"], &["__i_ctime", "tv_nsec"]],
@@ -62,7 +62,7 @@ fn layout(btf: &Btf) -> TaskLayout {
     }
 }
 
-/// Attaches the mmap events.
+/// Attaches to the mmap events.
 pub fn attach(prober: &mut Prober, twins: bool) -> Vec<Probe> {
     twins::attach(
         prober,
@@ -75,7 +75,7 @@ pub fn attach(prober: &mut Prober, twins: bool) -> Vec<Probe> {
     )
 }
 
-/// Attaches to `hsa_init`, by whose entry the library's API table is filled.
+/// Attaches to `hsa_init`. By its entry, the library's API table is filled.
 pub fn attach_init(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution) -> Option<Probe> {
     let init = resolution.exports.init.as_ref()?;
     let site = Site {

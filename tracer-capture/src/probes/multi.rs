@@ -1,7 +1,7 @@
-//! Uprobes by links (`uprobe_multi`, Linux 6.6) instead of perf events. The kernel removes a uprobe in a few milliseconds, then waits
-//! until no processor can be inside, some 60 ms. It removes perf events one after the other, under a lock. Links that are
-//! closed by several threads share one wait: 40 probes take 0.08 s instead of 3.3 s, and closed by one thread 2.3 s instead of
-//! 6.6 s (Linux 6.18, two cores). One link may also have many places.
+//! Uprobes by links (`uprobe_multi`, Linux 6.6) instead of perf events. The kernel removes a uprobe in a few milliseconds, then
+//! waits until no processor can be inside, some 60 ms. It removes perf events one after the other, under a lock. Links that several
+//! threads close share one wait: 40 probes take 0.08 s instead of 3.3 s; if one thread closes them, 2.3 s instead of 6.6 s (Linux
+//! 6.18, two cores). One link may also have many places.
 //!
 //! aya 0.14 has no such links. A program must be loaded for them, so it is loaded here, from the same object and with the same
 //! maps.
@@ -15,7 +15,7 @@ use std::{
 
 use aya::{Ebpf, maps::Map};
 
-/// Of include/uapi/linux/bpf.h.
+/// Constants of include/uapi/linux/bpf.h.
 const BPF_PROG_LOAD: libc::c_int = 5;
 const BPF_BTF_LOAD: libc::c_int = 18;
 const BPF_LINK_CREATE: libc::c_int = 28;
@@ -23,7 +23,7 @@ const BPF_PROG_TYPE_KPROBE: u32 = 2;
 const BPF_TRACE_UPROBE_MULTI: u32 = 48;
 const BPF_F_UPROBE_MULTI_RETURN: u32 = 1;
 
-/// bpf_attr of BPF_PROG_LOAD, up to the last field that is used.
+/// `bpf_attr` of `BPF_PROG_LOAD`, up to the last field that is used.
 #[repr(C)]
 struct ProgramAttributes {
     kind: u32,
@@ -48,7 +48,7 @@ struct ProgramAttributes {
     pad: u32,
 }
 
-/// bpf_attr of BPF_BTF_LOAD.
+/// `bpf_attr` of `BPF_BTF_LOAD`.
 #[repr(C)]
 struct BtfAttributes {
     btf: u64,
@@ -59,7 +59,7 @@ struct BtfAttributes {
     pad: u32,
 }
 
-/// bpf_attr of BPF_LINK_CREATE for such a link.
+/// `bpf_attr` of `BPF_LINK_CREATE` for a `uprobe_multi` link.
 #[repr(C)]
 struct LinkAttributes {
     program: u32,
@@ -76,7 +76,7 @@ struct LinkAttributes {
     pad: u32,
 }
 
-/// Programs that can be attached so.
+/// Programs that can be attached by such links.
 #[derive(Default)]
 pub struct Multi {
     programs: HashMap<&'static str, Loaded>,
@@ -85,22 +85,22 @@ pub struct Multi {
 /// A program in the kernel.
 struct Loaded {
     program: OwnedFd,
-    /// Whether it runs where functions return.
+    /// Whether the program runs when functions return.
     returns: bool,
 }
 
 impl Multi {
-    /// Loads programs of the object whose maps are those of `ebpf`, all of which it must still have.
+    /// Loads programs of the object whose maps are those of `ebpf`, which must still have all of them.
     ///
     /// # Errors
-    /// What the kernel says, or what of the object is not understood.
+    /// Fails with the kernel's error, or if a part of the object is not understood.
     pub fn load(object: &[u8], ebpf: &Ebpf, programs: &[&'static str]) -> io::Result<Self> {
         let mut object = aya_obj::Object::parse(object).map_err(io::Error::other)?;
         let btf = object
             .fixup_and_sanitize_btf(&FEATURES)
             .map_err(io::Error::other)?
             .map(aya_obj::btf::Btf::to_bytes);
-        // Callbacks of `bpf_loop` need it.
+        // Callbacks of `bpf_loop` need BTF.
         let btf = btf.as_deref().map(load_btf).transpose()?;
         let described = object.maps.clone();
         let maps: Vec<(&str, RawFd, &aya_obj::Map)> = ebpf
@@ -130,8 +130,8 @@ impl Multi {
         Ok(loaded)
     }
 
-    /// Whether the kernel has such links. Kernels before Linux 6.6 load the programs all the same: they do not check what such
-    /// a program is to be attached to. Kernels that have links say of a folder that it is no file.
+    /// Checks that the kernel has such links. Kernels before Linux 6.6 load the programs, too, because they do not check what such
+    /// a program is to be attached to. Kernels with such links report that a folder is not a file.
     fn has_links(&self, program: &str) -> io::Result<()> {
         match self.attach(program, c"/", &[0], &[0]) {
             Err(error) if error.raw_os_error() == Some(libc::EBADF) => Ok(()),
@@ -140,23 +140,23 @@ impl Multi {
         }
     }
 
-    /// Descriptors of the programs, with their names.
+    /// Returns descriptors of the programs, with their names.
     pub fn programs(&self) -> impl Iterator<Item = (&'static str, BorrowedFd<'_>)> {
         self.programs
             .iter()
             .map(|(name, loaded)| (*name, loaded.program.as_fd()))
     }
 
-    /// Whether it has this program.
+    /// Returns whether this program is loaded.
     pub fn has(&self, program: &str) -> bool {
         self.programs.contains_key(program)
     }
 
-    /// Attaches a program at each of the offsets in the file, with its cookie; one for returns where the functions there
-    /// return. Dropping the descriptor detaches.
+    /// Attaches a program at each of the offsets in the file, with the cookie of each; a program for returns is attached to the
+    /// returns of the functions there. Dropping the descriptor detaches.
     ///
     /// # Errors
-    /// What the kernel says: nothing is attached then.
+    /// Fails with the kernel's error; nothing is attached then.
     pub fn attach(&self, program: &str, file: &CStr, offsets: &[u64], cookies: &[u64]) -> io::Result<OwnedFd> {
         let Some(Loaded { program, returns }) = self.programs.get(program) else {
             return Err(io::Error::other("not loaded"));
@@ -181,7 +181,7 @@ impl Multi {
     }
 }
 
-/// Of the kinds of maps that the programs have.
+/// Returns the descriptor of a map of one of the kinds that the programs have.
 fn descriptor(map: &Map) -> Option<RawFd> {
     let (Map::Array(data)
     | Map::HashMap(data)
@@ -195,7 +195,7 @@ fn descriptor(map: &Map) -> Option<RawFd> {
     Some(data.fd().as_fd().as_raw_fd())
 }
 
-/// Kernels that have such links know all of these.
+/// The BTF features. Kernels that have such links know all of them.
 const FEATURES: aya_obj::btf::BtfFeatures =
     aya_obj::btf::BtfFeatures::new(true, true, true, true, true, true, true, true);
 
@@ -249,21 +249,21 @@ fn load(name: &str, license: &CStr, code: &aya_obj::Function, btf: Option<&Owned
         line_info_count: if btf.is_some() { code.line_info.len() as u32 } else { 0 },
         pad: 0,
     };
-    // SAFETY: the license ends with 0, and there are as many instructions and records as the counts say; all of them live
-    // through the call.
+    // SAFETY: the license ends with 0, and there are as many instructions and records as the counts say; all of them live through
+    // the call.
     unsafe { bpf(BPF_PROG_LOAD, &attributes) }
 }
 
-/// A command of bpf() that makes a descriptor.
+/// Makes a call of bpf() whose command creates a descriptor.
 ///
 /// # Safety
-/// `attributes` must be those of the command, and what they point to be as it expects.
+/// `attributes` must be those of the command, and the data that they point to must be what the command expects.
 unsafe fn bpf<A>(command: libc::c_int, attributes: &A) -> io::Result<OwnedFd> {
-    // SAFETY: the caller's promise; the kernel reads `attributes` only.
+    // SAFETY: by the caller's promise; the kernel only reads `attributes`.
     let fd = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<A>()) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel made it for this call.
+    // SAFETY: the kernel created the descriptor for this call.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }

@@ -5,7 +5,7 @@ use aya::EbpfLoader;
 use super::{Prober, progress, tracefs};
 use crate::{CaptureError, inventory::Probe};
 
-/// Where the fields lie that the programs read, by this kernel's format files.
+/// The offsets of the fields that the programs read, by this kernel's format files.
 pub struct Layout {
     newtask_pid: u32,
     newtask_flags: u32,
@@ -17,13 +17,13 @@ impl Layout {
     /// Reads the format files.
     ///
     /// # Errors
-    /// [`CaptureError::NoEvent`] if an event or a field that every kernel has is absent.
+    /// Fails with [`CaptureError::NoEvent`] if an event or a field that every kernel has is absent.
     pub fn read() -> Result<Self, CaptureError> {
         let newtask = tracefs::Format::read("task", "task_newtask")?;
         Ok(Self {
             newtask_pid: newtask.require("pid", 4)?,
             newtask_flags: newtask.require("clone_flags", 8)?,
-            // In newer kernels only.
+            // Only newer kernels have this field.
             exit_group_dead: tracefs::Format::read("sched", "sched_process_exit")?
                 .offset("group_dead", 1)
                 .unwrap_or(0),
@@ -31,7 +31,7 @@ impl Layout {
         })
     }
 
-    /// Hands the layout to the programs.
+    /// Passes the layout to the programs.
     pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>, follow: &'a u8) {
         self.progress.apply(loader);
         loader
@@ -42,7 +42,7 @@ impl Layout {
     }
 }
 
-/// Attaches the three events.
+/// Attaches to the three events.
 pub fn attach(prober: &mut Prober) -> Vec<Probe> {
     vec![
         prober.tracepoint("task_new", "process", "task", "task_newtask"),

@@ -1,11 +1,12 @@
-//! Last looks at queues: the trace events at which a process ends. That of DESTROY_QUEUE is the `ioctl` family's.
+//! Last samples of queues: the trace events at which a process exits. The last sample at DESTROY_QUEUE belongs to the `ioctl`
+//! family.
 
 use aya::EbpfLoader;
 
 use super::{Prober, tracefs, twins};
 use crate::inventory::Probe;
 
-/// Where the fields of signal:signal_deliver lie; 0 if that is not known, and then no signal is looked at.
+/// The offsets of the fields of `signal:signal_deliver`; 0 if they are not known, and then no signal is examined.
 #[derive(Default)]
 pub struct Layout {
     number: u32,
@@ -26,7 +27,7 @@ impl Layout {
         read().unwrap_or_default()
     }
 
-    /// Hands the layout to the programs.
+    /// Passes the layout to the programs.
     pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
         loader
             .override_global("SIGNAL_NUMBER", &self.number, true)
@@ -34,7 +35,7 @@ impl Layout {
     }
 }
 
-/// Attaches to the two ways in which processes end.
+/// Attaches to the two ways in which processes exit.
 pub fn attach(prober: &mut Prober, twins: bool) -> Vec<Probe> {
     let mut probes = twins::attach(
         prober,

@@ -1,4 +1,4 @@
-//! Doorbells of proxies: the functions that a proxy's signal calls, found in a process that was just given one.
+//! Doorbells of proxies: the functions that a proxy's signal calls, found in a process that was just given a proxy.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     resolver::{Argument, Confidence, ResolverStep, SIGNAL_STORE_RELAXED, SIGNAL_STORE_RELEASE},
 };
 
-/// The family's name.
+/// The name of the probe family.
 pub const FAMILY: &str = "proxy";
 
 /// The virtual functions of a signal that store, with their slots.
@@ -26,16 +26,16 @@ const STORES: [(usize, &str); 2] = [
 pub struct Place {
     /// The runtime.
     pub runtime: Arc<Runtime>,
-    /// Where the function begins in its file.
+    /// The offset of the function in its file.
     function: u64,
     site: Site,
 }
 
-/// Looks for what stores to the signal whose object is at `object` in a process: places, and why there are none for the rest.
-/// Functions that have their probes already are left out.
+/// Finds the functions that store to the signal whose object is at `object` in a process. Returns their places, and for the other
+/// functions the reason why they have none. Functions that have their probes already are omitted.
 ///
 /// # Errors
-/// [`NotRead`] if the process can't be read now.
+/// Fails with [`NotRead`] if the process can't be read now.
 pub fn places(
     examine: Examine<'_>,
     libraries: &Libraries,
@@ -65,7 +65,7 @@ pub fn places(
             failed("a proxy", "its functions are not in a known HSA runtime");
             continue;
         };
-        // Whatever the process's memory says: a probe goes only into what the library's own classes name.
+        // Whatever the process's memory says, a probe is attached only to a function that the library's own classes name.
         let vaddr = mapping
             .bias(&runtime.resolution)
             .map(|bias| function.wrapping_sub(bias));
@@ -114,7 +114,7 @@ pub fn attach(prober: &mut Prober, place: Place) -> Option<Probe> {
     Some(probe)
 }
 
-/// The virtual function in a slot of an object's class.
+/// Returns the virtual function in a slot of an object's class.
 fn function(memory: &Remote<'_>, object: u64, slot: usize) -> Result<Option<u64>, NotRead> {
     if object == 0 {
         return Ok(None);

@@ -1,9 +1,9 @@
 //! Advances of write indexes: the functions behind the exported `hsa_queue_{add,store,cas}_write_index_*`.
 //!
-//! The exported functions are two instructions, neither of which the kernel can emulate. Their target in the API table,
-//! read from a process whose library is initialised, starts with one that it can.
+//! The exported functions consist of two instructions, neither of which the kernel can emulate. Their target in the API table, read
+//! from a process whose library is initialised, starts with one that it can.
 //!
-//! The runtime reserves for its own dispatches by a virtual function of `AqlQueue`, past all of these.
+//! The runtime reserves for its own dispatches by a virtual function of `AqlQueue`, which bypasses all of these.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::{
 /// The exported function that ends in `AqlQueue::AddWriteIndexAcqRel`.
 const ADD_ACQ_REL: &str = "hsa_queue_add_write_index_scacq_screl";
 
-/// The operations, with the numbers that records have for them, and the registers that the program reads.
+/// The operations, with their numbers in records, and the registers that the program reads.
 const OPERATIONS: [(ReserveOperation, u16, &[Argument]); 3] = [
     (ReserveOperation::Add, reserve_op::ADD, &[Argument::Rdi, Argument::Rsi]),
     (
@@ -37,14 +37,14 @@ const OPERATIONS: [(ReserveOperation, u16, &[Argument]); 3] = [
 /// A place for a probe.
 pub struct Place {
     site: Site,
-    /// What is there ends in the runtime's own function.
+    /// Whether the function there ends in the runtime's own function.
     ends_in_own: bool,
 }
 
-/// Looks for every reserve function of the library in a process that has it initialised.
+/// Finds every reserve function of the library in a process that has initialised it.
 ///
 /// # Errors
-/// [`NotRead`] if the process can't be read now.
+/// Fails with [`NotRead`] if the process can't be read now.
 pub fn places(resolution: &Resolution, process: &Process<'_>) -> Result<Vec<Place>, NotRead> {
     let mut places = Vec::new();
     let mut placed = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Jobs of the DRM scheduler: which of its events this kernel has, and where their fields lie.
+//! Jobs of the DRM scheduler: which of its events this kernel has, and the offsets of their fields.
 
 use aya::{EbpfLoader, Pod};
 use tracer_common::record::{ABSENT, EventLayout, StructLayout};
@@ -6,28 +6,28 @@ use tracer_common::record::{ABSENT, EventLayout, StructLayout};
 use super::{Prober, tracefs::Format};
 use crate::{CaptureError, btf::Btf, inventory::Probe};
 
-/// Group of the events, in every version, also where the module is called amd-sched.
+/// The group of the events, in every version, also if the module is called amd-sched.
 pub const GROUP: &str = "gpu_scheduler";
 
-/// The names of the three events. The set changed in Linux 6.17, but backports and DKMS drivers move that border: tracefs
-/// tells, the kernel's version does not.
+/// The names of the three events. The set changed in Linux 6.17, but backports and DKMS drivers move that border: tracefs shows the
+/// set, the kernel's version does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventSet {
     /// Submit, run and done.
     pub names: [&'static str; 3],
-    /// The events' records hold pointers only.
+    /// Whether the events' records hold pointers only.
     old: bool,
 }
 
 impl EventSet {
-    /// Whether it is that of kernels before the change.
+    /// Returns whether this is the set of kernels before the change.
     #[must_use]
     pub fn is_old(self) -> bool {
         self.old
     }
 }
 
-/// Newest first: a driver that has both is of the time of the change.
+/// The sets, newest first: a driver that has both dates from the time of the change.
 const SETS: [EventSet; 2] = [
     EventSet {
         names: ["drm_sched_job_queue", "drm_sched_job_run", "drm_sched_job_done"],
@@ -39,10 +39,10 @@ const SETS: [EventSet; 2] = [
     },
 ];
 
-/// Modules that may hold the scheduler: the kernel's, and that of DKMS drivers. Built in, it is in the kernel's own BTF.
+/// Modules that may hold the scheduler: the kernel's, and that of DKMS drivers. A built-in scheduler is in the kernel's own BTF.
 pub const MODULES: [&str; 2] = ["gpu_sched", "amd_sched"];
 
-/// How the scheduler's events are read on this kernel.
+/// The way in which the scheduler's events are read on this kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The events.
@@ -56,16 +56,16 @@ pub struct Plan {
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Plain<T>(T);
-// SAFETY: `repr(C)` of u32 only.
+// SAFETY: the type is `repr(C)` and consists of u32 only.
 unsafe impl Pod for Plain<EventLayout> {}
 // SAFETY: as above.
 unsafe impl Pod for Plain<StructLayout> {}
 
 impl Plan {
-    /// Looks at tracefs, and at the kernel's BTF with one of [`MODULES`].
+    /// Reads the plan from tracefs, and from the kernel's BTF with one of [`MODULES`].
     ///
     /// # Errors
-    /// [`CaptureError::NoEvent`] if the kernel has none of the sets, or one whose fields are not understood.
+    /// Fails with [`CaptureError::NoEvent`] if the kernel has none of the sets, or one whose fields are not understood.
     pub fn read(btf: Option<&Btf>) -> Result<Self, CaptureError> {
         let mut missing = None;
         for set in SETS {
@@ -79,10 +79,10 @@ impl Plan {
         Err(missing.unwrap_or_else(|| CaptureError::NoEvent(GROUP.to_owned())))
     }
 
-    /// The plan for these format files; `structs` where BTF tells the structures.
+    /// Creates the plan from these format files; `structs` is given if BTF describes the structures.
     ///
     /// # Errors
-    /// [`CaptureError::NoEvent`] naming a field without which jobs can't be joined.
+    /// Fails with [`CaptureError::NoEvent`] and the name of a field without which jobs can't be joined.
     pub fn of(set: EventSet, formats: &[Format; 3], structs: Option<StructLayout>) -> Result<Self, CaptureError> {
         let [submit, run, done] = formats;
         let layouts = [
@@ -98,16 +98,16 @@ impl Plan {
         })
     }
 
-    /// Whether the events are taken raw, with what BTF tells of the scheduler's structures. Then the old set, whose records
-    /// leave out device and client, tells as much as the new one; and a job that ends in an interrupt is not passed over
-    /// because that came while another program ran, as the kernel does with programs of trace events (`trace_call_bpf`).
-    /// Without BTF they are taken as trace events.
+    /// Returns whether the programs take the events raw, with what BTF says about the scheduler's structures. Then the old set,
+    /// whose records omit device and client, reports as much as the new one. A job that ends in an interrupt is then not skipped
+    /// because the interrupt came while another program ran, as the kernel does with programs of trace events (`trace_call_bpf`).
+    /// Without BTF the programs take the events as trace events.
     #[must_use]
     pub fn is_raw(&self) -> bool {
         self.raw
     }
 
-    /// Hands the layouts to the programs.
+    /// Passes the layouts to the programs.
     pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
         let [submit, run, done] = &self.layouts;
         loader
@@ -136,11 +136,11 @@ impl Plan {
     }
 }
 
-/// Layout of a submit or run event.
+/// Returns the layout of a submit or run event.
 fn job_layout(format: &Format, old: bool) -> Result<EventLayout, CaptureError> {
     let optional = |name, size| format.offset(name, size).unwrap_or(ABSENT);
     Ok(EventLayout {
-        // The field is called `name`; `ring` is what the text form calls it.
+        // The field is called `name`; the text form calls it `ring`.
         ring: format.require_string("name")?,
         device: format.string("dev").unwrap_or(ABSENT),
         client_id: optional("client_id", 8),
@@ -150,7 +150,7 @@ fn job_layout(format: &Format, old: bool) -> Result<EventLayout, CaptureError> {
     })
 }
 
-/// What all three must have to be joined.
+/// Returns the layout of the fields that all three events must have to be joined.
 fn key_layout(format: &Format, old: bool) -> Result<EventLayout, CaptureError> {
     let mut layout = EventLayout::NONE;
     if old {
@@ -162,8 +162,8 @@ fn key_layout(format: &Format, old: bool) -> Result<EventLayout, CaptureError> {
     Ok(layout)
 }
 
-/// Where the scheduler's structures hold what its old events leave out; `None` where BTF does not tell enough to join jobs
-/// by, and to name their rings.
+/// Returns the offsets, in the scheduler's structures, of what its old events omit; `None` if BTF does not describe enough to join
+/// jobs and to name their rings.
 fn structs(btf: &Btf) -> Option<StructLayout> {
     let optional = |name, path: &[&str]| btf.offset(name, path).unwrap_or(ABSENT);
     Some(StructLayout {

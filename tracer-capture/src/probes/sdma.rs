@@ -1,4 +1,4 @@
-//! SDMA doorbells: the instances of BlitSdma's store function that the resolver found.
+//! SDMA doorbells: the instances of `BlitSdma`'s store function that the resolver found.
 
 use super::{Prober, Site, Target};
 use crate::{inventory::Probe, resolver::Resolution};

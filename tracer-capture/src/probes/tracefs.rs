@@ -1,10 +1,10 @@
-//! Format files of trace events: where a field lies is read, never assumed.
+//! Format files of trace events: the offset of a field is read, never assumed.
 
 use std::{fs, path::Path};
 
 use crate::CaptureError;
 
-/// Where tracefs may be mounted.
+/// The possible mount points of tracefs.
 pub const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// The fields of one event.
@@ -22,14 +22,14 @@ struct Field {
     size: u32,
 }
 
-/// Longer records do not fit into a page of the kernel's ring buffer.
+/// The maximum length of a record: longer records do not fit into a page of the kernel's ring buffer.
 const MAX_RECORD: u32 = 4096;
 
 impl Format {
     /// Reads an event's format.
     ///
     /// # Errors
-    /// [`CaptureError::NoEvent`] if this kernel does not have the event.
+    /// Fails with [`CaptureError::NoEvent`] if this kernel does not have the event.
     pub fn read(group: &str, event: &str) -> Result<Self, CaptureError> {
         let path = |root: &&str| Path::new(root).join("events").join(group).join(event).join("format");
         let text = ROOTS.iter().find_map(|root| fs::read_to_string(path(root)).ok());
@@ -40,10 +40,10 @@ impl Format {
         }
     }
 
-    /// The fields that the text of a format file declares; `event` is its name in errors.
+    /// Returns the fields that the text of a format file declares; `event` is its name in errors.
     ///
     /// # Errors
-    /// [`CaptureError::BadFormat`] for a text that is cut short, or that declares a field in a form that is not known.
+    /// Fails with [`CaptureError::BadFormat`] for a text that is cut short, or that declares a field in an unknown form.
     pub fn parse(event: &str, text: &str) -> Result<Self, CaptureError> {
         let bad = |what: String| CaptureError::BadFormat {
             event: event.to_owned(),
@@ -53,7 +53,7 @@ impl Format {
         for line in text.lines().map(str::trim).filter(|line| line.starts_with("field:")) {
             fields.push(Field::parse(line).ok_or_else(|| bad(format!("the line `{line}` is not understood")))?);
         }
-        // The last thing in every format file.
+        // This is the last item in every format file.
         if !text.contains("print fmt:") {
             return Err(bad("it is cut short".to_owned()));
         }
@@ -63,7 +63,7 @@ impl Format {
         })
     }
 
-    /// Offset of a field, if it is there with this size.
+    /// Returns the offset of a field, if it exists with this size.
     #[must_use]
     pub fn offset(&self, name: &str, size: u32) -> Option<u32> {
         self.fields
@@ -72,7 +72,7 @@ impl Format {
             .map(|f| f.offset)
     }
 
-    /// Offset of a field that says where a string of variable length lies (`__data_loc char[]`), if it is there.
+    /// Returns the offset of a field that gives the place of a string of variable length (`__data_loc char[]`), if it exists.
     #[must_use]
     pub fn string(&self, name: &str) -> Option<u32> {
         self.fields
@@ -81,19 +81,19 @@ impl Format {
             .map(|f| f.offset)
     }
 
-    /// As [`Self::string`], of a field that must be there.
+    /// Returns the same as [`Self::string`], for a field that must exist.
     ///
     /// # Errors
-    /// [`CaptureError::NoEvent`] naming the field.
+    /// Fails with [`CaptureError::NoEvent`] and the name of the field.
     pub fn require_string(&self, name: &str) -> Result<u32, CaptureError> {
         let lacking = || CaptureError::NoEvent(format!("{} with a string {name}", self.event));
         self.string(name).ok_or_else(lacking)
     }
 
-    /// Offset of a field that must be there.
+    /// Returns the offset of a field that must exist.
     ///
     /// # Errors
-    /// [`CaptureError::NoEvent`] naming the field.
+    /// Fails with [`CaptureError::NoEvent`] and the name of the field.
     pub fn require(&self, name: &str, size: u32) -> Result<u32, CaptureError> {
         let lacking = || CaptureError::NoEvent(format!("{} with a field {name} of {size} bytes", self.event));
         self.offset(name, size).ok_or_else(lacking)
@@ -101,7 +101,7 @@ impl Format {
 }
 
 impl Field {
-    /// `\tfield:TYPE NAME[N];\toffset:O;\tsize:S;\tsigned:B;`
+    /// Parses `\tfield:TYPE NAME[N];\toffset:O;\tsize:S;\tsigned:B;`.
     fn parse(line: &str) -> Option<Self> {
         let mut parts = line.split(';').map(str::trim);
         let declaration = parts.next()?.strip_prefix("field:")?;

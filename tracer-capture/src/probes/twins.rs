@@ -1,20 +1,20 @@
 //! Two programs for one event, of which one is enough.
 //!
-//! Since Linux 7, programs of system call events can be preempted, and while one is, the kernel passes over it for every
-//! other thread on that processor (`bpf_prog_run_array_sleepable`, include/linux/bpf.h; each program has a flag of its
-//! own). A second program that does the same has another flag. Both write what one would: events are lost only if
-//! threads were preempted in both.
+//! Since Linux 7, programs of system call events can be preempted. While one is preempted, the kernel skips it for every other
+//! thread on that processor (`bpf_prog_run_array_sleepable`, include/linux/bpf.h; each program has a flag of its own). A second
+//! program that does the same has another flag. Both write what one would write: events are lost only if threads were preempted in
+//! both.
 
 use super::Prober;
 use crate::{inventory::Probe, kallsyms::Kallsyms};
 
-/// The function that runs programs that way (kernel/trace/bpf_trace.c).
+/// The function that runs programs preemptibly (kernel/trace/bpf_trace.c).
 pub const PREEMPTIBLE: &str = "trace_call_bpf_faultable";
 
-/// What the names of second programs end in.
+/// The suffix of the names of second programs.
 pub const SUFFIX: &str = "_twin";
 
-/// Whether this kernel needs twins. One that hides its functions may.
+/// Returns whether this kernel needs twins. A kernel that hides its functions may need them.
 #[must_use]
 pub fn needed(symbols: Option<&Kallsyms>) -> bool {
     symbols.is_none_or(|symbols| !symbols.find(PREEMPTIBLE).is_empty())

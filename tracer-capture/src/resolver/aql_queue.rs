@@ -1,4 +1,4 @@
-//! The ladder to `AqlQueue`'s four doorbell functions: by name, else by the shape of its vtables.
+//! Finds `AqlQueue`'s four doorbell functions: by name, else by the shape of its vtables.
 
 use std::collections::BTreeSet;
 
@@ -13,35 +13,36 @@ use super::pattern::{AqlShape, aql_doorbell};
 use super::vtables::QueueClass;
 use super::{DoorbellFunction, DoorbellRole};
 
-/// The functions through which a doorbell of an AQL queue is rung; some only hand over to another one.
+/// The functions that lead to a doorbell of an AQL queue. Some only pass the call on to another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AqlQueue {
     pub(super) store_relaxed: u64,
     pub(super) store_release: u64,
     pub(super) signal_store_relaxed: u64,
     pub(super) signal_store_release: u64,
-    /// `AddWriteIndexAcqRel`, by which the runtime reserves for its own dispatches.
+    /// `AddWriteIndexAcqRel`, which reserves packets for the runtime's own dispatches.
     pub(super) add_write_index: Option<u64>,
     pub(super) store_write_index_relaxed: Option<u64>,
     pub(super) store_write_index_release: Option<u64>,
     pub(super) execute_pm4: Option<u64>,
-    /// From the signal sub-object to the queue: negative. The thunks get the former in rdi, the others the latter.
+    /// Offset of the queue from its signal sub-object: negative. The thunks get the signal sub-object in rdi, the other functions
+    /// the queue.
     pub(super) offset_to_top: i32,
 }
 
-/// What a step looked at, and what it found; `Ok(None)` where it does not apply to the library.
+/// The input and the result of a step; `Ok(None)` if the step does not apply to the library.
 pub(super) struct Search {
     pub(super) looked_at: String,
     pub(super) found: Result<Option<AqlQueue>, Absence>,
 }
 
 impl AqlQueue {
-    /// Whether two steps found the same doorbell functions.
+    /// Returns whether two steps found the same doorbell functions.
     pub(super) fn agrees_with(&self, other: &Self) -> bool {
         self.entries() == other.entries()
     }
 
-    /// Keeps of the functions that ring nothing those of which another step says the same: a sign each from two.
+    /// Keeps only those non-ringing functions that another step found, too: each step is one sign, so each kept function has two.
     pub(super) fn keep_agreed(&mut self, other: &Self) {
         for (mine, theirs) in [
             (&mut self.add_write_index, other.add_write_index),
@@ -53,7 +54,7 @@ impl AqlQueue {
         }
     }
 
-    /// Each function with its role and the offset of the queue in what it gets in rdi; `StoreRelaxed` first.
+    /// Returns each function with its role and the offset of the queue from the address in rdi; `StoreRelaxed` comes first.
     pub(super) fn entries(&self) -> [(DoorbellRole, u64, i32); 4] {
         [
             (DoorbellRole::Main, self.store_relaxed, 0),
@@ -77,10 +78,10 @@ const STORE_RELEASE: &str = "_ZN4rocr3AMD8AqlQueue12StoreReleaseEl";
 const ADD_WRITE_INDEX: &str = "_ZN4rocr3AMD8AqlQueue19AddWriteIndexAcqRelEm";
 const STORE_WRITE_INDEX_RELAXED: &str = "_ZN4rocr3AMD8AqlQueue22StoreWriteIndexRelaxedEm";
 const STORE_WRITE_INDEX_RELEASE: &str = "_ZN4rocr3AMD8AqlQueue22StoreWriteIndexReleaseEm";
-/// Releases differ in its parameters.
+/// The parameters differ between releases.
 const EXECUTE_PM4_PREFIX: &str = "_ZN4rocr3AMD8AqlQueue10ExecutePM4E";
 
-/// By mangled names: those of the library itself or of its separate debug file, which `place` names.
+/// Searches by mangled names, in the library itself or in its separate debug file. `place` names the source.
 pub(super) fn by_names<'a>(place: &str, symbols: impl Iterator<Item = (&'a str, u64)>) -> Search {
     let mut names = Names::new();
     let mut count = 0;
@@ -160,7 +161,7 @@ impl Names {
     }
 }
 
-/// A symbol that must lead to one address.
+/// A symbol that must have exactly one address.
 struct Unique {
     name: &'static str,
     found: Vec<(u64, i32)>,
@@ -175,13 +176,13 @@ impl Unique {
     }
 
     fn add(&mut self, at: (u64, i32)) {
-        // Two are as bad as any number.
+        // Two addresses are as bad as any larger number.
         if self.found.len() < 2 && !self.found.contains(&at) {
             self.found.push(at);
         }
     }
 
-    /// Of one that is not needed.
+    /// Returns the address of an optional symbol.
     fn vaddr(&self) -> Option<u64> {
         self.get().ok().map(|(vaddr, _)| vaddr)
     }
@@ -195,8 +196,8 @@ impl Unique {
     }
 }
 
-/// The functions by which the signal parts of queue classes store, but for those that ring: of what a tool puts in front of
-/// an `AqlQueue` (`InterceptQueue`).
+/// Returns the store functions in the signal parts of queue classes, except those that ring. They belong to the queues that a tool
+/// puts in front of an `AqlQueue` (`InterceptQueue`).
 pub(super) fn proxy_stores(
     image: &Image<'_>,
     functions: &Functions,
@@ -211,7 +212,7 @@ pub(super) fn proxy_stores(
         .collect()
 }
 
-/// By vtable shape and by what the virtual functions do, for a stripped library.
+/// Searches a stripped library by the shape of its vtables and by the code of the virtual functions.
 pub(super) fn by_vtable_shape(image: &Image<'_>, functions: &Functions, classes: &[QueueClass]) -> Search {
     let looked_at = match classes.len() {
         1 => "vtables, 1 pair of a queue and a signal".to_owned(),
@@ -238,16 +239,16 @@ pub(super) fn by_vtable_shape(image: &Image<'_>, functions: &Functions, classes:
     Search { looked_at, found }
 }
 
-/// `core::Queue` declares `AddWriteIndex{AcqRel,Acquire,Relaxed,Release}`, `{Set,Get}CUMasking`, `ExecutePM4` in this
-/// order (ROCR-Runtime `core/inc/queue.h`, 5.2 to 7.2): `ExecutePM4` stands this far behind the first of them.
+/// `core::Queue` declares `AddWriteIndex{AcqRel,Acquire,Relaxed,Release}`, `{Set,Get}CUMasking`, `ExecutePM4` in this order
+/// (ROCR-Runtime `core/inc/queue.h`, 5.2 to 7.2): `ExecutePM4` follows the first of them by this number of slots.
 const EXECUTE_PM4_AFTER_ADD: usize = 6;
-/// Before it there are `StoreWriteIndex{Relaxed,Release}` and the four of `CasWriteIndex`.
+/// `StoreWriteIndex{Relaxed,Release}` and the four variants of `CasWriteIndex` precede `AddWriteIndexAcqRel`.
 const STORES_BEFORE_ADD: usize = 6;
 const ADD_WRITE_INDEX_VARIANTS: usize = 4;
-/// `AqlQueue::ExecutePM4` builds a packet (1144 to 1739 bytes in the builds measured); `InterceptQueue`'s forwards and
-/// `AieAqlQueue`'s asserts (under 40 bytes).
+/// `AqlQueue::ExecutePM4` builds a packet (1144 to 1739 bytes in the builds measured). That of `InterceptQueue` forwards and that
+/// of `AieAqlQueue` asserts (under 40 bytes).
 const MIN_EXECUTE_PM4: usize = 512;
-/// Longer functions are neither: not worth decoding.
+/// Limits in bytes. A longer function is not one of these, and is not decoded.
 pub(super) const MAX_EXECUTE_PM4: usize = 16 << 10;
 const MAX_ADD_WRITE_INDEX: usize = 512;
 

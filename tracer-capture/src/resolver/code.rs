@@ -1,21 +1,21 @@
-//! One function's instructions and the control flow among them.
+//! The instructions of one function and the control flow between them.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 
 /// How an instruction passes control on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// To the next instruction only.
+    /// Only to the next instruction.
     Next,
-    /// To the next one after a call, direct or not.
+    /// To the next instruction, after a direct or indirect call.
     Call,
     /// To a constant address.
     Jump,
     /// To a computed address.
     IndirectJump,
-    /// To the next one or to a constant address.
+    /// To the next instruction or to a constant address.
     Branch,
-    /// Nowhere in this function: return, trap.
+    /// To no instruction of this function: return, trap.
     End,
 }
 
@@ -36,7 +36,7 @@ impl Step {
     }
 }
 
-/// The instructions of a function, up to the first that cannot be decoded.
+/// The instructions of a function, up to the first one that cannot be decoded.
 pub(super) struct Body {
     instructions: Vec<Instruction>,
     range: std::ops::Range<u64>,
@@ -57,7 +57,7 @@ impl Body {
         }
     }
 
-    /// Whether every byte was decoded.
+    /// Returns whether every byte was decoded.
     pub(super) fn is_complete(&self) -> bool {
         self.complete
     }
@@ -66,7 +66,7 @@ impl Body {
         &self.instructions
     }
 
-    /// Indices of the instructions that can follow the one at `index`.
+    /// Returns the indices of the instructions that can follow the one at `index`.
     pub(super) fn successors(&self, index: usize) -> impl Iterator<Item = usize> + use<> {
         let instruction = self.instructions.get(index);
         let step = instruction.map(Step::of);
@@ -80,13 +80,13 @@ impl Body {
         next.into_iter().chain(target)
     }
 
-    /// The target of a direct jump or call, when it is outside the function.
+    /// Returns the target of a direct jump or call, if it is outside the function.
     pub(super) fn leaving_target(&self, instruction: &Instruction) -> Option<u64> {
         let target = instruction.near_branch_target();
         (target != 0 && !self.range.contains(&target)).then_some(target)
     }
 
-    /// Whether a jump of this function goes to `vaddr`.
+    /// Returns whether a jump of this function goes to `vaddr`.
     pub(super) fn is_jump_target(&self, vaddr: u64) -> bool {
         let mut jumps = self
             .instructions

@@ -1,9 +1,9 @@
-//! The function that the runtime calls around each change of its list of code objects.
+//! Finds the function that the runtime calls around each change of its list of code objects.
 //!
-//! The list is exported for debuggers: `_amdgpu_r_debug`, whose `r_brk` is that function. Older releases have it in the
-//! file, by a relocation; newer ones write it as the library is initialised. So it is found by what its callers do, in
-//! every release: they store `RT_ADD` or `RT_DELETE` into `r_state`, then call it. What the file has for `r_brk`, if it
-//! has anything, must agree.
+//! The runtime exports the list for debuggers: `_amdgpu_r_debug`, whose `r_brk` is that function. Older releases have `r_brk` in
+//! the file, by a relocation; newer ones write it when the library is initialised. So the resolver finds the function by its
+//! callers, which do the same in every release: they store `RT_ADD` or `RT_DELETE` into `r_state`, then call it. If the file has a
+//! value for `r_brk`, it must agree.
 
 use std::collections::BTreeSet;
 
@@ -20,14 +20,14 @@ use super::site::{choose, locate};
 use super::step::{Confidence, ResolverStep};
 
 const LIST: &str = "_amdgpu_r_debug";
-/// Instructions between the store of the state and the call: a fence, at most.
+/// Largest number of instructions between the store of the state and the call: a fence, at most.
 const NEAR: usize = 4;
-/// Functions that are decoded at the most; builds have 5 that use the list.
+/// Largest number of functions to decode; builds have 5 that use the list.
 const MAX_USERS: usize = 256;
-/// Longer functions, of which no runtime has one, are not decoded: that takes 40 times their length of memory.
+/// Limit in bytes. No runtime has a longer function, and decoding takes 40 times the function's length of memory.
 const MAX_LENGTH: usize = 1 << 20;
 
-/// Finds it; else says why not. In any case, what was decided.
+/// Finds the function, or the reason why it is absent. In both cases, also returns the decision.
 pub(super) fn site(image: &Image<'_>, functions: &Functions) -> (Option<CodeObjectSite>, Option<Absence>, Decision) {
     let (mut looked_at, mut words) = (String::new(), String::new());
     let found = find(image, functions, &mut looked_at);
@@ -113,11 +113,12 @@ fn find(image: &Image<'_>, functions: &Functions, looked_at: &mut String) -> Res
     ))
 }
 
-/// Whether code may refer to one of the slots, or to the list itself, relative to the instruction: any 4 bytes that would.
+/// Returns whether the code may refer to one of the slots, or to the list itself, relative to the instruction. Any 4 bytes with a
+/// matching value count.
 ///
-/// Decoding all of a library takes ten times as long, while its process is held.
+/// Decoding a whole library takes ten times as long, while its process is paused.
 fn refers(code: &Code<'_>, slots: &[u64], debug: u64) -> bool {
-    // Behind the displacement, an immediate value of 4 bytes.
+    // An immediate value of 4 bytes follows the displacement.
     let state = debug.wrapping_add(R_STATE as u64).wrapping_sub(4);
     code.bytes.windows(4).enumerate().any(|(at, bytes)| {
         let displacement = i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
@@ -127,11 +128,11 @@ fn refers(code: &Code<'_>, slots: &[u64], debug: u64) -> bool {
     })
 }
 
-/// What is called right after `RT_ADD` or `RT_DELETE` was stored into `r_state`.
+/// Returns the functions that are called right after a store of `RT_ADD` or `RT_DELETE` into `r_state`.
 fn callees_after_state(instructions: &[Instruction], slots: &[u64], debug: u64) -> Vec<u64> {
     let mut info = InstructionInfoFactory::new();
     let mut callees = Vec::new();
-    // The register that holds the list's address, on the straight line from where it was loaded.
+    // The register that contains the list's address, on the straight line from the instruction that loads it.
     let mut base = Register::None;
     for (at, instruction) in instructions.iter().enumerate() {
         if stores_state(instruction, base, debug) {
@@ -152,7 +153,7 @@ fn callees_after_state(instructions: &[Instruction], slots: &[u64], debug: u64) 
     callees
 }
 
-/// `mov reg, [rip + slot]` or `lea reg, [rip + list]`.
+/// Matches `mov reg, [rip + slot]` or `lea reg, [rip + list]`.
 fn loads_list(instruction: &Instruction, slots: &[u64], debug: u64) -> bool {
     if !instruction.op0_register().is_gpr64() || !instruction.is_ip_rel_memory_operand() {
         return false;
@@ -165,7 +166,7 @@ fn loads_list(instruction: &Instruction, slots: &[u64], debug: u64) -> bool {
     }
 }
 
-/// `mov dword [list + r_state], RT_ADD` (or `RT_DELETE`).
+/// Matches `mov dword [list + r_state], RT_ADD` (or `RT_DELETE`).
 fn stores_state(instruction: &Instruction, base: Register, debug: u64) -> bool {
     let stores = instruction.mnemonic() == Mnemonic::Mov
         && instruction.op0_kind() == OpKind::Memory

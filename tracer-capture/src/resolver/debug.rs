@@ -1,8 +1,8 @@
-//! Separate debug files, as the resolver asks for them. Where they are looked for is not its business.
+//! The interface through which the resolver asks for separate debug files. The implementation decides where to search.
 
 use serde::{Deserialize, Serialize};
 
-/// What identifies the debug file of a library.
+/// Identifies the debug file of a library.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DebugKey {
     /// Build-id of the library, lower-case hexadecimal.
@@ -11,7 +11,7 @@ pub struct DebugKey {
     pub link: Option<(String, u32)>,
 }
 
-/// A function that a debug file names, of those that [`is_of_use`] names.
+/// A function that a debug file names, and that [`is_of_use`] accepts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedFunction {
     /// Mangled name.
@@ -23,39 +23,39 @@ pub struct NamedFunction {
 /// A place where a debug file could have been.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tried {
-    /// Its path, or what was asked.
+    /// The path, or the name of the source.
     pub place: String,
-    /// Why it was not used: there is none, or it is of another build.
+    /// Why the place was not used: it has no file, or the file is of another build.
     pub why_not: NotUsed,
 }
 
-/// Why a place gave no debug file.
+/// The reason why a place provided no debug file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NotUsed {
-    /// There is none.
+    /// The place has no file.
     Absent(String),
-    /// There is one, which is not believed.
+    /// The place has a file, but it was rejected.
     Refused(String),
-    /// Nobody looked.
+    /// The place was not searched.
     NotTried(String),
 }
 
-/// What looking gave.
+/// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lookup {
-    /// Places that did not help, in order.
+    /// The places without a usable file, in order.
     pub tried: Vec<Tried>,
-    /// The first file that is the library's, and its functions of use.
+    /// The first file that belongs to the library, and those of its functions that the resolver uses.
     pub found: Option<(String, Vec<NamedFunction>)>,
 }
 
-/// Looks for debug files.
+/// Searches for debug files.
 pub trait DebugFiles {
-    /// The debug file of a library.
+    /// Searches for the debug file of a library.
     fn look(&mut self, key: &DebugKey) -> Lookup;
 }
 
-/// Looks nowhere.
+/// An implementation that searches nowhere.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoDebugFiles;
 
@@ -70,7 +70,7 @@ impl DebugFiles for NoDebugFiles {
     }
 }
 
-/// Whether the resolver has a use for a function of that name.
+/// Returns whether the resolver uses a function of that name.
 #[must_use]
 pub fn is_of_use(name: &str) -> bool {
     name.contains("8AqlQueue") || super::sdma::is_name(name)

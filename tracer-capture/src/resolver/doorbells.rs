@@ -1,7 +1,7 @@
-//! From `AqlQueue`'s four doorbell functions to the fewest probes that see each doorbell exactly once.
+//! Determines the fewest probes that see each doorbell exactly once, from `AqlQueue`'s four doorbell functions.
 //!
-//! A function is probed if and only if it contains the store itself: usually only `StoreRelaxed`, to which the others
-//! hand over; in 7.2.4 the compiler inlined its body into two of them, which then never reach it.
+//! A function is probed if and only if it contains the store itself. Usually this is only `StoreRelaxed`, to which the other
+//! functions pass the call on. In 7.2.4 the compiler inlined its body into two of them, which then never reach it.
 
 use super::aql_queue::AqlQueue;
 use super::code::Body;
@@ -16,33 +16,33 @@ use super::thunk;
 use super::value::Value;
 use super::{DoorbellFunction, DoorbellRole, DoorbellSite};
 
-/// Longer functions are not doorbell functions (those measured have at most 252 bytes): not worth interpreting.
+/// Limit in bytes. A longer function is not a doorbell function (those measured have at most 252 bytes), and is not interpreted.
 pub(super) const MAX_LENGTH: usize = 4096;
 /// The object and the value, which the eBPF program reads at the site.
 const NEEDED: [Argument; 2] = [Argument::Rdi, Argument::Rsi];
 
-/// A doorbell function and what it does.
+/// A doorbell function and its effects.
 struct Entry {
     role: DoorbellRole,
     function: u64,
-    /// Of the queue in what the function gets in rdi.
+    /// Offset of the queue from the address that the function gets in rdi.
     adjustment: i32,
     body: Body,
     effects: Effects,
 }
 
-/// What a step of the ladder leads to.
+/// The result of a step of the ladder.
 pub(super) struct Rung {
-    /// Where to probe.
+    /// The places for probes.
     pub(super) sites: Vec<DoorbellSite>,
-    /// All functions that were looked at.
+    /// All functions that were examined.
     pub(super) functions: Vec<DoorbellFunction>,
-    /// What the probes miss.
+    /// The doorbells that the probes miss.
     pub(super) missed: Vec<Absence>,
 }
 
 impl Rung {
-    /// Each function and what becomes of it.
+    /// Describes each function and its effect.
     pub(super) fn words(&self) -> String {
         let words = self.functions.iter().map(|function| {
             let fate = if function.rings {
@@ -56,7 +56,7 @@ impl Rung {
     }
 }
 
-/// The probe sites of a queue class, and what they miss.
+/// Returns the probe sites of a queue class, and what they miss.
 pub(super) fn rung(
     image: &Image<'_>,
     functions: &Functions,
@@ -137,7 +137,7 @@ fn read(
     })
 }
 
-/// Whether a function without a store passes its call on: to another entry, or to a slot of the queue's vtable.
+/// Returns whether a function without a store passes its call on: to another entry, or to a slot of the queue's vtable.
 fn hands_over(entry: &Entry, entries: &[Entry]) -> bool {
     let to_entry = entries
         .iter()
@@ -146,7 +146,7 @@ fn hands_over(entry: &Entry, entries: &[Entry]) -> bool {
     to_entry || indirect.any(|target| matches!(target, Value::FieldOf(vtable, _) if *vtable == entry.adjustment))
 }
 
-/// All of them must find the same signal, whichever part of the object they get.
+/// Checks that all functions find the same signal, whichever part of the object they get.
 fn check_signal_offsets(ringing: &[(&Entry, AqlDoorbell)]) -> Result<(), Absence> {
     let Some((_, main)) = ringing.first() else {
         return Ok(());
@@ -169,7 +169,7 @@ fn check_signal_offsets(ringing: &[(&Entry, AqlDoorbell)]) -> Result<(), Absence
     Ok(())
 }
 
-/// A ringing function that calls another one would be seen twice.
+/// Checks that no ringing function calls another one: its doorbells would count twice.
 fn check_counted_once(ringing: &[(&Entry, AqlDoorbell)]) -> Result<(), Absence> {
     for (entry, _) in ringing {
         let callees = &entry.effects.callees;

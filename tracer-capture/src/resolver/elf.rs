@@ -1,7 +1,7 @@
-//! The library as a file: segments, sections, symbols. Nothing here knows about HSA.
+//! The library as an ELF file: segments, sections, symbols. This module does not depend on HSA.
 //!
-//! A file may be crafted: sections may overlap, tables may be as long as the file, and thousands of names may share one
-//! long string. So every loop here has a bound of its own, far above what real files have.
+//! A file may be malicious: sections may overlap, tables may be as long as the file, and thousands of names may share one long
+//! string. So every loop here has a limit of its own, far above the numbers in real files.
 
 mod notes;
 mod relocations;
@@ -19,19 +19,19 @@ pub(super) use symbols::FunctionSymbol;
 pub(crate) use symbols::MAX_NAME;
 
 const LE: LittleEndian = LittleEndian;
-/// ELF words of a 64-bit file are this long.
+/// Length in bytes of an ELF word in a 64-bit file.
 pub(super) const WORD: u64 = 8;
 
-/// Linkers make 4 to 6 loadable segments.
+/// Linkers create 4 to 6 loadable segments.
 const MAX_SEGMENTS: usize = 64;
-/// Libraries have 30 to 50 sections; with one for each function, thousands.
+/// Libraries have 30 to 50 sections; with one section for each function, thousands.
 const MAX_SECTIONS: usize = 65_536;
 /// A library has a few notes of less than 100 bytes.
 const MAX_NOTES: usize = 16;
 
 type Header = elf::FileHeader64<LittleEndian>;
 
-/// A parsed ELF file. Tables are found when it is made, their entries are read when asked for.
+/// A parsed ELF file. The parser locates the tables; their entries are read when they are needed.
 pub(super) struct Image<'data> {
     bytes: &'data [u8],
     file: ElfFile64<'data, LittleEndian>,
@@ -55,7 +55,7 @@ pub(super) struct Section<'data> {
 }
 
 impl<'data> Image<'data> {
-    /// Checks the identification bytes and finds the tables.
+    /// Checks the identification bytes and locates the tables.
     pub(super) fn parse(bytes: &'data [u8]) -> Result<Self, ResolveError> {
         if !bytes.starts_with(&elf::ELFMAG) {
             return Err(ResolveError::NotElf);
@@ -80,23 +80,23 @@ impl<'data> Image<'data> {
         })
     }
 
-    /// Of the whole file.
+    /// Returns the size of the whole file.
     pub(super) fn size(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// Where [`Self::code`] at `vaddr` begins in the file.
+    /// Returns the file offset of [`Self::code`] at `vaddr`.
     pub(super) fn code_offset(&self, vaddr: u64) -> Option<u64> {
         self.loaded(vaddr, |load| load.executable).map(|(offset, _)| offset)
     }
 
-    /// Up to `len` bytes of executable code at `vaddr`, fewer at the end of its segment.
+    /// Returns up to `len` bytes of executable code at `vaddr`, fewer at the end of its segment.
     pub(super) fn code(&self, vaddr: u64, len: u64) -> Option<&'data [u8]> {
         let (offset, available) = self.loaded(vaddr, |load| load.executable)?;
         self.slice(offset, len.min(available))
     }
 
-    /// The executable segment that `vaddr` lies in.
+    /// Returns the addresses of the executable segment that contains `vaddr`.
     pub(super) fn code_around(&self, vaddr: u64) -> Option<std::ops::Range<u64>> {
         self.file.elf_program_headers().iter().find_map(|segment| {
             let start = segment.p_vaddr(LE);
@@ -106,14 +106,14 @@ impl<'data> Image<'data> {
         })
     }
 
-    /// The word that the file holds for `vaddr`, before relocation.
+    /// Returns the word that the file has for `vaddr`, before relocation.
     pub(super) fn word(&self, vaddr: u64) -> Option<u64> {
         let (offset, available) = self.loaded(vaddr, |_| true)?;
         let bytes = self.slice(offset, available.min(WORD))?;
         Some(u64::from_le_bytes(bytes.try_into().ok()?))
     }
 
-    /// The first section called `name` that has contents.
+    /// Returns the first section with this name that has contents.
     pub(super) fn section(&self, name: &[u8]) -> Option<Section<'data>> {
         let header = self.headers().find(|header| {
             let at = header.sh_name(LE) as usize;
@@ -127,7 +127,7 @@ impl<'data> Image<'data> {
         })
     }
 
-    /// The contents of every section of the given type.
+    /// Returns the contents of every section of the given type.
     pub(super) fn sections_of_type(&self, kind: u32) -> impl Iterator<Item = &'data [u8]> {
         let headers = self.headers().filter(move |header| header.sh_type(LE) == kind);
         headers.filter_map(|header| header.data(LE, self.bytes).ok())
@@ -137,7 +137,7 @@ impl<'data> Image<'data> {
         self.file.elf_section_table().iter().take(MAX_SECTIONS)
     }
 
-    /// GNU build-id in lower-case hexadecimal.
+    /// Returns the GNU build-id in lower-case hexadecimal.
     pub(super) fn build_id(&self) -> Option<String> {
         let segments = self.file.elf_program_headers().iter().take(MAX_SECTIONS);
         let in_segments = segments
@@ -148,14 +148,15 @@ impl<'data> Image<'data> {
         notes.filter_map(build_id_in).next()
     }
 
-    /// `DT_SONAME`.
+    /// Returns `DT_SONAME`.
     pub(super) fn soname(&self) -> Option<String> {
         let table = self.file.elf_dynamic_table().ok()?;
         let entry = table.iter().find(|entry| entry.tag == elf::DT_SONAME)?;
         String::from_utf8(table.string(entry).ok()?.to_vec()).ok()
     }
 
-    /// Name and checksum of the separate debug file, by `.gnu_debuglink`: a string, padded to words, then the checksum.
+    /// Returns the name and the checksum of the separate debug file from `.gnu_debuglink`: a string, padded to words, then the
+    /// checksum.
     pub(super) fn debug_link(&self) -> Option<(&'data [u8], u32)> {
         let section = self.section(b".gnu_debuglink")?;
         let name = bounded(section.data, 0)?;
@@ -164,27 +165,27 @@ impl<'data> Image<'data> {
         Some((name, u32::from_le_bytes(*checksum)))
     }
 
-    /// Functions that `.dynsym` defines.
+    /// Returns the functions that `.dynsym` defines.
     pub(super) fn exported_functions(&self) -> impl Iterator<Item = FunctionSymbol<'data>> {
         Symbols::of(self.file.elf_dynamic_symbol_table(), &self.file, self.bytes).functions()
     }
 
-    /// Functions that `.symtab` defines; none when it was stripped.
+    /// Returns the functions that `.symtab` defines; none if the library is stripped.
     pub(super) fn symtab_functions(&self) -> impl Iterator<Item = FunctionSymbol<'data>> {
         Symbols::of(self.file.elf_symbol_table(), &self.file, self.bytes).functions()
     }
 
-    /// The dynamic symbol that a relocation names: its value, and its name when it is undefined.
+    /// Returns the value of a dynamic symbol that a relocation names, and the symbol's name if it is undefined.
     pub(super) fn dynamic_symbol(&self, index: usize) -> Option<(u64, Option<&'data [u8]>)> {
         Symbols::of(self.file.elf_dynamic_symbol_table(), &self.file, self.bytes).value_and_undefined_name(index)
     }
 
-    /// Whether `.dynsym` defines `name`.
+    /// Returns whether `.dynsym` defines a function called `name`.
     pub(super) fn exports(&self, name: &str) -> bool {
         self.exported_functions().any(|symbol| symbol.name == name)
     }
 
-    /// File offset of `vaddr` and how many bytes its segment still has there.
+    /// Returns the file offset of `vaddr`, and the number of bytes from there to the end of its segment.
     fn loaded(&self, vaddr: u64, wanted: impl Fn(&Load) -> bool) -> Option<(u64, u64)> {
         self.loads.iter().filter(|load| wanted(load)).find_map(|load| {
             let into = vaddr.checked_sub(load.vaddr)?;

@@ -1,4 +1,4 @@
-//! Entries of exported functions whose calls are to be seen whole.
+//! Entries of exported functions whose calls are captured from entry to return.
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -10,30 +10,31 @@ use super::error::ResolveError;
 use super::exports::{ExportSite, export_site};
 use super::site::Argument;
 
-/// The functions of the catalogue that a library has.
+/// The functions of the catalogue that a library exports.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entries {
     /// GNU build-id in lower-case hexadecimal.
     pub build_id: Option<String>,
     /// `DT_SONAME`.
     pub soname: Option<String>,
-    /// Addresses, as linked, of the library's code.
+    /// Addresses of the library's code, as linked.
     pub code: Range<u64>,
-    /// In the order of the catalogue.
+    /// The functions, in the order of the catalogue.
     pub functions: Vec<Entry>,
 }
 
-/// A function.
+/// A function of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its number in [`api::FUNCTIONS`].
+    /// Index in [`api::FUNCTIONS`].
     pub number: usize,
-    /// Where it is. At its probe the registers in the list given to [`entries`] are as at the entry.
+    /// The place for its probe. At this place, the registers in the list given to [`entries`] have the same contents as at the
+    /// entry.
     pub export: ExportSite,
 }
 
-/// The name of a function outside of namespaces that C++ mangled (`_Z24hipExtModuleLaunchKernelP18...`, as HIP exports some
-/// of its functions), by the Itanium C++ ABI; others are what they are.
+/// Returns the plain name of a function that C++ mangled outside of namespaces (`_Z24hipExtModuleLaunchKernelP18...`, as HIP
+/// exports some of its functions), by the Itanium C++ ABI. Returns any other name unchanged.
 fn plain(name: &str) -> &str {
     let inner = || {
         let rest = name.strip_prefix("_Z")?;
@@ -44,20 +45,20 @@ fn plain(name: &str) -> &str {
     inner().unwrap_or(name)
 }
 
-/// Finds the functions of a layer in a library; `elf` is its whole file.
+/// Finds the functions of a layer in a library. `elf` is the contents of the whole file.
 ///
 /// # Errors
-/// If not an x86-64 ELF file, or so damaged that its tables cannot be read.
+/// If the file is not an x86-64 ELF file, or so damaged that its tables cannot be read.
 pub fn entries(elf: &[u8], layer: Layer, keep: &[Argument]) -> Result<Entries, ResolveError> {
     let image = Image::parse(elf)?;
     let mut found: Vec<(usize, u64)> = image
         .exported_functions()
         .filter_map(|symbol| Some((api::find(layer, plain(symbol.name))?, symbol.vaddr)))
-        // A library has each once or, in versions, a few times.
+        // A library has each function once or, if it has versions, a few times.
         .take(4 * api::FUNCTIONS.len())
         .collect();
     found.sort_unstable();
-    // A function may be there under several names: in versions, and as a function of C and of C++.
+    // A function may have several names: in versions, and as a function of C and of C++.
     found.dedup();
     let site = |(number, vaddr): (usize, u64)| {
         let name = api::FUNCTIONS.get(number)?.name.to_owned();

@@ -1,26 +1,26 @@
-//! What goes wrong: errors that end a resolution, and reasons for which a part of it is absent.
+//! Errors that end a resolution, and reasons why a part of it is absent.
 
 use super::{DoorbellRole, ResolverStep};
 use serde::{Deserialize, Serialize};
 
-/// Why a file could not be resolved at all.
+/// The reason why a file could not be resolved at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum ResolveError {
-    /// The bytes do not begin with an ELF header.
+    /// The bytes do not start with an ELF header.
     #[error("not an ELF file: pass the shared library itself, not a linker script or an archive")]
     NotElf,
-    /// An ELF file of another class, byte order or machine.
+    /// The file is an ELF file of another class, byte order or machine.
     #[error("not an x86-64 ELF file: only 64-bit x86 builds of the HSA runtime can be traced")]
     Not64BitX86,
-    /// A sound library that is not the HSA runtime.
+    /// The file is a valid library, but not the HSA runtime.
     #[error("not an HSA runtime: it does not export hsa_init and hsa_queue_create; pass libhsa-runtime64.so.1")]
     NoHsaRuntime,
-    /// A file of which only the segments are left.
+    /// The file has segments, but no section headers.
     #[error(
         "its section headers were stripped: install the original library from its package (strip keeps section headers, sstrip does not)"
     )]
     NoSections,
-    /// More bytes than [`super::MAX_FILE`].
+    /// The file has more than [`super::MAX_FILE`] bytes.
     #[error(
         "larger than any HSA runtime ({} bytes): pass libhsa-runtime64.so.1",
         super::MAX_FILE
@@ -37,7 +37,7 @@ impl From<object::read::Error> for ResolveError {
     }
 }
 
-/// Why a part of a resolution is absent although the library is sound; becomes one line of [`super::Resolution::notes`].
+/// The reason why a part of a resolution is absent although the library is valid. Becomes one line of [`super::Resolution::notes`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Absence {
     #[error("no .eh_frame that can be believed: function boundaries are unknown, so no function body was examined")]

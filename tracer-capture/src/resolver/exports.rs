@@ -1,9 +1,9 @@
-//! The exported functions: stubs that jump through ROCr's API table, and where in that table.
+//! The exported functions: stubs that jump through ROCr's API table, and their slots in that table.
 //!
-//! An exported function is `[endbr64;] mov table(%rip), %rX; jmp *slot(%rX)` in the builds measured; from 6.1 on,
-//! `hsa_init` calls an initialiser first and is none. Both instructions are single-stepped, so at run time the slot is
-//! read from the traced process and its target is probed instead, at [`super::site_in_function`]; a tool (a profiler)
-//! may have replaced that target.
+//! In the builds measured, an exported function is `[endbr64;] mov table(%rip), %rX; jmp *slot(%rX)`; from 6.1 on, `hsa_init` calls
+//! an initialiser first and is not such a stub. The kernel single-steps both instructions, so at run time tracer reads the slot
+//! from the traced process and probes its target instead, at [`super::site_in_function`]. A tool (a profiler) may have replaced
+//! that target.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,18 +16,18 @@ use super::error::Absence;
 use super::site::{Argument, ProbePoint, choose, locate};
 use super::step::Confidence;
 
-/// What the probes here read.
+/// The arguments that these probes read.
 const ARGUMENTS: [Argument; 4] = [Argument::Rdi, Argument::Rsi, Argument::Rdx, Argument::Rcx];
 
-/// What those of [`QUEUE_CREATE`] read, at entry and return: an argument on the stack, and where it is.
+/// The registers that the probes of [`QUEUE_CREATE`] read at entry and return: they need an argument on the stack, and its address.
 const ON_STACK: [Argument; 1] = [Argument::Rsp];
 
-/// More than a stub ever has.
+/// Limit in bytes, longer than any stub.
 const STUB_LENGTH: u64 = 32;
 /// The API has 27 such functions and aliases.
 const MAX_EXPORTS: usize = 1024;
 
-/// The exported functions that are of use for tracing.
+/// The exported functions that tracer uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exports {
     /// `hsa_init`.
@@ -38,20 +38,20 @@ pub struct Exports {
     pub queue_destroy: Option<ExportSite>,
     /// `hsa_queue_{add,store,cas}_write_index_*`, in address order.
     pub reserves: Vec<ReserveSite>,
-    /// `hsa_signal_store_*`, in address order: the last resort where no doorbell function was found.
+    /// `hsa_signal_store_*`, in address order: the last resort if no doorbell function was found.
     pub signal_stores: Vec<ExportSite>,
 }
 
 /// An exported function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportSite {
-    /// Its names: aliases share one address and are one site.
+    /// Names of the function: aliases share one address and are one site.
     pub names: Vec<String>,
-    /// Where to probe the exported function itself.
+    /// The place for a probe in the exported function itself.
     pub probe: ProbePoint,
-    /// Where the stub takes its target from; `None` if the function has another form.
+    /// The slot from which the stub takes its target; `None` if the function has another form.
     pub table: Option<TableSlot>,
-    /// High if it is a stub of the known form.
+    /// High if the function is a stub of the known form.
     pub confidence: Confidence,
 }
 
@@ -60,20 +60,20 @@ pub struct ExportSite {
 pub struct TableSlot {
     /// Address, as linked, of the variable that points to the table.
     pub pointer_vaddr: u64,
-    /// From the table's start.
+    /// Offset from the table's start.
     pub slot_offset: u32,
 }
 
 /// An exported function that advances a queue's write index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReserveSite {
-    /// What it does with its arguments.
+    /// The operation on the write index.
     pub operation: ReserveOperation,
-    /// Where it is.
+    /// The exported function.
     pub export: ExportSite,
 }
 
-/// How a write index is advanced; the queue is the first argument of each.
+/// The operation that advances a write index. The queue is the first argument of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ReserveOperation {
     /// `(queue, increment)`.
@@ -99,7 +99,7 @@ impl ReserveOperation {
     }
 }
 
-/// Finds the exports, and says which are absent.
+/// Finds the exported functions, and returns which are absent.
 pub(super) fn exports(image: &Image<'_>) -> (Exports, Vec<Absence>) {
     let mut by_address: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     let of_use = image.exported_functions().filter(|symbol| is_of_use(symbol.name));
@@ -155,7 +155,7 @@ impl Exports {
     }
 }
 
-/// Where an exported function is probed, so that `keep` is as at its entry.
+/// Returns the place for a probe in an exported function, at which the registers in `keep` have the same contents as at the entry.
 pub(super) fn export_site(
     image: &Image<'_>,
     vaddr: u64,
@@ -170,7 +170,7 @@ pub(super) fn export_site(
         names,
         probe: locate(image, vaddr, site)?,
         table,
-        // Its name is one sign, the form of its code the other.
+        // The name is one sign, the form of the code the other.
         confidence: if table.is_some() {
             Confidence::High
         } else {

@@ -1,8 +1,8 @@
-//! What a function does with its arguments: a small abstract interpretation of its machine code.
+//! The effects of a function on its arguments: a small abstract interpretation of its machine code.
 //!
-//! Every register holds a symbolic [`Value`]; states meet where control flow joins, and what differs becomes unknown.
-//! So a store to a doorbell is recognised by *where its operands come from*, whatever registers, instruction order or
-//! compiler were used. Arguments are those of the System V x86-64 ABI.
+//! Every register contains a symbolic [`Value`]. States meet where control flow joins; values that differ become unknown. So a
+//! store to a doorbell is recognised by *where its operands come from*, independent of registers, instruction order and compiler.
+//! Arguments are those of the System V x86-64 ABI.
 
 use iced_x86::{Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpAccess, OpKind, Register};
 
@@ -16,23 +16,23 @@ pub(super) struct Store {
     pub(super) vaddr: u64,
     pub(super) place: Place,
     pub(super) value: Value,
-    /// Bytes written.
+    /// Number of bytes written.
     pub(super) width: usize,
 }
 
-/// The effects of a function that the patterns ask about.
+/// The effects of a function that the patterns examine.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
-    /// In address order.
+    /// Stores, in address order.
     pub(super) stores: Vec<Store>,
-    /// Atomic additions (`lock xadd`), in address order; their value is what is added.
+    /// Atomic additions (`lock xadd`), in address order. The value is the addend.
     pub(super) locked_adds: Vec<Store>,
-    /// Offsets of the object's fields that are read.
+    /// Offsets of the object's fields that the function reads.
     pub(super) fields_read: Vec<i32>,
     pub(super) store_fence: bool,
-    /// Direct jumps and calls that leave the function.
+    /// Targets of direct jumps and calls that leave the function.
     pub(super) callees: Vec<u64>,
-    /// What indirect jumps and calls take their target from.
+    /// Sources of the targets of indirect jumps and calls.
     pub(super) indirect: Vec<Value>,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn effects(body: &Body) -> Effects {
     effects
 }
 
-/// The state before each instruction, `None` where unreachable: a fixed point over the control flow.
+/// Returns the state before each instruction, `None` if it is unreachable: a fixed point over the control flow.
 fn reach(body: &Body) -> Vec<Option<State>> {
     let mut info = InstructionInfoFactory::new();
     let mut states = vec![None; body.instructions().len()];
@@ -91,7 +91,7 @@ impl State {
         met
     }
 
-    /// What reading `register`, of any width, gives.
+    /// Returns the value that a read of `register`, of any width, gives.
     fn get(&self, register: Register) -> Value {
         let full = || {
             self.0
@@ -153,7 +153,7 @@ impl State {
         self
     }
 
-    /// What an instruction of a known form leaves in its first operand, a 32- or 64-bit register.
+    /// Returns the value that an instruction of a known form leaves in its first operand, a 32- or 64-bit register.
     fn result(&self, instruction: &Instruction) -> Option<Value> {
         let destination = instruction.op0_register();
         if instruction.op0_kind() != OpKind::Register || !(destination.is_gpr32() || destination.is_gpr64()) {
@@ -207,7 +207,7 @@ impl State {
             _ => {}
         }
         match Step::of(instruction) {
-            // Through the global offset table: an ordinary call of another library.
+            // A call through the global offset table: an ordinary call of another library.
             Step::IndirectJump | Step::Call if instruction.is_ip_rel_memory_operand() => {}
             Step::IndirectJump | Step::Call if instruction.op0_kind() == OpKind::Memory => {
                 effects.indirect.push(self.place(instruction).content());

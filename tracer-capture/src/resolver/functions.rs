@@ -1,6 +1,6 @@
-//! Function boundaries of a stripped library: the frame descriptions of `.eh_frame`.
+//! Function boundaries of a stripped library, from the frame descriptions of `.eh_frame`.
 //!
-//! The x86-64 psABI demands them for unwinding, so `strip` keeps them when it drops every symbol.
+//! The x86-64 psABI requires them for unwinding, so `strip` keeps them when it drops every symbol.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection};
 
 use super::elf::Image;
 
-/// More than any library has (Debian's runtimes have 200 KiB); what lies beyond is left out.
+/// Limit in bytes, above the size in any library (Debian's runtimes have 200 KiB). The reader ignores the rest.
 const MAX_SECTION: usize = 16 << 20;
-/// Common parts that frame descriptions refer to: linkers keep one of each kind, a handful. A crafted section may have a
-/// description each 20 bytes, and each may refer to a part that is as long as the section.
+/// Limit for the common parts that frame descriptions refer to. Linkers keep one of each kind, a handful. A malicious section may
+/// have a description each 20 bytes, and each may refer to a part that is as long as the section.
 const MAX_COMMON: usize = 64;
 
 /// Start and length of every function that has unwind information, sorted by start.
@@ -27,8 +27,8 @@ pub(super) struct Code<'data> {
 }
 
 impl Functions {
-    /// Reads the frame descriptions; what follows a malformed one is left out. None if they tell of more code than the file has
-    /// bytes.
+    /// Reads the frame descriptions, and ignores those after a malformed one. Returns no functions if the descriptions cover more
+    /// code than the file has bytes.
     pub(super) fn read(image: &Image<'_>) -> Self {
         let mut ranges = Vec::new();
         if let Some(section) = image.section(b".eh_frame") {
@@ -55,7 +55,7 @@ impl Functions {
         }
         ranges.sort_unstable();
         ranges.dedup_by_key(|(start, _)| *start);
-        // Functions that lie over each other are a crafted file's: reading each could take hours.
+        // Only a malicious file has overlapping functions. Reading each of them could take hours.
         let total = ranges.iter().fold(0u64, |total, (_, len)| total.saturating_add(*len));
         if total > image.size() {
             ranges.clear();
@@ -67,19 +67,19 @@ impl Functions {
         self.ranges.is_empty()
     }
 
-    /// Whether a function begins at `vaddr`.
+    /// Returns whether a function starts at `vaddr`.
     pub(super) fn is_start(&self, vaddr: u64) -> bool {
         self.length(vaddr).is_some()
     }
 
-    /// The whole code of the function that begins at `vaddr`.
+    /// Returns the whole code of the function that starts at `vaddr`.
     pub(super) fn code<'data>(&self, image: &Image<'data>, vaddr: u64) -> Option<Code<'data>> {
         let length = self.length(vaddr)?;
         let bytes = image.code(vaddr, length)?;
         (bytes.len() as u64 == length).then_some(Code { vaddr, bytes })
     }
 
-    /// The functions whose length lies in `lengths`.
+    /// Returns the functions with a length in `lengths`.
     pub(super) fn of_length<'a, 'data>(
         &'a self,
         image: &'a Image<'data>,
@@ -89,7 +89,7 @@ impl Functions {
         fitting.filter_map(|&(start, _)| self.code(image, start))
     }
 
-    /// The functions for which `wanted` holds.
+    /// Returns the functions for which `wanted` returns true.
     pub(super) fn containing<'a, 'data>(
         &'a self,
         image: &'a Image<'data>,

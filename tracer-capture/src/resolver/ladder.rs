@@ -1,8 +1,8 @@
-//! The ladder to the doorbell functions, and the account of what was decided on it and why.
+//! The ladder to the doorbell functions, and the account of its decisions with their reasons.
 //!
-//! Names come first: those of the library, else those of its debug file. The shape of vtables is looked at in any case.
-//! Where both find the functions and agree, nothing better can be had; where they contradict each other, one of them
-//! lies, and neither is believed; of a function that rings nothing, this function alone.
+//! Names come first: those of the library, else those of its debug file. The shape of vtables is examined in any case. If both
+//! steps find the functions and agree, the result is the best possible. If they contradict each other, one of them is wrong, and
+//! neither is used. For a function that does not ring, a contradiction discards only this function.
 
 use std::collections::BTreeSet;
 
@@ -19,24 +19,24 @@ use super::step::{Confidence, ResolverStep};
 use super::vtables::queue_classes;
 use super::{DoorbellFunction, DoorbellSite, ExportSite, OwnReserveSite, own_reserve};
 
-/// What was looked for.
+/// The target of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sought {
     /// The functions that ring AQL doorbells.
     Doorbells,
-    /// The function by which the runtime reserves for itself.
+    /// The function that reserves packets for the runtime itself.
     OwnReserve,
     /// Functions of a queue that need no probe.
     QueueFunctions,
     /// The functions that ring SDMA doorbells.
     Sdma,
-    /// The function by which the runtime tells of code objects.
+    /// The function that notifies debuggers of code objects.
     CodeObjects,
 }
 
 impl Sought {
-    /// The word in data and in reports.
+    /// Returns the word in data and in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,26 +49,26 @@ impl Sought {
     }
 }
 
-/// What a step came to.
+/// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Its result is probed.
+    /// The result is probed.
     Used,
-    /// It found something that needs no probe.
+    /// The step found a function that needs no probe.
     Known,
-    /// It found the same as the one that is used.
+    /// The step found the same functions as the one that is used.
     Agrees,
-    /// It found something that is not believed.
+    /// The step found a result that was rejected.
     Refused,
-    /// What it looks at is not there.
+    /// The input of the step is absent.
     Absent,
-    /// Nobody looked.
+    /// The step was not tried.
     NotTried,
 }
 
 impl Outcome {
-    /// The word in data and in reports.
+    /// Returns the word in data and in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -82,37 +82,37 @@ impl Outcome {
     }
 }
 
-/// One decision, in the order in which they were taken.
+/// One decision of the account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// What was looked for.
+    /// The target of the search.
     pub sought: Sought,
-    /// By which step.
+    /// The step that made the decision.
     pub step: ResolverStep,
-    /// What was looked at: a section or a file, and how much of interest it holds.
+    /// The input of the step: a section or a file, and the number of relevant items in it.
     pub looked_at: String,
-    /// What came of it.
+    /// The outcome of the step.
     pub outcome: Outcome,
-    /// Why, a sentence without an end.
+    /// The reason: a sentence without a full stop.
     pub reason: String,
 }
 
-/// What the ladder led to.
+/// The result of the ladder.
 #[derive(Default)]
 pub(super) struct Climb {
     pub(super) doorbells: Vec<DoorbellSite>,
     pub(super) functions: Vec<DoorbellFunction>,
     pub(super) own_reserve: Option<OwnReserveSite>,
     pub(super) queue_functions: Vec<QueueFunction>,
-    /// By which the signals of what tools put in front of queues store.
+    /// Store functions of the signals of proxy queues, which tools put in front of queues.
     pub(super) proxy_stores: BTreeSet<u64>,
     pub(super) account: Vec<Decision>,
     pub(super) absent: Vec<Absence>,
-    /// Names of a debug file, for whoever else has a use for them.
+    /// Names from a debug file, for other searches.
     pub(super) names: Vec<NamedFunction>,
 }
 
-/// A step that was taken.
+/// A completed step.
 struct Taken {
     step: ResolverStep,
     looked_at: String,
@@ -164,7 +164,7 @@ pub(super) fn climb(image: &Image<'_>, functions: &Functions, debug: &mut dyn De
     climb
 }
 
-/// Where functions have no boundaries, no step is taken.
+/// Returns the decision for a library without function boundaries, in which no step is possible.
 pub(super) fn no_functions() -> Decision {
     Decision {
         sought: Sought::Doorbells,
@@ -175,7 +175,7 @@ pub(super) fn no_functions() -> Decision {
     }
 }
 
-/// What becomes of the exported functions that store to signals.
+/// Returns the decision about the exported functions that store to signals.
 pub(super) fn last_resort(climb: &Climb, exports: &[ExportSite]) -> Decision {
     let names: Vec<&str> = exports
         .iter()
@@ -201,10 +201,10 @@ pub(super) fn last_resort(climb: &Climb, exports: &[ExportSite]) -> Decision {
 }
 
 impl Climb {
-    /// Looks for a debug file; what did not help goes into the account.
+    /// Searches for a debug file. Places without a usable file go into the account.
     fn look(&mut self, image: &Image<'_>, debug: &mut dyn DebugFiles) -> Option<(String, Vec<NamedFunction>)> {
         let link = image.debug_link().and_then(|(name, checksum)| {
-            // A path would lead out of the folders in which it is looked for.
+            // A path would lead out of the searched folders.
             let name = str::from_utf8(name)
                 .ok()
                 .filter(|name| !name.contains('/') && !name.is_empty())?;
@@ -307,7 +307,7 @@ impl Climb {
             .extend(self.own_reserve.is_none().then_some(Absence::NoOwnReserve));
     }
 
-    /// A step whose result is used, with its confidence; or one that led to nothing.
+    /// Records a step: one whose result is used, with its confidence, or one without a result.
     fn say(&mut self, taken: &Taken, confidence: Option<Confidence>) {
         match &taken.found {
             Ok(Some((_, rung))) => {
@@ -327,7 +327,7 @@ impl Climb {
         }
     }
 
-    /// A step that is not needed any more: what it failed at is no lack.
+    /// Records a step that is not needed any more. Its failure is not an absence.
     fn second(&mut self, taken: &Taken) {
         match &taken.found {
             Ok(Some(_)) => self.decide(taken, Outcome::Agrees, "it finds the same functions".to_owned()),

@@ -1,5 +1,5 @@
-//! `AqlQueue::AddWriteIndexAcqRel`, which no exported function needs to be called for: `BlitKernel` and others reserve
-//! by it on queues of the runtime's own.
+//! `AqlQueue::AddWriteIndexAcqRel`. `BlitKernel` and others call it, without an exported function, to reserve packets on the
+//! runtime's own queues.
 
 use super::OwnReserveSite;
 use super::aql_queue::AqlQueue;
@@ -12,7 +12,7 @@ use super::pattern::add_write_index;
 use super::site::{Argument, choose, locate};
 use super::step::{Confidence, ResolverStep};
 
-/// The site in it; `None` if the function is not of the known form.
+/// Returns the site in this function; `None` if the function is not of the known form.
 pub(super) fn site(
     image: &Image<'_>,
     functions: &Functions,

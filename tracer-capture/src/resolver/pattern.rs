@@ -6,35 +6,35 @@ use super::flow::{Effects, Store};
 use super::site::Argument;
 use super::value::{Place, Value};
 
-/// `amd_signal_t::hardware_doorbell_ptr`, after the 8-byte `kind` (`hsa/amd_hsa_signal.h`; part of the HSA ABI).
+/// Offset of `amd_signal_t::hardware_doorbell_ptr`, after the 8-byte `kind` (`hsa/amd_hsa_signal.h`; part of the HSA ABI).
 const HARDWARE_DOORBELL_PTR: i32 = 8;
 
 /// How a function rings an AQL doorbell: `*this->signal_.hardware_doorbell_ptr = value`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AqlDoorbell {
-    /// Where the object keeps the address of its `amd_signal_t`.
+    /// Offset of the object's field that contains the address of its `amd_signal_t`.
     pub(super) signal_offset: i32,
     /// Addresses of the stores to the doorbell.
     pub(super) stores: Vec<u64>,
-    /// Whether it can also call something instead that is none of its object's virtual functions: through a table of driver
-    /// functions, as far as is known.
+    /// Whether the function can instead call a target other than its object's virtual functions: as far as is known, a function in
+    /// a table of driver functions.
     pub(super) thunk_bypass: bool,
 }
 
-/// What a function that may ring a doorbell does.
+/// The relation of a function to doorbells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AqlShape {
-    /// Nothing of the kind.
+    /// The function does not write to a doorbell.
     NoStore,
-    /// It does, as known.
+    /// The function rings a doorbell in the known way.
     Rings(AqlDoorbell),
-    /// It writes to a doorbell, but not as known.
+    /// The function writes to a doorbell, but not in the known way.
     Unclear,
 }
 
-/// Recognises the AQL doorbell: a 64-bit store of the second argument, behind a store fence.
+/// Recognises the AQL doorbell: a 64-bit store of the second argument, after a store fence.
 ///
-/// Runtimes up to 6.4 also hold the 32-bit store of the legacy doorbell (GFX8 and older); it stores a derived value.
+/// Runtimes up to 6.4 also contain the 32-bit store of the legacy doorbell (GFX8 and older), which stores a derived value.
 pub(super) fn aql_doorbell(effects: &Effects) -> AqlShape {
     let stores: Vec<_> = effects
         .stores
@@ -57,12 +57,12 @@ pub(super) fn aql_doorbell(effects: &Effects) -> AqlShape {
     })
 }
 
-/// Whether a target of a jump or call comes out of what a field of the object points to, its vtable above all.
+/// Returns whether the target of a jump or call comes from the memory that a field of the object points to, usually its vtable.
 fn is_virtual(target: &Value) -> bool {
     matches!(target, Value::FieldOf(..))
 }
 
-/// The offset of the signal whose doorbell the store writes.
+/// Returns the offset of the signal whose doorbell the store writes.
 fn doorbell_signal(store: &Store) -> Option<i32> {
     match store.place {
         Place {
@@ -73,8 +73,8 @@ fn doorbell_signal(store: &Store) -> Option<i32> {
     }
 }
 
-/// Recognises `AqlQueue::AddWriteIndex*`: one atomic addition of the second argument to the write index of the
-/// `amd_queue_t` that a field points to. The field's offset.
+/// Recognises `AqlQueue::AddWriteIndex*`: one atomic addition of the second argument to the write index of the `amd_queue_t` that a
+/// field points to. Returns the field's offset.
 pub(super) fn add_write_index(effects: &Effects) -> Option<i32> {
     let [add] = effects.locked_adds.as_slice() else {
         return None;
@@ -84,8 +84,8 @@ pub(super) fn add_write_index(effects: &Effects) -> Option<i32> {
     (passed && usize::try_from(offset) == Ok(queue::WRITE_DISPATCH_ID)).then_some(field)
 }
 
-/// Recognises `AqlQueue::StoreWriteIndex*`: it stores the second argument to the write index of the `amd_queue_t` that a field
-/// points to, and nothing else. The field's offset.
+/// Recognises `AqlQueue::StoreWriteIndex*`: the function stores the second argument to the write index of the `amd_queue_t` that a
+/// field points to, and stores nothing else. Returns the field's offset.
 pub(super) fn store_write_index(effects: &Effects) -> Option<i32> {
     let [store] = effects.stores.as_slice() else {
         return None;
@@ -98,16 +98,16 @@ pub(super) fn store_write_index(effects: &Effects) -> Option<i32> {
 /// How `BlitSdma::UpdateWriteAndDoorbellRegister(curr_index, new_index)` publishes SDMA packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SdmaDoorbell {
-    /// Where the object keeps the doorbell's address; that of the write pointer follows.
+    /// Offset of the object's field that contains the doorbell's address. The address of the write pointer follows.
     pub(super) doorbell_ptr_offset: i32,
-    /// Bytes stored to each.
+    /// Number of bytes stored to each.
     pub(super) width: usize,
     /// Address of the store to the doorbell.
     pub(super) store: u64,
 }
 
-/// Recognises the SDMA doorbell: the third argument goes through the pointer at X + 8 (write pointer), then through
-/// the pointer at X (doorbell), then, behind a store fence, into a field that the function had waited on before.
+/// Recognises the SDMA doorbell. The function stores the third argument through the pointer at X + 8 (write pointer), then through
+/// the pointer at X (doorbell), then, after a store fence, into a field on which it has waited before.
 pub(super) fn sdma_doorbell(effects: &Effects) -> Option<SdmaDoorbell> {
     let published: Vec<_> = effects.stores.iter().filter(|store| carries_new_index(store)).collect();
     let doorbell = published.windows(2).find_map(|pair| match pair {

@@ -1,6 +1,7 @@
-//! Functions of `AqlQueue` that need no probe: `StoreWriteIndex*` lie behind exported functions, which are probed where
-//! reserves are watched, and nothing in the runtime calls them; what `ExecutePM4` publishes, the doorbell functions ring. Whoever reads
-//! a runtime's machine code, or wants a probe there, is told where they are.
+//! Functions of `AqlQueue` that need no probe. Exported functions call `StoreWriteIndex*`; tracer probes those functions if it
+//! watches reserves, and nothing in the runtime calls `StoreWriteIndex*`. The doorbell functions ring for the packets that
+//! `ExecutePM4` publishes. The resolver reports the places of these functions for readers of a runtime's machine code, and for
+//! users who want a probe there.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -16,7 +17,7 @@ use super::pattern::store_write_index;
 use super::site::{Argument, ProbePoint, choose, locate};
 use super::step::{Confidence, ResolverStep};
 
-/// Which function it is.
+/// The role of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum QueueRole {
     /// `AqlQueue::StoreWriteIndexRelaxed`: rsi becomes the write index.
@@ -28,14 +29,14 @@ pub enum QueueRole {
 }
 
 impl QueueRole {
-    /// Every one, in the order of the class.
+    /// All roles, in the order of the class.
     pub const ALL: [Self; 3] = [
         Self::StoreWriteIndexRelaxed,
         Self::StoreWriteIndexRelease,
         Self::ExecutePm4,
     ];
 
-    /// Its address, as a step of the ladder found it.
+    /// Returns the function's address, as a step of the ladder found it.
     fn of(self, queue: &AqlQueue) -> Option<u64> {
         match self {
             Self::StoreWriteIndexRelaxed => queue.store_write_index_relaxed,
@@ -44,7 +45,7 @@ impl QueueRole {
         }
     }
 
-    /// Why it needs no probe.
+    /// Returns why the function needs no probe.
     fn why_not_probed(self) -> &'static str {
         match self {
             Self::StoreWriteIndexRelaxed | Self::StoreWriteIndexRelease => {
@@ -75,19 +76,19 @@ impl fmt::Display for QueueRole {
 /// A function of `AqlQueue` that is known and not probed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueFunction {
-    /// Which one.
+    /// The role of the function.
     pub role: QueueRole,
-    /// Where a probe would go: its arguments are still in their registers there, of which rdi is the runtime's queue object.
+    /// The place for a probe. At this place, the arguments are still in their registers; rdi is the runtime's queue object.
     pub probe: ProbePoint,
-    /// `*(rdi + queue_offset)` is the address of the queue's `hsa_queue_t`; `None` where the function does not tell.
+    /// `*(rdi + queue_offset)` is the address of the queue's `hsa_queue_t`; `None` if the function's code does not show the offset.
     pub queue_offset: Option<i16>,
-    /// How it was found.
+    /// How the function was found.
     pub step: ResolverStep,
-    /// How sure that is.
+    /// Confidence in the result.
     pub confidence: Confidence,
 }
 
-/// Those of a class that are what they should be, and a decision about each.
+/// Returns the functions of a class that pass the examination, and a decision about each function.
 pub(super) fn find(
     image: &Image<'_>,
     functions: &Functions,
@@ -127,7 +128,7 @@ pub(super) fn find(
     (found, account)
 }
 
-/// Where a probe would go in it, and where its object keeps the queue.
+/// Returns the place for a probe in the function, and the offset of the queue's address in its object.
 fn look(
     image: &Image<'_>,
     functions: &Functions,
@@ -137,7 +138,7 @@ fn look(
     let code = functions
         .code(image, vaddr)
         .ok_or("not a function with unwind information")?;
-    // Before it is decoded: a name may be one of a function as long as the file.
+    // This check precedes decoding, because a name may belong to a function as long as the file.
     let (longest, too_long) = match role {
         QueueRole::ExecutePm4 => (MAX_EXECUTE_PM4, "too long to publish one packet"),
         _ => (MAX_LENGTH, "too long to store one index"),
@@ -147,7 +148,7 @@ fn look(
     }
     let body = Body::decode(code.vaddr, code.bytes);
     let queue_offset = match role {
-        // As `as_aql_queue` has looked at it; a name is believed.
+        // `as_aql_queue` has examined a function that the vtables lead to; one that has the right name is trusted.
         QueueRole::ExecutePm4 => None,
         _ => {
             let field = store_write_index(&effects(&body)).filter(|_| body.is_complete());

@@ -1,7 +1,7 @@
-//! Doorbells of SDMA queues, which ROCr's `BlitSdma` rings itself, past every exported function.
+//! Finds the functions that ring the doorbells of SDMA queues. ROCr's `BlitSdma` rings them itself, without any exported function.
 //!
-//! `BlitSdma<...>::UpdateWriteAndDoorbellRegister` is not virtual, so no vtable leads to it; it is found by what it does.
-//! There is one per instance of the template (GPU generations differ), and each is a site.
+//! `BlitSdma<...>::UpdateWriteAndDoorbellRegister` is not virtual, so no vtable leads to it. The resolver finds it by its machine
+//! code. There is one function per instance of the template (GPU generations differ), and each is a site.
 
 use std::collections::BTreeSet;
 
@@ -16,20 +16,21 @@ use super::pattern::sdma_doorbell;
 use super::site::{Argument, choose, locate};
 use super::step::{Confidence, ResolverStep};
 
-/// Lengths of the functions examined: those measured have 143 to 191 bytes.
+/// Lengths in bytes of the functions examined: those measured have 143 to 191 bytes.
 const LENGTHS: std::ops::Range<u64> = 48..300;
 /// The object, `curr_index` and `new_index`.
 const NEEDED: [Argument; 3] = [Argument::Rdi, Argument::Rsi, Argument::Rdx];
 const SFENCE: [u8; 3] = [0x0f, 0xae, 0xf8];
-/// Functions of such a length with a store fence that are examined; builds have under 100.
+/// Largest number of functions of such a length with a store fence to examine; builds have under 100.
 const MAX_EXAMINED: usize = 4096;
 
-/// Whether a mangled name is that of an instance.
+/// Returns whether a mangled name is that of an instance.
 pub(super) fn is_name(name: &str) -> bool {
     name.contains("8BlitSdma") && name.contains("30UpdateWriteAndDoorbellRegister")
 }
 
-/// All SDMA doorbell functions, in address order, what is absent, and why; `named`: what is called like one.
+/// Finds all SDMA doorbell functions, in address order, and returns what is absent, and why. `named` contains the addresses of
+/// functions with the name of one.
 pub(super) fn sites(
     image: &Image<'_>,
     functions: &Functions,
@@ -80,7 +81,7 @@ fn account(sites: &[SdmaSite], absent: &[Absence], examined: usize, named: usize
     }
 }
 
-/// `None` for a function that is something else.
+/// Examines a function; `None` if it is a different function.
 fn site(image: &Image<'_>, code: Code<'_>) -> Option<Result<SdmaSite, Absence>> {
     let body = Body::decode(code.vaddr, code.bytes);
     let doorbell = sdma_doorbell(&effects(&body)).filter(|_| body.is_complete())?;

@@ -1,8 +1,8 @@
-//! Where in a function a uprobe is cheap, sees the arguments, and is hit once per call.
+//! Finds the place in a function where a uprobe is cheap, sees the arguments, and is hit once per call.
 //!
 //! The kernel executes a few kinds of instructions itself (`arch/x86/kernel/uprobes.c`, `branch_setup_xol_ops` and
-//! `push_setup_xol_ops`); it single-steps the rest, which costs 12 times as much in a virtual machine and 3 times on
-//! bare metal. `endbr64`, with which most functions begin, belongs to the rest.
+//! `push_setup_xol_ops`). It single-steps the others, which costs 12 times as much in a virtual machine and 3 times on bare metal.
+//! `endbr64`, the first instruction of most functions, is one of the others.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -12,7 +12,7 @@ use iced_x86::{Code, Instruction, InstructionInfoFactory, OpAccess, Register};
 use super::code::{Body, Step};
 use super::elf::Image;
 
-/// The instruction that a uprobe replaces, by what it costs.
+/// The kind of the instruction that a uprobe replaces, which determines the cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum InstructionKind {
     /// The one-byte `nop`; emulated.
@@ -25,17 +25,17 @@ pub enum InstructionKind {
     Jmp,
     /// A direct call; emulated.
     Call,
-    /// Anything else: the kernel single-steps it.
+    /// Any other instruction: the kernel single-steps it.
     Other,
 }
 
 impl InstructionKind {
-    /// Whether the kernel emulates the instruction.
+    /// Returns whether the kernel emulates the instruction.
     pub fn is_emulated(self) -> bool {
         self != Self::Other
     }
 
-    /// Only encodings without prefixes that the kernel refuses (0x66) or counts (REX on `push` must be exactly REX.B).
+    /// Accepts only encodings without prefixes that the kernel refuses (0x66) or counts (REX on `push` must be exactly REX.B).
     fn of(instruction: &Instruction) -> Self {
         match (instruction.code(), instruction.len()) {
             (Code::Nopd, 1) => Self::Nop,
@@ -79,7 +79,7 @@ pub enum Argument {
     R8,
     /// Sixth.
     R9,
-    /// No argument: the stack pointer, at whose word the return address lies, and behind it the arguments after the sixth.
+    /// Not an argument: the stack pointer. It points to the return address; the arguments after the sixth follow.
     Rsp,
 }
 
@@ -100,9 +100,9 @@ impl Argument {
 /// The best place for a uprobe in a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionSite {
-    /// From the function's first byte.
+    /// Offset from the function's first byte.
     pub offset: u64,
-    /// What stands there.
+    /// The instruction at this place.
     pub instruction: InstructionKind,
 }
 
@@ -113,26 +113,26 @@ pub struct ProbePoint {
     pub function: u64,
     /// Address of the probed instruction, as linked.
     pub vaddr: u64,
-    /// Offset of the probed instruction in the file: what perf and the kernel's uprobes take.
+    /// Offset of the probed instruction in the file, which perf and the kernel's uprobes need.
     pub file_offset: u64,
-    /// What stands there.
+    /// The instruction at this place.
     pub instruction: InstructionKind,
 }
 
-/// Finds the best place for a uprobe in the function whose code begins with `code` and is loaded at `vaddr`.
+/// Finds the best place for a uprobe in the function whose code starts with `code` and is loaded at `vaddr`.
 ///
-/// It is hit exactly once per call, and there the registers in `keep` still hold the arguments: the first emulated
-/// instruction of the function's straight-line prefix, else its first instruction. `code` may be cut short, but only the
-/// loops that it holds are known. `None` if the first instruction cannot be decoded or is the target of a loop.
+/// The probe is hit exactly once per call, and the registers in `keep` still contain the arguments there. The place is the first
+/// emulated instruction of the function's straight-line prefix, else the function's first instruction. `code` may be cut short, but
+/// then only the loops inside it are known. Returns `None` if the first instruction cannot be decoded or is the target of a loop.
 pub fn site_in_function(code: &[u8], vaddr: u64, keep: &[Argument]) -> Option<FunctionSite> {
     choose(&Body::decode(vaddr, code), keep, &[])
 }
 
-/// In the runtimes measured it is one of the first six instructions, or the first of all. A crafted function may be as long as
-/// its file, and each instruction costs a look at every jump.
+/// Largest number of instructions to examine. In the runtimes measured, the place is one of the first six instructions, or the
+/// first of all. A malicious function may be as long as its file, and each instruction requires a check of every jump.
 const MAX_PREFIX: usize = 64;
 
-/// As [`site_in_function`], and before every instruction in `before`.
+/// Like [`site_in_function`]. The place also precedes every instruction in `before`.
 pub(super) fn choose(body: &Body, keep: &[Argument], before: &[u64]) -> Option<FunctionSite> {
     let first = body.instructions().first()?;
     if body.is_jump_target(first.ip()) {
@@ -160,8 +160,8 @@ pub(super) fn choose(body: &Body, keep: &[Argument], before: &[u64]) -> Option<F
     })
 }
 
-/// The place in the library for the site of the function at `function`: in the code that was read as that function, though
-/// other segments may lie over it.
+/// Returns the place in the library for the site of the function at `function`. The place is in the code that was read as that
+/// function, even if other segments overlap it.
 pub(super) fn locate(image: &Image<'_>, function: u64, site: FunctionSite) -> Option<ProbePoint> {
     Some(ProbePoint {
         function,

@@ -1,20 +1,20 @@
-//! How a place in a library was found, and how sure that is.
+//! How a place in a library was found, and the confidence in it.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The rungs of the ladder, from the best evidence to the weakest.
+/// The steps of the ladder, from the strongest evidence to the weakest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResolverStep {
-    /// By its name in the library's own `.symtab`.
+    /// By name in the library's own `.symtab`.
     Symtab,
-    /// By its name in the `.symtab` of a separate debug file.
+    /// By name in the `.symtab` of a separate debug file.
     DebugFile,
-    /// By its place in a class that has the shape of `AqlQueue`.
+    /// By the place in a class that has the shape of `AqlQueue`.
     VtableShape,
-    /// By what its machine code does, among all functions.
+    /// By the machine code, among all functions.
     CodePattern,
     /// The target of an exported function, in the API table of a process.
     ApiTable,
@@ -25,7 +25,7 @@ pub enum ResolverStep {
 }
 
 impl ResolverStep {
-    /// The word in data and in reports.
+    /// Returns the word in data and in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -46,20 +46,20 @@ impl fmt::Display for ResolverStep {
     }
 }
 
-/// How sure it is that a probe sees what it is for. Whatever is not sure gets no probe at all.
+/// Confidence that a probe sees the intended calls. A place without sufficient confidence gets no probe at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
-    /// The interface's contract says so, and the function's code was not examined; or it sees only a part.
+    /// The interface's contract says so, and the function's code was not examined; or the probe sees only a part.
     Low,
-    /// One sign (a name, a place in a class, or the code alone) says so, and the machine code does what it should.
+    /// One sign (a name, a place in a class, or the code alone) says so, and the machine code has the expected effects.
     Medium,
-    /// Two signs that are independent of each other say so, and the machine code does what it should.
+    /// Two independent signs say so, and the machine code has the expected effects.
     High,
 }
 
 impl Confidence {
-    /// The word in data and in reports.
+    /// Returns the word in data and in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,43 +1,43 @@
-//! Whether a process's runtime stores to doorbells, or calls the driver's library instead (`hsaKmtQueueRingDoorbell`): which
-//! bytes of its memory decide that.
+//! Finds the bytes in a process's memory that decide whether its runtime stores to doorbells, or calls the driver's library instead
+//! (`hsaKmtQueueRingDoorbell`).
 //!
-//! From ROCr 7.2 on, the functions that ring look at flags of the object that holds the library's functions (`ThunkLoader`):
-//! where all are 0 they store, else they call. Where the flags are follows from the machine code, and so does that the
-//! function stores if all of them are 0, and calls if one is not: it is followed for each of these cases.
+//! From ROCr 7.2 on, the functions that ring check flags of the object that contains the library's functions (`ThunkLoader`). If
+//! all flags are 0 they store, else they call. The machine code shows where the flags are. It also proves that the function stores
+//! if all of them are 0, and calls if one is not: the resolver follows the code for each of these cases.
 
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 use serde::{Deserialize, Serialize};
 
 use super::code::{Body, Step};
 
-/// Longer chains of pointers are none that is known.
+/// No known chain of pointers is longer.
 const MAX_HOPS: usize = 4;
 const MAX_FLAGS: usize = 4;
-/// More steps than a way through such a function has.
+/// More steps than any path through such a function has.
 const MAX_STEPS: usize = 256;
 
-/// Flags in the memory of a process, and how to come to them.
+/// Flags in the memory of a process, and the path to them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThunkFlags {
-    /// Address, as linked, of a pointer.
+    /// Address of a pointer, as linked.
     pub pointer: u64,
-    /// Offsets behind it: at each there is the next pointer.
+    /// Offsets from each pointer to the next one.
     pub hops: Vec<i32>,
-    /// Offsets of the flags, a byte each, behind the last pointer: stores are made if all of them are 0.
+    /// Offsets of the flags from the last pointer, a byte each. The function stores if all of them are 0.
     pub flags: Vec<i32>,
 }
 
-/// What a way through the function comes to first.
+/// The first event on a path through the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Store,
     Call,
 }
 
-/// The flags of a function that stores at one of `stores`; `None` if they are not understood.
+/// Returns the flags of a function that stores at one of `stores`; `None` if they are not understood.
 pub(super) fn flags(body: &Body, stores: &[u64]) -> Option<ThunkFlags> {
     let found = chain(body)?;
-    // Each set of flags that are not 0: of none it must store, of every other it must call.
+    // For each set of flags that are not 0: with the empty set the function must store, with every other set it must call.
     let proven = (0..1_u32 << found.flags.len()).all(|set| {
         let end = Walk::new(&found, set).run(body, stores);
         end == Some(if set == 0 { End::Store } else { End::Call })
@@ -45,13 +45,14 @@ pub(super) fn flags(body: &Body, stores: &[u64]) -> Option<ThunkFlags> {
     proven.then_some(found)
 }
 
-/// A register that holds what lies at the end of a chain of pointers.
+/// A register that contains the end of a chain of pointers.
 struct Chain {
     register: Register,
     found: ThunkFlags,
 }
 
-/// The chain of pointers that ends where bytes are compared with 0, if it is one: what it is taken for, [`Walk`] proves.
+/// Returns the chain of pointers that ends where bytes are compared with 0, if there is one. [`Walk`] proves the meaning of the
+/// flags.
 fn chain(body: &Body) -> Option<ThunkFlags> {
     let mut chain: Option<Chain> = None;
     for instruction in body.instructions() {
@@ -103,25 +104,25 @@ fn chain(body: &Body) -> Option<ThunkFlags> {
     Some(found)
 }
 
-/// What a register holds, as far as that matters.
+/// The content of a register, if it is relevant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Held {
     Unknown,
     /// An address in the library.
     Static,
-    /// Something from memory.
+    /// A value from memory.
     Loaded,
-    /// The place that is so many pointers behind the first one; at 0 it is that pointer's address.
+    /// The place after this many pointers. At 0 it is the address of the first pointer.
     Behind(usize),
 }
 
-/// A way through a function, of whose flags some are not 0.
+/// A walk along a path through a function, with some flags that are not 0.
 struct Walk<'a> {
     found: &'a ThunkFlags,
     /// Bit `i`: `found.flags[i]` is not 0.
     set: u32,
     held: [Held; 16],
-    /// Whether what was compared last is equal, if that is known.
+    /// Whether the operands of the last comparison are equal, if that is known.
     equal: Option<bool>,
 }
 
@@ -135,7 +136,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// `None` if it depends on something else than the flags, or comes to neither.
+    /// Follows the path. Returns `None` if it depends on anything except the flags, or reaches neither event.
     fn run(mut self, body: &Body, stores: &[u64]) -> Option<End> {
         let at = |vaddr: u64| body.instructions().iter().position(|i| i.ip() == vaddr);
         let mut info = InstructionInfoFactory::new();
@@ -146,7 +147,7 @@ impl<'a> Walk<'a> {
                 return Some(End::Store);
             }
             index = match Step::of(instruction) {
-                // By a function of the object that has the flags.
+                // A call of a function in the object that has the flags.
                 Step::IndirectJump | Step::Call => {
                     let by_table = instruction.op0_kind() == OpKind::Memory && self.is_at_end(instruction);
                     return by_table.then_some(End::Call);
@@ -194,7 +195,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether a comparison finds its operands equal.
+    /// Returns whether a comparison finds its operands equal.
     fn compared(&self, instruction: &Instruction) -> Option<bool> {
         if let Some(flag) = compared_flag(instruction) {
             let which = self.found.flags.iter().position(|&known| known == flag)?;
@@ -202,13 +203,13 @@ impl<'a> Walk<'a> {
         }
         let registers = instruction.op0_kind() == OpKind::Register && instruction.op1_kind() == OpKind::Register;
         let held = [instruction.op0_register(), instruction.op1_register()].map(|register| self.held(register));
-        // The compiler's guess which function a virtual call leads to: where it is wrong, another one is called, and that
-        // looks itself.
+        // The compiler guesses which function a virtual call leads to. If the guess is wrong, the code calls another function, and
+        // that one checks the flags itself.
         let guess = registers && matches!(held, [Held::Static, Held::Loaded] | [Held::Loaded, Held::Static]);
         guess.then_some(true)
     }
 
-    /// What an instruction of a known form leaves in its first operand.
+    /// Returns what an instruction of a known form leaves in its first operand.
     fn result(&self, instruction: &Instruction) -> Option<Held> {
         if instruction.op0_kind() != OpKind::Register || !instruction.op0_register().is_gpr64() {
             return None;
@@ -229,7 +230,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The offset of the next pointer.
+    /// Returns the offset of the next pointer.
     fn hop(&self, depth: usize) -> Option<i32> {
         match depth.checked_sub(1) {
             None => Some(0),
@@ -237,7 +238,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether the memory that an instruction names is in the object that has the flags.
+    /// Returns whether the instruction's memory operand is in the object that has the flags.
     fn is_at_end(&self, instruction: &Instruction) -> bool {
         is_plain(instruction) && self.held(instruction.memory_base()) == Held::Behind(self.found.hops.len() + 1)
     }
@@ -257,7 +258,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The displacement of a byte that is compared with 0.
+/// Returns the displacement of a byte that is compared with 0.
 fn compared_flag(instruction: &Instruction) -> Option<i32> {
     let is = instruction.mnemonic() == Mnemonic::Cmp
         && instruction.op0_kind() == OpKind::Memory

@@ -1,8 +1,8 @@
-//! Symbolic values: where the content of a register comes from, in terms of a function's arguments.
+//! Symbolic values: the source of a register's content, in terms of a function's arguments.
 
 use super::site::Argument;
 
-/// What is known about the content of a register.
+/// The known content of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Value {
     Unknown,
@@ -12,18 +12,18 @@ pub(super) enum Value {
     Low(Argument),
     /// The first argument (`this`) plus an offset.
     Object(i32),
-    /// The word at that offset of the object.
+    /// The word at this offset of the object.
     Field(i32),
-    /// The word at the first offset of the object, plus the second: a place in what that field points to.
+    /// The word at the first offset of the object, plus the second: a place in the memory that the field points to.
     Behind(i32, i32),
-    /// The word at the second offset of what the field at the first offset points to.
+    /// The word at the second offset of the memory that the field at the first offset points to.
     FieldOf(i32, i32),
-    /// An address of static data, or what was read through one.
+    /// An address of static data, or a value read through one.
     Static,
 }
 
 impl Value {
-    /// What is left of it in a 32-bit register.
+    /// Returns the part of the value that remains in a 32-bit register.
     pub(super) fn low_half(self) -> Self {
         match self {
             Self::Passed(argument) | Self::Low(argument) => Self::Low(argument),
@@ -45,7 +45,7 @@ impl Place {
         displacement: 0,
     };
 
-    /// The offset in the object, when the place is a part of it.
+    /// Returns the offset in the object, if the place is a part of it.
     pub(super) fn in_object(self) -> Option<i32> {
         match self.base {
             Value::Object(offset) => offset.checked_add(self.displacement),
@@ -53,7 +53,7 @@ impl Place {
         }
     }
 
-    /// The field whose pointee the place lies in, and where in that.
+    /// Returns the field that points to the place, and the place's offset from the pointer.
     pub(super) fn behind_field(self) -> Option<(i32, i32)> {
         match self.base {
             Value::Field(field) => Some((field, self.displacement)),
@@ -62,7 +62,7 @@ impl Place {
         }
     }
 
-    /// What its address is, as a value.
+    /// Returns the address of the place as a value.
     pub(super) fn address(self) -> Value {
         match self.base {
             Value::Static => Value::Static,
@@ -70,7 +70,7 @@ impl Place {
         }
     }
 
-    /// What the word there is, as a value.
+    /// Returns the word at the place as a value.
     pub(super) fn content(self) -> Value {
         match self.base {
             Value::Field(_) | Value::Behind(..) => match self.behind_field() {

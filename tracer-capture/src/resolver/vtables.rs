@@ -1,32 +1,32 @@
-//! Classes of a library without RTTI, recognised by the shape of their vtables.
+//! Recognises the classes of a library without RTTI by the shape of their vtables.
 //!
-//! ROCr is built with `-fno-rtti` and hidden visibility, so a stripped build names no class. What the Itanium C++ ABI
-//! (section 2.5) prescribes stays: a vtable is `offset_to_top`, a type-info word, then one pointer per virtual
-//! function, and the vtable of a secondary base follows that of the primary one. In a shared library each pointer is a
-//! relocation, so runs of relocations to function starts are the vtables.
+//! ROCr is built with `-fno-rtti` and hidden visibility, so a stripped build names no class. The layout that the Itanium C++ ABI
+//! (section 2.5) prescribes remains: a vtable is `offset_to_top`, a type-info word, then one pointer per virtual function, and the
+//! vtable of a secondary base follows that of the primary one. In a shared library each pointer is a relocation, so runs of
+//! relocations to function starts are the vtables.
 
 use object::elf;
 
 use super::elf::{Image, WORD};
 use super::functions::Functions;
 
-/// Where `StoreRelaxed` stands in the vtable of a `rocr::core::Signal`, after `LoadRelaxed` and `LoadAcquire` (ROCR-Runtime
+/// Slot of `StoreRelaxed` in the vtable of a `rocr::core::Signal`, after `LoadRelaxed` and `LoadAcquire` (ROCR-Runtime
 /// `core/inc/signal.h`, the same from 5.2 to 7.2).
 pub const SIGNAL_STORE_RELAXED: usize = 2;
-/// Where `StoreRelease` stands.
+/// Slot of `StoreRelease`.
 pub const SIGNAL_STORE_RELEASE: usize = 3;
-/// `core::Signal` declares 40 virtual functions and more; the margin costs nothing, as what they do is examined next.
+/// `core::Signal` declares at least 40 virtual functions. The margin costs nothing, because the functions are examined next.
 const MIN_SIGNAL_SLOTS: usize = 32;
-/// The signal sub-object begins within the first bytes of a queue (56, 64 and 72 in the builds measured).
+/// Limit in bytes. The signal sub-object starts within the first bytes of a queue (56, 64 and 72 in the builds measured).
 const MAX_SIGNAL_OFFSET: i64 = 200;
 
-/// A hundred times as many as any build has: a crafted file, whose sections overlap, must not keep us busy for hours.
+/// A hundred times as many as in any build: a malicious file with overlapping sections must not keep tracer busy for hours.
 const MAX_RELOCATIONS: usize = 2_000_000;
-/// Builds have at most 115 vtables in all, of at most 40 functions in a queue's part.
+/// Builds have at most 115 vtables in all, and at most 40 functions in a queue's part.
 const MAX_CLASSES: usize = 256;
 const MAX_QUEUE_SLOTS: usize = 256;
 
-/// One vtable: the address of its first function pointer, its `offset_to_top`, its functions (`None`: pure virtual).
+/// One vtable: the address of its first function pointer, its `offset_to_top`, and its functions (`None`: pure virtual).
 struct Vtable {
     vaddr: u64,
     offset_to_top: i64,
@@ -37,7 +37,7 @@ struct Vtable {
 pub(super) struct QueueClass {
     /// Address of the signal part's first function pointer.
     pub(super) vaddr: u64,
-    /// From the signal sub-object to the object: negative.
+    /// Offset of the object from its signal sub-object: negative.
     pub(super) offset_to_top: i32,
     /// Virtual functions of the object itself, in order.
     pub(super) slots: Vec<Option<u64>>,
@@ -47,7 +47,7 @@ pub(super) struct QueueClass {
     pub(super) signal_store_release: u64,
 }
 
-/// All classes of the library whose vtables pair a queue with a signal: `AqlQueue`, and interceptors and NPU queues.
+/// Returns all classes of the library whose vtables pair a queue with a signal: `AqlQueue`, interceptors and NPU queues.
 pub(super) fn queue_classes(image: &Image<'_>, functions: &Functions) -> Vec<QueueClass> {
     let vtables = vtables(image, &function_pointers(image, functions));
     let pairs = vtables.windows(2);
@@ -85,7 +85,7 @@ struct FunctionPointer {
     function: Option<u64>,
 }
 
-/// The function pointers of `.data.rel.ro`, in address order.
+/// Returns the function pointers of `.data.rel.ro`, in address order.
 fn function_pointers(image: &Image<'_>, functions: &Functions) -> Vec<FunctionPointer> {
     let Some(section) = image.section(b".data.rel.ro") else {
         return Vec::new();
@@ -102,7 +102,8 @@ fn function_pointers(image: &Image<'_>, functions: &Functions) -> Vec<FunctionPo
     pointers
 }
 
-/// What `SHT_RELA` sections relocate by addend (the usual case) or by symbol (exported and pure virtual functions).
+/// Returns the words that `SHT_RELA` sections relocate by addend (the usual case) or by symbol (exported and pure virtual
+/// functions).
 fn rela_targets(image: &Image<'_>) -> impl Iterator<Item = FunctionPointer> {
     image
         .sections_of_type(elf::SHT_RELA)
@@ -122,8 +123,8 @@ fn rela_targets(image: &Image<'_>) -> impl Iterator<Item = FunctionPointer> {
         })
 }
 
-/// What `SHT_RELR` sections relocate (`-z pack-relative-relocs`): an address, then bitmaps of the words that follow it.
-/// The addend is the word itself.
+/// Returns the words that `SHT_RELR` sections relocate (`-z pack-relative-relocs`). Such a section has an address, then bitmaps of
+/// the words that follow it. The addend is the word itself.
 fn relr_targets(image: &Image<'_>) -> impl Iterator<Item = FunctionPointer> {
     let sections = image.sections_of_type(elf::SHT_RELR);
     let entries = sections.flat_map(words::<1>).take(MAX_RELOCATIONS);
@@ -146,14 +147,14 @@ fn relr_targets(image: &Image<'_>) -> impl Iterator<Item = FunctionPointer> {
     })
 }
 
-/// Records of `N` words.
+/// Returns the data as records of `N` words.
 fn words<const N: usize>(data: &[u8]) -> impl Iterator<Item = [u64; N]> {
     let (words, _) = data.as_chunks::<{ WORD as usize }>();
     let (records, _) = words.as_chunks::<N>();
     records.iter().map(|record| record.map(u64::from_le_bytes))
 }
 
-/// Cuts runs of adjacent pointers and reads the header before each.
+/// Splits the pointers into runs of adjacent ones, and reads the header before each run.
 fn vtables(image: &Image<'_>, pointers: &[FunctionPointer]) -> Vec<Vtable> {
     let runs = pointers.chunk_by(|a, b| a.vaddr.checked_add(WORD) == Some(b.vaddr));
     let headed = runs.filter_map(|run| {

@@ -1,4 +1,4 @@
-//! Looks at completion signals.
+//! Reads completion signals.
 
 use tracer_common::{
     queue::{SIGNAL_END, SIGNAL_START, SIGNAL_VALUE},
@@ -8,7 +8,7 @@ use tracer_core::event::{Origin, Signal};
 
 use crate::scattered::Scattered;
 
-/// Looks at signals of processes; those that are there are handed over. The process is named before the handle.
+/// Reads signals of processes; `seen` receives those that are there. In each pair, the process comes before the handle.
 pub fn look(memory: &mut Scattered, signals: &mut [(u32, u64)], mut seen: impl FnMut(Signal)) {
     signals.sort_unstable();
     // The GPU writes the value last.

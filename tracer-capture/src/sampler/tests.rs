@@ -24,7 +24,7 @@ fn of_queues(looks: impl Iterator<Item = Look>) -> impl Iterator<Item = Progress
     })
 }
 
-/// Looks until one tells what is waited for.
+/// Samples until a sample shows what the test waits for.
 fn wait_for(sampler: &Sampler, handle: u64, indexes: (u64, u64)) -> Progress {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {

@@ -1,4 +1,4 @@
-//! From the object to programs that stand on their events.
+//! Loads the object and attaches its programs to their events.
 
 use std::{
     io,
@@ -29,7 +29,7 @@ use crate::{
 /// Maps that were taken out of the object, by name.
 pub(super) type Maps = std::collections::HashMap<&'static str, Map>;
 
-/// What loading gives.
+/// The result of loading.
 pub(super) struct Loaded {
     pub maps: Maps,
     pub prober: Prober,
@@ -37,7 +37,7 @@ pub(super) struct Loaded {
     pub listener: Option<JoinHandle<()>>,
 }
 
-/// Loads the object, every program of it, and attaches the trace events.
+/// Loads the object and all of its programs, and attaches the trace events.
 pub(super) fn load(
     options: Options,
     inventory: &mut Inventory,
@@ -47,7 +47,7 @@ pub(super) fn load(
     let layout = process::Layout::read()?;
     let btf = Btf::of_kernel(&ring::MODULES);
     let tasks = mapping::Tasks::of(btf.as_ref());
-    // Without the scheduler's events rings are not watched: a kernel without DRM, or whose driver is not loaded yet.
+    // Rings are not watched without the scheduler's events: on a kernel without DRM, or whose driver is not loaded yet.
     let rings = ring::Plan::read(btf.as_ref());
     let driver_events = driver_event::Plan::read();
     let object = if options.diagnostics {
@@ -84,7 +84,7 @@ pub(super) fn load(
     ] {
         maps.insert(name, take_from(&mut ebpf, name)?);
     }
-    // The log's ring too is taken out of the object before its programs are loaded.
+    // The ring of the log, too, is taken out of the object before the object's programs are loaded.
     let listener = options
         .diagnostics
         .then(|| diagnostics::listen(&mut ebpf, Arc::clone(stop)))
@@ -122,7 +122,7 @@ pub(super) fn load(
     })
 }
 
-/// Programs of uprobes.
+/// The programs of uprobes.
 const UPROBES: [&str; 10] = [
     "api_enter",
     "api_return",
@@ -136,7 +136,7 @@ const UPROBES: [&str; 10] = [
     "sdma_doorbell",
 ];
 
-/// The programs of uprobes, loaded for links; none on kernels that have no such links.
+/// Loads the programs of uprobes for links; loads none on kernels that do not have such links.
 fn multi(ebpf: &Ebpf, object: Object) -> Multi {
     let loaded = object
         .bytes()
@@ -151,7 +151,7 @@ fn multi(ebpf: &Ebpf, object: Object) -> Multi {
 /// Makes tracefs visible to this thread.
 ///
 /// # Errors
-/// [`CaptureError::NotPermitted`] or [`CaptureError::NoTracefs`].
+/// Returns [`CaptureError::NotPermitted`] or [`CaptureError::NoTracefs`].
 pub(crate) fn see_tracefs() -> Result<(), CaptureError> {
     sys::ensure_tracefs().map_err(|error| match error.raw_os_error() {
         Some(libc::EPERM) => CaptureError::NotPermitted("mounting tracefs: operation not permitted".to_owned()),
@@ -159,39 +159,39 @@ pub(crate) fn see_tracefs() -> Result<(), CaptureError> {
     })
 }
 
-/// How the object is opened.
+/// Settings with which the object is opened.
 pub(crate) struct Loading<'a> {
-    /// Which one.
+    /// The object.
     pub object: Object,
-    /// Trace children too.
+    /// Whether to trace child processes too.
     pub follow: bool,
-    /// Let processes enter by themselves.
+    /// Whether processes enter by themselves.
     pub system: bool,
-    /// What is done with calls of HIP and HSA functions.
+    /// What tracer does with calls of HIP and HSA functions.
     pub api: Api,
-    /// Size of the ring of events; `None`: the object's own.
+    /// Size of the ring of events; `None` for the object's own.
     pub buffer_bytes: Option<u32>,
-    /// Of the kernel's process events.
+    /// Layout of the kernel's process events.
     pub layout: &'a process::Layout,
-    /// Of the kernel's structures of processes and files.
+    /// Layout of the kernel's structures of processes and files.
     pub tasks: &'a mapping::Tasks,
-    /// Of the scheduler's events, if rings can be watched.
+    /// Layout of the scheduler's events, if rings can be watched.
     pub rings: Option<&'a ring::Plan>,
-    /// Of amdgpu's own events.
+    /// Layout of amdgpu's own events.
     pub driver_events: &'a driver_event::Plan,
 }
 
 impl Loading<'_> {
-    /// The object with this kernel's layouts in it, and its maps; none of its programs is in the kernel yet.
+    /// Opens the object with this kernel's layouts in it, and creates its maps; none of its programs is in the kernel yet.
     ///
     /// # Errors
-    /// [`CaptureError::NotPermitted`] without the rights, and what else the kernel refuses.
+    /// Returns [`CaptureError::NotPermitted`] without the rights, and the errors of the kernel.
     pub fn open(&self) -> Result<Ebpf, CaptureError> {
         let follow = u8::from(self.follow);
-        // The programs pass over this process.
+        // The programs skip this process.
         let system = if self.system { std::process::id() } else { 0 };
         let api = self.api.word();
-        // Calls are wanted from the first one on, and the first ioctl comes after some.
+        // Calls are wanted from the first one on, and some come before the first ioctl.
         let eager = u8::from(self.api != Api::None);
         let mut loader = EbpfLoader::new();
         self.layout.apply(&mut loader, &follow);
@@ -204,7 +204,7 @@ impl Loading<'_> {
             .override_global("API", &api, true)
             .override_global("EAGER", &eager, true)
             .override_global("SYSTEM", &system, true);
-        // Maps of what is not wanted take no memory.
+        // Maps that are not needed take no memory.
         if self.api == Api::None {
             loader.map_max_entries("API_THREADS", 1);
         }

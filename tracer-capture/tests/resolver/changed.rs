@@ -1,4 +1,4 @@
-//! Copies of a real library whose code, vtables or symbols were changed: what the resolver must and must not believe.
+//! Copies of a real library with changed code, vtables or symbols: what the resolver must and must not accept.
 
 use tracer_capture::resolver::{DoorbellRole, InstructionKind, Outcome, QueueRole, Resolution, ResolverStep};
 
@@ -6,7 +6,7 @@ use super::known;
 use super::library;
 use super::patch::Patched;
 
-/// A copy of the one build whose code the tests below change.
+/// Returns a copy of the build whose code the tests below change.
 fn trixie() -> Patched {
     let library = Patched(library::load("trixie"));
     let build_id = library.resolve().build_id;
@@ -23,7 +23,7 @@ const RING: [u8; 10] = [0x48, 0x8b, 0x40, 0x08, 0x0f, 0xae, 0xf8, 0x48, 0x89, 0x
 const RET: u8 = 0xc3;
 const NOP: u8 = 0x90;
 
-/// Resolves a copy in which the thunk consists of `before`, the ring and `after`.
+/// Resolves a copy in which the thunk consists of `before`, [`RING`] and `after`.
 fn store_release_thunk(before: &[u8], after: &[u8]) -> Resolution {
     let mut code = [before, &RING, after].concat();
     code.resize(known::SIGNAL_STORE_RELEASE_LEN, NOP);
@@ -32,7 +32,7 @@ fn store_release_thunk(before: &[u8], after: &[u8]) -> Resolution {
 
 #[test]
 fn a_thunk_with_an_inlined_body_is_a_site_of_its_own() {
-    // mov 8(%rdi),%rax; and the same after add $-0x38,%rdi (its way of a thunk, then of the queue's method).
+    // mov 8(%rdi),%rax; and the same after add $-0x38,%rdi (as a thunk does it, then as the queue's method does).
     for code in [
         &[0x48, 0x8b, 0x47, 0x08][..],
         &[0x48, 0x83, 0xc7, 0xc8, 0x48, 0x8b, 0x47, 0x40],
@@ -60,7 +60,7 @@ fn a_thunk_with_an_inlined_body_is_a_site_of_its_own() {
 fn a_thunk_that_contradicts_the_method_is_refused() {
     let other_signal = store_release_thunk(&[0x48, 0x8b, 0x47, 0x10], &[RET]);
     assert_absent(&other_signal, "finds its signal at 0x10, but StoreRelaxed implies 0x8");
-    // Rings, then jumps to StoreRelaxed, which rings again: sub $0x38,%rdi; jmp StoreRelaxed.
+    // The thunk rings, then jumps to StoreRelaxed, which rings again: sub $0x38,%rdi; jmp StoreRelaxed.
     let jump = (known::STORE_RELAXED as u32)
         .wrapping_sub(known::SIGNAL_STORE_RELEASE as u32 + 23)
         .to_le_bytes();
@@ -178,7 +178,7 @@ fn symbols_lead_to_the_same_sites_as_the_vtables() {
     assert_eq!(own(&by_name), own(&by_shape));
 }
 
-/// An addition to something else than the write index, or of something else than what was passed, is not probed.
+/// An addition to a word other than the write index, or of a value other than the argument, is not probed.
 #[test]
 fn the_runtimes_own_reserve_needs_the_whole_pattern() {
     let site = trixie().resolve().own_reserve.unwrap();
@@ -199,7 +199,7 @@ fn the_runtimes_own_reserve_needs_the_whole_pattern() {
     }
 }
 
-/// What stores to another word, stores another value, or goes on as nobody knows, does not store the write index.
+/// A function that stores to another word, stores another value, or continues in an unknown way, does not store the write index.
 #[test]
 fn a_store_of_the_write_index_needs_the_whole_pattern() {
     let changes: [(u64, &[u8]); 3] = [

@@ -1,11 +1,12 @@
-//! Where the runtime tells of code objects.
+//! Tests of the place where the runtime notifies debuggers of code objects.
 
 use tracer_capture::resolver::resolve;
 
 use super::library;
 use super::patch::Patched;
 
-/// Build id, `_loader_debug_state`, `_amdgpu_r_debug`: the first read in disassemblies and, in running processes, in `r_brk`.
+/// Build id, `_loader_debug_state`, `_amdgpu_r_debug`. The function's address comes from disassemblies and, in running processes,
+/// from `r_brk`.
 const KNOWN: [(&str, u64, u64); 4] = [
     ("3ef9d39e4700b0681ee0ff8d2929b92c62f30294", 0x71640, 0x14_c060),
     ("b6b95ef508da4a05ac4a421d634550f3ed87fd60", 0x9_ce60, 0x1a_8280),
@@ -34,7 +35,7 @@ fn every_release_has_its_function() {
     }
 }
 
-/// 6.1.2 has `r_brk` in the file: one that contradicts what callers do is not followed, and neither is the other.
+/// 6.1.2 has `r_brk` in the file. If it contradicts the callers, the resolver uses neither function.
 #[test]
 fn a_contradiction_is_no_site() {
     let library = Patched(library::load("trixie"));
@@ -58,8 +59,8 @@ fn a_contradiction_is_no_site() {
     assert!(!resolution.doorbells.is_empty(), "the rest is as it was");
 }
 
-/// Frames of a crafted file may say that every function reaches to the end of the code: reading each of them whole took 2 s of
-/// this library, with the square of its length, while its process is held.
+/// Frames of a malicious file may claim that every function reaches to the end of the code. Reading each of them whole took 2 s for
+/// this library, while its process is paused, and the time grows with the square of its length.
 #[test]
 fn functions_that_lie_over_each_other_are_not_read_for_ever() {
     let mut library = Patched(library::load("trixie"));
@@ -68,7 +69,8 @@ fn functions_that_lie_over_each_other_are_not_read_for_ever() {
     let mut at = frames.start;
     let mut changed = 0;
     while at + 16 < frames.end && half(&library, at) != 0 {
-        // Of a description, unlike of a common part: start, relative to its place, and length. Addresses are file offsets.
+        // A frame description, unlike a common part, has the start, relative to the field's own place, and the length. Addresses
+        // are file offsets.
         if half(&library, at + 4) != 0 {
             let start = (at + 8).wrapping_add_signed(half(&library, at + 8) as i32 as isize);
             if text.contains(&start) {

@@ -1,4 +1,4 @@
-//! Files that are no HSA runtime, or were one.
+//! Files that are not HSA runtimes, or are damaged ones.
 
 use tracer_capture::resolver::{ResolveError, looks_like_hsa_runtime, resolve};
 

@@ -1,4 +1,4 @@
-//! Separate debug files: which of them are believed, and what is said of the others.
+//! Separate debug files: which of them the resolver accepts, and what it reports about the others.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -13,7 +13,7 @@ use super::names::{crc32, debug_file, symbols};
 use super::patch::Patched;
 use super::steps::{install_debug_file, no_network, search};
 
-/// What was decided of each place where a debug file could have been.
+/// Returns the decision about each place where a debug file could have been.
 fn places(resolution: &Resolution) -> Vec<&Decision> {
     let account = resolution.account.iter();
     account
@@ -39,7 +39,7 @@ impl Fixture {
         Self { dir, library, debug }
     }
 
-    /// Puts a file below the root.
+    /// Creates a file below the root.
     fn put(&self, path: &str, bytes: &[u8]) {
         let path = self.dir.path().join(path.trim_start_matches('/'));
         fs::create_dir_all(path.parent().expect("set up")).expect("set up");
@@ -50,7 +50,7 @@ impl Fixture {
         resolve_in(self.dir.path(), &self.library)
     }
 
-    /// The library with a link to a debug file of that name and checksum.
+    /// Returns the library with a link to a debug file of this name and checksum.
     fn linked(&self, name: &str, checksum: u32) -> Vec<u8> {
         Patched(self.library.clone()).link_debug_file(name, checksum).0
     }
@@ -154,13 +154,13 @@ fn what_is_no_debug_file_is_told_in_a_sentence() {
         );
         assert_eq!(resolution.doorbells[0].step, ResolverStep::VtableShape);
     }
-    // A FIFO would wait for its other end, a folder can't be read.
+    // Opening a FIFO would wait for its other end; a folder can't be read.
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     assert_eq!(places(&fixture.resolve())[0].outcome, Outcome::Refused);
 }
 
-/// A container's link to an absolute path means a path in the container.
+/// In a container, a link to an absolute path means a path in the container.
 #[test]
 fn links_stay_in_the_root() {
     let fixture = Fixture::new();
@@ -187,7 +187,7 @@ fn a_cache_of_debuginfod_is_used_without_asking() {
     assert_eq!(resolution.doorbells[0].step, ResolverStep::DebugFile);
 }
 
-/// The client's part is played by a script.
+/// Resolves with a script in the role of the client.
 fn with_client(fixture: &Fixture, script: &str, allowed: bool, patience: Duration) -> Resolution {
     let client = fixture.dir.path().join("client");
     fs::write(&client, format!("#!/bin/sh\n{script}\n")).expect("set up");
@@ -239,7 +239,7 @@ fn a_client_that_fails_or_hangs_is_a_place_without_a_file() {
         ("echo nonsense", "did not print a file name", Outcome::Refused),
         ("exec sleep 1000", "did not answer", Outcome::Refused),
     ] {
-        // What does not hang ends long before.
+        // A script that does not hang exits long before this.
         let patience = Duration::from_secs(if words.contains("answer") { 1 } else { 60 });
         let resolution = with_client(&fixture, script, true, patience);
         let last = *places(&resolution).last().unwrap();

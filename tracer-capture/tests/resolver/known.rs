@@ -1,7 +1,7 @@
-//! What is known of Debian's builds: read in their disassembly, and trapped at run time on the doorbell page.
+//! Known facts about Debian's builds, from their disassembly and from traps on the doorbell page at run time.
 //!
-//! Nothing here comes from the resolver: functions of the queue were read off the relocations of the vtable that holds
-//! `StoreRelaxed`, by the slots that the class's header gives them, and then their instructions.
+//! Nothing here comes from the resolver. The queue's functions come from the relocations of the vtable that contains
+//! `StoreRelaxed`, by the slots in the class's header, and then from their instructions.
 
 use tracer_capture::resolver::{DoorbellRole, InstructionKind};
 
@@ -24,29 +24,30 @@ pub struct Known {
 pub struct Doorbell {
     pub role: DoorbellRole,
     pub function: u64,
-    /// From the function's start, and what stands there.
+    /// Offset from the function's start, and the instruction there.
     pub site: (u64, InstructionKind),
     pub signal_offset: i16,
     pub stores: &'static [u64],
     pub thunk_bypass: bool,
 }
 
-/// What decides whether doorbells are handed over: a pointer, what lies behind it, and flags of a byte each at its end.
+/// The location of the flags that decide whether doorbells are handed over: a pointer, the hops after it, and flags of a byte each
+/// at the end.
 pub struct Thunk {
     pub pointer: u64,
     pub hops: &'static [i32],
     pub flags: &'static [i32],
 }
 
-/// Functions of `AqlQueue` that ring no doorbell.
+/// Functions of `AqlQueue` that do not ring doorbells.
 pub struct QueueFunctions {
     pub add_write_index_acq_rel: u64,
     pub store_write_index_relaxed: u64,
     pub store_write_index_release: u64,
     pub execute_pm4: u64,
-    /// From its start to its first push.
+    /// Offset of its first push from its start.
     pub execute_pm4_site: u64,
-    /// Where the queue's object keeps the address of its `amd_queue_t`.
+    /// Offset of the queue object's field that contains the address of its `amd_queue_t`.
     pub queue_offset: i16,
 }
 
@@ -160,17 +161,17 @@ pub const KNOWN: [Known; 4] = [
     },
 ];
 
-/// Build-id of 7.2.4, the first that can hand doorbells over.
+/// Build-id of 7.2.4, the first build that can hand doorbells over.
 pub const EXPERIMENTAL: &str = "973abb449f02e6d1eab82b44df7c2165782c5e99";
 
-/// Build-id of 6.1.2 in Debian stable, and more of its addresses: the tests change copies of it.
+/// Build-id of 6.1.2 in Debian stable, and more of its addresses. The tests change copies of this build.
 pub const TRIXIE: &str = "b6b95ef508da4a05ac4a421d634550f3ed87fd60";
 pub const STORE_RELAXED: u64 = 0x4e5c0;
 pub const STORE_RELEASE: u64 = 0x4e5b0;
 pub const SIGNAL_STORE_RELAXED: u64 = 0x4e6c0;
 pub const SIGNAL_STORE_RELEASE: u64 = 0x4e880;
 pub const SIGNAL_STORE_RELEASE_LEN: usize = 24;
-/// Vtables with 29 slots: of `AqlQueue`, and of `InterceptQueue`.
+/// Vtables with 29 slots: of `AqlQueue` and of `InterceptQueue`.
 pub const QUEUE_VTABLE: u64 = 0x19f990;
 pub const OTHER_QUEUE_VTABLE: u64 = 0x1a0158;
 pub const QUEUE_SLOTS: u64 = 29;

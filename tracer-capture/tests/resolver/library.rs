@@ -1,17 +1,17 @@
-//! The real libraries, from the root file systems that `cargo xtask setup` makes.
+//! The real libraries, from the root file systems that `cargo xtask setup` creates.
 
 use std::path::{Path, PathBuf};
 
-/// Suites that must be there, each with another release of the runtime: without one, its release would go untested in
-/// silence. Others are used when they are there.
+/// Required suites, each with another release of the runtime: without one, its release would silently go untested. The tests use
+/// other suites if they are there.
 const REQUIRED: [&str; 4] = ["bookworm", "trixie", "sid", "experimental"];
-/// Those whose builds stay the same, but for repairs of security.
+/// Suites whose builds stay the same, except for security fixes.
 pub const RELEASED: [&str; 2] = ["bookworm", "trixie"];
 const IN_ROOTFS: &str = "usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1";
-/// Where Debian has it.
+/// Path of the library in Debian.
 pub const PATH: &str = "/usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1";
 
-/// Every HSA runtime at hand, with the suite that it comes from.
+/// Returns every available HSA runtime, with its suite.
 pub fn all() -> Vec<(String, Vec<u8>)> {
     let mut suites: Vec<String> = REQUIRED.map(str::to_owned).into();
     for entry in std::fs::read_dir(rootfs_dir()).into_iter().flatten().flatten() {
@@ -23,7 +23,7 @@ pub fn all() -> Vec<(String, Vec<u8>)> {
     suites.into_iter().map(|suite| (suite.clone(), load(&suite))).collect()
 }
 
-/// The HSA runtime of one suite.
+/// Returns the HSA runtime of one suite.
 pub fn load(suite: &str) -> Vec<u8> {
     let path = rootfs_dir().join(suite).join(IN_ROOTFS);
     match std::fs::read(&path) {
@@ -32,7 +32,7 @@ pub fn load(suite: &str) -> Vec<u8> {
     }
 }
 
-/// The C library that this test runs with.
+/// Returns the C library of this test process.
 pub fn libc() -> Vec<u8> {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("/proc is mounted");
     let mut paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
@@ -42,7 +42,7 @@ pub fn libc() -> Vec<u8> {
     std::fs::read(path).expect("libc is readable")
 }
 
-/// Where the root file systems are.
+/// Returns the folder of the root file systems.
 pub fn rootfs_dir() -> PathBuf {
     match std::env::var_os("TRACER_ROOTFS_DIR") {
         Some(dir) => dir.into(),

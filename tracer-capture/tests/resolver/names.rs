@@ -1,10 +1,10 @@
-//! What a build that is not stripped would tell: names of functions, in the library or in a debug file.
+//! Function names as in a build that is not stripped, in the library or in a debug file.
 
 use tracer_capture::resolver::{DoorbellRole, QueueRole, Resolution};
 
 use super::patch::Patched;
 
-/// The mangled names of the functions that the library has, as a build that is not stripped would tell them.
+/// Returns the mangled names of the functions that the resolver found, as in a build that is not stripped.
 pub fn symbols(resolution: &Resolution) -> Vec<(String, u64)> {
     let thunk = |adjustment: i32, method: &str| format!("_ZThn{}_N4rocr3AMD8AqlQueue12{method}El", -adjustment);
     let mut symbols: Vec<_> = resolution
@@ -40,17 +40,18 @@ pub fn symbols(resolution: &Resolution) -> Vec<(String, u64)> {
     symbols
 }
 
-/// As `Patched::add_symtab` takes them.
+/// Converts the symbols to the form that `Patched::add_symtab` takes.
 pub fn borrowed(symbols: &[(String, u64)]) -> Vec<(&str, u64)> {
     symbols.iter().map(|(name, vaddr)| (name.as_str(), *vaddr)).collect()
 }
 
-/// What `objcopy --only-keep-debug` leaves of use: headers, notes, symbols. Here with everything else, too.
+/// Returns a debug file with the relevant output of `objcopy --only-keep-debug`: headers, notes, symbols. This one also contains
+/// the rest of the library.
 pub fn debug_file(library: &[u8], symbols: &[(String, u64)]) -> Vec<u8> {
     Patched(library.to_vec()).add_symtab(&borrowed(symbols)).0
 }
 
-/// Independent of the code under test: bit by bit.
+/// Computes the checksum bit by bit, independent of the code under test.
 pub fn crc32(bytes: &[u8]) -> u32 {
     let mut sum = !0u32;
     for byte in bytes {

@@ -3,7 +3,7 @@
 use object::{Object, ObjectSection, ObjectSegment};
 use tracer_capture::resolver::{Resolution, resolve};
 
-/// A copy of an ELF file in which bytes are replaced.
+/// A copy of an ELF file with replaced bytes.
 pub struct Patched(pub Vec<u8>);
 
 const SECTION_HEADER: usize = 64;
@@ -12,7 +12,7 @@ const SHT_STRTAB: u32 = 3;
 const SHT_RELR: u32 = 19;
 
 impl Patched {
-    /// What the resolver makes of it: it must stay an HSA runtime.
+    /// Resolves the copy, which must still be an HSA runtime.
     pub fn resolve(&self) -> Resolution {
         resolve(&self.0).expect("still an HSA runtime")
     }
@@ -24,13 +24,13 @@ impl Patched {
         self
     }
 
-    /// What the relative relocation of the word at `vaddr` sets it to.
+    /// Returns the value that the relative relocation of the word at `vaddr` sets.
     pub fn pointer(&self, vaddr: u64) -> u64 {
         let at = self.relocation(vaddr) + 16;
         self.word(at)
     }
 
-    /// Makes the relative relocation of the word at `vaddr` set it to `target`.
+    /// Changes the relative relocation of the word at `vaddr` to set `target`.
     pub fn set_pointer(self, vaddr: u64, target: u64) -> Self {
         let at = self.relocation(vaddr) + 16;
         self.write(at as u64, &target.to_le_bytes())
@@ -65,7 +65,7 @@ impl Patched {
         self.add_sections(&added)
     }
 
-    /// Calls a section otherwise; the loader looks at no names.
+    /// Renames a section; the loader does not use the names.
     pub fn rename_section(self, name: &str, new: &str) -> Self {
         assert_eq!(name.len(), new.len());
         let names = self.section(".shstrtab");
@@ -77,7 +77,7 @@ impl Patched {
         self.write(at as u64, new.as_bytes())
     }
 
-    /// Makes `.gnu_debuglink` name a file of at most the present name's length, with that checksum.
+    /// Changes `.gnu_debuglink` to this name, at most as long as the present one, and this checksum.
     pub fn link_debug_file(self, name: &str, checksum: u32) -> Self {
         let section = self.section(".gnu_debuglink");
         let mut link = name.as_bytes().to_vec();
@@ -122,7 +122,7 @@ impl Patched {
         self.add_sections(&[section(SHT_RELR, at, packed.len(), 0)])
     }
 
-    /// File offset of each relative relocation, address of its word, file offset of its word.
+    /// Returns, for each relative relocation, its file offset, the address of its word, and the file offset of its word.
     fn relative_relocations(&self) -> Vec<(usize, u64, u64)> {
         let file = object::read::elf::ElfFile64::<object::LittleEndian>::parse(self.0.as_slice()).expect("an ELF file");
         let segments: Vec<_> = file
@@ -141,7 +141,7 @@ impl Patched {
         located.collect()
     }
 
-    /// File offsets of the contents of a section.
+    /// Returns the file range of a section's contents.
     pub fn section(&self, name: &str) -> std::ops::Range<usize> {
         let file = object::read::elf::ElfFile64::<object::LittleEndian>::parse(self.0.as_slice()).expect("an ELF file");
         let section = file.section_by_name(name).and_then(|section| section.file_range());
@@ -153,7 +153,7 @@ impl Patched {
         usize::from(u16::from_le_bytes([self.0[0x3c], self.0[0x3d]]))
     }
 
-    /// Appends a new table of section headers: the old one and these.
+    /// Appends a new table of section headers: the old ones and these.
     fn add_sections(mut self, added: &[Vec<u8>]) -> Self {
         let (count, old) = (self.section_count(), self.word(0x28) as usize);
         let headers = [&self.0[old..old + count * SECTION_HEADER], &added.concat()].concat();
@@ -163,7 +163,7 @@ impl Patched {
             .write(0x3c, &count.to_le_bytes())
     }
 
-    /// The word at a file offset.
+    /// Returns the word at a file offset.
     pub fn word(&self, offset: usize) -> u64 {
         u64::from_le_bytes(self.0[offset..offset + 8].try_into().expect("eight bytes"))
     }

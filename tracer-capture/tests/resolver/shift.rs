@@ -1,4 +1,4 @@
-//! A copy of a library in which everything lies elsewhere, in memory and in the file, and which still works.
+//! A copy of a library that still works, with everything moved in memory and in the file.
 
 use super::patch::Patched;
 
@@ -34,8 +34,9 @@ const ADDRESSES: [u64; 16] = [
 ];
 
 impl Patched {
-    /// Every address grows by `by`, a multiple of a page, and before each segment but the first `gap` bytes, pages too,
-    /// are inserted. What refers to an address does so relative to its own one, or is in a table that is rewritten.
+    /// Adds `by`, a multiple of a page, to every address, and inserts `gap` bytes, also whole pages, before each segment except the
+    /// first. The result still works: references to an address are relative to their own address, or in a table that this function
+    /// rewrites.
     pub fn shift(self, by: u64, gap: u64) -> Self {
         assert!(by.is_multiple_of(4096) && gap.is_multiple_of(4096));
         let starts: Vec<u64> = self
@@ -87,7 +88,7 @@ impl Patched {
         new
     }
 
-    /// File offsets of the headers in a table.
+    /// Returns the file offsets of the headers in a table.
     fn headers(&self, table: usize, count: usize, size: usize) -> impl Iterator<Item = usize> + use<> {
         let (at, count) = (
             self.word(table) as usize,

@@ -1,4 +1,4 @@
-//! Where a probe goes in a function, on code that real builds hold and on code that misleads.
+//! The place for a probe in a function, in code of real builds and in misleading code.
 
 use tracer_capture::resolver::{Argument, FunctionSite, InstructionKind, site_in_function};
 
@@ -47,7 +47,7 @@ fn calls_jumps_and_nops() {
     assert_eq!(after_endbr64(&[0x90]), Some((4, InstructionKind::Nop)));
 }
 
-/// A fuzzer's: with its prefixes a short jump is as long as a near one.
+/// A fuzzer found this code: with its prefixes a short jump is as long as a near one.
 #[test]
 fn a_jump_with_prefixes_is_not_one_that_is_known_to_be_emulated() {
     assert_eq!(
@@ -113,7 +113,7 @@ fn no_site_in_what_is_not_code() {
     );
 }
 
-/// What comes late in a function is not looked for: a crafted one may be as long as its file.
+/// The search for a place stops near the start of a function: a malicious function may be as long as its file.
 #[test]
 fn a_site_is_looked_for_near_the_start() {
     let nothing = [0x31, 0xc0]; // xor %eax,%eax
@@ -121,6 +121,6 @@ fn a_site_is_looked_for_near_the_start() {
     assert_eq!(site(&behind(30)), Some((60, InstructionKind::Push)));
     let other = Some((0, InstructionKind::Other));
     assert_eq!(site(&behind(100)), other);
-    // Each place costs a look at every jump: without an end to them, as many looks as the square of this.
+    // Each place requires a check of every jump. Without a limit, the number of checks would be the square of this count.
     assert_eq!(site(&behind(400_000)), other);
 }

@@ -1,4 +1,4 @@
-//! Each step of the ladder finds the same functions in every runtime that is there, also where all of it lies elsewhere.
+//! Each step of the ladder finds the same functions in every available runtime, even if the whole library is moved.
 
 use std::path::{Path, PathBuf};
 
@@ -11,11 +11,11 @@ use super::library;
 use super::names::{borrowed, debug_file, symbols};
 use super::patch::Patched;
 
-/// A multiple of a page, and no other distance in a library.
+/// A multiple of a page that is not a distance in any library.
 const SHIFT: u64 = 0x0123_4000;
 const GAP: u64 = 0x3000;
 
-/// That both found the same places, however.
+/// Asserts that both resolutions found the same places, whatever the step.
 fn assert_same(suite: &str, a: &Resolution, b: &Resolution) {
     let doorbells = |r: &Resolution| -> Vec<_> {
         let sites = r.doorbells.iter();
@@ -84,7 +84,7 @@ fn every_step_finds_the_same_functions() {
     }
 }
 
-/// Hides the vtables, as a build whose classes look different would: then only names are left.
+/// Hides the vtables, as if the build's classes had another shape: only names remain.
 #[test]
 fn names_suffice_where_the_shape_is_unknown() {
     for (suite, bytes) in library::all() {
@@ -125,7 +125,7 @@ fn nothing_depends_on_where_it_lies() {
         assert_eq!(sdma(&here, SHIFT), sdma(&there, 0), "{suite}");
         assert_eq!(here.exports.reserves.len(), there.exports.reserves.len(), "{suite}");
         for (a, b) in here.doorbells.iter().zip(&there.doorbells) {
-            // Code lies in the second segment.
+            // The code is in the second segment.
             assert_eq!(a.probe.file_offset + GAP, b.probe.file_offset, "{suite}");
         }
         assert_eq!(here.notes, there.notes);
@@ -136,13 +136,13 @@ fn nothing_depends_on_where_it_lies() {
     }
 }
 
-/// Names that pass every examination of their own, but are not those of the class: another function that rings.
+/// The names lead to another function that rings: it passes every examination of its own, but is not that of the class.
 #[test]
 fn steps_that_contradict_each_other_are_both_refused() {
     let bytes = library::load("trixie");
     let stripped = resolve(&bytes).unwrap();
     let mut symbols = symbols(&stripped);
-    // The thunk that hands over to StoreRelaxed through the vtable serves as both: nothing of it is wrong by itself.
+    // The thunk that hands over to StoreRelaxed through the vtable gets both names. By itself it is valid in both roles.
     let release = symbols
         .iter()
         .find(|(name, _)| name.starts_with("_ZThn56") && name.contains("StoreRelease"));
@@ -159,7 +159,7 @@ fn steps_that_contradict_each_other_are_both_refused() {
     assert!(resolution.notes[0].contains("not guessing"), "{:?}", resolution.notes);
 }
 
-/// What rings is as both say; of another function they say two things, and one of them lies.
+/// The steps agree on the functions that ring. They disagree on another function, so one of them is wrong about it.
 #[test]
 fn a_function_that_steps_do_not_agree_on_is_not_believed() {
     let bytes = library::load("trixie");
@@ -169,7 +169,7 @@ fn a_function_that_steps_do_not_agree_on_is_not_believed() {
         ("StoreWriteIndexRelaxed", "StoreWriteIndexRelease"),
         (add, "AddWriteIndexAcquire"),
     ];
-    // Functions that pass every examination of their own: the other store, and the next addition in the vtable.
+    // These functions pass every examination of their own: the other store, and the next addition in the vtable.
     let next_add = Patched(bytes.clone()).pointer(super::known::QUEUE_VTABLE + 18 * 8);
     for (name, other) in swapped {
         let mut symbols = symbols(&stripped);
@@ -199,7 +199,7 @@ fn a_function_that_steps_do_not_agree_on_is_not_believed() {
     }
 }
 
-/// Puts a debug file where the build-id says.
+/// Creates a debug file at the place that the build-id names.
 pub fn install_debug_file(root: &Path, library: &[u8], symbols: &[(String, u64)]) -> PathBuf {
     let build_id = tracer_capture::resolver::build_id(library).expect("it has one");
     let folder = root.join("usr/lib/debug/.build-id").join(&build_id[..2]);
@@ -209,7 +209,7 @@ pub fn install_debug_file(root: &Path, library: &[u8], symbols: &[(String, u64)]
     path
 }
 
-/// Looks for debug files in a root, for the library where Debian has it.
+/// Searches for debug files in a root, for the library at its path in Debian.
 pub fn search(root: &Path) -> Search {
     Search::new(root, library::PATH, Vec::new(), no_network())
 }

@@ -1,18 +1,18 @@
-//! Which bytes decide whether doorbells are handed over, in copies of a library whose functions decide otherwise: no answer
-//! is right there, a wrong one would have doorbells counted that nobody stores to.
+//! The bytes that decide whether doorbells are handed over, in copies of a library whose functions decide in another way. No answer
+//! is right for them. A wrong answer would make tracer count doorbells that no function stores to.
 
 use tracer_capture::resolver::{DoorbellSite, Resolution, resolve};
 
 use super::library;
 use super::patch::Patched;
 
-/// `cmpb $0,flag(%rax)`, before and behind the flag; what follows it is a conditional jump of two bytes.
+/// `cmpb $0,flag(%rax)`, before and after the flag. A conditional jump of two bytes follows it.
 const COMPARE: ([u8; 2], u8) = ([0x80, 0xb8], 0);
 const COMPARE_LEN: u64 = 7;
-/// Where 7.2.4 has them: two for each function that rings.
+/// Places of the comparisons in 7.2.4: two for each function that rings.
 const COMPARES_OF_7_2_4: [u64; 6] = [0x66a85, 0x66a8e, 0x66c95, 0x66c9e, 0x66cfb, 0x66d18];
 
-/// Each runtime that can hand over, and what is known of it.
+/// Returns each runtime that can hand over, with its resolution.
 fn runtimes() -> Vec<(String, Vec<u8>, Resolution)> {
     let all = library::all().into_iter().map(|(suite, bytes)| {
         let resolution = resolve(&bytes).expect("an HSA runtime");
@@ -23,14 +23,14 @@ fn runtimes() -> Vec<(String, Vec<u8>, Resolution)> {
     able
 }
 
-/// Where a function's code stands in the file, as far as its last store.
+/// Returns the file range of a function's code, up to its last store.
 fn code(site: &DoorbellSite) -> std::ops::Range<u64> {
     let to_file = |vaddr: u64| vaddr - site.probe.vaddr + site.probe.file_offset;
     let last = site.doorbell_stores.iter().max().expect("it rings");
     site.probe.file_offset - (site.probe.vaddr - site.probe.function)..to_file(*last)
 }
 
-/// File offsets of the comparisons of one flag in a function.
+/// Returns the file offsets of the comparisons of one flag in a function.
 fn compares(bytes: &[u8], site: &DoorbellSite, flag: i32) -> Vec<u64> {
     let wanted = [&COMPARE.0[..], &flag.to_le_bytes(), &[COMPARE.1]].concat();
     let code = code(site);
@@ -39,7 +39,8 @@ fn compares(bytes: &[u8], site: &DoorbellSite, flag: i32) -> Vec<u64> {
     found.map(|(at, _)| code.start + at as u64).collect()
 }
 
-/// That the functions are found as before, that of `changed` without flags, and so none for the runtime.
+/// Asserts that the functions are found as before, that the function at `changed` has no flags, and that the runtime therefore has
+/// none.
 fn assert_unknown(suite: &str, what: &str, before: &Resolution, after: &Resolution, changed: u64) {
     let places = |r: &Resolution| -> Vec<_> { r.doorbells.iter().map(|site| site.probe).collect() };
     assert_eq!(places(before), places(after), "{suite}: {what} in {changed:#x}");
@@ -89,7 +90,7 @@ fn a_flag_that_is_looked_at_in_another_way_leaves_it_unknown() {
     }
 }
 
-/// Offsets are those of the code; where functions look at different flags, no answer holds for all of them.
+/// The flags' offsets are those in the code. If functions check different flags, no answer holds for all of them.
 #[test]
 fn flags_are_where_the_code_has_them_and_the_same_for_all() {
     for (suite, bytes, before) in runtimes() {

@@ -1,4 +1,4 @@
-//! Looks at queues and completion signals, between the thread that takes them and the model.
+//! Samples of queues and completion signals, between the thread that takes them and the model.
 
 use tracer_capture::{
     confined::Readers,
@@ -8,21 +8,21 @@ use tracer_capture::{
 };
 use tracer_core::{fact::Fact, model::Model};
 
-/// The sampler, and what came of it.
+/// The sampler and its samples.
 pub struct Looks {
     sampler: Option<Sampler>,
-    /// Taken, and not told to the model yet.
+    /// Samples that were taken and not yet passed to the model.
     waiting: Vec<Look>,
-    /// Up to where records had come when they were taken.
+    /// The position of the newest record when the samples were collected.
     mark: u64,
-    /// Signals to ask for: empty but for a moment.
+    /// Signals to request. Empty except for a moment.
     signals: Vec<(u32, u64)>,
-    /// Of the queues that the sampler knows.
+    /// Revision of the queues that the sampler knows.
     revision: u64,
 }
 
 impl Looks {
-    /// Of no queue yet.
+    /// Starts the sampler, with no queues yet.
     pub fn start(readers: Readers) -> anyhow::Result<Self> {
         Ok(Self {
             sampler: Some(Sampler::start(readers)?),
@@ -33,16 +33,16 @@ impl Looks {
         })
     }
 
-    /// What was seen up to now, unless what was seen before still waits for records.
+    /// Collects the samples taken up to now, unless earlier samples still wait for records.
     pub fn collect(&mut self, session: &Session) {
         if let Some(sampler) = self.sampler.as_ref().filter(|_| self.waiting.is_empty()) {
             self.waiting.extend(sampler.looks());
-            // What a look can have seen of a doorbell's work, that doorbell's record came before.
+            // If a sample has seen the work of a doorbell, that doorbell's record was written before this mark.
             self.mark = session.mark();
         }
     }
 
-    /// Tells the model of what was seen, once it has every record that had come by then.
+    /// Passes the samples to the model, once the model has every record that had been written by then.
     pub fn apply(&mut self, session: &Session, model: &mut Model, mut take: impl FnMut(&Fact)) {
         if session.is_drained_to(self.mark) {
             for look in self.waiting.drain(..) {
@@ -51,7 +51,7 @@ impl Looks {
         }
     }
 
-    /// Tells the sampler of the queues that there are now, and of signals that packets wait for since long.
+    /// Gives the sampler the current queues, and the signals that packets have waited for a long time.
     pub fn watch(&mut self, model: &mut Model) {
         let Some(sampler) = &self.sampler else { return };
         if self.revision != model.revision() {
@@ -63,7 +63,7 @@ impl Looks {
         sampler.ask(signals);
     }
 
-    /// The last look at everything. Probes must still be in: what is published after it is for nobody to see.
+    /// Takes the last sample of everything. The probes must still be attached: no sample sees what is published later.
     pub fn finish(&mut self, session: &Session, model: &mut Model) {
         self.watch(model);
         if let Some(sampler) = self.sampler.take() {

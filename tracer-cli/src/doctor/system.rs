@@ -1,4 +1,4 @@
-//! What is told of the kernel, this process, and the driver.
+//! The findings on the kernel, this process, and the driver.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use tracer_capture::inspect::{Capability, Driver, Function, Kernel, Programs, Ri
 
 use super::text::{item, more};
 
-/// What the kernel says of itself.
+/// Writes what the kernel reports about itself.
 pub fn kernel(out: &mut impl Write, kernel: &Kernel) -> io::Result<()> {
     let there = |is: bool| if is { "yes" } else { "no" };
     let setting = |value: Option<i32>| value.map_or_else(|| "unknown".to_owned(), |v| v.to_string());
@@ -50,7 +50,7 @@ pub fn kernel(out: &mut impl Write, kernel: &Kernel) -> io::Result<()> {
     )
 }
 
-/// What this process may do.
+/// Writes what this process may do.
 pub fn rights(out: &mut impl Write, rights: &Rights) -> io::Result<()> {
     let capability = |c: &Capability| {
         let name = c.name.to_lowercase();
@@ -64,7 +64,7 @@ pub fn rights(out: &mut impl Write, rights: &Rights) -> io::Result<()> {
     Ok(())
 }
 
-/// What the kernel accepts.
+/// Writes which programs the kernel accepts.
 pub fn programs(out: &mut impl Write, programs: &Programs) -> io::Result<()> {
     if let Some(error) = &programs.error {
         item(out, "programs", error)?;
@@ -84,7 +84,7 @@ pub fn programs(out: &mut impl Write, programs: &Programs) -> io::Result<()> {
     )?;
     for program in &programs.programs {
         if let Some(error) = &program.error {
-            // What the verifier said may have many lines.
+            // The verifier's message may have many lines.
             error.lines().try_for_each(|line| more(out, line))?;
         }
     }
@@ -105,7 +105,7 @@ pub fn programs(out: &mut impl Write, programs: &Programs) -> io::Result<()> {
     Ok(())
 }
 
-/// The kernel driver, and its functions.
+/// Writes the kernel driver and its functions.
 pub fn driver(out: &mut impl Write, driver: &Driver) -> io::Result<()> {
     let state = match driver.state {
         State::Loaded => "amdgpu is loaded",

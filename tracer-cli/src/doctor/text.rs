@@ -1,4 +1,4 @@
-//! The findings for people: one aspect a paragraph, the conclusion last, where a terminal shows it.
+//! The findings for people: one paragraph for each aspect, and the conclusion last, where a terminal shows it.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use tracer_core::foreign;
 use super::system;
 use crate::units::bytes;
 
-/// Writes all of it.
+/// Writes all findings.
 pub fn write(out: &mut impl Write, inspection: &Inspection, verdict: &Verdict) -> io::Result<()> {
     system::kernel(out, &inspection.kernel)?;
     system::rights(out, &inspection.rights)?;
@@ -30,12 +30,12 @@ pub fn write(out: &mut impl Write, inspection: &Inspection, verdict: &Verdict) -
     conclusion(out, verdict)
 }
 
-/// A line: what it is about, and what is to say. The text may quote names of files and processes.
+/// Writes a line: its subject, and the text. The text may quote names of files and processes.
 pub fn item(out: &mut impl Write, about: &str, text: impl std::fmt::Display) -> io::Result<()> {
     writeln!(out, "{about:<11}{}", foreign::line(text))
 }
 
-/// A line below it.
+/// Writes a further line below an item.
 pub fn more(out: &mut impl Write, text: impl std::fmt::Display) -> io::Result<()> {
     item(out, "", text)
 }
@@ -81,7 +81,7 @@ fn gpus(out: &mut impl Write, gpus: &Gpus) -> io::Result<()> {
         .try_for_each(|found| process(out, found))
 }
 
-/// A process that uses the KFD: queues that a recording would find there.
+/// Writes a process that uses the KFD, with the queues that a recording would find there.
 fn process(out: &mut impl Write, process: &Process) -> io::Result<()> {
     let unknown = || "unknown".to_owned();
     let queue = |queue: &Queue| {
@@ -160,7 +160,7 @@ fn library(out: &mut impl Write, library: &Library) -> io::Result<()> {
     account(out, &library.account)
 }
 
-/// How the resolver came to its sites.
+/// Writes how the resolver arrived at its sites.
 fn account(out: &mut impl Write, account: &[Decision]) -> io::Result<()> {
     account.iter().try_for_each(|decision| {
         more(
@@ -242,7 +242,7 @@ fn conclusion(out: &mut impl Write, verdict: &Verdict) -> io::Result<()> {
         };
         writeln!(out, "  {name:<10} {answer:<8} {}", foreign::line(&capture.reason))?;
     }
-    // Several lacks may have one cure.
+    // Several gaps may have the same fix.
     let mut fixes: Vec<(Vec<&str>, &str)> = Vec::new();
     for (name, capture) in verdict.all() {
         let Some(fix) = &capture.fix else { continue };

@@ -1,4 +1,4 @@
-//! The manifest of a recording, from what capture says of itself.
+//! The manifest of a recording, from the inventory of the capture.
 
 use std::{collections::BTreeMap, os::unix::process::ExitStatusExt, process::ExitStatus};
 
@@ -15,7 +15,7 @@ use tracer_store::manifest::{
 
 use crate::aim::End;
 
-/// As the recording begins.
+/// Creates the manifest at the start of a recording.
 pub fn begin(target: Target) -> Manifest {
     let tool = Tool {
         name: "tracer".to_owned(),
@@ -24,7 +24,7 @@ pub fn begin(target: Target) -> Manifest {
     Manifest::new(tool, Host::here(), target, ClockSnapshot::now())
 }
 
-/// What is being captured: at any time, also before the end.
+/// Describes what is being captured. May be called at any time, also before the end.
 pub fn describe(manifest: &mut Manifest, inventory: &Inventory, losses: &BTreeMap<String, u64>) {
     manifest.simulated = inventory.simulated().map(str::to_owned);
     manifest.pauses = Some(Pauses {
@@ -58,7 +58,7 @@ impl From<End> for Ending {
     }
 }
 
-/// As the recording ends.
+/// Completes the manifest at the end of a recording.
 pub fn end(manifest: &mut Manifest, ending: &Ending) {
     manifest.ended = Some(ClockSnapshot::now());
     manifest.ended_by = Some(ending.by.clone());
@@ -68,18 +68,18 @@ pub fn end(manifest: &mut Manifest, ending: &Ending) {
     manifest.complete = true;
 }
 
-/// What was watched. A source counts only if it is whole: one library whose doorbells could not be found makes their
-/// number unknown.
+/// Returns what was watched. A source counts only if it is whole: one library whose doorbells could not be found makes their number
+/// unknown.
 pub fn capabilities(inventory: &Inventory) -> Capabilities {
     let failed = |family: &str| inventory.probes.iter().any(|p| p.family == family && !p.attached());
     let whole = |family: &str| {
-        // What is seen with low confidence is seen in part.
+        // A probe with low confidence sees only a part.
         let sure = |p: &inventory::Probe| p.attached() && p.confidence != Some(Confidence::Low);
         let covers = |library: &inventory::Library| {
             let mut probes = inventory.probes.iter();
             probes.any(|p| p.family == family && p.target == library.path && sure(p))
         };
-        // HIP's library submits by an HSA runtime's.
+        // HIP's library submits through the library of an HSA runtime.
         let mut runtimes = inventory.libraries.iter().filter(|library| !library.hip).peekable();
         runtimes.peek().is_some() && !failed(family) && runtimes.all(covers)
     };
@@ -99,22 +99,22 @@ pub fn capabilities(inventory: &Inventory) -> Capabilities {
         code_objects: whole("code_object"),
         api: inventory.has("api") && inventory.api != Api::Stats,
         api_stats: inventory.has("api") && inventory.api == Api::Stats,
-        // No function that was found calls one: none is missed.
+        // No function that was found calls `hsaKmtQueueRingDoorbell`, so no call of it is missed.
         thunk: whole("doorbell") && !inventory.libraries.iter().any(|library| library.thunk),
         unseen: whole("doorbell") && events("progress"),
         hsa_queues: whole("hsa_queue"),
-        // Every proxy that a program was given has its probes.
+        // Every proxy that a program received has its probes.
         requests: whole("hsa_queue") && !failed("proxy"),
     }
 }
 
-/// Capabilities as words, for the manifest.
+/// Converts capabilities to words for the manifest.
 fn names(capabilities: Capabilities) -> Vec<String> {
     let watched = capabilities.each().into_iter().filter(|(_, watched)| *watched);
     watched.map(|(name, _)| name.to_owned()).collect()
 }
 
-/// Words of a manifest as capabilities; those that this version does not know are left out.
+/// Converts the words of a manifest to capabilities. Words that this version does not know are left out.
 pub fn parse(names: &[String]) -> Capabilities {
     let has = |name: &str| names.iter().any(|n| n == name);
     Capabilities {
@@ -136,13 +136,13 @@ pub fn parse(names: &[String]) -> Capabilities {
     }
 }
 
-/// The GPUs, as capture found them.
+/// Returns the GPUs that the capture found.
 pub fn devices(inventory: &Inventory) -> Vec<Device> {
     let gpus = inventory.devices.iter().flat_map(|devices| &devices.gpus);
     gpus.map(device).collect()
 }
 
-/// The same for those who show what goes on.
+/// Returns the GPUs in the form for live views.
 pub fn gpus(devices: &[Device]) -> BTreeMap<u32, Gpu> {
     let told = devices.iter().map(|device| {
         let kind = device.scheduler.kind;
@@ -261,7 +261,7 @@ mod tests {
         inventory.probes.push(probe("b"));
         assert!(capabilities(&inventory).doorbells);
         assert!(!capabilities(&Inventory::default()).doorbells);
-        // None of them can ring in another way, until one does.
+        // No library can ring in another way, until one can.
         assert!(capabilities(&inventory).thunk && !capabilities(&Inventory::default()).thunk);
         inventory.libraries[0].thunk = true;
         assert!(capabilities(&inventory).doorbells && !capabilities(&inventory).thunk);

@@ -1,4 +1,4 @@
-//! Where the trace goes, and whose it is.
+//! The path of the trace, and its owner.
 
 use std::{
     ffi::OsStr,
@@ -9,7 +9,7 @@ use tracer_capture::launch::User;
 use tracer_files::Owner;
 use tracer_store::manifest::ClockSnapshot;
 
-/// The directory, with the keys of its name filled in.
+/// Returns the directory, with the placeholders in its name filled in.
 pub fn directory(wanted: Option<&Path>, program: &OsStr, pid: u32) -> PathBuf {
     let Some(wanted) = wanted else {
         let program = Path::new(program).file_name().unwrap_or_default();
@@ -27,7 +27,7 @@ pub fn directory(wanted: Option<&Path>, program: &OsStr, pid: u32) -> PathBuf {
     )
 }
 
-/// With whose rights files are written: those of the user who called sudo, unless `as_root` says that they are root's.
+/// Returns the user with whose rights tracer writes files: the user who called sudo, unless `as_root` makes root the owner.
 pub fn owner(as_root: bool) -> anyhow::Result<Owner> {
     let user = if as_root { None } else { User::to_act_as()? };
     Ok(user.map_or_else(Owner::process, |user| Owner::user(user.uid, user.gid, user.groups())))

@@ -1,4 +1,4 @@
-//! Whether every compute queue that a process created had doorbell probes.
+//! Detects whether every compute queue that a process created had doorbell probes.
 
 use std::collections::BTreeSet;
 
@@ -8,22 +8,22 @@ use tracer_core::{
     fact::{Queue, QueueOrigin},
 };
 
-/// Processes that are kept of each kind.
+/// Maximum number of processes that are kept in each set.
 const MAX: usize = 1 << 16;
 
 /// Processes in which probes were hit.
 #[derive(Debug, Default)]
 pub struct Probed {
-    /// Any probe in an HSA runtime.
+    /// Processes that hit any probe in an HSA runtime.
     runtime: BTreeSet<u32>,
-    /// A doorbell probe.
+    /// Processes that hit a doorbell probe.
     doorbell: BTreeSet<u32>,
-    /// The last of these: a process rings many doorbells in a row.
+    /// The last process that hit a doorbell probe: a process rings many doorbells in a row.
     last: Option<u32>,
 }
 
 impl Probed {
-    /// Takes what an observation says.
+    /// Takes an observation.
     pub fn saw(&mut self, event: &Event<'_>) {
         match event {
             Event::Doorbell(event) if self.last != Some(event.origin.pid) => {
@@ -38,11 +38,11 @@ impl Probed {
         }
     }
 
-    /// Whether a process created a compute queue for which no doorbell probe was attached.
+    /// Returns whether a process created a compute queue for which no doorbell probe was attached.
     ///
-    /// Probes belong to files. A process whose doorbells were seen has them. So has one in whose runtime another probe was
-    /// hit, if all runtimes that were found have doorbell probes. One that created a queue and hit no probe at all uses a
-    /// runtime that was not found, or none.
+    /// Probes belong to files. A process whose doorbells were seen has doorbell probes. A process in whose runtime another probe
+    /// was hit has them, too, if all runtimes that were found have doorbell probes. A process that created a queue and hit no probe
+    /// at all uses a runtime that was not found, or none.
     pub fn lacks<'a>(&self, mut queues: impl Iterator<Item = &'a Queue>, inventory: &Inventory) -> bool {
         let mut runtimes = inventory.libraries.iter().filter(|library| !library.hip);
         let whole = runtimes.all(|library| {
@@ -105,7 +105,7 @@ mod tests {
         probed.saw(&Event::Thunk(origin, None));
         let lacks = |probed: &Probed, queue: &Queue, attached| probed.lacks([queue].into_iter(), &inventory(attached));
         let created = |pid, kind| queue(pid, kind, QueueOrigin::Created);
-        // A command that opens no GPU, whatever it maps.
+        // A command that opens no GPU has nothing to lack, whatever it maps.
         assert!(!probed.lacks([].into_iter(), &inventory(false)));
         assert!(!lacks(&probed, &created(7, "sdma"), false));
         assert!(!lacks(&probed, &queue(7, "compute", QueueOrigin::Adopted), false));

@@ -1,4 +1,4 @@
-//! The sink that writes a trace, and counts what it ends with.
+//! The sink that writes a trace and counts its totals.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,19 +21,19 @@ use super::{
 };
 use crate::collect::Sink;
 
-/// Traced processes whose ids are kept.
+/// Maximum number of traced processes whose ids are kept.
 const MAX_PROCESSES: usize = 1 << 16;
 
-/// Queues and processes whose rows are kept in memory for the end: what all of them say is counted.
+/// Maximum number of queues and processes whose rows stay in memory for the end. The counts include all of them.
 const MAX_ROWS: usize = 1024;
 
-/// A recording that ended.
+/// The result of a recording.
 pub struct Outcome {
-    /// What it says of itself.
+    /// The manifest of the trace.
     pub manifest: Manifest,
-    /// Its counts.
+    /// The counts.
     pub report: Report,
-    /// What is on disk.
+    /// The files on disk.
     pub written: Written,
     /// Whether a process created a compute queue for which no doorbell probe was attached.
     pub blind: bool,
@@ -41,13 +41,13 @@ pub struct Outcome {
     pub idle: bool,
 }
 
-/// What becomes of a recording when the disk refuses rows.
+/// What happens to a recording when the disk refuses rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnFailure {
-    /// It goes on, and the user hears of it at once: the command's end is still to be recorded, and the disk may have room
-    /// again.
+    /// The recording continues, and the user gets a message at once: the command's exit is still to be recorded, and the disk may
+    /// have room again.
     GoOn,
-    /// It ends.
+    /// The recording ends.
     End,
 }
 
@@ -55,18 +55,18 @@ pub enum OnFailure {
 pub struct Recorder {
     writer: TraceWriter,
     on_failure: OnFailure,
-    /// What was watched will be known only at the end.
+    /// Built without capabilities: what was watched is known only at the end.
     summary: Summary,
     losses: BTreeMap<String, u64>,
     probed: Probed,
-    /// Processes that were traced, as far as they have ended.
+    /// Traced processes that have exited.
     processes: BTreeSet<u32>,
-    /// Whether any of them used the KFD.
+    /// Whether a traced process used the KFD.
     used: bool,
 }
 
 impl Recorder {
-    /// Writes there.
+    /// Creates a recorder that writes to `writer`.
     pub fn new(writer: TraceWriter, on_failure: OnFailure) -> Self {
         Self {
             writer,
@@ -79,12 +79,12 @@ impl Recorder {
         }
     }
 
-    /// Leaves no trace.
+    /// Removes the trace.
     pub fn discard(self) -> anyhow::Result<()> {
         Ok(self.writer.discard()?)
     }
 
-    /// The processes that were traced if none of them used the KFD; complete once the collector has finished.
+    /// Returns the traced processes if none of them used the KFD. The set is complete once the collector has finished.
     pub fn idle_processes(&self) -> Option<&BTreeSet<u32>> {
         (!self.used).then_some(&self.processes)
     }
@@ -156,7 +156,7 @@ impl Sink for Recorder {
 
     fn tick(&mut self) -> anyhow::Result<()> {
         match self.writer.tick(Instant::now()) {
-            // Without the thread that writes nothing more can come.
+            // Without the thread that writes, nothing more can be written.
             Err(error) if self.on_failure == OnFailure::GoOn && !matches!(error, StoreError::WriterGone(_)) => {
                 log::error!("{error}; the recording continues, and tracer counts rows that it cannot write as lost");
                 Ok(())

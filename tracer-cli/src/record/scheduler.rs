@@ -1,15 +1,14 @@
-//! What schedules the queues: the topology's word, and what the driver's functions say to it.
+//! What schedules the queues: the topology's value, confirmed or corrected by calls of driver functions.
 
 use std::collections::BTreeMap;
 
 use tracer_core::summary::{DriverCalls, Function};
 use tracer_store::manifest::{Device, SchedulerKind};
 
-/// Whether a function of this name is a sign of a scheduler.
+/// Returns whether a function of this name is a sign of a scheduler.
 type IsSign = fn(&str) -> bool;
 
-/// Whether a function runs only under one scheduler (drivers/gpu/drm/amd/amdkfd/kfd_device_queue_manager.c and
-/// amdgpu/mes_v1*.c).
+/// Functions that run only under one scheduler (drivers/gpu/drm/amd/amdkfd/kfd_device_queue_manager.c and amdgpu/mes_v1*.c).
 const SIGNS: [(SchedulerKind, IsSign); 3] = [
     (SchedulerKind::Mes, |name| {
         name == "add_queue_mes" || name.starts_with("mes_v") && name.ends_with("_add_hw_queue")
@@ -18,9 +17,9 @@ const SIGNS: [(SchedulerKind, IsSign); 3] = [
     (SchedulerKind::Nohws, |name| name == "create_queue_nocpsch"),
 ];
 
-/// Adds to each GPU's evidence what the calls of driver functions say; where they contradict the topology, they are right.
+/// Adds the evidence of driver function calls to each GPU. Where the calls contradict the topology, the calls are right.
 ///
-/// A call does not tell its GPU. Where GPUs of several schedulers are in one machine, it confirms those that it fits, and
+/// A call does not name its GPU. If the machine has GPUs with different schedulers, a call confirms the GPUs that it fits, and
 /// contradicts none.
 pub fn confirm(devices: &mut [Device], simulated: bool, calls: &DriverCalls) {
     let seen: Vec<(SchedulerKind, String)> = SIGNS
@@ -47,7 +46,7 @@ pub fn confirm(devices: &mut [Device], simulated: bool, calls: &DriverCalls) {
     }
 }
 
-/// Which of the functions traced processes called, in words.
+/// Returns in words which of these functions the traced processes called.
 fn sign(is_sign: IsSign, calls: &BTreeMap<String, Function>) -> Option<String> {
     let called: Vec<String> = calls
         .iter()

@@ -9,7 +9,7 @@ use tracer_store::{
     manifest::{Device, EndedBy, Exit, Library, Probe, Target},
 };
 
-/// The report: the counts, and what they were counted of.
+/// The report: the counts, and the trace that they come from.
 #[derive(Serialize)]
 struct Report<'a> {
     trace: String,
@@ -27,7 +27,7 @@ struct Report<'a> {
     counts: &'a summary::Report,
 }
 
-/// Writes it, with a newline at the end.
+/// Writes the report, with a newline at the end.
 pub fn write(out: &mut impl Write, trace: &Trace, counts: &summary::Report, warnings: &[String]) -> io::Result<()> {
     let manifest = trace.manifest();
     let report = Report {

@@ -1,4 +1,5 @@
-//! Runs of dispatches that differ in nothing but their index: a burst is one line. Those that a trace has as runs are, too.
+//! Runs of dispatches that differ only in their index: a burst is one line. Dispatches that the trace stores as runs are one line,
+//! too.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,19 +14,19 @@ pub struct Run {
     pub kind: Kind,
 }
 
-/// What the dispatches of a run have in common; `None` is not known.
+/// The properties that the dispatches of a run share; `None` means unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
     pub pid: u32,
     pub kernel: Option<Arc<str>>,
-    /// `None`: several.
+    /// `None`: several kernels.
     pub kernel_object: Option<u64>,
     pub shape: Option<Shape>,
     pub path: Path,
     pub evidence: Evidence,
 }
 
-/// Sizes of a dispatch.
+/// The sizes of a dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub dimensions: u16,
@@ -40,7 +41,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Adds a dispatch; those of a queue come nearly in the order of their indexes.
+    /// Adds a dispatch. The dispatches of a queue come nearly in the order of their indexes.
     pub fn add(&mut self, d: &Dispatch) {
         let kind = Kind {
             pid: d.pid,
@@ -65,7 +66,7 @@ impl Runs {
         );
     }
 
-    /// Adds dispatches of which the trace has a run only.
+    /// Adds dispatches that the trace stores only as a run.
     pub fn add_aggregated(&mut self, run: &DispatchRun) {
         let kind = Kind {
             pid: run.pid,
@@ -102,7 +103,7 @@ impl Runs {
 }
 
 impl Run {
-    /// `7` or `0..=1999`.
+    /// Formats the indexes: `7` or `0..=1999`.
     pub fn indexes(&self) -> String {
         if self.first == self.last {
             self.first.to_string()
@@ -113,7 +114,7 @@ impl Run {
 }
 
 impl Kind {
-    /// The kernel's name, or its address where that is not known; `several` if they are of several.
+    /// Returns the kernel's name, or its address if the name is not known; `several` if the run has several kernels.
     pub fn kernel(&self) -> String {
         match (&self.kernel, self.kernel_object) {
             (Some(name), _) => name.to_string(),
@@ -122,13 +123,13 @@ impl Kind {
         }
     }
 
-    /// Work items in the dimensions used: `1024` or `64x64`; `-` if that is not known.
+    /// Formats the work items in the dimensions used: `1024` or `64x64`; `-` if they are not known.
     pub fn grid(&self) -> String {
         self.shape
             .map_or_else(|| "-".to_owned(), |shape| shape.extent(shape.grid))
     }
 
-    /// As [`Self::grid`], of a workgroup.
+    /// Formats a workgroup in the way of [`Self::grid`].
     pub fn workgroup(&self) -> String {
         let of = |shape: Shape| shape.extent(shape.workgroup.map(u32::from));
         self.shape.map_or_else(|| "-".to_owned(), of)

@@ -16,7 +16,7 @@ use tracer_store::manifest::{EndedBy, Exit, Manifest, Target};
 use super::runs::Runs;
 use crate::units::{bytes, duration, known};
 
-/// What was traced, and the path summary.
+/// Writes the target and the path summary.
 pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io::Result<()> {
     let what = match &manifest.target {
         Target::Command { argv } => argv.join(" "),
@@ -124,7 +124,7 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
     )
 }
 
-/// How many of what was counted have no rows; nothing if all have.
+/// Writes how many of the counted dispatches have no rows; nothing if all have rows.
 fn aggregated(out: &mut impl Write, aggregated: Option<u64>) -> io::Result<()> {
     match aggregated {
         None | Some(0) => Ok(()),
@@ -135,7 +135,7 @@ fn aggregated(out: &mut impl Write, aggregated: Option<u64>) -> io::Result<()> {
     }
 }
 
-/// What ended the recording, unless the end of what was recorded did.
+/// Names what ended the recording, unless its subject exited.
 fn ended_by(ended_by: Option<&EndedBy>) -> String {
     match ended_by {
         Some(EndedBy::Duration) => ", ended after --duration".to_owned(),
@@ -145,7 +145,7 @@ fn ended_by(ended_by: Option<&EndedBy>) -> String {
     }
 }
 
-/// What was taken past every probe; nothing if all is known to have been rung for.
+/// Writes how many packets the GPU took without a probe seeing them; nothing if a doorbell is known for all of them.
 fn unseen(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let unseen = &report.unseen;
     if report.dispatches.by_path.unseen.is_none() || unseen.total == Some(0) {
@@ -162,7 +162,7 @@ fn unseen(out: &mut impl Write, report: &Report) -> io::Result<()> {
     )
 }
 
-/// Queues, dispatches and ioctls; at most `most` runs of dispatches.
+/// Writes queues, dispatches and ioctls, with at most `most` runs of dispatches.
 pub fn details(out: &mut impl Write, report: &Report, runs: &Runs, most: usize) -> io::Result<()> {
     queues::table(out, &report.queues)?;
     dispatches(out, runs, most)?;
@@ -232,7 +232,7 @@ fn driver_calls(out: &mut impl Write, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-/// Beside the rings' jobs, not more of them: the heading says whose trace events they are.
+/// Writes the driver's trace events. They come in addition to the rings' jobs and are not further jobs, as the heading says.
 fn driver_events(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.driver_events.by_event.is_empty() {
         return Ok(());
@@ -254,7 +254,7 @@ fn driver_events(out: &mut impl Write, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-/// Jobs on rings, and whose they are.
+/// Writes the jobs on rings, and which processes they belong to.
 fn ring_summary(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let jobs = &report.ring_jobs;
     let (Some(total), Some(traced)) = (jobs.total, jobs.traced) else {
@@ -327,7 +327,7 @@ fn ioctls(out: &mut impl Write, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-/// What the copies move, by direction.
+/// Formats what the copies move, by direction.
 fn moved(out: &mut impl Write, copies: &Copies) -> io::Result<()> {
     let one = |(direction, moved): (&String, &Moved)| {
         format!("{} {} in {}", Terminal(direction), bytes(moved.bytes), moved.count)
@@ -342,7 +342,7 @@ fn moved(out: &mut impl Write, copies: &Copies) -> io::Result<()> {
     writeln!(out, "           {}", parts.join(", "))
 }
 
-/// `doorbell 100.0 % (12), ring not watched, ...`
+/// Formats the counts by path: `doorbell 100.0 % (12), ring not watched, ...`
 fn paths(by_path: &ByPath) -> String {
     let counts = [by_path.doorbell, by_path.ring, by_path.thunk, by_path.unseen];
     let total: u64 = counts.iter().flatten().sum();

@@ -1,9 +1,8 @@
-//! Recording from now on: facts of a session that began earlier, as a trace that is sound by itself.
+//! Recording that starts in a running session: facts of a session that began earlier become a trace that is consistent by itself.
 //!
-//! A trace's rows must add up to what its queues say of themselves. Queues say what came since their creation; so each
-//! queue's numbers are counted anew from the rows that go into the trace, and those that were there before become
-//! adopted ones. It begins and ends right after a round of snapshots: then every queue, process and code object that
-//! lives is told of at both ends.
+//! The rows of a trace must add up to the totals of its queues. A queue's totals count from its creation. So this module counts
+//! each queue's numbers anew from the rows that go into the trace, and marks queues that existed before as adopted. A trace begins
+//! and ends right after a round of snapshots: then every live queue, process and code object is reported at both ends.
 
 use std::collections::HashMap;
 
@@ -12,7 +11,7 @@ use tracer_core::fact::{ApiStats, Fact, Kernel, Path, Proxy, Queue, QueueOrigin}
 
 use crate::collect::Sink;
 
-/// Kernels that are remembered, so that a later trace has their sizes too.
+/// Maximum number of kernels that are remembered, so that a later trace has their sizes too.
 const MAX_KERNELS: usize = 16_384;
 
 /// Passes facts on to a trace, while there is one.
@@ -20,28 +19,28 @@ pub struct Later<S> {
     tape: Option<Tape<S>>,
     /// Queues with lower numbers were seen.
     queues: u32,
-    /// Kernels of code objects that are loaded: their rows come once.
+    /// Kernels of loaded code objects. Their rows come once.
     kernels: Vec<Kernel>,
-    /// What was counted of API calls by now, by counter.
+    /// Counts of API calls up to now, by counter.
     counted: HashMap<u32, ApiStats>,
-    /// Proxies, as they were last told of.
+    /// The last report of each proxy.
     proxies: HashMap<u32, Proxy>,
 }
 
 /// A trace that is being written.
 struct Tape<S> {
     sink: S,
-    /// Queues with lower numbers were there before.
+    /// Queues with lower numbers existed before the trace.
     before: u32,
-    /// What of each queue went into the trace.
+    /// The rows of each queue that went into the trace.
     since: HashMap<u32, Since>,
-    /// What had been counted of API calls.
+    /// Counts of API calls before the trace.
     counted: HashMap<u32, ApiStats>,
-    /// What had been asked of proxies.
+    /// Requests to proxies before the trace.
     proxies: HashMap<u32, Proxy>,
 }
 
-/// Rows of a queue.
+/// The rows of a queue.
 #[derive(Clone, Copy, Debug, Default)]
 struct Since {
     doorbells: u64,
@@ -50,13 +49,13 @@ struct Since {
     unread: u64,
     copies: u64,
     unseen: u64,
-    /// The first and the last index, and when the first row came.
+    /// The first and the last index, and the time of the first row.
     indexes: Option<(u64, u64)>,
     first_ns: Option<u64>,
 }
 
 impl<S: Sink> Later<S> {
-    /// Records nothing yet.
+    /// Creates the value without a trace: nothing is recorded yet.
     pub fn new() -> Self {
         Self {
             tape: None,
@@ -67,7 +66,7 @@ impl<S: Sink> Later<S> {
         }
     }
 
-    /// Records from now on. Must follow a round of snapshots.
+    /// Starts recording to `sink`. Must follow a round of snapshots.
     pub fn begin(&mut self, mut sink: S) {
         for kernel in &self.kernels {
             sink.take(&Fact::Kernel(kernel.clone()));
@@ -81,7 +80,7 @@ impl<S: Sink> Later<S> {
         });
     }
 
-    /// Records no more. Must follow a round of snapshots, or the end of all.
+    /// Stops recording. Must follow a round of snapshots, or the end of all facts.
     pub fn end(&mut self) -> Option<S> {
         self.tape.take().map(|tape| tape.sink)
     }
@@ -96,7 +95,7 @@ impl<S: Sink> Later<S> {
         }
     }
 
-    /// A fact of its own.
+    /// Takes a fact. Each fact comes once.
     pub fn take(&mut self, fact: &Fact) {
         self.note(fact);
         if let Fact::CodeObject(gone) = fact {
@@ -114,7 +113,7 @@ impl<S: Sink> Later<S> {
         }
     }
 
-    /// What lives on.
+    /// Takes the current state of an object that still exists.
     pub fn snapshot(&mut self, fact: &Fact) {
         self.note(fact);
         if let Some(tape) = &mut self.tape {
@@ -127,7 +126,7 @@ impl<S: Sink> Later<S> {
         }
     }
 
-    /// Some time has passed. A trace that can't be written ends.
+    /// Called at intervals. A trace that can't be written ends.
     pub fn tick(&mut self) -> anyhow::Result<()> {
         let ticked = self.tape.as_mut().map_or(Ok(()), |tape| tape.sink.tick());
         if ticked.is_err() {
@@ -136,7 +135,7 @@ impl<S: Sink> Later<S> {
         ticked
     }
 
-    /// What capture is made of.
+    /// Takes the current inventory of the capture.
     pub fn describe(&mut self, inventory: &Inventory) {
         if let Some(tape) = &mut self.tape {
             tape.sink.describe(inventory);
@@ -181,25 +180,25 @@ impl<S> Tape<S> {
         }
     }
 
-    /// Whether a row of that index can have gone into the trace.
+    /// Returns whether a row with this index may have gone into the trace.
     fn has(&self, queue: u32, index: u64) -> bool {
         let indexes = self.since.get(&queue).and_then(|since| since.indexes);
         indexes.is_some_and(|(first, last)| (first..=last).contains(&index))
     }
 
-    /// What was counted since.
+    /// Returns the counts since the trace began.
     fn since(&self, stats: &ApiStats) -> ApiStats {
         let before = self.counted.get(&stats.counter);
         before.map_or_else(|| stats.clone(), |before| stats.since(before))
     }
 
-    /// What was asked of a proxy since.
+    /// Returns the requests to a proxy since the trace began.
     fn proxy(&self, proxy: &Proxy) -> Proxy {
         let before = self.proxies.get(&proxy.proxy);
         before.map_or_else(|| proxy.clone(), |before| proxy.since(before))
     }
 
-    /// The queue as the trace knows it.
+    /// Returns the queue as the trace knows it.
     fn anew(&self, queue: &Queue) -> Queue {
         let since = self.since.get(&queue.queue).copied().unwrap_or_default();
         let published = since.published();
@@ -217,7 +216,7 @@ impl<S> Tape<S> {
         if queue.queue < self.before {
             anew.origin = QueueOrigin::Adopted;
             (anew.doorbell_offset, anew.priority, anew.create_enter_ns) = (None, None, None);
-            // Of one that was silent since, there is no later moment to tell.
+            // For a queue that was silent since then, no later time is known.
             anew.created_ns = since.first_ns.unwrap_or(queue.created_ns);
             let span = since
                 .indexes

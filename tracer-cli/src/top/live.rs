@@ -1,4 +1,4 @@
-//! What goes on now, and a trace of it when the user wants one.
+//! A live view, and a trace of it when the user asks for one.
 
 use std::{
     ffi::OsString,
@@ -32,20 +32,20 @@ use crate::{
     units,
 };
 
-/// What the collector's thread and the screen share.
+/// State that the collector's thread and the screen share.
 #[derive(Default)]
 struct Shared {
     live: Live,
     blind: Vec<String>,
     simulated: bool,
     order: Option<Order>,
-    /// Where it records.
+    /// The path of the current recording.
     recording: Option<PathBuf>,
-    /// What came of an order.
+    /// The result of an order.
     said: Option<String>,
 }
 
-/// What the user wants of the recording.
+/// A request of the user concerning the recording.
 enum Order {
     Begin(Box<Recorder>, PathBuf),
     End,
@@ -53,7 +53,7 @@ enum Order {
 
 type Handle = Arc<Mutex<Shared>>;
 
-/// Also after a panic elsewhere: it is plain data.
+/// Locks the state, also after a panic in another thread: it is plain data.
 fn lock(shared: &Handle) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -62,7 +62,7 @@ fn lock(shared: &Handle) -> MutexGuard<'_, Shared> {
 struct Feed {
     shared: Handle,
     later: Later<Recorder>,
-    /// Traces that are being closed, which may take as long as the disk does.
+    /// Traces that are being closed. This takes as long as the disk needs.
     closing: Vec<JoinHandle<()>>,
 }
 
@@ -78,7 +78,7 @@ impl Sink for Feed {
     }
 
     fn tick(&mut self) -> anyhow::Result<()> {
-        // A full disk is no reason to see nothing any more.
+        // A full disk ends the recording, not the view.
         let ticked = self.later.tick();
         let mut shared = lock(&self.shared);
         if let Err(error) = ticked {
@@ -132,11 +132,11 @@ impl Feed {
         self.closing.push(std::thread::spawn(close));
     }
 
-    /// Waits for the traces. `end`: of what was watched, if it ended.
+    /// Waits for the traces. `end`: how the watched processes ended, if they have exited.
     fn finish(mut self, inventory: &Inventory, end: Option<End>) {
         self.close(inventory, end);
         for closing in self.closing.drain(..) {
-            // Its panic would be a trace without an end, which can be read as such.
+            // If that thread panicked, its trace has no end, and can be read as such.
             let _ = closing.join();
         }
         lock(&self.shared).describe(inventory);
@@ -155,7 +155,7 @@ impl Shared {
     }
 }
 
-/// Something that is watched.
+/// A subject that is watched.
 pub struct Watch {
     shared: Handle,
     collector: Option<Collector<Feed>>,
@@ -171,7 +171,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Sets everything up and begins.
+    /// Sets everything up and starts watching.
     pub fn start(options: &Top, guardian: Option<Guardian>) -> anyhow::Result<Self> {
         let placing = Placing {
             owner: output::owner(options.capture.as_root)?,
@@ -191,7 +191,7 @@ impl Watch {
             closing: Vec::new(),
         };
         let (title, name, pid) = (subject.title(), subject.name(), subject.pid());
-        // Whenever a recording begins, what is watched runs already.
+        // Whenever a recording begins, the watched processes run already.
         let target = match subject.target() {
             Target::Command { .. } => Target::Attached { pids: vec![pid] },
             target => target,
@@ -219,7 +219,7 @@ impl Watch {
         })
     }
 
-    /// Whether there is nothing more to come: what is watched has ended, or the time is over.
+    /// Returns whether nothing more will come: the watched processes have exited, or the time is over.
     pub fn is_over(&mut self) -> anyhow::Result<bool> {
         let Some(watched) = &mut self.watched else {
             return Ok(true);
@@ -232,7 +232,7 @@ impl Watch {
         Ok(failed || self.watched.is_none() || self.until.is_some_and(|until| Instant::now() >= until))
     }
 
-    /// Takes the probes out and the last facts in. What is watched goes on.
+    /// Detaches the probes and takes the last facts. The watched processes continue.
     pub fn end(&mut self) -> anyhow::Result<()> {
         if let Some(collector) = self.collector.take() {
             let (feed, inventory) = collector.finish()?;
@@ -241,18 +241,18 @@ impl Watch {
         Ok(())
     }
 
-    /// How it stands.
+    /// Returns the current picture.
     pub fn look(&self) -> Picture {
         lock(&self.shared).live.picture()
     }
 
-    /// The command's process, if it goes on.
+    /// Returns the command's process, if it continues to run.
     pub fn goes_on(&self) -> Option<u32> {
         let command = self.watched.as_ref().and_then(Watched::command)?;
         Some(command.pid)
     }
 
-    /// What came of the last recording.
+    /// Returns the result of the last recording.
     pub fn said(&self) -> Option<String> {
         lock(&self.shared).said.take()
     }
@@ -275,7 +275,7 @@ impl Watch {
         Ok(None)
     }
 
-    /// One that is not there yet: there may be several recordings.
+    /// Returns a path that does not exist yet: there may be several recordings.
     fn directory(&self) -> PathBuf {
         let wanted = self.output.clone().unwrap_or_else(|| {
             let mut name = Path::new(&self.name).file_name().unwrap_or_default().to_owned();
@@ -286,7 +286,7 @@ impl Watch {
     }
 }
 
-/// How often a script's picture looks whether its time has come.
+/// Interval at which `--once` checks whether it should end.
 pub const LOOK: Duration = Duration::from_millis(20);
 
 impl screen::Source for Watch {

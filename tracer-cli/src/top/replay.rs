@@ -10,28 +10,28 @@ use tracer_tui::{Action, Status};
 use super::{blind, screen};
 use crate::record::manifest;
 
-/// The greatest speed.
+/// The highest speed.
 pub const FASTEST: u32 = 1 << 10;
 
-/// A trace, and how far it is.
+/// A trace and the current position in it.
 pub struct Replay {
     facts: Peekable<Facts>,
     live: Live,
-    /// Where in the trace the clock stood when it was last looked at, and when that was.
+    /// The position of the clock in the trace when it was last read, and the time of that reading.
     at_ns: u64,
     looked: Instant,
-    /// The last time that something happened.
+    /// The time of the last fact.
     last_ns: u64,
     status: Status,
     speed: u32,
 }
 
 impl Replay {
-    /// Stands before the first fact.
+    /// Opens the trace, positioned before the first fact.
     pub fn open(trace: &Trace, speed: u32) -> anyhow::Result<Self> {
         let mut live = Live::new();
         live.set_gpus(manifest::gpus(&trace.manifest().devices));
-        // Queues and processes are facts at the ends of their lives: who they are is known from the beginning here.
+        // The facts on queues and processes come at the ends of their lives. Here they are known from the beginning.
         let whole = [Table::Queues, Table::Processes];
         for fact in trace.facts(&whole)?.skip_damaged() {
             live.apply(&fact?);
@@ -56,14 +56,14 @@ impl Replay {
         })
     }
 
-    /// How it stands at the trace's end.
+    /// Returns the picture at the end of the trace.
     pub fn end(&mut self) -> Result<Picture, StoreError> {
         while self.step(u64::MAX)? {}
         self.live.advance(self.last_ns);
         Ok(self.live.picture())
     }
 
-    /// Takes the next fact if it came before this time; whether there was one.
+    /// Takes the next fact if its time is not after `until_ns`. Returns whether there was one.
     fn step(&mut self, until_ns: u64) -> Result<bool, StoreError> {
         let due = |fact: &Result<_, _>| fact.as_ref().ok().and_then(time_of).is_none_or(|time| time <= until_ns);
         let Some(fact) = self.facts.next_if(due) else {
@@ -75,7 +75,7 @@ impl Replay {
         Ok(true)
     }
 
-    /// Lets trace time pass.
+    /// Advances the clock of the trace.
     fn pass(&mut self) -> Result<(), StoreError> {
         let passed = u64::try_from(self.looked.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.looked = Instant::now();
@@ -96,7 +96,7 @@ impl screen::Source for Replay {
             return None;
         }
         if let Err(error) = self.pass() {
-            // What was read before it stays on the screen.
+            // What was read before the error stays on the screen.
             self.status.message = Some(error.to_string());
             self.status.ended = true;
         }

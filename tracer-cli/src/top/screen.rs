@@ -17,22 +17,22 @@ use tracer_tui::{
     terminal::{Heard, Input, Screen},
 };
 
-/// Between two pictures.
+/// Time between two pictures.
 const FRAME: Duration = Duration::from_millis(100);
-/// Between two pictures that are kept for looking back, ns.
+/// Time between two pictures that are kept for looking back, ns.
 const KEPT_NS: u64 = 1_000_000_000;
 
-/// Where pictures come from.
+/// A source of pictures.
 pub trait Source {
-    /// The newest picture, if there is one since the last call.
+    /// Returns the newest picture, if there is one since the last call.
     fn picture(&mut self) -> Option<Picture>;
-    /// What is to be said beside it.
+    /// Fills in the status that is shown beside the picture.
     fn status(&mut self, status: &mut Status);
-    /// What the screen alone can't do; gives what is to be said of it.
+    /// Does what the screen alone can't do. Returns a message about it.
     fn act(&mut self, action: Action) -> anyhow::Result<Option<String>>;
 }
 
-/// Says so if there is no screen.
+/// Returns an error if standard output is not a terminal.
 pub fn require() -> anyhow::Result<()> {
     if !io::stdout().is_terminal() {
         bail!("standard output is not a terminal; use `tracer top --once --json`");
@@ -50,7 +50,7 @@ pub fn show(source: &mut dyn Source, stop: &Arc<AtomicBool>) -> anyhow::Result<(
     while !stop.load(Ordering::Acquire) {
         let frame = Instant::now();
         if let Some(picture) = source.picture() {
-            // One a second is kept; those between take the newest one's place.
+            // One picture per second is kept; those in between replace the newest one.
             if picture.time_ns.saturating_sub(kept) >= KEPT_NS {
                 kept = picture.time_ns;
                 top.push(picture);
@@ -89,7 +89,7 @@ pub fn show(source: &mut dyn Source, stop: &Arc<AtomicBool>) -> anyhow::Result<(
     Ok(())
 }
 
-/// Whether drawing may go on. A terminal that hung up ends the viewer without an error.
+/// Returns whether drawing may continue. A terminal that hung up ends the viewer without an error.
 fn drawn(done: io::Result<()>, input: &Input, stop: &AtomicBool) -> anyhow::Result<bool> {
     let Err(error) = done else { return Ok(true) };
     let gone = stop.load(Ordering::Acquire) || input.next(FRAME) == Heard::HungUp;

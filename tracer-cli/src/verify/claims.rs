@@ -1,4 +1,4 @@
-//! `tracer verify --claims`: tests what documents say on the GPU of this machine.
+//! `tracer verify --claims`: tests claims of the documentation on the GPU of this machine.
 
 mod markdown;
 mod place;
@@ -31,10 +31,10 @@ use crate::{
 };
 use recorder::{Recorded, Recorder};
 
-/// The program that makes the workloads.
+/// The program that runs the workloads.
 const DISPATCHER: &str = "hsa-dispatch";
 
-/// Tests the claims that were asked for, or shows what was found of them before.
+/// Tests the requested claims, or shows the results of an earlier test.
 pub fn run(options: &Verify) -> anyhow::Result<ExitCode> {
     let wanted = match wanted(options) {
         Ok(wanted) => wanted,
@@ -55,13 +55,13 @@ pub fn run(options: &Verify) -> anyhow::Result<ExitCode> {
     };
     write(options, &owner, &reports)?;
     let codes = reports.iter().map(|report| code(report, options.strict));
-    // What is against the sources matters more than what is not known.
+    // A contradiction to the sources matters more than an unknown.
     Ok(ExitCode::from(
         codes.min_by_key(|code| (*code == 0, *code)).unwrap_or(0),
     ))
 }
 
-/// The claims that were asked for.
+/// Returns the requested claims.
 fn wanted(options: &Verify) -> anyhow::Result<Vec<&'static Claim>> {
     if matches!(options.format, VerdictFormat::Junit | VerdictFormat::Github) {
         return Err(anyhow!(
@@ -83,7 +83,7 @@ fn wanted(options: &Verify) -> anyhow::Result<Vec<&'static Claim>> {
     ids.iter().map(find).collect()
 }
 
-/// Runs the scenarios and judges; an exit code if they can't be run.
+/// Runs the scenarios and judges them. Returns an exit code if they can't be run.
 fn test(options: &Verify, owner: &Owner, wanted: &[&'static Claim]) -> anyhow::Result<Result<Report, ExitCode>> {
     let Some(dispatcher) = dispatcher(&options.command)? else {
         say!(
@@ -110,12 +110,12 @@ fn test(options: &Verify, owner: &Owner, wanted: &[&'static Claim]) -> anyhow::R
     })
 }
 
-/// Where traces go, and what removes them if they are not kept. Each is written by a recorder of its own, so that the
-/// folder has to be the owner's.
+/// Returns the folder for the traces, and what removes it if they are not kept. A separate recorder writes each trace, so the
+/// folder must belong to the owner.
 fn folder(options: &Verify, owner: &Owner) -> anyhow::Result<(PathBuf, Option<Scratch>)> {
     let Some(dir) = &options.output else {
         let temporary = Scratch::take()?;
-        // Its parent is sticky: nobody else can have put another one there.
+        // The parent folder is sticky: no other user can have put another folder there.
         std::os::unix::fs::chown(temporary.path(), Some(owner.uid()), None).context("changing the owner of a folder")?;
         return Ok((temporary.path().to_owned(), Some(temporary)));
     };
@@ -158,7 +158,7 @@ async fn record(
         match recorder.record(scenario.name(), scenario.with_calls(), &words).await? {
             Recorded::Stopped(code) => return Ok(Err(code)),
             Recorded::Done(done) => {
-                // Where nothing can be launched at all, every other scenario would only say so again.
+                // If no kernel can be launched at all, every other scenario would only report the same.
                 if let (Some(reason), Scenario::Launches) = (&done.failed, scenario) {
                     say!("tracer: cannot test the claims here: {}", Terminal(reason));
                     return Ok(Err(ExitCode::from(exit::FAILED)));
@@ -176,7 +176,7 @@ async fn record(
     Ok(Ok(Report::new(place.finish(dispatcher), verdicts.collect())))
 }
 
-/// The command that workloads are appended to; `None` if none was given and there is none.
+/// Returns the command that workloads are appended to; `None` if none was given and none is found.
 fn dispatcher(given: &[OsString]) -> anyhow::Result<Option<Vec<OsString>>> {
     if !given.is_empty() {
         return Ok(Some(given.to_vec()));
@@ -189,7 +189,7 @@ fn dispatcher(given: &[OsString]) -> anyhow::Result<Option<Vec<OsString>>> {
     Ok(found.map(|file| vec![file.into_os_string()]))
 }
 
-/// Reads what `--json` wrote, as far as it is about these claims.
+/// Reads a result of `--json` and keeps the requested claims.
 fn read(path: &Path, wanted: &[&'static Claim]) -> anyhow::Result<Report> {
     let text = fs::read(path).with_context(|| format!("cannot read the report {}", path.display()))?;
     let report: Report = serde_json::from_slice(&text)
@@ -199,7 +199,7 @@ fn read(path: &Path, wanted: &[&'static Claim]) -> anyhow::Result<Report> {
     Ok(Report::new(report.place, claims.collect()))
 }
 
-/// Writes the reports in every form that was asked for.
+/// Writes the reports in every requested form.
 fn write(options: &Verify, owner: &Owner, reports: &[Report]) -> anyhow::Result<()> {
     if let (Some(path), [report]) = (&options.json, reports) {
         tracer_files::write(owner, path, options.mode, json(report)?.as_bytes())
@@ -212,12 +212,12 @@ fn write(options: &Verify, owner: &Owner, reports: &[Report]) -> anyhow::Result<
     }
 }
 
-/// The report for programs: docs/claims.schema.json.
+/// Formats the report for programs: docs/claims.schema.json.
 fn json(report: &Report) -> anyhow::Result<String> {
     Ok(format!("{}\n", Json(&serde_json::to_string_pretty(report)?)))
 }
 
-/// The exit code of a report.
+/// Returns the exit code of a report.
 fn code(report: &Report, strict: bool) -> u8 {
     let tally = report.tally;
     let decided = tally.holds + tally.contradicted;

@@ -1,4 +1,4 @@
-//! What a judge has to know of a trace, from its manifest.
+//! The context that a judge needs about a trace, from its manifest.
 
 use tracer_capture::inventory::RAW;
 use tracer_core::verify::{Context, Device, Ended, Scheduler};
@@ -9,7 +9,7 @@ use tracer_store::{
 
 use crate::record::manifest::parse;
 
-/// Gathers it. Damage to the tables is found while they are read.
+/// Gathers the context. Damage to the tables is found while they are read.
 pub fn of(trace: &Trace) -> Context {
     let manifest = trace.manifest();
     let command = matches!(manifest.target, Target::Command { .. });
@@ -37,7 +37,8 @@ fn doorbell_probes_missing(manifest: &manifest::Manifest) -> u64 {
     doorbells.filter(|probe| !probe.attached).count() as u64
 }
 
-/// Of raw programs every kernel that tracer runs on counts what it passes over; of trace events' only those since 6.7.
+/// Returns whether missed submissions are counted. For raw programs, every kernel that tracer runs on counts what it passes over;
+/// for programs on trace events, only kernels since 6.7 do.
 fn submits_counted(manifest: &manifest::Manifest) -> bool {
     let mut rings = manifest.probes.iter().filter(|probe| probe.family == "ring").peekable();
     rings.peek().is_some() && rings.all(|probe| probe.attached && probe.resolver.as_deref() == Some(RAW))

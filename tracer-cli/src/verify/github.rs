@@ -9,7 +9,7 @@ use tracer_core::{
 
 use super::text::details;
 
-/// One workflow command: GitHub shows ten annotations a step at the most, so the rules go into the summary.
+/// Formats one workflow command. GitHub shows at most ten annotations per step, so the rules go into the summary.
 pub fn annotation(verdict: &Verdict, strict: bool) -> String {
     let command = match verdict.outcome {
         Outcome::Fail | Outcome::Inconclusive => "error",
@@ -34,7 +34,7 @@ pub fn annotation(verdict: &Verdict, strict: bool) -> String {
     format!("::{command} title={title}::{message}\n")
 }
 
-/// The rules in Markdown, for $GITHUB_STEP_SUMMARY.
+/// Formats the rules in Markdown, for $GITHUB_STEP_SUMMARY.
 pub fn summary(subject: &str, verdict: &Verdict) -> String {
     let mut text = format!(
         "## tracer verify {}: {}\n\n",

@@ -1,4 +1,4 @@
-//! The verdict for programs: docs/verdict.schema.json, and what was judged.
+//! The verdict for programs: docs/verdict.schema.json, and the subject of the verdict.
 
 use serde::Serialize;
 use tracer_core::{foreign::Json, verify::Verdict};
@@ -11,7 +11,7 @@ struct Document<'a> {
     verdict: &'a Verdict,
 }
 
-/// The verdict as one JSON document.
+/// Formats the verdict as one JSON document.
 pub fn write(subject: &str, verdict: &Verdict) -> anyhow::Result<String> {
     let text = serde_json::to_string_pretty(&Document { subject, verdict })?;
     Ok(format!("{}\n", Json(&text)))

@@ -1,5 +1,5 @@
-//! The verdict for CI systems: JUnit XML, a test case a rule. Fail is a failure and inconclusive an error, so that CI
-//! systems count them apart.
+//! The verdict for CI systems: JUnit XML with one test case per rule. "Fail" becomes a failure and "inconclusive" an error, so that
+//! CI systems count them separately.
 
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 use tracer_core::{
@@ -9,7 +9,7 @@ use tracer_core::{
 
 use super::text::details;
 
-/// The verdict as a JUnit document.
+/// Formats the verdict as a JUnit document.
 pub fn write(subject: &str, verdict: &Verdict, strict: bool) -> anyhow::Result<String> {
     let mut suite = TestSuite::new(format!("tracer verify {}", Terminal(&verdict.policy)));
     suite.add_property(Property::new("subject", Terminal(subject).to_string()));

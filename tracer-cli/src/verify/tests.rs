@@ -1,4 +1,4 @@
-//! Forms of a verdict, with names that try to break out of them.
+//! Tests of the forms of a verdict, with names that try to break out of them.
 
 use tracer_core::verify::{Missing, Offender, Outcome, RuleVerdict, Verdict};
 

@@ -7,7 +7,7 @@ use tracer_core::{
     verify::{RuleVerdict, Verdict},
 };
 
-/// Rules with their reasons, then the verdict, which is what a reader scrolls to.
+/// Formats the rules with their reasons, then the verdict, so that it is at the end of the output.
 pub fn write(subject: &str, verdict: &Verdict) -> String {
     let mut text = String::new();
     for rule in &verdict.rules {
@@ -29,7 +29,7 @@ pub fn write(subject: &str, verdict: &Verdict) -> String {
     text
 }
 
-/// What there is to say of a rule beyond its sentence, a printable line each.
+/// Returns the details of a rule beyond its sentence, one printable line each.
 pub fn details(rule: &RuleVerdict) -> Vec<String> {
     let missing = rule.missing.iter();
     let mut lines: Vec<String> = missing

@@ -1,4 +1,4 @@
-//! The functions: one line each.
+//! The catalog of functions, one per line.
 
 mod hip;
 mod hsa;
@@ -15,10 +15,10 @@ const S0: At = At::stack(0);
 const S1: At = At::stack(1);
 const S2: At = At::stack(2);
 
-/// How many of them are HIP's.
+/// The number of HIP functions.
 pub(super) const HIP: usize = hip::ALL.len();
 
-/// The functions; a number is an index into this table, and means nothing outside of one build.
+/// The functions. A function's number is an index into this table, and is valid within one build only.
 pub static FUNCTIONS: [Function; HIP + hsa::ALL.len()] = {
     let mut all = [hsa::ALL[0]; HIP + hsa::ALL.len()];
     let mut at = 0;

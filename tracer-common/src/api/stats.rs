@@ -1,52 +1,52 @@
-//! Calls that are counted only (`--api stats`): what the programs keep of them, in memory that user space has mapped.
+//! Calls that tracer only counts (`--api stats`): the counters that the programs keep, in memory that user space maps.
 //!
-//! The memory is an array of places, each of [`WORDS`] words: first one place a function, for calls by processes that there
-//! was no place left for; then places for one function of one process each, given out as they first call.
+//! The memory is an array of places of [`WORDS`] words each. The first places, one per function, count the calls of processes for
+//! which no place was left. The other places are for one function of one process each; a program assigns a place at the first call.
 
 use super::FUNCTIONS;
 
-/// Each power of two ns is cut into this many buckets.
+/// The number of buckets for each power of two, in ns.
 pub const STEPS: u64 = 8;
-/// How many buckets there are: the last one has all from 68 minutes on.
+/// The number of buckets. The last one counts everything from 68 minutes on.
 pub const BUCKETS: usize = 40 * STEPS as usize;
 
-/// How many functions of processes are told apart: 130 processes that call 30 functions each.
+/// The number of pairs of process and function that are counted separately: 130 processes that call 30 functions each.
 pub const PAIRS: usize = 4096;
-/// How many places there are.
+/// The number of places.
 pub const PLACES: usize = FUNCTIONS.len() + PAIRS;
 
 /// Words of a place.
 pub mod word {
-    /// [`super::owner`] of it; 0 where that is not known, and of a place that was not given out.
+    /// [`super::owner`] of the place; 0 if the owner is not known, or the place is not assigned.
     pub const OWNER: u32 = 0;
-    /// Calls that were entered.
+    /// Calls entered.
     pub const CALLS: u32 = 1;
-    /// Those that returned an error.
+    /// Calls that returned an error.
     pub const FAILED: u32 = 2;
-    /// Those that were left without a return.
+    /// Calls left without a return.
     pub const LEFT: u32 = 3;
-    /// Sum of the durations of those that returned, ns.
+    /// Sum of the durations of the calls that returned, ns.
     pub const TOTAL_NS: u32 = 4;
-    /// The least of them with every bit turned over, so that it can be raised from 0.
+    /// The least duration with every bit inverted, so that a program can raise it from 0.
     pub const NOT_MIN_NS: u32 = 5;
-    /// The greatest of them.
+    /// The greatest duration.
     pub const MAX_NS: u32 = 6;
-    /// How many are in the first bucket; the others follow.
+    /// The count of the first bucket; the other buckets follow.
     pub const BUCKETS: u32 = 7;
 }
 
-/// How many words a place has.
+/// The number of words in a place.
 pub const WORDS: usize = word::BUCKETS as usize + BUCKETS;
 
-/// Whose place it is, in a word that is not 0: no process has id 0.
+/// Encodes the owner of a place in a word that is not 0, because no process has id 0.
 #[must_use]
 #[inline(always)]
 pub const fn owner(tgid: u32, function: u32) -> u64 {
     (tgid as u64) << 32 | function as u64
 }
 
-/// Process and number of the function that place `place` is for, by its word [`word::OWNER`]. `None` if it was not given
-/// out, or not yet.
+/// Returns the process and the number of the function of the place `place`, from its word [`word::OWNER`]. Returns `None` if the
+/// place is not assigned, or not yet.
 #[must_use]
 pub const fn of_owner(place: usize, owner: u64) -> Option<(Option<u32>, usize)> {
     if place < FUNCTIONS.len() {
@@ -58,8 +58,9 @@ pub const fn of_owner(place: usize, owner: u64) -> Option<(Option<u32>, usize)> 
     }
 }
 
-/// Counts the return of a call after `ns`; `add` and `raise` change words of its place. Who has seen a bucket counted, sees
-/// its least and greatest, and of an error that was seen, its bucket: [`Counts::read`] reads in the opposite order.
+/// Counts the return of a call after `ns`; `add` and `raise` change words of its place. A reader that sees a bucket counted also
+/// sees its least and greatest duration. A reader that sees an error also sees its bucket. [`Counts::read`] reads in the opposite
+/// order.
 #[inline(always)]
 pub fn returned(ns: u64, failed: bool, add: impl Fn(u32, u64), raise: impl Fn(u32, u64)) {
     raise(word::MAX_NS, ns);
@@ -71,28 +72,29 @@ pub fn returned(ns: u64, failed: bool, add: impl Fn(u32, u64), raise: impl Fn(u3
     }
 }
 
-/// What a place says of its calls.
+/// The counters of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Calls that were entered.
+    /// Calls entered.
     pub calls: u64,
-    /// Those that returned: the sum of the buckets.
+    /// Calls that returned: the sum of the buckets.
     pub returned: u64,
-    /// Those that returned an error.
+    /// Calls that returned an error.
     pub failed: u64,
-    /// Those that were left without a return.
+    /// Calls left without a return.
     pub left: u64,
     /// Sum of the durations, ns.
     pub total_ns: u64,
-    /// The least; means nothing if none returned.
+    /// The least duration; meaningless if no call returned.
     pub min_ns: u64,
-    /// The greatest; likewise.
+    /// The greatest duration; meaningless if no call returned.
     pub max_ns: u64,
 }
 
 impl Counts {
-    /// Reads them, word by word, while programs may go on counting; each bucket that is not empty goes to `buckets`, as its
-    /// greatest duration and how many it has. Never are there more errors than returns, or more returns and calls left than calls.
+    /// Reads the counters word by word, while programs may continue to count. Passes each bucket that is not empty to `buckets`, as
+    /// its greatest duration and its count. There are never more errors than returns, and never more returns and left calls than
+    /// calls.
     #[must_use]
     pub fn read(read: impl Fn(u32) -> u64, mut buckets: impl FnMut(u64, u64)) -> Self {
         let failed = read(word::FAILED);
@@ -116,7 +118,7 @@ impl Counts {
     }
 }
 
-/// The bucket of a duration. The first `2 * STEPS` hold one value each.
+/// Returns the bucket of a duration. Each of the first `2 * STEPS` buckets is for one value.
 #[must_use]
 #[inline(always)]
 pub const fn bucket(ns: u64) -> usize {
@@ -130,7 +132,7 @@ pub const fn bucket(ns: u64) -> usize {
     }
 }
 
-/// The greatest duration of a bucket; of the last one, which has no end, the greatest number.
+/// Returns the greatest duration of a bucket. The last bucket has no upper end; its result is the greatest number.
 #[must_use]
 pub const fn bucket_end(bucket: usize) -> u64 {
     if bucket >= BUCKETS - 1 {

@@ -4,7 +4,7 @@ use super::Header;
 
 /// Bits of [`Header::flags`] in an [`ApiCall`].
 pub mod api_flags {
-    /// The function was left without a return (an exception, `longjmp`), or the thread ended in it: no result.
+    /// The function was left without a return (an exception, `longjmp`), or the thread exited in it: no result.
     pub const NEVER_RETURNED: u16 = 1;
     /// `object` is known.
     pub const OBJECT: u16 = 2;
@@ -12,10 +12,10 @@ pub mod api_flags {
     pub const BYTES: u16 = 4;
 }
 
-/// No stream is known. As a `hipStream_t` it would be a pointer to nothing.
+/// No known stream. As a `hipStream_t` this value would be a pointer to nothing.
 pub const NO_STREAM: u64 = u64::MAX;
 
-/// The API call of a thread in which something happened.
+/// The API call during which an event of a thread happened.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
@@ -26,14 +26,14 @@ pub struct Call {
 }
 
 impl Call {
-    /// Not in any.
+    /// No API call.
     pub const NONE: Self = Self {
         call: 0,
         stream: NO_STREAM,
     };
 }
 
-/// One call of a function of [`crate::api::FUNCTIONS`], from entry to exit; `header.time_ns` is the entry.
+/// One call of a function of [`crate::api::FUNCTIONS`], from entry to exit. `header.time_ns` is the time of entry.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ApiCall {
@@ -43,13 +43,13 @@ pub struct ApiCall {
     pub exit_ns: u64,
     /// Number of the call in the recording, from 1.
     pub call: u64,
-    /// Number of the call of this thread around it; 0 if there is none.
+    /// Number of the enclosing call of this thread; 0 if there is none.
     pub parent: u64,
     /// The function's stream argument; [`NO_STREAM`] if it has none.
     pub stream: u64,
-    /// How many bytes it is about.
+    /// The number of bytes that the call concerns.
     pub bytes: u64,
-    /// What it is about, or what it made.
+    /// The object of the call, or the object that the call created.
     pub object: u64,
     /// The return register.
     pub ret: i64,

@@ -1,4 +1,4 @@
-//! Calls of functions of the kernel driver.
+//! Calls of kernel driver functions.
 
 use super::Header;
 
@@ -8,8 +8,8 @@ pub mod driver_flags {
     pub const TRACED: u16 = 1;
 }
 
-/// One call of a probed function of the kernel, from entry to return; `header.time_ns` is the entry. `header` names the
-/// thread that ran it, which for evictions and restores is one of the kernel's own.
+/// One call of a probed kernel function, from entry to return. `header.time_ns` is the time of entry. `header` names the thread
+/// that ran the function. For evictions and restores this is a kernel thread.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DriverCall {
@@ -19,6 +19,6 @@ pub struct DriverCall {
     pub exit_ns: u64,
     /// Address of the function.
     pub function: u64,
-    /// What the return register held; of functions that return `int` the low half counts.
+    /// The content of the return register. For functions that return `int`, only the low half counts.
     pub ret: i64,
 }

@@ -1,8 +1,8 @@
-//! Trace events of the kernel driver itself (trace system `amdgpu`).
+//! Trace events of the kernel driver (trace system `amdgpu`).
 
 use super::{ABSENT, Header, NAME_LEN};
 
-/// Which event: low byte of [`Header::flags`] in a [`DriverEvent`].
+/// The event: low byte of [`Header::flags`] in a [`DriverEvent`].
 pub mod driver_event_kind {
     /// amdgpu_cs_ioctl: a client's command submission, in the submitter's context.
     pub const CS_IOCTL: u16 = 1;
@@ -14,7 +14,7 @@ pub mod driver_event_kind {
     pub const VM_FLUSH: u16 = 4;
     /// amdgpu_cleaner_shader: a job cleans registers and LDS between processes.
     pub const CLEANER_SHADER: u16 = 5;
-    /// The bits that hold it.
+    /// The bits of the event.
     pub const MASK: u16 = 0xff;
 }
 
@@ -24,7 +24,7 @@ pub mod driver_event_flags {
     pub const TRACED: u16 = 0x100;
 }
 
-/// What a [`DriverEvent`] holds: bits of [`DriverEvent::has`].
+/// The fields that a [`DriverEvent`] has: bits of [`DriverEvent::has`].
 pub mod driver_event_has {
     /// `ring`.
     pub const RING: u32 = 1;
@@ -46,16 +46,16 @@ pub mod driver_event_has {
     pub const NEW_PLACEMENT: u32 = 0x100;
 }
 
-/// One of the driver's trace events; `header` names the thread in whose context it came.
+/// One trace event of the driver. `header` names the thread in whose context the event came.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DriverEvent {
     /// Header; [`driver_event_kind`] and [`driver_event_flags`].
     pub header: Header,
-    /// Context of the job's finished fence; its lower half where the event keeps no more (kernels before 6.17).
+    /// Context of the job's finished fence; its lower half if the event keeps no more (kernels before 6.17).
     pub context: u64,
-    /// Sequence number of that fence; its lower half likewise. Of amdgpu_cleaner_shader, that of the cleaning job's own
-    /// fence on the ring.
+    /// Sequence number of that fence; its lower half if the event keeps no more. For amdgpu_cleaner_shader, the number of the
+    /// cleaning job's own fence on the ring.
     pub seqno: u64,
     /// Number of the job on its ring.
     pub job_id: u64,
@@ -67,9 +67,9 @@ pub struct DriverEvent {
     pub ibs: u32,
     /// Hardware id of the address space.
     pub vmid: u32,
-    /// Memory that the buffer was in: see [`crate::placement`].
+    /// Memory that the buffer moves from: see [`crate::placement`].
     pub old_placement: u32,
-    /// Memory that it moves to.
+    /// Memory that the buffer moves to.
     pub new_placement: u32,
     /// Unused.
     pub pad: u32,
@@ -77,8 +77,8 @@ pub struct DriverEvent {
     pub ring: [u8; NAME_LEN],
 }
 
-/// Where the fields lie in the record of one of the events, by its format file: byte offsets, [`ABSENT`] for what the event
-/// does not have.
+/// Byte offsets of the fields in the record of one of the events, by its format file; [`ABSENT`] if the event does not have the
+/// field.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriverEventLayout {
@@ -105,7 +105,7 @@ pub struct DriverEventLayout {
 }
 
 impl DriverEventLayout {
-    /// No field is there.
+    /// No field exists.
     pub const NONE: Self = Self {
         ring: ABSENT,
         context: ABSENT,

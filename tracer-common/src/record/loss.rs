@@ -1,10 +1,10 @@
-//! What is lost, by source.
+//! Losses by source.
 
-/// What can lose events, and how the losses are counted: indexes into the LOSSES map.
+/// A source of lost events, and the index of its counter in the LOSSES map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum LossSource {
-    /// Ring buffer full: a doorbell (its packets are walked again at the queue's next one).
+    /// Ring buffer full: a doorbell. The queue's next doorbell walks its packets again.
     DoorbellRing = 0,
     /// Ring buffer full: packets of a walk.
     PacketsRing = 1,
@@ -14,7 +14,7 @@ pub enum LossSource {
     ReserveRing = 3,
     /// Ring buffer full: fork, exec or exit.
     TaskRing = 4,
-    /// Ring buffer full: a held process was not announced.
+    /// Ring buffer full: a paused process was not announced.
     HoldRing = 5,
     /// Map full: a queue's walk state could not be kept.
     QueueMap = 6,
@@ -24,7 +24,7 @@ pub enum LossSource {
     TracedMap = 8,
     /// Ring buffer full: an SDMA doorbell.
     SdmaRing = 9,
-    /// A process could not be stopped until its probes were in.
+    /// A process could not be stopped until its probes were attached.
     HoldFailed = 10,
     /// Ring buffer full: a step of a job of the DRM scheduler.
     RingJobRing = 11,
@@ -36,26 +36,26 @@ pub enum LossSource {
     DriverEventRing = 14,
     /// Ring buffer full: a change of a list of code objects was not announced.
     CodeObjectRing = 15,
-    /// A signal was stored to by an exported function, and whether it is a doorbell could not be read.
+    /// An exported function stored to a signal, and tracer could not read whether the signal is a doorbell.
     SignalUnread = 16,
-    /// Ring buffer full: a last look at a queue.
+    /// Ring buffer full: a last sample of a queue.
     ProgressRing = 17,
     /// Ring buffer full: an API call.
     ApiRing = 18,
     /// Map full: the calls of a thread could not be kept.
     ApiMap = 19,
-    /// A thread was in more API calls, one inside the other, than are kept.
+    /// A thread was in more nested API calls than are kept.
     ApiDepth = 20,
-    /// Ring buffer full: a queue that a program made for itself.
+    /// Ring buffer full: a queue that a program created for itself.
     HsaQueueRing = 21,
-    /// Whether a queue that a program was given is a proxy could not be read, or one was rung that is not known.
+    /// tracer could not read whether a queue that a program received is a proxy, or a program rang a proxy that is not known.
     ProxyUnknown = 22,
 }
 
 impl LossSource {
-    /// Processors that have counters of their own; of more, two share one.
+    /// The number of processors with counters of their own. Processors beyond it share counters, two at a time.
     pub const PROCESSORS: u32 = 1024;
-    /// Counters of one processor: a power of two, with room for every source.
+    /// Counters per processor: a power of two, with room for every source.
     pub const STRIDE: u32 = 32;
 
     /// Every source, in the order of the map.
@@ -85,7 +85,7 @@ impl LossSource {
         Self::ProxyUnknown,
     ];
 
-    /// Name in reports, metrics and the manifest.
+    /// Returns the name in reports, metrics and the manifest.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

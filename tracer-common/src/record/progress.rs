@@ -1,24 +1,24 @@
-//! How far a queue is, read by a thread of its own process: [`Progress`].
+//! The progress of a queue, read by a thread of its own process: [`Progress`].
 
 use super::Header;
 
 /// Bits of [`Header::flags`] in a [`Progress`].
 pub mod progress_flags {
-    /// Which occasion it is.
+    /// The bits of the occasion.
     pub const OCCASION: u16 = 3;
     /// The thread enters DESTROY_QUEUE.
     pub const DESTROY: u16 = 0;
     /// The thread returns from a DESTROY_QUEUE that succeeded.
     pub const DESTROYED: u16 = 1;
-    /// The thread ends, and its process with it.
+    /// The thread exits, and its process with it.
     pub const PROCESS_END: u16 = 2;
 }
 
-/// A look at the two indexes of an AQL queue.
+/// A sample of the two indexes of an AQL queue.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Header; [`progress_flags`]. Its time is that before the read.
+    /// Header; [`progress_flags`]. Its time is the time before the read.
     pub header: Header,
     /// User address of the `amd_queue_t`.
     pub queue: u64,
@@ -28,7 +28,7 @@ pub struct Progress {
     pub read_index: u64,
     /// Write index.
     pub write_index: u64,
-    /// One past the highest index that doorbells published before that, those included whose records were lost;
+    /// One past the highest index that doorbells published before the sample, including doorbells whose records were lost;
     /// [`super::UNKNOWN`] if this queue's walks are not known.
     pub rung_end: u64,
 }

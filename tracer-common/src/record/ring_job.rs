@@ -1,20 +1,20 @@
-//! Steps of jobs of the DRM scheduler.
+//! Steps of DRM scheduler jobs.
 
 use super::Header;
 
-/// Which step: low byte of [`Header::flags`] in a [`RingJob`].
+/// The step: low byte of [`Header::flags`] in a [`RingJob`].
 pub mod ring_step {
-    /// Put into its entity's queue, in the submitter's context.
+    /// The job was put into its entity's queue, in the submitter's context.
     pub const SUBMIT: u16 = 1;
-    /// Handed to the hardware.
+    /// The job was handed to the hardware.
     pub const RUN: u16 = 2;
-    /// Its hardware fence signalled.
+    /// The job's hardware fence signalled.
     pub const DONE: u16 = 3;
-    /// The bits that hold it.
+    /// The bits of the step.
     pub const MASK: u16 = 0xff;
 }
 
-/// What a [`RingJob`] holds: bits of [`Header::flags`] above [`ring_step::MASK`].
+/// The fields that a [`RingJob`] has: bits of [`Header::flags`] above [`ring_step::MASK`].
 pub mod ring_flags {
     /// `context` and `seqno`.
     pub const SEQNO: u16 = 0x100;
@@ -34,10 +34,10 @@ pub mod ring_flags {
     pub const TRACED: u16 = 0x8000;
 }
 
-/// Bytes that are kept of a ring's and a device's name, the closing 0 included. `amdgpu_ring.name` takes 16.
+/// The number of bytes kept of a ring's and a device's name, including the closing 0. `amdgpu_ring.name` takes 16.
 pub const NAME_LEN: usize = 32;
 
-/// A step in the life of a job of the DRM scheduler; `header` names the thread in whose context it came.
+/// A step in the life of a DRM scheduler job. `header` names the thread in whose context the step came.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RingJob {
@@ -63,8 +63,8 @@ pub struct RingJob {
     pub device: [u8; NAME_LEN],
 }
 
-/// Where the fields lie in the record of a scheduler event, by its format file: byte offsets, [`ABSENT`] for what the event
-/// does not have.
+/// Byte offsets of the fields in the record of a scheduler event, by its format file; [`ABSENT`] if the event does not have the
+/// field.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventLayout {
@@ -86,7 +86,7 @@ pub struct EventLayout {
     pub queued: u32,
 }
 
-/// Where the fields lie in the kernel's structures, by its BTF: byte offsets, [`ABSENT`] for what it does not have.
+/// Byte offsets of the fields in the kernel's structures, by its BTF; [`ABSENT`] if the kernel does not have the field.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StructLayout {
@@ -116,7 +116,7 @@ pub struct StructLayout {
 pub const ABSENT: u32 = u32::MAX;
 
 impl EventLayout {
-    /// No field is there.
+    /// No field exists.
     pub const NONE: Self = Self {
         ring: ABSENT,
         device: ABSENT,
@@ -130,7 +130,7 @@ impl EventLayout {
 }
 
 impl StructLayout {
-    /// No field is there.
+    /// No field exists.
     pub const NONE: Self = Self {
         job_fence: ABSENT,
         job_sched: ABSENT,

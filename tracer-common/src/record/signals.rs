@@ -1,40 +1,41 @@
-//! What completion signals hold: [`Signals`].
+//! The contents of completion signals: [`Signals`].
 
 use super::Header;
 
-/// When a packet ran, in ticks of its GPU's clock: what the GPU writes into its completion signal if the queue is profiled.
+/// The times when a packet ran, in ticks of its GPU's clock. The GPU writes them into the packet's completion signal if the queue
+/// is profiled.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
-    /// It began.
+    /// The start of the packet.
     pub start: u64,
-    /// It ended.
+    /// The end of the packet.
     pub end: u64,
 }
 
-/// A completion signal, as it was.
+/// The state of a completion signal when it was read.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignalState {
     /// Handle of the signal, which is the user address of the `amd_signal_t`; 0 if there is none, or it could not be read.
     pub signal: u64,
-    /// Its value, read before the stamps, which the GPU writes before the value.
+    /// The signal's value, read before the stamps. The GPU writes the stamps before the value.
     pub value: i64,
-    /// Of the packet that it ended last.
+    /// The stamps of the packet that last completed on the signal.
     pub stamps: Stamps,
 }
 
-/// Signals in a [`Signals`] record.
+/// The number of signals in a [`Signals`] record.
 pub const SIGNALS_PER_RECORD: usize = 16;
 
-/// The completion signals of some of the last packets of a queue, read by a thread that ends it: of packets that lie one
-/// after the other in the ring.
+/// The completion signals of some of a queue's last packets, which are consecutive in the ring. A thread that ends the queue reads
+/// them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Signals {
-    /// Header. Its time is that before the reads.
+    /// Header. Its time is the time before the reads.
     pub header: Header,
-    /// Time after them, CLOCK_MONOTONIC ns.
+    /// Time after the reads, CLOCK_MONOTONIC ns.
     pub after_ns: u64,
     /// The signals.
     pub signals: [SignalState; SIGNALS_PER_RECORD],

@@ -1,7 +1,7 @@
-//! The claims, and what the sources of the driver and the runtime say of them.
+//! The claims, and what the sources of the driver and the runtime say about them.
 //!
-//! Sources: `drivers/gpu/drm/amd` of Linux 6.1, 6.12 and 7.2, ROCr (`ROCR-Runtime`) 5.2 to 6.4 and CLR 6.4, in the state
-//! that Debian has. File names are those of these trees.
+//! Sources: `drivers/gpu/drm/amd` of Linux 6.1, 6.12 and 7.2, ROCr (`ROCR-Runtime`) 5.2 to 6.4 and CLR 6.4, in the versions that
+//! Debian has. File names are those of these trees.
 
 use super::report::Standing;
 use super::scenario::Scenario;
@@ -11,21 +11,21 @@ use super::scenario::Scenario;
 pub struct Claim {
     /// `C1` to `C12`.
     pub id: &'static str,
-    /// The claim.
+    /// Text of the claim.
     pub text: &'static str,
-    /// What the sources say.
+    /// What the sources say about it.
     pub sources: &'static str,
-    /// What would follow from that; `None` if it can only be measured.
+    /// The verdict that follows from the sources; `None` if the claim can only be measured.
     pub sources_verdict: Option<Standing>,
-    /// What is run to test it; `None` if nothing of this version can.
+    /// The scenario that tests it; `None` if no scenario of this version can.
     pub scenario: Option<Scenario>,
     /// What is checked.
     pub checked: &'static str,
-    /// What is not real about the scenario on a simulated GPU.
+    /// The part of the scenario that is not real on a simulated GPU.
     pub simulated: &'static str,
 }
 
-/// All of them.
+/// All claims.
 pub const CLAIMS: [Claim; 12] = [
     Claim {
         id: "C1",
@@ -168,7 +168,7 @@ pub const CLAIMS: [Claim; 12] = [
 ];
 
 impl Claim {
-    /// The claim of that id, in upper or lower case; `None` if there is none.
+    /// Returns the claim with this id, in upper or lower case; `None` if there is no such claim.
     #[must_use]
     pub fn by_id(id: &str) -> Option<&'static Self> {
         CLAIMS.iter().find(|claim| claim.id.eq_ignore_ascii_case(id))

@@ -1,4 +1,4 @@
-//! How a judge builds what it says of a claim.
+//! Builds the verdict on a claim from checks.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(super) struct Checks {
 }
 
 impl Checks {
-    /// Says something of a part of the claim.
+    /// Adds a check of a part of the claim.
     pub(super) fn say(&mut self, what: &str, verdict: Standing, evidence: impl Into<String>) -> &mut Check {
         self.checks.push(Check {
             what: what.to_owned(),
@@ -26,7 +26,7 @@ impl Checks {
         &mut self.checks[last]
     }
 
-    /// Says that evidence for a part of the claim is missing.
+    /// Adds a check of a part of the claim for which evidence is missing.
     pub(super) fn lack(&mut self, what: &str, evidence: impl Into<String>, source: &str, fix: &str) -> &mut Check {
         let check = self.say(what, Standing::Inconclusive, evidence);
         check.missing.push(Missing {
@@ -36,7 +36,7 @@ impl Checks {
         check
     }
 
-    /// Says what a rule found: `pass` and `fail` are what these outcomes mean for the claim.
+    /// Adds the verdict of a rule as a check. `pass` and `fail` say what these outcomes mean for the claim.
     pub(super) fn rule(&mut self, what: &str, rule: &RuleVerdict, pass: Standing, fail: Standing) -> &mut Check {
         let verdict = match rule.outcome {
             Outcome::Pass | Outcome::Warn => pass,
@@ -49,12 +49,12 @@ impl Checks {
         check
     }
 
-    /// Something to know that does not decide.
+    /// Adds a note, which does not decide the verdict.
     pub(super) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 
-    /// The greatest of the checks. Nothing checked is nothing tested.
+    /// Returns the greatest verdict of the checks. Without checks, the claim is not tested.
     pub(super) fn verdict(&self) -> Standing {
         let all = self.checks.iter().map(|check| check.verdict);
         all.max().unwrap_or(Standing::NotTested)
@@ -62,7 +62,7 @@ impl Checks {
 }
 
 impl Check {
-    /// Adds a number that was counted; `None` if nobody looked.
+    /// Adds a count; `None` if tracer did not watch what is counted.
     pub(super) fn count(&mut self, name: &str, count: Option<u64>) -> &mut Self {
         self.counts.insert(name.to_owned(), count);
         self

@@ -1,4 +1,4 @@
-//! What was recorded of scenarios, as far as claims rest on it.
+//! The recordings of scenarios, reduced to what the claims depend on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::fact::{Fact, Ioctl, RingJob};
 use crate::summary::{self, Summary};
 use crate::verify::{Context, Device, Judge, Outcome, Policy, RuleVerdict, Rules, Scheduler, Scope, Verdict};
 
-/// What kernels bypassing the driver under the MES would pass.
+/// Returns the policy that kernels meet if they bypass the driver under the MES.
 fn bypass() -> Policy {
     Policy {
         name: "bypass".to_owned(),
@@ -16,7 +16,7 @@ fn bypass() -> Policy {
             scheduler: Some(Scheduler::Mes),
             coverage: true,
             no_ring: true,
-            // Reserves that the runtime makes for itself may be unknown: claims are about the program's.
+            // Reserves that the runtime makes for itself may be unknown: the claims are about the reserves of the program.
             no_syscall: Some(Scope::Seen),
             ..Rules::default()
         },
@@ -25,7 +25,7 @@ fn bypass() -> Policy {
     }
 }
 
-/// What kernels submitted as jobs under the HWS would pass.
+/// Returns the policy that kernels meet if they are submitted as jobs under the HWS.
 fn jobs() -> Policy {
     Policy {
         name: "jobs".to_owned(),
@@ -38,7 +38,7 @@ fn jobs() -> Policy {
     }
 }
 
-/// Looks at the facts of one scenario.
+/// Examines the facts of one scenario.
 pub struct Observer {
     context: Context,
     bypass: Judge,
@@ -51,15 +51,15 @@ pub struct Observer {
 /// Jobs of traced processes on rings of copy engines (`sdma*`, `page*`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CopyJobs {
-    /// Those that a client submitted.
+    /// Jobs that a client submitted.
     pub(super) clients: u64,
-    /// Those that the driver made for itself while it served the process.
+    /// Jobs that the driver created for itself while it served the process.
     pub(super) own: u64,
-    /// Those of which the kernel's events do not tell who made them.
+    /// Jobs whose creator the kernel's events do not name.
     pub(super) untold: u64,
 }
 
-/// What was observed of one scenario.
+/// The observations of one scenario.
 #[derive(Clone, Debug)]
 pub struct Observed {
     pub(super) context: Context,
@@ -67,25 +67,25 @@ pub struct Observed {
     pub(super) copy_jobs: CopyJobs,
     bypass: Verdict,
     jobs: Verdict,
-    /// ALLOC_QUEUE_GWS calls.
+    /// Calls of `ALLOC_QUEUE_GWS`.
     gws: Vec<Ioctl>,
 }
 
-/// What there is to judge claims by.
+/// The evidence by which claims are judged.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// Scenarios that were recorded.
     pub runs: BTreeMap<Scenario, Observed>,
-    /// Scenarios that did not succeed, and why not.
+    /// Scenarios that did not succeed, with the reason.
     pub failed: BTreeMap<Scenario, String>,
     /// A command that is known to submit jobs on compute rings, if one was run.
     pub control: Option<Observed>,
-    /// Name of the GPU's product, as the runtime tells.
+    /// Product name of the GPU, as the runtime reports it.
     pub product: Option<String>,
 }
 
 impl Observer {
-    /// Nothing seen yet, of a trace that says this of itself.
+    /// Creates an observer that has seen no facts, for a trace with the properties in `context`.
     #[must_use]
     pub fn new(context: Context) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl Observer {
         }
     }
 
-    /// Takes a fact. Dispatches and ioctls have to come in the order of their times, as a stored trace gives them.
+    /// Takes a fact. Dispatches and ioctls must come in the order of their times, as they are in a stored trace.
     pub fn add(&mut self, fact: &Fact) {
         self.bypass.add(fact);
         self.jobs.add(fact);
@@ -110,7 +110,7 @@ impl Observer {
         }
     }
 
-    /// What was observed; `damage` is what turned out to be unreadable, one sentence each.
+    /// Returns the observations. `damage` lists the parts of the trace that could not be read, one sentence each.
     #[must_use]
     pub fn finish(mut self, damage: Vec<String>) -> Observed {
         for judge in [&mut self.bypass, &mut self.jobs] {
@@ -143,17 +143,17 @@ impl CopyJobs {
 }
 
 impl Observed {
-    /// A rule of what kernels bypassing the driver under the MES would pass.
+    /// Returns the verdict of a rule in the policy for kernels that bypass the driver under the MES.
     pub(super) fn bypass(&self, rule: &str) -> &RuleVerdict {
         find(&self.bypass, rule)
     }
 
-    /// A rule of what kernels submitted as jobs under the HWS would pass.
+    /// Returns the verdict of a rule in the policy for kernels that are submitted as jobs under the HWS.
     pub(super) fn jobs(&self, rule: &str) -> &RuleVerdict {
         find(&self.jobs, rule)
     }
 
-    /// What keeps it from being evidence: the rules about the recording itself that did not pass.
+    /// Returns why the recording is not evidence: the rules about the recording itself that did not pass.
     pub(super) fn unsound(&self) -> Vec<&RuleVerdict> {
         let rules = self.bypass.rules.iter();
         rules
@@ -162,7 +162,7 @@ impl Observed {
             .collect()
     }
 
-    /// GPUs on which compute queues were made; all of the machine if that is not known.
+    /// Returns the GPUs on which compute queues were created; all GPUs of the machine if these are unknown.
     pub(super) fn gpus(&self) -> Vec<&Device> {
         let used: BTreeSet<u32> = self.summary.queues.iter().filter_map(|queue| queue.gpu_id).collect();
         let devices = self.context.devices.iter();
@@ -171,14 +171,14 @@ impl Observed {
             .collect()
     }
 
-    /// Calls of an ioctl that succeeded; `None` if ioctls were not watched.
+    /// Returns the number of successful calls of an ioctl; `None` if ioctls were not watched.
     pub(super) fn ioctls(&self, name: &str) -> Option<u64> {
         self.summary.ioctls.total?;
         let calls = self.summary.ioctls.by_name.get(name);
         Some(calls.map_or(0, |calls| calls.count - calls.errors))
     }
 
-    /// Calls of driver functions by traced processes whose name fits; `None` if functions were not watched.
+    /// Returns the number of calls by traced processes of driver functions whose name fits; `None` if functions were not watched.
     pub(super) fn driver_calls(&self, fits: impl Fn(&str) -> bool) -> Option<u64> {
         let calls = &self.summary.driver_calls;
         calls.total?;
@@ -186,7 +186,7 @@ impl Observed {
         Some(fitting.map(|(_, function)| function.traced).sum())
     }
 
-    /// Queues that the driver was asked to give global wave sync, by their number in the trace.
+    /// Returns the queues for which the driver was asked to allocate global wave sync, by their number in the trace.
     pub(super) fn queues_with_gws(&self) -> BTreeSet<u32> {
         let of = |call: &Ioctl| {
             let id = u32::from_le_bytes(call.arg_in.as_ref()?.get(..4)?.try_into().ok()?);
@@ -206,7 +206,7 @@ impl Observed {
     }
 }
 
-/// A rule of a verdict whose policy has it.
+/// Returns the verdict of a rule. The policy of `verdict` must have the rule.
 fn find<'a>(verdict: &'a Verdict, rule: &str) -> &'a RuleVerdict {
     let found = verdict.rules.iter().find(|found| found.rule == rule);
     found.unwrap_or_else(|| panic!("the policy {} has a rule {rule}", verdict.policy))

@@ -1,4 +1,4 @@
-//! From evidence to a verdict on a claim.
+//! Derives the verdict on a claim from evidence.
 
 mod copies;
 mod launches;
@@ -51,14 +51,14 @@ pub fn judge(claim: &Claim, evidence: &Evidence) -> ClaimVerdict {
 }
 
 impl Evidence {
-    /// The sign that GPUs were simulated.
+    /// Returns the evidence that GPUs were simulated.
     #[must_use]
     pub fn simulated(&self) -> Option<&str> {
         self.runs.values().find_map(|run| run.context.simulated.as_deref())
     }
 }
 
-/// What was recorded of a scenario, if it can be evidence; says why not otherwise.
+/// Returns the recording of a scenario, if it is evidence; otherwise adds checks that say why it is not.
 fn recorded<'e>(evidence: &'e Evidence, scenario: Scenario, checks: &mut Checks) -> Option<&'e Observed> {
     const WHAT: &str = "the scenario runs and is recorded";
     let name = scenario.name();
@@ -82,7 +82,7 @@ fn recorded<'e>(evidence: &'e Evidence, scenario: Scenario, checks: &mut Checks)
     unsound.is_empty().then_some(run)
 }
 
-/// Whether the GPUs in use are scheduled as a claim has it; says so if they are not, or if that is not known.
+/// Returns whether the GPUs in use have the scheduler that a claim is about; adds a check if they do not, or if that is unknown.
 fn scheduled(scheduler: Scheduler, run: &Observed, checks: &mut Checks) -> bool {
     let rule = match scheduler {
         Scheduler::Mes => run.bypass("scheduler"),
@@ -112,9 +112,10 @@ fn scheduled(scheduler: Scheduler, run: &Observed, checks: &mut Checks) -> bool 
     false
 }
 
-/// That the traced process submitted no job on a ring of compute or graphics.
+/// Checks that the traced process submitted no job on a compute or graphics ring.
 ///
-/// What never fired proves nothing: a command that does submit such jobs, if there was one, must have been seen to.
+/// An event that never fired proves nothing: if there was a control command, which does submit such jobs, tracer must have seen
+/// its jobs.
 fn no_ring(what: &str, evidence: &Evidence, run: &Observed, checks: &mut Checks) {
     let rule = run.bypass("no-ring");
     let watched = run.context.capabilities.kernel_rings;
@@ -150,25 +151,26 @@ fn no_ring(what: &str, evidence: &Evidence, run: &Observed, checks: &mut Checks)
     checks.notes.extend(rule.notes.iter().cloned());
 }
 
-/// Jobs on rings of compute and graphics that the control command submitted; `None` if nobody looked.
+/// Returns the number of jobs on compute and graphics rings that the control command submitted; `None` if rings were not watched.
 fn control_jobs(control: &Observed) -> Option<u64> {
     count(control.bypass("no-ring"), "jobs_of_traced_processes")
 }
 
 impl Observed {
-    /// Jobs on rings of compute and graphics that traced processes submitted; `None` if nobody looked.
+    /// Returns the number of jobs on compute and graphics rings that traced processes submitted; `None` if rings were not
+    /// watched.
     #[must_use]
     pub fn ring_jobs(&self) -> Option<u64> {
         control_jobs(self)
     }
 }
 
-/// A number of a rule; `None` if nobody looked.
+/// Returns a count of a rule; `None` if tracer did not watch what is counted.
 fn count(rule: &RuleVerdict, name: &str) -> Option<u64> {
     rule.counts.get(name).copied().flatten()
 }
 
-/// A number that may be unknown, in words.
+/// Returns a number in words, as it may be unknown.
 fn number(count: Option<u64>) -> String {
     count.map_or_else(|| "an unknown number of".to_owned(), |count| count.to_string())
 }

@@ -1,4 +1,4 @@
-//! What is said of claims, in the form that is written: names and order are stable, and `null` means unknown.
+//! The report on claims, in the form that is written. Names and order are stable, and `null` means unknown.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::verify::Missing;
 
-/// What the evidence says. The order is that of precedence: the greatest of a claim's checks is its verdict.
+/// What the evidence says. The order is the precedence: the greatest verdict of a claim's checks is the verdict on the claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// The evidence is there, and it is as the claim says.
+    /// The evidence exists, and agrees with the claim.
     Holds,
-    /// Nothing here could test it: it is about another GPU, or about something that this version has no probe for.
+    /// Nothing here could test the claim: it is about another GPU, or about something for which this version has no probe.
     NotTested,
-    /// It was tested, and the evidence does not suffice.
+    /// The claim was tested, and the evidence does not suffice.
     Inconclusive,
-    /// The evidence is there, and it is otherwise than the claim says.
+    /// The evidence exists, and disagrees with the claim.
     Contradicted,
 }
 
 impl Standing {
-    /// The words for people.
+    /// Returns the name for people.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -33,19 +33,19 @@ impl Standing {
         }
     }
 
-    /// Whether the evidence decided.
+    /// Returns whether the evidence decided.
     #[must_use]
     pub const fn decided(self) -> bool {
         matches!(self, Self::Holds | Self::Contradicted)
     }
 }
 
-/// What was found about all claims that were asked for, at one place.
+/// The findings on all requested claims, at one place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
-    /// Where and when.
+    /// Where and when the claims were tested.
     pub place: Place,
-    /// How many claims have which verdict.
+    /// Number of claims per verdict.
     pub tally: Tally,
     /// The claims, in the order of their numbers.
     pub claims: Vec<ClaimVerdict>,
@@ -56,23 +56,24 @@ pub struct Report {
 pub struct Place {
     /// Start of the first recording, UTC, RFC 3339.
     pub time: String,
-    /// Version of the tracer.
+    /// Version of tracer.
     pub tracer: String,
     /// Release of the kernel.
     pub kernel: String,
-    /// The machine, as its firmware calls it; `null` if it does not tell.
+    /// The machine, as its firmware names it; `null` if the firmware does not.
     pub machine: Option<String>,
-    /// HSA runtime: file and version, as the dispatcher tells; `null` if it does not.
+    /// HSA runtime: file and version, as the dispatcher reports them; `null` if it does not.
     pub runtime: Option<String>,
-    /// The dispatcher's command, which workloads were appended to, without the folders of its words.
+    /// The dispatcher's command, to which workloads were appended. Its words are without their folders.
     pub dispatcher: String,
     /// GPUs.
     pub gpus: Vec<Gpu>,
-    /// The sign that GPUs were simulated; `null` is no claim that they were not.
+    /// The evidence that GPUs were simulated. `null` does not claim that the GPUs were real.
     pub simulated: Option<String>,
     /// Whether jobs on rings of the kernel driver were watched.
     pub ring_events: bool,
-    /// A command that submits jobs on compute rings, run to see whether such jobs would be seen; `null` if there was none.
+    /// A command that submits jobs on compute rings, which was run to check that tracer would see such jobs; `null` if there was
+    /// none.
     pub control: Option<Control>,
     /// Whether functions of the kernel driver were watched.
     pub driver_functions: bool,
@@ -81,15 +82,15 @@ pub struct Place {
 /// A GPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Gpu {
-    /// Instruction set, as LLVM calls it: `gfx1100`.
+    /// Instruction set, as LLVM names it: `gfx1100`.
     pub name: String,
-    /// Name of the product, as the runtime tells; `null` if it does not.
+    /// Product name, as the runtime reports it; `null` if it does not.
     pub product: Option<String>,
-    /// Instruction set, as the KFD numbers it; 0 if unknown.
+    /// Instruction set, in the numbers of the KFD; 0 if unknown.
     pub gfx_target_version: u32,
-    /// What schedules its user queues: `mes`, `hws`, `nohws`; `null` if unknown.
+    /// The scheduler of its user queues: `mes`, `hws`, `nohws`; `null` if unknown.
     pub scheduler: Option<String>,
-    /// What says so, in sentences.
+    /// The evidence for the scheduler, in sentences.
     pub evidence: Vec<String>,
 }
 
@@ -98,11 +99,11 @@ pub struct Gpu {
 pub struct Control {
     /// The command.
     pub command: String,
-    /// Its jobs on `comp_*` and `gfx*` rings that were seen; `null` if nobody looked.
+    /// Number of its jobs on `comp_*` and `gfx*` rings that were seen; `null` if rings were not watched.
     pub jobs: Option<u64>,
 }
 
-/// How many claims have which verdict.
+/// Number of claims per verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
     /// Claims that hold.
@@ -113,54 +114,54 @@ pub struct Tally {
     pub inconclusive: u64,
     /// Claims that could not be tested here.
     pub not_tested: u64,
-    /// Claims that were decided otherwise than the sources say.
+    /// Claims whose verdict differs from what the sources say.
     pub against_sources: u64,
 }
 
-/// What was found about a claim.
+/// The verdict on a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimVerdict {
     /// `C1` to `C12`.
     pub id: String,
-    /// The claim.
+    /// Text of the claim.
     pub claim: String,
     /// What the sources of the driver and the runtime say.
     pub sources: String,
-    /// What would follow from that; `null` if it can only be measured.
+    /// The verdict that follows from the sources; `null` if the claim can only be measured.
     pub sources_verdict: Option<Standing>,
-    /// What was recorded: the words that were appended to the dispatcher's command; `null` if nothing tests it.
+    /// The recorded workload: the words that were appended to the dispatcher's command; `null` if no workload tests the claim.
     pub scenario: Option<String>,
     /// What is checked.
     pub checked: String,
     /// What the evidence says.
     pub verdict: Standing,
-    /// Whether that is what the sources say; `null` if it is not decided, or can only be measured.
+    /// Whether the verdict agrees with the sources; `null` if the evidence did not decide, or if the claim can only be measured.
     pub as_sources_say: Option<bool>,
-    /// The checks, of which the greatest decides.
+    /// The checks. The greatest verdict of them decides.
     pub checks: Vec<Check>,
-    /// What else a reader should know; it did not decide.
+    /// Further information; it did not decide the verdict.
     pub notes: Vec<String>,
-    /// What of this was simulated; `null` if nothing was.
+    /// The part that was simulated; `null` if nothing was simulated.
     pub simulated: Option<String>,
 }
 
-/// A part of a claim, and what the evidence says of it.
+/// A part of a claim, and what the evidence says about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
-    /// The part, as the claim has it.
+    /// The part, in the words of the claim.
     pub what: String,
-    /// What the evidence says of it.
+    /// What the evidence says about it.
     pub verdict: Standing,
     /// The evidence, in a sentence.
     pub evidence: String,
-    /// What was counted; `null` where nobody looked.
+    /// Counts; `null` if tracer did not watch what is counted.
     pub counts: BTreeMap<String, Option<u64>>,
     /// Evidence that was missing, and how to get it.
     pub missing: Vec<Missing>,
 }
 
 impl Report {
-    /// The report of these verdicts.
+    /// Creates the report of these verdicts.
     #[must_use]
     pub fn new(place: Place, claims: Vec<ClaimVerdict>) -> Self {
         let count = |of: &dyn Fn(&ClaimVerdict) -> bool| claims.iter().filter(|claim| of(claim)).count() as u64;

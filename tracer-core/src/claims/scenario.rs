@@ -1,25 +1,25 @@
-//! What is run to test claims: workloads of the bundled dispatcher (tests/hsa-dispatch).
+//! The scenarios that test claims: workloads of the bundled dispatcher (tests/hsa-dispatch).
 
 /// A workload of the dispatcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scenario {
-    /// Kernels, each waited for, on one queue.
+    /// Kernels on one queue. The program waits for each of them.
     Launches,
-    /// Copies to the GPU and back, no kernel of the program.
+    /// Copies to the GPU and back, without any kernel of the program.
     Copies,
     /// Queues that are created, used once and destroyed.
     Queues,
-    /// Kernels on the queue of cooperative launches.
+    /// Kernels on the queue for cooperative launches.
     Cooperative,
     /// Launches that must fail.
     Failures,
     /// Copies among many kernels.
     Inference,
-    /// Kernels on streams of HIP.
+    /// Kernels on HIP streams.
     Streams,
 }
 
-/// What a scenario asks the runtime for. The dispatcher checks its results: if it succeeds, all of this was done.
+/// The requests of a scenario to the runtime. The dispatcher checks its results: if it succeeds, all requests were fulfilled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// Kernel launches.
@@ -42,7 +42,7 @@ impl Scenario {
         Self::Streams,
     ];
 
-    /// Its name, which is also that of its trace.
+    /// Returns the name of the scenario, which is also the name of its trace.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -56,29 +56,29 @@ impl Scenario {
         }
     }
 
-    /// The dispatcher's workload with its options.
+    /// Returns the workload of the dispatcher, with its options.
     #[must_use]
     pub const fn workload(self) -> &'static [&'static str] {
         match self {
             Self::Launches => &["compute-only", "-n", "100"],
-            // Large enough that neither HIP nor the runtime copies by a kernel.
+            // Large enough that neither HIP nor the runtime copies with a kernel.
             Self::Copies => &["copy-only", "-n", "5", "--bytes", "1048576"],
             Self::Queues => &["churn", "--queues", "20"],
             Self::Cooperative => &["cooperative", "-n", "20"],
             Self::Failures => &["fail"],
             Self::Inference => &["inference", "-n", "5", "--dispatches", "20", "--bytes", "1048576"],
-            // More than HIP makes queues of its own accord.
+            // More streams than HIP creates queues of its own accord.
             Self::Streams => &["streams", "--api", "hip", "--streams", "6", "-n", "20"],
         }
     }
 
-    /// Whether calls of HIP and HSA are recorded.
+    /// Returns whether calls of HIP and HSA are recorded.
     #[must_use]
     pub const fn with_calls(self) -> bool {
         matches!(self, Self::Streams)
     }
 
-    /// What the workload asks the runtime for.
+    /// Returns the requests of the workload to the runtime.
     #[must_use]
     pub const fn asked(self) -> Asked {
         let (dispatches, copies, queues) = match self {
@@ -86,7 +86,7 @@ impl Scenario {
             Self::Copies => (0, 10, 0),
             Self::Queues => (20, 0, 20),
             Self::Cooperative => (20, 0, 1),
-            // Of its launches, one is refused by the GPU and one is right; the other refused packet is of no known kind.
+            // Of the launches, the GPU refuses one and accepts one. The other refused packet is of an unknown kind.
             Self::Failures => (2, 0, 0),
             Self::Inference => (100, 10, 1),
             Self::Streams => (121, 0, 0),

@@ -1,4 +1,4 @@
-//! Claims judged from hand-made recordings.
+//! Judges claims from hand-made recordings.
 
 mod decided;
 mod open;
@@ -20,7 +20,7 @@ fn claims_are_numbered_and_say_everything() {
     assert_eq!(Claim::by_id("C13"), None);
 }
 
-/// What a workload's words ask for, as the dispatcher's README has it.
+/// The numbers that the words of a workload request, according to the README of the dispatcher.
 #[test]
 fn scenarios_ask_for_what_their_words_say() {
     for scenario in Scenario::ALL {

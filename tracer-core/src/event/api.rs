@@ -8,46 +8,46 @@ use crate::fact::Durations;
 /// The API call that a thread was in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InCall {
-    /// Number of the innermost one.
+    /// Number of the innermost call.
     pub call: u64,
-    /// Stream of the innermost one that names a stream; `None` if none does.
+    /// Stream of the innermost call that names a stream; `None` if no call does.
     pub stream: Option<u64>,
 }
 
-/// A call of a function of HIP or HSA, whole.
+/// A complete call of a HIP or HSA function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApiCall {
-    /// Who, and the time of entry.
+    /// Thread and time of entry.
     pub origin: Origin,
     /// Number in the recording, from 1.
     pub call: u64,
-    /// Number of the call of this thread around it.
+    /// Number of the enclosing call on the same thread.
     pub parent: Option<u64>,
-    /// Which function.
+    /// The function.
     pub function: &'static api::Function,
-    /// Time of return and the return register; `None` if none was seen.
+    /// Time of return, and the return register; `None` if no return was seen.
     pub returned: Option<(u64, i64)>,
     /// The function's stream argument.
     pub stream: Option<u64>,
-    /// How many bytes it is about.
+    /// Number of bytes that the call is about.
     pub bytes: Option<u64>,
-    /// What it is about, or what it made.
+    /// The object that the call is about, or that it created.
     pub object: Option<u64>,
 }
 
-/// What was counted by now of the calls of one function of HIP or HSA, which are no events of their own.
+/// Counts of the calls of one HIP or HSA function so far, which are not events of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiStats {
-    /// Time of the look.
+    /// Time of the sample.
     pub time_ns: u64,
-    /// Number of what counts them: of one process, or of all that were too many.
+    /// Number of the counter. A counter belongs to one process, or to all processes beyond the limit.
     pub counter: u32,
-    /// Process; `None` for all that were too many.
+    /// Process; `None` for all processes beyond the limit.
     pub pid: Option<u32>,
-    /// Which function.
+    /// The function.
     pub function: &'static api::Function,
-    /// The numbers.
+    /// The counts.
     pub counts: api::stats::Counts,
-    /// Durations of those that returned.
+    /// Durations of the calls that returned.
     pub durations: Durations,
 }

@@ -3,26 +3,26 @@
 use super::Origin;
 use crate::code_object;
 
-/// A change of the list of one process.
+/// A change of one process's list.
 #[derive(Clone, Copy, Debug)]
 pub struct CodeObject<'a> {
-    /// Who made it, and when the list was as it is told here.
+    /// Thread that made the change, and the time at which the list was in this state.
     pub origin: Origin,
-    /// What it was.
+    /// The change.
     pub change: CodeObjectChange<'a>,
 }
 
-/// What a change was.
+/// A change of a list of code objects.
 #[derive(Clone, Copy, Debug)]
 pub enum CodeObjectChange<'a> {
-    /// A code object is in the list that was not there.
+    /// A new code object is in the list.
     Loaded(&'a code_object::CodeObject),
-    /// One is no longer there.
+    /// A code object is no longer in the list.
     Unloaded {
         /// Its number: [`code_object::CodeObject::id`].
         id: u64,
     },
-    /// The list changed and could not be read. What was in it may be gone; what still is comes again as
+    /// The list changed and could not be read. Its previous entries may be gone. Entries that still exist are reported again as
     /// [`Self::Loaded`] once the list can be read.
     Unread,
 }

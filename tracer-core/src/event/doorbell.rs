@@ -8,41 +8,40 @@ use super::{InCall, Origin};
 /// A store to an AQL doorbell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Doorbell {
-    /// Who and when; the time is that of the store's function entry, just before the store.
+    /// Thread and time. The time is that of the entry into the storing function, just before the store.
     pub origin: Origin,
-    /// Address of the `amd_queue_t`, in the process; 0 if it could not be read.
+    /// Address of the `amd_queue_t` in the process; 0 if it could not be read.
     pub handle: u64,
-    /// Value stored: index of the last packet published.
+    /// Value stored: the index of the last packet published.
     pub value: u64,
-    /// First index that the walk covered. Lower ones that no earlier walk captured are no longer in the ring.
+    /// First index that the walk covered. Lower indexes that no earlier walk captured are no longer in the ring.
     pub first: u64,
-    /// One past the last index that the walk covered (and that this doorbell, or an earlier one, published).
+    /// One past the last index that the walk covered (and that this doorbell or an earlier one published).
     pub end: u64,
-    /// Read index at that moment.
+    /// Read index at that time.
     pub read_index: u64,
-    /// Write index at that moment.
+    /// Write index at that time.
     pub write_index: u64,
     /// Address of the ring.
     pub ring_base: u64,
     /// Packets in the ring.
     pub ring_packets: u32,
-    /// The process's memory could not be read: only `value` (and perhaps `handle`) are known.
+    /// The process's memory could not be read. Only `value` (and perhaps `handle`) is known.
     pub unreadable: bool,
-    /// The value names an index that nobody has reserved: `end` is the write index, not `value + 1`.
+    /// The value names an index that no producer has reserved. In that case `end` is the write index, not `value + 1`.
     pub beyond: bool,
-    /// No CREATE_QUEUE was seen for this address: what came before this doorbell is unknown.
+    /// No CREATE_QUEUE was seen for this address. Everything before this doorbell is unknown.
     pub adopted: bool,
-    /// It is no queue of a GPU's, but a tool's proxy in front of one.
+    /// The queue is not a GPU queue but a tool's proxy in front of one.
     pub proxy: bool,
-    /// One past the highest index that doorbells before this one published, those included whose events were lost; `None`
-    /// if nobody knows.
+    /// One past the highest index that earlier doorbells published, including doorbells whose events were lost; `None` if unknown.
     pub rung_end: Option<u64>,
 }
 
-/// Packets of a ring, as they lay there.
+/// Packets of a ring, as they were in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Packets<'a> {
-    /// Who published them (the thread whose doorbell led to the walk) and when.
+    /// Thread that published them (its doorbell led to the walk), and the time.
     pub origin: Origin,
     /// Address of the `amd_queue_t`.
     pub handle: u64,
@@ -52,27 +51,28 @@ pub struct Packets<'a> {
     pub ring_packets: u32,
     /// Read index, read before the packets.
     pub read_index: u64,
-    /// Write index, read after the packets, but at most the read index + `ring_packets`, since a producer that reserved
-    /// beyond waits: index `i` still has its slot iff `write_index <= i + ring_packets`.
+    /// Write index, read after the packets, but at most the read index + `ring_packets`, because a producer that reserved beyond
+    /// that waits. Index `i` still has its slot iff `write_index <= i + ring_packets`.
     pub write_index: u64,
-    /// Value of the doorbell whose walk it is.
+    /// Value of the doorbell that led to the walk.
     pub value: u64,
-    /// The API call in which that doorbell was rung; `None` if in none, or calls are not recorded.
+    /// The API call in which that doorbell was rung; `None` if outside any call, or if calls are not recorded.
     pub call: Option<InCall>,
     /// The slots.
     pub packets: &'a [Packet],
-    /// Bit `i`: the queue was profiled and the completion signal of `packets[i]` had the value 1, as `stamps[i]` were read.
+    /// Bit `i`: the queue was profiled and the completion signal of `packets[i]` had the value 1 when `stamps[i]` was read.
     pub ready: u64,
-    /// What the completion signals held before the doorbell's store, where they are ready; empty if nobody looked.
+    /// Contents of the completion signals before the doorbell's store, for signals that are ready; empty if they were not read.
     pub stamps: &'a [Stamps],
-    /// What was so before the doorbell that led to the walk; `None` if nobody knows.
+    /// State of the queue before the doorbell that led to the walk; `None` if unknown.
     pub before: Option<Before>,
-    /// [`Doorbell::proxy`].
+    /// See [`Doorbell::proxy`].
     pub proxy: bool,
 }
 
 impl Packets<'_> {
-    /// What the completion signal of `packets[at]` held before that packet could begin, if it was the only one to complete it.
+    /// Returns the contents of the completion signal of `packets[at]` before that packet could begin, if no other packet was to
+    /// complete the signal.
     #[must_use]
     pub fn stamps_before(&self, at: usize) -> Option<Stamps> {
         let is_ready = at < 64 && self.ready >> at & 1 == 1;
@@ -80,12 +80,12 @@ impl Packets<'_> {
     }
 }
 
-/// Where a queue was at the entry of a doorbell, before its store.
+/// State of a queue at the entry of a doorbell function, before the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Before {
-    /// [`Doorbell::rung_end`].
+    /// See [`Doorbell::rung_end`].
     pub rung_end: u64,
-    /// The index that is stored.
+    /// The index to be stored.
     pub value: u64,
     /// Read index.
     pub read_index: u64,

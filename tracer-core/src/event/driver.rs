@@ -1,17 +1,17 @@
-//! What the kernel driver does: jobs on its rings, calls of its functions, its trace events.
+//! Activity of the kernel driver: jobs on its rings, calls of its functions, and its trace events.
 
 use super::Origin;
 
-/// What the events of one job have in common.
+/// Key that the events of one job have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JobKey {
-    /// Address of its finished fence (kernels before 6.17, without BTF); used again after the job's end.
+    /// Address of its finished fence (kernels before 6.17, without BTF). The address is reused after the job's end.
     Fence(u64),
-    /// Context and sequence number of its finished fence: unique while the machine is up.
+    /// Context and sequence number of its finished fence. They are unique while the machine is up.
     Seqno {
         /// Fence context.
         context: u64,
-        /// Sequence number in it.
+        /// Sequence number in that context.
         seqno: u64,
     },
 }
@@ -19,9 +19,9 @@ pub enum JobKey {
 /// A step in a job's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingStep {
-    /// Put into its entity's queue, in the submitter's context.
+    /// The submitter's context put the job into its entity's queue.
     Submit,
-    /// Handed to the hardware, by a thread of the kernel.
+    /// A kernel thread handed the job to the hardware.
     Run,
     /// Its hardware fence signalled.
     Done,
@@ -30,36 +30,36 @@ pub enum RingStep {
 /// A step in the life of a job of the DRM scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingJob<'a> {
-    /// When, and in whose context. Only a submit's context is the submitter's.
+    /// Time and context. Only the context of a submit is the submitter's.
     pub origin: Origin,
-    /// Which step.
+    /// The step.
     pub step: RingStep,
-    /// Which job.
+    /// The job.
     pub key: JobKey,
-    /// Name of the ring; `None` if the event does not tell.
+    /// Name of the ring; `None` if the event does not say.
     pub ring: Option<&'a [u8]>,
-    /// Name of the device; `None` if the event does not tell.
+    /// Name of the device; `None` if the event does not say.
     pub device: Option<&'a [u8]>,
-    /// Client id, or a reason code; `None` if the event does not tell.
+    /// Client id, or a reason code; `None` if the event does not say.
     pub client_id: Option<u64>,
-    /// Number of the job on its ring; `None` if the event does not tell.
+    /// Number of the job on its ring; `None` if the event does not say.
     pub job_id: Option<u64>,
-    /// Jobs in the entity's queue; `None` if the event does not tell.
+    /// Jobs in the entity's queue; `None` if the event does not say.
     pub queued: Option<u32>,
-    /// Whether the process in whose context it came is traced.
+    /// Whether the process in whose context the event occurred is traced.
     pub traced: bool,
 }
 
-/// A call of a function of the kernel driver, whole.
+/// A complete call of a function of the kernel driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriverCall<'a> {
-    /// The thread that ran it, and the time of entry.
+    /// Thread that made the call, and time of entry.
     pub origin: Origin,
     /// Time of return.
     pub exit_ns: u64,
-    /// Name of the function, as the kernel's symbol table has it, without a compiler's suffix.
+    /// Name of the function, as in the kernel's symbol table, without a compiler's suffix.
     pub function: &'a str,
-    /// What the return register held.
+    /// Contents of the return register.
     pub ret: i64,
     /// Whether that thread's process is traced.
     pub traced: bool,
@@ -74,7 +74,7 @@ pub enum DriverEventKind {
     SchedRunJob,
     /// A buffer moves to other memory.
     BoMove,
-    /// A job flushes the translations of an address space.
+    /// A job flushes the address translations of an address space.
     VmFlush,
     /// A job cleans registers and LDS between processes.
     CleanerShader,
@@ -90,7 +90,7 @@ impl DriverEventKind {
         Self::CleanerShader,
     ];
 
-    /// The event's name in the kernel.
+    /// Returns the event's name in the kernel.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -103,12 +103,12 @@ impl DriverEventKind {
     }
 }
 
-/// A trace event of the kernel driver itself. What this kernel's event does not tell is `None`.
+/// A trace event of the kernel driver itself. Fields that this kernel's event does not have are `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriverEvent<'a> {
-    /// When, and in whose context.
+    /// Time and context.
     pub origin: Origin,
-    /// Which event.
+    /// The kind of event.
     pub kind: DriverEventKind,
     /// Name of the ring.
     pub ring: Option<&'a [u8]>,
@@ -124,10 +124,10 @@ pub struct DriverEvent<'a> {
     pub vmid: Option<u32>,
     /// Bytes of the buffer.
     pub bytes: Option<u64>,
-    /// Memory that the buffer was in: see `tracer_common::placement`.
+    /// Memory that the buffer was in. See `tracer_common::placement`.
     pub old_placement: Option<u32>,
-    /// Memory that it moves to.
+    /// Memory that the buffer moves to.
     pub new_placement: Option<u32>,
-    /// Whether the process in whose context it came is traced.
+    /// Whether the process in whose context the event occurred is traced.
     pub traced: bool,
 }

@@ -1,21 +1,21 @@
-//! Queues that programs make for themselves.
+//! Queues that programs create for themselves.
 
 use super::Origin;
 
 /// A call of `hsa_queue_create` that succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HsaQueue {
-    /// Who and when it was entered.
+    /// Thread and time of entry.
     pub origin: Origin,
-    /// Return from it.
+    /// Time of return.
     pub exit_ns: u64,
-    /// The handle that it gave, as a rule the address of an `amd_queue_t`; 0 if it is not known.
+    /// The handle that the call returned, normally the address of an `amd_queue_t`; 0 if unknown.
     pub handle: u64,
-    /// What lies there, if that is a proxy in memory: a tool's.
+    /// The queue at that address, if it is a tool's proxy in memory.
     pub proxy: Option<Proxied>,
 }
 
-/// A proxy that was just made.
+/// A proxy that was just created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proxied {
     /// Address of its ring.

@@ -1,27 +1,27 @@
-//! Looks at how far a queue is.
+//! Samples of the progress of queues.
 
 use serde::{Deserialize, Serialize};
 
 use super::Origin;
 
-/// Why a queue was looked at.
+/// Why a queue was sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Occasion {
-    /// From time to time, by the collector.
+    /// The collector samples periodically.
     Sample,
-    /// By the collector, when it stops watching.
+    /// The collector stops watching.
     TraceEnd,
-    /// By a thread that enters DESTROY_QUEUE.
+    /// A thread enters DESTROY_QUEUE.
     Destroy,
-    /// By a thread that returns from DESTROY_QUEUE: the GPU takes nothing of it any more.
+    /// A thread returns from DESTROY_QUEUE. The GPU takes no more packets from the queue.
     Destroyed,
-    /// By a thread that ends with its process. The GPU may go on for a moment.
+    /// A thread exits with its process. The GPU may continue for a moment.
     ProcessEnd,
 }
 
 impl Occasion {
-    /// The word in data.
+    /// Returns the name used in data.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -34,22 +34,22 @@ impl Occasion {
     }
 }
 
-/// How far a queue's producers and its GPU were.
+/// A sample of a queue's indexes: the progress of its producers and its GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The queue's process; the thread if it was its own, else 0; the time before the read.
+    /// The queue's process; the thread if it belongs to that process, else 0; and the time before the read.
     pub origin: Origin,
-    /// The time after it.
+    /// Time after the read.
     pub after_ns: u64,
     /// Address of the `amd_queue_t`.
     pub handle: u64,
-    /// Read index, read first.
+    /// Read index. It is read first.
     pub read_index: u64,
     /// Write index.
     pub write_index: u64,
-    /// One past the highest index that doorbells published whose probes ran before that, those included whose events were
-    /// lost; `None` if nobody knows.
+    /// One past the highest index published by doorbells whose probes ran before the sample, including doorbells whose events were
+    /// lost; `None` if unknown.
     pub rung_end: Option<u64>,
-    /// Why.
+    /// Reason for the sample.
     pub occasion: Occasion,
 }

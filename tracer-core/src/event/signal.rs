@@ -1,16 +1,16 @@
-//! Looks at completion signals.
+//! Samples of completion signals.
 
 use tracer_common::record::SignalState;
 
 use super::Origin;
 
-/// What a completion signal held.
+/// Contents of a completion signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// Its process; the time before the read.
+    /// The signal's process, and the time before the read.
     pub origin: Origin,
-    /// The time after it.
+    /// Time after the read.
     pub after_ns: u64,
-    /// What was read, the value first.
+    /// The contents. The value is read first.
     pub state: SignalState,
 }

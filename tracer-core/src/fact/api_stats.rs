@@ -1,14 +1,14 @@
-//! Calls of functions of HIP and HSA that were counted, and not recorded one by one.
+//! Calls of HIP and HSA functions that were counted instead of recorded one by one.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Calls of one function by one process, as they were counted when somebody looked.
+/// Calls of one function by one process, as counted at the time of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiStats {
-    /// Number of what counted them.
+    /// Number of the counter.
     pub counter: u32,
-    /// Process; `None` for those of all processes that were too many to be told apart.
+    /// Process; `None` for all processes beyond the limit, which are not distinguished.
     pub pid: Option<u32>,
     /// Time of the first sample with these numbers.
     pub time_ns: u64,
@@ -16,29 +16,29 @@ pub struct ApiStats {
     pub layer: Cow<'static, str>,
     /// Exported name of the function.
     pub function: Cow<'static, str>,
-    /// Calls that were entered. Those that neither returned nor were left were open.
+    /// Calls that were entered. Calls that neither returned nor were left were still open.
     pub calls: u64,
-    /// Those that returned: only they have a result and a duration.
+    /// Calls that returned. Only these have a result and a duration.
     pub returned: u64,
-    /// Those that returned an error.
+    /// Calls that returned an error.
     pub failed: u64,
     /// Calls that were left without a return, or whose thread exited.
     pub left: u64,
-    /// Sum of the durations, ns.
+    /// Sum of the durations, in ns.
     pub total_ns: u64,
-    /// The least, ns; `None` if none returned, or it may be that of a call before the recording.
+    /// Shortest duration, in ns; `None` if no call returned, or if it may be the duration of a call before the recording.
     pub min_ns: Option<u64>,
-    /// The greatest, ns; `None` likewise.
+    /// Longest duration, in ns; `None` under the same conditions.
     pub max_ns: Option<u64>,
-    /// All of them.
+    /// All durations.
     pub durations: Durations,
 }
 
 impl ApiStats {
-    /// What came since these numbers were `before`. A call that was open then belongs to it.
+    /// Returns the counts since `before`. A call that was open at that time is included.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
-        // Which of them were the least and the greatest is not known, unless there were none before.
+        // The shortest and the longest of these calls are unknown, unless there were no calls before.
         let alone = before.returned == 0;
         Self {
             calls: self.calls.saturating_sub(before.returned.saturating_add(before.left)),
@@ -54,13 +54,13 @@ impl ApiStats {
     }
 }
 
-/// How many durations are in each bucket, by its greatest duration in ns, from the shortest on; buckets without any are left
-/// out. A bucket is at most an eighth wide.
+/// Number of durations in each bucket, identified by its longest duration in ns, shortest bucket first. Empty buckets are omitted.
+/// A bucket is at most an eighth of its durations wide.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Durations(pub Vec<(u64, u64)>);
 
 impl Durations {
-    /// In data: `END:COUNT`, with a space between two.
+    /// Returns the form used in data: `END:COUNT`, separated by spaces.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -72,7 +72,7 @@ impl Durations {
         text
     }
 
-    /// Reads that; `None` if it is something else.
+    /// Parses the form of [`Self::text`]; returns `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bucket = |word: &str| {
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_came_since_has_the_calls_that_were_open() {
-        // One of 4 was open, and another was left.
+        // One of the 4 calls was open, and another was left.
         let before = stats(4, 1, &[(15, 2)]);
         let now = stats(6, 1, &[(15, 4), (31, 1)]);
         let since = now.since(&before);

@@ -11,38 +11,39 @@ pub struct CodeObject {
     pub code_object: u32,
     /// Process.
     pub pid: u32,
-    /// How it came to be known.
+    /// How it was found.
     pub origin: CodeObjectOrigin,
-    /// Load bias: what the loader added to its addresses.
+    /// Load bias: the value that the loader added to its addresses.
     pub load_base: u64,
-    /// Where it comes from, as the runtime tells it.
+    /// Its source, as given by the runtime.
     pub uri: String,
-    /// The GPU that it is for; `None` if it does not tell.
+    /// Target GPU; `None` if the metadata does not say.
     pub target: Option<String>,
-    /// Version of code objects; `None` if it was not read.
+    /// Code object version; `None` if it was not read.
     pub version: Option<u32>,
-    /// Kernels in it; `None` if they are not known.
+    /// Number of kernels in it; `None` if they are not known.
     pub kernels: Option<u32>,
-    /// Why they are not known.
+    /// Why the kernels are not known.
     pub unread: Option<KernelsUnread>,
-    /// When it was loaded, or found.
+    /// Time at which it was loaded, or found.
     pub loaded_ns: u64,
-    /// When it was unloaded, or its process ended; `None` if it lived at the trace's end, or that was not seen.
+    /// Time at which it was unloaded, or its process exited; `None` if it was loaded at the end of the trace, or if the time was
+    /// not seen.
     pub unloaded_ns: Option<u64>,
 }
 
 /// A kernel in a code object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// Code object, by its number in the trace.
+    /// Number of the code object in the trace.
     pub code_object: u32,
     /// Process.
     pub pid: u32,
-    /// When the code object was loaded, or found.
+    /// Time at which the code object was loaded, or found.
     pub loaded_ns: u64,
-    /// Address of its descriptor: what a dispatch names it by.
+    /// Address of its descriptor. A dispatch identifies the kernel by this address.
     pub kernel_object: u64,
-    /// Name, demangled.
+    /// Demangled name.
     pub name: Arc<str>,
     /// Name in the code object, without the descriptor's suffix.
     pub symbol: Arc<str>,

@@ -7,7 +7,7 @@ use super::Path;
 /// An SDMA submission.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Copy {
-    /// Queue, by its number in the trace; `None` if unknown.
+    /// Queue number in the trace; `None` if unknown.
     pub queue: Option<u32>,
     /// Process.
     pub pid: u32,
@@ -15,51 +15,51 @@ pub struct Copy {
     pub tid: u32,
     /// Time of the doorbell.
     pub time_ns: u64,
-    /// The way it took.
+    /// The path that it took.
     pub path: Path,
     /// First byte of the submission in the queue's command stream.
     pub begin: u64,
     /// One past its last byte.
     pub end: u64,
-    /// What its commands do; `None` if they could not be read, or one of them is of an unknown form. Then nothing of what
-    /// they do is known.
+    /// Operation of its commands; `None` if they could not be read, or if the form of one of them is unknown. In that case nothing
+    /// is known of their effect.
     pub op: Option<CopyOp>,
     /// Bytes that it moves or fills.
     pub bytes: Option<u64>,
-    /// Commands that move or fill: the runtime splits what is too long for one.
+    /// Number of commands that move or fill. The runtime splits an operation that is too long for one command.
     pub commands: Option<u32>,
-    /// Address that is read (of a box, the surface's); `None` if nothing is, or not in one row.
+    /// Address that is read (for a box, the address of the surface); `None` if none is read, or if the bytes are not contiguous.
     pub source: Option<u64>,
-    /// Address that is written, likewise.
+    /// Address that is written, in the same way.
     pub destination: Option<u64>,
-    /// Between which memories; `None` if the process's allocations do not tell.
+    /// Memories between which data moves; `None` if the process's allocations do not show it.
     pub direction: Option<Direction>,
-    /// Engine that the process chose for the queue; `None` if the driver did.
+    /// Engine that the process chose for the queue; `None` if the driver chose it.
     pub engine: Option<u32>,
-    /// Number of the innermost API call in which its thread rang for it; `None` where in none, or calls were not recorded.
+    /// Number of the innermost API call in which the thread rang for it; `None` if outside any call, or if calls were not recorded.
     pub api_call: Option<u64>,
-    /// Stream of the innermost call around that doorbell that names one; `None` likewise.
+    /// Stream of the innermost call around that doorbell that names a stream; `None` under the same conditions.
     pub stream: Option<u64>,
 }
 
-/// What a submission's commands do.
+/// Operation of a submission's commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CopyOp {
-    /// Copy bytes in a row.
+    /// Copy contiguous bytes.
     Copy,
     /// Copy boxes between surfaces.
     CopyRect,
-    /// Fill.
+    /// Fill memory.
     Fill,
-    /// Several of these.
+    /// Several of these operations.
     Mixed,
-    /// Nothing of the kind: waits, fences, padding.
+    /// None of these operations: waits, fences, padding.
     None,
 }
 
 impl CopyOp {
-    /// The word in data.
+    /// Returns the name used in data.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ impl CopyOp {
     }
 }
 
-/// Between which memories data moves.
+/// Memories between which data moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -87,7 +87,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The word in data.
+    /// Returns the name used in data.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! What a program asked for, where a tool stands between it and its queues.
+//! Submissions of a program to the proxy queues that a tool puts between the program and its queues.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Evidence;
 
-/// A proxy: a queue in memory that a tool put in front of a real one. The program submits there; what the tool makes of it is
-/// published on a queue of the GPU's, in rows of its own.
+/// A proxy: a queue in memory that a tool put in front of a real queue. The program submits to the proxy. The tool publishes what
+/// it makes of these packets on a GPU queue; those packets have rows of their own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proxy {
-    /// Number in the trace, from 0; not that of a queue.
+    /// Number in the trace, from 0. It is not the number of a queue.
     pub proxy: u32,
     /// Process.
     pub pid: u32,
@@ -20,10 +20,10 @@ pub struct Proxy {
     pub ring_base: u64,
     /// Bytes of the ring.
     pub ring_bytes: u64,
-    /// Return of `hsa_queue_create`.
+    /// Time of return of `hsa_queue_create`.
     pub created_ns: u64,
-    /// When its process ended, or another one was found at its address; `None` if it lived at the trace's end. Its own end is
-    /// not watched.
+    /// Time at which its process exited, or at which another proxy was found at its address; `None` if it existed at the end of the
+    /// trace. tracer does not watch the end of the proxy itself.
     pub ended_ns: Option<u64>,
     /// Doorbells of the program.
     pub doorbells: u64,
@@ -33,16 +33,16 @@ pub struct Proxy {
     pub dispatches: u64,
     /// Other packets among them.
     pub other_packets: u64,
-    /// Those that could not be read.
+    /// Packets that could not be read.
     pub unread: u64,
-    /// Index of the first, if there is one.
+    /// Index of the first packet, if any.
     pub first_index: Option<u64>,
-    /// Index of the last.
+    /// Index of the last packet, if any.
     pub last_index: Option<u64>,
 }
 
 impl Proxy {
-    /// What came after `before`: as if it had been found then.
+    /// Returns the numbers since `before`, as if the proxy had been found at that time.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let requested = self.requested.saturating_sub(before.requested);
@@ -60,37 +60,37 @@ impl Proxy {
     }
 }
 
-/// A kernel dispatch that a program submitted to a proxy. Whether and how it was published, the tool decides.
+/// A kernel dispatch that a program submitted to a proxy. The tool decides whether and how it is published.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// Proxy, by its number in the trace ([`Proxy::proxy`]).
+    /// Number of the proxy in the trace ([`Proxy::proxy`]).
     pub proxy: u32,
-    /// Packet index in it.
+    /// Packet index in the proxy.
     pub index: u64,
     /// Process.
     pub pid: u32,
     /// Thread that rang for it.
     pub tid: u32,
-    /// Time of that.
+    /// Time of that doorbell.
     pub time_ns: u64,
-    /// What it rests on that it is a dispatch, as of [`super::Dispatch`].
+    /// Evidence that the packet is a dispatch, as in [`super::Dispatch`].
     pub evidence: Evidence,
-    /// Time at which that thread had reserved its index; `None` where that is not known.
+    /// Time at which that thread had reserved the index; `None` if unknown.
     pub reserve_ns: Option<u64>,
     /// Address of the kernel descriptor.
     pub kernel_object: u64,
-    /// Name of the kernel; `None` if it is not known.
+    /// Name of the kernel; `None` if unknown.
     pub kernel: Option<Arc<str>>,
     /// Address of the arguments.
     pub kernarg: u64,
-    /// Grid in work items.
+    /// Grid size in work items.
     pub grid: [u32; 3],
-    /// Workgroup in work items.
+    /// Workgroup size in work items.
     pub workgroup: [u16; 3],
     /// Handle of the completion signal, or 0.
     pub completion_signal: u64,
-    /// Number of the innermost API call in which its thread rang for it; `None` as of [`super::Dispatch::api_call`].
+    /// Number of the innermost API call in which the thread rang for it; `None` as in [`super::Dispatch::api_call`].
     pub api_call: Option<u64>,
-    /// Stream of the innermost call around that names one; `None` likewise.
+    /// Stream of the innermost enclosing call that names a stream; `None` under the same conditions.
     pub stream: Option<u64>,
 }

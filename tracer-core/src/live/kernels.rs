@@ -1,4 +1,4 @@
-//! Kernels by how often they are dispatched.
+//! Kernels by number of dispatches.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::picture::KernelRow;
 use super::rate::Rate;
 use crate::fact::{Dispatch, DispatchRun};
 
-/// Kernels that are told apart. Their addresses come from the traced process, which could invent them.
+/// Number of kernels that are distinguished. Their addresses come from the traced process, which could invent them.
 const MAX_KERNELS: usize = 4096;
 
 /// Counts by kernel.
@@ -22,7 +22,7 @@ pub struct Kernels {
 struct Counted {
     rate: Rate,
     last_ns: u64,
-    /// Of its last dispatch: an address can be used again.
+    /// Name of the kernel at its last dispatch, because an address can be used again.
     name: Option<Arc<str>>,
 }
 
@@ -52,12 +52,12 @@ impl Kernels {
         }
     }
 
-    /// Dispatches of kernels that are not told apart, and of runs of several.
+    /// Returns the dispatches of kernels that are not distinguished, and of runs of several kernels.
     pub fn others(&self) -> u64 {
         self.others
     }
 
-    /// The most dispatched first.
+    /// Returns the kernels, the most dispatched first.
     pub fn rows(&self, now: u64) -> Vec<KernelRow> {
         let mut rows: Vec<KernelRow> = self
             .all

@@ -1,58 +1,58 @@
-//! What can be shown at one moment. Names and order are stable: `tracer top --once --json` prints it.
+//! Everything that can be shown at one moment. Names and order are stable: `tracer top --once --json` prints it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::fact::Path;
 
-/// One moment. Ages and durations are ns; `None` (`null`) is unknown, never 0.
+/// The state at one moment. Ages and durations are ns; `None` (`null`) is unknown, never 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Picture {
-    /// CLOCK_MONOTONIC, ns.
+    /// Time of the picture, CLOCK_MONOTONIC ns.
     pub time_ns: u64,
-    /// Since the first fact.
+    /// Time since the first fact.
     pub elapsed_ns: Option<u64>,
-    /// Of everything.
+    /// Counts of everything.
     pub totals: Totals,
-    /// By number in the trace.
+    /// Queues, by number in the trace.
     pub queues: Vec<QueueRow>,
-    /// Facts of queues beyond those that are kept.
+    /// Facts of queues beyond the limit.
     pub other_queues: u64,
-    /// The most dispatched first.
+    /// Kernels, the most dispatched first.
     pub kernels: Vec<KernelRow>,
-    /// Dispatches of kernels beyond those that are kept, and of runs of several kernels.
+    /// Dispatches of kernels beyond the limit, and of runs of several kernels.
     pub other_kernels: u64,
-    /// By name and reason.
+    /// Rings, by name and reason.
     pub rings: Vec<RingRow>,
-    /// By device and name.
+    /// Ioctls, by device and name.
     pub ioctls: Vec<IoctlRow>,
-    /// By id.
+    /// Processes, by id.
     pub processes: Vec<ProcessRow>,
     /// Sources that lost events.
     pub losses: Vec<Loss>,
 }
 
-/// Counts since the beginning, and rates over the last second.
+/// Counts since the beginning, and rates in the last second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
     /// Kernel dispatches.
     pub dispatches: u64,
-    /// Those of them that a trace holds in runs only.
+    /// Dispatches that a trace stores only as runs.
     pub aggregated: u64,
-    /// By the way that they took; of what went past every probe it is not known whether it was a dispatch.
+    /// Submissions by path. It is unknown whether packets that bypassed every probe were dispatches.
     pub by_path: Share,
     /// Stores to AQL doorbells.
     pub doorbells: u64,
     /// SDMA submissions.
     pub copies: u64,
-    /// Published packets that are no known dispatches, unread ones included.
+    /// Published packets that are not known dispatches, unread packets included.
     pub other_packets: u64,
-    /// Those whose packets were not read.
+    /// Published packets that were not read.
     pub unread: u64,
-    /// Dispatches a second.
+    /// Dispatches per second.
     pub dispatches_per_s: f64,
-    /// Doorbells a second.
+    /// Doorbells per second.
     pub doorbells_per_s: f64,
-    /// Copies a second.
+    /// Copies per second.
     pub copies_per_s: f64,
     /// Dispatches in each of the last complete seconds, the oldest first.
     pub history: Vec<u32>,
@@ -67,7 +67,7 @@ pub struct Share {
     pub ring: u64,
     /// hsaKmtQueueRingDoorbell.
     pub thunk: u64,
-    /// Past every probe.
+    /// Submissions that bypassed every probe.
     pub unseen: u64,
 }
 
@@ -81,7 +81,7 @@ impl Share {
         }
     }
 
-    /// All of them.
+    /// Returns the sum of all paths.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.doorbell + self.ring + self.thunk + self.unseen
@@ -97,21 +97,21 @@ pub struct QueueRow {
     pub pid: Option<u32>,
     /// KFD gpu id.
     pub gpu_id: Option<u32>,
-    /// What that GPU is called, `gfx1100`; `None` if not known.
+    /// Name of the GPU: `gfx1100`; `None` if unknown.
     pub gpu: Option<String>,
-    /// What schedules its user queues: `mes`, `hws`, `nohws`; `None` if not known.
+    /// The scheduler of the GPU's user queues: `mes`, `hws`, `nohws`; `None` if unknown.
     pub scheduler: Option<String>,
     /// KFD queue id.
     pub queue_id: Option<u32>,
-    /// `compute-aql`, `sdma`, ...
+    /// Kind of the queue: `compute-aql`, `sdma`, ...
     pub kind: Option<String>,
-    /// Whether the runtime made it for itself, not the program; `None` if not known.
+    /// Whether the runtime created it for itself, not for the program; `None` if unknown.
     pub internal: Option<bool>,
-    /// It was destroyed, or its process ended.
+    /// Whether the queue was destroyed, or its process exited.
     pub ended: bool,
     /// Kernel dispatches.
     pub dispatches: u64,
-    /// Doorbells, of whatever kind.
+    /// Doorbells of any kind.
     pub doorbells: u64,
     /// SDMA submissions.
     pub copies: u64,
@@ -121,69 +121,69 @@ pub struct QueueRow {
     pub dispatches_per_s: f64,
     /// Doorbells in the last second.
     pub doorbells_per_s: f64,
-    /// On the average, since the beginning.
+    /// Average since the beginning.
     pub packets_per_doorbell: Option<f64>,
-    /// As last read.
+    /// Write index, as last read.
     pub write_index: Option<u64>,
-    /// As last read.
+    /// Read index, as last read.
     pub read_index: Option<u64>,
-    /// How long ago the indexes were read.
+    /// Time since the indexes were read.
     pub looked_age_ns: Option<u64>,
     /// Size of the ring, packets.
     pub ring_packets: Option<u64>,
-    /// Published and not taken by the GPU, when last looked.
+    /// Packets that were published and not taken by the GPU, at the last sample.
     pub depth: Option<u64>,
-    /// Age of the oldest doorbell whose packets were not all taken, when last looked.
+    /// Age of the oldest doorbell whose packets were not all taken, at the last sample.
     pub oldest_age_ns: Option<u64>,
-    /// Since its last doorbell.
+    /// Time since its last doorbell.
     pub last_doorbell_age_ns: Option<u64>,
-    /// Entry of the reserve to the doorbell: p50 and p99.
+    /// Time from the entry of the reserve to the doorbell: p50 and p99.
     pub latency_ns: Option<(u64, u64)>,
     /// Dispatches and copies by path.
     pub by_path: Share,
-    /// Dispatches (copies) in each of the last complete seconds, the oldest first.
+    /// Dispatches (or copies) in each of the last complete seconds, the oldest first.
     pub history: Vec<u32>,
-    /// Packets wait and none is taken.
+    /// Set if packets wait and the GPU takes none.
     pub stuck: Option<Stuck>,
     /// The last packets, the oldest first.
     pub packets: Vec<PacketRow>,
-    /// Doorbells whose packets were not all taken when last looked: age, and one past the last index published.
+    /// Doorbells whose packets were not all taken at the last sample: age, and one past the last published index.
     pub timeline: Vec<(u64, u64)>,
 }
 
-/// A queue that does not move.
+/// A queue that makes no progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stuck {
     /// Packets that wait.
     pub packets: u64,
-    /// For how long the read index has not moved while they did.
+    /// How long the read index has not moved while packets waited.
     pub for_ns: u64,
-    /// Where it stands.
+    /// The read index.
     pub read_index: u64,
     /// Age of the last doorbell.
     pub last_doorbell_ns: Option<u64>,
 }
 
-/// A packet, or a run of unread ones.
+/// A packet, or a run of unread packets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketRow {
     /// Index in its queue.
     pub index: u64,
-    /// How many indexes this stands for.
+    /// Number of indexes that this row represents.
     pub count: u64,
-    /// Of the doorbell.
+    /// Time of the doorbell.
     pub time_ns: u64,
-    /// Thread that rang it.
+    /// Thread that rang the doorbell.
     pub tid: Option<u32>,
-    /// `dispatch`, `barrier-and`, ...
+    /// Kind of the packet: `dispatch`, `barrier-and`, ...
     pub kind: String,
-    /// The way it took.
+    /// Path of the submission.
     pub path: Path,
-    /// Of a dispatch.
+    /// Kernel object of a dispatch.
     pub kernel_object: Option<u64>,
-    /// Work items.
+    /// Grid size, work items.
     pub grid: Option<[u32; 3]>,
-    /// Work items.
+    /// Workgroup size, work items.
     pub workgroup: Option<[u16; 3]>,
 }
 
@@ -194,34 +194,34 @@ pub struct KernelRow {
     pub pid: u32,
     /// Address of its descriptor.
     pub kernel_object: u64,
-    /// Its name, where known.
+    /// Its name, if known.
     pub name: Option<String>,
     /// Dispatches.
     pub count: u64,
     /// Dispatches in the last second.
     pub per_s: f64,
-    /// Since the last.
+    /// Time since the last dispatch.
     pub last_age_ns: u64,
 }
 
-/// Jobs of one ring and reason, as they ended.
+/// Finished jobs of one ring and reason.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RingRow {
-    /// Name.
+    /// Name of the ring.
     pub ring: String,
-    /// `gfx`, `comp`, `sdma`, ...
+    /// Class of the ring: `gfx`, `comp`, `sdma`, ...
     pub class: String,
-    /// Why the driver made them for itself.
+    /// Why the driver created the jobs for itself.
     pub reason: Option<String>,
-    /// All.
+    /// All jobs.
     pub jobs: u64,
-    /// Of traced processes.
+    /// Jobs of traced processes.
     pub traced: u64,
-    /// In the last second.
+    /// Jobs in the last second.
     pub per_s: f64,
-    /// Submit to run: p50 and p99.
+    /// Time from submit to run: p50 and p99.
     pub waiting_ns: Option<(u64, u64)>,
-    /// Run to done: p50 and p99.
+    /// Time from run to done: p50 and p99.
     pub running_ns: Option<(u64, u64)>,
 }
 
@@ -230,34 +230,34 @@ pub struct RingRow {
 pub struct IoctlRow {
     /// `kfd` or `drm`.
     pub device: String,
-    /// Name.
+    /// Name of the ioctl.
     pub name: String,
     /// Calls.
     pub count: u64,
-    /// In the last second.
+    /// Calls in the last second.
     pub per_s: f64,
     /// Calls that failed.
     pub errors: u64,
-    /// In the call: p50 and p99.
+    /// Time in the call: p50 and p99.
     pub ns: Option<(u64, u64)>,
 }
 
 /// A process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessRow {
-    /// Id.
+    /// Process id.
     pub pid: u32,
-    /// Parent, if its fork was seen.
+    /// Parent process, if its fork was seen.
     pub parent: Option<u32>,
     /// Name of its program.
     pub comm: Option<String>,
-    /// It exited.
+    /// Whether the process exited.
     pub ended: bool,
-    /// Its queues.
+    /// Number of its queues.
     pub queues: usize,
     /// Kernel dispatches.
     pub dispatches: u64,
-    /// In the last second.
+    /// Dispatches in the last second.
     pub dispatches_per_s: f64,
     /// Stores to AQL doorbells.
     pub doorbells: u64,
@@ -267,11 +267,11 @@ pub struct ProcessRow {
     pub ioctls: u64,
 }
 
-/// Events lost by a source.
+/// Events that a source lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
-    /// Name.
+    /// Name of the source.
     pub source: String,
-    /// Events.
+    /// Number of events.
     pub count: u64,
 }

@@ -1,4 +1,4 @@
-//! One queue, as it lives.
+//! The live state of one queue.
 
 use std::collections::VecDeque;
 
@@ -7,19 +7,19 @@ use super::rate::Rate;
 use crate::fact::{Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, OtherPacket, Path, Progress, Queue};
 use crate::summary::Histogram;
 
-/// Packets that are remembered for the view of one queue.
+/// Number of packets that are kept for the view of one queue.
 const LAST_PACKETS: usize = 32;
-/// Doorbells that are remembered for its timeline.
+/// Number of doorbells that are kept for the timeline of a queue.
 const LAST_DOORBELLS: usize = 64;
-/// How long packets may wait with nothing taken before the queue is said to be stuck, ns. A kernel can take longer: the
-/// words say what is seen, not why.
+/// How long packets may wait, without the GPU taking any, before the queue is reported as stuck, ns. A kernel can take longer:
+/// the report says what is seen, not why.
 pub const STUCK_NS: u64 = 2_000_000_000;
 
 /// The state of a queue.
 #[derive(Debug)]
 pub struct LiveQueue {
     number: u32,
-    /// Its last snapshot; what identifies it.
+    /// Its last snapshot, which identifies it.
     known: Option<Queue>,
     pid: Option<u32>,
     dispatches: Rate,
@@ -29,15 +29,15 @@ pub struct LiveQueue {
     unread: u64,
     by_path: [u64; Path::ALL.len()],
     latency: Histogram,
-    /// One past the highest index that was published.
+    /// One past the highest published index.
     end: u64,
     write_index: Option<u64>,
     read_index: Option<u64>,
     /// When the indexes above were read.
     looked_ns: Option<u64>,
-    /// When the read index was first seen where it is, or when packets were first seen to wait behind it.
+    /// When the read index was first seen at its value, or when packets were first seen to wait behind it.
     waiting_since_ns: Option<u64>,
-    /// Doorbells whose packets were not all taken when last looked: time and end of what they published, the oldest first.
+    /// Doorbells whose packets were not all taken at the last sample: time, and end of the published packets, the oldest first.
     in_flight: VecDeque<(u64, u64)>,
     last_doorbell_ns: Option<u64>,
     packets: VecDeque<PacketRow>,
@@ -71,7 +71,7 @@ impl LiveQueue {
         self.pid
     }
 
-    /// When it ended, if that was before `now`: a replay knows the ends of queues that still live.
+    /// Returns when the queue was destroyed, if that was before `now`: a replay knows the destruction of queues that still exist.
     pub fn ended_ns(&self, now: u64) -> Option<u64> {
         self.known
             .as_ref()
@@ -153,11 +153,11 @@ impl LiveQueue {
             return;
         }
         self.end = self.end.max(doorbell.value.saturating_add(1));
-        // The indexes of the doorbell's moment: before its own packets are published.
+        // The indexes at the doorbell, before its own packets are published.
         self.look(doorbell.time_ns, Some(doorbell.write_index), doorbell.read_index);
         if doorbell.published > 0 {
             if self.in_flight.len() == LAST_DOORBELLS {
-                // Of those in between nothing is said: the oldest one's age is what is shown.
+                // Doorbells in between can be omitted: the age of the oldest doorbell is shown.
                 self.in_flight.remove(1);
             }
             self.in_flight.push_back((doorbell.time_ns, self.end));
@@ -165,7 +165,7 @@ impl LiveQueue {
         }
     }
 
-    /// Where the queue was at these doorbells is not known.
+    /// Takes a run of doorbells. The indexes of the queue at these doorbells are unknown.
     pub fn doorbell_run(&mut self, run: &DoorbellRun) {
         self.pid = Some(run.pid);
         self.doorbells.add(run.end_ns, run.count);
@@ -183,14 +183,15 @@ impl LiveQueue {
         self.last_doorbell_ns = self.last_doorbell_ns.max(Some(copy.time_ns));
     }
 
-    /// A look that found the queue elsewhere than the one before.
+    /// Takes a sample that found other indexes than the previous sample.
     pub fn progress(&mut self, progress: &Progress) {
         self.pid = Some(progress.pid);
         self.end = self.end.max(progress.published_end.unwrap_or(0));
         self.look(progress.until_ns, Some(progress.write_index), progress.read_index);
     }
 
-    /// Time passes: the last look at the queue found nothing new, perhaps. A replay knows it before its time.
+    /// Advances the time. Takes the last sample of the snapshot, which may have found nothing new. A replay knows this sample
+    /// before its time.
     pub fn advance(&mut self, now: u64) {
         let look = self
             .known
@@ -201,7 +202,7 @@ impl LiveQueue {
         }
     }
 
-    /// The indexes as they were read at this time; what was read earlier than the last look is passed over.
+    /// Takes indexes that were read at this time. Ignores indexes that were read before the last sample.
     pub fn look(&mut self, time_ns: u64, write_index: Option<u64>, read_index: u64) {
         if self.looked_ns.is_some_and(|looked| time_ns < looked) {
             return;
@@ -224,15 +225,15 @@ impl LiveQueue {
         self.packets.push_back(packet);
     }
 
-    /// Packets between the read index and the end of what is published, when last looked.
+    /// Returns the number of packets between the read index and the end of the published packets, at the last sample.
     fn depth(&self) -> Option<u64> {
         self.read_index.map(|read| self.end.saturating_sub(read))
     }
 
-    /// The verdict of two looks: packets wait, and none was taken in between.
+    /// Compares two samples: returns how the queue is stuck, if packets wait and the GPU took none in between.
     fn stuck(&self, now: u64) -> Option<Stuck> {
         let (since, looked, depth) = (self.waiting_since_ns?, self.looked_ns?, self.depth()?);
-        // Only looks count: that nobody looked since is no evidence.
+        // Only samples count: the time since the last sample is not evidence.
         (depth > 0 && self.ended_ns(now).is_none() && looked.saturating_sub(since) >= STUCK_NS).then(|| Stuck {
             packets: depth,
             for_ns: now.saturating_sub(since),
@@ -287,7 +288,7 @@ impl LiveQueue {
         }
     }
 
-    /// Packets that a doorbell published, on the average; `None` before the first.
+    /// Returns the average number of packets that a doorbell published; `None` before the first doorbell.
     fn packets_per_doorbell(&self) -> Option<f64> {
         let doorbells = self.doorbells.total();
         (doorbells > 0).then(|| self.published as f64 / doorbells as f64)

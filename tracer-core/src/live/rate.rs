@@ -1,6 +1,6 @@
-//! How often something happens.
+//! Rates of events.
 
-/// Seconds of history that are kept.
+/// Number of seconds of history that are kept.
 pub const HISTORY: usize = 60;
 /// Length of a slice, ns.
 const SLICE_NS: u64 = 1_000_000_000;
@@ -26,7 +26,7 @@ impl Default for Rate {
 }
 
 impl Rate {
-    /// Counts `n` at this time. What is older than the history counts in the total only.
+    /// Counts `n` events at this time. Events older than the history count only in the total.
     pub fn add(&mut self, time_ns: u64, n: u64) {
         self.total = self.total.saturating_add(n);
         let second = time_ns / SLICE_NS;
@@ -43,14 +43,14 @@ impl Rate {
         }
     }
 
-    /// All that was counted.
+    /// Returns the number of all counted events.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// What happened in the second before `now_ns`: the running second's count, and of the one before the part that the
-    /// second reaches back into, as if it had come evenly.
+    /// Returns the number of events in the second before `now_ns`: the count of the current calendar second, plus a share of the
+    /// count of the previous one. The share is the part of it that the interval covers, as if its events had come evenly.
     #[must_use]
     pub fn per_second(&self, now_ns: u64) -> f64 {
         let second = now_ns / SLICE_NS;
@@ -59,7 +59,7 @@ impl Rate {
         f64::from(self.in_second(second)) + f64::from(earlier) * before
     }
 
-    /// Counts of the last complete seconds, the oldest first.
+    /// Returns the counts of the last complete seconds, the oldest first.
     #[must_use]
     pub fn history(&self, now_ns: u64) -> Vec<u32> {
         let second = now_ns / SLICE_NS;

@@ -7,9 +7,9 @@ use super::rate::Rate;
 use crate::fact::{Ioctl, Process, RingJob};
 use crate::summary::Histogram;
 
-/// Names of one kind (rings with reasons, ioctls) that are told apart.
+/// Number of names of one kind (rings with reasons, ioctls) that are distinguished.
 const MAX_NAMES: usize = 512;
-/// Processes that are told apart.
+/// Number of processes that are distinguished.
 const MAX_PROCESSES: usize = 16_384;
 
 /// Jobs by ring and reason.
@@ -28,7 +28,7 @@ struct Ring {
 }
 
 impl Rings {
-    /// A job comes at its end.
+    /// Counts a job. A job comes when it ends.
     pub fn add(&mut self, job: &RingJob) {
         let ring = job.ring.clone().unwrap_or_else(|| "unknown".to_owned());
         let key = (ring, job.reason.clone().unwrap_or_default());
@@ -106,11 +106,11 @@ impl Ioctls {
 #[derive(Debug, Default)]
 pub struct Processes {
     all: BTreeMap<u32, LiveProcess>,
-    /// Where facts of processes beyond the limit go.
+    /// Takes the facts of processes beyond the limit.
     beyond: LiveProcess,
 }
 
-/// What one process did.
+/// The activity of one process.
 #[derive(Debug, Default)]
 pub struct LiveProcess {
     known: Option<Process>,
@@ -121,7 +121,7 @@ pub struct LiveProcess {
 }
 
 impl Processes {
-    /// The process of this id; that of all others if there are too many.
+    /// Returns the process with this id, or the entry for all processes beyond the limit.
     pub fn at(&mut self, pid: u32) -> &mut LiveProcess {
         if self.all.len() >= MAX_PROCESSES && !self.all.contains_key(&pid) {
             return &mut self.beyond;
@@ -131,7 +131,7 @@ impl Processes {
 
     pub fn numbers(&mut self, process: &Process) {
         let live = self.at(process.pid);
-        // Ids are used again: the later one is shown.
+        // Ids are used again: the later process is shown.
         if live
             .known
             .as_ref()
@@ -141,10 +141,10 @@ impl Processes {
         }
     }
 
-    /// Forgets those that ended so long ago.
+    /// Removes processes that exited at least `after` ns before `now`.
     pub fn forget(&mut self, now: u64, after: u64) {
         self.all.retain(|_, process| {
-            // A replay knows the ends of processes that still live.
+            // A replay knows the exits of processes that still run.
             let exit = process.known.as_ref().and_then(|known| known.exit_ns);
             exit.is_none_or(|exit| exit > now || now - exit < after)
         });

@@ -47,7 +47,7 @@ fn what_was_published_is_counted_and_what_waits_is_depth() {
     let row = &picture.queues[0];
     assert_eq!((row.dispatches, row.doorbells, row.depth), (10, 10, Some(10 - 4)));
     assert_eq!((row.read_index, row.write_index), (Some(4), Some(10)));
-    // Index 4 was published at 0.4 s and is the oldest that was not taken.
+    // Index 4 was published at 0.4 s, and is the oldest index that was not taken.
     assert_eq!(row.oldest_age_ns, Some(S - 4 * S / 10));
     assert_eq!(row.latency_ns, Some((500, 500)));
     let counts: Vec<u64> = picture.kernels.iter().map(|kernel| kernel.count).collect();
@@ -203,7 +203,7 @@ fn a_queue_has_its_gpus_name_and_scheduler_if_they_are_known() {
     assert_eq!(told, [(Some("gfx1100"), Some("mes")), (None, None), (None, None)]);
 }
 
-/// In a replay of a trace whose disk did not keep up.
+/// Replays a trace whose disk did not keep up.
 #[test]
 fn runs_count_as_what_they_stand_for() {
     let mut live = Live::new();
@@ -221,7 +221,7 @@ fn runs_count_as_what_they_stand_for() {
     assert_eq!((totals.by_path.doorbell, totals.dispatches_per_s.round()), (15, 15.0));
     let row = &picture.queues[0];
     assert_eq!((row.dispatches, row.doorbells, row.by_path.doorbell), (15, 15, 15));
-    // One was taken by the last look, and 15 were published by now.
+    // The last sample is from the first doorbell, and 15 packets are published by now.
     assert_eq!(
         (row.read_index, row.depth, row.packets_per_doorbell),
         (Some(0), Some(15), Some(1.0))

@@ -1,20 +1,20 @@
-//! Every metric: name, meaning, labels. `docs/metrics.md` is made of it.
+//! Every metric: name, meaning, labels. `docs/metrics.md` is generated from it.
 
-/// What kind of number it is.
+/// Kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows; its name ends in `_total` where it is exposed.
+    /// A number that only grows. Its name ends in `_total` where it is exposed.
     Counter,
-    /// Goes up and down.
+    /// A number that rises and falls.
     Gauge,
     /// Durations in seconds.
     Histogram,
-    /// 1, with what it says in its labels.
+    /// The number 1, with information in its labels.
     Info,
 }
 
 impl Kind {
-    /// The word of the exposition format.
+    /// Returns the name that the exposition format uses.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,15 +37,15 @@ pub struct Definition {
     pub help: &'static str,
     /// Names of its labels.
     pub labels: &'static [&'static str],
-    /// What is counted or measured.
+    /// The unit of the number.
     pub unit: &'static str,
-    /// A question to Prometheus that it answers.
+    /// A Prometheus query that uses it.
     pub example: &'static str,
 }
 
-/// Labels of one queue; as other exporters of AMD GPUs name them.
+/// Labels of one queue, named as in other exporters for AMD GPUs.
 const QUEUE: &[&str] = &["gpu_id", "kfd_process_id", "queue_id"];
-/// And the way that submissions took.
+/// Labels of one queue, and the path of the submissions.
 const QUEUE_PATH: &[&str] = &["gpu_id", "kfd_process_id", "queue_id", "path"];
 
 /// Every metric, in the order of the output.
@@ -230,7 +230,7 @@ pub const LABELS: [(&str, &str); 13] = [
     ("simulated", "Whether the GPU is simulated"),
 ];
 
-/// The metric of this name.
+/// Returns the metric with this name.
 #[must_use]
 pub fn definition(name: &str) -> Option<&'static Definition> {
     CATALOG.iter().find(|definition| definition.name == name)

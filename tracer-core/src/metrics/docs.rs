@@ -1,4 +1,4 @@
-//! docs/metrics.md, of the catalogue.
+//! Generates docs/metrics.md from the catalogue.
 
 use std::fmt::Write as _;
 
@@ -25,11 +25,11 @@ Names are as Prometheus stores them. The format is OpenMetrics. docs/serve.md de
 - Series are bounded: 1000 queues at once, 128 names of anything else; what is beyond has the label `other`.
 ";
 
-/// The document.
+/// Returns the document.
 #[must_use]
 pub fn markdown() -> String {
     let mut text = INTRODUCTION.to_owned();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(
         text,
         "\n| metric | type | unit | labels | meaning |\n|---|---|---|---|---|"
@@ -61,7 +61,7 @@ pub fn markdown() -> String {
     text
 }
 
-/// The name in Prometheus.
+/// Returns the name of the metric in Prometheus.
 fn stored(definition: &Definition) -> String {
     let suffix = match definition.kind {
         Kind::Counter => "_total",

@@ -11,33 +11,33 @@ use crate::live::Picture;
 /// A metric with its samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Family {
-    /// Which.
+    /// The definition of the metric.
     pub definition: &'static Definition,
-    /// Its series, each once.
+    /// The series of the metric, each once.
     pub samples: Vec<Sample>,
 }
 
-/// A series and its number.
+/// A series and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// In the order of the definition.
+    /// The labels, in the order of the definition.
     pub labels: Vec<(&'static str, String)>,
-    /// The number.
+    /// The value.
     pub value: Value,
 }
 
-/// A number.
+/// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Of a counter, a gauge, or (1) an info.
+    /// The value of a counter, a gauge, or (1) an info.
     Number(u64),
-    /// Of a histogram.
+    /// The value of a histogram.
     Histogram {
-        /// Sum, ns.
+        /// Sum of the durations, ns.
         sum_ns: u64,
-        /// Count.
+        /// Number of durations.
         count: u64,
-        /// Upper end in ns (`None`: open) and own count of each bucket.
+        /// Upper end in ns (`None`: unbounded) and own count of each bucket.
         buckets: Vec<(Option<u64>, u64)>,
     },
 }
@@ -52,7 +52,7 @@ impl From<&Buckets> for Value {
     }
 }
 
-/// What facts do not say.
+/// Information that facts do not contain.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// Version of the program.
@@ -61,16 +61,16 @@ pub struct About {
     pub simulated: bool,
     /// What is watched and what is not.
     pub watched: Vec<(&'static str, bool)>,
-    /// Sources whose losses are counted: those that lost nothing yet have the number 0. Of any other source nobody knows
-    /// whether it loses something before it says that it did.
+    /// Sources whose losses are counted. A source that has lost nothing yet has the number 0. Of any other source, it is unknown
+    /// whether it loses events, until it reports a loss.
     pub loss_sources: Vec<&'static str>,
 }
 
-/// Which queue: GPU, process, KFD queue id.
+/// The labels of a queue: GPU, process, KFD queue id.
 type Labels = [String; 3];
 
 impl Metrics {
-    /// Every metric with its series. Numbers of the moment (depth, stuck) come from the picture.
+    /// Returns every metric with its series. Momentary values (depth, stuck) come from the picture.
     #[must_use]
     pub fn families(&self, picture: &Picture, about: &About) -> Vec<Family> {
         let mut out = Collector::default();
@@ -101,7 +101,8 @@ impl Metrics {
         out.families
     }
 
-    /// From the start, not from the first loss on: a counter that begins above 0 has no increase.
+    /// Adds losses. Their series exist from the start, not from the first loss on, because a counter that begins above 0 has no
+    /// increase.
     fn lost(&self, about: &About, out: &mut Collector) {
         let mut all: BTreeMap<&str, u64> = about.loss_sources.iter().map(|&source| (source, 0)).collect();
         all.extend(self.losses.iter().map(|(source, &n)| (source.as_str(), n)));
@@ -110,7 +111,7 @@ impl Metrics {
         }
     }
 
-    /// Counters of queues; a KFD id that is used again goes on where its predecessor's series ended.
+    /// Adds counters of queues. If a KFD id is used again, its series continues where the series of the previous queue ended.
     fn by_queue(&self, out: &mut Collector) {
         let mut all: BTreeMap<Labels, Counts> = BTreeMap::new();
         for queue in self.queues.values() {
@@ -130,7 +131,7 @@ impl Metrics {
             for path in Path::ALL {
                 let [gpu, process, queue] = labels.clone();
                 let with_path = [gpu, process, queue, path.name().to_owned()];
-                // A way that nobody took on a queue has no series: 16 times as many would say nothing.
+                // A path that was not used on a queue has no series: 16 times as many series would carry no information.
                 if counts.dispatches[path as usize] > 0 {
                     out.number("tracer_dispatches", with_path.clone(), counts.dispatches[path as usize]);
                 }
@@ -163,7 +164,7 @@ impl Metrics {
             .filter(|row| !row.ended && self.queues.contains_key(&row.queue))
         {
             let labels: Labels = [text(row.gpu_id), text(row.pid), text(row.queue_id)];
-            // Queues whose ids are not known share their labels: only one of them can have a number.
+            // Queues whose ids are unknown share their labels: only one of them can have a value.
             if row.queue_id.is_none() || !seen.insert(labels.clone()) {
                 continue;
             }
@@ -178,7 +179,7 @@ impl Metrics {
     }
 }
 
-/// Families in the making.
+/// Collects families.
 #[derive(Default)]
 struct Collector {
     families: Vec<Family>,
@@ -204,7 +205,7 @@ impl Collector {
     }
 }
 
-/// A number in a label; unknown is said.
+/// Returns a number as a label, or `unknown`.
 fn text(n: Option<u32>) -> String {
     n.map_or_else(|| "unknown".to_owned(), |n| n.to_string())
 }

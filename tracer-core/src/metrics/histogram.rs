@@ -1,6 +1,6 @@
 //! Durations in the buckets of a metric.
 
-/// Upper ends, ns: 1-2-5 from 100 ns to 10 s.
+/// Upper ends of the buckets, ns: 1-2-5 steps from 100 ns to 10 s.
 pub const ENDS: [u64; 25] = [
     100,
     200,
@@ -29,7 +29,7 @@ pub const ENDS: [u64; 25] = [
     10_000_000_000,
 ];
 
-/// Counts by bucket. What lies beyond the last one is in the count only.
+/// Counts by bucket. Durations beyond the last bucket are in `count` only.
 #[derive(Clone, Debug, Default)]
 pub struct Buckets {
     counts: [u64; ENDS.len()],
@@ -54,7 +54,8 @@ impl Buckets {
         self.sum_ns
     }
 
-    /// Each bucket's own count (not that of all below it), with its upper end in ns; the last one is open.
+    /// Returns the own count of each bucket (without the buckets below it), with its upper end in ns; the last bucket is
+    /// unbounded.
     pub fn each(&self) -> Vec<(Option<u64>, u64)> {
         let inside: u64 = self.counts.iter().sum();
         let closed = ENDS.iter().zip(self.counts).map(|(&end, count)| (Some(end), count));

@@ -1,4 +1,4 @@
-//! Sums stay right whatever becomes of a series.
+//! Tests that sums stay right whatever happens to a series.
 
 use super::families::About;
 use super::*;
@@ -29,7 +29,7 @@ fn families(metrics: &Metrics) -> Vec<Family> {
     metrics.families(&Live::new().picture(), &About::default())
 }
 
-/// Every series of a metric with its number.
+/// Returns every series of a metric with its value.
 fn series(metrics: &Metrics, name: &str) -> Vec<(Vec<String>, u64)> {
     families(metrics)
         .into_iter()
@@ -140,7 +140,7 @@ fn a_source_that_is_counted_has_a_number_before_it_loses_anything() {
 #[test]
 fn no_series_is_there_twice_and_every_one_is_in_the_catalogue() {
     let mut metrics = Metrics::new();
-    // The same KFD id, one after the other, and two queues whose ids nobody knows.
+    // Queues that use the same KFD id one after the other, and two queues whose ids are unknown.
     for number in 0..4 {
         metrics.add(&dispatch(number, S));
     }
@@ -182,7 +182,7 @@ fn runs_count_as_what_they_stand_for_and_again_as_aggregated() {
     let mut metrics = Metrics::new();
     let names = ["tracer_dispatches", "tracer_doorbells"];
     let aggregated = ["tracer_dispatches_aggregated", "tracer_doorbells_aggregated"];
-    // From the start: a counter that begins above 0 has no increase.
+    // The series exist from the start, because a counter that begins above 0 has no increase.
     assert_eq!(
         aggregated.map(|name| series(&metrics, name)),
         [vec![(vec![], 0)], vec![(vec![], 0)]]

@@ -1,14 +1,15 @@
-//! Queues that were there before anybody looked: what may be claimed of the packets that lay in their rings.
+//! Queues that existed before tracer watched them, and the packets in their rings that may be claimed.
 //!
-//! At the first look at a queue, its ring holds packets from the read index on that were rung before, packets whose
-//! doorbells are still to come, and perhaps some that will never be rung. Nothing in the ring tells them apart. So the
-//! indexes that a producer may have rung by then are in question: below the write index, and below the read index plus
-//! the ring, since a producer writes its packet before it rings and waits for a slot before it writes. One of them is
-//! claimed if a doorbell that was seen names it, while the GPU had not passed it: its value is the index. (That a higher
-//! doorbell was seen proves nothing: a doorbell before it may have published the same.) All others are `unclaimed`.
+//! At the first sample of a queue, its ring contains packets from the read index on whose doorbells were rung before, packets whose
+//! doorbells are still to come, and perhaps packets whose doorbells will never be rung. The contents of the ring do not distinguish
+//! them. So the indexes that a producer may have rung for by then are in question: those below the write index, and below the read
+//! index plus the ring, because a producer writes its packet before it rings, and waits for a slot before it writes. An index in
+//! question is claimed if an observed doorbell names it (the doorbell's value is the index) while the GPU had not passed it. (A
+//! higher doorbell proves nothing: a doorbell before it may have published the same index.) All other indexes in question are
+//! `unclaimed`.
 //!
-//! Whatever lies above was reserved or written later, so it was rung later: there everything is as on a queue whose
-//! creation was seen.
+//! Higher indexes were reserved or written later, so they were rung for later. They are treated as on a queue whose creation was
+//! seen.
 
 use std::collections::BTreeMap;
 
@@ -19,47 +20,47 @@ use super::walk::Slot;
 use crate::event::{Doorbell, Origin, Packets};
 use crate::fact::{Fact, Path, Unread};
 
-/// What the first look at a queue leaves in question.
+/// The indexes that the first sample of a queue leaves in question.
 #[derive(Debug)]
 pub(super) struct Adoption {
-    /// The read index: what lies below was consumed before.
+    /// The read index. Lower indexes were consumed before.
     base: u64,
-    /// One past the last index that can have been rung before.
+    /// One past the last index that can have been rung for before.
     frontier: u64,
-    /// What is known of the indexes between.
+    /// Knowledge of the indexes in between.
     known: BTreeMap<u64, Known>,
     claimed: u64,
-    /// The lowest and the highest index claimed.
+    /// The lowest and the highest claimed index.
     bounds: Option<(u64, u64)>,
-    /// One past the highest index, below the frontier, that a walk covered.
+    /// One past the highest index below the frontier that a walk covered.
     walked_end: u64,
-    /// Unclaimed, and claimed, at former looks, if the queue had to be begun anew.
+    /// Indexes in question, and claimed indexes, of earlier first samples, if the queue had to be started again.
     former: u64,
     former_claimed: u64,
-    /// Whether something read or rung for waits for the other half.
+    /// Whether an index that was read waits for its doorbell, or the other way round.
     waits: bool,
 }
 
-/// What is known of an index in question.
+/// Knowledge of an index in question.
 #[derive(Debug)]
 enum Known {
-    /// Its packet, or that it was consumed; and who read it.
+    /// Its packet, or the fact that it was consumed; and the origin of the walk that read it.
     Read(Box<(Packet, Slot, Origin)>),
-    /// Who rang for it.
+    /// The origin of the doorbell that named it.
     Named(Origin),
     /// Both: it is a fact.
     Claimed,
 }
 
-/// The read index of a look, and one past the last index that can have been rung before.
+/// Returns the read index of a sample, and one past the last index that can have been rung for before.
 ///
-/// The write index may be taken later than the read index: both bounds hold.
+/// The write index may be taken later than the read index: both bounds are valid.
 pub(super) fn question(read_index: u64, write_index: u64, ring_packets: u32) -> (u64, u64) {
     let reach = read_index.saturating_add(u64::from(ring_packets));
     (read_index, write_index.min(reach))
 }
 
-/// That of a walk's packets.
+/// Returns the same for the packets of a walk.
 pub(super) fn question_of(walk: &Packets<'_>) -> (u64, u64) {
     question(walk.read_index, walk.write_index, walk.ring_packets)
 }
@@ -79,22 +80,22 @@ impl Adoption {
         }
     }
 
-    /// The first index that is not in question.
+    /// Returns the first index that is not in question.
     pub(super) fn frontier(&self) -> u64 {
         self.frontier
     }
 
-    /// Indexes claimed, of all looks.
+    /// Returns the number of claimed indexes, over all first samples.
     pub(super) fn claimed(&self) -> u64 {
         self.claimed
     }
 
-    /// The lowest and the highest index claimed.
+    /// Returns the lowest and the highest claimed index.
     pub(super) fn bounds(&self) -> Option<(u64, u64)> {
         self.bounds
     }
 
-    /// Indexes that lay in the ring and that no doorbell that was seen names.
+    /// Returns the number of indexes that were in the ring and that no observed doorbell names.
     pub(super) fn unclaimed(&self) -> u64 {
         let in_question = (self.frontier - self.base).saturating_add(self.former);
         in_question.saturating_sub(self.claimed)
@@ -104,7 +105,7 @@ impl Adoption {
         (self.base..self.frontier).contains(&index)
     }
 
-    /// A slot told what `index` is. If it is claimed by that: who rang for it.
+    /// Notes what a slot shows of `index`. Returns the origin of the doorbell that named the index, if it is claimed now.
     fn read(&mut self, index: u64, packet: &Packet, slot: Slot, origin: Origin) -> Option<Origin> {
         if !self.asks(index) {
             return None;
@@ -123,7 +124,7 @@ impl Adoption {
         }
     }
 
-    /// A doorbell names `index`. Whether that claims it, and what was read of it before.
+    /// Notes that a doorbell names `index`. Returns whether that claims the index, and what was read of it before.
     fn name(&mut self, index: u64, origin: Origin) -> (bool, Option<(Packet, Slot)>) {
         if !self.asks(index) {
             return (false, None);
@@ -149,7 +150,7 @@ impl Adoption {
         (true, read)
     }
 
-    /// Nothing more is waited for: the indexes that were rung for, but never read.
+    /// Stops waiting. Returns the indexes that were rung for but never read.
     fn conclude(&mut self) -> Vec<(u64, Origin)> {
         self.waits = false;
         self.known.retain(|_, known| !matches!(known, Known::Read(_)));
@@ -160,13 +161,13 @@ impl Adoption {
         self.known.iter_mut().filter_map(rung).collect()
     }
 
-    /// The write index was seen lower than at the first look: whatever lies above was reserved since.
+    /// Notes that the write index was lower than at the first sample. All indexes from there on were reserved since.
     fn lower(&mut self, write_index: u64) {
         self.frontier = self.frontier.min(write_index.max(self.base));
         self.walked_end = self.walked_end.min(self.frontier);
     }
 
-    /// The first look was at garbage: another one.
+    /// Starts again with another first sample, because the previous one was of garbage.
     fn begin_anew(&mut self, question: (u64, u64)) {
         *self = Self {
             former: self.unclaimed().saturating_add(self.claimed),
@@ -178,12 +179,12 @@ impl Adoption {
 }
 
 impl Queue {
-    /// The first index that is not in question; 0 if the queue's creation was seen.
+    /// Returns the first index that is not in question; 0 if the queue's creation was seen.
     pub(super) fn frontier(&self) -> u64 {
         self.adoption.as_ref().map_or(0, Adoption::frontier)
     }
 
-    /// A slot told what an index below the frontier is.
+    /// Notes what a slot shows of an index below the frontier.
     pub(super) fn read_in_question(
         &mut self,
         packet: &Packet,
@@ -198,13 +199,13 @@ impl Queue {
         }
     }
 
-    /// A doorbell claims the index that its value names, if that is in question; how many that are.
+    /// Claims the index that the doorbell's value names, if it is in question. Returns the number of claimed indexes.
     pub(super) fn name(&mut self, event: &Doorbell, out: &mut impl FnMut(Fact)) -> u64 {
         let Some(adoption) = self.adoption.as_mut().filter(|_| !event.unreadable) else {
             return 0;
         };
         adoption.walked_end = adoption.walked_end.max(event.end.min(adoption.frontier));
-        // A value that nobody reserved names nothing, and behind the read index a doorbell publishes nothing.
+        // A value that no producer has reserved names nothing. A doorbell behind the read index publishes nothing.
         if event.beyond || event.value < event.read_index || event.value >= event.write_index {
             return 0;
         }
@@ -222,7 +223,8 @@ impl Queue {
         });
     }
 
-    /// Nothing more will be read of what is in question: its slots were used again since, or the queue is over.
+    /// Concludes the indexes in question, because no more of them will be read: their slots were reused since, or the queue has
+    /// ended.
     pub(super) fn conclude(&mut self, out: &mut impl FnMut(Fact)) {
         let never_read = self.adoption.as_mut().map(Adoption::conclude).unwrap_or_default();
         for (index, rang) in never_read {
@@ -231,7 +233,8 @@ impl Queue {
         }
     }
 
-    /// A reserve was seen before the first look, so what lies above its write index was reserved while somebody looked.
+    /// Notes a reserve that was seen before the first sample. Indexes from its write index on were reserved while the sample was
+    /// taken.
     pub(super) fn reserved_early(&mut self, write_index: u64) {
         if let Some(adoption) = self.adoption.as_mut().filter(|adoption| adoption.known.is_empty()) {
             adoption.lower(write_index);
@@ -239,12 +242,12 @@ impl Queue {
         }
     }
 
-    /// Whether [`Self::conclude`] has something to do.
+    /// Returns whether [`Self::conclude`] has something to do.
     pub(super) fn is_in_question(&self) -> bool {
         self.adoption.as_ref().is_some_and(|adoption| adoption.waits)
     }
 
-    /// Starts the span anew if `first` cannot belong to it: what began it was garbage.
+    /// Starts the span again if `first` cannot belong to it, because garbage started it.
     pub(super) fn restart_if_far_below(
         &mut self,
         first: u64,
@@ -266,10 +269,11 @@ impl Queue {
         self.credited = None;
     }
 
-    /// The queue's creation turned up after its first doorbell: everything was published since, and nothing is in question.
+    /// Ends the adoption, because the queue's creation was reported after its first doorbell. Everything was published since the
+    /// creation, and nothing is in question.
     pub(super) fn dissolve(&mut self, out: &mut impl FnMut(Fact)) {
         let Some(adoption) = self.adoption.take() else { return };
-        // Their rows are out, and count, whatever that look was at.
+        // The rows of claimed indexes were reported and count, even if that sample was of garbage.
         self.span.count_former(adoption.former_claimed);
         let begun = self.span.published() > 0;
         self.span

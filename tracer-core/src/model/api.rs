@@ -1,8 +1,8 @@
-//! API calls, and what links a submission to one.
+//! API calls, and the link from a submission to a call.
 //!
-//! An event of a doorbell names the innermost call that its thread was in. A doorbell publishes what its own thread has
-//! written, but also packets of other threads that have not rung yet. So the call is a packet's only if the packet is the
-//! thread's: the one that the doorbell's value names, or one of an index that the thread reserved.
+//! A doorbell event gives the innermost call of its thread. A doorbell publishes the packets of its own thread, but also packets of
+//! other threads that have not rung yet. So a packet is linked to the call only if the packet belongs to the thread: if the
+//! doorbell's value names it, or if the thread reserved its index.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use tracer_common::api::Returns;
 use crate::event;
 use crate::fact::{self, Fact};
 
-/// Open calls that are kept. A call whose record was lost stays open: the oldest are forgotten.
+/// Largest number of open calls kept. A call whose record was lost stays open, so the oldest open calls are forgotten.
 const MAX_OPEN: usize = 65536;
 
-/// What was submitted in calls that have not ended yet.
+/// Submissions in calls that have not ended yet.
 #[derive(Debug, Default)]
 pub(super) struct OpenCalls {
     submitted: BTreeMap<u64, Submitted>,
@@ -28,7 +28,7 @@ struct Submitted {
 }
 
 impl OpenCalls {
-    /// Counts what a fact says was submitted in a call.
+    /// Counts the submission that a fact reports for a call.
     pub(super) fn count(&mut self, fact: &Fact) {
         match fact {
             Fact::Dispatch(fact::Dispatch {
@@ -62,7 +62,7 @@ impl OpenCalls {
         submitted.copies = submitted.copies.saturating_add(more.copies);
     }
 
-    /// A call ends: its row. What was submitted in it was submitted in the call around it, too.
+    /// Ends a call and returns its row. Its submissions also count for the enclosing call.
     pub(super) fn end(&mut self, event: &event::ApiCall) -> fact::ApiCall {
         let submitted = self.submitted.remove(&event.call);
         if let (Some(parent), Some(submitted)) = (event.parent, submitted) {
@@ -93,17 +93,17 @@ impl OpenCalls {
     }
 }
 
-/// Counters of calls that are kept; the programs have fewer.
+/// Largest number of counters kept. The programs have fewer.
 const MAX_COUNTERS: usize = 65_536;
 
-/// What was counted of calls, by counter.
+/// The counts of calls, by counter.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
     last: BTreeMap<u32, fact::ApiStats>,
 }
 
 impl Counted {
-    /// Takes what was counted by now. Numbers that did not change keep the time at which they were found.
+    /// Takes the counts so far. Counts that did not change keep the time at which they were first seen.
     pub(super) fn apply(&mut self, event: &event::ApiStats) {
         let counts = event.counts;
         if let Some(last) = self.last.get(&event.counter) {
@@ -141,12 +141,12 @@ impl Counted {
         self.last.insert(event.counter, row);
     }
 
-    /// As it is now.
+    /// Returns the current counts.
     pub(super) fn iter(&self) -> impl Iterator<Item = &fact::ApiStats> {
         self.last.values()
     }
 
-    /// The trace ends.
+    /// Ends the trace: reports all counts.
     pub(super) fn finish(&mut self, out: &mut impl FnMut(Fact)) {
         std::mem::take(&mut self.last)
             .into_values()
@@ -154,7 +154,7 @@ impl Counted {
     }
 }
 
-/// Links a dispatch of a walk to the call in which its doorbell was rung, until it shows whether that is sure.
+/// Links a dispatch of a walk to the call in which its doorbell was rung, until the doorbell shows whether the link is certain.
 pub(super) fn link(fact: &mut Fact, call: Option<event::InCall>) {
     if let Fact::Dispatch(dispatch) = fact {
         dispatch.api_call = call.map(|call| call.call);
@@ -162,7 +162,7 @@ pub(super) fn link(fact: &mut Fact, call: Option<event::InCall>) {
     }
 }
 
-/// Takes the link from a dispatch that may be another thread's: whose reserve is not known, and that its doorbell's value
+/// Removes the link from a dispatch that may belong to another thread: one whose reserve is unknown, and that its doorbell's value
 /// does not name.
 pub(super) fn keep_what_is_sure(fact: &mut Fact, value: Option<u64>) {
     if let Fact::Dispatch(dispatch) = fact

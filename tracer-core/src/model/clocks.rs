@@ -1,8 +1,8 @@
-//! The GPUs' clocks, and what their ticks are on the trace's.
+//! The GPUs' clocks, and their conversion to the trace's clock.
 //!
-//! A runtime reads its GPU's clock (GET_CLOCK_COUNTERS): as it begins, and whenever somebody asks it for times later than the
-//! last reading. So a reading is as good as the call is short, and two of them tell the rate. Ticks between two readings can
-//! be told; those that come after the last one wait for the next.
+//! A runtime reads its GPU's clock (GET_CLOCK_COUNTERS) at its start, and whenever it needs times later than the last reading. The
+//! shorter the call, the more precise is the reading. Two readings give the rate. Ticks between two readings can be converted;
+//! ticks after the last reading wait for the next one.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,23 @@ use super::ioctls::{u32_at, u64_at};
 use crate::event::Ioctl;
 use crate::fact::{Fact, GpuTime};
 
-/// Readings kept of one GPU. Of more, every other one is forgotten.
+/// Largest number of readings kept per GPU. Beyond it, every other reading is dropped.
 const MAX_READINGS: usize = 1024;
-/// Readings that are nearer to each other tell nothing more of the rate.
+/// Readings nearer to each other than this add no information about the rate.
 const NEAR_NS: u64 = 100_000_000;
-/// Times that wait for a reading at the most, of all GPUs.
+/// Largest number of times, over all GPUs, that wait for a reading.
 const MAX_WAITING: usize = 65_536;
-/// Clocks at the most: the ids of GPUs come from the traced processes.
+/// Largest number of clocks. There is a limit because the ids of GPUs come from the traced processes.
 const MAX_CLOCKS: usize = 4096;
-/// A clock that went back by then was set anew: its GPU was reset, or the machine slept.
+/// A clock with fewer ticks, more than this time after the last reading, was set anew: its GPU was reset, or the machine slept.
 const RESET_NS: u64 = 1_000_000_000;
-/// How much the two clocks' rates may change against each other between two readings, in millionths: crystals drift by some
-/// tens with their temperature, and CLOCK_MONOTONIC is adjusted while it runs.
+/// Largest change of the two clocks' rates relative to each other between two readings, in millionths. Crystals drift by some tens
+/// with their temperature, and CLOCK_MONOTONIC is adjusted while it runs.
 const DRIFT_PPM: u64 = 100;
-/// Worse than that is not told.
+/// Largest error with which a time is reported.
 const WORST_NS: u64 = 1_000_000;
 
-/// Every GPU's clock, as each process has read it: what one says of it is nothing to the others.
+/// Every GPU's clock, as each process has read it. The readings of one process are not used for another.
 #[derive(Debug, Default)]
 pub(super) struct Clocks {
     by_process: BTreeMap<(u32, u32), Clock>,
@@ -37,12 +37,12 @@ pub(super) struct Clocks {
 
 #[derive(Debug, Default)]
 struct Clock {
-    /// By time.
+    /// Sorted by time.
     readings: Vec<Reading>,
     waiting: Vec<Stamped>,
 }
 
-/// A GPU's clock was read, some time in a call.
+/// A reading of a GPU's clock, at some time during a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reading {
     ticks: u64,
@@ -50,28 +50,28 @@ struct Reading {
     exit_ns: u64,
 }
 
-/// A dispatch's time, and when it was known.
+/// The time of a dispatch, and when it became known.
 #[derive(Debug)]
 pub(super) struct Stamped {
     pub(super) time: GpuTime,
-    /// It had ended by then.
+    /// The dispatch had ended by this time.
     pub(super) seen_ns: u64,
 }
 
 impl Reading {
-    /// In the middle of the call.
+    /// Returns the middle of the call.
     fn ns(self) -> u64 {
         self.enter_ns + (self.exit_ns - self.enter_ns) / 2
     }
 
-    /// How far that can be off.
+    /// Returns the largest error of [`Self::ns`].
     fn error_ns(self) -> u64 {
         (self.exit_ns - self.enter_ns).div_ceil(2)
     }
 }
 
 impl Clocks {
-    /// An ioctl of the KFD's may be a reading.
+    /// Takes an ioctl on the KFD, which may be a reading.
     pub(super) fn ioctl(&mut self, event: &Ioctl<'_>, out: &mut impl FnMut(Fact)) {
         let is_reading = kfd::ioc_nr(event.cmd) == kfd::NR_GET_CLOCK_COUNTERS;
         let Some(arg) = event.arg_out.filter(|_| is_reading && event.ret == Some(0)) else {
@@ -83,7 +83,7 @@ impl Clocks {
         ) else {
             return;
         };
-        // A node without a GPU has no clock, and says 0.
+        // A node without a GPU has no clock and reports 0.
         if ticks == 0 || event.exit_ns < event.origin.time_ns {
             return;
         }
@@ -103,7 +103,7 @@ impl Clocks {
         self.waiting = self.waiting.saturating_sub(before - clock.waiting.len());
     }
 
-    /// A process ended: it reads no clock any more.
+    /// Notes that a process exited. It reads no clock any more.
     pub(super) fn end_process(&mut self, pid: u32, out: &mut impl FnMut(Fact)) {
         let keys: Vec<(u32, u32)> = self
             .by_process
@@ -118,7 +118,7 @@ impl Clocks {
         }
     }
 
-    /// A dispatch's time in ticks becomes a fact: now, or with the next reading.
+    /// Reports the time of a dispatch as a fact, now or at the next reading.
     pub(super) fn date(&mut self, stamped: Stamped, out: &mut impl FnMut(Fact)) {
         let Some(gpu_id) = stamped.time.gpu_id else {
             return out(Fact::GpuTime(stamped.time));
@@ -140,7 +140,7 @@ impl Clocks {
         }
     }
 
-    /// No more readings come for those that wait.
+    /// Reports the waiting times, because no more readings will come.
     pub(super) fn finish(&mut self, out: &mut impl FnMut(Fact)) {
         for clock in self.by_process.values_mut() {
             clock.tell(true, out);
@@ -155,12 +155,12 @@ impl Clock {
             return self.readings.push(reading);
         };
         if reading.ticks <= last.ticks && reading.enter_ns > last.exit_ns.saturating_add(RESET_NS) {
-            // What was read before tells nothing of what comes now.
+            // The earlier readings do not apply to the clock after the reset.
             self.tell(true, out);
             self.readings.clear();
             return self.readings.push(reading);
         }
-        // Of two threads, one may have read it first and be heard of later.
+        // One of two threads may have read the clock first, and its event may arrive later.
         if reading.ticks <= last.ticks || reading.ns() <= last.ns() {
             return;
         }
@@ -180,7 +180,7 @@ impl Clock {
         self.readings.push(reading);
     }
 
-    /// The readings around a tick; `None` if there is none after it yet.
+    /// Returns the readings around a tick; `None` if there is none after it yet.
     fn between(&self, ticks: u64) -> Option<Line> {
         let after = self.readings.partition_point(|reading| reading.ticks < ticks);
         let second = after.max(1);
@@ -188,7 +188,7 @@ impl Clock {
         Some(Line { a, b })
     }
 
-    /// The last two readings.
+    /// Returns the last two readings.
     fn last(&self) -> Option<Line> {
         match self.readings[..] {
             [.., a, b] => Some(Line { a, b }),
@@ -196,7 +196,7 @@ impl Clock {
         }
     }
 
-    /// Tells those that wait for nothing more; all of them if it is the `end`.
+    /// Reports the times that need no further reading; all of them at the `end`.
     fn tell(&mut self, end: bool, out: &mut impl FnMut(Fact)) {
         for stamped in std::mem::take(&mut self.waiting) {
             match self.between(stamped.time.end_ticks) {
@@ -208,7 +208,7 @@ impl Clock {
     }
 }
 
-/// Two readings, and so the rate.
+/// Two readings, which give the rate.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     a: Reading,
@@ -216,7 +216,7 @@ struct Line {
 }
 
 impl Line {
-    /// A tick on the trace's clock; `None` if that is no time.
+    /// Converts a tick to the trace's clock; `None` if the result is not a valid time.
     fn ns(self, ticks: u64) -> Option<u64> {
         let span_ticks = i128::from(self.b.ticks) - i128::from(self.a.ticks);
         let span_ns = i128::from(self.b.ns()) - i128::from(self.a.ns());
@@ -225,8 +225,8 @@ impl Line {
         u64::try_from(ns).ok()
     }
 
-    /// How far that can be off: by what the readings are, by what the rate may have changed since the nearer one of them, and,
-    /// outside of them, the more the further away.
+    /// Returns the largest error of the conversion: the error of the readings, plus the possible change of the rate since the
+    /// nearer reading, plus, outside of the readings, an error that grows with the distance.
     fn error_ns(self, ticks: u64) -> u64 {
         let (a, b) = (self.a.error_ns(), self.b.error_ns());
         let away = ticks
@@ -238,7 +238,7 @@ impl Line {
         let nearest = u128::from(from_a.min(ticks.abs_diff(self.b.ticks)));
         let span_ns = u128::from(self.b.ns().saturating_sub(self.a.ns()));
         let drift = (nearest.saturating_mul(span_ns) / span).saturating_mul(DRIFT_PPM.into()) / 1_000_000;
-        // Of a tick, too, only the beginning is known.
+        // Only the start of a tick is known.
         let tick = (self.b.ns().saturating_sub(self.a.ns()) / span.min(u128::from(u64::MAX)) as u64).saturating_add(1);
         u64::try_from(more.saturating_add(drift))
             .unwrap_or(u64::MAX)
@@ -247,8 +247,8 @@ impl Line {
     }
 }
 
-/// The fact, dated by two readings where they are good enough. Nothing if they show that the stamps are not this dispatch's:
-/// it had not been published yet when they say it began, or it began after it was known to have ended.
+/// Reports the fact, with times from two readings if they are precise enough. Reports nothing if the times show that the stamps do
+/// not belong to this dispatch: they start before it was published, or after it was known to have ended.
 fn tell(stamped: Stamped, line: Option<Line>, out: &mut impl FnMut(Fact)) {
     let Stamped { mut time, seen_ns } = stamped;
     let dated = line.and_then(|line| {

@@ -1,4 +1,4 @@
-//! Which kernel an address meant at a time: code objects are loaded and unloaded, and their addresses are used again.
+//! The kernel at an address at a given time: code objects are loaded and unloaded, and their addresses are reused.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,24 +8,24 @@ use crate::code_object::CodeObject as Loaded;
 use crate::event::{CodeObject as Event, CodeObjectChange, Origin};
 use crate::fact::{CodeObject, Fact, Kernel, Loss};
 
-/// Kernels kept at the most, of all processes. What is beyond has no name.
+/// Largest number of kernels kept, over all processes. Kernels beyond the limit have no name.
 const MAX_KERNELS: usize = 1 << 20;
-/// Source of the [`Fact::Loss`] for code objects whose kernels are beyond that.
+/// Source of the [`Fact::Loss`] for code objects whose kernels are beyond that limit.
 pub(crate) const KERNEL_LIMIT: &str = "model-kernels";
 /// Source of the [`Fact::Loss`] for changes of a runtime's list that could not be read.
 pub(crate) const LIST_UNREAD: &str = "code-object-list";
 
-/// Code objects that are loaded, or were so lately that dispatches of theirs may still come.
+/// Code objects that are loaded, or were unloaded so recently that dispatches of their kernels may still arrive.
 ///
-/// Ordered maps, because an empty one costs nothing: see where the model takes this out of itself.
+/// The maps are ordered maps, because an empty one costs nothing: the model moves this struct out of itself for each event.
 #[derive(Debug, Default)]
 pub(super) struct CodeObjects {
-    /// Those that live, by process and capture's number.
+    /// Loaded code objects, by process and the number assigned by capture.
     live: BTreeMap<(u32, u64), Live>,
-    /// Kernels by process and address; of one address the youngest last. Never empty.
+    /// Kernels by process and address; for one address, the youngest last. No entry is empty.
     kernels: BTreeMap<(u32, u64), Vec<Named>>,
     count: usize,
-    /// Ended ones whose kernels are still known: time, process, addresses.
+    /// Unloaded code objects whose kernels are still known: time, process, number, addresses.
     ended: VecDeque<(u64, u32, u32, Vec<u64>)>,
     next: u32,
 }
@@ -33,7 +33,7 @@ pub(super) struct CodeObjects {
 #[derive(Debug)]
 struct Live {
     fact: CodeObject,
-    /// Of its kernels.
+    /// Addresses of its kernels.
     addresses: Vec<u64>,
 }
 
@@ -47,7 +47,7 @@ struct Named {
 }
 
 impl CodeObjects {
-    /// The kernel whose descriptor was at that address at that time, if that is known.
+    /// Returns the name of the kernel whose descriptor was at an address at a time, if known.
     pub(super) fn name(&self, pid: u32, address: u64, time_ns: u64) -> Option<&Arc<str>> {
         let named = self.kernels.get(&(pid, address))?.iter().rev();
         named
@@ -56,7 +56,7 @@ impl CodeObjects {
             .map(|kernel| &kernel.name)
     }
 
-    /// Names the kernel of a dispatch, or of one that was asked for.
+    /// Names the kernel of a dispatch, or of a request.
     pub(super) fn named(&self, fact: Fact) -> Fact {
         match fact {
             Fact::Dispatch(mut dispatch) => {
@@ -73,7 +73,7 @@ impl CodeObjects {
         }
     }
 
-    /// A change of a runtime's list.
+    /// Applies a change of a runtime's list.
     pub(super) fn apply(&mut self, event: &Event<'_>, out: &mut impl FnMut(Fact)) {
         let Origin { time_ns, pid, .. } = event.origin;
         match event.change {
@@ -84,19 +84,19 @@ impl CodeObjects {
                 }
             }
             CodeObjectChange::Unread => {
-                // Whatever is at an address from now on, it may not be what was there.
+                // The addresses may mean something else from now on.
                 self.end_all(pid, time_ns, None, out);
                 out(loss(time_ns, LIST_UNREAD));
             }
         }
     }
 
-    /// A process runs another program: nothing of the former one is there any more.
+    /// Ends the code objects of a process that runs another program.
     pub(super) fn exec(&mut self, origin: Origin, out: &mut impl FnMut(Fact)) {
         self.end_all(origin.pid, origin.time_ns, Some(origin.time_ns), out);
     }
 
-    /// A process ended. Threads of it that had not ended yet may ring doorbells a little longer.
+    /// Ends the code objects of a process that exited. Threads that had not exited yet may ring doorbells a little longer.
     pub(super) fn exit(&mut self, origin: Origin, out: &mut impl FnMut(Fact)) {
         let lasting = u64::MAX;
         let keys = self.of_process(origin.pid);
@@ -107,7 +107,7 @@ impl CodeObjects {
         }
     }
 
-    /// Forgets what no dispatch can name any more.
+    /// Forgets the kernels that no dispatch can name any more.
     pub(super) fn settle(&mut self, now: u64) {
         while let Some((end, ..)) = self.ended.front() {
             if end.saturating_add(LINGER_NS) > now {
@@ -119,7 +119,7 @@ impl CodeObjects {
         }
     }
 
-    /// The trace ends: those that live become facts.
+    /// Ends the trace: reports the loaded code objects as facts.
     pub(super) fn finish(&mut self, out: &mut impl FnMut(Fact)) {
         let mut all: Vec<CodeObject> = std::mem::take(&mut self.live)
             .into_values()
@@ -132,7 +132,7 @@ impl CodeObjects {
         self.count = 0;
     }
 
-    /// Those that live now.
+    /// Returns the code objects that are loaded now.
     pub(super) fn iter(&self) -> impl Iterator<Item = &CodeObject> {
         self.live.values().map(|live| &live.fact)
     }
@@ -192,7 +192,7 @@ impl CodeObjects {
         }
         let live = Live { fact, addresses };
         if let Some(old) = self.live.insert((pid, loaded.id), live) {
-            // Capture never gives a number again; one that came twice is two all the same.
+            // Capture never reuses a number. If a number arrives twice anyway, the two are different code objects.
             self.end(old, time_ns, time_ns, None, out);
         }
     }
@@ -212,7 +212,7 @@ impl CodeObjects {
             .collect()
     }
 
-    /// After `to_ns` its addresses mean nothing.
+    /// Ends a code object. Its addresses are not valid after `to_ns`.
     fn end(&mut self, live: Live, time_ns: u64, to_ns: u64, unloaded_ns: Option<u64>, out: &mut impl FnMut(Fact)) {
         let Live { mut fact, addresses } = live;
         fact.unloaded_ns = unloaded_ns;

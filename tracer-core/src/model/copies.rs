@@ -1,4 +1,4 @@
-//! What an SDMA submission moves: its commands, read, and the fact that comes of it.
+//! Decodes the commands of an SDMA submission and creates the fact for it.
 
 use tracer_common::sdma::{self, Command};
 
@@ -6,13 +6,13 @@ use super::memory::Memory;
 use crate::event::{Origin, SdmaDoorbell};
 use crate::fact::{self, CopyOp, Path};
 
-/// What the commands of a submission do together.
+/// Combined effect of the commands of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Moved {
     op: CopyOp,
     bytes: u64,
     commands: u32,
-    /// The row of addresses that is read, and the one that is written, where it is one row each.
+    /// The contiguous addresses that are read, and those that are written, if there is one range of each.
     source: Option<(u64, u64)>,
     destination: Option<(u64, u64)>,
 }
@@ -26,7 +26,7 @@ impl Moved {
         destination: None,
     };
 
-    /// Adds a command; what is of several kinds, or not in one row, has no addresses.
+    /// Adds a command. Commands of several kinds, or addresses that are not contiguous, leave no addresses.
     fn add(&mut self, op: CopyOp, bytes: u64, source: Option<u64>, destination: Option<u64>) {
         let row = |start: Option<u64>| start.map(|start| (start, bytes));
         if self.commands == 0 {
@@ -45,7 +45,7 @@ impl Moved {
     }
 }
 
-/// A submission, as a fact: on which queue, and for which engine it was made, if these are known.
+/// Returns the fact for a submission. `queue` and `engine` are those of the submission, if known.
 pub(super) fn fact(event: &SdmaDoorbell<'_>, queue: Option<u32>, engine: Option<u32>, memory: &Memory) -> fact::Copy {
     let Origin { time_ns, pid, tid } = event.origin;
     let moved = event.commands.and_then(read);
@@ -70,7 +70,7 @@ pub(super) fn fact(event: &SdmaDoorbell<'_>, queue: Option<u32>, engine: Option<
     }
 }
 
-/// Two rows as one, if the second begins where the first ends.
+/// Returns two ranges as one, if the second begins where the first ends.
 fn joined(first: Option<(u64, u64)>, second: Option<(u64, u64)>) -> Option<(u64, u64)> {
     let ((start, bytes), (next, more)) = (first?, second?);
     (start.checked_add(bytes) == Some(next))
@@ -79,7 +79,7 @@ fn joined(first: Option<(u64, u64)>, second: Option<(u64, u64)>) -> Option<(u64,
         .map(|bytes| (start, bytes))
 }
 
-/// Reads the commands of a whole submission; `None` if one of them is not understood.
+/// Decodes the commands of a whole submission; `None` if one of them is unknown.
 fn read(mut commands: &[u8]) -> Option<Moved> {
     let mut moved = Moved::NOTHING;
     while !commands.is_empty() {

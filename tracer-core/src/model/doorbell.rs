@@ -1,4 +1,4 @@
-//! Doorbells: which indexes one publishes.
+//! Doorbells, and the indexes that they publish.
 
 use tracer_common::kfd::QueueType;
 use tracer_common::queue::MAX_PACKETS;
@@ -11,7 +11,7 @@ use crate::event::{self, Before, Doorbell};
 use crate::fact::{self, Fact};
 
 impl Queue {
-    /// A doorbell was rung on this queue; the packets of its walk have come before.
+    /// Processes a doorbell of this queue. The packets of its walk were processed before.
     pub(super) fn doorbell(&mut self, event: &Doorbell, out: &mut impl FnMut(Fact)) {
         let now = event.origin.time_ns;
         let reserved_ns = self.reserves.ring(event, out);
@@ -26,7 +26,7 @@ impl Queue {
         if !event.unreadable {
             self.unseen.set_floor_once(event.write_index);
             self.observe(now, event.ring_packets, event.read_index, event.write_index);
-            // A walk's own is no sighting: it is bounded by what may have been written.
+            // The write index of a walk is not used here, because it is bounded by what may have been written.
             self.write_log.see(now, event.write_index);
             if self.created.is_none() {
                 self.ring_base = event.ring_base;
@@ -41,7 +41,7 @@ impl Queue {
             }
         }
         let named = self.name(event, out);
-        // An unreadable doorbell knows neither end of its walk: nothing follows from it but what its value says.
+        // An unreadable doorbell gives neither end of its walk. Only its value is known.
         let first = if event.unreadable {
             self.span.end()
         } else {
@@ -71,10 +71,10 @@ impl Queue {
         self.unseen.forget_below(settled);
     }
 
-    /// One past the last index that the doorbell's value publishes.
+    /// Returns one past the last index that the doorbell's value publishes.
     ///
-    /// The value is whatever the process stored. One that lies more than the largest ring beyond everything known is
-    /// garbage, also where no write index is there to tell.
+    /// The process may store any value. A value more than the largest ring beyond everything known is garbage, even if there is no
+    /// write index to compare it with.
     fn through(&self, event: &Doorbell) -> u64 {
         let known = event.end.max(self.span.end());
         match event.value.checked_add(1) {
@@ -84,24 +84,24 @@ impl Queue {
     }
 }
 
-/// What a doorbell says of a queue that it may be the first event of.
+/// Returns what a doorbell says of a queue, for the case that it is the first event of the queue.
 pub(super) fn sight(event: &Doorbell) -> Sight {
     Sight {
         origin: event.origin,
         write_pointer: write_pointer(event.handle),
         kind: QueueType::ComputeAql,
-        // Of an unreadable one nothing but its value is known: at least that index was published.
+        // For an unreadable doorbell only the value is known: at least that index was published.
         first: if event.unreadable { event.value } else { event.first },
         question: (!event.unreadable).then(|| question_of(event)),
     }
 }
 
-/// What the first look at a queue, if this is it, leaves in question.
+/// Returns the indexes that the first sample of a queue leaves in question, for the case that this doorbell is the first sample.
 pub(super) fn question_of(event: &Doorbell) -> (u64, u64) {
     question(event.read_index, event.write_index, event.ring_packets)
 }
 
-/// The row of a doorbell.
+/// Returns the row of a doorbell.
 pub(super) fn fact(event: &Doorbell, queue: Option<u32>, published: u64, latency: Option<u64>) -> fact::Doorbell {
     let event::Origin { time_ns, pid, tid } = event.origin;
     fact::Doorbell {

@@ -1,11 +1,11 @@
-//! Trace events of the kernel driver: whose they are, and words for their numbers.
+//! Trace events of the kernel driver: the processes that they belong to, and names for their numbers.
 
 use tracer_common::placement;
 
 use crate::event::{DriverEvent as Event, DriverEventKind as Kind};
 use crate::fact::DriverEvent;
 
-/// The row for an event.
+/// Returns the row for an event.
 pub(super) fn fact(event: &Event<'_>) -> DriverEvent {
     let ours = context_tells(event.kind);
     DriverEvent {
@@ -26,10 +26,11 @@ pub(super) fn fact(event: &Event<'_>) -> DriverEvent {
     }
 }
 
-/// Whether the event comes in the thread that asked for what it tells of.
+/// Returns whether the event occurs in the thread that requested the work.
 ///
-/// amdgpu_cs_submit (amdgpu_cs.c) emits amdgpu_cs_ioctl in the ioctl. A buffer is moved by the thread that needs its memory,
-/// or the buffer there. The others come from amdgpu_job_run, which the scheduler calls in a thread of its own.
+/// amdgpu_cs_submit (amdgpu_cs.c) emits amdgpu_cs_ioctl in the ioctl. A buffer is moved by the thread that needs its memory, or
+/// that needs the buffer at its new place. The other events come from amdgpu_job_run, which the scheduler calls in a thread of its
+/// own.
 const fn context_tells(kind: Kind) -> bool {
     matches!(kind, Kind::CsIoctl | Kind::BoMove)
 }
@@ -97,7 +98,7 @@ mod tests {
         assert_eq!(moved(None, None), (None, None));
     }
 
-    /// What is not told is not made up, and nothing else of it is dropped.
+    /// Values that the event does not give are not invented, and no other value of the event is dropped.
     #[test]
     fn numbers_pass_unchanged() {
         let fact = fact(&Event {

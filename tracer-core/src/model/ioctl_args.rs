@@ -1,4 +1,4 @@
-//! An ioctl's argument in words: `op=create ip_type=compute queue_size=4096 -> queue_id=3`.
+//! An ioctl's argument as text: `op=create ip_type=compute queue_size=4096 -> queue_id=3`.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use tracer_common::ioctl_args::{Field, Form, layout};
 
 use crate::event::Ioctl;
 
-/// The fields that are told by name, results behind an arrow; `None` for a command whose layout is not known, or an
-/// argument that could not be read.
+/// Returns the named fields, with results after an arrow; `None` for a command of unknown layout, or an argument that could not be
+/// read.
 ///
-/// Results are there only of a call that succeeded: in a union, a failed one leaves its inputs where they would be.
+/// Only a successful call has results: in a union, a failed call leaves its inputs at the place of the results.
 pub(super) fn text(event: &Ioctl<'_>) -> Option<String> {
     let layout = layout(event.cmd)?;
     let mut text = fields(layout.input, event.arg_in?);
@@ -22,7 +22,7 @@ pub(super) fn text(event: &Ioctl<'_>) -> Option<String> {
     Some(text)
 }
 
-/// Those that are there: callers of another age have shorter arguments.
+/// Formats the fields that the argument contains. Callers built for another kernel version have shorter arguments.
 fn fields(fields: &[Field], bytes: &[u8]) -> String {
     let one = |field: &Field| value(field, bytes).map(|value| format!("{}={value}", field.name));
     fields.iter().filter_map(one).collect::<Vec<_>>().join(" ")
@@ -66,7 +66,7 @@ mod tests {
         }
     }
 
-    /// `union drm_amdgpu_cs`: ctx_id, bo_list_handle, num_chunks, flags, chunks.
+    /// Returns a `union drm_amdgpu_cs`: ctx_id, bo_list_handle, num_chunks, flags, chunks.
     fn cs() -> Vec<u8> {
         let mut bytes: Vec<u8> = [7_u32, 9, 3, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
         bytes.extend_from_slice(&0x7f00_0000_1000_u64.to_le_bytes());
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(done.as_deref(), Some(format!("{CS_IN} -> handle=42").as_str()));
     }
 
-    /// In the union, the inputs still lie where the result would be.
+    /// In the union, the inputs are still at the place of the result.
     #[test]
     fn a_call_that_failed_or_never_returned_has_no_results() {
         let bytes = cs();
@@ -117,7 +117,7 @@ mod tests {
             "op=create queue_id=0 ip_type=compute doorbell_handle=5 doorbell_offset=8 flags=0x0 queue_va=0x100000 \
              queue_size=4096 rptr_va=0x1000 wptr_va=0x2000 mqd=0x3000 mqd_size=16 -> queue_id=3"
         );
-        // Numbers that the header does not have stay numbers.
+        // Numbers that the header does not define stay numbers.
         bytes[0] = 9;
         bytes[8] = 200;
         let odd = text(&call(USERQ, Some(-22), Some(&bytes), None)).unwrap();
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_not_told() {
         let bytes = cs();
-        // An older caller's shorter argument, cut within a field.
+        // The shorter argument of an older caller, cut within a field.
         let short = text(&call(0xc00e_6444, Some(-22), Some(&bytes[..14]), None));
         assert_eq!(short.as_deref(), Some("ctx_id=7 bo_list_handle=9 num_chunks=3"));
         assert_eq!(text(&call(CS, Some(-14), None, None)), None, "unreadable");

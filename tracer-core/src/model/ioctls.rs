@@ -1,4 +1,4 @@
-//! Ioctls: their names, and what the ones that make and end queues say.
+//! Ioctls: their names, and the effect of those that create and destroy queues.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use super::ioctl_args;
 use crate::event::Ioctl;
 use crate::fact;
 
-/// A KFD or DRM device, by an ioctl's type.
+/// A KFD or DRM device, according to the type of an ioctl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Device {
     Kfd,
@@ -16,7 +16,8 @@ pub(super) enum Device {
 }
 
 impl Device {
-    /// `None` for commands of other devices. Console ioctls share the KFD's type, but none has a direction.
+    /// Returns the device of a command; `None` for commands of other devices. Console ioctls have the same type as the KFD's, but
+    /// none of them has a direction.
     pub(super) fn of(cmd: u32) -> Option<Self> {
         match kfd::ioc_type(cmd) {
             kfd::IOC_TYPE_KFD if kfd::ioc_dir(cmd) != 0 => Some(Self::Kfd),
@@ -26,7 +27,7 @@ impl Device {
     }
 }
 
-/// What an ioctl did to the queues of its process.
+/// Effect of an ioctl on the queues of its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueueChange {
     Created(CreateQueue),
@@ -45,14 +46,14 @@ pub(super) struct CreateQueue {
     pub(super) kind: QueueType,
     pub(super) gpu_id: u32,
     pub(super) priority: u32,
-    /// Results of the call: unknown if the argument could not be read at exit.
+    /// Results of the call. They are unknown if the argument could not be read at exit.
     pub(super) queue_id: Option<u32>,
     pub(super) doorbell_offset: Option<u64>,
-    /// SDMA engine that was asked for; `None` if the driver chooses.
+    /// Requested SDMA engine; `None` if the driver chooses.
     pub(super) engine: Option<u32>,
 }
 
-/// The row for an ioctl.
+/// Returns the row for an ioctl.
 pub(super) fn fact(device: Device, event: &Ioctl<'_>) -> fact::Ioctl {
     let nr = kfd::ioc_nr(event.cmd);
     let (device, name) = match device {
@@ -75,7 +76,7 @@ pub(super) fn fact(device: Device, event: &Ioctl<'_>) -> fact::Ioctl {
     }
 }
 
-/// What an ioctl did to queues; `None` if nothing, if it failed, or if its argument is not known.
+/// Returns the effect of an ioctl on queues; `None` if there is none, if the ioctl failed, or if its argument is unknown.
 pub(super) fn queue_change(device: Device, event: &Ioctl<'_>) -> Option<QueueChange> {
     event.ret.filter(|&ret| ret >= 0)?;
     match kfd::ioc_nr(event.cmd) {
@@ -92,7 +93,7 @@ pub(super) fn queue_change(device: Device, event: &Ioctl<'_>) -> Option<QueueCha
 fn create_queue(event: &Ioctl<'_>) -> Option<CreateQueue> {
     let whole = |arg: &&[u8]| arg.len() >= layout::MIN_LEN;
     let out = event.arg_out.filter(whole);
-    // The driver copies the whole argument back: at exit it holds the inputs, too.
+    // The driver copies the whole argument back, so at exit it also contains the inputs.
     let arg = event.arg_in.filter(whole).or(out)?;
     let kind = QueueType::from_raw(u32_at(arg, layout::QUEUE_TYPE)?);
     Some(CreateQueue {
@@ -190,7 +191,7 @@ mod tests {
             ),
             None
         );
-        // 6.12 made the argument longer: the number counts, not the size.
+        // Linux 6.12 made the argument longer. The number identifies the command, not the size.
         assert!(
             queue_change(
                 Device::Kfd,

@@ -1,7 +1,7 @@
-//! Which KFD queue an adopted queue is.
+//! Identifies the KFD queue of an adopted queue.
 //!
-//! Its memory does not say. The KFD's files list the queues of a process with type, GPU and size, but without addresses.
-//! Where just one of them has the adopted queue's type and size, it is that one.
+//! The memory of an adopted queue does not identify it. The KFD's files list the queues of a process with type, GPU and size, but
+//! without addresses. If exactly one of them has the type and size of the adopted queue, it is that queue.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::event::KfdQueue;
 pub(super) struct Kfd {
     pub(super) queue_id: Option<u32>,
     pub(super) gpu_id: Option<u32>,
-    /// Whether they were asked.
+    /// Whether the files were consulted.
     asked: bool,
 }
 
@@ -27,19 +27,19 @@ pub(super) struct KfdQueues {
 }
 
 impl KfdQueues {
-    /// What a process had.
+    /// Adds the queues that a process had.
     pub(super) fn there(&mut self, pid: u32, queues: &[KfdQueue]) {
         if !queues.is_empty() {
             self.by_pid.insert(pid, queues.to_vec());
         }
     }
 
-    /// The process ended, or runs another program.
+    /// Forgets a process that exited, or that runs another program.
     pub(super) fn forget(&mut self, pid: u32) {
         self.by_pid.remove(&pid);
     }
 
-    /// Says which queue an adopted one is, as far as that is sure. Asks once for each queue.
+    /// Identifies an adopted queue, if that is certain. Does so once per queue.
     pub(super) fn identify(&self, queue: &mut Queue) {
         if queue.kfd.asked || queue.created.is_some() {
             return;
@@ -51,7 +51,7 @@ impl KfdQueues {
         let compute = queue.kind == QueueType::ComputeAql;
         let bytes = u64::from(queue.ring_packets) * PACKET_LEN as u64;
         let fits = |kfd: &&KfdQueue| {
-            // What the files did not tell excludes nothing.
+            // A value that the files do not give excludes nothing.
             kfd.compute.is_none_or(|is| is == compute) && (!compute || kfd.ring_bytes.is_none_or(|is| is == bytes))
         };
         let mut fitting = there.iter().filter(fits);

@@ -1,9 +1,9 @@
-//! Which queues their program made, and which its runtime did for itself: for fills, for copies by kernels, for scratch
-//! memory.
+//! Distinguishes queues that the program created from queues that its runtime created for itself: for fills, for copies by kernels,
+//! for scratch memory.
 //!
-//! A queue is the program's if `hsa_queue_create` gave it. It is the runtime's own only if no call can have given it: all
-//! were seen since before it was created, and each gave a queue that is known. A tool that puts queues of its own in front
-//! of the runtime's gives handles that no queue has: then nothing is said of those that were not given.
+//! A queue belongs to the program if `hsa_queue_create` returned it. It belongs to the runtime only if no call can have returned
+//! it: all calls since before its creation were seen, and each returned a known queue. A tool that puts its own queues in front of
+//! the runtime's returns handles that belong to no queue. In that case the model says nothing of queues that no call returned.
 
 use std::collections::HashSet;
 
@@ -12,50 +12,50 @@ use super::write_pointer;
 use crate::event::HsaQueue;
 use crate::losses;
 
-/// Who made a queue, as far as calls show.
+/// Creator of a queue, as far as calls show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Maker {
-    /// Its program.
+    /// The program.
     Program,
-    /// Nobody so far whose calls are seen.
+    /// No call that was seen so far.
     NotSeen,
     /// Calls may have been missed.
     Unknown,
 }
 
-/// What is known of calls.
+/// Knowledge of the calls of `hsa_queue_create`.
 #[derive(Debug, Default)]
 pub(super) struct Makers {
-    /// Whether they are seen in every runtime.
+    /// Whether calls are seen in every runtime.
     pub(super) watched: bool,
-    /// Whether some may have been lost.
+    /// Whether events of calls may have been lost.
     lost: bool,
     /// Processes whose calls may have been missed.
     unsure: HashSet<u32>,
 }
 
 impl Makers {
-    /// Whether a call that was not seen was not made.
+    /// Returns whether every call is seen.
     pub(super) fn are_known(&self) -> bool {
         self.watched && !self.lost
     }
 
-    /// Events were lost.
+    /// Notes lost events.
     pub(super) fn lost(&mut self, source: &str) {
         self.lost |= losses::hide_queue_calls(source);
     }
 
-    /// A process was there before its calls were watched.
+    /// Notes a process that existed before its calls were watched.
     pub(super) fn attached(&mut self, pid: u32) {
         self.unsure.insert(pid);
     }
 
-    /// A process ended, or runs a new program.
+    /// Forgets a process that exited, or that runs a new program.
     pub(super) fn forget(&mut self, pid: u32) {
         self.unsure.remove(&pid);
     }
 
-    /// Who made a queue that was just created.
+    /// Returns the creator of a queue that was just created.
     pub(super) fn of_new(&self, pid: u32) -> Maker {
         if self.unsure.contains(&pid) {
             Maker::Unknown
@@ -66,7 +66,7 @@ impl Makers {
 }
 
 impl Queues {
-    /// A program made a queue.
+    /// Notes that a program created a queue.
     pub(super) fn made(&mut self, event: &HsaQueue) {
         let pid = event.origin.pid;
         match self.at(pid, write_pointer(event.handle), event.exit_ns) {

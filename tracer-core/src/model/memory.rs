@@ -1,4 +1,4 @@
-//! Which memory an address is in, by what processes have allocated from the KFD.
+//! The memory that an address belongs to, according to the allocations of processes from the KFD.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use super::ioctls::{u32_at, u64_at};
 use crate::event::Ioctl;
 use crate::fact::Direction;
 
-/// Allocations kept at the most, of all processes.
+/// Largest number of allocations kept, over all processes.
 const MAX_ALLOCATIONS: usize = 1 << 18;
 
-/// Where an allocation lies.
+/// Place of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Host,
@@ -29,13 +29,13 @@ struct Allocation {
 /// The allocations of every process.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// By process and first address; of one process, none overlaps another.
+    /// Allocations by process and first address. Allocations of one process do not overlap.
     allocations: BTreeMap<(u32, u64), Allocation>,
     by_handle: BTreeMap<(u32, u64), u64>,
 }
 
 impl Memory {
-    /// An ioctl on the KFD: perhaps it allocates or frees.
+    /// Takes an ioctl on the KFD, which may allocate or free memory.
     pub(super) fn ioctl(&mut self, event: &Ioctl<'_>) {
         let (pid, nr) = (event.origin.pid, kfd::ioc_nr(event.cmd));
         let done = event.ret == Some(0) && kfd::ioc_type(event.cmd) == kfd::IOC_TYPE_KFD;
@@ -43,7 +43,7 @@ impl Memory {
             return;
         }
         if nr == kfd::NR_ALLOC_MEMORY_OF_GPU {
-            // One that can't be read leaves its addresses unknown.
+            // The addresses of an allocation that cannot be read stay unknown.
             let _ = self.allocate(pid, event);
         } else if nr == kfd::NR_FREE_MEMORY_OF_GPU
             && let Some(handle) = event.arg_in.and_then(|arg| u64_at(arg, 0))
@@ -53,7 +53,7 @@ impl Memory {
         }
     }
 
-    /// The process's address space is gone.
+    /// Forgets the allocations of a process whose address space is gone.
     pub(super) fn end_process(&mut self, pid: u32) {
         let all = (pid, 0)..=(pid, u64::MAX);
         let starts: Vec<(u32, u64)> = self.allocations.range(all).map(|(&key, _)| key).collect();
@@ -62,7 +62,7 @@ impl Memory {
         }
     }
 
-    /// Between which memories so many bytes move; `None` unless both rows lie in allocations that are known.
+    /// Returns the memories between which the bytes move; `None` unless both ranges are in known allocations.
     pub(super) fn direction(&self, pid: u32, source: (u64, u64), destination: (u64, u64)) -> Option<Direction> {
         Some(match (self.place(pid, source)?, self.place(pid, destination)?) {
             (Place::Host, Place::Gpu) => Direction::H2d,
@@ -90,7 +90,7 @@ impl Memory {
             return None;
         };
         let handle = u64_at(out, layout::HANDLE)?;
-        // What lay there is gone: its release was lost.
+        // The former allocation at these addresses is gone: the event of its release was lost.
         while let Some((&key, old)) = self.allocations.range((pid, 0)..(pid, end)).next_back() {
             if old.end <= start {
                 break;
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(memory.direction(7, (0, 1), gpu), None);
         memory.call(0x17, &1_u64.to_le_bytes());
         assert_eq!(memory.direction(7, host, gpu), None, "freed");
-        // A doorbell page is no memory.
+        // A doorbell page is not memory.
         memory.take(0x2000, 0x1000, 0x9400_0008, 3);
         assert_eq!(memory.direction(7, (0x2000, 1), gpu), None);
     }

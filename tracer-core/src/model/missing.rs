@@ -1,18 +1,18 @@
-//! Which published indexes have no packet yet: a sorted set of gaps, usually empty.
+//! Published indexes without a packet so far: a sorted set of gaps, usually empty.
 
 use std::collections::VecDeque;
 
 use tracer_common::queue::MAX_PACKETS;
 
-/// Gaps that are kept at the most. Two laps of the largest ring with every second packet missing: more is no queue.
+/// Largest number of gaps kept: two laps of the largest ring with every second packet missing. No queue has more.
 pub(super) const MAX_GAPS: usize = MAX_PACKETS as usize;
 
-/// Indexes `start..end` are missing.
+/// A gap: indexes `start..end` are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// The doorbell that published them could not read the process's memory.
+    /// Whether the doorbell that published them could not read the process's memory.
     pub(super) unreadable: bool,
 }
 
@@ -23,23 +23,23 @@ pub(super) struct Missing {
 }
 
 impl Missing {
-    /// The lowest missing index.
+    /// Returns the lowest missing index.
     pub(super) fn first(&self) -> Option<u64> {
         self.gaps.front().map(|gap| gap.start)
     }
 
-    /// Whether any index of `start..end` is missing.
+    /// Returns whether any index of `start..end` is missing.
     pub(super) fn is_any_in(&self, start: u64, end: u64) -> bool {
         let at = self.gaps.partition_point(|gap| gap.end <= start);
         self.gaps.get(at).is_some_and(|gap| gap.start < end)
     }
 
-    /// Whether more gaps are kept than any queue can have.
+    /// Returns whether there are more gaps than any queue can have.
     pub(super) fn is_crowded(&self) -> bool {
         self.gaps.len() > MAX_GAPS
     }
 
-    /// Adds `start..end`, which lies above all others.
+    /// Adds `start..end`, which is above all other gaps.
     pub(super) fn push_top(&mut self, start: u64, end: u64, unreadable: bool) {
         if start >= end {
             return;
@@ -50,7 +50,7 @@ impl Missing {
         }
     }
 
-    /// Adds `start..end`, which lies below all others.
+    /// Adds `start..end`, which is below all other gaps.
     pub(super) fn push_bottom(&mut self, start: u64, end: u64) {
         if start >= end {
             return;
@@ -65,7 +65,7 @@ impl Missing {
         }
     }
 
-    /// Takes one index out; whether it was missing.
+    /// Removes one index. Returns whether it was missing.
     pub(super) fn remove(&mut self, index: u64) -> bool {
         let at = self.gaps.partition_point(|gap| gap.end <= index);
         let Some(gap) = self.gaps.get_mut(at).filter(|gap| gap.start <= index) else {
@@ -87,7 +87,7 @@ impl Missing {
         true
     }
 
-    /// Takes out the lowest gap, or the part of it below `limit`.
+    /// Removes and returns the lowest gap, or the part of it below `limit`.
     pub(super) fn pop_below(&mut self, limit: u64) -> Option<Gap> {
         let first = self.gaps.front_mut().filter(|gap| gap.start < limit)?;
         let part = Gap {

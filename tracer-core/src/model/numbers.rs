@@ -11,7 +11,7 @@ use super::queue::{End, Queue};
 use crate::fact::{self, QueueOrigin};
 
 impl Queue {
-    /// Where its indexes lie, as long as it lives.
+    /// Returns the addresses of its indexes, while it exists.
     pub(super) fn position(&self) -> Option<Position> {
         if self.kind != QueueType::ComputeAql || self.end.is_some() {
             return None;
@@ -26,17 +26,17 @@ impl Queue {
         })
     }
 
-    /// Whether the runtime made it for itself; `makers_known`: whether a call that was not seen was not made.
+    /// Returns whether the runtime created it for itself. `makers_known` is whether every call of `hsa_queue_create` is seen.
     fn internal(&self, makers_known: bool) -> Option<bool> {
         match self.maker {
             Maker::Program => Some(false),
-            // The program's could be on their way to it, until something is submitted on them.
+            // Until something is submitted on the queue, the call that returns it to the program may not have returned yet.
             Maker::NotSeen if makers_known && self.kind == QueueType::ComputeAql && self.doorbells > 0 => Some(true),
             Maker::NotSeen | Maker::Unknown => None,
         }
     }
 
-    /// Its numbers so far; `makers_known` as above.
+    /// Returns its numbers so far. `makers_known` has the same meaning as for `internal`.
     pub(super) fn numbers(&self, makers_known: bool) -> fact::Queue {
         let create = self.created;
         let standing = self.standing();

@@ -6,18 +6,18 @@ use super::{LINGER_NS, MAX_LINGERING};
 use crate::event::Origin;
 use crate::fact::{Fact, Process};
 
-/// Processes that live, or ended so lately that events of theirs may still come.
+/// Processes that are alive, or exited so recently that events of theirs may still arrive.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
     by_pid: HashMap<u32, Process>,
-    /// When it was told of a process whether it hands doorbells over.
+    /// Time of the last report of whether a process hands doorbells over.
     told_ns: HashMap<u32, u64>,
-    /// Ended ones, in the order of their ends: time and pid.
+    /// Processes that exited, in the order of their exits: time and pid.
     ended: VecDeque<(u64, u32)>,
 }
 
 impl Processes {
-    /// A process was seen.
+    /// Notes that a process was seen.
     pub(super) fn touch(&mut self, origin: Origin) -> &mut Process {
         let process = self.by_pid.entry(origin.pid).or_insert_with(|| Process {
             pid: origin.pid,
@@ -31,7 +31,7 @@ impl Processes {
         process
     }
 
-    /// A process was there before it became a traced one, under that name.
+    /// Notes a process that existed before it became a traced one, with its name.
     pub(super) fn there(&mut self, origin: Origin, comm: &[u8], out: &mut impl FnMut(Fact)) {
         self.replace(origin.pid, origin.time_ns, out);
         let process = self.touch(origin);
@@ -40,7 +40,7 @@ impl Processes {
         }
     }
 
-    /// A process made another one, which runs the same program until it runs its own.
+    /// Notes that a process created another one, which runs the same program until it runs its own.
     pub(super) fn fork(&mut self, parent: Origin, child: u32, out: &mut impl FnMut(Fact)) {
         let comm = self.touch(parent).comm.clone();
         self.replace(child, parent.time_ns, out);
@@ -52,13 +52,13 @@ impl Processes {
         if process.parent.is_none() {
             process.parent = Some(parent.pid);
         }
-        // An exec of the child may have come first.
+        // An exec of the child may have arrived first.
         if process.comm.is_empty() {
             process.comm = comm;
         }
     }
 
-    /// A new process with the id of one that ended: nothing more can come from the old one.
+    /// Replaces a process that exited by a new one with the same id. No more events can come from the old process.
     fn replace(&mut self, pid: u32, time_ns: u64, out: &mut impl FnMut(Fact)) {
         let reused = |old: &Process| old.exit_ns.is_some_and(|end| end <= time_ns);
         if self.by_pid.get(&pid).is_some_and(reused)
@@ -68,9 +68,9 @@ impl Processes {
         }
     }
 
-    /// A process runs a new program.
+    /// Notes that a process runs a new program.
     pub(super) fn exec(&mut self, origin: Origin, comm: &[u8]) {
-        // What the holder tells of the new program may have overtaken this.
+        // The holder's report about the new program may have overtaken this event.
         let is_older = self.told_ns.get(&origin.pid).is_none_or(|&told| told <= origin.time_ns);
         let process = self.touch(origin);
         process.comm = name(comm);
@@ -79,13 +79,13 @@ impl Processes {
         }
     }
 
-    /// Whether its runtime hands doorbells over.
+    /// Notes whether the runtime of a process hands doorbells over.
     pub(super) fn thunk(&mut self, origin: Origin, hands_over: Option<bool>) {
         self.told_ns.insert(origin.pid, origin.time_ns);
         self.touch(origin).thunk = hands_over;
     }
 
-    /// A process ended.
+    /// Notes that a process exited.
     pub(super) fn exit(&mut self, origin: Origin) {
         let process = self.touch(origin);
         if process.exit_ns.is_none() {
@@ -94,14 +94,14 @@ impl Processes {
         }
     }
 
-    /// Processes that ended long enough ago become facts.
+    /// Reports processes as facts that exited long enough ago.
     pub(super) fn settle(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
         while let Some(&(end, pid)) = self.ended.front() {
             if end.saturating_add(LINGER_NS) > now && self.ended.len() <= MAX_LINGERING {
                 return;
             }
             self.ended.pop_front();
-            // The id may belong to a younger process by now.
+            // The id may belong to a younger process now.
             if self
                 .by_pid
                 .get(&pid)
@@ -114,7 +114,7 @@ impl Processes {
         }
     }
 
-    /// The trace ends: every process becomes a fact.
+    /// Ends the trace: reports every process as a fact.
     pub(super) fn finish(&mut self, out: &mut impl FnMut(Fact)) {
         self.ended.clear();
         let mut all: Vec<Process> = self.by_pid.drain().map(|(_, process)| process).collect();
@@ -122,13 +122,13 @@ impl Processes {
         all.into_iter().map(Fact::Process).for_each(out);
     }
 
-    /// Those known now.
+    /// Returns the processes that are known now.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Process> {
         self.by_pid.values()
     }
 }
 
-/// A name of the kernel's: up to the first 0.
+/// Converts a name given by the kernel, up to the first NUL.
 fn name(comm: &[u8]) -> String {
     let name = comm.split(|&byte| byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(name).into_owned()

@@ -1,7 +1,7 @@
-//! Proxies: what programs submit to queues in memory, where a tool stands in front of the real ones.
+//! Proxies: submissions of programs to queues in memory, where a tool stands in front of the real queues.
 //!
-//! A proxy is laid out and used like a queue, so the same rules say what was submitted to it ([`Queues`]); but it is none,
-//! and nothing of it counts among what was published: its facts are of other kinds, with numbers of their own.
+//! A proxy has the layout of a queue and is used like one, so the same rules determine what was submitted to it ([`Queues`]). But
+//! it is not a queue, and its packets do not count as published: its facts are of other kinds, with numbers of their own.
 
 use tracer_common::aql::PACKET_LEN;
 use tracer_common::kfd::QueueType;
@@ -16,14 +16,14 @@ use crate::fact::{self, Fact};
 /// Source of the [`Fact::Loss`] for requests of a proxy that could not be read.
 pub(crate) const UNREAD: &str = "proxy-unread";
 
-/// Every proxy that lives or lingers.
+/// Every proxy that exists or lingers.
 #[derive(Debug, Default)]
 pub(super) struct Proxies {
     queues: Queues,
 }
 
 impl Proxies {
-    /// A program was given a proxy.
+    /// Notes that a program received a proxy.
     pub(super) fn made(&mut self, event: &HsaQueue, proxy: Proxied, out: &mut impl FnMut(Fact)) {
         let create = CreateQueue {
             enter_ns: event.origin.time_ns,
@@ -44,7 +44,7 @@ impl Proxies {
         }
     }
 
-    /// A program rang a proxy; the packets of that walk came before.
+    /// Processes a doorbell of a proxy. The packets of that walk were processed before.
     pub(super) fn doorbell(&mut self, event: &Doorbell, out: &mut impl FnMut(Fact)) {
         if event.handle == 0 {
             return out(Fact::Loss(fact::Loss {
@@ -62,16 +62,16 @@ impl Proxies {
         }
     }
 
-    /// Packets of its ring.
+    /// Processes packets of a proxy's ring.
     pub(super) fn packets(&mut self, event: &Packets<'_>, sight: &Sight, out: &mut impl FnMut(Fact)) {
         if let Some(queue) = self.queues.at_or_adopt(sight) {
             queue.packets(event, &mut as_requests(out));
-            // No GPU takes them from here: when they run, their publishing tells.
+            // No GPU takes packets from a proxy. The times at which they ran come from their publication on a queue.
             queue.published.clear();
         }
     }
 
-    /// A producer moves a write index, if it is a proxy's; whether it is.
+    /// Processes an advance of a write index, if it is a proxy's. Returns whether it is.
     pub(super) fn reserve(&mut self, event: &Reserve, out: &mut impl FnMut(Fact)) -> bool {
         let pointer = write_pointer(event.handle);
         let is_proxy = self.queues.last(event.origin.pid, pointer).is_some();
@@ -85,23 +85,23 @@ impl Proxies {
         self.queues.end_process(pid, end);
     }
 
-    /// Those that ended long enough ago become facts.
+    /// Reports proxies as facts that ended long enough ago.
     pub(super) fn settle(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
         self.queues.settle(now, &mut as_requests(out));
     }
 
-    /// The trace ends: all become facts.
+    /// Ends the trace: reports all proxies as facts.
     pub(super) fn finish(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
         self.queues.finish(now, &mut as_requests(out));
     }
 
-    /// The numbers so far of those that live, or ended within the last second.
+    /// Returns the numbers so far of proxies that exist, or ended within the last second.
     pub(super) fn iter(&self) -> impl Iterator<Item = fact::Proxy> + '_ {
         self.queues.iter().map(|queue| proxy(&queue.numbers(false)))
     }
 }
 
-/// Facts of a queue as those of a proxy. That other packets were submitted and that it was rung, its numbers tell.
+/// Converts facts of a queue to facts of a proxy. Other packets and doorbells have no facts; the numbers of the proxy include them.
 fn as_requests(out: &mut impl FnMut(Fact)) -> impl FnMut(Fact) + '_ {
     |fact| match fact {
         Fact::Dispatch(dispatch) => out(Fact::Request(request(dispatch))),

@@ -1,21 +1,22 @@
-//! When doorbells published what: for the age of what the GPU has not taken yet.
+//! Log of the doorbells and what they published, used for the age of packets that the GPU has not taken yet.
 
 use std::collections::VecDeque;
 
-/// Doorbells kept. More than these between two looks thin out: then an age is understated, never overstated.
+/// Largest number of doorbells kept. With more doorbells between two samples, the log drops some of them. An age is then
+/// understated, never overstated.
 const MAX_KEPT: usize = 256;
 
-/// The doorbells that published something, of one queue, from the oldest packet in flight on.
+/// The doorbells of one queue that published something, from the oldest packet in flight on.
 #[derive(Debug, Default)]
 pub(super) struct PublishLog {
-    /// Time, and one past the highest index published then.
+    /// Time, and one past the highest index published at that time.
     rung: VecDeque<(u64, u64)>,
-    /// The highest that was dropped from the front.
+    /// The highest published end that was dropped from the front.
     before: Option<u64>,
 }
 
 impl PublishLog {
-    /// A doorbell published everything below `end`.
+    /// Notes that a doorbell published everything below `end`.
     pub(super) fn publish(&mut self, time_ns: u64, end: u64) {
         if self.rung.len() >= MAX_KEPT {
             let mut at = 0;
@@ -27,13 +28,13 @@ impl PublishLog {
         self.rung.push_back((time_ns, end));
     }
 
-    /// One past the highest index published at a time.
+    /// Returns one past the highest index published at a time.
     pub(super) fn end_at(&self, time_ns: u64) -> Option<u64> {
         let rung = self.rung.iter().rev().find(|(rung_ns, _)| *rung_ns <= time_ns);
         rung.map(|(_, end)| *end).or(self.before)
     }
 
-    /// Time at which `index` had been published, at the latest.
+    /// Returns the latest possible time at which `index` was published.
     pub(super) fn published_ns(&self, index: u64) -> Option<u64> {
         self.rung
             .iter()
@@ -41,7 +42,7 @@ impl PublishLog {
             .map(|(time_ns, _)| *time_ns)
     }
 
-    /// Forgets what the GPU has taken.
+    /// Forgets the doorbells whose packets the GPU has taken.
     pub(super) fn taken(&mut self, read_index: u64) {
         while let Some((_, end)) = self.rung.front().copied().filter(|(_, end)| *end <= read_index) {
             self.before = self.before.max(Some(end));

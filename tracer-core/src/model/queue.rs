@@ -1,4 +1,4 @@
-//! One user queue: what is known of it, and its final numbers.
+//! One user queue: its state, and its final numbers.
 
 use tracer_common::aql::PACKET_LEN;
 use tracer_common::kfd::QueueType;
@@ -18,15 +18,15 @@ use super::write_log::WriteLog;
 use crate::event::{Origin, ReserveOp};
 use crate::fact::{Fact, OtherPacket, PacketKind, Path, Unread};
 
-/// Longer than events of one queue can be out of order.
+/// A time longer than any by which events of one queue can be out of order.
 const REORDER_NS: u64 = 10_000_000;
 
 /// How a queue ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// It was destroyed, replaced, or its address space went away: nothing can be rung on it after this time.
+    /// The queue was destroyed or replaced, or its address space went away. No doorbell of it can be rung after this time.
     Destroyed(u64),
-    /// Its process ended: threads that had not ended yet may ring on it a little longer.
+    /// The process exited. Threads that had not exited yet may ring doorbells a little longer.
     ProcessEnded(u64),
 }
 
@@ -53,17 +53,17 @@ pub(super) struct Queue {
     pub(super) ring_base: u64,
     pub(super) ring_packets: u32,
 
-    /// What was in the ring when the queue was found; `None` if its creation was seen.
+    /// Indexes in the ring when the queue was found; `None` if its creation was seen.
     pub(super) adoption: Option<Adoption>,
     /// What the KFD's files say of an adopted queue.
     pub(super) kfd: Kfd,
     pub(super) span: Span,
-    /// One past the highest index that a doorbell's value published. The span may reach further: packets come before
-    /// their doorbell, and a lost doorbell's are credited to none.
+    /// One past the highest index that a doorbell's value published. The span may reach further, because packets come before their
+    /// doorbell, and the packets of a lost doorbell are credited to none.
     pub(super) credited: Option<u64>,
     /// One past the last index known to be reserved.
     pub(super) reserved_end: u64,
-    /// The highest write and read index seen, and the highest start of a walk.
+    /// The highest write index and read index seen, and the highest start of a walk.
     pub(super) write_seen: u64,
     pub(super) read_seen: u64,
     pub(super) walked_from: u64,
@@ -74,11 +74,11 @@ pub(super) struct Queue {
     pub(super) publish_log: PublishLog,
     pub(super) unseen: Unseen,
     pub(super) looks: Looks,
-    /// What used completion signals, in the event that is being taken.
+    /// Uses of completion signals by the event that is being processed.
     pub(super) published: Vec<Use>,
-    /// Whether the GPU has taken more packets that nobody had read by then: they may have used any completion signal.
+    /// Whether the GPU has taken more packets that were unread at that time. Such packets may have used any completion signal.
     pub(super) taken_unread: bool,
-    /// Lower indexes that were taken unread are told of.
+    /// Lower indexes that were taken unread have already set `taken_unread`.
     told_unread_below: u64,
 
     pub(super) doorbells: u64,
@@ -90,7 +90,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// A queue that was found by an event.
+    /// Returns a queue that was found by an event.
     pub(super) fn adopted(number: u32, sight: &Sight) -> Self {
         let origin = sight.origin;
         let adoption = sight.question.map(Adoption::new);
@@ -132,7 +132,7 @@ impl Queue {
         }
     }
 
-    /// A queue whose creation was seen. Its first index is 0.
+    /// Returns a queue whose creation was seen. Its first index is 0.
     pub(super) fn created(number: u32, pid: u32, create: CreateQueue, maker: Maker) -> Self {
         let origin = Origin {
             time_ns: create.exit_ns,
@@ -149,12 +149,12 @@ impl Queue {
                 question: None,
             },
         );
-        // Nothing is known of it that could come out.
+        // The new queue has no facts to report.
         queue.complete(create, maker, &mut |_| ());
         queue
     }
 
-    /// The creation of an adopted queue turned up, later than its first doorbell.
+    /// Adds the creation to an adopted queue, if it was reported after the queue's first doorbell.
     pub(super) fn complete(&mut self, create: CreateQueue, maker: Maker, out: &mut impl FnMut(Fact)) {
         self.dissolve(out);
         self.maker = maker;
@@ -166,35 +166,36 @@ impl Queue {
             self.span.cover(0, 0, false);
         }
         self.credited = self.credited.or(Some(0));
-        // Nobody reserves on a queue that does not exist.
+        // No producer reserves on a queue that does not exist.
         self.write_log.see(create.enter_ns, 0);
         self.unseen.set_floor(0);
         self.created = Some(create);
     }
 
-    /// The GPU's id, if that is known.
+    /// Returns the GPU's id, if known.
     pub(super) fn gpu_id(&self) -> Option<u32> {
         self.created.map_or(self.kfd.gpu_id, |create| Some(create.gpu_id))
     }
 
-    /// Since when it exists: no event of an earlier time can be this queue's.
+    /// Returns the time since which the queue exists. No earlier event can belong to it.
     pub(super) fn begin_ns(&self) -> u64 {
         self.created.map_or(self.created_ns, |create| create.enter_ns)
     }
 
-    /// Whether an event shows that this queue is gone, and another one at its address, of whose making nothing was seen.
+    /// Returns whether an event shows that this queue is gone, and that another queue is at its address whose creation was not
+    /// seen.
     ///
-    /// A read index never goes back. Events that arrive out of order make it seem so, but not for long.
+    /// A read index never goes back. Events that arrive out of order can make it seem so, but only for a short time.
     pub(super) fn was_replaced(&self, time_ns: u64, read_index: Option<u64>) -> bool {
         read_index.is_some_and(|index| index < self.read_seen) && time_ns > self.active_ns.saturating_add(REORDER_NS)
     }
 
-    /// A producer moves the write index.
+    /// Processes an advance of the write index by a producer.
     pub(super) fn reserve(&mut self, event: &crate::event::Reserve, out: &mut impl FnMut(Fact)) {
         let end = match event.op {
             ReserveOp::Add { n } => event.write_index.map(|w| w.saturating_add(n)),
             ReserveOp::Store { to } => Some(to),
-            // Known to fail if the write index has moved on already.
+            // It fails if the write index has already advanced.
             ReserveOp::Cas { from, to } => (event.write_index == Some(from)).then_some(to),
         };
         self.reserved_end = self.reserved_end.max(end.unwrap_or(0));
@@ -204,11 +205,11 @@ impl Queue {
         self.reserves.reserve(event, out);
     }
 
-    /// Gives up what cannot be read any more, with a lap to spare.
+    /// Gives up packets that cannot be read any more, one lap later than necessary.
     ///
-    /// A slot can be written again once its next packet is reserved and the GPU has passed the one in it. But events of
-    /// several CPUs can arrive out of order: a packet may have been read in time and be on its way. So it is waited for
-    /// until its slot can be written for the second time; then it is a gap for good.
+    /// A slot can be written again once its next packet is reserved and the GPU has passed the packet in it. But events of several
+    /// CPUs can arrive out of order: a packet may have been read in time, and its event may still be on its way. So the model waits
+    /// for a packet until its slot can be written for the second time. Then the packet is a permanent gap.
     pub(super) fn give_up_lapped(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
         self.note_unread();
         if self.span.first_missing().is_some() || self.is_in_question() {
@@ -220,9 +221,9 @@ impl Queue {
         }
     }
 
-    /// Notes what was taken and not read; each gap once, however long it is waited for.
+    /// Notes packets that were taken and not read. Notes each gap once, however long the model waits for it.
     fn note_unread(&mut self) {
-        // Unless the span was begun anew.
+        // This does not apply if the span was started again.
         let from = if self.told_unread_below <= self.span.end() {
             self.told_unread_below
         } else {
@@ -232,15 +233,15 @@ impl Queue {
         self.told_unread_below = self.read_seen.min(self.span.end());
     }
 
-    /// Slots of lower indexes may hold later packets by now. The write index alone does not say so: producers reserve
-    /// ahead of the ring, and wait.
+    /// Returns the index below which slots may contain later packets now. The write index alone does not show this, because
+    /// producers reserve ahead of the ring and wait.
     fn reusable_below(&self) -> u64 {
         self.write_seen
             .saturating_sub(u64::from(self.ring_packets))
             .min(self.read_seen)
     }
 
-    /// Gives up everything that is missing.
+    /// Gives up all missing packets.
     pub(super) fn give_up_all(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
         self.give_up_below(u64::MAX, now, out);
     }
@@ -264,7 +265,7 @@ impl Queue {
         }
     }
 
-    /// Why the start of a gap was never read, and up to where the same is true.
+    /// Returns why the start of a gap was never read, and the end of the indexes with the same reason.
     fn reason(&self, gap: Gap) -> (Unread, u64) {
         if gap.unreadable {
             return (Unread::Unreadable, gap.end);
@@ -277,7 +278,7 @@ impl Queue {
         }
     }
 
-    /// Why one index was never read.
+    /// Returns why one index was never read.
     pub(super) fn reason_of(&self, index: u64) -> Unread {
         let gap = Gap {
             start: index,
@@ -287,7 +288,7 @@ impl Queue {
         self.reason(gap).0
     }
 
-    /// Counts `count` indexes from `index` as unread.
+    /// Counts `count` indexes from `index` on as unread, and returns their fact.
     pub(super) fn unread_run(&mut self, index: u64, count: u64, origin: Origin, reason: Unread, path: Path) -> Fact {
         self.unread = self.unread.saturating_add(count);
         let tid = self.publisher(origin.tid, path, count);
@@ -306,7 +307,7 @@ impl Queue {
         })
     }
 
-    /// Who published `count` indexes that took a way; counts the unseen ones.
+    /// Returns the thread that published `count` indexes over a path. Counts the unseen ones.
     pub(super) fn publisher(&mut self, tid: u32, path: Path, count: u64) -> u32 {
         if path != Path::Unseen {
             return tid;
@@ -315,8 +316,8 @@ impl Queue {
         0
     }
 
-    /// The queue is over: what waited or is missing comes out, then its numbers. `lost`: doorbells may be missing;
-    /// `makers_known`: as of [`Self::numbers`].
+    /// Ends the queue: reports what waited or is missing, then the final numbers. `lost` is whether doorbells may be missing.
+    /// `makers_known` has the same meaning as for [`Self::numbers`].
     pub(super) fn close(mut self, now: u64, lost: bool, makers_known: bool, out: &mut impl FnMut(Fact)) {
         self.reserves.flush(out);
         self.conclude(out);

@@ -1,9 +1,9 @@
-//! Which queue an event belongs to, over creations, destructions and reuse of addresses.
+//! Assigns events to queues, over creations, destructions and reuse of addresses.
 //!
-//! A queue is known by its process and its write pointer's address. Records of different kinds come through different
-//! buffers, so an event can arrive after the end of its queue did, or even after the next queue's beginning at the same
-//! address. So a queue that ended lingers for [`LINGER_NS`] of trace time before its final numbers come out, and times
-//! decide between the queues of one address. A later event than that adopts a new queue.
+//! A queue is identified by its process and the address of its write pointer. Records of different kinds come through different
+//! buffers, so an event can arrive after the end of its queue, or even after the creation of the next queue at the same address.
+//! For this reason a queue lingers for [`LINGER_NS`] of trace time after its end before its final numbers are reported, and times
+//! distinguish the queues of one address. An event that is later than that adopts a new queue.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -17,55 +17,55 @@ use super::{LINGER_NS, MAX_LINGERING};
 use crate::event::{Origin, Progress, Reserve};
 use crate::fact::Fact;
 
-/// Queues kept at the most. The addresses of adopted ones come from the traced process, which could invent them.
+/// Largest number of queues kept. The addresses of adopted queues come from the traced process, which could invent them.
 const MAX_QUEUES: usize = 65536;
-/// Reserves kept that came before their queue was known.
+/// Largest number of reserves kept that arrived before their queue was known.
 const MAX_EARLY: usize = 64;
 
 /// A queue's process and the address of its write pointer.
 type Key = (u32, u64);
 
-/// Every queue that lives or lingers.
+/// Every queue that exists or lingers.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
-    /// Those of one address, youngest last. Never empty.
+    /// Queues by address; for one address, the youngest last. No entry is empty.
     by_key: HashMap<Key, Vec<Queue>>,
     births: Births,
-    /// Ended ones, in the order in which their ends were seen.
+    /// Queues that ended, in the order in which their ends were seen.
     ended: VecDeque<(u64, Key, u32)>,
-    /// Who made them.
+    /// Creators of the queues.
     pub(super) makers: Makers,
     /// Whether doorbells may have been lost, on any queue.
     pub(super) doorbells_lost: bool,
-    /// Changes with every beginning and end of a queue.
+    /// Changes whenever a queue begins or ends.
     pub(super) revision: u64,
 }
 
-/// What a new queue needs.
+/// State that is needed to create queues.
 #[derive(Debug, Default)]
 struct Births {
-    /// Queues that live or linger.
+    /// Number of queues that exist or linger.
     count: usize,
-    /// Number of the next one.
+    /// Number of the next queue.
     next: u32,
-    /// Reserves that came before their queue was known, and the write pointers.
+    /// Reserves that arrived before their queue was known, with the write pointers.
     early: VecDeque<(u64, Reserve)>,
 }
 
-/// What an event that may be the first of its queue says about it.
+/// Properties of a queue, from an event that may be its first.
 pub(super) struct Sight {
     pub(super) origin: Origin,
     /// Address of the write pointer.
     pub(super) write_pointer: u64,
     pub(super) kind: QueueType,
-    /// First index that is accounted for, where nothing more is known.
+    /// First index that is counted, if nothing more is known.
     pub(super) first: u64,
-    /// The read index, and one past the last index that can have been rung before; `None` if they could not be read.
+    /// The read index, and one past the last index that can have been rung for before; `None` if they could not be read.
     pub(super) question: Option<(u64, u64)>,
 }
 
 impl Queues {
-    /// The queue that an event belongs to; an unknown one is adopted. `None` only if there are absurdly many.
+    /// Returns the queue that an event belongs to. Adopts an unknown queue. Returns `None` only if there are too many queues.
     pub(super) fn at_or_adopt(&mut self, sight: &Sight) -> Option<&mut Queue> {
         let Sight { origin, question, .. } = *sight;
         let key = (origin.pid, sight.write_pointer);
@@ -93,18 +93,18 @@ impl Queues {
         queues.last_mut()
     }
 
-    /// A CREATE_QUEUE succeeded. False if there are absurdly many queues.
+    /// Processes a successful CREATE_QUEUE. Returns false if there are too many queues.
     pub(super) fn create(&mut self, pid: u32, create: CreateQueue, out: &mut impl FnMut(Fact)) -> bool {
         self.revision += 1;
         let maker = self.makers.of_new(pid);
         let key = (pid, create.write_pointer);
         if let Some(last) = self.by_key.get_mut(&key).and_then(|queues| queues.last_mut()) {
-            // Nobody rings on a queue before it is created: its doorbell overtook the ioctl's record.
+            // No doorbell can be rung before the queue is created: the doorbell's record overtook the ioctl's.
             if last.created.is_none() && last.created_ns >= create.enter_ns {
                 last.complete(create, maker, out);
                 return true;
             }
-            // An address holds one queue. The end of the former one was lost, or is still to come.
+            // An address belongs to one queue. The end of the former queue was lost, or has not arrived yet.
             if last.end.is_none() {
                 let number = last.number;
                 last.end = Some(End::Destroyed(create.enter_ns));
@@ -119,7 +119,7 @@ impl Queues {
         true
     }
 
-    /// A DESTROY_QUEUE succeeded.
+    /// Processes a successful DESTROY_QUEUE.
     pub(super) fn destroy(&mut self, pid: u32, queue_id: u32, enter_ns: u64, exit_ns: u64) {
         self.revision += 1;
         let is_it = |queue: &&mut Queue| {
@@ -130,7 +130,7 @@ impl Queues {
                     None => queue.kfd.queue_id == Some(queue_id),
                 }
         };
-        // The KFD can give an id again before the record of its release is written: the oldest of that id is meant.
+        // The KFD can reuse an id before the record of its release is written, so the oldest queue with that id is meant.
         if let Some(queue) = self
             .by_key
             .values_mut()
@@ -144,7 +144,7 @@ impl Queues {
         }
     }
 
-    /// A process ended, or left its address space: so do its queues.
+    /// Ends the queues of a process that exited, or that left its address space.
     pub(super) fn end_process(&mut self, pid: u32, end: End) {
         self.revision += 1;
         let mut numbers: Vec<(u32, u64)> = Vec::new();
@@ -160,7 +160,7 @@ impl Queues {
         );
     }
 
-    /// A producer moves a write index.
+    /// Processes an advance of a write index by a producer.
     pub(super) fn reserve(&mut self, write_pointer: u64, event: &Reserve, out: &mut impl FnMut(Fact)) {
         if let Some(queue) = self.at(event.origin.pid, write_pointer, event.origin.time_ns) {
             return queue.reserve(event, out);
@@ -168,20 +168,20 @@ impl Queues {
         self.births.reserve(write_pointer, event);
     }
 
-    /// The queue at an address, at a time.
+    /// Returns the queue at an address at a time.
     pub(super) fn at(&mut self, pid: u32, write_pointer: u64, time_ns: u64) -> Option<&mut Queue> {
         let queues = self.by_key.get_mut(&(pid, write_pointer))?;
         let at = position(queues, time_ns)?;
         queues.get_mut(at)
     }
 
-    /// Those of a process.
+    /// Returns the queues of a process.
     pub(super) fn of(&mut self, pid: u32) -> impl Iterator<Item = &mut Queue> {
         let all = self.by_key.values_mut().flatten();
         all.filter(move |queue| queue.pid == pid)
     }
 
-    /// Somebody looked at a queue; nothing if it is none that is known.
+    /// Processes a sample of a queue. Ignores a sample of an unknown queue.
     pub(super) fn look(&mut self, write_pointer: u64, look: &Progress, out: &mut impl FnMut(Fact)) {
         let queue = self.at(look.origin.pid, write_pointer, look.origin.time_ns);
         if let Some(queue) = queue.filter(|queue| queue.kind == QueueType::ComputeAql) {
@@ -189,12 +189,12 @@ impl Queues {
         }
     }
 
-    /// A process rang the doorbell of a queue that nobody knows, for everything below `end`.
+    /// Processes a doorbell of an unknown queue of a process, for everything below `end`.
     pub(super) fn blind(&mut self, pid: u32, end: u64) {
         self.of(pid).for_each(|queue| queue.unseen.blind(end));
     }
 
-    /// Queues that ended long enough ago become facts.
+    /// Reports queues as facts that ended long enough ago.
     pub(super) fn settle(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
         while let Some(&(end, key, number)) = self.ended.front() {
             if end.saturating_add(LINGER_NS) > now && self.ended.len() <= MAX_LINGERING {
@@ -207,7 +207,7 @@ impl Queues {
         }
     }
 
-    /// The trace ends: every queue becomes a fact.
+    /// Ends the trace: reports every queue as a fact.
     pub(super) fn finish(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
         self.ended.clear();
         self.births.count = 0;
@@ -219,12 +219,12 @@ impl Queues {
         }
     }
 
-    /// The youngest queue of an address.
+    /// Returns the youngest queue of an address.
     pub(super) fn last(&self, pid: u32, write_pointer: u64) -> Option<&Queue> {
         self.by_key.get(&(pid, write_pointer))?.last()
     }
 
-    /// Those known now.
+    /// Returns the queues that are known now.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Queue> {
         self.by_key.values().flatten()
     }
@@ -242,7 +242,7 @@ impl Queues {
 }
 
 impl Births {
-    /// A new queue; `None` if there are absurdly many.
+    /// Creates a queue. Returns `None` if there are too many queues.
     fn make(&mut self, key: Key, new: impl FnOnce(u32) -> Queue) -> Option<Queue> {
         if self.count >= MAX_QUEUES {
             return None;
@@ -256,7 +256,7 @@ impl Births {
                 if let Some(write_index) = event.write_index {
                     queue.reserved_early(write_index);
                 }
-                // Nothing waits for a doorbell yet that this could let out.
+                // No fact waits for a doorbell yet, so this call reports none.
                 queue.reserve(event, &mut |_| ());
             }
             !mine
@@ -264,7 +264,8 @@ impl Births {
         Some(queue)
     }
 
-    /// Keeps a reserve until its queue is known, if it will ever be: queues that no GPU reads have write indexes, too.
+    /// Keeps a reserve until its queue is known. The queue may never become known: queues that no GPU reads have write indexes,
+    /// too.
     fn reserve(&mut self, write_pointer: u64, event: &Reserve) {
         if self.early.len() >= MAX_EARLY {
             self.early.pop_front();
@@ -273,15 +274,15 @@ impl Births {
     }
 }
 
-/// Which of the queues of one address, youngest last, an event of this time belongs to.
+/// Returns which of the queues of one address, youngest last, an event of this time belongs to.
 fn position(queues: &[Queue], time_ns: u64) -> Option<usize> {
     let mut at = queues.len().checked_sub(1)?;
-    // After the youngest's destruction: a queue whose creation tracer did not see.
+    // After the destruction of the youngest queue, the event belongs to a queue whose creation tracer did not see.
     if matches!(queues[at].end, Some(End::Destroyed(end)) if time_ns > end) {
         return None;
     }
     while at > 0 && time_ns < queues[at].begin_ns() {
-        // The beginning of an adopted queue is only the first event that came: an earlier one can be its own, too.
+        // The beginning of an adopted queue is only the first event that arrived. An earlier event can belong to it, too.
         let older_ended_before = queues[at - 1].end.is_some_and(|end| time_ns > end.time_ns());
         if queues[at].created.is_none() && older_ended_before {
             break;

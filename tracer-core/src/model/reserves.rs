@@ -1,9 +1,9 @@
-//! Which reserve covers which packet: the last few reserves of each thread on one queue.
+//! Matches reserves with packets: the last few reserves of each thread on one queue.
 //!
-//! A reserve probe sees the entry of a write index advance, not its result: `Add { n }` entered at write index `w` got
-//! `s..s + n` for some `s >= w`, later than `w` if another producer slipped in. The doorbell that the thread rings
-//! afterwards says where: its value is the last index that the thread wrote. So reserves are resolved at doorbells, and
-//! the dispatches that the doorbell's walk delivered just before wait here until then.
+//! A reserve probe sees the entry of a write index advance, not its result: `Add { n }` entered at write index `w` reserved
+//! `s..s + n` for some `s >= w`, greater than `w` if another producer advanced the index in between. The doorbell that the thread
+//! rings afterwards shows the place: its value is the last index that the thread wrote. So the model resolves reserves at
+//! doorbells. The dispatches that the doorbell's walk delivered just before wait here until then.
 
 use std::collections::VecDeque;
 
@@ -11,17 +11,17 @@ use super::api;
 use crate::event::{Doorbell, Origin, Reserve, ReserveOp};
 use crate::fact::Fact;
 
-/// Threads remembered a queue; above it the one that was idle longest is forgotten.
+/// Largest number of threads remembered per queue. Beyond it, the thread that was idle longest is forgotten.
 const MAX_THREADS: usize = 64;
-/// Reserves remembered a thread: a thread that reserves this often without ringing is not waited for.
+/// Largest number of reserves remembered per thread. The model does not wait for a thread that reserves this often without ringing.
 const MAX_OPEN: usize = 8;
-/// Facts that wait for one thread's doorbell at the most: a walk over the rings that HIP makes.
+/// Largest number of facts that wait for one thread's doorbell: a walk over the largest ring that HIP creates.
 const MAX_HELD: usize = 16384;
 
 /// The threads that reserved packets of one queue.
 #[derive(Debug, Default)]
 pub(super) struct Reserves {
-    /// Most recently used last.
+    /// Sorted by use, the most recently used last.
     threads: Vec<Thread>,
 }
 
@@ -29,13 +29,13 @@ pub(super) struct Reserves {
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     tid: u32,
-    /// Not rung yet, oldest first.
+    /// Reserves without a doorbell so far, oldest first.
     open: VecDeque<Open>,
     /// Time of the last doorbell.
     rung_ns: Option<u64>,
-    /// What the last doorbell that resolved reserves resolved.
+    /// Reserves resolved by the last doorbell that resolved any.
     rung: Vec<Covered>,
-    /// Facts of a walk whose doorbell event is still to come.
+    /// Facts of a walk whose doorbell event has not arrived yet.
     held: Vec<Fact>,
 }
 
@@ -43,10 +43,10 @@ pub(super) struct Thread {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     time_ns: u64,
-    /// Where it begins at the lowest: the write index at entry.
+    /// Its lowest possible first index: the write index at entry.
     lowest: Option<u64>,
     n: u64,
-    /// One past its last index, where the operation itself says so.
+    /// One past its last index, if the operation itself says so.
     end: Option<u64>,
 }
 
@@ -58,7 +58,7 @@ struct Covered {
     time_ns: u64,
 }
 
-/// A fact whose doorbell did not come: no index is known to be its thread's own.
+/// Returns a fact whose doorbell did not arrive. No index is known to belong to its thread.
 fn unlinked(mut fact: Fact) -> Fact {
     api::keep_what_is_sure(&mut fact, None);
     fact
@@ -74,7 +74,7 @@ impl Open {
                 n,
                 end: None,
             },
-            // Where the write index was is unknown: of what was stored, only the last index is surely the caller's.
+            // If the write index is unknown, only the last stored index certainly belongs to the caller.
             ReserveOp::Store { to } => {
                 let n = w.map_or(to.min(1), |w| to.saturating_sub(w));
                 Self {
@@ -94,12 +94,12 @@ impl Open {
         (open.n > 0).then_some(open)
     }
 
-    /// What it covers, given that the thread published `value` after it, and the write index then; and whether the
-    /// doorbell published all of it.
+    /// Returns the indexes that it covers, given that the thread published `value` after it, and the write index at that time; and
+    /// whether the doorbell published all of them.
     fn resolve(&self, value: u64, write_index: u64) -> Option<(Covered, bool)> {
         let time_ns = self.time_ns;
         let after = value.checked_add(1)?;
-        // Nobody slipped in: the write index is where this reserve alone would have moved it.
+        // No other producer advanced the index in between: the write index is where this reserve alone would have moved it.
         let alone = self
             .lowest
             .and_then(|w| w.checked_add(self.n))
@@ -125,7 +125,7 @@ impl Open {
                 },
                 true,
             )),
-            // A doorbell in the middle of a batch: only its own packet is surely the batch's.
+            // The doorbell is in the middle of a batch. Only its own packet certainly belongs to the batch.
             _ if lowest <= value => Some((
                 Covered {
                     first: value,
@@ -138,7 +138,7 @@ impl Open {
         }
     }
 
-    /// What it covers, given that the thread's next reserve begins at `next`.
+    /// Returns the indexes that it covers, given that the thread's next reserve begins at `next`.
     fn resolve_before(&self, next: u64) -> Option<Covered> {
         let end = self
             .end
@@ -152,13 +152,13 @@ impl Open {
 }
 
 impl Thread {
-    /// Whether a dispatch of a walk at `origin` must wait for the doorbell event of that walk.
+    /// Returns whether a dispatch of a walk at `origin` must wait for the doorbell event of that walk.
     pub(super) fn awaits_doorbell(&self, origin: Origin) -> bool {
-        // What the collector reads after a doorbell carries that doorbell's origin: nothing follows it.
+        // Packets that the collector reads after a doorbell have that doorbell's origin. No doorbell event follows them.
         !self.open.is_empty() && self.rung_ns != Some(origin.time_ns)
     }
 
-    /// The time of the reserve that covers `index`, if the thread's last resolving doorbell said so.
+    /// Returns the time of the reserve that covers `index`, if the thread's last resolving doorbell gave it.
     fn reserved_at(&self, index: u64) -> Option<u64> {
         self.rung
             .iter()
@@ -166,7 +166,7 @@ impl Thread {
             .map(|c| c.time_ns)
     }
 
-    /// Says when a dispatch was reserved, if the thread's last resolving doorbell told.
+    /// Sets the reserve time of a dispatch, if the thread's last resolving doorbell gave it.
     pub(super) fn date(&self, fact: &mut Fact) {
         if let Fact::Dispatch(dispatch) = fact
             && let Some(reserve_ns) = self.reserved_at(dispatch.index)
@@ -184,10 +184,11 @@ impl Thread {
         self.held.push(fact);
     }
 
-    /// The thread rings: resolves its reserves and lets go of what waited for that. Time of the reserve rung for.
+    /// Processes a doorbell of the thread: resolves its reserves and reports the facts that waited. Returns the time of the reserve
+    /// that the doorbell belongs to.
     fn ring(&mut self, event: &Doorbell, out: &mut impl FnMut(Fact)) -> Option<u64> {
         self.rung_ns = Some(event.origin.time_ns);
-        // A value that nobody reserved says nothing about which reserve it is for.
+        // A value that no producer has reserved does not show which reserve the doorbell belongs to.
         let time_ns = if event.beyond {
             None
         } else {
@@ -204,7 +205,7 @@ impl Thread {
     }
 
     fn resolve(&mut self, value: u64, write_index: u64) -> Option<u64> {
-        // The youngest that the value can belong to; younger ones are for a later doorbell.
+        // Take the youngest reserve that the value can belong to. Younger reserves belong to a later doorbell.
         let (at, (covered, whole)) = self
             .open
             .iter()
@@ -213,7 +214,7 @@ impl Thread {
             .find_map(|(at, open)| Some((at, open.resolve(value, write_index)?)))?;
         self.rung.clear();
         self.rung.push(covered);
-        // Older ones, as long as it is sure where they lie.
+        // Resolve older reserves while their place is certain.
         let mut next = covered.first;
         for covered in self.open.range(..at).rev().map_while(|open| {
             let covered = open.resolve_before(next)?;
@@ -228,7 +229,7 @@ impl Thread {
 }
 
 impl Reserves {
-    /// A thread reserves.
+    /// Processes a reserve of a thread.
     pub(super) fn reserve(&mut self, event: &Reserve, out: &mut impl FnMut(Fact)) {
         let Some(open) = Open::new(event) else { return };
         let thread = self.last_used(event.origin.tid, out);
@@ -238,17 +239,17 @@ impl Reserves {
         thread.open.push_back(open);
     }
 
-    /// A thread rings. Time of the reserve that it rings for, if known.
+    /// Processes a doorbell of a thread. Returns the time of the reserve that it belongs to, if known.
     pub(super) fn ring(&mut self, event: &Doorbell, out: &mut impl FnMut(Fact)) -> Option<u64> {
         self.thread(event.origin.tid)?.ring(event, out)
     }
 
-    /// What is known of a thread.
+    /// Returns the state of a thread.
     pub(super) fn thread(&mut self, tid: u32) -> Option<&mut Thread> {
         self.threads.iter_mut().rev().find(|thread| thread.tid == tid)
     }
 
-    /// Lets go of everything that still waits.
+    /// Reports every fact that still waits.
     pub(super) fn flush(&mut self, out: &mut impl FnMut(Fact)) {
         self.threads
             .drain(..)

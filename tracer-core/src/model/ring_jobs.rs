@@ -1,4 +1,4 @@
-//! Jobs of the DRM scheduler: submit, run and done joined.
+//! Jobs of the DRM scheduler: joins submit, run and done.
 
 use std::collections::HashMap;
 
@@ -7,9 +7,9 @@ use tracer_common::ring::{self, RingName};
 use crate::event::{JobKey, RingJob as Event, RingStep};
 use crate::fact::{Fact, Loss, RingJob};
 
-/// Jobs under way at the most. Beyond it a new one is counted as lost.
+/// Largest number of jobs under way. Beyond it, a new job is counted as lost.
 const MAX_JOBS: usize = 65536;
-/// Source of the [`Fact::Loss`] for jobs beyond that.
+/// Source of the [`Fact::Loss`] for jobs beyond that limit.
 pub(crate) const JOB_LIMIT: &str = "model-ring-jobs";
 
 /// Jobs that are not done.
@@ -19,11 +19,11 @@ pub struct RingJobs {
 }
 
 impl RingJobs {
-    /// Takes one step of a job's life.
+    /// Processes one step of a job's life.
     pub fn apply(&mut self, event: &Event<'_>, out: &mut impl FnMut(Fact)) {
         match event.step {
             RingStep::Submit => {
-                // A fence's address is used again only when its job is gone: the done of that one was lost.
+                // A fence's address is reused only after its job is gone: the done event of the former job was lost.
                 self.give(event.key, out);
                 self.begin(event, out);
             }
@@ -43,7 +43,7 @@ impl RingJobs {
         }
     }
 
-    /// Gives every job that is not done; the trace is at its end.
+    /// Reports every job that is not done, at the end of the trace.
     pub fn finish(&mut self, out: &mut impl FnMut(Fact)) {
         let mut jobs: Vec<RingJob> = self.under_way.drain().map(|(_, job)| job).collect();
         jobs.sort_by_key(|job| (job.time_ns, job.context, job.seqno, job.job_id));
@@ -80,7 +80,7 @@ impl RingJobs {
     }
 }
 
-/// A job of which nothing is known but that this event is about it.
+/// Returns a job of which only the key is known.
 fn unseen(event: &Event<'_>) -> RingJob {
     let (context, seqno) = match event.key {
         JobKey::Fence(_) => (None, None),
@@ -106,7 +106,7 @@ fn unseen(event: &Event<'_>) -> RingJob {
     }
 }
 
-/// Adds what this event tells and no earlier one did.
+/// Adds the values of this event that no earlier event gave.
 fn complete(job: &mut RingJob, event: &Event<'_>) {
     if let (None, Some(name)) = (&job.ring, event.ring) {
         let name = String::from_utf8_lossy(name).into_owned();

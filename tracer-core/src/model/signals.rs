@@ -1,14 +1,15 @@
-//! Completion signals: whose times are those that one holds.
+//! Completion signals: attributes the times in a signal to a packet.
 //!
-//! A GPU writes when a packet ran into its completion signal, before it takes 1 from the signal's value. A runtime uses a
-//! signal again and again, so the times alone do not say whose they are. But the program of a doorbell reads the signal of
-//! each packet that it publishes, before the GPU can take it. If the value is 1 there, one completion is to come, and it is
-//! that packet's: so runtimes wait for it. What the signal holds later and did not hold then is the packet's time:
+//! A GPU writes the times of a packet into the packet's completion signal, before it subtracts 1 from the signal's value. A runtime
+//! reuses signals, so the times alone do not show which packet they belong to. But the program of a doorbell reads the signal of
+//! each packet that the doorbell publishes, before the GPU can take the packet. If the value is 1 at that time, exactly one
+//! completion is to come, and it is that packet's, because runtimes wait in this way. Times that the signal has later, and did not
+//! have then, are those of the packet:
 //! - at the doorbell of the next packet that uses the signal, or
-//! - at any look that finds the value 0: it has ended, and the times were written before.
+//! - at any sample that finds the value 0: the packet has ended, and the times were written before.
 //!
-//! Whatever may have used the signal otherwise ends that: a packet whose publishing was not seen, one that was published
-//! while another one was still to end, lost doorbells.
+//! Any other possible use of the signal invalidates this: a packet whose publication was not seen, a packet that was published
+//! while another one had not ended yet, lost doorbells.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -20,19 +21,18 @@ use super::clocks::Stamped;
 use crate::event::Signal;
 use crate::fact::GpuTime;
 
-/// Signals of a process that are kept at the most: their addresses come from its memory, and what one process makes up must not
-/// cost the others theirs.
+/// Largest number of signals kept per process. There is a limit because the addresses come from the process's memory, and signals
+/// that one process invents must not displace those of the others.
 const MAX_OF_PROCESS: usize = 65_536;
-/// Signals of all processes.
+/// Largest number of signals kept, over all processes.
 const MAX_SIGNALS: usize = 1 << 20;
-/// How long a packet waits for its signal to be used again before somebody looks at it, at the least, and how long between
-/// looks at the most.
+/// Shortest time that a packet waits for its signal to be reused before the signal is sampled, and longest time between samples.
 const SOON_NS: u64 = 20_000_000;
 const LATE_NS: u64 = 2_000_000_000;
-/// Signals that are asked for at a time.
+/// Largest number of signals requested at a time.
 const MAX_ASKED: usize = 1024;
 
-/// A packet that names a completion signal was published.
+/// Publication of a packet that names a completion signal.
 #[derive(Debug)]
 pub(super) struct Use {
     pub(super) pid: u32,
@@ -40,13 +40,13 @@ pub(super) struct Use {
     pub(super) signal: u64,
     /// Time of the doorbell.
     pub(super) time_ns: u64,
-    /// What the signal held before the packet could begin, if nothing else was to use it then; `None` if nobody knows.
+    /// Contents of the signal before the packet could begin, if no other packet was to use the signal then; `None` if unknown.
     pub(super) before: Option<Stamps>,
-    /// `None` for a packet that is no dispatch.
+    /// The dispatch; `None` for a packet that is not a dispatch.
     pub(super) dispatch: Option<Ran>,
 }
 
-/// The dispatch.
+/// A dispatch that used the signal.
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) queue: u32,
@@ -56,14 +56,14 @@ pub(super) struct Ran {
     pub(super) gpu_id: Option<u32>,
 }
 
-/// The completion signals of all processes that one packet is to complete.
+/// The completion signals, of all processes, that exactly one packet is to complete.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
-    /// By process and handle.
+    /// Packets by process and signal handle.
     running: HashMap<u32, HashMap<u64, Running>>,
-    /// How many there are of all processes.
+    /// Number of signals, over all processes.
     count: usize,
-    /// Those to look at: when, and which. Only an entry of the time that the signal itself has counts.
+    /// Signals to sample: time, process and handle. An entry is valid only if its time is the one in the signal's own state.
     due: BinaryHeap<Reverse<(u64, u32, u64)>>,
 }
 
@@ -73,19 +73,19 @@ struct Running {
     time_ns: u64,
     before: Stamps,
     dispatch: Option<Ran>,
-    /// The time of the signal's entry among those that are due.
+    /// The time of the signal's valid entry in `due`.
     due_ns: u64,
 }
 
 impl Signals {
-    /// A packet is published.
+    /// Processes the publication of a packet.
     pub(super) fn publish(&mut self, used: Use, out: &mut impl FnMut(Stamped)) {
         let former = self.take_if(used.pid, used.signal, |_| true);
         let Some(before) = used.before else { return };
         let mut due_ns = None;
         if let Some(former) = former {
             if !is_of_later(former.before, before) {
-                // It has not ended: which of the two will have ended when they change?
+                // The former packet has not ended. A change of the times would not show which of the two packets has ended.
                 return;
             }
             due_ns = Some(former.due_ns);
@@ -110,7 +110,7 @@ impl Signals {
         self.count += 1;
     }
 
-    /// The packet that is to complete a signal, if that is so; it is none any more.
+    /// Removes and returns the packet that is to complete a signal, if `is_so` returns true for it.
     fn take_if(&mut self, pid: u32, signal: u64, is_so: impl FnOnce(&Running) -> bool) -> Option<Running> {
         let of_process = self.running.get_mut(&pid)?;
         of_process.get(&signal).filter(|running| is_so(running))?;
@@ -119,9 +119,9 @@ impl Signals {
         Some(running)
     }
 
-    /// Somebody looked at a signal.
+    /// Processes a sample of a signal.
     pub(super) fn look(&mut self, look: &Signal, out: &mut impl FnMut(Stamped)) {
-        // Before its end nothing is told, and what looks at one that was used again since tells of a former packet.
+        // Before the packet ends, a sample shows nothing. A sample from before the publication shows a former packet.
         let ended = |running: &Running| look.state.value == 0 && running.time_ns <= look.origin.time_ns;
         if let Some(running) = self.take_if(look.origin.pid, look.state.signal, ended)
             && is_of_later(running.before, look.state.stamps)
@@ -130,7 +130,8 @@ impl Signals {
         }
     }
 
-    /// Those that somebody should look at by now: not those that are used again and again, of which doorbells tell.
+    /// Requests samples of the signals that are due. Signals that are reused all the time are not included, because doorbells
+    /// report them.
     pub(super) fn due(&mut self, now: u64, mut ask: impl FnMut(u32, u64)) {
         let mut asked = 0;
         while asked < MAX_ASKED
@@ -155,18 +156,18 @@ impl Signals {
         }
     }
 
-    /// Those that a packet is still to complete, as far as anybody knows.
+    /// Returns the signals that a packet has still to complete, if known.
     pub(super) fn waiting(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let each = self.running.iter();
         each.flat_map(|(&pid, of)| of.keys().map(move |&signal| (pid, signal)))
     }
 
-    /// Packets of any process may have been published that nobody saw.
+    /// Forgets everything, because packets of any process may have been published unobserved.
     pub(super) fn lost(&mut self) {
         *self = Self::default();
     }
 
-    /// Packets of the process may have been taken that nobody read, or its memory is gone.
+    /// Forgets a process, because packets of it may have been taken unread, or its memory is gone.
     pub(super) fn forget(&mut self, pid: u32) {
         if let Some(of) = self.running.remove(&pid) {
             self.count -= of.len();
@@ -197,7 +198,7 @@ impl Running {
     }
 }
 
-/// Whether `now` are the times of a packet, and those of another one than `before`: both were written.
+/// Returns whether `now` are the times of a packet, and of another packet than `before`: both times were written.
 fn is_of_later(before: Stamps, now: Stamps) -> bool {
     let is_time = now.start != 0 && now.start <= now.end;
     is_time && now.start != before.start && now.end != before.end

@@ -1,10 +1,10 @@
-//! The published indexes of one queue: a span without holes, and which of it is still missing.
+//! The published indexes of one queue: a span without holes, and its missing indexes.
 
 use tracer_common::queue::MAX_PACKETS;
 
 use super::missing::{Gap, Missing};
 
-/// Indexes `base..end` are published; each is either captured (a fact was made of it), or missing, or given up.
+/// The span: indexes `base..end` are published. Each is either captured (a fact was created for it), missing, or given up.
 #[derive(Debug)]
 pub(super) struct Span {
     base: u64,
@@ -14,7 +14,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// An empty span that begins at `base`.
+    /// Creates an empty span that begins at `base`.
     pub(super) fn new(base: u64) -> Self {
         Self {
             base,
@@ -24,37 +24,37 @@ impl Span {
         }
     }
 
-    /// One past the highest published index.
+    /// Returns one past the highest published index.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
 
-    /// How many indexes were published.
+    /// Returns the number of published indexes.
     pub(super) fn published(&self) -> u64 {
         self.published
     }
 
-    /// The lowest and the highest published index.
+    /// Returns the lowest and the highest published index.
     pub(super) fn bounds(&self) -> Option<(u64, u64)> {
         (self.base < self.end).then(|| (self.base, self.end - 1))
     }
 
-    /// The lowest index that is published but not captured.
+    /// Returns the lowest index that is published but not captured.
     pub(super) fn first_missing(&self) -> Option<u64> {
         self.missing.first()
     }
 
-    /// Whether any index of `start..end` is published but not captured.
+    /// Returns whether any index of `start..end` is published but not captured.
     pub(super) fn is_any_missing(&self, start: u64, end: u64) -> bool {
         self.missing.is_any_in(start, end)
     }
 
-    /// Whether `index` lies so far below the span that no reordering explains it: the span was begun by garbage.
+    /// Returns whether `index` is so far below the span that no reordering explains it. In that case garbage started the span.
     pub(super) fn is_far_above(&self, index: u64) -> bool {
         index < self.base.saturating_sub(u64::from(MAX_PACKETS))
     }
 
-    /// What lies between the span and `index` is not known to be published.
+    /// Skips the indexes between the span and `index`, which are not known to be published.
     pub(super) fn skip_to(&mut self, index: u64) {
         if self.base == self.end {
             self.base = index;
@@ -62,18 +62,18 @@ impl Span {
         self.end = self.end.max(index);
     }
 
-    /// Begins anew at `base`. What was missing must have been given up before.
+    /// Starts again at `base`. The caller must have given up the missing indexes before.
     pub(super) fn restart(&mut self, base: u64) {
         self.base = base;
         self.end = base;
     }
 
-    /// `count` indexes were published before the span was begun anew, which it does not know of.
+    /// Counts `count` indexes that were published before the span was started again, and that the span does not contain.
     pub(super) fn count_former(&mut self, count: u64) {
         self.published = self.published.saturating_add(count);
     }
 
-    /// Everything from `base` on is published, up to where the span is, or to `end` if it is empty.
+    /// Publishes everything from `base` up to the span, or up to `end` if the span is empty.
     pub(super) fn lower_to(&mut self, base: u64, end: u64) {
         if self.base == self.end {
             self.restart(base);
@@ -81,7 +81,7 @@ impl Span {
         self.cover(base, end, false);
     }
 
-    /// Everything of `first..end` and between it and the span is published. What is new of it is missing.
+    /// Publishes everything in `first..end` and between it and the span. New indexes are missing.
     pub(super) fn cover(&mut self, first: u64, end: u64, unreadable: bool) {
         if first < self.base {
             self.missing.push_bottom(first, self.base);
@@ -95,10 +95,11 @@ impl Span {
         }
     }
 
-    /// The packet at `index` was read, which proves it published. False if it was read or given up before.
+    /// Captures the packet at `index`: it was read, which proves that it was published. Returns false if it was read or given up
+    /// before.
     pub(super) fn capture(&mut self, index: u64) -> bool {
         let Some(next) = index.checked_add(1) else { return false };
-        // The steady state: the next packet, and the set of gaps isn't touched.
+        // The usual case is the next packet, which leaves the set of gaps unchanged.
         if index == self.end {
             self.published = self.published.saturating_add(1);
             self.end = next;
@@ -108,7 +109,7 @@ impl Span {
         self.missing.remove(index)
     }
 
-    /// Gives up the lowest missing indexes, if they lie below `limit` (or if there are absurdly many gaps).
+    /// Gives up the lowest missing indexes, if they are below `limit` (or if there are too many gaps).
     pub(super) fn give_up_below(&mut self, limit: u64) -> Option<Gap> {
         let limit = if self.missing.is_crowded() { u64::MAX } else { limit };
         self.missing.pop_below(limit)

@@ -1,4 +1,4 @@
-//! The rules, one by one, on traces made by hand. Interleavings and loss at large: `tests/reconstruction.rs`.
+//! Tests of the single rules, on traces written by hand. For interleavings and loss in general, see `tests/reconstruction.rs`.
 
 mod adoption;
 mod code_objects;
@@ -25,7 +25,7 @@ const RING: u32 = 4;
 const CREATE: u32 = 0xc060_4b02;
 const DESTROY: u32 = 0xc008_4b03;
 
-/// A model and what it concluded.
+/// A model and its conclusions.
 struct Trace {
     model: Model,
     facts: Vec<Fact>,
@@ -35,7 +35,7 @@ fn by(time_ns: u64, tid: u32) -> Origin {
     Origin { time_ns, pid: PID, tid }
 }
 
-/// A walk and its doorbell: `value`, over `first..end`, at `read` and `write`.
+/// Returns a walk and its doorbell: `value`, over `first..end`, at `read` and `write`.
 fn doorbell(time_ns: u64, value: u64, walk: std::ops::Range<u64>, read: u64, write: u64) -> Doorbell {
     Doorbell {
         origin: by(time_ns, TID),
@@ -65,17 +65,17 @@ fn packet(kind: u8, index: u64) -> Packet {
     Packet { bytes }
 }
 
-/// A dispatch whose kernel object tells its index.
+/// Returns a dispatch whose kernel object encodes its index.
 fn dispatch(index: u64) -> Packet {
     packet(packet_type::KERNEL_DISPATCH, index)
 }
 
-/// A slot that a dispatch was consumed from.
+/// Returns a slot whose dispatch was consumed.
 fn consumed(index: u64) -> Packet {
     packet(packet_type::INVALID, index)
 }
 
-/// An empty slot.
+/// Returns an empty slot.
 fn empty() -> Packet {
     let mut bytes = [0; 64];
     bytes[0] = packet_type::INVALID;
@@ -83,7 +83,7 @@ fn empty() -> Packet {
 }
 
 impl Trace {
-    /// Knows nothing.
+    /// Returns a trace that knows nothing.
     fn new() -> Self {
         Self {
             model: Model::new(),
@@ -91,7 +91,7 @@ impl Trace {
         }
     }
 
-    /// Saw the creation of the queue, with id 1, at 10 to 20 ns.
+    /// Returns a trace with the creation of the queue, with id 1, at 10 to 20 ns.
     fn created() -> Self {
         let mut trace = Self::new();
         trace.create(10, 20, 1);
@@ -140,13 +140,13 @@ impl Trace {
         }));
     }
 
-    /// Packets from the start of the doorbell's walk on, then the doorbell.
+    /// Applies packets from the start of the doorbell's walk on, then the doorbell.
     fn ring(&mut self, doorbell: Doorbell, packets: &[Packet]) {
         self.packets(doorbell, packets);
         self.apply(&Event::Doorbell(doorbell));
     }
 
-    /// The packets alone.
+    /// Applies the packets alone.
     fn packets(&mut self, walk: Doorbell, packets: &[Packet]) {
         let Doorbell {
             origin,
@@ -182,7 +182,7 @@ impl Trace {
         }));
     }
 
-    /// Ends the trace; the number of the queue and its final numbers.
+    /// Ends the trace. Returns the final numbers of the queues.
     fn finish(&mut self) -> Vec<fact::Queue> {
         self.model.finish(1 << 60, &mut |fact| self.facts.push(fact));
         self.queues()
@@ -213,7 +213,7 @@ impl Trace {
         .collect()
     }
 
-    /// Indexes of dispatches, which must have the kernel of their index.
+    /// Returns the indexes of dispatches. Each dispatch must have the kernel of its index.
     fn indexes(&self) -> Vec<u64> {
         let check = |d: fact::Dispatch| {
             assert_eq!(d.kernel_object, (d.index + 1) * 64, "{d:?}");
@@ -234,7 +234,7 @@ impl Trace {
         .collect()
     }
 
-    /// Runs of unread indexes: first, count, why.
+    /// Returns the runs of unread indexes: first index, count, reason.
     fn unread(&self) -> Vec<(u64, u64, Unread)> {
         self.others()
             .iter()

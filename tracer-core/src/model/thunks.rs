@@ -6,27 +6,27 @@ use super::LINGER_NS;
 use crate::event::Event;
 use crate::fact::{Fact, Path};
 
-/// Processes that are kept; they are few.
+/// Largest number of processes kept. There are few of them.
 const MAX_PROCESSES: usize = 4096;
 
-/// Those that do.
+/// The processes whose runtimes do so.
 #[derive(Debug, Default)]
 pub(super) struct Thunks {
     by_pid: HashMap<u32, Told>,
 }
 
-/// What was told of a process. What the holder tells overtakes records: that of the end of a program may come when the next one
-/// has told already.
+/// Reports about a process. The holder's reports overtake records: the event of a program's end may arrive after the report about
+/// the next program.
 #[derive(Debug, Default)]
 struct Told {
-    /// When its present program told it first, and last.
+    /// Times of the first and the last report about the current program.
     open: Option<(u64, u64)>,
-    /// From when to when it was so before: rows come some time after their program's end, too.
+    /// Start and end of the previous such period. Rows of a program also arrive some time after its end.
     ended: Option<(u64, u64)>,
 }
 
 impl Thunks {
-    /// An event may tell of it, or end it.
+    /// Processes an event, which may be such a report, or may end its validity.
     pub(super) fn apply(&mut self, event: &Event<'_>) {
         match event {
             Event::Thunk(origin, Some(true)) => self.begin(origin.pid, origin.time_ns),
@@ -50,7 +50,7 @@ impl Thunks {
         }
     }
 
-    /// What was published by a doorbell function of theirs went by the thunk.
+    /// Sets the path of a packet to the thunk, if its process handed doorbells over at that time.
     pub(super) fn path(&self, mut fact: Fact) -> Fact {
         let (pid, time_ns, path) = match &mut fact {
             Fact::Dispatch(dispatch) => (dispatch.pid, dispatch.time_ns, &mut dispatch.path),
@@ -65,7 +65,7 @@ impl Thunks {
 }
 
 impl Told {
-    /// A program ended, or it is so no more. What was told later is of the next one.
+    /// Notes that a program ended, or that its reports are no longer valid. Later reports are about the next program.
     fn end(&mut self, time_ns: u64) {
         if let Some((first, last)) = self.open
             && first <= time_ns

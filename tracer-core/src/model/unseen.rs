@@ -1,17 +1,17 @@
-//! Indexes that the GPU took although no doorbell that was seen had published them.
+//! Indexes that the GPU took although no observed doorbell had published them.
 //!
 //! # When an index is unseen
-//! The program of a doorbell notes what that doorbell publishes, before the store. So when a later program, or the look
-//! of a thread that ends the queue, reads the read index `r` first and then the note `e`, everything below `r` that a
-//! seen doorbell published is below `e`, also if that doorbell's event was lost: `e..r` is unseen. The note alone could be
-//! set back by a program that ran at the same time; but then the event that it was for has come before, if it was not
-//! lost. So what events say counts, too.
+//! The program of a doorbell notes what that doorbell publishes, before the store. A later program, or a thread that samples the
+//! queue because it ends it, reads the read index `r` first and then the note `e`. Everything below `r` that an observed doorbell
+//! published is then below `e`, even if that doorbell's event was lost. So `e..r` is unseen. A program that ran at the same time
+//! could set the note back; but then the event that the note was for has arrived before, if it was not lost. For this reason the
+//! model also uses the events.
 //!
-//! A look of the collector knows no note, and its read index may owe to a doorbell whose event is still to come. So
-//! nothing follows from it but at the queue's end, when all have come, and only if none was lost.
+//! A sample of the collector has no note, and its read index may result from a doorbell whose event has not arrived yet. So the
+//! model uses such a sample only at the queue's end, when all events have arrived, and only if none was lost.
 //!
-//! The index that a doorbell itself names is never unseen, even if the GPU took it before: a GPU that maps a queue again
-//! reads the write index by itself, and may be faster than the store.
+//! The index that a doorbell itself names is never unseen, even if the GPU took it before: a GPU that maps a queue again reads the
+//! write index by itself, and may be faster than the store.
 
 use std::collections::VecDeque;
 
@@ -19,54 +19,54 @@ use super::queue::{End, Queue};
 use crate::event::{Before, Occasion, Progress};
 use crate::fact::{self, Fact, Path};
 
-/// Which indexes of one queue are unseen.
+/// The unseen indexes of one queue.
 #[derive(Debug, Default)]
 pub(super) struct Unseen {
-    /// Ranges that rows may still come of, lowest first.
+    /// Ranges for which rows may still be created, lowest first.
     ranges: VecDeque<(u64, u64)>,
-    /// One past the highest that was found.
+    /// One past the highest index found.
     end: u64,
-    /// Rows made: indexes.
+    /// Number of indexes in the rows created.
     pub(super) rows: u64,
-    /// Lower indexes may have been published before anybody watched; `None` as long as that is not known.
+    /// Lower indexes may have been published before tracer watched the queue; `None` while that is unknown.
     floor: Option<u64>,
     /// Lower indexes may have been published by doorbells of which only the value is known.
     blind_end: u64,
-    /// Something was taken of which nobody can say whether a doorbell was lost.
+    /// Whether the GPU took an index for which a doorbell may have been lost.
     doubted: bool,
 }
 
-/// Looks at one queue.
+/// Samples of one queue.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
-    /// The last one of the collector.
+    /// The last sample of the collector.
     sampled: Option<Progress>,
-    /// The last one of a thread that ends the queue, or of a collector that stops.
+    /// The last sample of a thread that ends the queue, or of a collector that stops.
     last: Option<Progress>,
-    /// The last one of all, and whether a row tells of it.
+    /// The latest of all samples, and whether a row reports it.
     newest: Option<Progress>,
     told: bool,
-    /// When the read index was first seen where it is.
+    /// Time at which the read index was first seen at its current value.
     moved_ns: Option<u64>,
 }
 
 impl Unseen {
-    /// Nothing from `floor` on was published before anybody watched.
+    /// Notes that nothing from `floor` on was published before tracer watched the queue.
     pub(super) fn set_floor(&mut self, floor: u64) {
         self.floor = Some(floor);
     }
 
-    /// Everything below `floor` may have been published before anybody watched, if nothing is known of that yet.
+    /// Notes that everything below `floor` may have been published before tracer watched the queue, if the floor is not known yet.
     pub(super) fn set_floor_once(&mut self, floor: u64) {
         self.floor.get_or_insert(floor);
     }
 
-    /// Somebody rang, nobody knows on which queue of the process.
+    /// Notes a doorbell of an unknown queue of the process.
     pub(super) fn blind(&mut self, end: u64) {
         self.blind_end = self.blind_end.max(end);
     }
 
-    /// Everything of `from..to` was taken, and no doorbell published it.
+    /// Adds `from..to`, which the GPU took although no doorbell published it.
     fn add(&mut self, from: u64, to: u64) {
         let Some(floor) = self.floor else { return };
         let mut from = from.max(floor).max(self.end);
@@ -84,7 +84,7 @@ impl Unseen {
         }
     }
 
-    /// The way of an index, and up to where it is the same.
+    /// Returns the path of an index, and the end of the indexes with the same path.
     pub(super) fn path(&self, index: u64) -> (Path, u64) {
         if self.ranges.is_empty() {
             return (Path::Doorbell, u64::MAX);
@@ -97,14 +97,14 @@ impl Unseen {
         }
     }
 
-    /// Forgets ranges of which no row can come any more.
+    /// Forgets ranges for which no row can be created any more.
     pub(super) fn forget_below(&mut self, index: u64) {
         while self.ranges.front().is_some_and(|(_, end)| *end <= index) {
             self.ranges.pop_front();
         }
     }
 
-    /// The indexes begin anew: what was known of them was garbage.
+    /// Starts again, because everything known of the indexes was garbage.
     pub(super) fn restart(&mut self) {
         self.ranges.clear();
         self.end = 0;
@@ -113,7 +113,7 @@ impl Unseen {
 }
 
 impl Queue {
-    /// What was so at the entry of a doorbell.
+    /// Processes the state at the entry of a doorbell.
     pub(super) fn before(&mut self, before: Option<Before>) {
         if let Some(Before {
             rung_end,
@@ -126,9 +126,10 @@ impl Queue {
         }
     }
 
-    /// Somebody looked at the queue.
+    /// Processes a sample of the queue.
     pub(super) fn look(&mut self, look: &Progress, out: &mut impl FnMut(Fact)) {
-        // No queue has read more than was written; and a queue of which nothing else was seen yet may lie there now.
+        // A queue cannot have read more than was written. Also ignore the sample if it may be of another queue at this address, of
+        // which nothing else was seen yet.
         if look.read_index > look.write_index || self.is_elsewhere(look) {
             return;
         }
@@ -146,7 +147,7 @@ impl Queue {
             self.seen_indexes(look);
         }
         let newest = self.looks.newest;
-        // A collector's look comes late: threads of the process may have looked since.
+        // A sample of the collector arrives late. Threads of the process may have sampled the queue since.
         if newest.is_some_and(|newest| look.origin.time_ns < newest.after_ns) {
             return out(self.look_fact(look));
         }
@@ -156,7 +157,7 @@ impl Queue {
         }
         let changed = moved || newest.is_none_or(|newest| newest.write_index != look.write_index);
         if changed {
-            // The last look that found it where it was bounds the change from below.
+            // The last sample that found the queue unchanged bounds the change from below.
             if let Some(newest) = newest.filter(|_| !self.looks.told) {
                 out(self.look_fact(&newest));
             }
@@ -167,7 +168,7 @@ impl Queue {
         self.publish_log.taken(look.read_index);
     }
 
-    /// Whether a look shows that another queue lies there now: indexes never go back.
+    /// Returns whether a sample shows that another queue is at this address now: indexes never go back.
     fn is_elsewhere(&self, look: &Progress) -> bool {
         match self.looks.newest {
             Some(newest) if look.origin.time_ns >= newest.after_ns => {
@@ -196,7 +197,8 @@ impl Queue {
         self.write_seen = self.write_seen.max(look.write_index);
     }
 
-    /// The queue is over, and every event of it has come: what follows from the looks. `lost`: doorbells may be missing.
+    /// Draws the conclusions from the samples, when the queue has ended and all its events have arrived. `lost` is whether
+    /// doorbells may be missing.
     pub(super) fn conclude_looks(&mut self, lost: bool) {
         if let Some(look) = self.sampled_beyond() {
             if lost {
@@ -216,15 +218,15 @@ impl Queue {
             .copied()
             .collect::<Vec<_>>()
         {
-            // What lies before it may have been published before anybody watched, or by a doorbell of an unknown queue.
+            // Lower indexes may have been published before tracer watched the queue, or by a doorbell of an unknown queue.
             self.span.skip_to(start);
             self.span.cover(self.span.end(), end, false);
             self.read_seen = self.read_seen.max(end);
         }
     }
 
-    /// The collector's last look, if the GPU was beyond what was published; nothing if the look came after the queue's end,
-    /// because then it may have been one at the next queue there.
+    /// Returns the collector's last sample, if the GPU was beyond what was published. Returns `None` if the sample came after the
+    /// queue's end, because then it may be of the next queue at this address.
     fn sampled_beyond(&self) -> Option<Progress> {
         let look = self.looks.sampled.filter(|look| self.saw(look))?;
         let from = self.credited.unwrap_or(0).max(self.unseen.floor?).max(self.unseen.end);
@@ -235,19 +237,19 @@ impl Queue {
         self.end.is_none_or(|end| look.after_ns <= end.time_ns())
     }
 
-    /// `unseen` of its row.
+    /// Returns `unseen` of its row.
     pub(super) fn unseen_count(&self) -> Option<u64> {
         let looked = self.looks.newest.is_some() || self.unseen.rows > 0;
         let open = self.unseen.doubted || self.sampled_beyond().is_some();
         (looked && !open).then_some(self.unseen.rows)
     }
 
-    /// `watched_to_end` of its row.
+    /// Returns `watched_to_end` of its row.
     pub(super) fn watched_to_end(&self) -> bool {
         let Some(last) = self.looks.last.filter(|last| last.origin.time_ns >= self.active_ns) else {
             return false;
         };
-        // What is written, and neither taken nor rung for, may still be taken.
+        // Packets that are written, but neither taken nor rung for, may still be taken.
         let nothing_left = last.write_index.max(self.reserved_end) <= self.span.end();
         match (last.occasion, self.end) {
             (Occasion::Destroyed, Some(End::Destroyed(_))) => true,
@@ -257,7 +259,8 @@ impl Queue {
         }
     }
 
-    /// What the last look says: when, read index, in flight, since when, and when it moved.
+    /// Returns the state at the last sample: its time, the read index, packets in flight and since when, and when the read index
+    /// moved.
     pub(super) fn standing(&self) -> Standing {
         let looks = [self.looks.newest, self.looks.last];
         let Some(look) = looks.into_iter().flatten().find(|look| self.saw(look)) else {
@@ -277,7 +280,7 @@ impl Queue {
     }
 }
 
-/// See the fields of [`fact::Queue`].
+/// See the fields of [`fact::Queue`] with the same names.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Standing {
     pub(super) looked_ns: Option<u64>,

@@ -1,9 +1,9 @@
-//! What is known now: for a collector that goes on with a walk, for looks from time to time, and for those who show it.
+//! The current state: for a collector that continues a walk, for periodic samples, and for displays.
 
 use super::{Model, queue, write_pointer};
 use crate::fact;
 
-/// What a collector needs to go on with a walk.
+/// State that a collector needs to continue a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueView {
     /// Number in the trace.
@@ -18,7 +18,7 @@ pub struct QueueView {
     pub published_end: u64,
 }
 
-/// Where the indexes of an AQL queue lie, in its process.
+/// Addresses of the indexes of an AQL queue, in its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Position {
     /// Process.
@@ -32,7 +32,7 @@ pub struct Position {
 }
 
 impl Model {
-    /// The queue at a handle (address of the `amd_queue_t`), if it is known.
+    /// Returns the queue at a handle (address of the `amd_queue_t`), if known.
     #[must_use]
     pub fn queue(&self, pid: u32, handle: u64) -> Option<QueueView> {
         self.queues.last(pid, write_pointer(handle)).map(|queue| QueueView {
@@ -44,49 +44,49 @@ impl Model {
         })
     }
 
-    /// The numbers so far of every queue that lives (or ended within the last second), in no order.
+    /// Returns the numbers so far of every queue that exists (or ended within the last second), in no particular order.
     pub fn queues(&self) -> impl Iterator<Item = fact::Queue> + '_ {
         let makers_known = self.queues.makers.are_known();
         self.queues.iter().map(move |queue| queue.numbers(makers_known))
     }
 
-    /// The same of every proxy.
+    /// Returns the same for every proxy.
     pub fn proxies(&self) -> impl Iterator<Item = fact::Proxy> + '_ {
         self.proxies.iter()
     }
 
-    /// Where the indexes of every living AQL queue lie, in no order.
+    /// Returns the addresses of the indexes of every existing AQL queue, in no particular order.
     pub fn positions(&self) -> impl Iterator<Item = Position> + '_ {
         self.queues.iter().filter_map(queue::Queue::position)
     }
 
-    /// Changes whenever [`Self::positions`] does.
+    /// Returns a number that changes whenever [`Self::positions`] does.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.queues.revision
     }
 
-    /// Completion signals that somebody should look at by now: process and handle.
+    /// Requests samples of the completion signals that are due: calls `ask` with process and handle.
     pub fn signals_due(&mut self, now_ns: u64, ask: impl FnMut(u32, u64)) {
         self.signals.due(now_ns, ask);
     }
 
-    /// Completion signals that packets which were published have not completed yet, as far as anybody knows.
+    /// Returns the completion signals that published packets have not completed yet, if known.
     pub fn signals_waiting(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.signals.waiting()
     }
 
-    /// Every process that lives (or ended within the last second), in no order.
+    /// Returns every process that is alive (or exited within the last second), in no particular order.
     pub fn processes(&self) -> impl Iterator<Item = &fact::Process> {
         self.processes.iter()
     }
 
-    /// Every code object that is loaded now, in no order.
+    /// Returns every code object that is loaded now, in no particular order.
     pub fn code_objects(&self) -> impl Iterator<Item = &fact::CodeObject> {
         self.code_objects.iter()
     }
 
-    /// What was counted of API calls so far, where they are only counted.
+    /// Returns the counts of API calls so far, where calls are only counted.
     pub fn api_stats(&self) -> impl Iterator<Item = &fact::ApiStats> {
         self.counted.iter()
     }

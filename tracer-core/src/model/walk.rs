@@ -1,19 +1,20 @@
-//! Walks over the ring: what a slot held, and what follows from it.
+//! Walks over the ring: contents of the slots, and the conclusions from them.
 //!
-//! # When a slot says what index `i` was
-//! The process and the GPU go on while a ring is read, so the bytes alone prove nothing. Around the copy two indexes
-//! are taken: the read index `r` before it, the write index `w` after it. Both only grow. For a ring of `n` packets:
-//! - `w > i + n`: somebody has reserved the slot again and may have written it: the bytes may be packet `i + n`.
-//! - `r + n <= i`: the GPU had not passed `i - n` yet, so nobody was allowed to write packet `i`: the bytes may be
-//!   packet `i - n`, header and all. (A sane doorbell never covers such an index. A garbage value does.)
-//! - else the bytes are packet `i`, or what is left of it, or a slot that waits for it: the GPU sets a header to
-//!   INVALID before its read index passes it, so nothing valid is left of packet `i - n`.
+//! # When a slot shows index `i`
+//! The process and the GPU continue while a ring is read, so the bytes alone prove nothing. The walk reads two indexes around the
+//! copy: the read index `r` before it, the write index `w` after it. Both only grow. For a ring of `n` packets:
+//! - `w > i + n`: a producer has reserved the slot again and may have written it. The bytes may be packet `i + n`.
+//! - `r + n <= i`: the GPU had not passed `i - n` yet, so no producer was allowed to write packet `i`. The bytes may be packet
+//!   `i - n`, including the header. (A valid doorbell never covers such an index. A garbage value does.)
+//! - else the bytes are packet `i`, or what is left of it, or a slot that waits for it. The GPU sets a header to INVALID before its
+//!   read index passes the packet, so nothing valid is left of packet `i - n`.
 //!
-//! In the last case a header other than INVALID is packet `i`'s. INVALID with `i < r` is a packet that the GPU has
-//! consumed: its body is intact, and may suffice. INVALID with `i >= r` is a packet that its owner has not finished, or
-//! that the GPU consumed between the two reads: the next walk will tell.
+//! In the last case a header other than INVALID belongs to packet `i`. INVALID with `i < r` is a packet that the GPU has consumed:
+//! its body is intact, and may suffice. INVALID with `i >= r` is a packet that its owner has not finished, or that the GPU consumed
+//! between the two reads. The next walk will show which.
 //!
-//! A walk in eBPF may pass over exactly those indexes that are final here: else they are lost, or read for nothing.
+//! A walk in eBPF may skip exactly those indexes that are final here. If it skips others, they are lost; if it does not skip these,
+//! it reads them for nothing.
 
 use tracer_common::aql::{Packet, amd_format, packet_type};
 
@@ -24,14 +25,14 @@ use super::signals::{Ran, Use};
 use crate::event::{Origin, Packets};
 use crate::fact::{Dispatch, Evidence, Fact, OtherPacket, PacketKind, Path, Unread};
 
-/// What a slot says about an index.
+/// What a slot shows of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
     /// Its packet.
     Packet(Evidence),
-    /// Its packet was consumed, and what is left does not tell its kind.
+    /// Its packet was consumed, and the rest does not show its kind.
     Consumed,
-    /// Nothing: another packet's bytes, or none yet.
+    /// Nothing: the bytes belong to another packet, or there is no packet yet.
     Silent,
 }
 
@@ -49,7 +50,7 @@ fn look(packet: &Packet, index: u64, walk: &Packets<'_>) -> Slot {
 }
 
 impl Queue {
-    /// Takes the packets of a walk. Each index becomes a fact once, by the first read that tells.
+    /// Processes the packets of a walk. Each index becomes a fact once, at the first read that shows it.
     pub(super) fn packets(&mut self, walk: &Packets<'_>, out: &mut impl FnMut(Fact)) {
         self.observe(
             walk.origin.time_ns,
@@ -59,7 +60,7 @@ impl Queue {
         );
         self.restart_if_far_below(walk.first, question_of(walk), walk.origin.time_ns, out);
         self.before(walk.before);
-        // Consumed packets come in runs: a collector that was late finds many.
+        // Consumed packets come in runs. A late collector finds many of them.
         let mut run: Option<(u64, u64, Path)> = None;
         for (packet, index) in walk.packets.iter().zip(walk.first..u64::MAX) {
             let slot = look(packet, index, walk);
@@ -94,7 +95,7 @@ impl Queue {
         self.give_up_lapped(walk.origin.time_ns, out);
     }
 
-    /// What every walk says about the queue.
+    /// Notes the values that every walk gives for the queue.
     pub(super) fn observe(&mut self, time_ns: u64, ring_packets: u32, read_index: u64, write_index: u64) {
         if ring_packets != 0 {
             self.ring_packets = ring_packets;
@@ -121,14 +122,14 @@ impl Queue {
     ) {
         let tid = self.publisher(walk.origin.tid, path, 1);
         let mut fact = self.fact(packet, index, evidence, walk.origin);
-        // One that was consumed already, or taken unseen, may have ended before its signal was read.
+        // A packet that was already consumed, or taken unseen, may have ended before its signal was read.
         if let (Evidence::Header, Path::Doorbell) = (evidence, path)
             && packet.completion_signal() != 0
             && let Some(used) = self.published.last_mut()
         {
             used.before = walk.stamps_before((index - walk.first) as usize);
         }
-        // What was published unseen, the walk's thread did not publish.
+        // The walk's thread did not publish an unseen packet.
         api::link(&mut fact, walk.call.filter(|_| path == Path::Doorbell));
         match &mut fact {
             Fact::Dispatch(dispatch) => (dispatch.path, dispatch.tid) = (path, tid),
@@ -138,7 +139,7 @@ impl Queue {
         self.emit(fact, walk, out);
     }
 
-    /// The row of a packet that was read, counted.
+    /// Returns the row of a packet that was read, and counts the packet.
     pub(super) fn fact(&mut self, packet: &Packet, index: u64, evidence: Evidence, origin: Origin) -> Fact {
         if evidence == Evidence::Body || packet.kind() == packet_type::KERNEL_DISPATCH {
             self.dispatches = self.dispatches.saturating_add(1);
@@ -196,7 +197,7 @@ impl Queue {
         }
     }
 
-    /// A packet that was published uses its completion signal. What that held before is not known here.
+    /// Notes that a published packet uses its completion signal. The former contents of the signal are unknown here.
     fn uses(&mut self, packet: &Packet, origin: Origin, dispatch: Option<Ran>) {
         if packet.completion_signal() != 0 {
             self.published.push(Use {
@@ -209,14 +210,14 @@ impl Queue {
         }
     }
 
-    /// Lets a fact of a walk out, or keeps it until the walk's doorbell says which reserve it belongs to.
+    /// Reports a fact of a walk, or keeps it until the walk's doorbell shows which reserve it belongs to.
     fn emit(&mut self, mut fact: Fact, walk: &Packets<'_>, out: &mut impl FnMut(Fact)) {
         let unseen = match &fact {
             Fact::Dispatch(dispatch) => dispatch.path == Path::Unseen,
             Fact::Packet(packet) => packet.path == Path::Unseen,
             _ => false,
         };
-        // The thread whose doorbell led here did not publish it.
+        // The thread whose doorbell led to the walk did not publish it.
         let Some(thread) = self.reserves.thread(walk.origin.tid).filter(|_| !unseen) else {
             api::keep_what_is_sure(&mut fact, Some(walk.value));
             return out(fact);

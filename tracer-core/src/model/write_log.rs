@@ -1,23 +1,24 @@
-//! Where a queue's write index was seen, and when: what bounds the time of a reserve that no probe saw.
+//! Log of a queue's write index over time. It bounds the time of a reserve that no probe saw.
 //!
-//! A write index only grows. Where it had not passed `i` at time `t`, packet `i` was reserved after `t`, whoever did it:
-//! another thread than the one that rang for it, or the runtime past every probe.
+//! A write index only grows. If it had not passed `i` at time `t`, packet `i` was reserved after `t`, by any thread: another one
+//! than the one that rang for it, or the runtime past every probe.
 
 use std::collections::VecDeque;
 
-/// Sightings kept. Between a packet's reserve and its doorbell lie a few of each producer of its queue; but thousands, if
-/// the thread that reserved it did not run meanwhile. So old ones thin out, and none is the last that goes.
+/// Largest number of observations kept. Between a packet's reserve and its doorbell there are a few observations of each producer
+/// of the queue; but thousands, if the thread that reserved the packet did not run in between. So the log thins out old
+/// observations, instead of dropping all of them.
 const MAX_SEEN: usize = 256;
 
-/// The latest sightings of one queue's write index.
+/// The latest observations of one queue's write index.
 #[derive(Debug, Default)]
 pub(super) struct WriteLog {
-    /// Time and write index, in the order in which their events came.
+    /// Time and write index, in the order in which their events arrived.
     seen: VecDeque<(u64, u64)>,
 }
 
 impl WriteLog {
-    /// The write index was read at `time_ns` or later.
+    /// Notes that the write index was read at `time_ns` or later.
     pub(super) fn see(&mut self, time_ns: u64, write_index: u64) {
         match self.seen.back_mut() {
             Some(last) if last.1 == write_index => last.0 = last.0.max(time_ns),
@@ -30,7 +31,7 @@ impl WriteLog {
         }
     }
 
-    /// Drops every second one of the older half: what it bounded has an earlier bound then.
+    /// Drops every second observation of the older half. Indexes bounded by a dropped observation then have an earlier bound.
     fn thin(&mut self) {
         let mut at = 0;
         self.seen.retain(|_| {
@@ -39,7 +40,7 @@ impl WriteLog {
         });
     }
 
-    /// A time at which `index` was not reserved yet, the latest that is known; `None` if that was never seen.
+    /// Returns the latest known time at which `index` was not reserved yet; `None` if there is no such observation.
     pub(super) fn unreserved_ns(&self, index: u64) -> Option<u64> {
         self.seen
             .iter()
@@ -73,7 +74,7 @@ mod tests {
             log.see(n, n);
         }
         assert!(log.seen.len() <= MAX_SEEN);
-        // Index n was free at time n, and not any more at n + 1.
+        // Index n was free at time n, and no longer at n + 1.
         for index in 0..SEEN {
             let bound = log.unreserved_ns(index);
             assert!(bound.is_some_and(|time_ns| time_ns <= index), "{index}: {bound:?}");

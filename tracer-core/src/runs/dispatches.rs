@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::{MAX_QUEUES, WINDOW_NS, within};
 use crate::fact::{Dispatch, DispatchRun};
 
-/// Open runs of a queue. Several producers publish a few packets out of order: what comes late joins its neighbours.
+/// Number of open runs of a queue. Several producers publish a few packets out of order: a late packet joins its neighbours.
 const MAX_OPEN: usize = 4;
-/// How often a run of a queue may end because the next kernel is another one, in [`WINDOW_NS`]. Beyond, runs are of
-/// several kernels: a program that takes turns would else have as many runs as dispatches.
+/// How often in [`WINDOW_NS`] a run of a queue may end because the next kernel is another one. Beyond the limit, runs contain
+/// several kernels: else a program that alternates between kernels would have as many runs as dispatches.
 const MAX_TURNS: u32 = 16;
 
 /// Open runs, by queue.
@@ -17,12 +17,12 @@ pub(super) struct Dispatches {
     queues: HashMap<u32, Open>,
 }
 
-/// Those of one queue.
+/// Open runs of one queue.
 #[derive(Debug, Default)]
 struct Open {
-    /// The one that was begun first comes first.
+    /// The runs, in the order in which they began.
     runs: Vec<DispatchRun>,
-    /// Runs that ended because another kernel came, since then.
+    /// Runs that ended because of another kernel, since `since_ns`.
     turns: u32,
     since_ns: u64,
 }
@@ -63,7 +63,7 @@ impl Open {
         self.runs.push(single);
     }
 
-    /// Puts a dispatch into a run, and that together with the one that it now reaches.
+    /// Adds a dispatch to a run, and joins the result with the run that it now reaches.
     fn join(&mut self, at: usize, single: &DispatchRun) {
         self.runs[at].join(single);
         let joined = self.runs[at].clone();
@@ -97,13 +97,14 @@ fn single(dispatch: &Dispatch) -> DispatchRun {
 }
 
 impl DispatchRun {
-    /// Whether another run of the same queue continues it, and is of the same kernel, or this one is of several.
+    /// Returns whether `other`, a run of the same queue, continues this one, and either has the same kernel or this one has
+    /// several.
     fn takes(&self, other: &Self) -> bool {
         let same = self.kernel_object == other.kernel_object && self.kernel == other.kernel;
         (same || self.kernel_object.is_none()) && self.takes_as_mixed(other)
     }
 
-    /// The same whatever their kernels are.
+    /// Returns the same as [`Self::takes`], whatever the kernels are.
     fn takes_as_mixed(&self, other: &Self) -> bool {
         let follows = |one: u64, other: u64| one.checked_add(1) == Some(other);
         (follows(self.last_index, other.first_index) || follows(other.last_index, self.first_index))

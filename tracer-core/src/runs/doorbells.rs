@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use super::{MAX_QUEUES, within};
 use crate::fact::{Doorbell, DoorbellRun};
 
-/// Open runs, by queue and process: one each.
+/// Open runs, one for each queue and process.
 #[derive(Debug, Default)]
 pub(super) struct Doorbells {
     open: HashMap<(Option<u32>, u32), DoorbellRun>,
 }
 
 impl Doorbells {
-    /// False if it says that it published more than there is below its value.
+    /// Returns false if the doorbell claims to publish more packets than there are indexes up to its value.
     pub(super) fn add(&mut self, doorbell: &Doorbell, out: &mut impl FnMut(DoorbellRun)) -> bool {
         let Some(single) = single(doorbell) else { return false };
         let key = (doorbell.queue, doorbell.pid);
@@ -52,7 +52,8 @@ fn single(doorbell: &Doorbell) -> Option<DoorbellRun> {
 }
 
 impl DoorbellRun {
-    /// Whether one more of the same queue continues it: what that published, if anything, begins where this ends.
+    /// Returns whether `other`, a run of the same queue, continues this one: the indexes that it published, if any, begin where
+    /// this one ends.
     fn takes(&self, other: &Self) -> bool {
         let follows = match (self.last_index, other.first_index) {
             (Some(last), Some(first)) => last.checked_add(1) == Some(first),

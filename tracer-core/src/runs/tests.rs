@@ -7,7 +7,7 @@ use super::*;
 use crate::fact::{Dispatch, DispatchRun, Doorbell, DoorbellRun, Evidence, Path};
 use crate::sample;
 
-/// Runs of these rows.
+/// Returns the runs of these rows.
 fn runs(rows: &[Fact]) -> Vec<Fact> {
     let (mut runs, mut all) = (Runs::new(), Vec::new());
     for row in rows {
@@ -47,7 +47,7 @@ fn with_kernel(index: u64, time_ns: u64, kernel: u64) -> Fact {
 
 #[test]
 fn a_burst_is_one_run_a_window() {
-    // One a microsecond: ten thousand in 10 ms.
+    // One dispatch per microsecond: ten thousand in 10 ms.
     let rows: Vec<Fact> = (0..25_000)
         .map(|index| with_kernel(index, 7 + index * 1000, 64))
         .collect();
@@ -98,7 +98,7 @@ fn what_differs_ends_a_run() {
     }
 }
 
-/// Packets of several threads: each comes with its thread's doorbell.
+/// Packets of several threads: each packet comes with the doorbell of its thread.
 #[test]
 fn what_comes_late_joins_both_its_neighbours() {
     let order = [0, 2, 1, 5, 4, 3, 6];
@@ -122,7 +122,7 @@ fn kernels_that_take_turns_share_runs_in_the_end() {
         (mixed.kernel.as_deref(), mixed.first_index, mixed.count),
         (None, 16, 984)
     );
-    // The next window begins anew.
+    // The next window starts again.
     let mut later = rows;
     later.extend((1000..1016).map(|index| with_kernel(index, 20_000_000 + index * 1000, 64 + index % 2)));
     let named = |run: &&DispatchRun| run.kernel_object.is_some();
@@ -141,7 +141,7 @@ fn doorbells_are_one_run_too() {
         batch(3, 4, 100),
         batch(3, 0, 200),
         batch(9, 6, 300),
-        // 10 to 12 were published by nobody that was seen.
+        // No doorbell that was seen published 10 to 12.
         batch(14, 2, 400),
     ];
     let run = |count, highest_value, published, first, begin_ns, end_ns| DoorbellRun {
@@ -186,7 +186,7 @@ fn impossible_rows_and_rows_of_other_kinds_are_not_taken() {
     }
 }
 
-/// The last index there is.
+/// Uses the last possible index.
 #[test]
 fn numbers_do_not_overflow() {
     let rows = [
@@ -214,7 +214,8 @@ fn open_runs_are_bounded() {
     assert_eq!(out, 10_000);
 }
 
-/// A step of a program: which queue, how many indexes are skipped, which kernel, how much later, seen otherwise?
+/// A step of a program: queue, number of skipped indexes, kernel, time since the previous step, whether its evidence differs, and
+/// whether all runs end after it.
 type Step = (u32, u64, u64, u64, bool, bool);
 
 fn steps() -> impl Strategy<Value = (Vec<Step>, Vec<usize>)> {
@@ -232,7 +233,7 @@ fn steps() -> impl Strategy<Value = (Vec<Step>, Vec<usize>)> {
     (vec(step, 0..400), vec(0_usize..400, 0..60))
 }
 
-/// Dispatches as these steps make them, some of them swapped with the next one; after which of them all runs end.
+/// Returns the dispatches of these steps, some of them swapped with the next one, and whether all runs end after each.
 fn dispatches(steps: &[Step], swaps: &[usize]) -> Vec<(Dispatch, bool)> {
     let (mut next, mut now) = ([0_u64; 3], 1_000);
     let mut rows: Vec<(Dispatch, bool)> = Vec::new();
@@ -257,7 +258,7 @@ fn dispatches(steps: &[Step], swaps: &[usize]) -> Vec<(Dispatch, bool)> {
 }
 
 proptest! {
-    /// Every dispatch is in one run, once; a run says nothing of it that is not so.
+    /// Every dispatch is in one run, once, and a run says nothing false about it.
     #[test]
     fn runs_are_what_they_stand_for((steps, swaps) in steps()) {
         let rows = dispatches(&steps, &swaps);
@@ -289,12 +290,12 @@ proptest! {
         prop_assert!(left.is_empty(), "{:?}", left);
     }
 
-    /// The same of doorbells: their number, what they published, and the highest value.
+    /// The same for doorbells: their number, the published indexes, and the highest value.
     #[test]
     fn doorbell_runs_add_up((steps, swaps) in steps()) {
         let rows = dispatches(&steps, &swaps);
         let (mut runs, mut all) = (Runs::new(), Vec::new());
-        // Of each queue: doorbells, indexes published, highest value.
+        // For each queue: doorbells, published indexes, highest value.
         let mut expected: BTreeMap<u32, (u64, Vec<u64>, u64)> = BTreeMap::new();
         let mut ends = [0_u64; 3];
         for (row, flush) in &rows {

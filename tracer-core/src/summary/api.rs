@@ -7,20 +7,21 @@ use serde::{Deserialize, Serialize};
 use super::{Histogram, Stats};
 use crate::fact::{ApiCall, ApiStats};
 
-/// Functions that are told apart; the catalogue has fewer.
+/// Number of functions that are distinguished; the catalogue has fewer.
 const MAX_FUNCTIONS: usize = 1024;
-/// Pairs of stream and queue that are told apart. Streams' addresses come from the traced process, which could invent them.
+/// Number of pairs of stream and queue that are distinguished. Addresses of streams come from the traced process, which could
+/// invent them.
 const MAX_STREAMS: usize = 65536;
 
 /// Calls of functions of HIP and HSA. A number that could not be observed is `None` (`null`), never 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiCalls {
-    /// All of them; `None` if no function was watched.
+    /// All calls; `None` if no function was watched.
     pub total: Option<u64>,
-    /// Whether they were counted, and not recorded one by one: then it is not known what was submitted in them, and the
+    /// Whether the calls were counted instead of recorded one by one. If so, the submissions in them are unknown, and the
     /// percentiles of their times are at most 12.5 % too high. `None` if no function was watched.
     pub counted_only: Option<bool>,
-    /// By function; functions that were not called are left out.
+    /// Calls by function; functions that were not called are omitted.
     pub by_function: BTreeMap<String, ApiFunction>,
 }
 
@@ -31,20 +32,20 @@ pub struct ApiFunction {
     pub layer: String,
     /// Calls.
     pub count: u64,
-    /// Those that returned an error.
+    /// Calls that returned an error.
     pub errors: u64,
-    /// Those of which no return was seen: they have neither a result nor a time. Of calls that were open at the end there
-    /// are some only where calls were counted.
+    /// Calls whose return was not seen: they have neither a result nor a time. Calls that were open at the end are among them
+    /// only if calls were counted.
     pub unreturned: u64,
-    /// Dispatches that were rung for in them, calls inside them included; `None` if they were counted only.
+    /// Dispatches whose doorbells were rung in the calls, nested calls included; `None` if the calls were only counted.
     pub dispatches: Option<u64>,
-    /// SDMA submissions likewise.
+    /// SDMA submissions in the calls, in the same way.
     pub copies: Option<u64>,
-    /// Time in the call; `None` if none returned.
+    /// Time in the call; `None` if no call returned.
     pub ns: Option<Stats>,
 }
 
-/// A queue that a stream's work was seen on. The queue's number is that of `queues`, which has its KFD id.
+/// A queue on which work of a stream was seen. The number is that of the queue in `queues`, which has its KFD id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamQueue {
     /// Process.
@@ -70,7 +71,7 @@ struct Function {
     count: u64,
     errors: u64,
     unreturned: u64,
-    /// Dispatches and copies, if its calls were recorded.
+    /// Dispatches and copies, if the calls were recorded.
     submitted: Option<(u64, u64)>,
     ns: Histogram,
 }
@@ -94,7 +95,7 @@ impl Counter {
         }
     }
 
-    /// Calls that were counted only.
+    /// Adds calls that were only counted.
     pub(super) fn add_stats(&mut self, stats: &ApiStats) {
         self.total = self.total.saturating_add(stats.calls);
         if stats.calls == 0 {
@@ -111,7 +112,7 @@ impl Counter {
         function.ns.add_buckets(&stats.durations.0, min, max, stats.total_ns);
     }
 
-    /// The function of that name; `None` if there are too many.
+    /// Returns the function with this name; `None` if it is beyond the limit.
     fn function(&mut self, layer: &str, name: &str) -> Option<&mut Function> {
         if !self.functions.contains_key(name) {
             if self.functions.len() >= MAX_FUNCTIONS {
@@ -126,7 +127,7 @@ impl Counter {
         self.functions.get_mut(name)
     }
 
-    /// A submission for a stream, on a queue.
+    /// Counts a submission for a stream, on a queue.
     pub(super) fn submission(&mut self, pid: u32, stream: Option<u64>, queue: Option<u32>) {
         let (Some(stream), Some(queue)) = (stream, queue) else {
             return;
@@ -152,7 +153,7 @@ impl Counter {
         streams
     }
 
-    /// `recorded` and `counted`: whether calls were, one by one, or altogether.
+    /// Returns the counts. `recorded` says whether calls were recorded one by one, `counted` whether they were counted.
     pub(super) fn report(self, recorded: bool, counted: bool) -> ApiCalls {
         let watched = recorded || counted;
         let function = |(name, f): (String, Function)| {

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What was watched: a number that nothing could have counted is unknown, not 0.
+/// The sources that were watched: a number that no source could have counted is unknown, not 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
     /// Stores to AQL doorbells.
     pub doorbells: bool,
-    /// The packets that they publish.
+    /// The packets that doorbells publish.
     pub packets: bool,
     /// Stores to doorbells of SDMA queues.
     pub sdma_doorbells: bool,
@@ -17,31 +17,32 @@ pub struct Capabilities {
     pub ioctls: bool,
     /// Jobs on rings of the kernel driver.
     pub kernel_rings: bool,
-    /// Functions of the kernel driver: those that it has.
+    /// Functions of the kernel driver that it has.
     pub driver: bool,
-    /// Trace events of the kernel driver itself: those that it has.
+    /// Trace events of the kernel driver itself that it has.
     pub driver_events: bool,
-    /// Code objects that are loaded and unloaded, which name kernels.
+    /// Loads and unloads of code objects, which name kernels.
     pub code_objects: bool,
-    /// Calls of functions of HIP or HSA, one by one: those that were asked for and that their libraries have.
+    /// Calls of functions of HIP or HSA, one by one: the functions that the user requested and that the libraries have.
     pub api: bool,
-    /// How many calls of them there were, and nothing of any one call.
+    /// Number of calls of these functions, without the individual calls.
     pub api_stats: bool,
     /// hsaKmtQueueRingDoorbell.
     pub thunk: bool,
-    /// Packets published past every probe.
+    /// Packets that were published past every probe.
     pub unseen: bool,
-    /// Calls of hsa_queue_create, which tell queues that a program made from those that its runtime made for itself.
+    /// Calls of `hsa_queue_create`, which distinguish queues that a program created from queues that its runtime created for
+    /// itself.
     pub hsa_queues: bool,
-    /// What programs submit to proxies that they were given instead of queues.
+    /// Submissions of programs to proxies that they got instead of queues.
     pub requests: bool,
 }
 
 impl Capabilities {
-    /// Each by the name that it has in data, and whether it was watched.
+    /// Returns every source by its name in data files, and whether it was watched.
     #[must_use]
     pub const fn each(&self) -> [(&'static str, bool); 15] {
-        // Whole: a field that is added must be listed.
+        // Without `..`: a field that is added must be listed here.
         let Self {
             doorbells,
             packets,
@@ -78,7 +79,7 @@ impl Capabilities {
         ]
     }
 
-    /// What a view of submissions lacks: sources that only add to it are left out.
+    /// Returns the sources that a view of submissions lacks. Sources that only add to it are omitted.
     #[must_use]
     pub fn blind(&self) -> Vec<&'static str> {
         const ADDING: [&str; 7] = [

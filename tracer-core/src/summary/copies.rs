@@ -10,15 +10,15 @@ use crate::fact::{Copy, CopyOp, Path};
 /// SDMA submissions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copies {
-    /// All of them; `None` if SDMA doorbells were not watched.
+    /// All submissions; `None` if SDMA doorbells were not watched.
     pub total: Option<u64>,
-    /// By the way that they took.
+    /// Submissions by path.
     pub by_path: ByPath,
-    /// Bytes moved or filled by those whose commands were read; `None` likewise.
+    /// Bytes that the submissions with read commands moved or filled; `None` if SDMA doorbells were not watched.
     pub bytes: Option<u64>,
-    /// Submissions whose commands were not read, or not understood: what they move is not among the bytes.
+    /// Submissions whose commands were not read, or not understood: the bytes do not include what they move.
     pub unread: Option<u64>,
-    /// Those that move or fill, by direction; `unknown` where the process's allocations do not tell.
+    /// Submissions that move or fill, by direction; `unknown` if the allocations of the process do not show it.
     pub by_direction: BTreeMap<String, Moved>,
 }
 
@@ -31,7 +31,7 @@ pub struct Moved {
     pub bytes: u64,
 }
 
-/// Counts them.
+/// Counts SDMA submissions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counter {
     pub(super) by_path: [u64; Path::ALL.len()],

@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use super::{Histogram, Stats};
 use crate::fact::DriverCall;
 
-/// Functions that are told apart; there are some thirty.
+/// Number of functions that are distinguished; there are about thirty.
 const MAX_FUNCTIONS: usize = 1024;
 
 /// Calls of functions of the kernel driver. A number that could not be observed is `None` (`null`), never 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriverCalls {
-    /// All of them; `None` if no function was watched.
+    /// All calls; `None` if no function was watched.
     pub total: Option<u64>,
-    /// By function; functions that were not called are left out.
+    /// Calls by function; functions that were not called are omitted.
     pub by_function: BTreeMap<String, Function>,
 }
 
@@ -24,7 +24,7 @@ pub struct DriverCalls {
 pub struct Function {
     /// Calls.
     pub count: u64,
-    /// Those by traced processes.
+    /// Calls by traced processes.
     pub traced: u64,
     /// Time in the call.
     pub ns: Option<Stats>,

@@ -6,28 +6,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::fact::DriverEvent;
 
-/// Events that are told apart; the tracer knows five, and a trace of a newer one may hold more.
+/// Number of events that are distinguished. tracer knows five, and a trace of a newer version may have more.
 const MAX_EVENTS: usize = 256;
 
 /// Trace events of the driver itself. A number that could not be observed is `None` (`null`), never 0.
 ///
-/// They are no jobs: those are in [`super::RingJobs`], which amdgpu_cs_ioctl and amdgpu_sched_run_job tell of once more.
+/// They are not jobs. Jobs are in [`super::RingJobs`], and `amdgpu_cs_ioctl` and `amdgpu_sched_run_job` report them a second
+/// time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriverEvents {
-    /// All of them, of every process and of the driver itself; `None` if none of the events was watched.
+    /// All events, of every process and of the driver itself; `None` if none of the events was watched.
     pub total: Option<u64>,
-    /// By name; those that did not come are left out, whether they were watched (see the trace's probes) or not.
+    /// Events by name. Events that did not occur are omitted, whether they were watched (see the probes of the trace) or not.
     pub by_event: BTreeMap<String, DriverEventCount>,
 }
 
 /// Events of one name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriverEventCount {
-    /// How many came.
+    /// Number of events.
     pub count: u64,
-    /// Those in the context of a traced process; `None` if the event's context says nothing.
+    /// Events in the context of a traced process; `None` if the context of the event says nothing.
     pub traced: Option<u64>,
-    /// Bytes of the buffers that they tell of, together; `None` if they don't tell.
+    /// Total bytes of the buffers that the events name; `None` if they name none.
     pub bytes: Option<u64>,
 }
 
@@ -61,7 +62,7 @@ impl Counter {
     }
 }
 
-/// Sums what is told; what never is stays unknown.
+/// Adds a number, if it is known. A sum without any known number stays unknown.
 fn add(sum: &mut Option<u64>, n: Option<u64>) {
     if let Some(n) = n {
         *sum = Some(sum.unwrap_or(0).saturating_add(n));

@@ -1,19 +1,19 @@
-//! A histogram of durations whose size does not depend on how many there are.
+//! A histogram of durations whose size does not depend on the number of durations.
 
 use serde::{Deserialize, Serialize};
 
-/// Each power of two is cut into this many buckets.
+/// Number of buckets per power of two.
 const STEPS: u64 = 32;
-/// `STEPS` = 2 to the power of this.
+/// `STEPS` is 2 to the power of this.
 const STEP_BITS: u32 = STEPS.trailing_zeros();
 
 /// Durations in buckets of logarithmic width.
 ///
-/// Count, least, greatest and sum are exact. A percentile is the upper end of its bucket, which is at most 1/32 (3.2 %)
-/// above the true one (exact below 64 ns); it is never beyond the greatest.
+/// Count, minimum, maximum and sum are exact. A percentile is the upper end of its bucket, which is at most 1/32 (3.2 %) above
+/// the true value (exact below 64 ns). It is never above the maximum.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
-    /// Grows up to the highest bucket used: 1920 buckets hold every u64.
+    /// Grows to the highest bucket in use: 1920 buckets are enough for every u64.
     buckets: Vec<u64>,
     count: u64,
     min: u64,
@@ -21,18 +21,18 @@ pub struct Histogram {
     total: u64,
 }
 
-/// What a [`Histogram`] says, in ns.
+/// The statistics of a [`Histogram`], in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
-    /// The least.
+    /// Minimum.
     pub min: u64,
-    /// The median, at most 3.2 % too high.
+    /// Median, at most 3.2 % too high.
     pub p50: u64,
-    /// 99 of 100 are not above it; at most 3.2 % too high.
+    /// The duration that 99 of 100 do not exceed; at most 3.2 % too high.
     pub p99: u64,
-    /// The greatest.
+    /// Maximum.
     pub max: u64,
-    /// The sum.
+    /// Sum.
     pub total: u64,
 }
 
@@ -50,8 +50,8 @@ impl Histogram {
         self.total = self.total.saturating_add(ns);
     }
 
-    /// Counts durations that others have put in buckets: the greatest duration of each, and how many it has. Where their least
-    /// and greatest are not known, the ends of the buckets stand for them.
+    /// Adds durations that are already in buckets: the greatest duration of each bucket, and its count. If the minimum and
+    /// maximum are unknown, the ends of the buckets replace them.
     pub fn add_buckets(&mut self, buckets: &[(u64, u64)], min: Option<u64>, max: Option<u64>, total: u64) {
         for &(end, count) in buckets.iter().filter(|(_, count)| *count > 0) {
             let at = bucket(end);
@@ -67,13 +67,13 @@ impl Histogram {
         self.total = self.total.saturating_add(total);
     }
 
-    /// How many were counted.
+    /// Returns the number of durations.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The numbers; `None` if nothing was counted.
+    /// Returns the statistics; `None` if there are no durations.
     #[must_use]
     pub fn stats(&self) -> Option<Stats> {
         (self.count > 0).then(|| Stats {
@@ -85,7 +85,7 @@ impl Histogram {
         })
     }
 
-    /// The smallest bucket's end that `percent` of all are not above.
+    /// Returns the end of the lowest bucket that `percent` of the durations do not exceed.
     fn percentile(&self, percent: u128) -> u64 {
         let rank = (u128::from(self.count) * percent).div_ceil(100);
         let mut seen = 0;
@@ -99,13 +99,14 @@ impl Histogram {
     }
 }
 
-/// The bucket of a duration: the first `2 * STEPS` hold one value each, then each power of two has `STEPS`.
+/// Returns the bucket of a duration: the first `2 * STEPS` buckets have one value each, then each power of two has `STEPS`
+/// buckets.
 fn bucket(ns: u64) -> usize {
     let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(STEP_BITS + 1);
     (u64::from(shift) * STEPS + (ns >> shift)) as usize
 }
 
-/// The greatest duration of a bucket.
+/// Returns the greatest duration of a bucket.
 fn last_of(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     let shift = (bucket / STEPS).saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Counts by kernel: how often each was dispatched, and how long it ran by the GPU's clock.
+//! Counts by kernel: the number of dispatches, and how long they ran by the GPU's clock.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fact::{Dispatch, DispatchRun, GpuTime};
 
-/// Kernels that are told apart. Their addresses come from the traced process, which could invent them.
+/// Number of kernels that are distinguished. Their addresses come from the traced process, which could invent them.
 pub(super) const MAX_KERNELS: usize = 65536;
 
 /// A kernel of a process.
@@ -17,26 +17,27 @@ pub struct Kernel {
     pub pid: u32,
     /// Address of its descriptor.
     pub kernel_object: u64,
-    /// Its name; `None` if that is not known.
+    /// Its name; `None` if unknown.
     pub name: Option<String>,
     /// Dispatches.
     pub count: u64,
-    /// Those of them whose times by the GPU's clock are known.
+    /// Dispatches whose times by the GPU's clock are known.
     pub timed: u64,
-    /// How long these ran; `None` if that is known of none in nanoseconds.
+    /// How long the timed dispatches ran; `None` if no time is known in nanoseconds.
     pub gpu_ns: Option<GpuNs>,
 }
 
-/// How long dispatches of a kernel ran, by the GPU's clock; in ns by the rate that its process's readings of it tell.
+/// How long dispatches of a kernel ran, by the GPU's clock. The rate comes from the process's readings of that clock, and
+/// converts the times to ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuNs {
-    /// Dispatches of which it is known.
+    /// Dispatches whose duration is known.
     pub count: u64,
-    /// Together, ns.
+    /// Sum of the durations, ns.
     pub total: u64,
-    /// The shortest, ns.
+    /// The shortest duration, ns.
     pub min: u64,
-    /// The longest, ns.
+    /// The longest duration, ns.
     pub max: u64,
 }
 
@@ -56,17 +57,17 @@ impl GpuNs {
     }
 }
 
-/// Counts them.
+/// Counts kernels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counter {
-    /// By process and address: of one that was used again, several.
+    /// By process and address: an address that was used again has several kernels.
     by_address: HashMap<(u32, u64), Vec<Named>>,
     count: usize,
-    /// Dispatches of kernels beyond those, and of runs that do not name one.
+    /// Dispatches of kernels beyond the limit, and of runs that do not name a kernel.
     pub(super) others: u64,
 }
 
-/// One name of an address, if it is known.
+/// A kernel at an address, with its name if it is known.
 #[derive(Clone, Debug)]
 struct Named {
     name: Option<Arc<str>>,
@@ -93,7 +94,7 @@ impl Counter {
     }
 
     pub(super) fn add_time(&mut self, time: &GpuTime) {
-        // The dispatch was counted before, or among the others.
+        // The dispatch was counted before, here or in `others`.
         if let Some(named) = self.named(time.pid, time.kernel_object, time.kernel.as_ref()) {
             named.timed += 1;
             if let (Some(start), Some(end)) = (time.start_ns, time.end_ns) {
@@ -102,7 +103,7 @@ impl Counter {
         }
     }
 
-    /// The most dispatched first.
+    /// Returns the kernels, the most dispatched first.
     pub(super) fn report(&self) -> Vec<Kernel> {
         let all = self.by_address.iter();
         let mut kernels: Vec<Kernel> = all
@@ -123,7 +124,7 @@ impl Counter {
         kernels
     }
 
-    /// `None` if it is one too many.
+    /// Returns the kernel with this name at this address; `None` if it is beyond the limit.
     fn named(&mut self, pid: u32, kernel_object: u64, name: Option<&Arc<str>>) -> Option<&mut Named> {
         let full = self.count >= MAX_KERNELS;
         let key = (pid, kernel_object);

@@ -1,4 +1,4 @@
-//! What a summary says, in the form that is written: names and order are stable, and `null` means unknown.
+//! The report of a summary, in the form that is written. Names and order are stable, and `null` means unknown.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use crate::fact::{Process, Queue};
 /// The counts of a trace. A number that could not be observed is `None` (`null`), never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Whether the trace was written to its end; set by who knows it.
+    /// Whether the trace was written to its end; the caller sets it.
     pub complete: bool,
     /// Kernel dispatches.
     pub dispatches: Dispatches,
     /// Stores to AQL doorbells.
     pub doorbells: Doorbells,
-    /// Published packets that are no known kernel dispatches.
+    /// Published packets that are not known kernel dispatches.
     pub packets: Packets,
-    /// Packets that the GPU took although no doorbell that was seen had published them.
+    /// Packets that the GPU took although no doorbell that was seen published them.
     pub unseen: UnseenPackets,
-    /// What programs submitted to proxies, where a tool stands in between.
+    /// Submissions of programs to proxies, if a tool is in between.
     pub requested: Requested,
     /// SDMA submissions.
     pub copies: Copies,
     /// The queues.
     pub queues: Vec<Queue>,
-    /// Queues beyond those that are listed; their numbers are in the totals. 0 in a report of a trace on disk.
+    /// Queues beyond those that are listed; the totals include their numbers. 0 in a report of a trace on disk.
     pub other_queues: u64,
-    /// Queues whose commands nobody reads (PM4).
+    /// Queues whose commands tracer does not read (PM4).
     pub opaque_queues: u64,
     /// Ioctls on KFD and DRM devices.
     pub ioctls: Ioctls,
@@ -42,21 +42,21 @@ pub struct Report {
     pub code_objects: Option<u64>,
     /// Calls of functions of HIP and HSA.
     pub api_calls: ApiCalls,
-    /// Queues that the work of HIP's streams was seen on.
+    /// Queues on which work of HIP streams was seen.
     pub streams: Vec<StreamQueue>,
     /// Kernels, the most dispatched first.
     pub kernels: Vec<Kernel>,
-    /// Dispatches of kernels beyond the number that is kept apart, and those in runs of several kernels.
+    /// Dispatches of kernels beyond the limit, and dispatches in runs of several kernels.
     pub other_kernels: u64,
     /// Events that sources dropped.
     pub losses: Losses,
     /// The processes.
     pub processes: Vec<Process>,
-    /// Processes beyond those that are listed, likewise.
+    /// Processes beyond those that are listed; the totals include their numbers. 0 in a report of a trace on disk.
     pub other_processes: u64,
 }
 
-/// Submissions by the way that they took; `None` where that way was not watched.
+/// Submissions by path; `None` if the path was not watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByPath {
     /// A store to a doorbell.
@@ -65,26 +65,26 @@ pub struct ByPath {
     pub ring: Option<u64>,
     /// hsaKmtQueueRingDoorbell.
     pub thunk: Option<u64>,
-    /// Seen to be published, but not how.
+    /// Seen to be published, on an unknown path.
     pub unseen: Option<u64>,
 }
 
 /// Kernel dispatches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dispatches {
-    /// All of them; `None` if packets were not read, or there were queues of commands that can't be (PM4).
+    /// All dispatches; `None` if packets were not read, or if there were queues whose commands cannot be read (PM4).
     pub total: Option<u64>,
-    /// Those of them that are in runs only (`dispatch_runs`), because the disk did not keep up.
+    /// Dispatches that are recorded only as runs (`dispatch_runs`), because the disk did not keep up.
     pub aggregated: Option<u64>,
-    /// By the way that they took.
+    /// Dispatches by path.
     pub by_path: ByPath,
-    /// By what their kind rests on.
+    /// Dispatches by the evidence for their kind.
     pub by_evidence: ByEvidence,
-    /// Those on queues that runtimes made for themselves; `None` if that is not known of every queue that has any.
+    /// Dispatches on queues that runtimes created for themselves; `None` if that is unknown for any queue with dispatches.
     pub internal: Option<u64>,
 }
 
-/// Dispatches by what their kind rests on; `None` if not all packets were read.
+/// Dispatches by the evidence for their kind; `None` if not all packets were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByEvidence {
     /// A valid header.
@@ -96,39 +96,40 @@ pub struct ByEvidence {
 /// Stores to AQL doorbells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Doorbells {
-    /// All of them; `None` if they were not watched.
+    /// All doorbells; `None` if they were not watched.
     pub total: Option<u64>,
-    /// Those of them that are in runs only (`doorbell_runs`), because the disk did not keep up.
+    /// Doorbells that are recorded only as runs (`doorbell_runs`), because the disk did not keep up.
     pub aggregated: Option<u64>,
-    /// From the entry of the reserve to the doorbell, of doorbells that have rows; `None` if reserves were not watched, or none
-    /// was matched.
+    /// Time from the entry of the reserve to the doorbell, for doorbells that have rows; `None` if reserves were not watched, or
+    /// if none was matched.
     pub reserve_to_doorbell_ns: Option<Stats>,
 }
 
-/// Published packets that are no known kernel dispatches.
+/// Published packets that are not known kernel dispatches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Packets {
-    /// All of them, unread ones included; `None` if not all packets were read.
+    /// All packets, unread packets included; `None` if not all packets were read.
     pub total: Option<u64>,
-    /// By kind; kinds that did not occur are left out.
+    /// Packets by kind; kinds that did not occur are omitted.
     pub by_kind: BTreeMap<String, u64>,
-    /// The unread ones, by reason.
+    /// Unread packets, by reason.
     pub unread: BTreeMap<String, u64>,
 }
 
-/// Packets that the GPU took although no doorbell that was seen had published them, dispatches or not.
+/// Packets that the GPU took although no doorbell that was seen published them, dispatches or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnseenPackets {
-    /// All of them; `None` if nobody looked for them, or not at every compute queue to its end.
+    /// All packets; `None` if tracer did not watch for them, or not at every compute queue to its destruction.
     pub total: Option<u64>,
-    /// Those that were found.
+    /// Packets that were found.
     pub found: u64,
-    /// Compute queues of which nobody can say that all were found: all of PM4 among them.
+    /// Compute queues of which it is unknown whether all packets were found. All PM4 queues are among them.
     pub queues_open: u64,
 }
 
 impl UnseenPackets {
-    /// From the rows that were `found`, and the queues that are open. `watched`: whether anybody looked.
+    /// Creates the counts from the rows that were `found`, and from the queues of which it is unknown whether all were found.
+    /// `watched` says whether tracer watched for such packets.
     pub(super) fn of(queues_open: u64, found: u64, watched: bool) -> Self {
         Self {
             total: (watched && queues_open == 0).then_some(found),
@@ -141,9 +142,9 @@ impl UnseenPackets {
 /// Ioctls on KFD and DRM devices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ioctls {
-    /// All of them; `None` if they were not watched.
+    /// All ioctls; `None` if they were not watched.
     pub total: Option<u64>,
-    /// By name; unknown numbers of DRM devices are `drm-nr-0x..`, of the KFD `nr-0x..`.
+    /// Ioctls by name; unknown numbers of DRM devices are `drm-nr-0x..`, of the KFD `nr-0x..`.
     pub by_name: BTreeMap<String, IoctlCalls>,
 }
 
@@ -154,15 +155,15 @@ pub struct IoctlCalls {
     pub count: u64,
     /// Calls that failed.
     pub errors: u64,
-    /// Time in the call; `None` if none returned.
+    /// Time in the call; `None` if no call returned.
     pub ns: Option<Stats>,
 }
 
 /// Events that sources dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Losses {
-    /// All of them.
+    /// All dropped events.
     pub total: u64,
-    /// By source; sources that dropped nothing are left out.
+    /// Dropped events by source; sources that dropped nothing are omitted.
     pub by_source: BTreeMap<String, u64>,
 }

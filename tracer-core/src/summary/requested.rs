@@ -1,33 +1,33 @@
-//! Counts over what programs submitted to proxies.
+//! Counts over submissions of programs to proxies.
 
 use serde::{Deserialize, Serialize};
 
 use super::when;
 use crate::fact::Proxy;
 
-/// What programs submitted to the proxies that a tool gave them. What the tool published is counted elsewhere, and by itself.
+/// Submissions of programs to the proxies that a tool gave them. The submissions of the tool itself are counted elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requested {
-    /// Proxies that programs were given; `None` if nobody watched, or not all that programs do with them.
+    /// Proxies that programs got; `None` if proxies were not watched, or not everything that programs do with them.
     pub proxies: Option<u64>,
-    /// How often programs rang them; `None` likewise.
+    /// How often programs rang them; `None` in the same cases.
     pub doorbells: Option<u64>,
-    /// Kernel dispatches that programs submitted to them; `None` likewise.
+    /// Kernel dispatches that programs submitted to them; `None` in the same cases.
     pub dispatches: Option<u64>,
-    /// Other packets; `None` likewise.
+    /// Other packets; `None` in the same cases.
     pub other_packets: Option<u64>,
-    /// Packets that could not be read; `None` likewise.
+    /// Packets that could not be read; `None` in the same cases.
     pub unread: Option<u64>,
 }
 
-/// Counts them.
+/// Counts submissions to proxies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counter {
     proxies: u64,
     doorbells: u64,
     other_packets: u64,
     unread: u64,
-    /// Rows.
+    /// Number of rows.
     pub(super) dispatches: u64,
 }
 

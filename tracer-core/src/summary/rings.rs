@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 use super::{Histogram, Stats, count};
 use crate::fact::RingJob;
 
-/// Rings that are told apart.
+/// Number of rings that are distinguished.
 const MAX_RINGS: usize = 1024;
-/// What stands for the reason of a job that a client made.
+/// The reason of a job that a client created.
 const CLIENT: &str = "client";
-/// What stands for the reason of a job whose maker the kernel's events do not tell.
+/// The reason of a job whose creator the kernel's events do not name.
 const UNTOLD: &str = "untold";
 
 /// Jobs on rings of the kernel driver. A number that could not be observed is `None` (`null`), never 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RingJobs {
-    /// All of them, of every process and of the driver itself; `None` if rings were not watched.
+    /// All jobs, of every process and of the driver itself; `None` if rings were not watched.
     pub total: Option<u64>,
-    /// Those submitted in the context of a traced process; `None` if rings were not watched.
+    /// Jobs that were submitted in the context of a traced process; `None` if rings were not watched.
     pub traced: Option<u64>,
-    /// Those whose submit was not seen, so that nobody knows whose they are; `None` if rings were not watched.
+    /// Jobs whose submit was not seen, so that their process is unknown; `None` if rings were not watched.
     pub submitter_unknown: Option<u64>,
-    /// By ring.
+    /// Jobs by ring.
     pub rings: Vec<Ring>,
 }
 
 /// Jobs on one ring.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ring {
-    /// Device; `None` where the kernel's events do not tell.
+    /// Device; `None` if the kernel's events do not name it.
     pub device: Option<String>,
     /// Name; `None` for jobs of which only the end was seen.
     pub ring: Option<String>,
@@ -38,15 +38,15 @@ pub struct Ring {
     pub class: String,
     /// Jobs.
     pub jobs: u64,
-    /// Those submitted in the context of a traced process.
+    /// Jobs that were submitted in the context of a traced process.
     pub traced: u64,
-    /// Those that were not done when the recording ended, or whose end was not seen.
+    /// Jobs that were not done when the recording ended, or whose end was not seen.
     pub unfinished: u64,
-    /// Jobs by the driver's reason; `client` for those of DRM clients, `untold` where the kernel's events do not tell.
+    /// Jobs by the driver's reason; `client` for jobs of DRM clients, `untold` if the kernel's events do not name the creator.
     pub by_reason: BTreeMap<String, u64>,
-    /// From submit to run; `None` if no job showed both.
+    /// Time from submit to run; `None` if no job showed both.
     pub queued_ns: Option<Stats>,
-    /// From run to done; `None` if no job showed both.
+    /// Time from run to done; `None` if no job showed both.
     pub running_ns: Option<Stats>,
 }
 
@@ -95,7 +95,7 @@ impl Counter {
         job.running_ns().into_iter().for_each(|ns| ring.running_ns.add(ns));
     }
 
-    /// The counts, of rings that were watched or not.
+    /// Returns the counts. `watched` says whether rings were watched.
     pub(super) fn report(self, watched: bool) -> RingJobs {
         let when = |count: u64| watched.then_some(count);
         let ring = |((device, ring), counts): ((Option<String>, Option<String>), Counts)| Ring {

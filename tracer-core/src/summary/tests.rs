@@ -259,7 +259,7 @@ fn what_was_not_watched_is_unknown_not_zero() {
     );
 }
 
-/// A command submission and its job are one job, told of twice.
+/// A command submission and its job are one job, which is reported twice.
 #[test]
 fn driver_events_are_counted_apart_from_jobs() {
     let event = |name: &str, traced: Option<bool>, bytes: Option<u64>| {
@@ -356,7 +356,7 @@ fn an_address_that_is_used_again_is_another_kernel() {
     assert_eq!(counts, [(Some("a"), 2), (None, 1), (Some("b"), 1)]);
 }
 
-/// Nobody reads the commands on it: there may have been any number of kernels.
+/// tracer does not read the commands on this queue: it may have run any number of kernels.
 #[test]
 fn a_queue_of_pm4_commands_leaves_dispatches_unknown() {
     let known = |kind: &str| {
@@ -446,7 +446,7 @@ fn runs_count_as_what_they_stand_for() {
         (found.doorbells.total, found.doorbells.aggregated),
         (Some(19), Some(18))
     );
-    // Of those in runs nobody knows how long they took.
+    // The times of doorbells in runs are unknown.
     assert_eq!(
         found.doorbells.reserve_to_doorbell_ns.map(|stats| stats.total),
         Some(40)
@@ -461,7 +461,7 @@ fn runs_count_as_what_they_stand_for() {
     assert_eq!((blind.dispatches.aggregated, blind.doorbells.aggregated), (None, None));
 }
 
-/// A recorder counts rows as they come, and hears later which of them it wrote as runs.
+/// A recorder counts rows as they come, and learns later which of them it wrote as runs.
 #[test]
 fn what_became_of_rows_does_not_count_them_again() {
     let mut summary = Summary::new(EVERYTHING);
@@ -480,7 +480,7 @@ fn what_became_of_rows_does_not_count_them_again() {
     assert_eq!((found.doorbells.total, found.doorbells.aggregated), (Some(1), Some(0)));
 }
 
-/// A recorder for hours keeps the rows of some; what all of them say is the same.
+/// A recorder that runs for hours keeps the rows of some queues and processes; the totals over all of them are the same.
 #[test]
 fn queues_and_processes_that_are_forgotten_still_count() {
     let queue = |number: u32, change: fn(&mut Queue)| {
@@ -530,7 +530,7 @@ fn queues_and_processes_that_are_forgotten_still_count() {
     }
 }
 
-/// A recorder that was killed can leave two rows of a queue.
+/// A killed recorder can leave two rows for one queue.
 #[test]
 fn the_last_row_of_a_queue_counts() {
     let queue = |dispatches| Fact::Queue(sample::queue(dispatches));

@@ -1,10 +1,10 @@
-//! Queues and processes of a report: the rows themselves up to a number, and of the rest what totals need.
+//! Queues and processes of a report: a limited number of rows, and for the others only what the totals need.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::fact::{Process, Queue, QueueOrigin};
 
-/// Queues, by number: of several rows of one, the last counts.
+/// Queues, by number. If a queue has several rows, the last one counts.
 #[derive(Clone, Debug)]
 pub(super) struct Queues {
     kept: BTreeMap<u32, Queue>,
@@ -12,18 +12,18 @@ pub(super) struct Queues {
     forgotten: Told,
 }
 
-/// What queues say together.
+/// Totals over queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Told {
-    /// How many they are.
+    /// Number of queues.
     pub(super) queues: u64,
-    /// Those whose commands nobody reads.
+    /// Queues whose commands tracer does not read.
     pub(super) opaque: u64,
-    /// Compute queues of which nobody can say that all packets were found that went past every probe.
+    /// Compute queues of which it is unknown whether all packets were found that bypassed every probe.
     pub(super) open: u64,
-    /// Dispatches on internal queues; `None` if that is not known of every queue that has any.
+    /// Dispatches on internal queues; `None` if it is unknown for any queue with dispatches whether it is internal.
     pub(super) internal: Option<u64>,
-    /// Whether one was there before it was watched.
+    /// Whether a queue existed before it was watched.
     pub(super) adopted: bool,
 }
 
@@ -52,7 +52,7 @@ impl Told {
 }
 
 impl Queues {
-    /// None yet; keeps so many rows.
+    /// Creates an empty collection that keeps at most `most` rows.
     pub(super) fn new(most: usize) -> Self {
         Self {
             kept: BTreeMap::new(),
@@ -66,7 +66,7 @@ impl Queues {
         self.keep(self.most);
     }
 
-    /// Keeps no more rows than these.
+    /// Keeps at most `most` rows from now on.
     pub(super) fn keep(&mut self, most: usize) {
         self.most = most;
         while self.kept.len() > most
@@ -76,31 +76,31 @@ impl Queues {
         }
     }
 
-    /// What all of them say, also those whose rows were not kept.
+    /// Returns the totals over all queues, also over those whose rows were not kept.
     pub(super) fn told(&self) -> Told {
         let mut told = self.forgotten;
         self.kept.values().for_each(|queue| told.add(queue));
         told
     }
 
-    /// The rows that were kept, and how many were not.
+    /// Returns the rows that were kept, and the number of rows that were not.
     pub(super) fn rows(self) -> (Vec<Queue>, u64) {
         (self.kept.into_values().collect(), self.forgotten.queues)
     }
 }
 
-/// Processes, by first event and id; likewise.
+/// Processes, by first event and id. If a process has several rows, the last one counts.
 #[derive(Clone, Debug)]
 pub(super) struct Processes {
     kept: BTreeMap<(u64, u32), Process>,
     most: usize,
     forgotten: u64,
-    /// By id: whether it is known of each such process whether its runtime hands doorbells over.
+    /// By id: whether it is known, for every process with this id, whether its runtime passes doorbells to the thunk library.
     thunks: HashMap<u32, bool>,
 }
 
 impl Processes {
-    /// None yet; keeps so many rows.
+    /// Creates an empty collection that keeps at most `most` rows.
     pub(super) fn new(most: usize) -> Self {
         Self {
             kept: BTreeMap::new(),
@@ -116,7 +116,7 @@ impl Processes {
         self.keep(self.most);
     }
 
-    /// Keeps no more rows than these.
+    /// Keeps at most `most` rows from now on.
     pub(super) fn keep(&mut self, most: usize) {
         self.most = most;
         while self.kept.len() > most && self.kept.pop_first().is_some() {
@@ -124,12 +124,13 @@ impl Processes {
         }
     }
 
-    /// Whether a process of that id is known, and of each one whether its runtime hands doorbells over.
+    /// Returns whether a process with this id is known, and whether it is known for every such process whether its runtime passes
+    /// doorbells to the thunk library.
     pub(super) fn thunk_is_known(&self, pid: u32) -> bool {
         self.thunks.get(&pid) == Some(&true)
     }
 
-    /// The rows that were kept, and how many were not.
+    /// Returns the rows that were kept, and the number of rows that were not.
     pub(super) fn rows(self) -> (Vec<Process>, u64) {
         (self.kept.into_values().collect(), self.forgotten)
     }

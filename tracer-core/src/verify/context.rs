@@ -1,34 +1,34 @@
-//! What a trace says of itself, as far as a judge has to know.
+//! The properties of a trace that a judge must know.
 
 use std::collections::BTreeMap;
 
 use super::policy::Scheduler;
 use crate::summary::Capabilities;
 
-/// What a trace says of itself. The default is a trace of which nothing is known: no rule passes on it.
+/// The properties of a trace. The default is a trace of which nothing is known: no rule passes on it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Context {
     /// What was watched.
     pub capabilities: Capabilities,
-    /// Whether the recorder came to its end.
+    /// Whether the recorder finished.
     pub complete: bool,
-    /// What can't be read of it, or is missing, one sentence each.
+    /// What is unreadable in the trace, or missing from it, one sentence each.
     pub damage: Vec<String>,
-    /// Events lost, by source, as the manifest counts them. [`crate::fact::Loss`] rows count as well.
+    /// Lost events, by source, as the manifest counts them. [`crate::fact::Loss`] rows count as well.
     pub losses: BTreeMap<String, u64>,
     /// GPUs.
     pub devices: Vec<Device>,
     /// Paths of the HSA runtimes that traced processes loaded.
     pub libraries: Vec<String>,
-    /// Doorbell probes that could not be attached to a library: what rang through these functions was not seen.
+    /// Doorbell probes that could not be attached to a library. Doorbells that these functions rang were not seen.
     pub doorbell_probes_missing: u64,
-    /// The sign that devices were simulated.
+    /// The evidence that the devices were simulated.
     pub simulated: Option<String>,
-    /// When the recording of a command began, CLOCK_MONOTONIC ns: everything that its processes did came later. `None`
-    /// if processes were there before the recording.
+    /// When the recording of a command began, CLOCK_MONOTONIC ns: its processes did everything later than that. `None` if the
+    /// processes existed before the recording.
     pub command_began_ns: Option<u64>,
-    /// Whether the kernel tells how often it did not run the programs on jobs' submits: then a submit that is neither seen
-    /// nor lost came before the recording.
+    /// Whether the kernel reports how often it did not run the programs on submits of jobs. If it does, a submit that is neither
+    /// seen nor lost came before the recording.
     pub submits_counted: bool,
     /// How the command ended; `None` if no command was recorded.
     pub command: Option<Ended>,
@@ -39,23 +39,23 @@ pub struct Context {
 pub struct Device {
     /// KFD gpu id.
     pub gpu_id: u32,
-    /// Its name.
+    /// Name of the GPU.
     pub name: String,
-    /// Instruction set, as the KFD numbers it: 110000 for gfx1100; 0 if unknown.
+    /// Instruction set, in the numbers of the KFD: 110000 for gfx1100; 0 if unknown.
     pub gfx_target_version: u32,
-    /// What schedules its user queues; `None` if unknown.
+    /// The scheduler of its user queues; `None` if unknown.
     pub scheduler: Option<Scheduler>,
-    /// What says so, in sentences.
+    /// The evidence for the scheduler, in sentences.
     pub evidence: Vec<String>,
 }
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It exited with that code.
+    /// The command exited with this code.
     Code(i32),
-    /// That signal killed it.
+    /// This signal killed the command.
     Signal(i32),
-    /// Not while it was recorded.
+    /// The command did not exit while it was recorded.
     Unknown,
 }

@@ -1,29 +1,29 @@
-//! How a rule builds its verdict: what was found, the worst of it first.
+//! Builds the verdict of a rule from its findings, the worst finding first.
 
 use std::collections::BTreeMap;
 
 use super::verdict::{Missing, Offender, Outcome, RuleVerdict};
 
-/// Offenders that a verdict shows; the rest is counted.
+/// Number of offenders that a verdict shows. The others are only counted.
 const MAX_OFFENDERS: usize = 10;
 
-/// The first offenders, and how many there are.
+/// The first offenders, and the number of all offenders.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Offenders {
     first: Vec<Offender>,
-    /// How many there are, if each of a run counts as one.
+    /// Number of offenders, if each member of a run counts as one.
     total: u64,
-    /// The same, if a run counts as one.
+    /// Number of offenders, if a run counts as one.
     entries: u64,
 }
 
 impl Offenders {
-    /// Counts one. It is made only if it is shown: there can be millions.
+    /// Counts one offender. `offender` is called only if the verdict shows it, because there can be millions.
     pub(super) fn add(&mut self, offender: impl FnOnce() -> Offender) {
         self.add_many(1, offender);
     }
 
-    /// Counts so many, which are shown as one.
+    /// Counts `count` offenders, which the verdict shows as one.
     pub(super) fn add_many(&mut self, count: u64, offender: impl FnOnce() -> Offender) {
         if self.first.len() < MAX_OFFENDERS {
             self.first.push(offender());
@@ -32,7 +32,7 @@ impl Offenders {
         self.total = self.total.saturating_add(count);
     }
 
-    /// Adds all others.
+    /// Adds all offenders of `others`.
     pub(super) fn extend(&mut self, others: Self) {
         let room = MAX_OFFENDERS.saturating_sub(self.first.len());
         self.first.extend(others.first.into_iter().take(room));
@@ -40,13 +40,13 @@ impl Offenders {
         self.entries = self.entries.saturating_add(others.entries);
     }
 
-    /// How many were added.
+    /// Returns the number of offenders, if each member of a run counts as one.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
 }
 
-/// What a rule found.
+/// The findings of a rule.
 #[derive(Debug, Default)]
 pub(super) struct Finding {
     said: Vec<(Outcome, String)>,
@@ -57,12 +57,12 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    /// Something that is not as the rule wants it.
+    /// Records something that is not as the rule requires.
     pub(super) fn say(&mut self, outcome: Outcome, sentence: impl Into<String>) {
         self.said.push((outcome, sentence.into()));
     }
 
-    /// The same, with those that are to blame; nothing if there are none.
+    /// Records the same as [`Self::say`], with the offenders; does nothing if there are no offenders.
     pub(super) fn blame(&mut self, outcome: Outcome, offenders: Offenders, sentence: impl FnOnce(u64) -> String) {
         if offenders.total > 0 {
             self.say(outcome, sentence(offenders.total));
@@ -70,13 +70,13 @@ impl Finding {
         }
     }
 
-    /// Evidence is missing: inconclusive, unless what there is suffices to fail.
+    /// Records that evidence is missing: the rule is inconclusive, unless the evidence that exists suffices to fail it.
     pub(super) fn lack(&mut self, sentence: impl Into<String>, source: &str, fix: impl Into<String>) {
         self.say(Outcome::Inconclusive, sentence);
         self.missing(source, fix);
     }
 
-    /// A source that would have had the evidence, and how to get it.
+    /// Records a source that would have had the evidence, and how to get it.
     pub(super) fn missing(&mut self, source: &str, fix: impl Into<String>) {
         self.missing.push(Missing {
             source: source.to_owned(),
@@ -84,17 +84,18 @@ impl Finding {
         });
     }
 
-    /// Something counted; `None` if nobody looked.
+    /// Records a count; `None` if tracer did not watch what is counted.
     pub(super) fn count(&mut self, name: &str, count: Option<u64>) {
         self.counts.insert(name.to_owned(), count);
     }
 
-    /// Something to know that does not decide.
+    /// Records a note, which does not decide the verdict.
     pub(super) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 
-    /// The verdict. The worst that was said decides, and the rest are notes; `pass` is what to say if nothing was.
+    /// Returns the verdict. The worst findings decide, and the others become notes. `pass` gives the sentence if there are no
+    /// findings.
     pub(super) fn finish(mut self, rule: &str, pass: impl FnOnce() -> String) -> RuleVerdict {
         let outcome = self.said.iter().map(|(outcome, _)| *outcome).max().unwrap_or_default();
         let (worst, rest): (Vec<_>, Vec<_>) = self.said.into_iter().partition(|(of, _)| *of == outcome);
@@ -103,7 +104,7 @@ impl Finding {
             .into_iter()
             .map(|(of, sentence)| format!("{}: {sentence}", of.name()));
         self.notes.splice(0..0, rest);
-        // Those who decide come first.
+        // The offenders that decide come first.
         self.offenders.sort_by_key(|(of, _)| std::cmp::Reverse(*of));
         let total: u64 = self
             .offenders

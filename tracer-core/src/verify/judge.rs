@@ -1,4 +1,4 @@
-//! The judge: hands facts to the rules of a policy, and gathers what they say.
+//! The judge: hands facts to the rules of a policy, and collects their verdicts.
 
 use super::context::Context;
 use super::policy::Policy;
@@ -8,7 +8,7 @@ use crate::fact::Fact;
 
 /// Judges a trace by a policy.
 ///
-/// Memory grows with queues, threads and names, never with dispatches, doorbells or jobs.
+/// Memory grows with the number of queues, threads and names, never with the number of dispatches, doorbells or jobs.
 pub struct Judge {
     policy: String,
     context: Context,
@@ -16,7 +16,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// Nothing seen yet, of a trace that says this of itself.
+    /// Creates a judge that has seen no facts, for a trace with the properties in `context`.
     #[must_use]
     pub fn new(policy: &Policy, context: Context) -> Self {
         Self {
@@ -26,19 +26,19 @@ impl Judge {
         }
     }
 
-    /// Takes a fact. Dispatches and ioctls have to come in the order of their times, as a stored trace gives them.
+    /// Takes a fact. Dispatches and ioctls must come in the order of their times, as they are in a stored trace.
     pub fn add(&mut self, fact: &Fact) {
         for rule in &mut self.rules {
             rule.add(fact);
         }
     }
 
-    /// What it found out about the trace while its rows were read, such as damage.
+    /// Returns the properties of the trace, so that the caller can add what it finds while it reads the rows, such as damage.
     pub fn context(&mut self) -> &mut Context {
         &mut self.context
     }
 
-    /// The verdict.
+    /// Returns the verdict.
     #[must_use]
     pub fn finish(self) -> Verdict {
         let rules: Vec<_> = self.rules.into_iter().map(|rule| rule.finish(&self.context)).collect();

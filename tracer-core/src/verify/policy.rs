@@ -1,4 +1,4 @@
-//! What a policy can ask for. Built-in policies and the user's own have the same form: TOML, described in
+//! What a policy can require. Built-in policies and the user's own policies have the same form: TOML, described in
 //! docs/policies.md.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Built-in policies: the files beside this one.
+/// The built-in policies: the files in the `policies` folder beside this file.
 const BUILT_IN: [(&str, &str); 4] = [
     ("mes-bypass", include_str!("policies/mes-bypass.toml")),
     ("doorbell-bypass", include_str!("policies/doorbell-bypass.toml")),
@@ -14,41 +14,41 @@ const BUILT_IN: [(&str, &str); 4] = [
     ("ring-submission", include_str!("policies/ring-submission.toml")),
 ];
 
-/// What must be true of a trace.
+/// The requirements that a trace must meet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Policy {
-    /// Its name, as verdicts show it.
+    /// Name of the policy, as verdicts show it.
     pub name: String,
-    /// What it is for, in a sentence.
+    /// The purpose of the policy, in a sentence.
     #[serde(default)]
     pub description: String,
-    /// What must hold.
+    /// The rules that must hold.
     #[serde(default)]
     pub rules: Rules,
-    /// Numbers beyond which it fails.
+    /// Limits beyond which the policy fails.
     #[serde(default)]
     pub limits: Limits,
-    /// Numbers beyond which it warns.
+    /// Limits beyond which the policy warns.
     #[serde(default)]
     pub warnings: Warnings,
 }
 
-/// What must hold. `sound-capture` and `dispatches` (there is something to judge) are rules of every policy.
+/// The rules that must hold. `sound-capture` and `dispatches` (there is something to judge) are rules of every policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Rules {
-    /// This scheduler maps the user queues of every GPU that is used.
+    /// This scheduler maps the user queues of every GPU in use.
     pub scheduler: Option<Scheduler>,
-    /// Every index of every compute queue was published by a doorbell that was seen.
+    /// A doorbell that was seen published every index of every compute queue.
     pub coverage: bool,
     /// No traced process submitted a job on a `comp_*` or `gfx*` ring of the kernel driver.
     pub no_ring: bool,
     /// Between the reserve of a dispatch and its doorbell, its thread made no ioctl on a KFD or DRM device.
     pub no_syscall: Option<Scope>,
-    /// Kernels are submitted as jobs on `comp_*` rings, and none by a doorbell.
+    /// Kernels are submitted as jobs on `comp_*` rings, and no kernel is submitted by a doorbell.
     pub ring_submission: bool,
-    /// The recorded command succeeded. On unless it is set to false.
+    /// The recorded command succeeded. This rule is on unless it is set to false.
     pub command: bool,
 }
 
@@ -65,14 +65,15 @@ impl Default for Rules {
     }
 }
 
-/// Of which dispatches the reserve has to be known.
+/// The dispatches whose reserve must be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// Of every one: the rule is inconclusive if one is not known and its process made an ioctl since it can have been.
+    /// Every dispatch. The rule is inconclusive if a reserve is unknown and the process made an ioctl after the earliest time at
+    /// which that reserve can have happened.
     Every,
-    /// The rule is about those of which it can be decided; the others are counted, and said not to be judged. Not known
-    /// are reserves that another thread than the one that rang made, and those past the functions that are watched.
+    /// The rule judges the dispatches that it can decide. It counts the others, and reports them as not judged. A reserve is
+    /// unknown if another thread made it than the thread that rang the doorbell, or if it bypassed the watched functions.
     Seen,
 }
 
@@ -84,12 +85,12 @@ pub enum Scheduler {
     Mes,
     /// Hardware scheduler of the compute microcode (HWS, CPSCH).
     Hws,
-    /// None: the driver maps queues itself.
+    /// No scheduler: the driver maps queues itself.
     Nohws,
 }
 
 impl Scheduler {
-    /// The word in data.
+    /// Returns the name that data files use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -100,18 +101,18 @@ impl Scheduler {
     }
 }
 
-/// Numbers beyond which a policy fails.
+/// Limits beyond which a policy fails.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Limits {
-    /// Least share of dispatches (and jobs on `comp_*` rings) that go by doorbell: 0.0 to 1.0.
+    /// Least share of dispatches (and jobs on `comp_*` rings) that are submitted by doorbell: 0.0 to 1.0.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub min_doorbell_share: Option<f64>,
-    /// Most packets between a queue's read index and what is published, seen at a doorbell.
+    /// Greatest number of packets between a queue's read index and the end of its published packets, as seen at a doorbell.
     pub max_queue_depth: Option<u64>,
-    /// By name of an ioctl: the 99th percentile of its time, ns, at the most.
+    /// By name of an ioctl: greatest 99th percentile of its time, ns.
     pub max_ioctl_p99_ns: BTreeMap<String, u64>,
-    /// Time from a reserve to its doorbell, ns, at the most.
+    /// Greatest time from a reserve to its doorbell, ns.
     pub max_reserve_to_doorbell_ns: Percentiles,
 }
 
@@ -119,46 +120,46 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Percentiles {
-    /// Of its median.
+    /// Limit of the median.
     pub p50: Option<u64>,
-    /// Of its 99th percentile.
+    /// Limit of the 99th percentile.
     pub p99: Option<u64>,
-    /// Of its greatest.
+    /// Limit of the maximum.
     pub max: Option<u64>,
 }
 
-/// Numbers beyond which a policy warns.
+/// Limits beyond which a policy warns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Warnings {
-    /// Compute queues of traced processes that live at once on one GPU: more of them than it has hardware queues make the
-    /// scheduler take turns.
+    /// Compute queues of traced processes that exist at the same time on one GPU. If there are more than the GPU has hardware
+    /// queues, the scheduler must run them in turns.
     pub queues_per_gpu: Option<u64>,
 }
 
-/// Why a policy can't be used.
+/// The reason why a policy is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// It is no TOML, or not of the form of a policy.
+    /// The text is not TOML, or does not have the form of a policy.
     #[error("line {line}: {reason}; the keys of a policy are in docs/policies.md")]
     Form {
-        /// Line in the text, from 1.
+        /// Line in the text, counted from 1.
         line: usize,
-        /// What is wrong there.
+        /// What is wrong on that line.
         reason: String,
     },
-    /// What it asks for makes no sense.
+    /// The policy contradicts itself, or requires something impossible.
     #[error("{0}")]
     Nonsense(&'static str),
 }
 
 impl Policy {
-    /// Names of the built-in policies.
+    /// Returns the names of the built-in policies.
     pub fn names() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// The text of a built-in policy, to start an own one from; `None` if there is none of that name.
+    /// Returns the text of a built-in policy, as a start for a user's own policy; `None` if there is no policy of that name.
     #[must_use]
     pub fn built_in(name: &str) -> Option<&'static str> {
         BUILT_IN.iter().find(|(of, _)| *of == name).map(|(_, text)| *text)
@@ -167,7 +168,7 @@ impl Policy {
     /// Reads a policy.
     ///
     /// # Errors
-    /// If it is no TOML, has unknown keys, or contradicts itself.
+    /// Returns an error if the text is not TOML, has unknown keys, or contradicts itself.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         let policy: Self = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);

@@ -1,4 +1,4 @@
-//! The rules, one file each. Each says in its head what fails it and what leaves it open.
+//! The rules, one file each. The documentation of each file says when the rule fails and when it is inconclusive.
 
 mod command;
 mod coverage;
@@ -20,15 +20,15 @@ use super::policy::Policy;
 use super::verdict::{Offender, Outcome, RuleVerdict};
 use crate::fact::{DispatchRun, Fact};
 
-/// A rule that looks at facts as they come.
+/// A rule that examines facts one by one.
 pub(super) trait Rule {
     /// Takes a fact.
     fn add(&mut self, fact: &Fact);
-    /// Its verdict.
+    /// Returns the verdict of the rule.
     fn finish(self: Box<Self>, context: &Context) -> RuleVerdict;
 }
 
-/// The rules of a policy, in the order in which verdicts show them.
+/// Returns the rules of a policy, in the order in which verdicts show them.
 pub(super) fn of(policy: &Policy, context: &Context) -> Vec<Box<dyn Rule>> {
     let (rules, limits) = (&policy.rules, &policy.limits);
     let mut all: Vec<Box<dyn Rule>> = vec![
@@ -72,7 +72,7 @@ pub(super) fn of(policy: &Policy, context: &Context) -> Vec<Box<dyn Rule>> {
     all
 }
 
-/// A run of dispatches as an offender.
+/// Returns a run of dispatches as an offender.
 fn of_run(run: &DispatchRun, what: String) -> Offender {
     Offender {
         what,
@@ -85,7 +85,7 @@ fn of_run(run: &DispatchRun, what: String) -> Offender {
     }
 }
 
-/// Says that aggregated rows lack what a rule needs.
+/// Records that aggregated rows lack what a rule needs.
 fn lack_rows(finding: &mut Finding, sentence: String, aggregated: Offenders) {
     finding.missing(
         "a row for each",
@@ -94,7 +94,7 @@ fn lack_rows(finding: &mut Finding, sentence: String, aggregated: Offenders) {
     finding.blame(Outcome::Inconclusive, aggregated, |_| sentence);
 }
 
-/// Whether doorbells and their packets were watched; says what is missing if not.
+/// Returns whether doorbells and their packets were watched; records what is missing if not.
 fn packets_watched(context: &Context, finding: &mut Finding) -> bool {
     let known = context.capabilities.doorbells && context.capabilities.packets;
     if known {
@@ -119,7 +119,7 @@ fn packets_watched(context: &Context, finding: &mut Finding) -> bool {
     false
 }
 
-/// Whether write index advances were watched; says what is missing if not.
+/// Returns whether advances of write indexes were watched; records what is missing if not.
 fn reserves_watched(context: &Context, finding: &mut Finding) -> bool {
     if !context.capabilities.reserves {
         finding.lack(
@@ -131,7 +131,7 @@ fn reserves_watched(context: &Context, finding: &mut Finding) -> bool {
     context.capabilities.reserves
 }
 
-/// Whether ioctls were watched; says what is missing if not.
+/// Returns whether ioctls were watched; records what is missing if not.
 fn ioctls_watched(context: &Context, finding: &mut Finding) -> bool {
     if !context.capabilities.ioctls {
         finding.lack(
@@ -143,7 +143,7 @@ fn ioctls_watched(context: &Context, finding: &mut Finding) -> bool {
     context.capabilities.ioctls
 }
 
-/// Whether rings of the kernel driver were watched; says what is missing if not.
+/// Returns whether rings of the kernel driver were watched; records what is missing if not.
 fn rings_watched(context: &Context, finding: &mut Finding) -> bool {
     if !context.capabilities.kernel_rings {
         finding.lack(

@@ -1,27 +1,27 @@
-//! What a judge says, in the form that is written: names and order are stable, and `null` means unknown.
+//! The verdict of a judge, in the form that is written. Names and order are stable, and `null` means unknown.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a rule, or all of them, came out. The order is that of precedence: the greatest of all rules is the overall one.
+/// The outcome of a rule, or of all rules. The order is the precedence: the greatest outcome of all rules is the overall outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// The evidence is there, and says that the rule holds.
+    /// The evidence exists, and says that the rule holds.
     #[default]
     Pass,
-    /// The rule holds, but something deserves a look.
+    /// The rule holds, but something should be checked.
     Warn,
-    /// The evidence that the rule needs is not there.
+    /// The evidence that the rule needs does not exist.
     Inconclusive,
     /// The evidence says that the rule does not hold.
     Fail,
 }
 
 impl Outcome {
-    /// The word in data.
+    /// Returns the name that data files use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -33,44 +33,44 @@ impl Outcome {
     }
 }
 
-/// What a judge says of a trace.
+/// The verdict on a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// Name of the policy.
     pub policy: String,
-    /// Fail if any rule fails, else inconclusive if any is, else warn if any does, else pass.
+    /// Fail if any rule fails, else inconclusive if any is inconclusive, else warn if any warns, else pass.
     pub outcome: Outcome,
-    /// The sign that the devices were simulated; `null` is no claim that they were not.
+    /// The evidence that the devices were simulated. `null` does not claim that the devices were real.
     pub simulated: Option<String>,
     /// The rules, in the order of the policy's documentation.
     pub rules: Vec<RuleVerdict>,
 }
 
-/// What a judge says of one rule.
+/// The verdict on one rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleVerdict {
     /// Name of the rule.
     pub rule: String,
-    /// How it came out.
+    /// Outcome of the rule.
     pub outcome: Outcome,
-    /// Why, in a sentence.
+    /// The reason for the outcome, in a sentence.
     pub sentence: String,
-    /// What was counted; `null` where nobody looked.
+    /// Counts; `null` if tracer did not watch what is counted.
     pub counts: BTreeMap<String, Option<u64>>,
-    /// The first ones that are against the rule.
+    /// The first offenders against the rule.
     pub offenders: Vec<Offender>,
-    /// How many more there are.
+    /// Number of further offenders.
     pub more_offenders: u64,
     /// Evidence that was missing, and how to get it.
     pub missing: Vec<Missing>,
-    /// What else a reader should know; it did not decide.
+    /// Further information; it did not decide the outcome.
     pub notes: Vec<String>,
 }
 
-/// Something that is against a rule, or that keeps it from being decided. What does not apply is left out.
+/// Something that violates a rule, or that prevents a decision. Fields that do not apply are omitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Offender {
-    /// What it is.
+    /// What the offender is.
     pub what: String,
     /// Queue, by its number in the trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,7 +78,7 @@ pub struct Offender {
     /// First packet index in that queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<u64>,
-    /// How many indexes.
+    /// Number of indexes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// Ring of the kernel driver.
@@ -103,7 +103,7 @@ pub struct Offender {
 pub struct Missing {
     /// The source that would have had it.
     pub source: String,
-    /// What to do to get it.
+    /// How to get it.
     pub fix: String,
 }
 

@@ -1,40 +1,40 @@
-//! What a run is made of.
+//! The configuration of a run.
 
 use proptest::prelude::*;
 use tracer_common::aql::{PACKET_LEN, Packet, packet_type};
 
-/// What varies between runs.
+/// Parameters that vary between runs.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub ring: u64,
     pub producers: usize,
-    /// Index at which the queue stands when the run begins; not 0 only for a queue that is attached to.
+    /// Index of the queue when the run begins. It can differ from 0 only for a queue that tracer attaches to.
     pub first: u64,
-    /// Steps before the tracer attaches; `None`: it sees the queue's creation.
+    /// Number of steps before tracer attaches; `None` if tracer sees the queue's creation.
     pub attach_after: Option<usize>,
-    /// Of 256 records, how many are dropped.
+    /// Number of records that are dropped, of 256.
     pub drops: u8,
-    /// Of 256 doorbells, how many are stored past every probe.
+    /// Number of doorbells that are stored past every probe, of 256.
     pub direct: u8,
-    /// Who looks at the queue in the end.
+    /// Who takes the last sample of the queue.
     pub last_look: LastLook,
-    /// Whether doorbells with values that nobody reserved are rung.
+    /// Whether doorbells are rung with values that no producer has reserved.
     pub garbage: bool,
-    /// Who takes a step, and how it decides.
+    /// Who takes each step, and the choice that it makes.
     pub schedule: Vec<(u8, u8)>,
 }
 
-/// The look at a queue in the end.
+/// The last sample of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastLook {
     Nobody,
-    /// The collector, which knows nothing of doorbells whose records are lost.
+    /// The collector, which knows nothing of doorbells whose records were lost.
     Collector,
     /// A program in the process.
     Program,
 }
 
-/// Any configuration in which every doorbell is probed.
+/// Returns any configuration in which every doorbell is probed.
 pub fn configs(
     drops: impl Strategy<Value = u8>,
     garbage: impl Strategy<Value = bool>,
@@ -42,7 +42,7 @@ pub fn configs(
     any_configs(drops, garbage, Just(0))
 }
 
-/// Any configuration, with producers that store to the doorbell themselves.
+/// Returns any configuration, with producers that store to the doorbell themselves.
 pub fn any_configs(
     drops: impl Strategy<Value = u8>,
     garbage: impl Strategy<Value = bool>,
@@ -75,7 +75,7 @@ pub fn any_configs(
     )
 }
 
-/// A packet whose every field says which index it is.
+/// Returns a packet in which every field encodes the index.
 pub fn packet(kind: u8, index: u64) -> Packet {
     let mut bytes = [0; PACKET_LEN];
     bytes[0] = kind;

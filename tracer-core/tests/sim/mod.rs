@@ -15,7 +15,7 @@ pub const PID: u32 = 7;
 pub const HANDLE: u64 = 0x7000_0000;
 pub const FIRST_TID: u32 = 100;
 
-/// What a walk could tell of an index, by the truth.
+/// What a walk could learn of an index, according to the truth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readable {
     Header,
@@ -28,21 +28,21 @@ pub enum Readable {
 pub struct Truth {
     pub packet: Packet,
     pub tid: u32,
-    /// Entry of its reserve; `None` before the tracer attached.
+    /// Time of entry of its reserve; `None` before tracer attached.
     pub reserved_ns: Option<u64>,
-    /// When the write index passed it.
+    /// Time at which the write index passed it.
     pub advanced_ns: u64,
-    /// Whether its own doorbell was rung before the tracer attached.
+    /// Whether its own doorbell was rung before tracer attached.
     pub rung_before: bool,
-    /// The GPU took it before any doorbell that was seen named it.
+    /// Whether the GPU took it before any observed doorbell named it.
     pub unrung: bool,
-    /// The first record that was delivered and could tell what it was.
+    /// What the first delivered record that could show it contained.
     pub readable: Option<Readable>,
 }
 
 #[derive(Clone, Copy)]
 struct Slot {
-    /// The index whose packet it holds.
+    /// The index of the packet in the slot.
     owner: Option<u64>,
     packet: Packet,
 }
@@ -54,7 +54,7 @@ enum Phase {
         n: u64,
         time_ns: u64,
     },
-    /// Writing index `at`; `body`: its body is there, its header is not.
+    /// Writing index `at`. `body`: the body is written, the header is not.
     Writing {
         at: u64,
         last: u64,
@@ -101,20 +101,20 @@ impl Record {
 pub struct Sim {
     pub config: Config,
     pub log: Vec<Record>,
-    /// Of the indexes from `config.first`.
+    /// The indexes from `config.first` on.
     pub truth: Vec<Truth>,
-    /// Indexes that doorbells published while the tracer watched, whether their records were dropped or not.
+    /// Indexes that doorbells published while tracer watched, whether their records were dropped or not.
     pub published: Option<(u64, u64)>,
-    /// Values of doorbells rung while the tracer watched, that the GPU had not passed.
+    /// Values of doorbells rung while tracer watched that the GPU had not passed.
     pub named: BTreeSet<u64>,
     /// Read and write index when the first record of a walk was delivered.
     pub looked: Option<(u64, u64)>,
-    /// One past the highest index that doorbells which were seen published, whether their records were dropped or not.
+    /// One past the highest index published by observed doorbells, whether their records were dropped or not.
     pub seen_end: u64,
-    /// Indexes that a tracer which loses nothing can tell to be unseen.
+    /// Indexes that a tracer without losses can report as unseen.
     pub unseen: BTreeSet<u64>,
     doorbell_dropped: bool,
-    /// Read index at the last look.
+    /// Read index at the last sample.
     last_read: u64,
     slots: Vec<Slot>,
     read: u64,
@@ -172,7 +172,7 @@ impl Sim {
                 None => sim.consume(),
             }
         }
-        // Walks that began come to their end.
+        // Complete the walks that have begun.
         for producer in &mut producers {
             while matches!(producer.phase, Phase::Ringing(_)) {
                 sim.time_ns += 1;
@@ -184,7 +184,7 @@ impl Sim {
         sim
     }
 
-    /// The GPU goes on a little, and somebody takes a last look.
+    /// Lets the GPU continue a little, and takes the last sample.
     fn end(&mut self) {
         for _ in 0..self.config.schedule.len() % 50 {
             self.consume();
@@ -225,7 +225,7 @@ impl Sim {
             .get(usize::try_from(index.checked_sub(self.config.first)?).ok()?)
     }
 
-    /// Whether somebody stored to the doorbell for an index past every probe, as far as the GPU took it.
+    /// Returns whether a producer stored to the doorbell for an index past every probe, if the GPU took the index.
     pub fn rung_past_probes(&self, index: u64) -> bool {
         self.truth_of(index).is_some_and(|truth| truth.unrung)
     }
@@ -263,7 +263,7 @@ impl Sim {
             Phase::Idle => match (choice % 16, producer.last_value) {
                 (0, Some(value)) => self.ring(origin, value),
                 (1, _) if self.config.garbage => self.ring(origin, self.write + u64::from(choice)),
-                // A producer may reserve ahead of the ring, and waits then; but not without end.
+                // A producer may reserve ahead of the ring, and waits then; but the distance is limited.
                 _ if self.write - self.read > 3 * self.config.ring => Phase::Idle,
                 _ => {
                     let n = 1 + u64::from(choice >> 4) % 4;
@@ -310,7 +310,7 @@ impl Sim {
                     body: false,
                 }
             }
-            // The slot's former packet is not consumed yet.
+            // The former packet of the slot is not consumed yet.
             phase @ Phase::Writing { at, body: false, .. } if at >= self.read + self.config.ring => phase,
             Phase::Writing { at, last, body: false } => {
                 let mut packet = self.truth_of(at).expect("reserved").packet;
@@ -339,7 +339,7 @@ impl Sim {
         };
     }
 
-    /// The producer has written its packets up to `last`, and is about to ring for them.
+    /// Notes that the producer has written its packets up to `last`, and is about to ring for them.
     fn rung_by_its_producer(&mut self, last: u64) {
         if !self.attached {
             let owner = self.truth_of(last).map(|truth| (truth.tid, truth.advanced_ns));

@@ -5,19 +5,19 @@ use tracer_core::event::{Before, Doorbell, InCall, Origin, Packets};
 
 use super::{HANDLE, Phase, Readable, Record, Sim};
 
-/// Packets in a record; small, so that walks need several.
+/// Packets in a record; small, so that walks need several records.
 const CHUNK: usize = 3;
 /// Packets that a late doorbell reads again; small, so that a batch can exceed it.
 const OWN: u64 = 4;
 
-/// What the program keeps for a queue.
+/// State that the program keeps for a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct State {
     /// The lowest index not captured yet.
     low: u64,
-    /// Every lower index was copied, final or not.
+    /// Every lower index was copied, whether final or not.
     copied: u64,
-    /// One past the highest published.
+    /// One past the highest published index.
     pub max: u64,
 }
 
@@ -41,19 +41,19 @@ pub struct Walk {
     rung_end: Option<u64>,
     max: u64,
     read_index: u64,
-    /// Next index to be read, of the first range.
+    /// Next index to read, in the first range.
     at: u64,
-    /// What is left to read. The last one is that of the new packets.
+    /// Ranges left to read. The last one is the range of the new packets.
     ranges: Vec<(u64, u64)>,
     copied: u64,
     chunk: Vec<(Packet, Option<Readable>)>,
-    /// Everything before was final.
+    /// Every lower index was final.
     captured: u64,
     dropped: bool,
 }
 
 impl Sim {
-    /// A producer enters the doorbell function.
+    /// Processes the entry of a producer into the doorbell function.
     pub(super) fn ring(&mut self, origin: Origin, value: u64) -> Phase {
         if !self.attached || origin.time_ns % 256 < u64::from(self.config.direct) {
             self.rung = self.rung.max((value + 1).min(self.write));
@@ -65,7 +65,7 @@ impl Sim {
         self.unseen.extend(self.seen_end..read_index.min(value));
         let ring = self.config.ring;
         let state = *self.bpf.get_or_insert(State::at(read_index.min(value)));
-        // What the GPU has not passed is still there, however far ahead of the ring producers have reserved.
+        // Packets that the GPU has not passed are still there, however far ahead of the ring producers have reserved.
         let first = state.low.max(write_index.saturating_sub(ring).min(read_index));
         let beyond = (value + 1).saturating_sub(first) > ring;
         if !beyond && value >= read_index {
@@ -132,22 +132,23 @@ impl Sim {
         } else {
             walk.captured
         };
-        // Without a lock: a walk that ran at the same time may be set back, and its packets be read again.
+        // There is no lock: a walk that ran at the same time may be set back, and its packets may be read again.
         self.bpf = Some(State {
             low,
             copied: walk.copied,
             max: self.bpf.map_or(walk.max, |state| state.max.max(walk.max)),
         });
         self.seen_end = self.seen_end.max(walk.max);
-        // What an attached tracer may claim of the lower ones, `Truth::rung_before` and `Sim::named` say.
+        // `Truth::rung_before` and `Sim::named` show which lower indexes an attached tracer may claim.
         let (from, to) = self.published.unwrap_or((0, 0));
         self.published = Some((from, to.max(walk.end)));
-        // And now the store itself.
+        // The store itself.
         self.rung = self.rung.max(walk.end);
         Phase::Idle
     }
 
-    /// What a thread has just published itself, its own doorbell's walk reads, if it is still there.
+    /// Asserts that the walk of a thread's own doorbell reads the packets that the thread has just published, if they are still
+    /// there.
     fn assert_own_were_read(&mut self, walk: &Walk) {
         let own = (walk.value + 1).saturating_sub(OWN).max(walk.first)..walk.end.min(walk.value + 1);
         for index in own {
@@ -166,9 +167,9 @@ impl Sim {
         }
     }
 
-    /// What the slot tells about the index that is read, by the truth about whose packet it holds.
+    /// Returns what the slot shows of the index that is read, given the truth about the packet in the slot.
     fn oracle(&self, walk: &Walk, slot: super::Slot) -> Option<Readable> {
-        // The tracer cannot know yet that the former packet is gone, even if it is.
+        // tracer cannot know yet that the former packet is gone, even if it is.
         let provable = walk.at < walk.read_index + self.config.ring;
         if slot.owner != Some(walk.at) || !provable {
             return None;
@@ -184,12 +185,12 @@ impl Sim {
 
     fn submit_packets(&mut self, walk: &mut Walk, choice: u8) {
         let ring = self.config.ring;
-        // One past the last index that may have been written: its slot's former packet must have been consumed.
+        // One past the last index that may have been written: the former packet of its slot must have been consumed.
         let write_index = self.write.min(self.read + ring);
         let first = walk.at - walk.chunk.len() as u64;
         let chunk = std::mem::take(&mut walk.chunk);
         let dropped = !chunk.is_empty() && self.drops(choice);
-        // The walk ends where a record finds no place.
+        // The walk ends where a record cannot be stored.
         walk.dropped |= dropped;
         if walk.ranges.len() == 1 && !dropped {
             walk.copied = walk.at;
@@ -222,7 +223,7 @@ impl Sim {
                 read_index,
                 write_index,
                 value: walk.value,
-                // Of a call that has its thread's number.
+                // The call has the number of its thread.
                 call: Some(InCall {
                     call: u64::from(walk.origin.tid),
                     stream: Some(7),
@@ -241,7 +242,7 @@ impl Sim {
         }
     }
 
-    /// Whether it was dropped.
+    /// Submits the doorbell's record. Returns whether it was dropped.
     fn submit_doorbell(&mut self, walk: &Walk, choice: u8) -> bool {
         let dropped = self.drops(choice.rotate_left(3));
         if !dropped {

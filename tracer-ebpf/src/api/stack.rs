@@ -1,4 +1,4 @@
-//! The open calls of a thread, one inside the other.
+//! The stack of a thread's open calls.
 
 use aya_ebpf::{
     macros::map,
@@ -10,27 +10,27 @@ use tracer_common::record::NO_STREAM;
 
 use crate::{atomic, maps::Current};
 
-/// Threads that have called anything. User space makes it small where calls are not probed.
+/// Threads that made a call. User space makes the map small if calls are not probed.
 #[map(name = "API_THREADS")]
 pub static THREADS: HashMap<u64, Thread> = HashMap::with_max_entries(8192, 0);
 
-/// A thread without calls: too large for a program's stack, and never written.
+/// A thread without calls. It is too large for a program's stack, and never written.
 #[map]
 static API_NOTHING: Array<Thread> = Array::with_max_entries(1, 0);
 
-/// How many calls there were.
+/// The number of calls so far.
 #[map]
 static API_COUNT: Array<u64> = Array::with_max_entries(1, 0);
 
-/// Number of the next call.
+/// Returns the number of the next call.
 #[inline(always)]
 pub fn next_call() -> Option<u64> {
     let count = API_COUNT.get_ptr_mut(0)?;
-    // SAFETY: a map's value, which nothing else writes but by this function.
+    // SAFETY: a map's value, which only this function writes.
     Some(unsafe { atomic::add(count, 1) } + 1)
 }
 
-/// The current thread's entry; `None` if there is no room for it.
+/// Returns the current thread's entry; `None` if there is no room for it.
 #[inline(always)]
 pub fn of(current: &Current) -> Option<*mut Thread> {
     let key = current.key();
@@ -43,7 +43,7 @@ pub fn of(current: &Current) -> Option<*mut Thread> {
             THREADS.get_ptr_mut(key)?
         }
     };
-    // SAFETY: only this thread changes the entry, and it is here.
+    // SAFETY: only this thread changes the entry, and it is running here.
     unsafe {
         if (*thread).generation != current.generation {
             addr_of_mut!((*thread).generation).write(current.generation);
@@ -57,11 +57,11 @@ pub fn of(current: &Current) -> Option<*mut Thread> {
 
 /// A thread's calls as a stack.
 pub trait Stack {
-    /// The innermost open call.
+    /// Returns the innermost open call.
     fn top(&self) -> Option<&'static Frame>;
-    /// Opens a call; whether there was room.
+    /// Opens a call. Returns whether there was room.
     fn push(&mut self, frame: &Frame) -> bool;
-    /// Closes the innermost call, whose frame stays as it is until the next one is opened.
+    /// Closes the innermost call. Its frame stays unchanged until the next call is opened.
     fn pop(&mut self);
 }
 
@@ -72,8 +72,8 @@ impl Stack for Thread {
         if depth == 0 {
             return None;
         }
-        // SAFETY: within the array, by the mask; a map's value stays valid for the program's run, and its frames are
-        // only written by this thread's next entry into a function.
+        // SAFETY: within the array, by the mask; a map's value stays valid for the program's run, and only this thread's next entry
+        // into a function writes its frames.
         Some(unsafe { &*self.frames.as_ptr().add((depth.wrapping_sub(1) & (DEPTH - 1)) as usize) })
     }
 
@@ -85,7 +85,7 @@ impl Stack for Thread {
         }
         // SAFETY: within the array, by the mask.
         let to = unsafe { self.frames.as_mut_ptr().add((depth & (DEPTH - 1)) as usize) };
-        // SAFETY: as above; field by field, since a program has no memcpy.
+        // SAFETY: as above; written field by field, because a program has no memcpy.
         unsafe {
             addr_of_mut!((*to).sp).write(frame.sp);
             addr_of_mut!((*to).call).write(frame.call);

@@ -1,4 +1,4 @@
-//! Calls that are counted only: numbers of each function in each process, in memory that user space has mapped.
+//! Calls that are only counted: counters of each function in each process, in memory that user space maps.
 
 use aya_ebpf::{
     macros::map,
@@ -18,18 +18,18 @@ use crate::{
 #[map]
 static API_STATS: Array<u64> = Array::with_max_entries((PLACES * WORDS) as u32, MMAPABLE);
 
-/// Which place a function of a process has, by `stats::owner`.
+/// The place of each function of a process, by `stats::owner`.
 #[map]
 static API_PLACES: HashMap<u64, u32> = HashMap::with_max_entries(PAIRS as u32, 0);
 
-/// How many places were given out.
+/// The number of assigned places.
 #[map]
 static API_GIVEN: Array<u64> = Array::with_max_entries(1, 0);
 
 /// BPF_NOEXIST of include/uapi/linux/bpf.h.
 const NO_EXIST: u64 = 1;
 
-/// The place of a function in the current process: its own, or that of all processes that there was none left for.
+/// Returns the place of a function in the current process: its own, or the place shared by all processes for which none was left.
 #[inline(always)]
 pub fn place(current: &Current, cookie: Cookie) -> u64 {
     let owner = stats::owner(current.tgid, cookie.function());
@@ -46,7 +46,7 @@ pub fn place(current: &Current, cookie: Cookie) -> u64 {
 #[inline(always)]
 fn give(owner: u64) -> Option<u32> {
     let given = API_GIVEN.get_ptr_mut(0)?;
-    // SAFETY: a map's value, which only this function changes; looked at first, so that the number does not grow for good.
+    // SAFETY: a map's value, which only this function changes. It is read first, so that the number does not grow forever.
     let number = unsafe {
         if given.read_volatile() >= PAIRS as u64 {
             return None;
@@ -58,29 +58,29 @@ fn give(owner: u64) -> Option<u32> {
     }
     let place = FUNCTIONS.len() as u32 + number as u32;
     if API_PLACES.insert(owner, place, NO_EXIST).is_err() {
-        // Another thread of the process was first; the place that it did not take stays empty.
+        // Another thread of the process was first; the place that this thread reserved stays empty.
         // SAFETY: as in `place`.
         return unsafe { API_PLACES.get(owner) }.copied();
     }
     let word = API_STATS.get_ptr_mut(place * WORDS as u32 + word::OWNER)?;
-    // SAFETY: a map's value, which nobody else writes: the place is this owner's.
+    // SAFETY: a map's value, which no other program writes, because the place is this owner's.
     unsafe { word.write_volatile(owner) };
     Some(place)
 }
 
-/// Counts that a call was entered.
+/// Counts the entry of a call.
 #[inline(always)]
 pub fn entered(place: u64) {
     add(place, word::CALLS, 1);
 }
 
-/// Counts that it was left without a return: it has no duration.
+/// Counts a call that was left without a return. It has no duration.
 #[inline(always)]
 pub fn left(place: u64) {
     add(place, word::LEFT, 1);
 }
 
-/// Counts that it returned.
+/// Counts the return of a call.
 #[inline(always)]
 pub fn returned(place: u64, failed: bool, ns: u64) {
     stats::returned(ns, failed, |at, n| add(place, at, n), |at, n| raise(place, at, n));
@@ -89,7 +89,7 @@ pub fn returned(place: u64, failed: bool, ns: u64) {
 #[inline(always)]
 fn add(place: u64, at: u32, n: u64) {
     if let Some(word) = API_STATS.get_ptr_mut(place as u32 * WORDS as u32 + at) {
-        // SAFETY: a map's value, which programs change by such functions only.
+        // SAFETY: a map's value, which programs change only by functions like this.
         unsafe { atomic::add(word, n) };
     }
 }

@@ -1,9 +1,9 @@
-//! AQL doorbells where the functions of `AqlQueue` were not found: uprobes at exported functions that store to a signal.
+//! AQL doorbells if the functions of `AqlQueue` were not found: uprobes at exported functions that store to a signal.
 //!
-//! A queue's doorbell is a signal of a kind of its own, which names its queue. The runtime rings doorbells of its own
-//! dispatches past these functions.
+//! A queue's doorbell is a signal of its own kind, which names its queue. The runtime rings the doorbells of its own dispatches
+//! without these functions.
 //!
-//! And doorbells of proxies, at the functions that their signals call.
+//! Also doorbells of proxies, at the functions that their signals call.
 
 use aya_ebpf::{EbpfContext, helpers::generated::bpf_get_attach_cookie, macros::uprobe, programs::ProbeContext};
 use tracer_common::{
@@ -17,13 +17,14 @@ use crate::{
     proxy, user,
 };
 
-/// Entry: `rdi` the signal's handle, which is its address, or of a proxy's function the object that it is of; `rsi` the value.
+/// Entry. `rdi` is the signal's handle, which is its address; for a proxy's function, `rdi` is the object that the function belongs
+/// to. `rsi` is the value.
 ///
-/// Attach cookie: the site's number in its lower half, above it `PROXY_SITE` for a proxy's function.
+/// Attach cookie: the site's number in its lower half, `PROXY_SITE` above it for a proxy's function.
 #[uprobe]
 pub fn doorbell_by_signal(ctx: ProbeContext) -> u32 {
     if let (Some(current), Some(signal), Some(value)) = (Current::counted(), ctx.arg::<u64>(0), ctx.arg::<u64>(1)) {
-        // SAFETY: a helper without preconditions but a context, which this is.
+        // SAFETY: the helper's only precondition is a valid context, and this is one.
         let cookie = unsafe { bpf_get_attach_cookie(ctx.as_ptr()) };
         let at = if (cookie >> 32) as u32 == PROXY_SITE {
             proxy::find(current, signal).map(At::Proxy)

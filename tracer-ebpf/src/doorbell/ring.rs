@@ -12,36 +12,36 @@ use crate::user;
 #[derive(Clone, Copy)]
 struct Head([u64; queue::HEAD_LEN / 8]);
 
-/// Words from the write index to the read index, both included: one read takes both.
+/// Words from the write index to the read index, including both. One read takes both.
 const INDEXES: usize = (queue::READ_DISPATCH_ID - queue::WRITE_DISPATCH_ID) / 8 + 1;
 
-/// What one walk needs to know of its queue.
+/// The facts about a queue that one walk needs.
 pub struct Ring {
     /// Address of the `amd_queue_t`.
     pub queue: u64,
     /// Address of the ring.
     pub base: u64,
-    /// Packets, a power of two.
+    /// Number of packets, a power of two.
     pub size: u32,
-    /// When it was read.
+    /// Read index when the ring was read.
     pub read_index: u64,
-    /// At the same moment.
+    /// Write index at the same moment.
     pub write_index: u64,
 }
 
-/// How a queue's signal is found.
+/// The way to find a queue's signal.
 #[derive(Clone, Copy)]
 pub enum At {
-    /// Its address lies there.
+    /// The address of the signal is at this address.
     Pointer(u64),
-    /// It lies there itself.
+    /// The signal is at this address.
     Signal(u64),
-    /// The queue lies there, and is a proxy.
+    /// The queue is at this address, and is a proxy.
     Proxy(u64),
 }
 
 impl Ring {
-    /// Nothing read yet.
+    /// A ring that was not read yet.
     pub const EMPTY: Self = Self {
         queue: 0,
         base: 0,
@@ -50,7 +50,7 @@ impl Ring {
         write_index: 0,
     };
 
-    /// Reads the ring of the queue whose signal is found at `at`; whether it could.
+    /// Reads the ring of the queue whose signal is found at `at`. Returns whether the read succeeded.
     #[inline(always)]
     pub fn read(&mut self, at: At) -> bool {
         let of = |signal: u64| user::read(signal.wrapping_add(queue::SIGNAL_QUEUE_PTR as u64));
@@ -64,8 +64,8 @@ impl Ring {
 
     /// Reads the ring of a queue.
     ///
-    /// A function of its own: inlined, what it reads would lie on the stack below the walk's callback, and 512 bytes are
-    /// all that kernels allow a chain of calls.
+    /// A function of its own: if it were inlined, its data would be on the stack below the walk's callback, and kernels allow a
+    /// chain of calls only 512 bytes.
     #[inline(never)]
     fn read_of(&mut self, queue: u64) -> bool {
         self.try_read(queue).is_some()
@@ -86,14 +86,14 @@ impl Ring {
         Some(())
     }
 
-    /// Address of the slot of packet `index`.
+    /// Returns the address of the slot of packet `index`.
     #[inline(always)]
     pub fn slot(&self, index: u64) -> u64 {
         self.base
             .wrapping_add((index & u64::from(self.size - 1)) * PACKET_LEN as u64)
     }
 
-    /// One past the highest index whose producer may write, now: see `Packets::limit`.
+    /// Returns one past the highest index whose producer may write now: see `Packets::limit`.
     #[inline(always)]
     pub fn limit_now(&self) -> Option<u64> {
         let from_write_index: [u64; INDEXES] = user::read(self.queue.wrapping_add(queue::WRITE_DISPATCH_ID as u64))?;
@@ -105,8 +105,8 @@ impl Ring {
         })
     }
 
-    /// Whether a slot that was read shows what it ever will of packet `index`: a valid header, a consumed packet, or a
-    /// slot that already belongs to a later one.
+    /// Returns whether a slot's content is final for packet `index`: a valid header, a consumed packet, or a slot that already
+    /// belongs to a later packet.
     #[inline(always)]
     pub fn is_final(&self, index: u64, first_byte: u8, write_index: u64) -> bool {
         slot_is_final(
@@ -119,7 +119,7 @@ impl Ring {
     }
 }
 
-/// [`Ring::is_final`], as a global function, which the verifier looks at once: inlined, it would follow every
+/// [`Ring::is_final`] as a global function, which the verifier checks once. If it were inlined, the verifier would follow every
 /// combination of outcomes over the packets of a walk.
 #[unsafe(no_mangle)]
 #[inline(never)]

@@ -1,7 +1,7 @@
-//! Completion signals of the packets that a doorbell publishes: what they hold as that happens.
+//! Completion signals of the packets that a doorbell publishes: their contents at that moment.
 //!
-//! The GPU writes the times of a packet into its completion signal. A runtime uses a signal again and again, so what it
-//! holds when a packet is published are the times of what used it before; and what it holds later can be told from that.
+//! The GPU writes the times of a packet into its completion signal. A runtime reuses signals. So when a packet is published, its
+//! signal contains the times of the packet that used the signal before, and later contents can be distinguished from these.
 
 use core::{
     ffi::c_void,
@@ -17,34 +17,34 @@ use tracer_common::{
 
 use crate::{signals, user};
 
-/// One copy takes both.
+/// One copy takes both stamps.
 const _: () = assert!(SIGNAL_END == SIGNAL_START + 8 && size_of::<Stamps>() == 16);
 
-/// Copies what the completion signal of the packet in a slot holds; whether that is ready: see `Packets::ready`. The queue is
-/// profiled.
+/// Copies the content of the completion signal of the packet in a slot. Returns whether it is ready: see `Packets::ready`. The
+/// queue must be profiled.
 ///
 /// # Safety
-/// `packet` must be valid for reads, and `to` for writes. The verifier checks it too.
+/// `packet` must be valid for reads, and `to` for writes. The verifier checks this too.
 #[inline(always)]
 pub unsafe fn copy(slot: u64, packet: *const Packet, to: *mut Stamps) -> bool {
-    // SAFETY: the caller vouches for both.
+    // SAFETY: the caller guarantees both.
     unsafe {
         let signal = (*packet).completion_signal();
         if signal == 0 {
             return false;
         }
-        // Straight into the record: below a walk no more stack is left.
+        // Directly into the record, because there is no stack left below a walk.
         let address = |offset: usize| signal.wrapping_add(offset as u64);
         user::read::<i64>(address(SIGNAL_VALUE)) == Some(1)
             && user::copy(to.cast(), size_of::<Stamps>() as u32, address(SIGNAL_START))
-            // Else another thread had published it, and it may have ended before its signal was read.
+            // Otherwise another thread had published the packet, and it may have completed before its signal was read.
             && is_valid(slot)
     }
 }
 
-/// The same for the one packet of a doorbell's record, if its queue is profiled.
+/// Copies the content of the completion signal of the single packet of a doorbell's record, if its queue is profiled.
 ///
-/// A function of its own, for the stack's sake: see `Ring::read`.
+/// A function of its own, to save stack: see `Ring::read`.
 ///
 /// # Safety
 /// `record` must be a reserved entry, with its packet written.
@@ -57,7 +57,8 @@ pub unsafe fn copy_single(queue: u64, slot: u64, record: *mut Doorbell) -> u64 {
     u64::from(unsafe { copy(slot, addr_of!((*record).packet), addr_of_mut!((*record).stamps)) })
 }
 
-/// Whether the packet in a slot has not been taken yet. As wide as a signal's value: then both use one place on the stack.
+/// Returns whether the packet in a slot has not been taken yet. The read is as wide as a signal's value, so that both use one place
+/// on the stack.
 #[inline(always)]
 fn is_valid(slot: u64) -> bool {
     user::read::<i64>(slot).is_some_and(|word| word as u8 != packet_type::INVALID)
@@ -69,10 +70,9 @@ struct Run {
     address: u64,
 }
 
-/// The same for the first `count` packets of a record, which lie in the ring from `address` on.
+/// Copies the contents of the completion signals of the first `count` packets of a record, which are in the ring from `address` on.
 ///
-/// A loop of the kernel's, because the verifier would look at every combination of packets that have a signal and that
-/// have none.
+/// A loop of the kernel, because the verifier would check every combination of packets with and without a signal.
 ///
 /// # Safety
 /// `record` must be a reserved entry, with its packets and `ready` written.
@@ -80,11 +80,11 @@ struct Run {
 pub unsafe fn copy_all(record: *mut Packets, count: u32, address: u64) {
     let mut run = Run { record, address };
     let context: *mut c_void = core::ptr::from_mut(&mut run).cast();
-    // SAFETY: the callback gets this very `Run`, which outlives the call.
+    // SAFETY: the callback receives this `Run`, which outlives the call.
     unsafe { bpf_loop(count, copy_one as *mut c_void, context, 0) };
 }
 
-/// A callback of `bpf_loop`: the next packet of the record.
+/// Handles the next packet of the record; a callback of `bpf_loop`.
 extern "C" fn copy_one(index: u32, run: *mut c_void) -> i64 {
     let i = index as usize;
     if i >= PACKETS_PER_RECORD {

@@ -16,41 +16,41 @@ use crate::{
     signals, user,
 };
 
-/// The longest walk at one doorbell, in records of `PACKETS_PER_RECORD` packets: the largest ring, and a record or a step
-/// more for each range and for the ring's end. What lies beyond is `TRUNCATED`.
+/// The longest walk at one doorbell, in records of `PACKETS_PER_RECORD` packets: the largest ring, plus a record or a step for each
+/// range and for the ring's end. Packets beyond it are `TRUNCATED`.
 const MAX_RECORDS: u32 = queue::MAX_PACKETS / PACKETS_PER_RECORD as u32 + 8;
 
-/// Packets that a doorbell below the highest one reads again, up to its value: those that its thread has just published,
-/// which were not valid yet when a higher doorbell's walk came by.
+/// Packets that a doorbell below the highest one reads again, up to its value. Its thread has just published them, and they were
+/// not valid yet when the walk of a higher doorbell passed them.
 const OWN: u64 = 16;
 
-/// The indexes that a doorbell makes worth reading, and how far the reading is.
+/// The indexes that a doorbell makes worth reading, and the progress of the reading.
 ///
-/// With one producer that is one range, from the last doorbell's value on. With several, a slot below the highest doorbell
-/// may have been copied before its producer had written it. To read everything from the lowest such slot on again would
-/// take a time that grows with every doorbell, as long as that producer does not run. So three ranges are read: some
-/// packets from the lowest slot in question on, at least as many as are new, so that it moves up sooner than the doorbells
-/// do; those that the thread itself has published, if it rings late; and the new ones.
+/// With one producer that is one range, from the last doorbell's value on. With several, a slot below the highest doorbell may have
+/// been copied before its producer had written it. To read everything again from the lowest such slot on would take a time that
+/// grows with every doorbell while that producer does not run. So the walk reads three ranges: some packets from the lowest slot in
+/// question on, at least as many as are new, so that this slot moves up sooner than the doorbells do; the packets that the thread
+/// itself has published, if it rings late; and the new packets.
 pub struct Walk {
     pub ring: Ring,
     current: Current,
     time_ns: u64,
-    /// What the doorbell stores.
+    /// The value that the doorbell stores.
     pub value: u64,
     /// First index worth reading.
     pub first: u64,
-    /// One past the last one.
+    /// One past the last index worth reading.
     pub end: u64,
     /// First index that is not copied yet, of the range that ends at `stop`.
     next: u64,
     stop: u64,
-    /// The range after that one; the last one begins at `copied`. No count of ranges, because the verifier would look at
-    /// each of its values apart.
+    /// The range after that one; the last one begins at `copied`. There is no count of ranges, because the verifier would check
+    /// each of its values separately.
     after: u64,
     after_stop: u64,
-    /// Every lower index that is worth it was copied, final or not.
+    /// Every lower index worth reading was copied, final or not.
     pub copied: u64,
-    /// Every index from `first` up to here is final.
+    /// Every index from `first` up to this one is final.
     pub low: u64,
     /// See `Doorbell::rung_end`.
     pub rung_end: u64,
@@ -59,7 +59,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Of a queue that is not read yet.
+    /// Starts a walk of a queue that is not read yet.
     #[inline(always)]
     pub fn by(current: Current, time_ns: u64, value: u64) -> Self {
         Self {
@@ -80,17 +80,17 @@ impl Walk {
         }
     }
 
-    /// Finds the ranges that the doorbell makes worth reading; the ring has been read, and `low`, `copied` and
-    /// `rung_end` are those that earlier walks left.
+    /// Finds the ranges that the doorbell makes worth reading. The ring has been read, and `low`, `copied` and `rung_end` are those
+    /// that earlier walks left.
     ///
-    /// In place, and in a function of its own, for the stack's sake: see [`Ring::read`].
+    /// In place, and in a function of its own, to save stack: see [`Ring::read`].
     #[inline(never)]
     pub fn begin(&mut self) {
         let (ring, value) = (&self.ring, self.value);
         let size = u64::from(ring.size);
         let mut first = self.low;
-        // A slot is reused only after its packet was consumed, and by a producer that reserved it: one that reserved
-        // beyond the ring waits, and its reservation alone says nothing about slots.
+        // A slot is reused only after its packet was consumed, and by a producer that reserved it. A producer that reserved beyond
+        // the ring waits, and its reservation alone says nothing about slots.
         let mut oldest = ring.write_index.saturating_sub(size);
         if oldest > ring.read_index {
             oldest = ring.read_index;
@@ -99,7 +99,7 @@ impl Walk {
             first = oldest;
             self.flags |= flag::LAPPED;
         }
-        // One past the value, but a value of all ones has nothing past it.
+        // One past the value; a value of all ones has no successor.
         let mut end = value.saturating_add(1);
         if end > first && end - first > size {
             end = ring.write_index;
@@ -141,15 +141,15 @@ impl Walk {
         self.low = first;
     }
 
-    /// Copies its packets into records of their own.
+    /// Copies the walk's packets into records of their own.
     #[inline(always)]
     pub fn copy_packets(&mut self) {
         let this: *mut c_void = core::ptr::from_mut(self).cast();
-        // The verifier knows of every number here by which of many ways it came about, and would look at the callback for
-        // each of them. What a helper has written it knows nothing of: this one copies the numbers to where they are.
+        // The verifier tracks for every number here in which of many ways it came about, and would check the callback for each of
+        // them. It knows nothing about memory that a helper has written. This helper copies the numbers onto themselves.
         // SAFETY: plain numbers, onto themselves.
         unsafe { bpf_probe_read_kernel(this, size_of::<Self>() as u32, this) };
-        // SAFETY: the callback gets this very `Walk`, which outlives the call.
+        // SAFETY: the callback receives this `Walk`, which outlives the call.
         unsafe { bpf_loop(MAX_RECORDS, walk_record as *mut c_void, this, 0) };
         if !self.is_done() {
             self.flags |= flag::TRUNCATED;
@@ -159,10 +159,10 @@ impl Walk {
         }
     }
 
-    /// One past the highest index that is published once this doorbell is, at the least.
+    /// Returns one past the highest index that is published after this doorbell, at the least.
     #[inline(always)]
     pub fn rung_end_after(&self, value: u64) -> u64 {
-        // A value that nobody reserved publishes what there is.
+        // A value that no producer reserved publishes the reserved packets.
         if self.flags & flag::BEYOND != 0 {
             self.end
         } else {
@@ -170,38 +170,38 @@ impl Walk {
         }
     }
 
-    /// Only the last range ends where the walk does, or those after it are empty.
+    /// Returns whether the walk is done. Only the last range ends where the walk ends, or the ranges after it are empty.
     #[inline(always)]
     fn is_done(&self) -> bool {
         self.next >= self.end
     }
 
-    /// Whether there is nothing to do but to copy one new packet.
+    /// Returns whether the only work is to copy one new packet.
     #[inline(always)]
     pub fn is_single(&self) -> bool {
         self.first == self.copied && self.end == self.first.wrapping_add(1)
     }
 
-    /// Whether anything is worth reading.
+    /// Returns whether nothing is worth reading.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.first == self.end
     }
 
-    /// Begins the next range; some are empty. What an earlier one covered is left out.
+    /// Begins the next range, which may be empty. Leaves out indexes that an earlier range covered.
     #[inline(always)]
     fn begin_range(&mut self) {
         if self.next < self.after {
             self.next = self.after;
         }
         self.stop = self.after_stop;
-        // Where the last range begins: it changes only after them all.
+        // The start of the last range, which changes only after all ranges.
         self.after = self.copied;
         self.after_stop = self.end;
     }
 }
 
-/// Copies the next packets of a [`Walk`] into a record of their own: a callback of `bpf_loop`, 1 ends the loop.
+/// Copies the next packets of a [`Walk`] into a record of their own. A callback of `bpf_loop`; 1 ends the loop.
 extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
     // SAFETY: `copy_packets` passes its Walk.
     let walk = unsafe { &mut *walk.cast::<Walk>() };
@@ -219,7 +219,7 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
         return 1;
     };
     let record = entry.as_mut_ptr();
-    // No run may go past the ring's end.
+    // A run must not cross the ring's end.
     let to_end = u64::from(walk.ring.size) - (walk.next & u64::from(walk.ring.size - 1));
     let mut count = walk.stop - walk.next;
     if count > to_end {
@@ -228,14 +228,14 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
     if count > PACKETS_PER_RECORD as u64 {
         count = PACKETS_PER_RECORD as u64;
     }
-    // The verifier must bound the length of the copy. Read back from the record, of whose contents it knows nothing,
-    // the count is bounded by the test alone, and the walk's own numbers stay without consequence to it: else it
-    // looks at every way to reach them.
+    // The verifier must bound the length of the copy. It knows nothing about the contents of the record, so a count that is read
+    // back from there is bounded by the test alone, and the walk's own numbers have no consequence for it. Otherwise the verifier
+    // checks every way to reach them.
     // SAFETY: a field of the reserved entry.
     let copied = unsafe {
         addr_of_mut!((*record).count).write_volatile(count as u32);
         let opaque = addr_of_mut!((*record).count).read_volatile();
-        // `packets` takes PACKETS_PER_RECORD packets.
+        // `packets` has room for PACKETS_PER_RECORD packets.
         opaque <= PACKETS_PER_RECORD as u32
             && user::copy(
                 addr_of_mut!((*record).packets).cast(),
@@ -247,7 +247,7 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
         entry.discard(NO_WAKEUP);
         return 1;
     };
-    // SAFETY: `record` is the reserved entry, of which every field but the packets past `count` and the stamps is written.
+    // SAFETY: `record` is the reserved entry. Every field except the packets past `count` and the stamps is written.
     unsafe {
         addr_of_mut!((*record).header).write(walk.current.header(
             kind::PACKETS,
@@ -267,11 +267,11 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
     }
     let mut finals = Finals { walk, record, limit };
     let context: *mut c_void = core::ptr::from_mut(&mut finals).cast();
-    // A loop of the kernel's: the verifier would look at every number of packets after which this one ends.
-    // SAFETY: the callback gets these very `Finals`, which outlive the call.
+    // A loop of the kernel: otherwise the verifier would check every number of packets after which this loop ends.
+    // SAFETY: the callback receives these `Finals`, which outlive the call.
     unsafe { bpf_loop(count as u32, note_final as *mut c_void, context, 0) };
     let walk = finals.walk;
-    // Nothing that is in a proxy runs from there.
+    // The GPU runs no packet from a proxy.
     if walk.flags & flag::PROXY == 0 && signals::is_profiled(walk.ring.queue) {
         // SAFETY: `record` is the reserved entry; the packets up to `count` were written by the copy.
         unsafe { stamps::copy_all(record, count as u32, walk.ring.slot(walk.next)) };
@@ -289,13 +289,13 @@ struct Finals<'a> {
     limit: u64,
 }
 
-/// A callback of `bpf_loop`: raises the walk's `low` past the next packet of the record if that is final; 1 ends the loop.
+/// Raises the walk's `low` past the next packet of the record if that packet is final. A callback of `bpf_loop`; 1 ends the loop.
 extern "C" fn note_final(at: u32, finals: *mut c_void) -> i64 {
     // SAFETY: `walk_record` passes its Finals.
     let finals = unsafe { &mut *finals.cast::<Finals>() };
     let i = at as usize;
     let index = finals.walk.next.wrapping_add(i as u64);
-    // A lowest index that is not final stays where it is.
+    // `low` stays at the lowest index that is not final.
     if i >= PACKETS_PER_RECORD || finals.walk.low != index {
         return 1;
     }

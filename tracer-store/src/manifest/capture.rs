@@ -1,4 +1,4 @@
-//! What was there to be traced, and how it was.
+//! The traced devices, libraries and probes.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,17 +13,17 @@ pub struct Device {
     /// Instruction set, as the KFD numbers it: 90402 for gfx942.
     #[serde(default)]
     pub gfx_target_version: u32,
-    /// What schedules its user queues.
+    /// The scheduler of its user queues.
     #[serde(default)]
     pub scheduler: Scheduler,
 }
 
-/// What schedules the user queues of a GPU, and how that is known.
+/// The scheduler of a GPU's user queues, and the evidence for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scheduler {
-    /// Which one.
+    /// The kind of scheduler.
     pub kind: SchedulerKind,
-    /// What says so, in sentences.
+    /// The evidence, in sentences.
     #[serde(default)]
     pub evidence: Vec<String>,
 }
@@ -36,16 +36,16 @@ pub enum SchedulerKind {
     Mes,
     /// Hardware scheduler of the compute microcode (CPSCH).
     Hws,
-    /// None: the driver maps queues itself.
+    /// No scheduler: the driver maps queues itself.
     Nohws,
-    /// Not known, or one that this version does not know.
+    /// Unknown, or a kind that this version does not know.
     #[default]
     #[serde(other)]
     Unknown,
 }
 
 impl SchedulerKind {
-    /// The word in data.
+    /// Returns the name in data.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,10 +57,10 @@ impl SchedulerKind {
     }
 }
 
-/// A library in which probes were looked for.
+/// A library that was searched for probes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Library {
-    /// Path, as the process saw it.
+    /// Path, as the process sees it.
     pub path: String,
     /// Device of its file, `major:minor` as in /proc/PID/maps.
     pub device: String,
@@ -69,7 +69,7 @@ pub struct Library {
     /// Build id, in hexadecimal.
     #[serde(default)]
     pub build_id: Option<String>,
-    /// The name that it gives itself.
+    /// The soname of the library.
     #[serde(default)]
     pub soname: Option<String>,
 }
@@ -82,23 +82,23 @@ pub struct Probe {
     /// Path of the library, as in [`Library::path`]; `None` for a probe in the kernel.
     #[serde(default)]
     pub library: Option<String>,
-    /// Symbol, or the role of a function without one; of a kernel probe its tracepoint or function.
+    /// Symbol, or the role of a function without one; for a kernel probe its tracepoint or function.
     pub symbol: String,
-    /// Where it is in the library's file.
+    /// Offset in the library's file.
     #[serde(default)]
     pub file_offset: Option<u64>,
-    /// Instruction that it sits on: `nop`, `push`, ...; it decides what a hit costs.
+    /// Instruction at the probe: `nop`, `push`, ...; it decides the cost of a hit.
     #[serde(default)]
     pub instruction: Option<String>,
     /// Step of the resolver that found it.
     #[serde(default)]
     pub resolver: Option<String>,
-    /// How sure the resolver is that it sees what it is for: `high`, `medium`, `low` (docs/doctor.md).
+    /// The resolver's confidence that the probe sees its events: `high`, `medium`, `low` (docs/doctor.md).
     #[serde(default)]
     pub confidence: Option<String>,
-    /// Whether it was attached.
+    /// Whether the probe was attached.
     pub attached: bool,
-    /// Why it was not.
+    /// The reason why it was not attached.
     #[serde(default)]
     pub error: Option<String>,
 }

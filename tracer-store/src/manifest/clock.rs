@@ -1,4 +1,4 @@
-//! Clocks, so that times of a trace can be told in those of other tools.
+//! Clocks, to convert times of a trace to those of other tools.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ pub struct ClockSnapshot {
     pub time: String,
     /// CLOCK_MONOTONIC, the clock of every time in the tables.
     pub monotonic_ns: u64,
-    /// CLOCK_BOOTTIME: like monotonic, and goes on in suspend.
+    /// CLOCK_BOOTTIME: like monotonic, and continues during suspend.
     pub boottime_ns: u64,
     /// CLOCK_REALTIME since 1970.
     pub realtime_ns: u64,
-    /// Time from the first to the last clock's reading: how far they can be apart.
+    /// Time from the first to the last clock's reading: the maximum distance between them.
     #[serde(default)]
     pub spread_ns: u64,
 }
 
 impl ClockSnapshot {
-    /// Reads the clocks, a few times, and takes the closest readings.
+    /// Reads the clocks several times, and returns the closest readings.
     #[must_use]
     pub fn now() -> Self {
         let readings = (0..5).map(|_| {
@@ -47,7 +47,7 @@ fn read(clock: ClockId) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A CLOCK_REALTIME reading as RFC 3339 in UTC, to the millisecond.
+/// Formats a CLOCK_REALTIME reading as RFC 3339 in UTC, to the millisecond.
 #[must_use]
 pub fn rfc3339(realtime_ns: u64) -> String {
     let milliseconds = realtime_ns / 1_000_000;
@@ -60,7 +60,7 @@ pub fn rfc3339(realtime_ns: u64) -> String {
     )
 }
 
-/// Year, month and day of a day since 1970-01-01. Years are counted from March, so that a leap day is the last one.
+/// Returns year, month and day of a day since 1970-01-01. Years are counted from March, so that a leap day is the last one.
 const fn civil(days: u64) -> (u64, u64, u64) {
     const DAYS_TO_1970: u64 = 719_468; // from 0000-03-01
     const DAYS_IN_400_YEARS: u64 = 146_097;

@@ -15,13 +15,13 @@ pub struct Host {
     pub kernel_version: String,
     /// Architecture: `x86_64`.
     pub machine: String,
-    /// Id of the boot: CLOCK_MONOTONIC times of traces with the same one can be compared.
+    /// Id of the boot. CLOCK_MONOTONIC times of traces with the same id can be compared.
     #[serde(default)]
     pub boot_id: Option<String>,
 }
 
 impl Host {
-    /// This machine.
+    /// Returns this machine.
     #[must_use]
     pub fn here() -> Self {
         let system = rustix::system::uname();

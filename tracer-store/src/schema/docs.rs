@@ -1,4 +1,4 @@
-//! The schema for people.
+//! The schema as documentation.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ table with another number, or without its folder, as damaged.
   `format_version` in the manifest.
 ";
 
-/// The text of docs/events.md.
+/// Returns the text of docs/events.md.
 #[must_use]
 pub fn schema_markdown() -> String {
     let tables = Table::ALL.map(table_markdown);

@@ -1,4 +1,4 @@
-//! How a value of a fact becomes cells of columns, and back.
+//! The conversion of a fact's values to cells of columns, and back.
 
 use std::borrow::Cow;
 use std::slice;
@@ -14,7 +14,7 @@ use tracer_core::fact::{CopyOp, Direction, Durations, Evidence, PacketKind, Path
 use super::{Column, Kind};
 use crate::columns::Buffer;
 
-/// A cell holds what its column's meaning does not allow.
+/// A cell has a value that its column does not allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Misfit {
     /// Position of the column in its table.
@@ -36,12 +36,12 @@ impl<'a> Get<'a> {
         Self { columns, row, next: 0 }
     }
 
-    /// The next field.
+    /// Reads the next field.
     pub(super) fn field<F: Field>(&mut self) -> Result<F, Misfit> {
         F::get(self)
     }
 
-    /// What `read` makes of the next cell.
+    /// Reads the next cell with `read`.
     fn cell<T>(&mut self, read: impl FnOnce(&Buffer, usize) -> Option<T>) -> Result<T, Misfit> {
         let column = self.next;
         self.next += 1;
@@ -64,7 +64,7 @@ pub(super) trait Field: Sized {
 pub(super) trait Cell: Sized {
     const KIND: Kind;
     fn put(&self, to: &mut Buffer);
-    /// `None` for what this type cannot be.
+    /// Reads a cell; `None` if this type does not allow its value.
     fn get(from: &Buffer, row: usize) -> Option<Self>;
 }
 
@@ -190,7 +190,7 @@ fn string(bytes: &[u8]) -> Option<String> {
     str::from_utf8(bytes).ok().map(str::to_owned)
 }
 
-/// A word of a closed set, as serde knows it.
+/// Parses a word of a closed set, by serde's names.
 fn word<'a, W: Deserialize<'a>>(bytes: &'a [u8]) -> Option<W> {
     let name = str::from_utf8(bytes).ok()?;
     W::deserialize(IntoDeserializer::<Unknown>::into_deserializer(name)).ok()
@@ -200,7 +200,7 @@ fn durations(bytes: &[u8]) -> Option<Durations> {
     str::from_utf8(bytes).ok().and_then(Durations::parse)
 }
 
-/// Device classes, which facts name by static strings.
+/// Parses a device class, which facts name by static strings.
 fn device(bytes: &[u8]) -> Option<&'static str> {
     ["kfd", "drm"].into_iter().find(|name| name.as_bytes() == bytes)
 }
@@ -224,7 +224,7 @@ text! {
     QueueOrigin, Text, it => origin_name(*it).as_bytes(), word;
 }
 
-/// The word in data.
+/// Returns the name in data.
 const fn origin_name(origin: QueueOrigin) -> &'static str {
     match origin {
         QueueOrigin::Created => "created",

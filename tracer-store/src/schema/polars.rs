@@ -1,10 +1,10 @@
-//! The column types as polars has them.
+//! The column types of polars.
 
 use polars::prelude::DataType;
 
 use super::Kind;
 
-/// Type of a column.
+/// Returns the type of a column.
 pub(crate) const fn polars_type(kind: Kind) -> DataType {
     match kind {
         Kind::U32 => DataType::UInt32,

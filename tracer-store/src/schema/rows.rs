@@ -1,4 +1,4 @@
-//! The columns of every table, field by field of the fact that is its row.
+//! The columns of every table, by the fields of the fact that is its row.
 
 mod calls;
 mod code;
@@ -23,7 +23,7 @@ trait Row: Sized {
     fn get(from: &mut Get<'_>) -> Result<Self, Misfit>;
 }
 
-/// Columns of a table.
+/// Returns the columns of a table.
 pub(super) fn columns(table: Table) -> Vec<Column> {
     match table {
         Table::Processes => Process::columns(),
@@ -77,7 +77,7 @@ pub(crate) fn put(fact: &Fact, to: &mut [Buffer]) {
     }
 }
 
-/// A row of a table, as the fact that it was.
+/// Reads a row of a table, as the original fact.
 pub(crate) fn get(table: Table, columns: &[Buffer], row: usize) -> Result<Fact, Misfit> {
     let mut from = Get::new(columns, row);
     Ok(match table {
@@ -105,7 +105,8 @@ pub(crate) fn get(table: Table, columns: &[Buffer], row: usize) -> Result<Fact, 
     })
 }
 
-/// One line a field: its columns (its own name unless given), unit and meaning. The types are the fields' own.
+/// Defines rows, with one line per field: its columns (the field's name unless given), unit and meaning. The types are the fields'
+/// own.
 macro_rules! rows {
     ($($row:ident { $($field:ident $([$($name:literal),+])?, $unit:literal, $meaning:literal;)+ })+) => {$(
         impl Row for $row {

@@ -1,4 +1,4 @@
-//! The thread's own side.
+//! The thread's side of the sink.
 
 use std::ffi::OsStr;
 use std::io;
@@ -18,25 +18,25 @@ use crate::manifest::{self, Manifest};
 use crate::part::{self, PartName};
 use crate::schema::Table;
 
-/// Name of the source under which rows are counted that the recorder could not write.
+/// Name of the loss source that counts rows which the recorder could not write.
 pub(crate) const LOSS_SOURCE: &str = "store";
 
-/// Room on the disk that is kept for the last manifest, in bytes: several times a manifest with dozens of libraries.
+/// Disk space reserved for the last manifest, in bytes: several times a manifest with dozens of libraries.
 const RESERVED: u64 = 256 << 10;
 
-/// The only one that touches the trace. It has no rights but those of the trace's owner.
+/// The writer thread's state. Only this thread accesses the trace, and it has only the rights of the trace's owner.
 pub(super) struct Worker {
     place: Place,
     tables: Vec<Written>,
     reports: Sender<Report>,
-    /// Rows that could not be written (of runs, what they stand for), and the first reason.
+    /// Rows that could not be written (for runs, the things that they represent), and the first reason.
     lost: u64,
     failed: Option<String>,
-    /// What the runs that were written stand for.
+    /// The things that the written runs represent.
     aggregated: Aggregated,
 }
 
-/// What there is of a table.
+/// The written state of a table.
 #[derive(Default)]
 struct Written {
     folder: Option<Folder>,
@@ -44,9 +44,9 @@ struct Written {
     last: u32,
     /// Rows on disk.
     rows: u64,
-    /// Rows of a snapshot that is newer than the one on disk.
+    /// Rows of a snapshot that is newer than the snapshot on disk.
     stale: Option<u64>,
-    /// Number of the last part that snapshots don't replace, and rows of those.
+    /// Number of the last part that snapshots do not replace, and the rows of the parts up to it.
     base: u32,
     sealed: u64,
     /// Small parts, to be merged.
@@ -72,12 +72,12 @@ impl Worker {
             failed: None,
             aggregated: Aggregated::default(),
         };
-        // Without it the last manifest needs a disk that is not full; everything else works.
+        // Without the reserve, the last manifest needs a disk that is not full; everything else works.
         let _ = worker.reserve();
         Ok(worker)
     }
 
-    /// Keeps room on the disk for the last manifest. Some file systems have no such promise.
+    /// Reserves disk space for the last manifest. Some file systems do not support this.
     fn reserve(&self) -> io::Result<()> {
         let name = reserve_name();
         let file = self.place.folder.recreate_file(OsStr::new(&name))?;
@@ -95,7 +95,7 @@ impl Worker {
                 Job::Append(columns) => {
                     let done = self.append(&columns);
                     if done.is_ok() {
-                        // Nobody takes buffers back any more at the end.
+                        // At the end no receiver takes buffers back.
                         let _ = self.reports.send(Report::Written(columns));
                     } else {
                         self.note(done, columns.things());
@@ -111,7 +111,7 @@ impl Worker {
                     } else {
                         written.stale = Some(all);
                     }
-                    // The next snapshot has these rows, too, but for those that were to be sealed.
+                    // The next snapshot also contains these rows, except those that were to be sealed.
                     let lost = sealed.filter(|_| done.is_err()).map_or(0, |rows| rows.rows() as u64);
                     self.note(done, lost);
                 }
@@ -127,12 +127,12 @@ impl Worker {
             }
             pending.remove(bytes);
         }
-        // The recorder gave up: that takes no manifest.
+        // The recorder gave up, which needs no manifest.
         let _ = self.release();
         Ok(None)
     }
 
-    /// Reports a failure, and goes on: the disk may have room again.
+    /// Reports a failure, and continues, because the disk may have room again.
     fn note(&mut self, done: Result<(), StoreError>, lost: u64) {
         if let Err(error) = done {
             self.lost = self.lost.saturating_add(lost);
@@ -150,7 +150,7 @@ impl Worker {
                 Some(folder) => compact(folder, table),
                 None => Ok(()),
             };
-            // Many small parts are as good as few: what a full disk makes of it is no loss.
+            // Many small parts are as good as few, so a merge that fails on a full disk is not a loss.
             drop(merged);
         }
         let counts = Table::ALL.into_iter().zip(&self.tables);
@@ -171,7 +171,7 @@ impl Worker {
         manifest.write(folder)?;
         Ok(Closed {
             bytes: folder::size(folder)?,
-            // One that does not share the lock, which ends with this thread.
+            // A descriptor that does not share the lock, which ends with this thread.
             folder: folder.again().context("open", folder.path())?,
             manifest,
             lost: self.lost,
@@ -179,7 +179,7 @@ impl Worker {
         })
     }
 
-    /// Gives back the room that was kept.
+    /// Releases the reserved space.
     fn release(&self) -> Result<(), StoreError> {
         let name = reserve_name();
         let removed = self.place.folder.remove_file(OsStr::new(&name));
@@ -200,12 +200,12 @@ impl Worker {
         if let Some(sum) = aggregated {
             *sum = sum.saturating_add(columns.things());
         }
-        // Rows are on disk already: that merging failed is no loss.
+        // The rows are already on disk, so a failed merge is not a loss.
         let _ = written.tiers.add(&folder, table, number, columns.rows());
         Ok(())
     }
 
-    /// Leaves the part that is replaced for one more round: a reader may be about to open it.
+    /// Writes a new snapshot. Leaves the replaced part for one more round, because a reader may be about to open it.
     fn replace(&mut self, rows: &Columns, sealed: Option<&Columns>) -> Result<(), StoreError> {
         let table = rows.table();
         let (folder, number) = self.next_part(table)?;
@@ -214,7 +214,7 @@ impl Worker {
         let Some(sealed) = sealed else {
             return part::write(&folder, PartName::range(base + 1, number), rows).map(drop);
         };
-        // What lives comes first: a recorder that is killed in between leaves two rows of it, and not none.
+        // Living things come first: a recorder that is killed in between leaves two rows of each, and not none.
         if rows.rows() > 0 {
             let (folder, living) = self.next_part(table)?;
             part::write(&folder, PartName::single(living), rows)?;
@@ -226,7 +226,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Folder of a table, and the number of its next part.
+    /// Returns the folder of a table, and the number of its next part.
     fn next_part(&mut self, table: Table) -> Result<(Folder, u32), StoreError> {
         let folder = match &self.tables[table as usize].folder {
             Some(folder) => folder.clone(),
@@ -242,7 +242,7 @@ impl Worker {
         let path = trace.path().join(table.name());
         let name = OsStr::new(table.name());
         let folder = match trace.create_folder(name) {
-            // What foreign files of an older trace kept.
+            // The folder remains because of foreign files in an older trace.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => trace
                 .folder(name)
                 .and_then(|folder| folder.require_own().map(|()| folder)),
@@ -255,7 +255,7 @@ impl Worker {
     }
 }
 
-/// Name of the file that keeps room: no reader opens it.
+/// Returns the name of the file that reserves space. No reader opens it.
 fn reserve_name() -> String {
     format!(".{}.tmp", manifest::RESERVE)
 }

@@ -1,4 +1,4 @@
-//! Any facts: every field with any value that it can have.
+//! Arbitrary facts: every field with any value that it can have.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::looks;
 use crate::proxies;
 use crate::runs;
 
-/// Numbers with the ones at the borders.
+/// Generates numbers, including those at the borders.
 pub fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         Just(0),
@@ -344,7 +344,7 @@ fn loss() -> impl Strategy<Value = Fact> {
         .prop_map(|(time_ns, source, count)| Fact::Loss(Loss { time_ns, source, count }))
 }
 
-/// Any fact.
+/// Generates any fact.
 pub fn fact() -> impl Strategy<Value = Fact> {
     prop_oneof![
         process(),

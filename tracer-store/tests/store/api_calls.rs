@@ -1,4 +1,4 @@
-//! Any API calls.
+//! Arbitrary API calls.
 
 use proptest::collection::vec;
 use proptest::option;

@@ -8,7 +8,7 @@ use tracer_core::fact::{CodeObject, Fact, Kernel};
 
 use crate::any::number;
 
-/// A code object.
+/// Generates a code object.
 pub fn code_object() -> impl Strategy<Value = Fact> {
     let origin = prop_oneof![Just(CodeObjectOrigin::Loaded), Just(CodeObjectOrigin::Found)];
     let unread = prop::sample::select(vec![
@@ -40,7 +40,7 @@ pub fn code_object() -> impl Strategy<Value = Fact> {
     )
 }
 
-/// A kernel.
+/// Generates a kernel.
 pub fn kernel() -> impl Strategy<Value = Fact> {
     (
         any::<([u32; 2], String, String)>(),

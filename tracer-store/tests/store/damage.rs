@@ -1,4 +1,4 @@
-//! Parts that are not what was written.
+//! Parts that differ from what was written.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tracer_store::{StoreError, Table, Trace, TraceWriter};
 
 use crate::support::{dispatch, manifest, rows};
 
-/// A trace with a hundred dispatches and a loss; the dispatches' part, without a checksum, as other tools write them.
+/// Writes a trace with a hundred dispatches and a loss. Returns the dispatches' part, without a checksum, as other tools write it.
 fn trace(dir: &Path) -> PathBuf {
     let summed = summed(dir);
     let part = summed.with_file_name("part-000001.parquet");
@@ -18,7 +18,7 @@ fn trace(dir: &Path) -> PathBuf {
     part
 }
 
-/// The same, as it was written.
+/// Writes the same trace, and returns the part as it was written.
 fn summed(dir: &Path) -> PathBuf {
     let mut writer = TraceWriter::create(dir, manifest(), false).unwrap();
     (0..100).for_each(|index| writer.push(&dispatch(index, index)));
@@ -32,7 +32,7 @@ fn summed(dir: &Path) -> PathBuf {
     parts.next().unwrap().unwrap().path()
 }
 
-/// The part is named, the rest readable.
+/// Asserts that the error names the part, and that the rest is readable.
 fn assert_damaged(dir: &Path, part: &Path, reason: &str) {
     let trace = Trace::open(dir).unwrap();
     let error = trace
@@ -64,7 +64,7 @@ fn read(part: &Path) -> DataFrame {
     ParquetReader::new(File::open(part).unwrap()).finish().unwrap()
 }
 
-/// The frame with another column of that name.
+/// Returns the frame with another column of that name.
 fn with(frame: &DataFrame, column: Column) -> DataFrame {
     let mut frame = frame.clone();
     frame.with_column(column).unwrap();
@@ -132,7 +132,8 @@ fn values_that_this_version_does_not_know() {
     assert_damaged(temporary.path(), &part, "column `index` has missing values");
 }
 
-/// A part of an older version misses a column that came later; one of a newer version has more, perhaps elsewhere.
+/// A part of an older version lacks a column that was added later; a part of a newer version has more columns, perhaps at other
+/// positions.
 #[test]
 fn parts_of_other_versions() {
     let temporary = tempfile::tempdir().unwrap();
@@ -143,7 +144,7 @@ fn parts_of_other_versions() {
     let weather = Column::new_scalar("weather".into(), Scalar::from(PlSmallStr::from("rain")), frame.height());
     newer.insert_column(0, weather).unwrap();
     write(&part.with_file_name("part-000002.parquet"), newer);
-    // Else the rows that another tool added would be damage.
+    // Otherwise the rows that another tool added would be damage.
     change_manifest(temporary.path(), |manifest| {
         drop(manifest.as_object_mut().unwrap().remove("counts"));
     });
@@ -167,7 +168,7 @@ fn change_manifest(dir: &Path, change: impl FnOnce(&mut serde_json::Value)) {
     fs::write(&path, manifest.to_string()).unwrap();
 }
 
-/// The damage that every way of reading reports.
+/// Returns the damage that every way of reading reports.
 fn damage(dir: &Path) -> Vec<(PathBuf, String)> {
     let trace = Trace::open(dir).unwrap();
     let mut facts = trace.facts(&Table::ALL).unwrap().skip_damaged();
@@ -199,7 +200,7 @@ fn a_complete_trace_without_a_tables_folder_is_damaged() {
         matches!(&error, StoreError::Damaged(found) if found.reason == reason),
         "{error}"
     );
-    // Nothing was promised by a recorder that did not come to its end.
+    // A recorder that did not finish has promised nothing.
     change_manifest(temporary.path(), |manifest| {
         manifest["complete"] = false.into();
         manifest.as_object_mut().unwrap().remove("counts");
@@ -229,7 +230,7 @@ fn a_table_that_is_no_folder_or_lacks_rows_is_damaged() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Bits that flipped on the disk: none of the part's rows are believed, and the rest stays readable.
+    /// Flipped bits on the disk: none of the part's rows are accepted, and the rest stays readable.
     #[test]
     fn flipped_bits(places in prop::collection::vec((any::<prop::sample::Index>(), 0u8..8), 1..4)) {
         let temporary = tempfile::tempdir().unwrap();
@@ -240,7 +241,7 @@ proptest! {
             let place = place.index(bytes.len());
             bytes[place] ^= 1 << bit;
         }
-        // The same bit twice.
+        // The same bit was flipped twice.
         prop_assume!(bytes != written);
         fs::write(&part, bytes).unwrap();
         let trace = Trace::open(temporary.path()).unwrap();

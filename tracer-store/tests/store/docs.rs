@@ -1,4 +1,4 @@
-//! docs/events.md is what the schema says.
+//! docs/events.md matches the schema.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Things that ended: each has one row, whether it was written with those that live or sealed.
+//! Things that ended: each has one row, whether it was written with living things or sealed.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use tracer_store::{State, Table, Trace, TraceWriter};
 
 use crate::support::{files, manifest, rows};
 
-/// Every hundredth lives on.
+/// The number of queues. Every hundredth continues to live.
 const QUEUES: u32 = 20_000;
 
 fn row(queue: u32, doorbells: u64) -> Fact {
@@ -20,7 +20,7 @@ fn row(queue: u32, doorbells: u64) -> Fact {
     })
 }
 
-/// Queues that come and go; the rows that they should have.
+/// Pushes queues that come and go. Returns the rows that they should have.
 fn churn(writer: &mut TraceWriter) -> Vec<Fact> {
     let mut now = Instant::now();
     for queue in 0..QUEUES {
@@ -43,7 +43,7 @@ fn each_thing_has_one_row_however_many_ended() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = TraceWriter::create(dir.path(), manifest(), false).unwrap();
     let mut expected = churn(&mut writer);
-    // They go on living.
+    // These queues continue to live.
     for queue in (0..QUEUES).step_by(100) {
         writer.push(&row(queue, 3));
         expected[queue as usize] = row(queue, 3);
@@ -56,14 +56,14 @@ fn each_thing_has_one_row_however_many_ended() {
     assert_eq!(trace.manifest().count(Table::Queues), Some(u64::from(QUEUES)));
 }
 
-/// What was sealed is not written again: a recorder that is killed leaves parts of it.
+/// Sealed rows are not written again: a recorder that is killed leaves parts of them.
 #[test]
 fn a_recorder_that_is_killed_leaves_each_row_once() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = TraceWriter::create(dir.path(), manifest(), false).unwrap();
     let mut expected = churn(&mut writer);
     let now = Instant::now() + Duration::from_secs(3600);
-    // Whatever had no room at the last tick.
+    // Rows that had no room at the last tick.
     while rows(dir.path(), Table::Queues).len() < expected.len() {
         writer.push(&row(0, 7));
         writer.tick(now).unwrap();
@@ -79,7 +79,7 @@ fn a_recorder_that_is_killed_leaves_each_row_once() {
     assert!((3..20).contains(&parts), "{parts}");
 }
 
-/// In the order in which readers would not expect it.
+/// The rows are pushed in the order that readers would not expect.
 #[test]
 fn a_row_after_the_last_one_is_still_the_same_thing() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Where a trace may be written, and what becomes of what was there.
+//! Where a trace may be written, and what happens to the files that were there.
 
 use std::fs;
 use std::path::Path;

@@ -15,13 +15,13 @@ use crate::support::{dispatch, index, manifest, queue};
 const DIR: &str = "TRACER_STORE_TEST_DIR";
 const ROWS: &str = "TRACER_STORE_TEST_ROWS";
 
-/// What a killed recorder may lose; this is the promise of the format.
+/// The time that a killed recorder may lose. This is the promise of the format.
 const PROMISED: Duration = Duration::from_secs(1);
 
-/// How much later that may be on a machine that is busy with other tests.
+/// The additional time on a machine that is busy with other tests.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// The recorder that the tests kill: this program again. Records for ever, or some rows in many parts and then ends.
+/// The recorder that the tests kill: this program again. It records forever, or records some rows in many parts and then ends.
 #[test]
 #[ignore = "run by the other tests, as a program of its own"]
 fn recorder() {
@@ -58,13 +58,13 @@ fn record_now(writer: &mut TraceWriter, step: u64) {
     thread::sleep(Duration::from_millis(20));
 }
 
-/// A running [`recorder`], and what it says.
+/// A running [`recorder`], and its output.
 struct Recorder {
     process: Child,
     output: BufReader<ChildStdout>,
 }
 
-/// Starts a recorder and waits until it said `word`.
+/// Starts a recorder and waits until it prints `word`.
 fn start(dir: &Path, rows: Option<u64>, word: &str) -> Recorder {
     let mut command = Command::new(env::current_exe().unwrap());
     command

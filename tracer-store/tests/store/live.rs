@@ -1,4 +1,4 @@
-//! A trace that is read while it is written, and what a writer does in time.
+//! A trace that is read while it is written, and the timing of a writer.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -24,7 +24,7 @@ fn readers_see_a_growing_prefix() {
                 let facts: Result<Vec<_>, _> = trace.facts(&[Table::Dispatches]).unwrap().collect();
                 let facts = match facts {
                     Ok(facts) => facts,
-                    // Small parts become one, also while it is recorded.
+                    // Small parts are merged into one, also during the recording.
                     Err(StoreError::Damaged(damage)) => {
                         assert!(damage.reason.contains("gone"), "{damage}");
                         continue;
@@ -84,7 +84,7 @@ fn the_last_row_of_a_queue_or_process_counts() {
     for doorbells in 1..=3 {
         writer.push(&Fact::Queue(queue(1, 200, doorbells)));
         writer.push(&Fact::Queue(queue(0, 300, 10 * doorbells)));
-        // The same process id twice, of two processes.
+        // The same process id twice, for two processes.
         writer.push(&Fact::Process(process(77, 5)));
         writer.push(&Fact::Process(process(77, 5 + doorbells)));
         now += Duration::from_secs(1);
@@ -105,10 +105,10 @@ fn small_parts_become_one() {
     let mut writer = TraceWriter::create(temporary.path(), manifest(), false).unwrap();
     let mut now = Instant::now();
     for index in 0..20 {
-        // Later ones are earlier in time.
+        // Later rows are earlier in time.
         writer.push(&dispatch(19 - index, 19 - index));
         now += Duration::from_secs(1);
-        // The thread may be busy: then rows of two ticks are in one part.
+        // The thread may be busy. Then rows of two ticks are in one part.
         writer.tick(now).unwrap();
     }
     let written = writer.finish(|manifest| manifest.complete = true).unwrap();
@@ -139,7 +139,7 @@ fn the_manifest_follows_while_recording() {
 fn a_disk_that_refuses_is_reported() {
     let temporary = tempfile::tempdir().unwrap();
     let mut writer = TraceWriter::create(temporary.path(), manifest(), false).unwrap();
-    // A file where the table's folder would be.
+    // A file in the place of the table's folder.
     std::fs::write(temporary.path().join("dispatches"), "").unwrap();
     let mut now = Instant::now();
     let mut tick = |writer: &mut TraceWriter| {
@@ -153,7 +153,7 @@ fn a_disk_that_refuses_is_reported() {
         matches!(&error, StoreError::Io { path, .. } if path.ends_with("dispatches")),
         "{error}"
     );
-    // Said once.
+    // The error is reported once.
     assert!((0..20).all(|_| tick(&mut writer).is_ok()));
     let written = writer.finish(|manifest| {
         manifest.exit = Some(Exit::Code(7));
@@ -169,7 +169,7 @@ fn a_disk_that_refuses_is_reported() {
     assert_eq!(trace.manifest().warnings.len(), 1);
 }
 
-/// The disk has room again: what comes then is written.
+/// The disk has room again, and later rows are written.
 #[test]
 fn a_disk_that_refused_for_a_while() {
     let temporary = tempfile::tempdir().unwrap();
@@ -204,7 +204,7 @@ fn a_disk_that_refused_for_a_while() {
     assert!(found > 0);
 }
 
-/// What a recorder leaves after hours is not a file for every half second of them.
+/// After hours, a recorder does not leave one file for every half second.
 #[test]
 fn parts_are_merged_while_recording() {
     let temporary = tempfile::tempdir().unwrap();
@@ -229,13 +229,13 @@ fn parts_are_merged_while_recording() {
     assert!(rows(temporary.path(), Table::Dispatches).iter().map(index).eq(0..1000));
 }
 
-/// What does not find room is dropped and counted, and what is kept is bounded by its bytes.
+/// Rows without room are dropped and counted, and the kept rows are bounded by their bytes.
 #[test]
 fn rows_that_wait_are_bounded() {
     let temporary = tempfile::tempdir().unwrap();
     let mut writer = TraceWriter::create(temporary.path(), manifest(), false).unwrap();
     let row = tracer_core::sample::kernel(0);
-    // 2 GiB of names, faster than any disk takes them.
+    // 2 GiB of names, faster than any disk can take them.
     let name: std::sync::Arc<str> = "x".repeat(1 << 20).into();
     let pushed = 2048;
     for index in 0..pushed {

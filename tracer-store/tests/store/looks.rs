@@ -1,4 +1,4 @@
-//! Looks at queues, with any values.
+//! Arbitrary samples of queues.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -8,7 +8,7 @@ use tracer_core::fact::{Fact, Progress};
 
 use crate::any::number;
 
-/// Any of them.
+/// Generates any sample.
 pub fn progress() -> impl Strategy<Value = Fact> {
     let occasion = prop_oneof![Just(Occasion::Sample), Just(Occasion::ProcessEnd)];
     let ids = any::<(u32, u32)>();

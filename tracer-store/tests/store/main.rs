@@ -1,5 +1,5 @@
-//! Tests of traces on disk. They are one program, because polars takes long to link; `cfg(test)` is for clippy, which
-//! otherwise takes helpers for code that must not unwrap.
+//! Tests of traces on disk. They are one program, because linking polars takes long. `cfg(test)` is for clippy, which otherwise
+//! takes helpers for code that must not unwrap.
 
 #[cfg(test)]
 mod any;

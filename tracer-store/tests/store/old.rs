@@ -1,4 +1,4 @@
-//! Traces of older versions stay readable: the ones in `fixtures` are never written anew.
+//! Traces of older versions stay readable: those in `fixtures` are never written again.
 
 use std::borrow::Cow;
 use std::fs;
@@ -18,7 +18,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-/// One fact a table, as version 1 wrote it.
+/// Returns one fact per table, as version 1 wrote it.
 fn facts() -> Vec<Fact> {
     let (pid, tid) = (4242, 4243);
     vec![
@@ -184,7 +184,7 @@ fn version_1() {
     reads("v1.trace", 1);
 }
 
-/// With checksums in the names of parts.
+/// Version 2 has checksums in the names of parts.
 #[test]
 fn version_2() {
     reads("v2.trace", 2);
@@ -198,7 +198,7 @@ fn reads(name: &str, version: u64) {
     );
     let mut expected = manifest();
     expected.complete = true;
-    // The facts of version 1, which had no tables for these.
+    // The facts of version 1, which did not have these tables.
     let there = |table: &Table| !{
         matches!(
             table,
@@ -217,7 +217,7 @@ fn reads(name: &str, version: u64) {
                 | Table::Kernels
         )
     };
-    // The fixture of version 2 was written before there were these.
+    // The fixture of version 2 was written before these tables existed.
     let later = [
         Table::ApiStats,
         Table::GpuTimes,
@@ -247,7 +247,7 @@ fn reads(name: &str, version: u64) {
     }
 }
 
-/// Wrote the fixture of this version, once; a folder that is there is not overwritten.
+/// Wrote the fixture of this version, once. An existing folder is not overwritten.
 #[test]
 #[ignore = "writes a fixture: UPDATE_FIXTURE=v2.trace cargo test -p tracer-store write_fixture -- --ignored"]
 fn write_fixture() {

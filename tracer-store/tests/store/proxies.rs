@@ -1,4 +1,4 @@
-//! Any proxies, requests and GPU times.
+//! Arbitrary proxies, requests and GPU times.
 
 use proptest::collection::vec;
 use proptest::option;

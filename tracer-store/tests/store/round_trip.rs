@@ -1,4 +1,4 @@
-//! What was pushed is what is read, to the last bit.
+//! Pushed rows are read back exactly, to the last bit.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use tracer_store::{State, Table, Trace, TraceWriter};
 use crate::any::fact;
 use crate::support::manifest;
 
-/// What tells rows apart of which the last counts, and time.
+/// Returns the key that distinguishes rows of which the last one counts, and the time.
 fn key_and_time(fact: &Fact) -> (Option<(u32, u64)>, u64) {
     match fact {
         Fact::Process(row) => (Some((row.pid, row.first_ns)), row.first_ns),
@@ -37,7 +37,7 @@ fn key_and_time(fact: &Fact) -> (Option<(u32, u64)>, u64) {
     }
 }
 
-/// Rows that a table should have, as the specification of the store says it.
+/// Returns the rows that a table should have, by the specification of the store.
 fn expected(facts: &[Fact], table: Table) -> Vec<Fact> {
     let mut rows: Vec<Fact> = Vec::new();
     for fact in facts.iter().filter(|fact| Table::of(fact) == table) {
@@ -53,7 +53,7 @@ fn expected(facts: &[Fact], table: Table) -> Vec<Fact> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever was handed over in whatever pieces: every row is there, in the order of time.
+    /// Whatever pieces the rows were handed over in, every row is present, in the order of time.
     #[test]
     fn rows_come_back(batches in vec(vec(fact(), 0..24), 0..6), finish: bool) {
         let dir = tempfile::tempdir().unwrap();

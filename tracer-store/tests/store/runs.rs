@@ -1,4 +1,4 @@
-//! Rows that the disk can't take in time: what becomes of them, to the last index.
+//! Rows that the disk cannot take in time: their runs, checked to the last index.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use tracer_store::{Placing, State, Table, Trace, TraceWriter, Written};
 use crate::any::{number, path};
 use crate::support::{manifest, rows};
 
-/// Any of them.
+/// Generates any dispatch run.
 pub fn dispatch_run() -> impl Strategy<Value = Fact> {
     let evidence = prop_oneof![Just(Evidence::Header), Just(Evidence::Body)];
     let kernel = (option::of(number()), any::<Option<String>>());
@@ -41,7 +41,7 @@ pub fn dispatch_run() -> impl Strategy<Value = Fact> {
     )
 }
 
-/// Any of them.
+/// Generates any doorbell run.
 pub fn doorbell_run() -> impl Strategy<Value = Fact> {
     let indexes = (option::of(number()), option::of(number()));
     let numbers = prop::collection::vec(number(), 5);
@@ -71,17 +71,17 @@ fn begin(dir: &Path, row_memory: usize) -> TraceWriter {
     TraceWriter::create_as(dir, manifest(), placing).unwrap()
 }
 
-/// Publishes on four queues that leave out some indexes; remembers what was published.
+/// Publishes on four queues that leave out some indexes, and remembers the published indexes.
 #[derive(Default)]
 struct Program {
     steps: u64,
     ends: [u64; 4],
-    /// Time by queue and index.
+    /// Times by queue and index.
     published: BTreeMap<(u32, u64), u64>,
 }
 
 impl Program {
-    /// So many dispatches, each with its doorbell, one a microsecond.
+    /// Pushes `dispatches` dispatches, each with its doorbell, one per microsecond.
     fn run(&mut self, writer: &mut TraceWriter, dispatches: u64) {
         for _ in 0..dispatches {
             let step = self.steps;
@@ -105,7 +105,7 @@ impl Program {
     }
 }
 
-/// Indexes with their times by the rows of a trace, and those in runs. Each is there once.
+/// The indexes and times in the rows of a trace, and the indexes in runs. Each index occurs once.
 struct Found {
     rows: BTreeMap<(u32, u64), u64>,
     in_runs: u64,
@@ -113,7 +113,7 @@ struct Found {
 }
 
 impl Found {
-    /// Compares with what was published, whose times runs bound.
+    /// Compares with the published indexes. Runs bound their times.
     fn check(&self, program: &Program, runs: impl Iterator<Item = (u32, u64, u64, u64, u64)>) {
         let mut left = program.published.clone();
         for (key, time_ns) in &self.rows {
@@ -197,11 +197,11 @@ fn finish(writer: TraceWriter) -> Written {
     writer.finish(|manifest| manifest.complete = true).unwrap()
 }
 
-/// Rows and runs together are what was published: nothing is missing, and nothing is there twice.
+/// Rows and runs together equal what was published: nothing is missing, and nothing is duplicated.
 #[test]
 fn what_waits_for_the_disk_beyond_the_bound_is_in_runs() {
     let dir = tempfile::tempdir().unwrap();
-    // Less than what the first rows take after which anybody looks.
+    // Less than the size of the first rows that are written before the bound is first checked.
     let mut writer = begin(dir.path(), 64 << 10);
     let mut program = Program::default();
     assert!(!writer.is_aggregating());
@@ -216,7 +216,7 @@ fn what_waits_for_the_disk_beyond_the_bound_is_in_runs() {
         }
     };
     caught_up(&mut writer);
-    // Fewer than those after which anybody looks: all of them are rows.
+    // Fewer rows than those after which the bound is checked: all of them are rows.
     let before = program.published.len();
     program.run(&mut writer, 1000);
     caught_up(&mut writer);
@@ -257,7 +257,7 @@ fn rows_come_back_when_the_disk_has_caught_up() {
     while !writer.is_aggregating() {
         program.run(&mut writer, 100);
     }
-    // Nothing was handed over: no batch is full, and nobody ticked. One tick hands over all of it.
+    // Nothing was handed over, because no batch is full and there was no tick. One tick hands over everything.
     let waits = program.published.len();
     let mut now = Instant::now() + Duration::from_secs(1);
     writer.tick(now).unwrap();
@@ -277,7 +277,7 @@ fn rows_come_back_when_the_disk_has_caught_up() {
     assert!(found.in_runs <= 200, "{}", found.in_runs);
 }
 
-/// Every number of it.
+/// Every number in the runs is checked.
 #[test]
 fn without_memory_for_rows_all_dispatches_and_doorbells_are_in_runs() {
     let dir = tempfile::tempdir().unwrap();
@@ -289,7 +289,7 @@ fn without_memory_for_rows_all_dispatches_and_doorbells_are_in_runs() {
     writer.push(&Fact::Packet(sample::unread(5, 2, 105)));
     // Another window.
     writer.push(&Fact::Dispatch(sample::dispatch(7, 100 + WINDOW_NS)));
-    // What it says can't be so.
+    // The values contradict each other.
     let odd = Doorbell {
         published: 9,
         ..sample::doorbell(3, 300)
@@ -320,7 +320,7 @@ fn without_memory_for_rows_all_dispatches_and_doorbells_are_in_runs() {
     assert_eq!((written.aggregated, written.dropped), (aggregated, 0));
 }
 
-/// A recorder that is killed misses at the most the last second: open runs don't wait for their window's end.
+/// A recorder that is killed misses at most the last second, because open runs do not wait for their window's end.
 #[test]
 fn runs_reach_the_disk_while_recording() {
     let dir = tempfile::tempdir().unwrap();
@@ -339,7 +339,7 @@ fn runs_reach_the_disk_while_recording() {
     );
 }
 
-/// Names of a MiB, each in a run of its own, faster than any disk takes them.
+/// Names of a MiB, each in a run of its own, faster than any disk can take them.
 #[test]
 fn runs_that_find_no_room_are_lost_and_what_they_stand_for_is_counted() {
     let dir = tempfile::tempdir().unwrap();
@@ -372,7 +372,7 @@ fn runs_that_find_no_room_are_lost_and_what_they_stand_for_is_counted() {
 fn runs_that_the_disk_refuses_are_lost_and_what_they_stand_for_is_counted() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = begin(dir.path(), 0);
-    // A file where the table's folder would be.
+    // A file in the place of the table's folder.
     fs::write(dir.path().join("dispatch_runs"), "").unwrap();
     for index in 0..5 {
         writer.push(&Fact::Doorbell(sample::doorbell(index, 100 + index)));

@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Helpers of several tests.
 
 use std::path::Path;
 
@@ -93,7 +93,7 @@ pub fn process(pid: u32, first_ns: u64) -> Process {
     }
 }
 
-/// Index of a dispatch.
+/// Returns the index of a dispatch.
 pub fn index(fact: &Fact) -> u64 {
     match fact {
         Fact::Dispatch(dispatch) => dispatch.index,
@@ -101,19 +101,19 @@ pub fn index(fact: &Fact) -> u64 {
     }
 }
 
-/// A folder's files, by name.
+/// Returns a folder's files, by name.
 pub fn files(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).unwrap();
     let mut names: Vec<_> = entries
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        // The room that a recorder keeps for its last manifest.
+        // The file that reserves space for the last manifest.
         .filter(|name| name != ".reserve.tmp")
         .collect();
     names.sort();
     names
 }
 
-/// All rows of a table.
+/// Returns all rows of a table.
 pub fn rows(dir: &Path, table: Table) -> Vec<Fact> {
     Trace::open(dir)
         .unwrap()

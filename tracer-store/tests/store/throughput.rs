@@ -1,4 +1,4 @@
-//! How fast rows are taken, and how large they are on disk.
+//! The rate at which rows are taken, and their size on disk.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ fn throughput() {
     let start = Instant::now();
     let mut longest = Duration::ZERO;
     for index in 0..DISPATCHES {
-        // One a microsecond, with some jitter, like a busy queue.
+        // One row per microsecond, with some jitter, like a busy queue.
         let time = 1_000_000_000 + index * 1000 + index * index % 307;
         writer.push(&dispatch(index, time));
         writer.push(&doorbell(index, time));

@@ -1,4 +1,4 @@
-//! crossterm's terminal, with a bound for its size and without a panic when it is gone.
+//! crossterm's terminal, with a bound on its size and without a panic when it is gone.
 
 use std::io::{self, Stdout};
 
@@ -9,13 +9,13 @@ use ratatui::{
 };
 use rustix::termios::tcgetwinsize;
 
-/// The largest part of a screen that is drawn, in cells. A terminal may claim 65535 x 65535, whose cells no memory holds.
+/// The largest part of a screen that is drawn, in cells. A terminal may report 65535 x 65535, whose cells no memory can store.
 pub const MAX_SIZE: Size = Size {
     width: 1024,
     height: 512,
 };
 
-/// The part of a screen that is drawn.
+/// Returns the part of a screen that is drawn.
 pub fn bounded(size: Size) -> Size {
     Size::new(size.width.min(MAX_SIZE.width), size.height.min(MAX_SIZE.height))
 }
@@ -24,7 +24,7 @@ pub fn bounded(size: Size) -> Size {
 pub struct Bounded(CrosstermBackend<Stdout>);
 
 impl Bounded {
-    /// Of standard output.
+    /// Creates the backend for standard output.
     pub fn new() -> Self {
         Self(CrosstermBackend::new(io::stdout()))
     }
@@ -44,8 +44,8 @@ impl Backend for Bounded {
         self.0.hide_cursor()
     }
 
-    /// Never fails: the end of a [`ratatui::Terminal`] reports a failure by `eprintln!`, which panics if standard error is the
-    /// terminal that is gone.
+    /// Never fails: when a [`ratatui::Terminal`] is dropped, it reports a failure by `eprintln!`, which panics if standard error is
+    /// the terminal that is gone.
     fn show_cursor(&mut self) -> io::Result<()> {
         let _ = self.0.show_cursor();
         Ok(())
@@ -67,7 +67,8 @@ impl Backend for Bounded {
         self.0.clear_region(clear_type)
     }
 
-    /// What the kernel says, within the bound. `crossterm::terminal::size` would start `tput` where the kernel refuses.
+    /// Returns the size that the kernel reports, within the bound. `crossterm::terminal::size` would start `tput` if the kernel
+    /// refuses.
     fn size(&self) -> io::Result<Size> {
         let size = tcgetwinsize(io::stdout())?;
         Ok(bounded(Size::new(size.ws_col, size.ws_row)))

@@ -1,4 +1,4 @@
-//! Ioctls on KFD and DRM devices.
+//! The view of ioctls on KFD and DRM devices.
 
 use tracer_core::live::{IoctlRow, Picture};
 
@@ -9,7 +9,7 @@ use crate::{
     units::{count, duration, known, rate},
 };
 
-/// Its columns.
+/// The columns of this view.
 pub const COLUMNS: &[Column<IoctlRow>] = &[
     Column {
         title: "count",
@@ -69,7 +69,7 @@ pub const COLUMNS: &[Column<IoctlRow>] = &[
     },
 ];
 
-/// The rows in their order.
+/// Returns the rows in their order.
 pub fn rows<'a>(top: &Top, picture: &'a Picture) -> Vec<&'a IoctlRow> {
     picks::rows(&picture.ioctls, COLUMNS, top, |ioctl| {
         format!("{} {}", ioctl.device, ioctl.name)

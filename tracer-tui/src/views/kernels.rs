@@ -1,4 +1,4 @@
-//! Kernels, by how often they are dispatched.
+//! The view of kernels, by how often they are dispatched.
 
 use tracer_core::live::{KernelRow, Picture};
 
@@ -9,7 +9,7 @@ use crate::{
     units::{count, duration, rate},
 };
 
-/// Its columns.
+/// The columns of this view.
 pub const COLUMNS: &[Column<KernelRow>] = &[
     Column {
         title: "count",
@@ -53,14 +53,14 @@ pub const COLUMNS: &[Column<KernelRow>] = &[
     },
 ];
 
-/// The rows in their order.
+/// Returns the rows in their order.
 pub fn rows<'a>(top: &Top, picture: &'a Picture) -> Vec<&'a KernelRow> {
     picks::rows(&picture.kernels, COLUMNS, top, |kernel| {
         format!("{} {}", kernel.pid, name(kernel))
     })
 }
 
-/// Its name; where that is unknown, the address of its descriptor.
+/// Returns the kernel's name, or the address of its descriptor if the name is unknown.
 pub fn name(kernel: &KernelRow) -> String {
     kernel
         .name

@@ -12,13 +12,13 @@ use crate::{
     units::{UNKNOWN, count, rate},
 };
 
-/// A process, and how deep it stands in the tree.
+/// A process and its depth in the tree.
 pub struct Branch {
     row: ProcessRow,
     depth: usize,
 }
 
-/// Its columns.
+/// The columns of this view.
 pub const COLUMNS: &[Column<Branch>] = &[
     Column {
         title: "process",
@@ -32,7 +32,7 @@ pub const COLUMNS: &[Column<Branch>] = &[
                 p.row.comm.as_deref().unwrap_or(UNKNOWN)
             )
         },
-        // The tree's own order.
+        // The order of the tree itself.
         order: |_, _| std::cmp::Ordering::Equal,
     },
     Column {
@@ -93,7 +93,7 @@ pub const COLUMNS: &[Column<Branch>] = &[
     },
 ];
 
-/// All processes, each behind its parent.
+/// Returns all processes, each after its parent.
 pub fn tree(picture: &Picture) -> Vec<Branch> {
     let all = &picture.processes;
     let ids: HashSet<u32> = all.iter().map(|row| row.pid).collect();
@@ -118,7 +118,7 @@ pub fn tree(picture: &Picture) -> Vec<Branch> {
         }
         branches.push(branch);
     }
-    // Those whose parents are each other's children (ids are used again) would be nowhere.
+    // Processes whose parents are each other's children (process ids are reused) would otherwise be missing.
     branches.extend(children.into_values().flatten().map(|row| Branch {
         row: row.clone(),
         depth: 0,
@@ -126,17 +126,17 @@ pub fn tree(picture: &Picture) -> Vec<Branch> {
     branches
 }
 
-/// The rows of a tree in their order.
+/// Returns the rows of a tree in their order.
 pub fn sorted<'a>(top: &Top, tree: &'a [Branch]) -> Vec<&'a Branch> {
     picks::rows(tree, COLUMNS, top, words)
 }
 
-/// How many rows are shown.
+/// Returns the number of rows shown.
 pub fn count_rows(top: &Top, picture: &Picture) -> usize {
     sorted(top, &tree(picture)).len()
 }
 
-/// Those that ended step back.
+/// Returns the style of a row. Processes that have exited are dimmed.
 pub fn style(branch: &Branch) -> Style {
     if branch.row.ended {
         Style::new().add_modifier(Modifier::DIM)

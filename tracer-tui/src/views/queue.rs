@@ -10,7 +10,7 @@ use tracer_core::live::{KernelRow, PacketRow, QueueRow};
 use super::kernels;
 use crate::units::{UNKNOWN, count, duration, known, rate, sparkline};
 
-/// Draws it: what is known, whether it is stuck, what waits, and the last packets with the newest on top.
+/// Draws the queue: its properties, whether it is stuck, what waits, and the last packets with the newest at the top.
 pub fn draw(queue: &QueueRow, names: &[KernelRow], now: u64, selected: usize, area: Rect, buffer: &mut Buffer) {
     let mut lines: Vec<(String, Style)> = facts(queue).into_iter().map(|line| (line, Style::new())).collect();
     if let Some(words) = stuck(queue) {
@@ -79,7 +79,7 @@ fn facts(queue: &QueueRow) -> Vec<String> {
     ]
 }
 
-/// What is seen of a queue that does not move, and what that can mean.
+/// Describes a queue that does not advance, and the possible causes.
 fn stuck(queue: &QueueRow) -> Option<String> {
     let stuck = queue.stuck?;
     let rung = stuck.last_doorbell_ns.map_or_else(String::new, |age| {
@@ -94,7 +94,7 @@ fn stuck(queue: &QueueRow) -> Option<String> {
     ))
 }
 
-/// Doorbells whose packets were not all taken, by age: on the left what waits longest.
+/// Describes the doorbells whose packets were not all taken, by age: the longest wait is on the left.
 fn timeline(queue: &QueueRow, width: u16) -> String {
     const HEAD: &str = "last minute ";
     let room = usize::from(width).saturating_sub(HEAD.len());
@@ -137,13 +137,13 @@ fn describe(packet: &PacketRow, queue: &QueueRow, names: &[KernelRow], now: u64)
     )
 }
 
-/// Sizes without the ones at their end.
+/// Formats sizes without trailing ones.
 fn sizes(all: &[u64; 3]) -> String {
     let used = all.iter().rposition(|&n| n > 1).map_or(1, |last| last + 1);
     all[..used].iter().map(|&n| count(n)).collect::<Vec<_>>().join("x")
 }
 
-/// Words in lines of this width.
+/// Wraps text into lines of this width.
 fn wrap(text: &str, width: u16) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

@@ -1,4 +1,4 @@
-//! All queues.
+//! The view of all queues.
 
 use std::cmp::Ordering;
 
@@ -12,10 +12,10 @@ use crate::{
     units::{UNKNOWN, count, duration, known, rate, sparkline},
 };
 
-/// The column by which they are sorted at first: what is stuck is on top, then what is busy.
+/// The initial sort column: stuck queues are at the top, then busy ones.
 pub const FIRST: usize = 6;
 
-/// Its columns.
+/// The columns of this view.
 pub const COLUMNS: &[Column<QueueRow>] = &[
     Column {
         title: "q",
@@ -163,7 +163,7 @@ pub const COLUMNS: &[Column<QueueRow>] = &[
     },
 ];
 
-/// The rows in their order.
+/// Returns the rows in their order.
 pub fn rows<'a>(top: &Top, picture: &'a Picture) -> Vec<&'a QueueRow> {
     picks::rows(&picture.queues, COLUMNS, top, |queue| {
         let pid = queue.pid.map(|pid| pid.to_string()).unwrap_or_default();
@@ -172,7 +172,7 @@ pub fn rows<'a>(top: &Top, picture: &'a Picture) -> Vec<&'a QueueRow> {
     })
 }
 
-/// Stuck ones stand out without colour too; ended ones step back.
+/// Returns the style of a row. Stuck queues stand out without colour too; queues that have ended are dimmed.
 pub fn style(queue: &QueueRow) -> Style {
     if queue.stuck.is_some() {
         Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD)
@@ -183,7 +183,7 @@ pub fn style(queue: &QueueRow) -> Style {
     }
 }
 
-/// Stuck ones first, then by rate.
+/// Orders stuck queues first, then by rate.
 fn busiest(a: &QueueRow, b: &QueueRow) -> Ordering {
     let rate = |q: &QueueRow| q.dispatches_per_s + q.doorbells_per_s;
     b.stuck
@@ -195,12 +195,12 @@ fn busiest(a: &QueueRow, b: &QueueRow) -> Ordering {
 fn kind(queue: &QueueRow) -> String {
     let kind = queue.kind.as_deref().unwrap_or(UNKNOWN);
     let short = kind.strip_prefix("compute-").unwrap_or(kind);
-    // The runtime's own.
+    // The runtime created the queue for itself.
     let mark = if queue.internal == Some(true) { " int" } else { "" };
     format!("{short}{mark}")
 }
 
-/// Packets that wait against the ring's size; an exclamation mark where they do not move.
+/// Formats the waiting packets and the ring's size, with an exclamation mark if the packets do not advance.
 fn depth(queue: &QueueRow) -> String {
     let Some(depth) = queue.depth else {
         return if queue.kind.as_deref().is_none_or(|kind| kind == "compute-aql") {
@@ -217,7 +217,7 @@ fn depth(queue: &QueueRow) -> String {
     format!("{mark}{}{ring}", count(depth))
 }
 
-/// Share by path: what is not `doorbell` is named.
+/// Formats the share by path; a path other than `doorbell` is named.
 fn share(paths: &Share) -> String {
     let total = paths.total();
     if total == 0 {

@@ -1,4 +1,4 @@
-//! Rings of the kernel driver.
+//! The view of the kernel driver's rings.
 
 use ratatui::style::{Color, Modifier, Style};
 use tracer_core::live::{Picture, RingRow};
@@ -10,7 +10,7 @@ use crate::{
     units::{count, duration, known, rate},
 };
 
-/// Its columns.
+/// The columns of this view.
 pub const COLUMNS: &[Column<RingRow>] = &[
     Column {
         title: "ring",
@@ -86,14 +86,14 @@ pub const COLUMNS: &[Column<RingRow>] = &[
     },
 ];
 
-/// The rows in their order.
+/// Returns the rows in their order.
 pub fn rows<'a>(top: &Top, picture: &'a Picture) -> Vec<&'a RingRow> {
     picks::rows(&picture.rings, COLUMNS, top, |ring| {
         format!("{} {}", ring.ring, made_by(ring))
     })
 }
 
-/// Jobs of traced processes are what a bypass must not have.
+/// Returns the style of a row. Rings with jobs of traced processes stand out: a bypass must not have such jobs.
 pub fn style(ring: &RingRow) -> Style {
     if ring.traced > 0 {
         Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD)

@@ -56,7 +56,7 @@ fn queue(number: u32, dispatches: u64) -> QueueRow {
     }
 }
 
-/// Two processes with a few queues.
+/// Returns a picture of two processes with a few queues.
 pub fn usual() -> Picture {
     let mut queues: Vec<QueueRow> = (0..4)
         .map(|number| queue(number, 1_200 * u64::from(number * number)))
@@ -186,7 +186,7 @@ pub fn usual() -> Picture {
     }
 }
 
-/// A thousand queues of 250 processes.
+/// Returns a picture of a thousand queues in 250 processes.
 pub fn many() -> Picture {
     let queues: Vec<QueueRow> = (0..1000)
         .map(|number| queue(number, u64::from(number * 7919 % 1000) * 1000))
@@ -229,7 +229,7 @@ pub fn many() -> Picture {
     }
 }
 
-/// The usual run with a queue that does not move.
+/// Returns the usual picture with a queue that does not advance.
 pub fn stuck() -> Picture {
     let mut picture = usual();
     let queue = &mut picture.queues[2];

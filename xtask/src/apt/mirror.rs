@@ -1,4 +1,4 @@
-//! Which Debian mirror this machine uses, read from apt's own lists of sources.
+//! The Debian mirror that this machine uses, read from apt's own lists of sources.
 
 use std::env;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Overrides the mirror.
+/// The variable that overrides the mirror.
 const VARIABLE: &str = "TRACER_DEBIAN_MIRROR";
 /// Debian's keys, as the package debian-archive-keyring installs them.
 const KEYRINGS: [&str; 2] = [
@@ -14,17 +14,17 @@ const KEYRINGS: [&str; 2] = [
     "/usr/share/keyrings/debian-archive-keyring.pgp",
 ];
 
-/// A mirror of Debian's archive; each serves every suite.
+/// A mirror of Debian's archive, which serves every suite.
 #[derive(Debug, PartialEq)]
 pub struct Mirror {
-    /// Base address.
+    /// The base address.
     pub uri: String,
-    /// The keys that its lists are signed with; apt's trusted ones where that is not set.
+    /// The keys that its lists are signed with. If not set, apt's trusted keys apply.
     keyring: Option<String>,
 }
 
 impl Mirror {
-    /// The mirror that the environment names, else the one that apt is configured with.
+    /// Returns the mirror that the environment names, otherwise the one that apt is configured with.
     pub fn find() -> Result<Self> {
         if let Some(uri) = env::var(VARIABLE).ok().filter(|uri| !uri.is_empty()) {
             return Ok(Self {
@@ -45,7 +45,7 @@ impl Mirror {
         })
     }
 
-    /// The entry for one or more suites, separated by spaces, in the form of a `.sources` file.
+    /// Returns the entry for one or more suites, separated by spaces, in the form of a `.sources` file.
     pub fn stanza(&self, suites: &str) -> String {
         let signed_by = self
             .keyring
@@ -66,7 +66,7 @@ fn installed_keyring() -> Option<String> {
         .map(|path| (*path).to_owned())
 }
 
-/// One address of apt's lists, with what is needed to recognise Debian.
+/// One address of apt's lists, with the fields needed to recognise Debian.
 #[derive(Debug, Default, PartialEq)]
 struct Source {
     uri: String,
@@ -75,9 +75,9 @@ struct Source {
 }
 
 impl Source {
-    /// Whether this is a mirror of Debian itself, not of its security updates and not a third party's.
+    /// Returns whether this is a mirror of Debian itself, not of its security updates and not of a third party.
     fn is_debian_archive(&self) -> bool {
-        // By convention mirrors (and `mirror+file:` lists of mirrors) carry the archive's name in their path.
+        // By convention, the paths of mirrors (and of `mirror+file:` lists of mirrors) contain the name of the archive.
         let named = self
             .uri
             .split('/')
@@ -90,7 +90,7 @@ impl Source {
     }
 }
 
-/// Reads `sources.list` and `sources.list.d`; files that cannot be read count as empty.
+/// Reads `sources.list` and `sources.list.d`. Files that cannot be read count as empty.
 fn read_sources(etc: &Path) -> Vec<Source> {
     let parts = fs::read_dir(etc.join("sources.list.d"))
         .into_iter()
@@ -133,7 +133,7 @@ fn parse_line(line: &str) -> Option<Source> {
     })
 }
 
-/// Parses a `.sources` file: stanzas of `Field: value` lines, values continued on indented lines.
+/// Parses a `.sources` file: stanzas of `Field: value` lines, with values continued on indented lines.
 fn parse_stanzas(text: &str) -> Vec<Source> {
     let uncommented: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     uncommented

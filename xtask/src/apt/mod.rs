@@ -1,4 +1,4 @@
-//! Debian packages of any suite, without touching the system: apt with a configuration and state of its own.
+//! Debian packages of any suite, without changes to the system: apt runs with its own configuration and state.
 
 mod mirror;
 
@@ -11,23 +11,23 @@ use anyhow::{Context, Result, bail};
 use crate::cmd;
 pub use mirror::Mirror;
 
-/// What to do where apt is missing.
+/// The error message if apt is missing.
 const NO_APT: &str = "this step takes packages from a Debian mirror by apt and dpkg; \
     run it on Debian or Ubuntu, or in a container of one of them";
 
-/// The suite that another one only adds to: experimental has nothing but packages under trial.
+/// Suites that only add to another suite: experimental has only packages under trial.
 const BASES: [(&str, &str); 1] = [("experimental", "sid")];
 
-/// One suite of Debian, with package lists, downloads and an empty list of installed packages in a folder of its own.
+/// One suite of Debian, with package lists, downloads and an empty list of installed packages in its own folder.
 pub struct Suite {
     name: String,
     dir: PathBuf,
 }
 
 impl Suite {
-    /// Prepares a suite below `cache` and gets its package lists.
+    /// Prepares a suite below `cache` and downloads its package lists.
     ///
-    /// An earlier, interrupted attempt is taken up again.
+    /// Continues an earlier, interrupted attempt.
     pub fn open(cache: &Path, mirror: &Mirror, name: &str) -> Result<Self> {
         cmd::require("apt-get", NO_APT)?;
         cmd::require("dpkg", NO_APT)?;
@@ -46,18 +46,18 @@ impl Suite {
                 mirror.uri
             )
         })?;
-        // What an earlier attempt downloaded may have been replaced in the suite since.
+        // The suite may have replaced packages that an earlier attempt downloaded.
         cmd::read(suite.apt("apt-get").args(["-q", "autoclean"]))?;
         Ok(suite)
     }
 
-    /// The versions of a package that the suite has.
+    /// Returns the versions of a package that the suite has.
     pub fn versions(&self, package: &str) -> Result<Vec<String>> {
         let table = cmd::read(self.apt("apt-cache").args(["madison", package]))?;
         Ok(parse_madison(&table))
     }
 
-    /// Downloads packages and all they depend on; returns the files.
+    /// Downloads packages and all their dependencies. Returns the files.
     pub fn download_closure(&self, packages: &[impl AsRef<str>]) -> Result<Vec<PathBuf>> {
         let packages: Vec<&str> = packages.iter().map(AsRef::as_ref).collect();
         eprintln!(
@@ -80,7 +80,7 @@ impl Suite {
         self.downloads()
     }
 
-    /// Downloads one package alone; returns the file.
+    /// Downloads one package without its dependencies. Returns the file.
     pub fn download(&self, package: &str, version: &str) -> Result<PathBuf> {
         eprintln!("==> downloading {package} {version} from Debian {}", self.name);
         let mut command = self.apt("apt-get");
@@ -100,7 +100,7 @@ impl Suite {
         }
     }
 
-    /// Downloads these packages in the suite's versions, none of what they depend on; returns the files.
+    /// Downloads these packages in the suite's versions, without their dependencies. Returns the files.
     pub fn download_only(&self, packages: &[String]) -> Result<Vec<PathBuf>> {
         eprintln!("==> downloading {} from Debian {}", packages.join(", "), self.name);
         let mut command = self.apt("apt-get");
@@ -120,14 +120,14 @@ impl Suite {
         self.downloads()
     }
 
-    /// The packages that a package, in the version that would be installed, names as needed, alternatives included.
+    /// Returns the dependencies of a package, in the version that would be installed, including alternatives.
     pub fn depends(&self, package: &str) -> Result<Vec<String>> {
         let one_version = ["-o", "APT::Cache::AllVersions=false"];
         let listing = cmd::read(self.apt("apt-cache").args(one_version).args(["depends", package]))?;
         Ok(parse_depends(&listing))
     }
 
-    /// Removes lists and downloads, which are of no use once the packages are unpacked.
+    /// Removes lists and downloads, which are not useful once the packages are unpacked.
     pub fn close(self) -> Result<()> {
         cmd::remove_all(&self.dir)
     }
@@ -175,7 +175,7 @@ impl Suite {
         let acquire = cmd::read(Command::new("apt-config").arg("dump"))?;
         let mut text = configuration(&self.dir, &acquire);
         if base(&self.name).is_some() {
-            // By itself apt would take nothing from a suite that is not meant to be installed as a whole.
+            // By default apt would take nothing from a suite that is not meant to be installed as a whole.
             text.push_str(&format!("APT::Default-Release \"{}\";\n", self.name));
         }
         fs::write(self.dir.join("apt.conf"), text)?;
@@ -183,20 +183,20 @@ impl Suite {
     }
 }
 
-/// The suite below this one.
+/// Returns the suite below this one.
 fn base(suite: &str) -> Option<&'static str> {
     BASES.iter().find(|(name, _)| *name == suite).map(|&(_, base)| base)
 }
 
-/// A suite and the one below it, as a list of sources names them.
+/// Returns a suite and the one below it, in the form that a list of sources uses.
 fn suites(suite: &str) -> String {
     base(suite).map_or_else(|| suite.to_owned(), |base| format!("{base} {suite}"))
 }
 
-/// Unpacks a package's files into a folder, which is created if it is missing; none of the package's scripts run.
+/// Unpacks a package's files into a folder, which is created if it is missing. None of the package's scripts run.
 ///
-/// Links to folders stay links: packages of old releases have files in `/lib`, which is `/usr/lib` in all of them. By
-/// itself `dpkg -x` would put a folder in the link's place.
+/// Links to folders stay links: packages of old releases have files in `/lib`, which is `/usr/lib` in all of them. By default `dpkg
+/// -x` would replace the link with a folder.
 pub fn unpack(package: &Path, into: &Path) -> Result<()> {
     fs::create_dir_all(into).with_context(|| format!("cannot create {}", into.display()))?;
     let mut dpkg = Command::new("dpkg")
@@ -220,7 +220,7 @@ pub fn unpack(package: &Path, into: &Path) -> Result<()> {
     Ok(())
 }
 
-/// An apt configuration that knows nothing of this system but how to reach the network.
+/// Returns an apt configuration that contains nothing of this system except how to reach the network.
 fn configuration(dir: &Path, system: &str) -> String {
     let dir = dir.display();
     let network: String = system
@@ -252,7 +252,7 @@ Acquire::Retries "3";
     )
 }
 
-/// Whether a line of `apt-config dump` says how to download (proxies, certificates, checks of dates).
+/// Returns whether a line of `apt-config dump` says how to download (proxies, certificates, checks of dates).
 fn is_about_network(line: &str) -> bool {
     let skipped = [
         "Acquire::IndexTargets",
@@ -263,7 +263,7 @@ fn is_about_network(line: &str) -> bool {
     line.starts_with("Acquire::") && !skipped.iter().any(|prefix| line.starts_with(prefix))
 }
 
-/// Takes the version column out of `apt-cache madison`.
+/// Extracts the version column from `apt-cache madison`.
 fn parse_madison(table: &str) -> Vec<String> {
     table
         .lines()
@@ -271,7 +271,7 @@ fn parse_madison(table: &str) -> Vec<String> {
         .collect()
 }
 
-/// Takes the real packages out of `apt-cache depends`.
+/// Extracts the real packages from `apt-cache depends`.
 fn parse_depends(listing: &str) -> Vec<String> {
     listing
         .lines()

@@ -1,4 +1,4 @@
-//! What recording adds to a program that maps files executable, and how long a recording takes to end.
+//! The cost of recording for a program that maps executable files, and the time that a recording takes to end.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,28 +12,28 @@ use super::{Place, median, number};
 use crate::cmd;
 use crate::setup::Rootfs;
 
-/// Rounds, each one alone and one recorded; the median ratio counts.
+/// Rounds, each with one run alone and one recorded. The median ratio counts.
 const ROUNDS: usize = 3;
-/// Mappings of a round that are unmapped at once, and those that are kept.
+/// Mappings in a round that are unmapped at once, and mappings that are kept.
 const UNMAPPED: usize = 20_000;
 const KEPT: usize = 3_000;
-/// Libraries of a long end and of a short one; the difference is that of so many libraries.
+/// Numbers of libraries in a long end and in a short one. The difference is the time of the additional libraries.
 const MANY: usize = 11;
 const FEW: usize = 1;
 
-/// 20,000 mappings of one known file, each unmapped at once: their time while recorded, of that alone.
+/// 20,000 mappings of one known file, each unmapped at once: the ratio of their time while recorded to their time alone.
 pub fn unmapped_at_once(place: &Place<'_>) -> Result<f64> {
     ratio(place, &["--times", &UNMAPPED.to_string()])
 }
 
-/// 3,000 mappings of one known file that stay: likewise.
+/// 3,000 mappings of one known file that stay: the ratio of their time while recorded to their time alone.
 pub fn kept(place: &Place<'_>) -> Result<f64> {
     ratio(place, &["--keep", "--times", &KEPT.to_string()])
 }
 
 fn ratio(place: &Place<'_>, options: &[&str]) -> Result<f64> {
     let loader = place.programs.join("loader");
-    // A file that the recorder knows by the time: the program itself.
+    // A file that the recorder knows by then: the program itself.
     let words: Vec<OsString> = options.iter().map(Into::into).chain([loader.clone().into()]).collect();
     let mut ratios = Vec::new();
     for round in 0..ROUNDS {
@@ -48,7 +48,7 @@ fn ratio(place: &Place<'_>, options: &[&str]) -> Result<f64> {
     median(ratios)
 }
 
-/// From the end of the command to the recorder's, s, for each library that has probes.
+/// Returns the time from the command's exit to the recorder's exit, s, for each library that has probes.
 pub fn end_per_library(place: &Place<'_>) -> Result<f64> {
     let library = Rootfs::stable(place.project)
         .dir()
@@ -79,7 +79,7 @@ fn end_ns(place: &Place<'_>, trace: &str, files: &[PathBuf]) -> Result<f64> {
     Ok(now_ns - number(&printed, "ended_ns")?)
 }
 
-/// What the loader printed while it was recorded.
+/// Returns what the loader printed while it was recorded.
 fn recorded(place: &Place<'_>, trace: &str, words: &[OsString]) -> Result<String> {
     let mut command = Command::new(place.programs.join("tracer"));
     command.args(["record", "--as-root", "-o"]).arg(place.dir.join(trace));
@@ -91,7 +91,7 @@ fn recorded(place: &Place<'_>, trace: &str, words: &[OsString]) -> Result<String
     let output = command.stdin(Stdio::null()).output().context("cannot start tracer")?;
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let said = String::from_utf8_lossy(&output.stderr);
-    // The exit code says whether dispatches were watched, and here are none.
+    // The exit code says whether dispatches were watched, and this program has none.
     ensure!(
         printed.contains("mapped_ns="),
         "tracer ended with {}: {said}",

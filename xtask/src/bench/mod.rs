@@ -1,7 +1,7 @@
-//! What recording costs and how fast it is: figures with targets, each measured within one run.
+//! The cost and the speed of recording: figures with targets, each measured within one run.
 //!
-//! A figure is a ratio of two times, or a rate, so that it means the same on a slow and on a fast machine. Tests assert
-//! orders and counts; times are asserted here alone.
+//! A figure is a ratio of two times, or a rate, so that it means the same on a slow and on a fast machine. Tests assert orders and
+//! counts; only this module asserts times.
 
 mod mappings;
 mod row;
@@ -59,7 +59,7 @@ const BENCHMARKS: [Benchmark; 4] = [
     },
 ];
 
-/// Builds everything, measures, and prints the table; the exit code is 1 if a figure misses its target.
+/// Builds everything, measures, and prints the table. The exit code is 1 if a figure misses its target.
 pub fn run(project: &Project, options: &Bench) -> Result<ExitCode> {
     ensure!(cmd::is_root()?, "capturing needs root: run `cargo xtask bench` as root");
     let wanted: Vec<&Benchmark> = BENCHMARKS
@@ -101,12 +101,12 @@ pub fn run(project: &Project, options: &Bench) -> Result<ExitCode> {
     Ok(exit_code(&rows))
 }
 
-/// Where a measurement finds and leaves things.
+/// The folders of a measurement.
 struct Place<'a> {
     project: &'a Project,
     /// The folder of the programs that are measured.
     programs: std::path::PathBuf,
-    /// An empty folder of the measurement's own.
+    /// An empty folder for this measurement alone.
     dir: std::path::PathBuf,
 }
 
@@ -122,13 +122,13 @@ fn exit_code(rows: &[Row]) -> ExitCode {
     }
 }
 
-/// The middle one of several measurements, which one that was disturbed does not move.
+/// Returns the median of several measurements: one disturbed measurement does not move it.
 fn median(mut values: Vec<f64>) -> Result<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().context("nothing was measured")
 }
 
-/// The number after `name=` in what a program printed.
+/// Returns the number after `name=` in the output of a program.
 fn number(printed: &str, name: &str) -> Result<f64> {
     let words = printed.split_whitespace();
     let found = words

@@ -7,40 +7,40 @@ use serde::Serialize;
 
 use super::Place;
 
-/// How a figure is measured, and what it must be.
+/// A figure: how to measure it, and its target.
 pub struct Benchmark {
-    /// What is measured; stable, since it is in the JSON.
+    /// The name of the figure. It is stable, because it is in the JSON.
     pub name: &'static str,
-    /// Its unit; empty for a ratio.
+    /// The unit; empty for a ratio.
     pub unit: &'static str,
-    /// What it must be.
+    /// The target.
     pub limit: Limit,
-    /// Measures it.
+    /// Measures the figure.
     pub measure: fn(&Place<'_>) -> Result<f64>,
 }
 
-/// What a figure must be.
+/// The target of a figure.
 #[derive(Clone, Copy)]
 pub enum Limit {
     AtMost(f64),
     AtLeast(f64),
 }
 
-/// A figure, measured.
+/// A measured figure.
 #[derive(Serialize)]
 pub struct Row {
     name: &'static str,
     value: f64,
     target: f64,
     unit: &'static str,
-    /// Whether it meets its target.
+    /// Whether the figure meets its target.
     pub ok: bool,
     #[serde(skip)]
     limit: Limit,
 }
 
 impl Benchmark {
-    /// Measures it.
+    /// Measures the figure and returns its row.
     pub fn row(&self, place: &Place<'_>) -> Result<Row> {
         (self.measure)(place).map(|value| self.of(value))
     }
@@ -61,7 +61,7 @@ impl Benchmark {
     }
 }
 
-/// The rows as `{"rows":[...]}`.
+/// Formats the rows as `{"rows":[...]}`.
 pub fn json(rows: &[Row]) -> Result<String> {
     #[derive(Serialize)]
     struct All<'a> {
@@ -70,7 +70,7 @@ pub fn json(rows: &[Row]) -> Result<String> {
     Ok(serde_json::to_string(&All { rows })?)
 }
 
-/// The rows as a Markdown table.
+/// Formats the rows as a Markdown table.
 pub fn table(rows: &[Row]) -> String {
     let mut text = "| figure | value | target | met |\n|---|---|---|---|\n".to_owned();
     for row in rows {
@@ -95,7 +95,7 @@ pub fn table(rows: &[Row]) -> String {
     text
 }
 
-/// Three digits that mean something.
+/// Formats a value with three significant digits.
 fn digits(value: f64) -> String {
     match value.abs() {
         large if large >= 100.0 => format!("{value:.0}"),

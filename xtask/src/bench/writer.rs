@@ -1,4 +1,4 @@
-//! How many rows a second reach the disk.
+//! How many rows per second reach the disk.
 
 use std::process::Command;
 
@@ -7,13 +7,13 @@ use anyhow::Result;
 use super::{Place, median, number};
 use crate::cmd;
 
-/// Rounds; the median counts.
+/// Rounds. The median counts.
 const ROUNDS: usize = 3;
-/// Dispatches of a round; each is two rows.
+/// Dispatches in a round; each is two rows.
 const DISPATCHES: u64 = 1_000_000;
 
-/// Rows a second, from the first that is pushed until all are on disk, while they are pushed as fast as one thread can.
-/// Those that the writer did not take in time don't count.
+/// Returns the rows per second, from the first row that is pushed until all are on disk, while one thread pushes them as fast as it
+/// can. Rows that the writer did not take in time don't count.
 pub fn rate(place: &Place<'_>) -> Result<f64> {
     let mut rates = Vec::new();
     for round in 0..ROUNDS {

@@ -10,26 +10,26 @@ use anyhow::{Context, Result};
 use crate::cmd;
 use crate::project::{Project, Toolchain};
 
-/// What to build and where to put it.
+/// What to build, and the path of the result.
 pub struct CrossBuild<'a> {
-    /// The crate's folder.
+    /// The folder of the crate.
     pub krate: PathBuf,
     /// All folders whose files go into the result.
     pub sources: Vec<PathBuf>,
-    /// The target's name.
+    /// The name of the target.
     pub target: &'a str,
-    /// Cargo's output; not shared between builds that differ in flags, or each would rebuild `core`.
+    /// Cargo's target folder. Builds with different flags do not share it: each would rebuild `core`.
     pub target_dir: PathBuf,
-    /// The linked file's name below the target's folder.
+    /// The name of the linked file below the target's folder.
     pub artifact: &'a str,
-    /// Where to copy it.
+    /// The path to copy it to.
     pub output: PathBuf,
-    /// What else the result depends on: flags and tools.
+    /// Other inputs of the result: flags and tools.
     pub settings: String,
 }
 
 impl CrossBuild<'_> {
-    /// Builds unless nothing changed since the last time; `adjust` adds flags and variables.
+    /// Builds the crate unless nothing changed since the last build; `adjust` adds flags and variables.
     pub fn run(&self, project: &Project, adjust: impl FnOnce(&mut Command)) -> Result<()> {
         let stamp = self.output.with_extension("stamp");
         let fingerprint = self.fingerprint(project.toolchain())?;
@@ -43,7 +43,7 @@ impl CrossBuild<'_> {
         fs::write(&stamp, fingerprint).with_context(|| format!("cannot write {}", stamp.display()))
     }
 
-    /// Runs clippy over the crate, with the build's own flags: what it warns of is an error.
+    /// Runs clippy over the crate, with the build's own flags. Warnings are errors.
     pub fn lint(&self, project: &Project, adjust: impl FnOnce(&mut Command)) -> Result<()> {
         let mut cargo = self.cargo(project, "clippy");
         adjust(&mut cargo);
@@ -52,7 +52,7 @@ impl CrossBuild<'_> {
 
     fn cargo(&self, project: &Project, subcommand: &str) -> Command {
         let mut cargo = cmd::plain_cargo(project);
-        // Nightly features on a stable compiler: these targets have no prebuilt `core`.
+        // Enables nightly features on a stable compiler: these targets have no prebuilt `core`.
         cargo
             .env("RUSTC_BOOTSTRAP", "1")
             .env("CARGO_TARGET_DIR", &self.target_dir)
@@ -61,7 +61,7 @@ impl CrossBuild<'_> {
         cargo
     }
 
-    /// Copies the linked file to its place, unless it is there: its age decides what is built after it.
+    /// Copies the linked file to its place, unless it is already there: later builds depend on its age.
     fn publish(&self) -> Result<()> {
         let built = self.target_dir.join(self.target).join("release").join(self.artifact);
         let content = fs::read(&built).with_context(|| format!("the build left no {}", built.display()))?;
@@ -76,7 +76,7 @@ impl CrossBuild<'_> {
             .with_context(|| format!("cannot write {}", self.output.display()))
     }
 
-    /// Changes whenever the compiler, the settings or a source file does.
+    /// Returns a value that changes whenever the compiler, the settings or a source file changes.
     fn fingerprint(&self, toolchain: &Toolchain) -> Result<String> {
         let mut files = Vec::new();
         for source in &self.sources {
@@ -93,7 +93,7 @@ impl CrossBuild<'_> {
     }
 }
 
-/// Lists the files of a crate, without what cargo made there.
+/// Lists the files of a crate, without those that cargo created.
 fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for entry in entries {

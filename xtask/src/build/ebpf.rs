@@ -1,4 +1,4 @@
-//! The eBPF objects that the tracer loads: the usual one, and one whose programs say what they decide.
+//! The eBPF objects that tracer loads: the usual one, and one whose programs log their decisions.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::cross::CrossBuild;
 use crate::project::Project;
 use crate::setup::BpfLinker;
 
-/// What the diagnostic object has on top.
+/// The additional arguments for the diagnostic object.
 const DIAGNOSTICS: [&str; 2] = ["--features", "log"];
 
 /// Builds `tracer-ebpf`, without and with its diagnostics.
@@ -46,7 +46,7 @@ fn cross(project: &Project, linker: &BpfLinker, output: PathBuf, features: &[&st
     }
 }
 
-/// The compiler looks for the linker on the search path.
+/// Returns the adjustment of a build. The compiler searches for the linker on the search path.
 fn adjust(linker: &BpfLinker, features: &'static [&'static str]) -> Result<impl FnOnce(&mut Command)> {
     let path = search_path(&linker.program)?;
     Ok(move |cargo: &mut Command| {
@@ -54,7 +54,7 @@ fn adjust(linker: &BpfLinker, features: &'static [&'static str]) -> Result<impl 
     })
 }
 
-/// The search path with the linker's folder in front.
+/// Returns the search path with the linker's folder in front.
 fn search_path(linker: &Path) -> Result<std::ffi::OsString> {
     let folder = linker.parent().context("the linker has no folder")?;
     let rest = env::var_os("PATH").unwrap_or_default();

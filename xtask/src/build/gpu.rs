@@ -7,10 +7,10 @@ use anyhow::Result;
 use super::{Job, cross::CrossBuild};
 use crate::project::Project;
 
-/// The processors to build for; tests/gpu-kernels/README.md says which GPUs they are.
+/// The processors to build for; tests/gpu-kernels/README.md names the GPUs.
 const CPUS: [&str; 5] = ["gfx90a", "gfx942", "gfx1100", "gfx9-4-generic", "gfx11-generic"];
 
-/// What builds `tests/gpu-kernels`, a job for each processor.
+/// Returns the jobs that build `tests/gpu-kernels`, one per processor.
 pub fn jobs(project: &Project) -> impl Iterator<Item = Job<'_>> {
     CPUS.into_iter()
         .map(move |cpu| Box::new(move || build(project, cpu)) as Job<'_>)
@@ -20,7 +20,7 @@ fn build(project: &Project, cpu: &str) -> Result<()> {
     cross(project, cpu).run(project, adjust(cpu))
 }
 
-/// Runs clippy over the crate, for one processor: its code is the same for all.
+/// Runs clippy over the crate, for one processor: the code is the same for all.
 pub fn lint(project: &Project) -> Result<()> {
     let cpu = CPUS[0];
     cross(project, cpu).lint(project, adjust(cpu))
@@ -46,8 +46,8 @@ fn adjust(cpu: &str) -> impl FnOnce(&mut Command) {
     }
 }
 
-/// The compiler's flags; exact processors get an object version that old runtimes load: 5 before ROCr 6.3, and 4 for HIP
-/// 5.2, which knows no newer processor than gfx90a. Generic ones exist in version 6 only.
+/// Returns the compiler's flags. Exact processors get an object version that old runtimes load: 5 before ROCr 6.3, and 4 for HIP
+/// 5.2, which knows no newer processor than gfx90a. Generic processors exist only in version 6.
 fn flags(cpu: &str) -> String {
     let version = match cpu {
         generic if generic.ends_with("-generic") => "",

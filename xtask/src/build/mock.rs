@@ -10,12 +10,12 @@ use crate::cmd;
 use crate::project::Project;
 use crate::setup::VmKernel;
 
-/// The module's sources, below the project's folder.
+/// The folder of the module's sources, in the project's folder.
 const SOURCES: &str = "tests/drm-sched-mock";
-/// The module's file.
+/// The file name of the module.
 const MODULE: &str = "drm-sched-mock.ko";
 
-/// Builds the module for every kernel, as far as its sources or the kernel changed.
+/// Builds the module for every kernel for which its sources or the kernel changed.
 pub fn build(project: &Project) -> Result<()> {
     for kernel in VmKernel::all(project) {
         build_for(project, &kernel).with_context(|| format!("cannot build {MODULE} for {}", kernel.series().name()))?;
@@ -27,7 +27,7 @@ fn build_for(project: &Project, kernel: &VmKernel) -> Result<()> {
     let folder = project.drm_sched_mock().join(kernel.series().name());
     let headers = kernel.headers()?;
     let sources = sources(&project.root().join(SOURCES))?;
-    // What the module was made of: the texts, and the kernel by the name of its headers.
+    // The inputs of the module: the texts, and the kernel by the name of its headers.
     let made_of = format!(
         "{}\n{}",
         headers.display(),
@@ -51,26 +51,27 @@ fn build_for(project: &Project, kernel: &VmKernel) -> Result<()> {
     fs::write(&stamp, made_of).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
-/// Debian built its kernels by other compilers than this machine's, whose options must not be asked for.
+/// Returns the make command. Debian built its kernels with compilers other than this machine's, whose options must not be
+/// requested.
 fn make(headers: &Path, folder: &Path) -> Command {
     let mut make = Command::new("make");
     make.arg("-s")
         .arg("-C")
         .arg(headers)
         .arg(format!("M={}", folder.display()));
-    // The alignment of functions is an option of gcc 13 and later; types for module BTF need a program, pahole.
+    // The alignment of functions is an option of gcc 13 and later. Types for module BTF need the program pahole.
     make.args([
         "CC=gcc",
         "CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT=",
         "CONFIG_DEBUG_INFO_BTF_MODULES=",
     ]);
     make.args(["KCFLAGS=-Wno-attributes", "modules"]);
-    // Set by an outer make, these would be taken for this one's.
+    // If an outer make set these variables, this make would take them for its own.
     make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
     make
 }
 
-/// Names and texts of the module's sources, sorted.
+/// Returns the names and texts of the module's sources, sorted.
 fn sources(folder: &Path) -> Result<Vec<(String, String)>> {
     let mut sources = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {

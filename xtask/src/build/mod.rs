@@ -1,4 +1,4 @@
-//! Builds what the workspace carries inside, then the workspace.
+//! Builds the objects that the workspace embeds, then the workspace.
 
 mod cross;
 mod ebpf;
@@ -24,7 +24,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// The folder of its programs, below the target folder.
+    /// Returns the folder of the programs, below the target folder.
     pub fn folder(self) -> &'static str {
         match self {
             Self::Dev => "debug",
@@ -44,7 +44,7 @@ pub fn run(project: &Project, profile: Profile) -> Result<()> {
     cmd::run(&mut cargo)
 }
 
-/// Runs clippy over everything; what it warns of is an error.
+/// Runs clippy over everything. Warnings are errors.
 pub fn lint(project: &Project) -> Result<()> {
     objects(project)?;
     ebpf::lint(project, &BpfLinker::choose(project)?)?;
@@ -54,21 +54,21 @@ pub fn lint(project: &Project) -> Result<()> {
     cmd::run(cargo.envs(project.variables()).args(["--", "--deny", "warnings"]))
 }
 
-/// Builds the eBPF object and the GPU code objects, as far as their sources changed.
+/// Builds the eBPF object and the GPU code objects if their sources changed.
 fn objects(project: &Project) -> Result<()> {
     setup::run(project, &Part::BUILD)?;
     let linker = BpfLinker::choose(project)?;
     let ebpf: Job<'_> = Box::new(|| ebpf::build(project, &linker));
-    // The last one is begun first, and this one takes longest.
+    // The last job is started first, and this one takes longest.
     side_by_side(gpu::jobs(project).chain(std::iter::once(ebpf)))
 }
 
-/// A build that needs no other.
+/// A build that depends on no other.
 type Job<'a> = Box<dyn FnOnce() -> Result<()> + Send + 'a>;
 
-/// Runs the jobs on all processors: each one compiles `core`, most of the time on one processor only.
+/// Runs the jobs on all processors: each job compiles `core`, most of the time on one processor only.
 ///
-/// The first failure is returned once the running jobs have ended; jobs that had not begun are left out.
+/// Returns the first failure once the running jobs have ended. Jobs that had not started are skipped.
 fn side_by_side<'a>(jobs: impl Iterator<Item = Job<'a>>) -> Result<()> {
     let waiting = Mutex::new(jobs.collect::<Vec<_>>());
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();

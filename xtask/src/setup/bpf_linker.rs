@@ -1,4 +1,4 @@
-//! The linker of eBPF programs: it must read the bitcode of this compiler's LLVM.
+//! The linker of eBPF programs. It must read the bitcode of this compiler's LLVM.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -9,25 +9,25 @@ use super::Install;
 use crate::cmd;
 use crate::project::Project;
 
-/// The program's name.
+/// The name of the program.
 const NAME: &str = "bpf-linker";
 
-/// Names a linker to use instead, by its path.
+/// The variable with the path of a linker to use instead.
 const VARIABLE: &str = "TRACER_BPF_LINKER";
 
-/// Releases of bpf-linker by the major version of LLVM that they use out of rustc itself.
+/// Releases of bpf-linker by the major version of LLVM that they use from rustc itself.
 const RELEASES: [(u32, &str); 1] = [(22, "0.10.3")];
 
 /// The linker to use with one compiler.
 pub struct BpfLinker {
-    /// The program.
+    /// The path of the program.
     pub program: PathBuf,
-    /// The release to install there; none for the user's own.
+    /// The release to install there; `None` for the user's own linker.
     release: Option<&'static str>,
 }
 
 impl BpfLinker {
-    /// The linker that the environment names, else the one for this compiler.
+    /// Returns the linker that the environment names, otherwise the one for this compiler.
     pub fn choose(project: &Project) -> Result<Self> {
         let toolchain = project.toolchain();
         if let Some(program) = env::var_os(VARIABLE).filter(|program| !program.is_empty()) {
@@ -62,7 +62,7 @@ impl Install for BpfLinker {
     }
 
     fn is_ready(&self) -> bool {
-        // The compiler finds it by this name.
+        // The compiler finds the linker by this name.
         self.program.ends_with(NAME) && cmd::is_executable(&self.program)
     }
 
@@ -80,7 +80,7 @@ impl Install for BpfLinker {
             .context("the linker's folder has no parent")?;
         let build = project.cache().join("tools/build");
         let mut cargo = cmd::plain_cargo(project);
-        // From the root folder, no project's configuration is found.
+        // In the root folder cargo finds no project's configuration.
         cargo.current_dir(Path::new("/")).env("CARGO_TARGET_DIR", &build);
         cargo
             .args(["install", "--locked", "--version", release, "bpf-linker", "--root"])

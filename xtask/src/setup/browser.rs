@@ -1,6 +1,6 @@
-//! Chromium without windows, to look at the page of `tracer serve`: a folder of Debian's packages.
+//! Chromium without windows, to test the page of `tracer serve`: a folder of Debian's packages.
 //!
-//! Like Prometheus it is run by the folder's own loader: no chroot, no mounts, no rights of root.
+//! Like Prometheus, it is run by the folder's own loader: no chroot, no mounts, no rights of root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,22 +14,22 @@ use crate::project::Project;
 
 /// Debian's stable suite: Chromium 150 (when this was written).
 const SUITE: &str = "trixie";
-/// The browser and fonts. What they depend on comes with them.
+/// The browser and fonts. Their dependencies are installed with them.
 const PACKAGES: [&str; 2] = ["chromium-headless-shell", "fonts-dejavu-core"];
-/// Beginnings of packages' names that stay away: drivers of GPUs and their compiler, of which nothing is loaded.
+/// Prefixes of the names of packages to leave out: drivers of GPUs and their compiler, which are never loaded.
 const UNUSED: [&str; 3] = ["libllvm", "libz3", "mesa-"];
-/// The launcher's name.
+/// The name of the launcher.
 const LAUNCHER: &str = "chromium";
-/// Where the browser and its resources are.
+/// The folder of the browser and its resources.
 const BROWSER: &str = "usr/lib/chromium";
-/// Its program.
+/// The program of the browser.
 const PROGRAM: &str = "chromium-headless-shell";
-/// A copy of the loader beside the browser, which looks for its resources where the running program lies.
+/// A copy of the loader beside the browser, which searches for its resources in the folder of the running program.
 const LOADER: &str = "ld.so";
-/// Which fonts there are.
+/// The configuration file that names the fonts.
 const FONTS: &str = "fonts.conf";
 
-/// The folder.
+/// The folder of the browser.
 pub struct Browser {
     dir: PathBuf,
 }
@@ -42,10 +42,10 @@ impl Browser {
     }
 }
 
-/// The script that runs the browser in a folder.
+/// Returns the script that runs the browser in a folder.
 ///
-/// The browser starts parts of itself as processes of their own. By itself it would run `/proc/self/exe` for that, which
-/// is the loader.
+/// The browser starts parts of itself as separate processes. By default it would run `/proc/self/exe` for that, which is the
+/// loader.
 fn launcher(dir: &Path) -> String {
     let dir = cmd::shell_quote(&dir.to_string_lossy());
     format!(
@@ -62,7 +62,7 @@ fn launcher(dir: &Path) -> String {
     )
 }
 
-/// Whether a package file is of use.
+/// Returns whether a package file is needed.
 fn is_used(package: &Path) -> bool {
     let name = package.file_name().unwrap_or_default().to_string_lossy();
     !UNUSED.iter().any(|unused| name.starts_with(unused))
@@ -86,7 +86,7 @@ impl Programs for Browser {
         Ok(packages)
     }
 
-    /// Writes what runs the browser in the place where the folder will lie.
+    /// Writes the files that run the browser in the folder's final place.
     fn prepare(&self, unpacked: &Path) -> Result<()> {
         fs::copy(
             unpacked.join(LIBRARIES).join("ld-linux-x86-64.so.2"),

@@ -1,7 +1,7 @@
 //! crun, which runs and removes containers as podman does: a folder of Debian's packages, so that the system needs no change.
 //!
-//! It starts itself again from its own file, so that no other loader than the machine's can run it: it is of the oldest suite,
-//! and brings every library but the C library.
+//! It starts itself again from its own file, so that only the machine's loader can run it. So it is from the oldest suite, and its
+//! folder contains every library except the C library.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::project::Project;
 
 /// The oldest suite that is used: crun 1.8.
 const SUITE: &str = "bookworm";
-/// The program, and what it loads.
+/// The program, and the libraries that it loads.
 const PACKAGES: [&str; 10] = [
     "crun",
     "libcap2",
@@ -28,10 +28,10 @@ const PACKAGES: [&str; 10] = [
     "libzstd1",
 ];
 const PROGRAM: &str = "crun";
-/// Where some packages of that suite have libraries.
+/// The folder of the libraries in some packages of that suite.
 const OLD_LIBRARIES: &str = "lib/x86_64-linux-gnu";
 
-/// The folder.
+/// The folder of crun.
 pub struct Containers {
     dir: PathBuf,
 }
@@ -60,7 +60,7 @@ impl Programs for Containers {
         suite.download_only(&PACKAGES.map(str::to_owned))
     }
 
-    /// Writes a script that finds the folder's libraries, in the place where the folder will lie.
+    /// Writes a script that finds the folder's libraries in the folder's final place.
     fn prepare(&self, unpacked: &Path) -> Result<()> {
         let dir = cmd::shell_quote(&self.dir.to_string_lossy());
         let script = format!(

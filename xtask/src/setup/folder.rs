@@ -1,4 +1,4 @@
-//! Folders of Debian's packages, so that the system needs no change; and their markers, which tell what is in them.
+//! Folders of Debian's packages, so that the system needs no change; and their markers, which name their contents.
 //!
 //! Programs in them are run in place, by scripts that name the folder's own loader: no chroot, no mounts, no rights of root.
 
@@ -13,35 +13,35 @@ use crate::apt::{self, Mirror, Suite};
 use crate::cmd;
 use crate::project::Project;
 
-/// Where libraries are in a folder of packages.
+/// The path of libraries in a folder of packages.
 pub const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
-/// Written last; names what was asked for and what was unpacked.
+/// The marker. It is written last, and names what was requested and what was unpacked.
 const MARKER: &str = ".complete";
 
 /// A folder with programs.
 pub struct Folder<'a> {
-    /// Where it is to be.
+    /// The final path of the folder.
     pub dir: &'a Path,
     /// The suite.
     pub suite: &'a str,
-    /// The packages to ask it for.
+    /// The packages to request from the suite.
     pub packages: &'a [&'a str],
-    /// Names of the scripts that run the programs.
+    /// The names of the scripts that run the programs.
     pub launchers: &'a [&'a str],
 }
 
-/// Programs that are installed in a [`Folder`] of their own.
+/// Programs that are installed in their own [`Folder`].
 pub trait Programs {
-    /// What they are, for messages.
+    /// The name of the programs, for messages.
     const NAME: &str;
 
-    /// Where, and of what.
+    /// Returns the folder's path and its contents.
     fn folder(&self) -> Folder<'_>;
 
-    /// The packages' files.
+    /// Downloads the packages and returns their files.
     fn download(&self, suite: &Suite) -> Result<Vec<PathBuf>>;
 
-    /// Writes the scripts that run the programs, in the place where the folder will lie, into the unpacked one.
+    /// Writes the scripts that run the programs from the folder's final place, into the unpacked folder.
     fn prepare(&self, unpacked: &Path) -> Result<()>;
 }
 
@@ -61,13 +61,13 @@ impl<T: Programs> Install for T {
 }
 
 impl Folder<'_> {
-    /// Whether it is there, of this request.
+    /// Returns whether the folder exists and was created for this request.
     fn is_ready(&self) -> bool {
         is_marked(self.dir, &request(self.packages))
     }
 
-    /// Unpacks what `download` gives, lets `prepare` write the scripts into the unpacked folder, moves it to its place, and
-    /// tries each program there.
+    /// Unpacks the files that `download` returns, lets `prepare` write the scripts into the unpacked folder, moves it to its place,
+    /// and tries each program there.
     fn install(
         &self,
         project: &Project,
@@ -83,7 +83,7 @@ impl Folder<'_> {
         unpack(&packages, &partial)?;
         prepare(&partial)?;
         complete(&partial, self.dir, &request(self.packages), &packages)?;
-        // The scripts name the final place, so only there can they be tried.
+        // The scripts name the final place, so they can only be tried there.
         for launcher in self.launchers {
             if let Err(error) = cmd::read(Command::new(self.dir.join(launcher)).arg("--version")) {
                 cmd::remove_all(&self.dir.join(MARKER))?;
@@ -100,25 +100,25 @@ pub fn unpack(packages: &[PathBuf], into: &Path) -> Result<()> {
     packages.iter().try_for_each(|package| apt::unpack(package, into))
 }
 
-/// The marker's first line for packages: another request means another folder.
+/// Returns the marker's first line for packages. A different request needs a new folder.
 pub fn request(packages: &[&str]) -> String {
     format!("packages: {}", packages.join(" "))
 }
 
-/// Whether a folder is complete, and of this request.
+/// Returns whether a folder is complete and was created for this request.
 pub fn is_marked(dir: &Path, request: &str) -> bool {
     let marker = fs::read_to_string(dir.join(MARKER)).unwrap_or_default();
     marker.lines().next() == Some(request)
 }
 
-/// Marks what was unpacked, and moves it to its place.
+/// Marks an unpacked folder, and moves it to its place.
 pub fn complete(partial: &Path, dir: &Path, request: &str, packages: &[PathBuf]) -> Result<()> {
     fs::write(partial.join(MARKER), marker(request, packages))?;
     cmd::remove_all(dir)?;
     fs::rename(partial, dir).with_context(|| format!("cannot rename {}", partial.display()))
 }
 
-/// The request, then the packages that met it, one a line as `name_version_architecture`.
+/// Formats the request, then the packages that met it, one per line as `name_version_architecture`.
 fn marker(request: &str, packages: &[PathBuf]) -> String {
     let stems = packages
         .iter()
@@ -129,7 +129,7 @@ fn marker(request: &str, packages: &[PathBuf]) -> String {
     })
 }
 
-/// Writes a script that may be run.
+/// Writes an executable script.
 pub fn write_script(path: &Path, text: &str) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;

@@ -1,8 +1,8 @@
 //! Installs what the build and the tests need beyond cargo, into the cache folder.
 //!
-//! Each part first looks whether it is there, which is all that happens on a machine that is set up. Otherwise it
-//! works under the cache's lock in a folder of its own name and renames that at the end: what an interrupted run
-//! leaves behind is never taken for complete.
+//! Each part first checks whether it is installed. On a machine that is set up, nothing else happens. Otherwise the part works
+//! under the cache's lock in a folder with its own name, and renames that folder at the end: an interrupted run never leaves a
+//! folder that counts as complete.
 
 mod bpf_linker;
 mod browser;
@@ -53,9 +53,9 @@ pub enum Part {
 }
 
 impl Part {
-    /// Every part that the demonstration needs.
+    /// The parts that the demonstration needs.
     pub const DEMO: [Self; 3] = [Self::RustSrc, Self::BpfLinker, Self::Stable];
-    /// Every part that the tests without virtual machines need.
+    /// The parts that the tests without virtual machines need.
     pub const ALL: [Self; 6] = [
         Self::RustSrc,
         Self::BpfLinker,
@@ -91,15 +91,15 @@ impl Part {
 
 /// One thing to install.
 trait Install {
-    /// What it is, for messages.
+    /// Returns the name of the thing, for messages.
     fn name(&self) -> String;
-    /// Whether it is there; must be quick.
+    /// Returns whether it is installed; must be quick.
     fn is_ready(&self) -> bool;
-    /// Makes it; called under the cache's lock.
+    /// Installs it. The caller holds the cache's lock.
     fn install(&self, project: &Project) -> Result<()>;
 }
 
-/// Makes sure that the parts are there.
+/// Installs the parts that are missing.
 pub fn run(project: &Project, parts: &[Part]) -> Result<()> {
     for part in parts {
         for wanted in part.installs(project)? {
@@ -113,7 +113,7 @@ pub fn run(project: &Project, parts: &[Part]) -> Result<()> {
 
 fn install(project: &Project, wanted: &dyn Install) -> Result<()> {
     let _lock = lock::acquire(project.cache())?;
-    // Whoever held the lock may have installed the same.
+    // The previous holder of the lock may have installed the same thing.
     if wanted.is_ready() {
         return Ok(());
     }

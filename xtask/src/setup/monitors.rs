@@ -1,7 +1,7 @@
 //! Prometheus and its promtool: a folder of Debian's packages, so that the system needs no change.
 //!
-//! Both are run by the folder's own loader, not in a chroot: what they read and write can lie anywhere, and nothing has
-//! to be mounted.
+//! The folder's own loader runs both, not in a chroot: the files that they read and write can be anywhere, and nothing has to be
+//! mounted.
 
 use std::path::{Path, PathBuf};
 
@@ -14,12 +14,12 @@ use crate::project::Project;
 
 /// Debian's stable suite: Prometheus 2.53 (when this was written).
 const SUITE: &str = "trixie";
-/// The programs, and what they load. The rest of what they depend on makes a system service with a web page of it.
+/// The programs, and the libraries that they load. Their other dependencies make Prometheus a system service with a web page.
 const PACKAGES: [&str; 3] = ["prometheus", "promtool", "libc6"];
-/// The programs, of the same names as their launchers.
+/// The programs. Their launchers have the same names.
 const PROGRAMS: [&str; 2] = ["prometheus", "promtool"];
 
-/// The folder.
+/// The folder of the programs.
 pub struct Monitors {
     dir: PathBuf,
 }
@@ -48,7 +48,7 @@ impl Programs for Monitors {
         suite.download_only(&PACKAGES.map(str::to_owned))
     }
 
-    /// Writes scripts that run the programs by the folder's own loader, in the place where the folder will lie.
+    /// Writes scripts that run the programs by the folder's own loader, from the folder's final place.
     fn prepare(&self, unpacked: &Path) -> Result<()> {
         let dir = cmd::shell_quote(&self.dir.to_string_lossy());
         for program in PROGRAMS {

@@ -1,6 +1,6 @@
-//! Folders that hold AMD's runtime and all it needs, unpacked from Debian's packages.
+//! Folders with AMD's runtime and all its dependencies, unpacked from Debian's packages.
 //!
-//! The simulated GPU runs programs in them. Files of the packages are there, their scripts have not run.
+//! The simulated GPU runs programs in them. They contain the files of the packages, whose scripts have not run.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,40 +18,40 @@ use crate::project::Project;
 const STABLE: &str = "trixie";
 /// The suite with the newest C library that runs on any machine: ROCr 6.4.3, HIP 6.4.3.
 const NEWEST: &str = "sid";
-/// Every suite, one for each release of the runtimes; before and after the two above: ROCr and HIP 5.2.3, and 7.2.4.
+/// Every suite, one for each release of the runtimes. The suites before and after the two above have ROCr and HIP 5.2.3, and 7.2.4.
 const SUITES: [&str; 4] = ["bookworm", STABLE, NEWEST, "experimental"];
-/// What goes into each folder, with all that it depends on.
+/// The packages in each folder, which come with all their dependencies.
 const HSA: [&str; 2] = ["libhsa-runtime64-1", "rocminfo"];
-/// The library goes by a name of its own in each release, which this package tells.
+/// The package that names the HIP library, whose name differs in each release.
 const HIP_DEV: &str = "libamdhip64-dev";
 const HIP: &str = "libamdhip64";
 
 /// A folder for one suite.
 pub struct Rootfs {
     suite: &'static str,
-    /// With HIP, in a folder of its own: it brings LLVM, which most uses can do without.
+    /// Whether the folder contains HIP. HIP has a separate folder, because it brings LLVM, which most uses do not need.
     hip: bool,
     dir: PathBuf,
 }
 
 impl Rootfs {
-    /// Two folders for each suite: the HSA runtime alone, and with HIP.
+    /// Returns two folders for each suite: the HSA runtime alone, and with HIP.
     pub fn all(project: &Project) -> impl Iterator<Item = Self> {
         let both = SUITES.into_iter().flat_map(|suite| [(suite, false), (suite, true)]);
         both.map(|(suite, hip)| Self::new(project, suite, hip))
     }
 
-    /// The one that the demonstration uses.
+    /// Returns the folder that the demonstration uses.
     pub fn stable(project: &Project) -> Self {
         Self::new(project, STABLE, false)
     }
 
-    /// The same suite with HIP.
+    /// Returns the folder of the same suite with HIP.
     pub fn stable_with_hip(project: &Project) -> Self {
         Self::new(project, STABLE, true)
     }
 
-    /// The one whose C library runs programs built with new headers.
+    /// Returns the folder whose C library runs programs built with new headers.
     pub fn newest(project: &Project) -> Self {
         Self::new(project, NEWEST, false)
     }
@@ -65,12 +65,12 @@ impl Rootfs {
         }
     }
 
-    /// The folder.
+    /// Returns the path of the folder.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The packages to ask the suite for.
+    /// Returns the packages to request from the suite.
     fn packages(&self, suite: &Suite) -> Result<Vec<String>> {
         let mut packages: Vec<String> = HSA.map(str::to_owned).into();
         if self.hip {
@@ -82,7 +82,7 @@ impl Rootfs {
         Ok(packages)
     }
 
-    /// The marker's first line: another request means another folder.
+    /// Returns the marker's first line. A different request needs a new folder.
     fn request(&self) -> String {
         let hip = if self.hip { [HIP].as_slice() } else { &[] };
         folder::request(&[&HSA, hip].concat())
@@ -100,7 +100,7 @@ impl Rootfs {
         folder::unpack(packages, into)
     }
 
-    /// Lets the folder's own loader resolve the libraries of a program in it; needs no privileges.
+    /// Lets the folder's own loader resolve the libraries of a program in it. Needs no privileges.
     fn check(&self, dir: &Path) -> Result<()> {
         let libraries = dir.join(folder::LIBRARIES);
         let mut wanted = vec![dir.join("usr/bin/rocminfo"), libraries.join("libhsa-runtime64.so.1")];
@@ -151,7 +151,7 @@ impl Install for Rootfs {
     }
 }
 
-/// The HIP library among what its development package needs: the name with the number of its interface.
+/// Returns the HIP library among the dependencies of its development package: the name with the number of its interface.
 fn hip_library(needed: &[String]) -> Option<&str> {
     let numbered = |name: &&str| {
         let number = name.strip_prefix(HIP).and_then(|rest| rest.strip_prefix('-'));
@@ -160,7 +160,7 @@ fn hip_library(needed: &[String]) -> Option<&str> {
     needed.iter().map(String::as_str).find(numbered)
 }
 
-/// The HIP library in a folder of libraries, by the name that programs load: `libamdhip64.so.N`.
+/// Returns the HIP library in a folder of libraries, by the name that programs load: `libamdhip64.so.N`.
 fn hip_file(libraries: &Path) -> Result<PathBuf> {
     let prefix = format!("{HIP}.so.");
     for entry in fs::read_dir(libraries)? {

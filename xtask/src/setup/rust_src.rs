@@ -1,7 +1,7 @@
-//! The standard library's source, of the very release that compiles it.
+//! The standard library's source, of exactly the release that compiles it.
 //!
-//! Builds for eBPF and for GPUs compile `core` themselves. The ways to the source, in this order: the component that is
-//! installed; rustup, where it manages the compiler; Debian's package; an archive beside the project.
+//! Builds for eBPF and for GPUs compile `core` themselves. The source comes from, in this order: the installed component; rustup,
+//! if it manages the compiler; Debian's package; an archive beside the project.
 
 mod rustup;
 
@@ -20,23 +20,23 @@ use rustup::Rustup;
 
 /// The suites of Debian that may have a release's source, the smallest lists first.
 const SUITES: [&str; 5] = ["trixie-backports", "trixie", "forky", "sid", "experimental"];
-/// A file that any complete copy has.
+/// A file that every complete copy has.
 const PROOF: &str = "library/core/src/lib.rs";
 
 /// The source for one compiler.
 pub struct RustSrc {
     release: String,
-    /// Where cargo looks for it.
+    /// The path where cargo searches for the source.
     place: PathBuf,
-    /// Where this program keeps a copy.
+    /// The path where this program keeps a copy.
     copy: PathBuf,
-    /// A copy that may lie beside the project, to be independent of the network.
+    /// An archive that may be beside the project, to be independent of the network.
     archive: PathBuf,
-    /// The rustup that manages the compiler, or why there is none.
+    /// The rustup that manages the compiler, or the reason why there is none.
     rustup: Result<Rustup, String>,
 }
 
-/// A way to the source: its name, and what it does.
+/// A way to the source: its name, and a function that gets the source.
 type Way<'a> = (&'static str, &'a dyn Fn() -> Result<()>);
 
 impl RustSrc {
@@ -54,7 +54,7 @@ impl RustSrc {
         }
     }
 
-    /// Takes the link to this program's copy away from the compiler.
+    /// Removes the link to this program's copy from the compiler's folder.
     pub fn unlink(&self, project: &Project) -> Result<()> {
         match fs::read_link(&self.place) {
             Ok(target) if target.starts_with(project.cache()) => cmd::remove_all(&self.place),
@@ -65,7 +65,7 @@ impl RustSrc {
     /// Lets rustup install the component.
     fn by_rustup(&self) -> Result<()> {
         let rustup = self.rustup.as_ref().map_err(|reason| anyhow::anyhow!("{reason}"))?;
-        // A link to a copy that is gone would be in rustup's way.
+        // A link to a copy that is gone would block rustup.
         if self.place.is_symlink() {
             cmd::remove_all(&self.place)?;
         }
@@ -82,7 +82,7 @@ impl RustSrc {
         Ok(())
     }
 
-    /// Gets Debian's package into the cache.
+    /// Downloads Debian's package into the cache.
     fn by_debian(&self, cache: &Path) -> Result<()> {
         self.copy_by(|into| {
             let mirror = Mirror::find()?;
@@ -95,7 +95,7 @@ impl RustSrc {
         })
     }
 
-    /// Gets the source from one suite; false if the suite has another release.
+    /// Gets the source from one suite. Returns false if the suite has another release.
     fn by_suite(&self, cache: &Path, mirror: &Mirror, name: &str, into: &Path) -> Result<bool> {
         let suite = Suite::open(cache, mirror, name)?;
         let versions = suite.versions("rust-src")?;
@@ -130,7 +130,7 @@ impl RustSrc {
         })
     }
 
-    /// Makes this program's copy of what `get` puts into a folder. An interrupted attempt leaves no copy.
+    /// Creates this program's copy from the files that `get` puts into a folder. An interrupted attempt leaves no copy.
     fn copy_by(&self, get: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
         let partial = self.copy.with_extension("partial");
         cmd::remove_all(&partial)?;
@@ -145,7 +145,7 @@ impl RustSrc {
         fs::rename(&partial, &self.copy).with_context(|| format!("cannot rename {}", partial.display()))
     }
 
-    /// Goes the ways one after the other until one succeeds; says of each that fails why.
+    /// Tries the ways one after the other until one succeeds. Reports for each way that fails why it failed.
     fn first_of(&self, ways: &[Way<'_>]) -> Result<()> {
         let mut reasons = Vec::new();
         for (name, go) in ways {
@@ -162,7 +162,7 @@ impl RustSrc {
         )
     }
 
-    /// Shows the copy to cargo.
+    /// Links the copy to the place where cargo searches.
     fn link(&self) -> Result<()> {
         let (place, copy) = (self.place.display(), self.copy.display());
         let parent = self.place.parent().context("the compiler's folder has no parent")?;
@@ -191,7 +191,7 @@ impl Install for RustSrc {
     }
 
     fn install(&self, project: &Project) -> Result<()> {
-        // A copy in the cache came by one of the ways before, for another installation of the same release.
+        // A copy in the cache came by one of the earlier ways, for another installation of the same release.
         if !self.copy.join(PROOF).is_file() {
             self.first_of(&[
                 ("rustup", &|| self.by_rustup()),
@@ -211,14 +211,14 @@ impl Install for RustSrc {
     }
 }
 
-/// Whether Debian's version is of that upstream release.
+/// Returns whether Debian's version is of that upstream release.
 fn is_release(version: &str, release: &str) -> bool {
     version
         .strip_prefix(release)
         .is_some_and(|rest| rest.starts_with(['+', '-', '~']))
 }
 
-/// Programs complain in several lines; a reason is one.
+/// Converts an error message of several lines to one line.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

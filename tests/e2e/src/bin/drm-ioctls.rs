@@ -1,6 +1,6 @@
-//! Makes amdgpu's ioctls on a render node, and prints how each ended: what a tracer of ioctls must have seen.
+//! Makes amdgpu's ioctls on a render node, and prints the result of each. A tracer of ioctls must have seen the same.
 //!
-//! Numbers and layouts are those of `include/uapi/drm/amdgpu_drm.h`, written down here anew. This program judges nothing.
+//! Numbers and layouts are those of `include/uapi/drm/amdgpu_drm.h`, repeated here independently. This program checks nothing.
 
 use std::{
     fs::File,
@@ -18,7 +18,7 @@ struct Call {
     words: &'static [u32],
 }
 
-/// DRM_IOWR and DRM_IOW of type 'd'.
+/// Encodes `DRM_IOWR` and `DRM_IOW` of type 'd'.
 const fn command(direction: u32, nr: u32, size: u32) -> u32 {
     direction << 30 | size << 16 | (b'd' as u32) << 8 | nr
 }
@@ -59,7 +59,7 @@ const CALLS: [Call; 6] = [
         cmd: command(WRITE, 0x45, 32),
         words: &[0, 0, 4, 0, 0, 0, 0, 0],
     },
-    // A number that the header does not have.
+    // A number that the header does not define.
     Call {
         name: "nr-0x7f",
         cmd: command(READ_WRITE, 0x7f, 8),
@@ -94,8 +94,8 @@ fn make(device: RawFd, call: &Call) -> Value {
         let pointer = answer.as_mut_ptr() as u64;
         words[..2].copy_from_slice(&[pointer as u32, (pointer >> 32) as u32]);
     }
-    // SAFETY: the device reads and writes at most the bytes that the command says, fewer than the buffer has, and the 4 bytes
-    // of the answer that AMDGPU_INFO points to; the other pointers in the arguments lead nowhere.
+    // SAFETY: the device reads and writes at most the bytes that the command specifies, fewer than the buffer has, and the 4 bytes
+    // of the result that AMDGPU_INFO points to; the other pointers in the arguments are not followed.
     let status = unsafe { libc::ioctl(device, libc::Ioctl::from(call.cmd), words.as_mut_ptr()) };
     let error = io::Error::last_os_error().raw_os_error().unwrap_or_default();
     let ret = if status >= 0 { status } else { -error };

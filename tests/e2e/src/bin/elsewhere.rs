@@ -1,7 +1,7 @@
-//! Runs a command in another place: in pid and mount namespaces of its own, behind a program without a dynamic linker, with
-//! a folder that is an overlay, many times at once or one after the other. A tracer must not mind any of it.
+//! Runs a command in an unusual environment: in its own pid and mount namespaces, behind a program without a dynamic linker, with a
+//! folder that is an overlay, or many times at once or one after the other. tracer must work in all of them.
 //!
-//! Of several runs, each gets JSON files of its own: `did.json` becomes `did.0.json`, and so on.
+//! Each of several runs gets its own JSON files: `did.json` becomes `did.0.json`, and so on.
 
 use std::{
     env,
@@ -108,24 +108,24 @@ fn command(options: &Options, number: usize) -> Command {
     let mut command = Command::new(words.remove(0));
     command.args(words);
     if options.namespaces {
-        // The first process of the namespace, or one of its children: /proc must show those.
+        // The first process of the namespace, or one of its children. /proc must show those processes.
         let mount_proc = || mount("proc", "/proc", "proc", 0, "");
-        // SAFETY: between fork and exec, system calls only, on strings that are constants but for their end.
+        // SAFETY: between fork and exec, this makes only system calls, on strings that are constants except for their end.
         unsafe { command.pre_exec(mount_proc) };
     }
     command
 }
 
 fn namespaces(flags: libc::c_int) -> io::Result<()> {
-    // SAFETY: changes only what this process, with its one thread, sees.
+    // SAFETY: this changes only what this process, with its one thread, sees.
     if unsafe { libc::unshare(flags) } != 0 {
         return Err(io::Error::last_os_error());
     }
     mount("", "/", "", libc::MS_REC | libc::MS_PRIVATE, "")
 }
 
-/// Shows `lower` at `at`, with a layer above it that takes changes; the files in it are changed, so that they are copied up,
-/// if their names begin with `up`.
+/// Mounts `lower` at `at`, with a layer above it that takes changes. Changes the files in it whose names begin with `up`, so that
+/// they are copied up.
 fn overlay(lower: &Path, at: &Path) -> io::Result<()> {
     let layers = at.with_extension("layers");
     fs::create_dir(&layers)?;
@@ -158,7 +158,7 @@ fn mount(source: &str, at: &str, kind: &str, flags: libc::c_ulong, options: &str
     let [source, at, kind, options] = [source, at, kind, options].map(CString::new);
     let (source, at, kind, options) = (source?, at?, kind?, options?);
     let or_null = |text: &CString| if text.is_empty() { ptr::null() } else { text.as_ptr() };
-    // SAFETY: strings that live until the call returns, or null where the kernel ignores them.
+    // SAFETY: the strings live until the call returns, or are null where the kernel ignores them.
     let done = unsafe {
         libc::mount(
             or_null(&source),
@@ -175,7 +175,7 @@ fn mount(source: &str, at: &str, kind: &str, flags: libc::c_ulong, options: &str
     }
 }
 
-/// A program that becomes the command in its words, and maps nothing of its own: no dynamic linker, no library.
+/// Returns a program that executes the command in its arguments, and maps nothing of its own: no dynamic linker, no library.
 ///
 /// `execve(argv[1], argv + 1, envp)`, then `exit(127)`.
 fn static_launcher() -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! Takes the terminal as `tracer top` does, and panics.
+//! Takes over the terminal as `tracer top` does, and panics.
 
 use tracer_tui::{Status, Top, terminal::Screen};
 

@@ -1,4 +1,4 @@
-//! Calls of HIP and HSA functions, compared: each whole, one inside the other, with what was submitted in it.
+//! Comparison of HIP and HSA calls: each is complete, nested correctly, and linked to what was submitted in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use tracer_core::fact::{ApiCall, Copy, CopyOp, Direction, Dispatch};
 
 use crate::{dispatcher::Call, scenario::Run};
 
-/// Those of the trace, in the order of entry.
+/// Returns the calls of the trace, in the order of entry.
 #[must_use]
 pub fn calls(run: &Run) -> Vec<&ApiCall> {
     let mut calls: Vec<_> = run.api_calls().collect();
@@ -15,8 +15,8 @@ pub fn calls(run: &Run) -> Vec<&ApiCall> {
     calls
 }
 
-/// What holds of every recording: numbers without gaps in the order of entry, calls inside calls, links into calls of the
-/// same thread that were open, and counts that add up.
+/// Checks what is true of every recording: call numbers have no gaps in the order of entry, calls are nested, links point into open
+/// calls of the same thread, and counts add up.
 pub fn consistent_calls(run: &Run) {
     let all = calls(run);
     let by_number: BTreeMap<u64, &ApiCall> = all.iter().map(|call| (call.call, *call)).collect();
@@ -38,7 +38,7 @@ pub fn consistent_calls(run: &Run) {
             assert!(parent.exit_ns >= call.exit_ns, "{parent:?} {call:?}");
         }
     }
-    // Of one thread, calls that are not one inside the other come one after the other.
+    // Calls of one thread that are not nested follow one another.
     let mut last: BTreeMap<(u32, Option<u64>), u64> = BTreeMap::new();
     for call in &all {
         let before = last.insert((call.tid, call.parent), call.exit_ns.unwrap_or(0));
@@ -65,7 +65,7 @@ pub fn consistent_calls(run: &Run) {
         let seen = submitted.get(&call.call).copied().unwrap_or_default();
         assert_eq!((call.dispatches, call.copies), seen, "{call:?}");
     }
-    // The report counts what the rows say.
+    // The report's counts match the rows.
     let reported = &run.report["api_calls"];
     assert_eq!(reported["total"], all.len());
     let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
@@ -88,8 +88,8 @@ pub fn consistent_calls(run: &Run) {
     }
 }
 
-/// Of a workload through HIP: the trace's HIP calls are those of the program's own log, thread by thread, one after
-/// the other, and each dispatch and copy is linked into the call around it. Gives each call of the log with its row.
+/// Compares a workload through HIP: the trace's HIP calls equal those of the program's own log, thread by thread, in order, and
+/// each dispatch and copy is linked to the call around it. Returns each call of the log with its row.
 pub fn through_hip(run: &Run) -> Vec<(&Call, &ApiCall)> {
     consistent_calls(run);
     let all = calls(run);
@@ -122,7 +122,7 @@ pub fn through_hip(run: &Run) -> Vec<(&Call, &ApiCall)> {
             if let Some(stream) = &made.stream {
                 assert_eq!(seen.stream, Some(address(stream)), "{made:?} {seen:?}");
             }
-            // The log has the module that the function was looked up in.
+            // The log has the module in which the function was looked up.
             let made_object = made.object.as_ref().filter(|_| made.call != "hipModuleGetFunction");
             if let (Some(object), Some(seen_object)) = (made_object, seen.object) {
                 assert_eq!(seen_object, address(object), "{made:?} {seen:?}");
@@ -133,7 +133,7 @@ pub fn through_hip(run: &Run) -> Vec<(&Call, &ApiCall)> {
             pairs.push((made, seen));
         }
     }
-    // What was submitted in a call is linked into it, and nothing else is linked.
+    // Everything submitted in a call is linked to it, and nothing else is linked.
     let root_of = |number: u64| {
         let mut call = by_number[&number];
         while let Some(parent) = call.parent {
@@ -152,7 +152,7 @@ pub fn through_hip(run: &Run) -> Vec<(&Call, &ApiCall)> {
     for copy in run.copies() {
         assert_eq!(copy.api_call.map(root_of), around(copy.tid, copy.time_ns), "{copy:?}");
     }
-    // Each launch of a kernel has its dispatch, on its stream; what a stream captures is launched with its graph.
+    // Each kernel launch has its dispatch, on its stream. Launches that a stream captures run with the graph.
     let captured = |made: &Call| {
         let mut before = pairs
             .iter()
@@ -175,7 +175,7 @@ pub fn through_hip(run: &Run) -> Vec<(&Call, &ApiCall)> {
         assert_eq!(own[0].stream, made.stream.as_deref().map(address), "{made:?} {own:?}");
         assert_eq!(own[0].kernel.as_deref(), made.kernel.as_deref(), "{own:?}");
     }
-    // What goes by SDMA in a copy is all that the call asks for, and moves as it says.
+    // The SDMA transfers of a copy move everything that the call requests, in the direction that the call gives.
     for (made, seen) in &pairs {
         let (Some(asked), Some(direction)) = (made.bytes, made.direction.as_deref()) else {
             continue;
@@ -197,7 +197,7 @@ pub fn through_hip(run: &Run) -> Vec<(&Call, &ApiCall)> {
             "{made:?} {own:?}"
         );
     }
-    // Streams with their queues.
+    // Maps streams to their queues.
     let mut streams: BTreeMap<(u64, u64), u64> = BTreeMap::new();
     let submissions = run.dispatches().map(|d| (d.stream, Some(d.queue)));
     for (stream, queue) in submissions.chain(run.copies().map(|c| (c.stream, c.queue))) {
@@ -214,7 +214,7 @@ pub fn through_hip(run: &Run) -> Vec<(&Call, &ApiCall)> {
     pairs
 }
 
-/// As the dispatcher writes it: hexadecimal.
+/// Parses an address as the dispatcher writes it: hexadecimal.
 fn address(text: &str) -> u64 {
     u64::from_str_radix(text.trim_start_matches("0x"), 16).expect("an address")
 }

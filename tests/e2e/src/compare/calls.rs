@@ -1,4 +1,4 @@
-//! Ioctls, compared.
+//! Comparison of ioctls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use tracer_core::fact::{Fact, Ioctl};
 use super::unhex;
 use crate::{scenario::Run, truth};
 
-/// Every ioctl of every thread, in order, with arguments and result.
+/// Compares every ioctl of every thread, in order, with arguments and result.
 pub fn ioctls(run: &Run) -> usize {
     let pids: BTreeSet<u32> = run.truth.ioctls.iter().map(|ioctl| ioctl.pid).collect();
     let mut truth: BTreeMap<u32, Vec<&truth::Ioctl>> = BTreeMap::new();
@@ -29,7 +29,7 @@ pub fn ioctls(run: &Run) -> usize {
         own.sort_by_key(|ioctl| ioctl.enter_ns);
         let names = |list: &[&Ioctl]| list.iter().map(|i| i.name.to_string()).collect::<Vec<_>>();
         let expected: Vec<_> = truth.iter().map(|i| i.name.clone().unwrap_or_default()).collect();
-        // What a signal ended on the way to the device, it did not answer.
+        // The device did not answer an ioctl that a signal ended on the way to it.
         let all = own.len();
         own.retain(|ioctl| ioctl.ret.is_some());
         assert_eq!(
@@ -68,7 +68,7 @@ fn ioctl_fields(truth: &truth::Ioctl, own: &Ioctl) {
     }
 }
 
-/// The trace keeps the start of long arguments.
+/// Compares argument bytes. The trace keeps only the start of long arguments.
 fn same_bytes(own: &[u8], truth: &str, of: &truth::Ioctl) {
     let truth = unhex(truth);
     let common = own.len().min(truth.len());

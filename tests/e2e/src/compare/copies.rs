@@ -1,4 +1,4 @@
-//! SDMA submissions: what their commands move is what the device moved.
+//! SDMA submissions: their commands move what the device moved.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use tracer_core::fact::{Copy, CopyOp, Queue};
 use super::unhex;
 use crate::{scenario::Run, truth};
 
-/// Every position that the device noticed in an SDMA queue was seen as the end of a submission, none twice, and what each
-/// submission moves is what the device took between its ends, on the engine that the queue was made for. Returns their
-/// number.
+/// Checks that every position that the device noticed in an SDMA queue was seen as the end of a submission, none of them twice, and
+/// that each submission moves what the device took between its ends, on the engine that the queue was created for. Returns the
+/// number of submissions.
 pub fn submissions(run: &Run, truth: &truth::Queue, queue: &Queue) -> usize {
     let own: Vec<&Copy> = run.copies().filter(|copy| copy.queue == Some(queue.queue)).collect();
     let ends: BTreeSet<u64> = own.iter().map(|copy| copy.end).collect();
@@ -28,9 +28,9 @@ pub fn submissions(run: &Run, truth: &truth::Queue, queue: &Queue) -> usize {
     own.len()
 }
 
-/// The engine that a queue's CREATE_QUEUE chose; `None` where that is the driver's choice.
+/// Returns the engine that a queue's CREATE_QUEUE chose; `None` if the driver chose it.
 fn engine(run: &Run, truth: &truth::Queue) -> Option<u32> {
-    // KFD_IOC_QUEUE_TYPE_SDMA_BY_ENG_ID, queue_id and sdma_engine_id of include/uapi/linux/kfd_ioctl.h.
+    // `KFD_IOC_QUEUE_TYPE_SDMA_BY_ENG_ID`, `queue_id` and `sdma_engine_id` of `include/uapi/linux/kfd_ioctl.h`.
     const BY_ENGINE: u32 = 4;
     const QUEUE_ID: usize = 52;
     const ENGINE: usize = 88;
@@ -52,7 +52,7 @@ fn moves(command: &truth::Sdma) -> bool {
     ["copy", "copy_rect", "fill"].contains(&command.op.as_str())
 }
 
-/// Compares one submission; returns how many commands of the device it covers.
+/// Compares one submission. Returns how many commands of the device it covers.
 fn fields(truth: &truth::Queue, copy: &Copy) -> usize {
     let commands: Vec<&truth::Sdma> = truth
         .commands

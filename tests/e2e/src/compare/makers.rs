@@ -1,4 +1,4 @@
-//! Whose queues are, by what the program says itself.
+//! The creators of queues, by the program's own log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +6,8 @@ use tracer_core::fact::{Fact, Queue, QueueOrigin};
 
 use crate::scenario::Run;
 
-/// The program's queues are the program's, all others that were used are its runtime's own; of those that were there before
-/// the recording nothing is said.
+/// Checks that the program's queues are recorded as the program's, and that all other used queues are recorded as the runtime's
+/// own. The trace says nothing about queues that existed before the recording.
 pub fn own(run: &Run) {
     let word = Word::of(run);
     let used = |queue: &&Queue| queue.kind == "compute-aql" && queue.doorbells > 0;
@@ -22,16 +22,17 @@ pub fn own(run: &Run) {
     }
 }
 
-/// What tells whose queues are.
+/// The evidence for the creator of a queue.
 enum Word {
-    /// The handles of its own, by a program that makes them itself.
+    /// The handles of the queues that a program itself created.
     Programs(BTreeSet<u64>),
-    /// HIP does not tell its queues. But kernels of its own and of the program have names in the code objects that they
-    /// loaded, and those of the runtime were never loaded by anybody. Where there is no kernel, calls tell, if recorded.
+    /// HIP does not report its queues. But kernels of HIP and of the program have names in the code objects that they loaded, and
+    /// kernels of the runtime were never loaded as code objects. For a queue without kernels, the recorded calls show its creator,
+    /// if there are any.
     Hip {
-        /// By queue, whether all kernels on it have names.
+        /// By queue: whether all kernels on it have names.
         named: BTreeMap<u32, bool>,
-        /// Handles that calls gave.
+        /// Handles that calls returned.
         made: BTreeSet<u64>,
     },
 }
@@ -55,7 +56,7 @@ impl Word {
         Self::Hip { named, made }
     }
 
-    /// Whether a queue is the program's; `None` where that can't be told.
+    /// Returns whether a queue is the program's; `None` if that is unknown.
     fn is_programs(&self, queue: &Queue) -> Option<bool> {
         match self {
             Self::Programs(handles) => Some(handles.contains(&queue.handle)),

@@ -6,11 +6,11 @@ use tracer_core::fact::Fact;
 
 use crate::scenario::Run;
 
-/// Every dispatch has the name that the dispatcher knows its kernel by.
+/// Checks that every dispatch has the name by which the dispatcher knows its kernel.
 pub fn own(run: &Run) -> usize {
     let Some(log) = &run.log else { return 0 };
     let handles: BTreeMap<u32, u64> = run.queues().map(|queue| (queue.queue, queue.handle)).collect();
-    // Of an address that queues share one after the other, all have the same kernels.
+    // Queues that have the same address one after the other all have the same kernels.
     let mut names: BTreeMap<(u64, u64), BTreeSet<Option<&str>>> = BTreeMap::new();
     for d in run.dispatches() {
         let key = (handles[&d.queue], d.index);
@@ -27,7 +27,7 @@ pub fn own(run: &Run) -> usize {
     count
 }
 
-/// Every dispatch of a kernel that the device knows by its name, as HIP's own, has that name; returns their number.
+/// Checks that every dispatch of a kernel that the device knows by name, such as HIP's own, has that name. Returns their number.
 pub fn of_device(run: &Run) -> usize {
     let kernels = |pid: u32, object: u64, symbol: &str| {
         run.facts.iter().find_map(|fact| match fact {

@@ -1,4 +1,4 @@
-//! The comparison where only doorbells that the program rings by the API are seen.
+//! The comparison for recordings that see only doorbells that the program rings through the API.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use tracer_core::fact::Fact;
 use super::{Compared, doorbells, ioctls, no_losses, packets, queues, rung};
 use crate::scenario::Run;
 
-/// Compares the program's own queues with the truth; of the runtime's there must be no doorbell. Returns, too, how many
-/// packets the device took from these.
+/// Compares the program's own queues with the truth. The trace must have no doorbell of the runtime's queues. Also returns how many
+/// packets the device took from those.
 pub fn of_program(run: &Run) -> (Compared, usize) {
     no_losses(run);
     let own = run.own_queues().expect("queues");

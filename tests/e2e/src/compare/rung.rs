@@ -1,4 +1,4 @@
-//! Doorbells, by what the program says that it rang.
+//! Doorbells, compared with the program's log of its doorbell stores.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use tracer_core::fact::Fact;
 use super::values;
 use crate::scenario::Run;
 
-/// The device may miss a value; the program that had it stored by the runtime does not.
+/// Compares the doorbell values. The device may miss a value, but the program that made the runtime store it does not.
 pub(super) fn own(run: &Run) {
     let Some(log) = &run.log else { return };
     let mut by_handle: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
@@ -25,7 +25,8 @@ pub(super) fn own(run: &Run) {
     }
 }
 
-/// As many doorbells on each of the program's queues as it rang by the runtime: none is missing, and none is there twice.
+/// Checks that each of the program's queues has as many doorbells as the program rang through the runtime: none is missing, and
+/// none is there twice.
 pub(super) fn counts(run: &Run) {
     let mut traced: BTreeMap<u64, u64> = BTreeMap::new();
     for queue in run.queues().filter(|queue| queue.kind == "compute-aql") {
@@ -37,7 +38,7 @@ pub(super) fn counts(run: &Run) {
             "{queue:?}"
         );
     }
-    // Addresses are used again by queues that come and go.
+    // Later queues reuse the addresses of destroyed ones.
     let mut rang: BTreeMap<u64, u64> = BTreeMap::new();
     for (handle, queue) in run.own_queues().unwrap_or_default() {
         let count = |what: &str| queue[what].as_u64().expect("a number");

@@ -1,4 +1,4 @@
-//! Times of dispatches by the GPU's clock: each is what the device wrote.
+//! Times of dispatches by the GPU's clock: each equals what the device wrote.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use tracer_core::fact::{Dispatch, GpuTime, Queue};
 
 use crate::{scenario::Run, truth};
 
-/// Nanoseconds of a tick of the simulated GPU's clock, which runs with CLOCK_BOOTTIME.
+/// Nanoseconds per tick of the simulated GPU's clock, which runs with `CLOCK_BOOTTIME`.
 const TICK_NS: u64 = 10;
 
-/// Every row of a queue is a dispatch of it, once, with the ticks that the device wrote; and where it is dated, that is no
-/// further off than it says. Gives how many rows there are, and how many of them are dated.
+/// Checks that every row of a queue is a dispatch of that queue, once, with the ticks that the device wrote; and that a dated row
+/// is not further off than its stated error. Returns the number of rows, and how many of them are dated.
 pub fn of_queue(run: &Run, truth: &truth::Queue, queue: &Queue) -> (usize, usize) {
     let dispatches: BTreeMap<u64, &Dispatch> = run
         .dispatches()
@@ -46,7 +46,7 @@ pub fn of_queue(run: &Run, truth: &truth::Queue, queue: &Queue) -> (usize, usize
         };
         for (ns, ticks) in [(time.start_ns, time.start_ticks), (time.end_ns, time.end_ticks)] {
             let ns = ns.expect("dated as a whole");
-            // Between the two clocks that this process reads one after the other, a little time may pass.
+            // A little time may pass between the two clocks, which this process reads one after the other.
             let off = ns.abs_diff(monotonic_ns(ticks * TICK_NS));
             assert!(off <= error + 20_000, "off by {off} ns: {time:?}");
         }
@@ -55,7 +55,7 @@ pub fn of_queue(run: &Run, truth: &truth::Queue, queue: &Queue) -> (usize, usize
     (rows.len(), dated)
 }
 
-/// A time of CLOCK_BOOTTIME on CLOCK_MONOTONIC, ns.
+/// Converts a `CLOCK_BOOTTIME` time to `CLOCK_MONOTONIC`, in ns.
 #[must_use]
 pub fn monotonic_ns(boottime_ns: u64) -> u64 {
     let read = |clock| {

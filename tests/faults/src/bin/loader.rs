@@ -1,12 +1,12 @@
-//! Maps files executable, again and again, and says how long that took: what a loader does to a recorder.
+//! Maps files executable repeatedly, and prints how long that took. It shows what a loader costs the recorder.
 //!
-//! `loader [--kfd] [--times N] [--keep] FILE...` maps the first page of each file once, unmapped at the end, and then that of the
-//! first file N times; with `--keep` these mappings stay until the end, else each is unmapped at once. It prints one line,
-//! `mapped_ns=A ended_ns=B`: the time of the N mappings, and CLOCK_MONOTONIC after all of it.
+//! `loader [--kfd] [--times N] [--keep] FILE...` maps the first page of each file once, until the program exits, and then the first
+//! page of the first file N times. With `--keep` these mappings stay until the program exits, else each is unmapped at once. It
+//! prints one line, `mapped_ns=A ended_ns=B`: the time of the N mappings, and `CLOCK_MONOTONIC` after all of it.
 //!
-//! With `--kfd` it first makes the ioctl by which processes begin to use the KFD: from then on a recorder examines what it maps.
+//! With `--kfd` it first makes the ioctl by which processes begin to use the KFD. From then on a recorder examines what it maps.
 //!
-//! `loader --fresh FOLDER` makes a new file in FOLDER, maps it and removes it, until it is killed.
+//! `loader --fresh FOLDER` creates a new file in FOLDER, maps it and removes it, repeatedly until it is killed.
 
 use std::{
     ffi::OsString,
@@ -23,7 +23,7 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-/// What is mapped of each file, bytes: one page.
+/// The number of bytes mapped of each file: one page.
 const LENGTH: usize = 4096;
 
 /// A mapping of a file's first page, unmapped when it is dropped.
@@ -31,7 +31,7 @@ struct Mapping(*mut std::ffi::c_void);
 
 impl Mapping {
     fn of(file: &File) -> io::Result<Self> {
-        // SAFETY: a new private mapping at an address that the kernel chooses; nothing reads or runs it.
+        // SAFETY: a new private mapping at an address that the kernel chooses; no code reads or executes it.
         let mapped = unsafe {
             mmap(
                 ptr::null_mut(),
@@ -48,7 +48,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's alone, and nothing points into it.
+        // SAFETY: only this value owns the mapping, and nothing points into it.
         let _ = unsafe { munmap(self.0, LENGTH) };
     }
 }
@@ -63,12 +63,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Makes the ioctl by which processes begin to use the KFD, AMDKFD_IOC_GET_VERSION. It needs no GPU: what a recorder sees is the
-/// command, whatever file it is for.
+/// Makes the ioctl by which processes begin to use the KFD, `AMDKFD_IOC_GET_VERSION`. It needs no GPU: a recorder sees the command,
+/// whatever file it is made on.
 fn use_kfd() {
     const GET_VERSION: libc::c_ulong = 0x8008_4b01;
     let mut version = [0_u32; 2];
-    // SAFETY: the command has an argument of 8 bytes, which is there; the standard input takes no such command.
+    // SAFETY: the command has an argument of 8 bytes, which exists; the standard input has no such command.
     unsafe { libc::ioctl(0, GET_VERSION, version.as_mut_ptr()) };
 }
 

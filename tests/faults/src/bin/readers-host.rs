@@ -1,7 +1,7 @@
-//! A process with readers and parsers, as the recorder is one: to be killed, or to measure them.
+//! A process with readers and parsers, like the recorder. Tests kill it or measure it.
 //!
-//! `readers-host [PATH]` begins to read PATH, says who works for it, a process id a line after its role, and sleeps.
-//! `readers-host --measure LIBRARY` prints what readers and parsers cost.
+//! `readers-host [PATH]` begins to read PATH, prints its helpers, one process id per line after its role, and sleeps. `readers-host
+//! --measure LIBRARY` prints the cost of readers and parsers.
 
 use std::{
     hint::black_box,
@@ -15,11 +15,11 @@ use tracer_capture::{
     sys,
 };
 
-/// Times that something is measured.
+/// The number of repetitions of a measurement.
 const TIMES: usize = 200;
 
 fn main() {
-    // SAFETY: the first thing that this process does: it has one thread.
+    // SAFETY: the process does this first, while it has only one thread.
     let readers = unsafe { Readers::start() }.expect("readers");
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.as_slice() {
@@ -63,7 +63,7 @@ fn serve(readers: &Readers, path: Option<&String>) {
     }
 }
 
-/// The median of many times, after the first ones.
+/// Returns the median of many runs, without the first ones.
 fn median(mut measured: impl FnMut()) -> Duration {
     let mut times: Vec<Duration> = (0..TIMES + 5)
         .map(|_| {
@@ -106,7 +106,7 @@ fn measure(readers: &Readers, library: &str) {
             iov_base: to.as_mut_ptr().cast(),
             iov_len: to.len(),
         };
-        // SAFETY: `local` names `to`; the kernel checks what `remote` names.
+        // SAFETY: `local` names `to`; the kernel checks the ranges that `remote` names.
         let read = unsafe { libc::process_vm_readv(pid.cast_signed(), &raw const local, 1, remote.as_ptr(), 128, 0) };
         assert_eq!(read, 128 * 16);
         black_box(&to);
@@ -140,7 +140,7 @@ fn measure(readers: &Readers, library: &str) {
         resolver::resolve(whole.bytes())
     );
     let new = median(|| {
-        // Each is kept busy, so that the next one is new.
+        // Keeps each parser busy, so that the next one is new.
         let parsers = Parsers::new(readers);
         let job = Job::Sites {
             functions: vec![(vec![0x55], 0)],

@@ -1,9 +1,9 @@
-//! A process with a number of the caller's choice: what gets the number of one that has just ended.
+//! A process with an id that the caller chooses, to reuse the id of a process that has just exited.
 //!
-//! `same-pid PID stops` makes a child with that number, which stops itself and exits once it is continued.
-//! `same-pid PID maps FILE` makes one that maps the file executable, and unmaps it, until it is killed.
+//! `same-pid PID stops` creates a child with that id, which stops itself and exits once it is continued. `same-pid PID maps FILE`
+//! creates a child that maps the file executable, and unmaps it, until it is killed.
 //!
-//! The number must be free; it is awaited for 5 s. Exits once the child has.
+//! The id must be free; the program waits up to 5 s for it. It exits after the child.
 
 use std::{
     env,
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Makes a child with this number, which does that, and waits for its end.
+/// Creates a child with this id that runs `child`, and waits for its exit.
 fn make(pid: &str, child: impl Fn()) -> io::Result<()> {
     let pid: libc::pid_t = pid.parse().map_err(io::Error::other)?;
     let began = Instant::now();
@@ -48,7 +48,7 @@ fn make(pid: &str, child: impl Fn()) -> io::Result<()> {
     };
     if made == 0 {
         child();
-        // SAFETY: ends the child.
+        // SAFETY: this exits the child.
         unsafe { libc::_exit(0) };
     }
     let mut status = 0;
@@ -61,10 +61,10 @@ fn make(pid: &str, child: impl Fn()) -> io::Result<()> {
     }
 }
 
-/// `fork`, with the child's number given.
+/// Forks a child like `fork`, with the given id.
 fn clone_as(pid: libc::pid_t) -> io::Result<libc::pid_t> {
     let wanted = [pid];
-    // SAFETY: all zeros is a valid value of this structure of numbers.
+    // SAFETY: all-zero is a valid value of this structure of numbers.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
     args.exit_signal = libc::SIGCHLD as u64;
     args.set_tid = wanted.as_ptr().expose_provenance() as u64;
@@ -78,14 +78,14 @@ fn clone_as(pid: libc::pid_t) -> io::Result<libc::pid_t> {
 }
 
 fn stop() {
-    // SAFETY: plain integers; `getpid` would be the same call.
+    // SAFETY: the arguments are plain integers; the id is the one that `getpid` returns.
     unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
 }
 
 fn map(file: &File) {
     loop {
         let protection = libc::PROT_READ | libc::PROT_EXEC;
-        // SAFETY: a new mapping at a place of the kernel's choice, which nobody uses.
+        // SAFETY: a new mapping at an unused address that the kernel chooses.
         unsafe {
             let at = libc::mmap(
                 ptr::null_mut(),

@@ -1,7 +1,7 @@
-//! Pushes rows into a trace as fast as the writer takes them, and says how many a second reached the disk.
+//! Writes rows into a trace as fast as the writer takes them, and prints how many per second reached the disk.
 //!
-//! `writer-rate DISPATCHES FOLDER` prints one line, `rows=A written_ns=B dropped=C`. Each dispatch is two rows, its own and
-//! its doorbell's, as of one queue of four that a program rings once a packet.
+//! `writer-rate DISPATCHES FOLDER` prints one line, `rows=A written_ns=B dropped=C`. Each dispatch is two rows, its own and its
+//! doorbell's, as if a program rang one of four queues once per packet.
 
 use std::{path::Path, process::ExitCode, time::Instant};
 

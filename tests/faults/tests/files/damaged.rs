@@ -11,7 +11,7 @@ use tracer_faults::{Attack, tries};
 
 use super::support::{ends, said};
 
-/// Numbers that look random and come again (SplitMix64).
+/// A reproducible pseudo-random sequence (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -32,7 +32,7 @@ impl Random {
     }
 }
 
-/// Files of a trace, relative.
+/// Returns the files of a trace, as relative paths.
 fn files(trace: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(trace).unwrap().map(Result::unwrap) {
@@ -57,8 +57,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Damages a trace. Returns what was done, and whether it must be noticed: a flipped digit of a time in the manifest can't
-/// be.
+/// Damages a trace. Returns a description, and whether tracer must notice the damage: a flipped digit of a time in the manifest
+/// cannot be noticed.
 fn damage(trace: &Path, random: &mut Random) -> (String, bool) {
     let files = files(trace);
     let file = random.pick(&files).clone();
@@ -104,14 +104,14 @@ fn damage(trace: &Path, random: &mut Random) -> (String, bool) {
             let mut bytes = fs::read(&path).unwrap();
             let more = 1 + random.below(64);
             let added: Vec<u8> = (0..more).map(|_| random.next().to_le_bytes()[0]).collect();
-            // Space after JSON is part of it.
+            // White space after JSON is part of it.
             let noticed = is_part || !added.iter().all(|byte| b" \t\r\n".contains(byte));
             bytes.extend(added);
             fs::write(&path, bytes).unwrap();
             (format!("{more} bytes after {shown}"), noticed)
         }
         6 => {
-            // Without a checksum in its name anything can be in a part.
+            // Without a checksum in its name, a part may contain anything.
             let mut bytes = fs::read(&path).unwrap();
             let begin = random.below(bytes.len());
             let end = (begin + 1 + random.below(32)).min(bytes.len());
@@ -138,10 +138,10 @@ fn damage(trace: &Path, random: &mut Random) -> (String, bool) {
     }
 }
 
-/// A policy that the whole trace passes.
+/// A policy that the undamaged trace passes.
 const POLICY: &str = "name = \"whole\"\n[rules]\ncoverage = true\nno-syscall = \"every\"\n";
 
-/// What a command did to a damaged trace: its exit code must be one of these, and no panic may be printed.
+/// Runs a command on a damaged trace. Its exit code must be one of these, and it must not print a panic.
 fn ended(command: &mut Command, codes: &[i32]) -> Result<(i32, String), String> {
     let output = ends(command).ok_or("it hangs")?;
     let text = said(&output);
@@ -157,7 +157,7 @@ fn ended(command: &mut Command, codes: &[i32]) -> Result<(i32, String), String> 
     }
 }
 
-/// `report` ends with an error, or says what is damaged.
+/// Checks that `report` fails, or reports the damage.
 fn report(trace: &Path, format: &str, noticed: bool) -> Result<(), String> {
     let mut command = Command::new(place::programs().join("tracer"));
     match ended(command.args(["report", "--format", format]).arg(trace), &[0, 125])? {
@@ -167,7 +167,7 @@ fn report(trace: &Path, format: &str, noticed: bool) -> Result<(), String> {
     }
 }
 
-/// `verify` does not pass what is damaged.
+/// Checks that `verify` does not pass a damaged trace.
 fn verify(trace: &Path, whole: &Path, policy: &Path, noticed: bool) -> Result<(), String> {
     let mut command = Command::new(place::programs().join("tracer"));
     let (code, text) = ended(
@@ -177,20 +177,21 @@ fn verify(trace: &Path, whole: &Path, policy: &Path, noticed: bool) -> Result<()
     let manifest = |trace: &Path| fs::read(trace.join("manifest.json")).ok();
     match code {
         0 if noticed => Err(format!("verify passes it: {text}")),
-        // Of wrong usage: what is there is no trace, by its manifest.
+        // The exit code of wrong usage: by its manifest, this is not a trace.
         2 if manifest(trace) == manifest(whole) => Err(format!("verify, exit code 2: {text}")),
         _ => Ok(()),
     }
 }
 
-/// Of every damage, `report` ends with an error or says what is damaged, and `verify` does not pass.
+/// For every damage, `report` fails or reports the damage, and `verify` does not pass.
 #[test]
 fn damaged_traces_are_reported() {
     let mut attack = Attack::new("report, verify: a trace with random damage (bits, lengths, swaps, folders)");
     let dir = tempfile::tempdir().unwrap();
     let policy = dir.path().join("policy.toml");
     fs::write(&policy, POLICY).unwrap();
-    // Else nobody would notice if damaged ones pass. On a busy machine a recording can have losses.
+    // If the undamaged trace did not pass, the test could not detect that damaged ones pass. On a busy machine a recording can have
+    // losses.
     let scenario = Scenario::new("trixie", "gfx1100", &["compute-only", "-n", "20"]);
     let passes = |trace: &Path| tracer_e2e::verdict::verdict(policy.to_str().unwrap(), trace).0 == Some(0);
     let mut recordings = (0..10).map(|_| scenario.record());

@@ -13,7 +13,7 @@ use tracer_e2e::place;
 use tracer_faults::{Attack, tries};
 use tracer_store::{State, Trace, manifest::Exit};
 
-/// A small disk; it is gone when the test ends, however it ends.
+/// A small disk. It is removed when the test ends, however it ends.
 struct Disk(TempDir);
 
 impl Disk {
@@ -27,7 +27,7 @@ impl Disk {
         self.0.path()
     }
 
-    /// Takes all room that there is.
+    /// Fills all free space.
     fn fill(&self) {
         let mut file = OpenOptions::new()
             .append(true)
@@ -46,8 +46,8 @@ impl Drop for Disk {
     }
 }
 
-/// The disk fills up while the command runs, which makes rows and goes on until the recorder has said so; then it exits
-/// with 7. What was recorded before can be read, and how the command ended is in the manifest.
+/// The disk fills up while the command runs. The command produces rows until the recorder has reported the full disk; then it exits
+/// with 7. What was recorded before can be read, and the command's exit is in the manifest.
 #[test]
 fn a_full_disk_is_reported_at_once_and_the_exit_code_is_kept() {
     let mut attack = Attack::new("record: the disk is full (for good, or for a while) while the command runs");
@@ -78,7 +78,7 @@ fn a_full_disk_is_reported_at_once_and_the_exit_code_is_kept() {
         assert_eq!(ready, "ready\n");
         disk.fill();
         fs::write(&full, "").unwrap();
-        // Before the command ends: it waits for this.
+        // Read before the command exits, because the command waits for this.
         let mut stderr = BufReader::new(recorder.stderr.take().unwrap());
         let mut said = String::new();
         while !said.contains("No space left on device") && stderr.read_line(&mut said).is_ok_and(|bytes| bytes > 0) {}

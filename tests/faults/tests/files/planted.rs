@@ -1,4 +1,4 @@
-//! Links that others plant where tracer writes.
+//! Links that other users plant where tracer writes.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use tracer_store::{Placing, State, StoreError, Table, Trace, TraceWriter};
 
 use super::support::{OTHER, Scene, USER, ends, loss, manifest, names, record, said, sudo_tracer, user};
 
-/// A script of the user's.
+/// Writes a script of the user.
 fn script(scene: &Scene, text: &str) {
     let path = scene.home.join("evil.sh");
     fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
@@ -27,7 +27,7 @@ fn recorded(scene: &Scene, words: &[&str]) -> Option<Output> {
     ends(sudo_tracer().current_dir(&scene.home).args(words))
 }
 
-/// What the traced program does to the trace; `$1` is root's file, `$2` root's folder. The first is that of the issue.
+/// What the traced program does to the trace; `$1` is root's file, `$2` is root's folder. The first is the script of the issue.
 const SCRIPTS: [&str; 4] = [
     "mv x.trace y; mkdir x.trace; ln -s $1 x.trace/.manifest.json.tmp",
     "ln -s $1 x.trace/.manifest.json.tmp; ln -sf $1 x.trace/manifest.json; ln -s $2 x.trace/processes",
@@ -47,7 +47,7 @@ fn a_traced_program_plants_links_in_its_trace() {
         let output = recorded(&scene, &["record", "-o", "x.trace", "--", "./evil.sh"]);
         attack.count(scene.harm().and_then(|()| {
             let output = output.ok_or("tracer hangs")?;
-            // The first and the third leave the trace whole, elsewhere.
+            // The first and the third script leave the trace complete, elsewhere.
             let whole = (turn % SCRIPTS.len()).is_multiple_of(2);
             let trace = Trace::open(&scene.home.join("y"));
             match (output.status.code(), trace) {
@@ -132,7 +132,7 @@ fn sudos_variables_name_a_user_or_nothing_is_done() {
     }
 }
 
-/// Does something until the other end is ready, as the user.
+/// Repeats the attack as the user until the work is complete.
 fn meanwhile<T>(attack: impl Fn(usize) + Send + Sync, work: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -154,7 +154,7 @@ fn meanwhile<T>(attack: impl Fn(usize) + Send + Sync, work: impl FnOnce() -> T) 
     })
 }
 
-/// Names at which the writer creates something, or did.
+/// Returns the names at which the writer creates something, or did in earlier versions.
 fn places() -> Vec<String> {
     let mut places = vec!["manifest.json".to_owned(), ".manifest.json.tmp".to_owned()];
     for table in [Table::Losses, Table::Dispatches] {
@@ -185,7 +185,7 @@ fn links_and_renames_race_with_the_writer() {
             let (trace, moved) = (scene.home.join("x.trace"), scene.home.join("y"));
             let places = places();
             let attacker = |turn: usize| {
-                // Each fails as often as it succeeds.
+                // Each of these operations fails as often as it succeeds.
                 let place = &places[turn % places.len()];
                 for dir in [&trace, &moved] {
                     let _ = fs::remove_file(dir.join(place));
@@ -205,7 +205,7 @@ fn links_and_renames_race_with_the_writer() {
                 overwrite: true,
                 ..Placing::default()
             };
-            // It may fail: a user can spoil what is the user's.
+            // The write may fail: a user can damage the user's own files.
             let done = meanwhile(attacker, || write(&trace, placing));
             attack.count(scene.harm().and(match done {
                 Ok(()) | Err(StoreError::Io { .. } | StoreError::Foreign(_) | StoreError::OthersFolder(_)) => Ok(()),
@@ -217,7 +217,7 @@ fn links_and_renames_race_with_the_writer() {
     }
 }
 
-/// Writes a trace with all that a recorder does: several parts, changes of the manifest, merged parts at the end.
+/// Writes a trace with everything that a recorder does: several parts, changes of the manifest, merged parts at the end.
 fn write(trace: &Path, placing: Placing) -> Result<(), StoreError> {
     let mut writer = TraceWriter::create_as(trace, manifest(), placing)?;
     let mut now = Instant::now();
@@ -321,7 +321,7 @@ fn verdicts_are_not_written_through_links() {
                 }
                 ends(command.arg("verify").args(form.words))
             };
-            // At first the link stays; then it comes and goes.
+            // In the first turn the link stays; in the others it is created and removed repeatedly.
             let output = if turn == 0 {
                 run()
             } else {
@@ -363,7 +363,7 @@ fn verdicts_are_the_users() {
         let metadata = fs::metadata(scene.home.join(name)).unwrap();
         assert_eq!((metadata.uid(), metadata.mode() & 0o7777), (USER, 0o600), "{name}");
     }
-    // What only root could write stays unwritten.
+    // A file that only root could write stays unwritten.
     let words = ["verify", "--junit", "../folder/a.xml", "x.trace"];
     let output = recorded(&scene, &words).expect("it ends");
     assert_eq!(
@@ -374,7 +374,7 @@ fn verdicts_are_the_users() {
     );
 }
 
-/// `verify -o`: the command that is judged exchanges its trace, and is judged by what was recorded.
+/// `verify -o`: the judged command replaces its trace, and is judged by what was recorded.
 #[test]
 fn a_command_is_judged_by_what_it_did_not_by_what_it_planted() {
     let mut attack = Attack::new("verify -o: the judged command puts another trace at the path of its own");
@@ -391,7 +391,7 @@ fn a_command_is_judged_by_what_it_did_not_by_what_it_planted() {
         attack.count(scene.harm().and_then(|()| {
             let output = output.ok_or("tracer hangs")?;
             let text = fs::read_to_string(scene.home.join("out")).map_err(|error| error.to_string())?;
-            // The forged one has losses; that of a shell has none.
+            // The forged trace has losses; the trace of a shell has none.
             if text.contains("doorbell-ring") {
                 return Err(format!("it was judged by the forged trace: {}", said(&output)));
             }
@@ -437,19 +437,19 @@ fn key_r_of_top_writes_as_the_user() {
     attack.finish();
 }
 
-/// What `top` leaves running: it names the process.
+/// Kills the process that `top` leaves running and names.
 fn end_sleep(shown: &str) {
     let pid = shown.split("`kill ").nth(1).and_then(|rest| rest.split('`').next());
     if let Some(pid) = pid.and_then(|pid| pid.trim().parse::<i32>().ok()) {
         let is_sleep = fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == "sleep");
         if is_sleep {
-            // SAFETY: plain integers; the process is one that this test had started.
+            // SAFETY: the arguments are plain integers, and this test started the process.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
     }
 }
 
-/// A command that cannot run leaves no trace, and what is removed is what was made.
+/// A command that cannot run leaves no trace, and tracer removes only what it created.
 #[test]
 fn a_trace_of_nothing_is_removed_with_the_users_rights() {
     let scene = Scene::new();
@@ -458,7 +458,7 @@ fn a_trace_of_nothing_is_removed_with_the_users_rights() {
     assert!(names(&scene.home).is_empty(), "{:?}", names(&scene.home));
 }
 
-/// Where the parent folder is a link of the user's own, it is followed, as the user would follow it.
+/// If the parent folder is a link of the user's own, tracer follows it as the user would.
 #[test]
 fn links_on_the_way_are_followed_with_the_users_rights() {
     let scene = Scene::new();
@@ -485,7 +485,7 @@ fn links_on_the_way_are_followed_with_the_users_rights() {
     );
 }
 
-/// The very attack of the issue, word by word.
+/// The attack of the issue, word by word.
 #[test]
 fn evil_sh() {
     let scene = Scene::new();

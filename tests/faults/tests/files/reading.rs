@@ -1,4 +1,4 @@
-//! Traces that are not what their names say: nothing is waited for, followed, or read without end.
+//! Traces that are not what their names say. tracer does not wait for them, follow them, or read them without end.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use tracer_faults::Attack;
 
 use super::support::{ends, record, said};
 
-/// Something that is no file of a trace.
+/// Creates something that is not a file of a trace.
 type Plant = fn(&Path);
 
 const PLANTS: [(&str, Plant); 7] = [
@@ -47,7 +47,7 @@ fn only_part(table: &Path) -> PathBuf {
     fs::read_dir(table).unwrap().next().unwrap().unwrap().path()
 }
 
-/// `report` and `verify` say what is wrong, and the rest is read.
+/// `report` and `verify` report the problem, and read the rest.
 #[test]
 fn files_of_a_trace_are_something_else() {
     let mut attack = Attack::new("report and verify: manifest, part or table is a link, FIFO, socket, device, or huge");
@@ -67,11 +67,11 @@ fn files_of_a_trace_are_something_else() {
                 fs::remove_file(&path).unwrap();
             }
             plant(&path);
-            // An empty folder in the place of a table lacks its rows: that, too, is said.
+            // An empty folder instead of a table lacks its rows. That is reported, too.
             for (words, with_manifest) in [(&["report"][..], 0), (&["verify"], 3)] {
                 let expected = match (place, words[0]) {
                     ("manifest", "report") => 125,
-                    // What can't be read leaves every rule open.
+                    // An unreadable manifest leaves every rule open.
                     ("manifest", _) => 3,
                     _ => with_manifest,
                 };

@@ -1,4 +1,4 @@
-//! A folder of an ordinary user, and what lies outside and must not change.
+//! A folder of an ordinary user, and files outside it that must not change.
 
 use std::{
     fs,
@@ -17,21 +17,21 @@ use tracer_store::{
     manifest::{ClockSnapshot, Host, Target, Tool},
 };
 
-/// The user who calls sudo in these tests, and another one. Neither is in /etc/passwd.
+/// The user who calls sudo in these tests, and another one. Neither of them is in /etc/passwd.
 pub const USER: u32 = 54_321;
 pub const OTHER: u32 = 54_322;
 
-/// What a file that must not change holds.
+/// The content of a file that must not change.
 const CONTENT: &str = "untouched\n";
 
-/// Where an attack takes place.
+/// The place of an attack.
 pub struct Scene {
     dir: TempDir,
     /// The user's folder.
     pub home: PathBuf,
-    /// Root's file, which anybody may read.
+    /// Root's file, which every user may read.
     pub target: PathBuf,
-    /// Root's folder, which anybody may enter.
+    /// Root's folder, which every user may enter.
     pub folder: PathBuf,
 }
 
@@ -54,7 +54,7 @@ impl Scene {
         }
     }
 
-    /// What was changed outside of the user's folder.
+    /// Fails if anything outside the user's folder has changed.
     pub fn harm(&self) -> Result<(), String> {
         let metadata = fs::symlink_metadata(&self.target).map_err(|error| format!("the target: {error}"))?;
         if (metadata.uid(), metadata.gid()) != (0, 0) {
@@ -79,7 +79,7 @@ fn open_to_all(dir: &Path) {
     fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Names in a folder.
+/// Returns the names in a folder.
 pub fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries
@@ -87,12 +87,12 @@ pub fn names(dir: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Rights of the user who called sudo.
+/// Returns the rights of the user who called sudo.
 pub fn user() -> Owner {
     Owner::user(USER, USER, vec![USER])
 }
 
-/// `tracer` as that user calls it by sudo.
+/// Returns `tracer` as that user calls it by sudo.
 pub fn sudo_tracer() -> Command {
     let mut command = Command::new(place::programs().join("tracer"));
     command
@@ -102,7 +102,7 @@ pub fn sudo_tracer() -> Command {
     command
 }
 
-/// Ends of a command that may hang; `None` if it did.
+/// Runs a command that may hang. Returns `None` if it did.
 pub fn ends(command: &mut Command) -> Option<Output> {
     const PATIENCE: Duration = Duration::from_secs(30);
     let mut child = command
@@ -112,7 +112,7 @@ pub fn ends(command: &mut Command) -> Option<Output> {
         .spawn()
         .expect("it starts");
     let pid = child.id().cast_signed();
-    // Pipes are emptied meanwhile.
+    // Reads the pipes while the command runs.
     let streams = [
         std::thread::spawn({
             let mut stream = child.stdout.take().expect("a pipe");
@@ -128,7 +128,7 @@ pub fn ends(command: &mut Command) -> Option<Output> {
         match child.try_wait().expect("it can be waited for") {
             Some(status) => break Some(status),
             None if began.elapsed() > PATIENCE => {
-                // SAFETY: it has not been waited for: the id is its own.
+                // SAFETY: the process has not been waited for, so the id is still its own.
                 unsafe { libc::kill(pid, libc::SIGKILL) };
                 child.wait().expect("it ends");
                 break None;
@@ -161,7 +161,7 @@ pub fn manifest() -> Manifest {
     Manifest::new(tool, Host::here(), target, ClockSnapshot::now())
 }
 
-/// A row of a table.
+/// Returns a row of a table.
 pub fn loss(time_ns: u64) -> Fact {
     Fact::Loss(Loss {
         time_ns,
@@ -170,7 +170,7 @@ pub fn loss(time_ns: u64) -> Fact {
     })
 }
 
-/// A complete trace with several tables.
+/// Records a complete trace with several tables.
 pub fn record(dir: &Path) {
     let mut writer = TraceWriter::create(dir, manifest(), false).expect("a trace");
     for time in 0..50 {

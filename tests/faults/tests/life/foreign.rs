@@ -1,4 +1,4 @@
-//! One hostile name, as whatever others may name, through every output: it stays text there.
+//! One hostile name, used for everything that others may name, through every output: it is always printed as text.
 
 use std::{
     ffi::OsStr,
@@ -24,7 +24,7 @@ fn hostile() -> String {
     format!("{}\0", from_bytes(HOSTILE))
 }
 
-/// A trace whose every name is hostile.
+/// Writes a trace in which every name is hostile.
 fn trace(dir: &Path) -> PathBuf {
     let trace = dir.join("hostile.trace");
     let name = hostile();
@@ -96,8 +96,7 @@ fn trace(dir: &Path) -> PathBuf {
     trace
 }
 
-/// Fails if a byte of the name acts, on a terminal or in the log of a CI system. `own`: lines of the tracer that are
-/// commands.
+/// Fails if a byte of the name acts on a terminal or in the log of a CI system. `own`: lines of tracer that are commands.
 fn check(what: &str, bytes: &[u8], own: usize) {
     let text = str::from_utf8(bytes).unwrap_or_else(|error| panic!("{what}: {error}: {bytes:?}"));
     let bad: Vec<char> = text.chars().filter(|&c| is_unsafe(c) && c != '\n').collect();
@@ -177,7 +176,7 @@ fn a_hostile_trace_is_text_on_the_screen() {
     assert!(terminal.end().0.success());
 }
 
-/// A program whose file, arguments and process have that name, and a runtime that lies at such a path.
+/// A program whose file, arguments and process have that name, and a runtime at such a path.
 #[test]
 fn hostile_names_of_what_runs_are_text() {
     let dir = folder();
@@ -186,7 +185,7 @@ fn hostile_names_of_what_runs_are_text() {
     fs::copy("/bin/sleep", &program).expect("a copy");
     let mut child = Command::new(&program).arg("1000").spawn().expect("it runs");
 
-    // Attached to, with everything that the log has to tell.
+    // Attaches to it, with everything that the log reports.
     let trace = dir.path().join("attached");
     let recorder = Recorder::start(&trace, &["-p".to_owned(), child.id().to_string()]);
     recorder.hears("attached   ");
@@ -196,7 +195,7 @@ fn hostile_names_of_what_runs_are_text() {
     child.kill().expect("it can be killed");
     child.wait().expect("it ends");
 
-    // Run as a command, into a folder of that name; and one that is not there.
+    // Runs it as a command, into a folder of that name; and runs one that does not exist.
     let place = dir.path().join("places");
     fs::create_dir(&place).expect("a folder");
     let tracer = place::programs().join("tracer");

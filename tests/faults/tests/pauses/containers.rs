@@ -1,4 +1,4 @@
-//! The recorder's container is removed, with everything in it, while processes outside are paused: nobody stays stopped.
+//! The recorder's container is removed, with everything in it, while processes outside are paused. No process stays stopped.
 
 use std::{
     fs, io,
@@ -19,14 +19,14 @@ use tracer_faults::{Attack, in_kernel::Loaded, tries};
 
 use super::support::{Dice, Ended, left_stopped, tracer, with_text};
 
-/// Where cgroup v2 is mounted, by custom.
+/// The usual mount points of cgroup v2.
 const CGROUPS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
 
-/// A cgroup, taken away at the end.
+/// A cgroup, removed when dropped.
 struct Cgroup(PathBuf);
 
 impl Cgroup {
-    /// A new one; the reason why there is none, or why it can't be killed as a whole.
+    /// Creates a cgroup. Returns the reason if that fails, or if it cannot be killed as a whole.
     fn new(name: &str) -> Result<Self, String> {
         let root = CGROUPS
             .map(Path::new)
@@ -42,7 +42,7 @@ impl Cgroup {
         }
     }
 
-    /// Moves a process here.
+    /// Moves a process into it.
     fn enter(&self, pid: u32) -> io::Result<()> {
         fs::write(self.0.join("cgroup.procs"), pid.to_string())
     }
@@ -70,32 +70,32 @@ impl Drop for Cgroup {
     }
 }
 
-/// How the recorder's processes are ended, all at once.
+/// How all of the recorder's processes are killed at once.
 #[derive(Clone, Copy, Debug)]
 enum Removal {
     /// `cgroup.kill` of the recorder's cgroup.
     Cgroup,
-    /// `crun delete -f`, by which podman removes a container, which sees the host's processes and cgroups.
+    /// `crun delete -f`, by which podman removes a container. The container sees the host's processes and cgroups.
     Container,
-    /// The same of one that has a cgroup namespace of its own: what it sees as the root is its own cgroup.
+    /// The same for a container with its own cgroup namespace: it sees its own cgroup as the root.
     ContainerWithNamespace,
 }
 
-/// A container's folder, and its name for crun.
+/// A container's folder, and its name in crun.
 struct Container {
     dir: TempDir,
     name: String,
 }
 
 impl Container {
-    /// One that runs a command. It has the host's processes and files, and root's folder is empty but for these.
+    /// Creates a container that runs a command. It has the host's processes and files; root's folder is empty except for these.
     fn new(command: &[String], own_cgroups: bool) -> Self {
         let dir = folder();
         let root = dir.path().join("rootfs");
         fs::create_dir(&root).expect("a folder");
         let mut mounts = Vec::new();
         for entry in fs::read_dir("/").expect("the root").flatten() {
-            // Links to folders are folders there.
+            // Links to folders are folders in the container.
             if fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_dir()) {
                 fs::create_dir(root.join(entry.file_name())).expect("a folder");
                 let path = entry.path();
@@ -130,7 +130,7 @@ impl Container {
         Self { dir, name }
     }
 
-    /// crun, where it sees cgroup v2 alone, as on most machines.
+    /// Returns crun in a view with cgroup v2 only, as on most machines.
     fn crun(&self, words: &[&str]) -> Command {
         let mut command = Command::new("unshare");
         let alone =
@@ -154,7 +154,7 @@ impl Container {
         assert!(status.expect("unshare, of util-linux").success(), "crun run");
     }
 
-    /// Kills everything in it, and forgets it.
+    /// Kills everything in it, and removes it.
     fn remove(&self) -> Result<(), String> {
         let output = self
             .crun(&["delete", "--force"])
@@ -170,12 +170,12 @@ impl Container {
 
 impl Drop for Container {
     fn drop(&mut self) {
-        // Of one that was removed nothing is left.
+        // A container that was removed leaves nothing.
         let _ = self.remove();
     }
 }
 
-/// One try: whether the process was seen paused after the removal, and what was harmed.
+/// Tries once. Returns whether the process was seen paused after the removal, and the harm.
 fn remove_once(removal: Removal, after: Duration) -> Result<bool, String> {
     let before = Loaded::now();
     let dir = folder();

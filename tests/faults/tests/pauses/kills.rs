@@ -1,4 +1,4 @@
-//! Kills of the recorder and its guardians at random moments, in any order, one way of recording a test.
+//! Kills of the recorder and its guardians at random moments, in any order. One test per way of recording.
 
 use std::{
     ffi::OsString,
@@ -27,18 +27,18 @@ enum Way {
     System,
 }
 
-/// What is done to the recorder's processes, in this order.
+/// A step of the attack on the recorder's processes.
 #[derive(Clone, Copy, Debug)]
 enum Blow {
     StopRecorder,
     KillRecorder,
-    /// The guardian of this number, as they were before the first blow.
+    /// The guardian with this number, in their order before the first blow.
     KillGuardian(usize),
     Wait(Duration),
 }
 
-/// Orders of blows, of which the recorder's end is one. A guardian is replaced within 0.3 s; at most one dies at about the
-/// recorder's time, since what all three leave is another attack's matter (`together`).
+/// Returns a sequence of blows, one of which kills the recorder. A guardian is replaced within 0.3 s. At most one guardian dies at
+/// about the same time as the recorder, because the kill of all three is another attack (`together`).
 fn blows(attempt: usize, dice: &mut Dice) -> Vec<Blow> {
     use Blow::{KillGuardian, KillRecorder, StopRecorder, Wait};
     let guardian = KillGuardian(attempt % 2);
@@ -56,13 +56,13 @@ fn blows(attempt: usize, dice: &mut Dice) -> Vec<Blow> {
     }
 }
 
-/// The argument of the process of the workload that stops itself.
+/// Returns the argument of the workload's process that stops itself.
 fn stopped_mark(mark: &str) -> String {
     format!("{mark}-stopped")
 }
 
-/// A program that forks; its children map libraries and use the simulated GPU, load and unload code objects there, and begin
-/// again; one of them is a daemon, one stops itself.
+/// Returns a program that forks. Its children map libraries and use the simulated GPU, load and unload code objects there, and
+/// start again; one of them is a daemon, and one stops itself.
 fn workload(dir: &Path, mark: &str) -> Vec<OsString> {
     let scenario = Scenario::new("trixie", "gfx1100", &["reload", "-n", "6"]);
     let script = "sh -c 'kill -STOP $$; exit' \"$1\" & shift; \
@@ -75,7 +75,7 @@ fn workload(dir: &Path, mark: &str) -> Vec<OsString> {
     words
 }
 
-/// Starts a recording of the workload, and the workload itself where the recorder does not.
+/// Starts a recording of the workload, and the workload itself unless the recorder starts it.
 fn start(way: Way, trace: &Path, words: &[OsString]) -> (Ended, Option<Ended>) {
     let mut recorder = tracer();
     recorder.arg("record").arg("-o").arg(trace);
@@ -102,7 +102,7 @@ fn start(way: Way, trace: &Path, words: &[OsString]) -> (Ended, Option<Ended>) {
     (Ended(recorder.spawn().expect("tracer starts")), program)
 }
 
-/// One try; what it harmed.
+/// Tries once. Returns the harm.
 fn kill_once(way: Way, blows: &[Blow], after: Duration) -> Result<(), String> {
     let before = Loaded::now();
     let outside = Stranger::stopped();
@@ -139,7 +139,7 @@ fn kill_once(way: Way, blows: &[Blow], after: Duration) -> Result<(), String> {
     let harm = left_stopped(others)
         .and_then(|()| outside.stays_stopped())
         .and_then(|()| inside_stays_stopped(&mark, &stopped));
-    // The workload goes on for ever.
+    // The workload never exits by itself.
     drop(program);
     kill_all(&mark);
     let gone = (0..1200).any(|_| {
@@ -156,9 +156,9 @@ fn kill_once(way: Way, blows: &[Blow], after: Duration) -> Result<(), String> {
     .and_then(|()| before.comes_back())
 }
 
-/// The process of the workload that stopped itself. Where the recorder died before its command began, there is none.
+/// Checks the process of the workload that stopped itself. If the recorder died before its command started, there is none.
 fn inside_stays_stopped(mark: &str, stopped: &str) -> Result<(), String> {
-    // Whoever continues it lets it exit.
+    // When it is continued, it exits.
     let is_there = || with_last_argument(stopped).into_iter().any(has_stopped_itself);
     let found = (0..200).any(|_| {
         let found = is_there();
@@ -174,18 +174,18 @@ fn inside_stays_stopped(mark: &str, stopped: &str) -> Result<(), String> {
     }
 }
 
-/// Whether it is stopped, in a call of kill: no pause of tracer's is there.
+/// Returns whether it is stopped in a kill system call, where tracer never pauses a process.
 fn has_stopped_itself(pid: u32) -> bool {
     let call = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
     state(pid) == Some('T') && call.split(' ').next() == Some("62")
 }
 
-/// All tries of one way of recording.
+/// Makes all tries of one way of recording.
 fn attack(name: &'static str, way: Way) {
     let mut attack = Attack::new(name);
     let mut dice = Dice(20_261_123 + way as u64);
     for attempt in 0..tries(2, 50) {
-        // Quick runs take another order in each way.
+        // Quick runs use another order for each way.
         let blows = blows(attempt + 2 * way as usize, &mut dice);
         let after = dice.millis(400);
         let harm = kill_once(way, &blows, after);

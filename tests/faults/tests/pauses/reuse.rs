@@ -1,4 +1,4 @@
-//! The number of a paused process is given to a stranger: a process that the user has stopped. Nobody continues it.
+//! The id of a paused process is reused by an unrelated process that the user has stopped. tracer must not resume that process.
 
 use std::{
     fs,
@@ -16,23 +16,23 @@ use tracer_faults::{Attack, tries};
 
 use super::support::{Ended, kill};
 
-/// Who comes to the entry of the process that is gone.
+/// The part of tracer that finds the entry of the process that is gone.
 #[derive(Clone, Copy, Debug)]
 enum Finder {
-    /// A guardian: the recorder is stopped still.
+    /// A guardian, while the recorder is stopped.
     Guardian,
-    /// The recorder's keeper, and then its end: the guardians are stopped still.
+    /// The recorder's keeper, and then the recorder's exit, while the guardians are stopped.
     Recorder,
-    /// `tracer doctor --resume`: recorder and guardians were killed.
+    /// `tracer doctor --resume`, after recorder and guardians were killed.
     Doctor,
 }
 
-/// Where the stranger stands.
+/// The system call in which the unrelated process is stopped.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// In a call of kill.
+    /// A kill system call.
     Elsewhere,
-    /// In the call in which the process was paused that had the number before.
+    /// The system call in which the process that had the id before was paused.
     Same,
 }
 
@@ -45,9 +45,9 @@ const CASES: [(Finder, Place); 6] = [
     (Finder::Doctor, Place::Same),
 ];
 
-/// A recorder that pauses a process again and again, in a mount namespace with a file system for BPF.
+/// Starts a recorder that pauses a process repeatedly, in a mount namespace with a BPF file system.
 ///
-/// The process is a shell's child, so that its number is free as soon as it is killed.
+/// The process is a shell's child, so that its id is free as soon as it is killed.
 fn record(dir: &Path) -> Ended {
     let programs = place::programs();
     let files = dir.join("files");
@@ -77,7 +77,7 @@ fn record(dir: &Path) -> Ended {
     Ended(recorder.spawn().expect("unshare, of util-linux"))
 }
 
-/// A process of that number which the user has stopped, and whoever made it.
+/// Creates a process with that id which the user has stopped. Returns its parent.
 fn stranger(pid: u32, place: Place, file: &Path) -> Ended {
     let mut maker = Command::new(place::programs().join("same-pid"));
     maker.arg(pid.to_string());
@@ -90,7 +90,7 @@ fn stranger(pid: u32, place: Place, file: &Path) -> Ended {
         || fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.windows(8).any(|w| w == b"same-pid"));
     wait_for("the stranger", || is_there().then_some(()));
     if let Place::Same = place {
-        // Until it stands in the call that maps.
+        // Waits until it is stopped in the system call that maps.
         wait_for("the stranger's stop in mmap", || {
             signal(pid, libc::SIGSTOP);
             wait_for("its stop", || (state(pid) == Some('T')).then_some(()));
@@ -107,7 +107,7 @@ fn stranger(pid: u32, place: Place, file: &Path) -> Ended {
     maker
 }
 
-/// Processes of a try.
+/// The processes of a try.
 struct Tracers {
     /// The recorder.
     own: u32,
@@ -116,7 +116,7 @@ struct Tracers {
     shell: u32,
 }
 
-/// One try; what it harmed. `None`: the process was not paused at that moment.
+/// Tries once. Returns the harm, or `None` if the process was not paused at that moment.
 fn reuse_once(finder: Finder, place: Place) -> Option<Result<(), String>> {
     let dir = folder();
     let recorder = record(dir.path());
@@ -129,7 +129,7 @@ fn reuse_once(finder: Finder, place: Place) -> Option<Result<(), String>> {
     };
     assert_eq!(tracers.guardians.len(), 2);
     std::thread::sleep(Duration::from_millis(300));
-    // From now on nobody ends a pause.
+    // From now on no process of tracer ends a pause.
     let all: Vec<u32> = tracers.guardians.iter().copied().chain([own]).collect();
     all.iter().for_each(|&pid| signal(pid, libc::SIGSTOP));
     let paused = (0..40).any(|_| {
@@ -147,7 +147,7 @@ fn reuse_once(finder: Finder, place: Place) -> Option<Result<(), String>> {
     paused.then_some(harm)
 }
 
-/// Lets the one who comes to the entry do so.
+/// Lets the finder reach the entry.
 fn meet(finder: Finder, tracers: &Tracers, pid: u32) -> Result<(), String> {
     let Tracers { own, guardians, shell } = tracers;
     let (own, shell) = (*own, *shell);

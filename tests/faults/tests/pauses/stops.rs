@@ -1,4 +1,4 @@
-//! Who is paused at all, and what becomes of stops by others.
+//! Which processes are paused at all, and what happens to stops by others.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use tracer_store::Trace;
 
 use super::support::{Dice, Ended, tracer};
 
-/// What uses no GPU is not paused, however many files it maps.
+/// Processes that use no GPU are not paused, however many files they map.
 #[test]
 fn workers_without_a_gpu_are_not_paused() {
     let dir = folder();
@@ -53,7 +53,7 @@ fn workers_without_a_gpu_are_not_paused() {
     assert!(pauses[1] >= 300, "{pauses:?}");
 }
 
-/// Two recorders pause the same processes at the same places: the stop of the one is none by others for both.
+/// Two recorders pause the same processes at the same places. Neither treats the other's pause as a stop by others.
 #[test]
 fn two_recorders_leave_nobody_stopped() {
     let mut attack = Attack::new("two of `record -a` at once, and programs that begin to use the KFD");
@@ -84,7 +84,7 @@ fn two_recorders_leave_nobody_stopped() {
     attack.finish();
 }
 
-/// A process that the user stops while tracer pauses it often stays stopped, also after the recorder's end.
+/// A process that the user stops while tracer pauses it often stays stopped, even after the recorder's exit.
 #[test]
 fn a_stop_by_the_user_is_kept() {
     let mut attack = Attack::new("SIGSTOP by the user to a process that maps files often");
@@ -105,7 +105,7 @@ fn stop_once(after: Duration) -> Result<(), String> {
     recorder
         .args(["record", "--api", "hip", "--as-root", "-o"])
         .arg(dir.path().join("trace"));
-    // Each file is mapped for the first time: each mapping is a pause.
+    // Each file is mapped for the first time, so each mapping is a pause.
     recorder.arg("--").arg(loader).arg("--fresh").arg(&files);
     let mut recorder = Ended(recorder.spawn().expect("tracer starts"));
     let pid = wait_for("the program", || {
@@ -115,7 +115,7 @@ fn stop_once(after: Duration) -> Result<(), String> {
     signal(pid, libc::SIGSTOP);
     std::thread::sleep(Duration::from_millis(300));
     let kept = state(pid) == Some('T');
-    // The recorder's end must not resume it either.
+    // The recorder's exit must not resume it either.
     signal(recorder.0.id(), libc::SIGKILL);
     let _ = recorder.0.wait();
     std::thread::sleep(Duration::from_millis(600));

@@ -1,4 +1,4 @@
-//! What these attacks share: dice, programs that end with their test, and the processes of a try.
+//! The common parts of these attacks: dice, programs that are killed with their test, and the processes of a try.
 
 use std::{
     fs,
@@ -11,11 +11,11 @@ use tracer_e2e::{
     running::{signal, state, wait_for},
 };
 
-/// A number that looks random, and is the same in every run: what a change breaks must not depend on luck.
+/// A pseudo-random sequence that is the same in every run, so that detecting a regression does not depend on luck.
 pub struct Dice(pub u64);
 
 impl Dice {
-    /// The next one below `end`.
+    /// Returns the next number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         // splitmix64.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -25,13 +25,13 @@ impl Dice {
         (mixed ^ (mixed >> 31)) % end
     }
 
-    /// The next time below `end` milliseconds.
+    /// Returns the next time below `end` milliseconds.
     pub fn millis(&mut self, end: u64) -> Duration {
         Duration::from_millis(self.below(end))
     }
 }
 
-/// Kills its process, and waits for it, whatever becomes of the test.
+/// A process that is killed and waited for when dropped, whatever the test's result is.
 pub struct Ended(pub Child);
 
 impl Drop for Ended {
@@ -41,14 +41,14 @@ impl Drop for Ended {
     }
 }
 
-/// `tracer`, to be run silently.
+/// Returns `tracer`, set up to run silently.
 pub fn tracer() -> Command {
     let mut tracer = Command::new(place::programs().join("tracer"));
     tracer.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null());
     tracer
 }
 
-/// A process that the user has stopped, and that nobody but the user may continue.
+/// A process that the user has stopped, and that only the user may continue.
 pub struct Stranger(Ended);
 
 impl Stranger {
@@ -59,7 +59,7 @@ impl Stranger {
         Self(Ended(child))
     }
 
-    /// Fails if somebody has continued it.
+    /// Fails if it has been continued.
     pub fn stays_stopped(&self) -> Result<(), String> {
         match state(self.0.0.id()) {
             Some('T') => Ok(()),
@@ -68,20 +68,20 @@ impl Stranger {
     }
 }
 
-/// Kills a process, if it is still there.
+/// Kills a process if it still exists.
 pub fn kill(pid: u32) {
     if state(pid).is_some() {
-        // SAFETY: plain integers. It may have ended since.
+        // SAFETY: the arguments are plain integers. The process may have exited since.
         unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
     }
 }
 
-/// Every process of the machine with this text among its arguments. Zombies have none.
+/// Returns every process of the machine with this text among its arguments. Zombies have none.
 pub fn with_text(text: &str) -> Vec<u32> {
     by_arguments(|line| String::from_utf8_lossy(line).contains(text))
 }
 
-/// Every process of the machine whose last argument is this word.
+/// Returns every process of the machine whose last argument is this word.
 pub fn with_last_argument(word: &str) -> Vec<u32> {
     by_arguments(|line| {
         line.strip_suffix(b"\0")
@@ -97,7 +97,7 @@ fn by_arguments(fits: impl Fn(&[u8]) -> bool) -> Vec<u32> {
     pids.filter(|&pid| fits(&arguments(pid))).collect()
 }
 
-/// Kills everything with this text among its arguments until nothing is left of it, and nothing comes again.
+/// Kills everything with this text among its arguments until no such process is left, and no new one starts.
 pub fn kill_all(text: &str) {
     wait_for("the end of a try's processes", || {
         let left = with_text(text);
@@ -106,12 +106,12 @@ pub fn kill_all(text: &str) {
     });
 }
 
-/// After a while, which of the processes that `all` tells are stopped still.
+/// Waits a while, then fails with the processes of `all` that are still stopped.
 pub fn left_stopped(all: impl Fn() -> Vec<u32>) -> Result<(), String> {
     let began = Instant::now();
     loop {
         let stopped: Vec<u32> = all().into_iter().filter(|&pid| state(pid) == Some('T')).collect();
-        // None of them, twice: a stop may have been on its way.
+        // No process twice in a row, because a stop may have been about to take effect.
         if stopped.is_empty() && began.elapsed() > Duration::from_millis(600) {
             return Ok(());
         }
@@ -123,7 +123,7 @@ pub fn left_stopped(all: impl Fn() -> Vec<u32>) -> Result<(), String> {
     }
 }
 
-/// Every process below one.
+/// Returns every descendant of a process.
 pub fn below(pid: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"));
     let tasks = tasks.into_iter().flatten().flatten();

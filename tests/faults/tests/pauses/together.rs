@@ -1,4 +1,4 @@
-//! Recorder and guardians die at once.
+//! Recorder and guardians die at the same moment.
 
 use std::{
     fs,
@@ -15,7 +15,8 @@ use tracer_faults::{Attack, tries};
 
 use super::support::Ended;
 
-/// Recorder and guardians die at the same moment. `tracer doctor --resume` finds what they left by a pinned map.
+/// Recorder and guardians die at the same moment. `tracer doctor --resume` finds the processes that they left paused by a pinned
+/// map.
 #[test]
 fn what_dies_together_is_found_by_the_next_tracer() {
     let mut attack = Attack::new("SIGKILL of recorder and guardians at once, then doctor --resume");
@@ -29,19 +30,19 @@ fn what_dies_together_is_found_by_the_next_tracer() {
             Err(harm) => attack.count(Err(harm)),
         }
     }
-    // Else the attack never came to what it is about.
+    // Otherwise the attack never tested what it is meant to test.
     assert!(left > 0, "no process was paused at the moment of the kill");
     println!("{left} times a process was left paused, and resumed by doctor");
     attack.finish();
 }
 
-/// Whether a process was left paused; what was harmed.
+/// Tries once. Returns whether a process was left paused, or the harm.
 fn kill_all_once(after: Duration) -> Result<bool, String> {
     let dir = folder();
     let files = dir.path().join("files");
     fs::create_dir(&files).expect("a folder");
     let programs = place::programs();
-    // A file system for BPF in a mount namespace of the test's own: not every machine has one mounted.
+    // A BPF file system in the test's own mount namespace, because not every machine has one mounted.
     let mut recorder = Command::new("unshare");
     recorder.args([
         "--mount",
@@ -75,7 +76,7 @@ fn kill_all_once(after: Duration) -> Result<bool, String> {
         signal(victim, libc::SIGKILL);
     }
     let _ = recorder.0.wait();
-    // Longer than the programs pause anybody without a sign of life.
+    // Longer than the eBPF programs pause processes without a sign of life.
     std::thread::sleep(Duration::from_millis(500));
     let was_left = state(pid) == Some('T');
     let doctor = Command::new("nsenter")

@@ -1,11 +1,12 @@
-//! One target under libFuzzer: `TRACER_FUZZ_TARGET` names it (without, all are listed), `TRACER_FUZZ_SEEDS` the folder that its seeds are written to.
+//! Runs one target under libFuzzer: `TRACER_FUZZ_TARGET` names it (without it, all are listed), `TRACER_FUZZ_SEEDS` the folder that
+//! its seeds are written to.
 #![no_main]
 
 use std::{env, fs, path::Path, sync::OnceLock};
 
 use tracer_fuzz::{ALL, Target};
 
-/// Chosen before the first input.
+/// The target, chosen before the first input.
 static CHOSEN: OnceLock<&'static Target> = OnceLock::new();
 
 fn choose() {

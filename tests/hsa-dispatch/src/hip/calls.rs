@@ -1,4 +1,4 @@
-//! Every call of HIP that the program made: what whoever watched must have seen.
+//! Every HIP call that the program made. An observer must have seen these calls.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -11,43 +11,43 @@ use super::types::{Direction, Object, Status};
 use crate::clock;
 use crate::error::{Error, Result};
 
-/// What a call was about; what does not apply is absent.
+/// The subject of a call. Fields that do not apply are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct About {
-    /// Stream; 0 is the default one.
+    /// The stream; 0 is the default one.
     #[serde(serialize_with = "hex", skip_serializing_if = "Option::is_none")]
     stream: Option<u64>,
-    /// What was created, looked up, waited for or released: an event, a graph, memory, ...
+    /// The object that was created, looked up, waited for or released: an event, a graph, memory, ...
     #[serde(serialize_with = "hex", skip_serializing_if = "Option::is_none")]
     object: Option<u64>,
-    /// Where a copy or fill goes to.
+    /// The destination of a copy or fill.
     #[serde(serialize_with = "hex", skip_serializing_if = "Option::is_none")]
     to: Option<u64>,
-    /// Where a copy comes from.
+    /// The source of a copy.
     #[serde(serialize_with = "hex", skip_serializing_if = "Option::is_none")]
     from: Option<u64>,
-    /// Bytes that are copied, filled or allocated.
+    /// The number of bytes that are copied, filled or allocated.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
-    /// Between which memories a copy is.
+    /// The memories between which a copy is made.
     #[serde(skip_serializing_if = "Option::is_none")]
     direction: Option<&'static str>,
     /// Name of the kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     kernel: Option<&'static str>,
-    /// Work-items of a launch.
+    /// The work-items of a launch.
     #[serde(skip_serializing_if = "Option::is_none")]
     grid: Option<[u32; 3]>,
-    /// Work-items of its workgroups.
+    /// The work-items of its workgroups.
     #[serde(skip_serializing_if = "Option::is_none")]
     workgroup: Option<[u32; 3]>,
-    /// Kernels of a graph that is launched.
+    /// The kernels of a graph that is launched.
     #[serde(skip_serializing_if = "Option::is_none")]
     kernels: Option<u32>,
 }
 
 impl About {
-    /// About an object.
+    /// Returns the subject of a call on an object.
     #[must_use]
     pub fn object(object: Object) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl About {
         }
     }
 
-    /// About memory to allocate.
+    /// Returns the subject of an allocation.
     #[must_use]
     pub fn bytes(bytes: usize) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl About {
         }
     }
 
-    /// A copy.
+    /// Returns the subject of a copy.
     #[must_use]
     pub fn copy(to: Object, from: Object, bytes: usize, direction: Direction) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl About {
         }
     }
 
-    /// A fill.
+    /// Returns the subject of a fill.
     #[must_use]
     pub fn fill(to: Object, bytes: usize) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl About {
         }
     }
 
-    /// A launch.
+    /// Returns the subject of a launch.
     #[must_use]
     pub fn launch(kernel: &'static str, blocks: u32, workgroup: u32) -> Self {
         Self {
@@ -96,14 +96,14 @@ impl About {
         }
     }
 
-    /// The same, on a stream.
+    /// Adds a stream.
     #[must_use]
     pub fn on(mut self, stream: Object) -> Self {
         self.stream = Some(stream as u64);
         self
     }
 
-    /// The same, of a graph with that many kernels.
+    /// Adds the number of kernels of a graph.
     #[must_use]
     pub fn of_kernels(mut self, kernels: u32) -> Self {
         self.kernels = Some(kernels);
@@ -128,14 +128,14 @@ struct Call {
 pub struct Calls(Mutex<Vec<Call>>);
 
 impl Calls {
-    /// Makes a call and keeps it; `call` also says what the call created.
+    /// Makes a call and records it. `call` also returns what the call created.
     pub fn make(
         &self,
         name: &'static str,
         mut about: About,
         call: impl FnOnce() -> (Status, Option<Object>),
     ) -> Status {
-        // SAFETY: has no preconditions.
+        // SAFETY: gettid has no preconditions.
         let tid = unsafe { libc::gettid() };
         let start_ns = clock::now();
         let (result, created) = call();
@@ -152,15 +152,15 @@ impl Calls {
         result
     }
 
-    /// How many have returned.
+    /// Returns the number of calls that have returned.
     pub fn returned(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Writes them to `path`, one JSON line each.
+    /// Writes the calls to `path`, one JSON line each.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
         let failed = |source: std::io::Error| Error::File {
             path: path.to_owned(),
@@ -175,7 +175,7 @@ impl Calls {
     }
 }
 
-/// Addresses are text: JSON numbers lose their low bits in many readers.
+/// Formats an address as text, because JSON numbers lose their low bits in many readers.
 #[expect(clippy::ref_option, reason = "serde gives the field by reference")]
 fn hex<S: Serializer>(value: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
     match value {

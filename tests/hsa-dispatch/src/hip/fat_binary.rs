@@ -1,4 +1,5 @@
-//! The kernels as the compiler registers them: launches by the address of a host function, `hipLaunchKernel` and its like.
+//! The kernels as the compiler registers them: launches by the address of a host function, with `hipLaunchKernel` and similar
+//! functions.
 
 use std::ffi::CString;
 use std::ptr;
@@ -13,13 +14,13 @@ use crate::arguments::Arguments;
 use crate::error::{Error, Result};
 use crate::packet::Grid;
 
-/// Stands for the host functions: only their addresses matter.
+/// Placeholders for the host functions, of which only the addresses matter.
 static STUBS: [u8; KERNELS.len()] = [0; KERNELS.len()];
 
-/// Start of an offload bundle (clang-offload-bundler).
+/// The start of an offload bundle (clang-offload-bundler).
 const BUNDLE_MAGIC: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 
-/// Where the code object begins in the bundle: code objects are aligned to pages.
+/// The offset of the code object in the bundle. Code objects are aligned to pages.
 const CODE_OFFSET: usize = 4096;
 
 /// A registered fat binary.
@@ -32,10 +33,10 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// Registers the module's code object, as the start-up code of a program that clang made.
+    /// Registers the module's code object, as the start-up code of a program compiled by clang does.
     ///
     /// # Errors
-    /// HIP gives no handle.
+    /// Fails if HIP returns no handle.
     pub fn new(runtime: &Arc<Runtime>, module: &Module) -> Result<Self> {
         let bundle = bundle(&runtime.gfx, module.image());
         let wrapper = Box::new(FatBinary {
@@ -80,17 +81,17 @@ impl Registered {
         })
     }
 
-    /// Launches a kernel by `hipLaunchKernel`: what `kernel<<<...>>>` becomes.
+    /// Launches a kernel by `hipLaunchKernel`, to which `kernel<<<...>>>` compiles.
     ///
     /// # Errors
-    /// HIP refuses.
+    /// Fails if HIP refuses the call.
     pub fn launch<A: Arguments>(&self, stream: &Stream, grid: Grid, arguments: &A) -> Result<()> {
         let (stub, mut arguments) = (stub::<A>()?, arguments.addresses());
         let (blocks, block) = blocks(grid);
         let about = About::launch(A::KERNEL, blocks, block).on(stream.handle());
         self.runtime.call("hipLaunchKernel", about, |api| {
             let (blocks, block, arguments) = (Dim3::line(blocks), Dim3::line(block), arguments.as_mut_ptr());
-            // SAFETY: as of `Module::launch`.
+            // SAFETY: as in `Module::launch`.
             unsafe { (api.hipLaunchKernel)(stub.cast(), blocks, block, arguments, 0, stream.handle()) }
         })
     }
@@ -98,7 +99,7 @@ impl Registered {
     /// Launches a kernel by `hipExtLaunchKernel`, with events for its start and end.
     ///
     /// # Errors
-    /// HIP refuses.
+    /// Fails if HIP refuses the call.
     pub fn launch_timed<A: Arguments>(
         &self,
         stream: &Stream,
@@ -112,7 +113,7 @@ impl Registered {
         self.runtime.call("hipExtLaunchKernel", about, |api| {
             let (blocks, block, arguments) = (Dim3::line(blocks), Dim3::line(block), arguments.as_mut_ptr());
             let (start, stop) = (start.handle(), stop.handle());
-            // SAFETY: as of `Module::launch`; the events live until they are waited for.
+            // SAFETY: as in `Module::launch`; the events live until they are waited for.
             unsafe {
                 (api.hipExtLaunchKernel)(
                     stub.cast(),
@@ -129,17 +130,17 @@ impl Registered {
         })
     }
 
-    /// Launches a kernel by `hipLaunchCooperativeKernel`: on the queue of cooperative launches.
+    /// Launches a kernel by `hipLaunchCooperativeKernel`, on the queue of cooperative launches.
     ///
     /// # Errors
-    /// HIP refuses.
+    /// Fails if HIP refuses the call.
     pub fn launch_cooperative<A: Arguments>(&self, stream: &Stream, grid: Grid, arguments: &A) -> Result<()> {
         let (stub, mut arguments) = (stub::<A>()?, arguments.addresses());
         let (blocks, block) = blocks(grid);
         let about = About::launch(A::KERNEL, blocks, block).on(stream.handle());
         self.runtime.call("hipLaunchCooperativeKernel", about, |api| {
             let (blocks, block, arguments) = (Dim3::line(blocks), Dim3::line(block), arguments.as_mut_ptr());
-            // SAFETY: as of `Module::launch`.
+            // SAFETY: as in `Module::launch`.
             unsafe { (api.hipLaunchCooperativeKernel)(stub.cast(), blocks, block, arguments, 0, stream.handle()) }
         })
     }
@@ -152,7 +153,7 @@ impl Drop for Registered {
     }
 }
 
-/// What stands for the host function of the kernel that takes `A`.
+/// Returns the placeholder for the host function of the kernel that takes `A`.
 fn stub<A: Arguments>() -> Result<*const u8> {
     let at = KERNELS.iter().position(|name| *name == A::KERNEL);
     let stub = at.and_then(|at| STUBS.get(at));
@@ -160,7 +161,7 @@ fn stub<A: Arguments>() -> Result<*const u8> {
         .ok_or_else(|| Error::Unexpected(format!("{} is not registered", A::KERNEL)))
 }
 
-/// An offload bundle with an empty host part and one code object, for any setting of the GPU's features.
+/// Returns an offload bundle with an empty host part and one code object, for any setting of the GPU's features.
 fn bundle(gfx: &str, code: &[u8]) -> Vec<u8> {
     let device = format!("hipv4-amdgcn-amd-amdhsa--{gfx}");
     let parts = [

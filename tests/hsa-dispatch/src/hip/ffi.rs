@@ -1,4 +1,4 @@
-//! HIP's exported functions, found at run time.
+//! HIP's exported functions, resolved at run time.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
@@ -7,8 +7,8 @@ use libloading::Library;
 
 use super::types::{Dim3, Object, Status};
 
-/// Declares [`Api`]: one field per function, named as in the headers; a function that some releases export under another
-/// name lists all of them.
+/// Declares [`Api`]: one field per function, named as in the headers. A function that some releases export under another name lists
+/// all its names.
 macro_rules! api {
     ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $(, as $other:literal)?;)*) => {
         /// The functions of `libamdhip64` that the program calls, by their names in the headers.
@@ -26,7 +26,7 @@ macro_rules! api {
             /// Loads `library` and finds every function in it.
             ///
             /// # Errors
-            /// The library cannot be loaded, or lacks a function.
+            /// Fails if the library cannot be loaded, or lacks a function.
             pub fn load(library: &Path) -> Result<Self, libloading::Error> {
                 // SAFETY: the runtime's initialisers are meant to run in any process that loads it.
                 let library = unsafe { Library::new(library) }?;
@@ -48,14 +48,14 @@ macro_rules! api {
     };
 }
 
-/// The first of these functions that the library has.
+/// Returns the first of these functions that the library has.
 ///
 /// # Safety
-/// All of them are of type `F`.
+/// All of them must be of type `F`.
 unsafe fn find<F: Copy>(library: &Library, names: &[&str]) -> Result<F, libloading::Error> {
     let mut found = Err(libloading::Error::DlSymUnknown);
     for name in names {
-        // SAFETY: the caller vouches for the type.
+        // SAFETY: the caller guarantees the type.
         found = unsafe { library.get::<F>(*name) }.map(|symbol| *symbol);
         if found.is_ok() {
             break;
@@ -108,7 +108,7 @@ api! {
         function: Object, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32, block_z: u32,
         shared_bytes: u32, stream: Object, arguments: *mut *mut c_void, extra: *mut *mut c_void,
     ) -> Status;
-    // A C++ function before HIP 6.
+    // This is a C++ function before HIP 6.
     fn hipExtModuleLaunchKernel(
         function: Object, items_x: u32, items_y: u32, items_z: u32, block_x: u32, block_y: u32, block_z: u32,
         shared_bytes: usize, stream: Object, arguments: *mut *mut c_void, extra: *mut *mut c_void, start: Object,

@@ -1,7 +1,7 @@
 //! The same work through HIP, as most applications do it: `libamdhip64`, loaded at run time.
 //!
-//! HIP decides which queues there are and what goes into them; so what a run tells is each call that it made, with its
-//! thread, time and result ([`calls`]), and not packets.
+//! HIP decides which queues exist and which packets they contain. A run therefore reports each HIP call, with its thread, time and
+//! result ([`calls`]), instead of packets.
 
 mod calls;
 mod fat_binary;
@@ -27,7 +27,7 @@ use module::Module;
 use report::{Outcome, Summary};
 use runtime::Runtime;
 
-/// What every workload works with.
+/// The context that every workload works with.
 pub struct Context {
     /// The runtime.
     runtime: std::sync::Arc<Runtime>,
@@ -35,10 +35,10 @@ pub struct Context {
     module: Module,
 }
 
-/// Does a workload through HIP, and writes what it did.
+/// Runs a workload through HIP, and writes a report of it.
 ///
 /// # Errors
-/// The machine lacks runtime, GPU or kernels; a call fails; a result is wrong.
+/// Fails if the machine lacks the runtime, a GPU or kernels, if a call fails, or if a result is wrong.
 pub fn run(cli: &Cli) -> Result<()> {
     let options = &cli.options;
     let runtime = Runtime::start(options.library.as_deref(), options.agent)?;
@@ -63,7 +63,7 @@ pub fn run(cli: &Cli) -> Result<()> {
     result
 }
 
-/// Does the work; ends the program if no call returns for as long as `timeout`, since HIP's own waits know none.
+/// Does the work. Ends the program if no call returns for `timeout`, because HIP's own waits have no timeout.
 fn watched<T>(calls: &Calls, timeout: Duration, work: impl FnOnce() -> T) -> T {
     let (working, ended) = mpsc::channel::<()>();
     thread::scope(|scope| {

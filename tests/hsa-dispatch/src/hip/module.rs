@@ -29,7 +29,7 @@ pub struct Module {
     handle: Object,
     functions: Vec<(&'static str, Object)>,
     path: PathBuf,
-    /// What HIP loaded; it may look at it again for another GPU.
+    /// The code object that HIP loaded. HIP may read it again for another GPU.
     image: Vec<u8>,
 }
 
@@ -39,10 +39,10 @@ unsafe impl Send for Module {}
 unsafe impl Sync for Module {}
 
 impl Module {
-    /// Loads the code object for the GPU in `directory`.
+    /// Loads the code object for the GPU from `directory`.
     ///
     /// # Errors
-    /// There is none, or HIP refuses it.
+    /// Fails if there is none, or if HIP refuses it.
     pub fn load(runtime: &Arc<Runtime>, directory: &Path) -> Result<Self> {
         let exact = listed(std::slice::from_ref(&runtime.gfx), directory);
         let path = exact.into_iter().chain(generic(directory)).next();
@@ -55,7 +55,7 @@ impl Module {
             source,
         })?;
         let loaded = runtime.create("hipModuleLoadData", About::default(), |api, module| {
-            // SAFETY: a whole code object, which is kept; `module` is writable.
+            // SAFETY: the image is a whole code object, which is kept; `module` is writable.
             unsafe { (api.hipModuleLoadData)(module, image.as_ptr().cast()) }
         });
         let mut module = Self {
@@ -72,13 +72,13 @@ impl Module {
         Ok(module)
     }
 
-    /// The file that it was loaded from.
+    /// Returns the file that the module was loaded from.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The code object.
+    /// Returns the code object.
     #[must_use]
     pub fn image(&self) -> &[u8] {
         &self.image
@@ -87,14 +87,14 @@ impl Module {
     /// Launches a kernel by `hipModuleLaunchKernel`.
     ///
     /// # Errors
-    /// HIP refuses.
+    /// Fails if HIP refuses the call.
     pub fn launch<A: Arguments>(&self, stream: &Stream, grid: Grid, arguments: &A) -> Result<()> {
         let (function, mut arguments) = (self.function::<A>()?, arguments.addresses());
         let (blocks, block) = blocks(grid);
         let about = About::launch(A::KERNEL, blocks, block).on(stream.handle());
         self.runtime.call("hipModuleLaunchKernel", about, |api| {
             let (stream, arguments) = (stream.handle(), arguments.as_mut_ptr());
-            // SAFETY: function and stream live; there is an address for each argument, which HIP copies. What the
+            // SAFETY: function and stream are alive; there is an address for each argument, which HIP copies. The memory that the
             // arguments refer to outlives the wait for the stream.
             unsafe {
                 (api.hipModuleLaunchKernel)(
@@ -117,7 +117,7 @@ impl Module {
     /// Launches a kernel by `hipExtModuleLaunchKernel`, with events for its start and end.
     ///
     /// # Errors
-    /// HIP refuses.
+    /// Fails if HIP refuses the call.
     pub fn launch_timed<A: Arguments>(
         &self,
         stream: &Stream,
@@ -156,7 +156,7 @@ impl Module {
         let symbol = CString::new(name).map_err(|_| Error::Unexpected(format!("{name:?} is no name for a kernel")))?;
         self.runtime
             .create("hipModuleGetFunction", About::object(self.handle), |api, function| {
-                // SAFETY: the module lives, the name is a C string, `function` is writable.
+                // SAFETY: the module is alive, the name is a C string, `function` is writable.
                 unsafe { (api.hipModuleGetFunction)(function, self.handle, symbol.as_ptr()) }
             })
     }
@@ -170,7 +170,7 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // SAFETY: loaded by HIP and unloaded once; a failure leaves nothing to do, and is in the log.
+        // SAFETY: loaded by HIP and unloaded once. If this fails, there is nothing left to do, and the failure is in the log.
         let _ = self
             .runtime
             .call("hipModuleUnload", About::object(self.handle), |api| unsafe {
@@ -179,7 +179,7 @@ impl Drop for Module {
     }
 }
 
-/// Workgroups of a launch, and work-items of each.
+/// Returns the workgroups of a launch, and the work-items of each.
 pub fn blocks(grid: Grid) -> (u32, u32) {
     let block = u32::from(grid.workgroup);
     (grid.items.div_ceil(block), block)

@@ -8,10 +8,10 @@ use super::runtime::Runtime;
 use crate::error::Result;
 use crate::report::{self, AgentInfo, RuntimeInfo};
 
-/// What a workload asked HIP for.
+/// The operations that a workload requested from HIP.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Outcome {
-    /// Kernels launched, those of graphs each time; HIP may launch more to copy and to fill.
+    /// Kernels launched, including the kernels of each graph launch. HIP may launch more in order to copy and to fill.
     pub dispatches: u64,
     /// Copies.
     pub copies: u64,
@@ -23,9 +23,9 @@ pub struct Outcome {
     pub filled_bytes: u64,
     /// `end_ns - start_ns`.
     pub elapsed_ns: u64,
-    /// `CLOCK_MONOTONIC` before the first launch or copy that belongs to the workload.
+    /// `CLOCK_MONOTONIC` before the workload's first launch or copy.
     pub start_ns: u64,
-    /// `CLOCK_MONOTONIC` when all of it was complete.
+    /// `CLOCK_MONOTONIC` when the whole workload was complete.
     pub end_ns: u64,
 }
 
@@ -42,7 +42,7 @@ impl Outcome {
         self.filled_bytes += bytes as u64;
     }
 
-    /// Sets when the work began and ended.
+    /// Sets when the work began and completed.
     pub fn set_times(&mut self, start_ns: u64, end_ns: u64) {
         (self.start_ns, self.end_ns, self.elapsed_ns) = (start_ns, end_ns, end_ns - start_ns);
     }
@@ -63,7 +63,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Puts it together.
+    /// Returns the summary of these parts.
     pub fn new(
         workload: &'static str,
         runtime: &Runtime,
@@ -92,10 +92,10 @@ impl Summary {
         }
     }
 
-    /// Writes it to `path`; if that is a file, a line of text goes to standard output.
+    /// Writes the summary to `path`. If that is a file, a line of text goes to standard output.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn print(&self, path: &Path) -> Result<()> {
         report::print(self, path, || {
             let outcome = &self.outcome;

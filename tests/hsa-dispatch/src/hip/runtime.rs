@@ -1,4 +1,4 @@
-//! HIP: loaded, initialised, a GPU chosen.
+//! The HIP runtime: loaded, initialised, with a GPU chosen.
 
 use std::ffi::{CStr, c_int};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::ffi::Api;
 use super::types::{DEVICE_PROPERTIES_BYTES, Object, SUCCESS, Status};
 use crate::error::{Error, Result};
 
-/// Names of the library, that of the newest release first.
+/// Names of the library, the newest release first.
 const LIBRARIES: [&str; 4] = [
     "libamdhip64.so.7",
     "libamdhip64.so.6",
@@ -18,20 +18,20 @@ const LIBRARIES: [&str; 4] = [
     "libamdhip64.so",
 ];
 
-/// Characters of a GPU's name at the start of its properties.
+/// The length of the GPU's name at the start of its properties, in characters.
 const NAME_BYTES: usize = 256;
 
 /// An initialised runtime.
 pub struct Runtime {
     pub(super) api: Api,
     pub(super) calls: Calls,
-    /// Marketing name of the GPU.
+    /// The marketing name of the GPU.
     pub name: String,
-    /// Its instruction set, such as gfx942.
+    /// The GPU's instruction set, such as gfx942.
     pub gfx: String,
-    /// Version, as HIP tells it: major * 10 000 000 + minor * 100 000 + patch.
+    /// The version that HIP reports: major * 10 000 000 + minor * 100 000 + patch.
     pub version: i32,
-    /// The library, by the name that it was loaded by.
+    /// The name by which the library was loaded.
     pub library: PathBuf,
 }
 
@@ -39,7 +39,7 @@ impl Runtime {
     /// Loads `library`, or the installed one, and chooses GPU number `device`.
     ///
     /// # Errors
-    /// There is no runtime, or no such GPU.
+    /// Fails if there is no runtime, or no such GPU.
     pub fn start(library: Option<&Path>, device: usize) -> Result<Arc<Self>> {
         let (api, library) = load(library)?;
         let mut runtime = Self {
@@ -50,7 +50,7 @@ impl Runtime {
             version: 0,
             library,
         };
-        // SAFETY: may be called at any time.
+        // SAFETY: hipInit may be called at any time.
         runtime.call("hipInit", About::default(), |api| unsafe { (api.hipInit)(0) })?;
         let mut count: c_int = 0;
         runtime.call("hipGetDeviceCount", About::default(), |api| {
@@ -61,7 +61,7 @@ impl Runtime {
         let number = c_int::try_from(device).ok().filter(|_| device < found);
         let number = number.ok_or(Error::NoGpu { wanted: device, found })?;
         runtime.call("hipSetDevice", About::default(), |api| {
-            // SAFETY: the number is one of those counted.
+            // SAFETY: the number is less than the count.
             unsafe { (api.hipSetDevice)(number) }
         })?;
         let mut version: c_int = 0;
@@ -72,7 +72,7 @@ impl Runtime {
         runtime.version = version;
         let mut properties = vec![0_u8; DEVICE_PROPERTIES_BYTES];
         runtime.call("hipGetDeviceProperties", About::default(), |api| {
-            // SAFETY: there is room for the properties of any release.
+            // SAFETY: the buffer has room for the properties of any release.
             unsafe { (api.hipGetDeviceProperties)(properties.as_mut_ptr().cast(), number) }
         })?;
         let (name, gfx) = describe(&properties)
@@ -81,19 +81,19 @@ impl Runtime {
         Ok(Arc::new(runtime))
     }
 
-    /// Makes a call that is logged.
+    /// Makes a call and logs it.
     ///
     /// # Errors
-    /// HIP refuses.
+    /// Fails if HIP refuses the call.
     pub(super) fn call(&self, name: &'static str, about: About, call: impl FnOnce(&Api) -> Status) -> Result<()> {
         let status = self.calls.make(name, about, || (call(&self.api), None));
         self.check(name, status)
     }
 
-    /// Makes a call that is logged, and that creates something.
+    /// Makes a call that creates an object, and logs it.
     ///
     /// # Errors
-    /// HIP refuses.
+    /// Fails if HIP refuses the call.
     pub(super) fn create(
         &self,
         name: &'static str,
@@ -111,12 +111,12 @@ impl Runtime {
     /// Turns the status that `call` returned into a result.
     ///
     /// # Errors
-    /// The status is not success.
+    /// Fails if the status is not success.
     pub(super) fn check(&self, call: &'static str, status: Status) -> Result<()> {
         if status == SUCCESS {
             return Ok(());
         }
-        // SAFETY: answers any number with a constant C string, or null.
+        // SAFETY: the function returns a constant C string, or null, for any number.
         let text = unsafe { (self.api.hipGetErrorString)(status) };
         let text = if text.is_null() {
             "unknown error".into()
@@ -127,19 +127,19 @@ impl Runtime {
         Err(Error::Hip { call, status, text })
     }
 
-    /// Waits for everything on the GPU.
+    /// Waits for all work on the GPU.
     ///
     /// # Errors
-    /// HIP refuses.
+    /// Fails if HIP refuses the call.
     pub(super) fn synchronize(&self) -> Result<()> {
         self.call("hipDeviceSynchronize", About::default(), |api| {
-            // SAFETY: may be called at any time.
+            // SAFETY: hipDeviceSynchronize may be called at any time.
             unsafe { (api.hipDeviceSynchronize)() }
         })
     }
 }
 
-/// Loads the library of that name, or the first that is there.
+/// Loads the library of that name, or the first one that exists.
 fn load(library: Option<&Path>) -> Result<(Api, PathBuf)> {
     let names: Vec<PathBuf> = match library {
         Some(library) => vec![library.to_owned()],
@@ -149,15 +149,15 @@ fn load(library: Option<&Path>) -> Result<(Api, PathBuf)> {
     for name in names {
         match Api::load(&name) {
             Ok(api) => return Ok((api, name)),
-            // The most recent name is the one to tell of.
+            // The error names the most recent library.
             Err(source) => failure = failure.or(Some(Error::HipLibrary { library: name, source })),
         }
     }
     Err(failure.unwrap_or_else(|| Error::Unexpected("no library to load".to_owned())))
 }
 
-/// Name and instruction set out of `hipDeviceProp_t`, whose layout differs between releases: the name is first, and
-/// `gcnArchName` the only field that begins with "gfx".
+/// Returns name and instruction set from `hipDeviceProp_t`. Its layout differs between releases: the name is the first field, and
+/// `gcnArchName` is the only field that begins with "gfx".
 fn describe(properties: &[u8]) -> Option<(String, String)> {
     let text = |bytes: &[u8]| {
         let text = CStr::from_bytes_until_nul(bytes).ok()?;

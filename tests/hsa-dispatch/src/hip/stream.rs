@@ -7,7 +7,7 @@ use super::runtime::Runtime;
 use super::types::{CAPTURE_GLOBAL, Object, STREAM_NON_BLOCKING};
 use crate::error::Result;
 
-/// A stream of its own, which does not wait for the default one.
+/// A separate stream, which does not wait for the default one.
 pub struct Stream {
     runtime: Arc<Runtime>,
     handle: Object,
@@ -19,10 +19,10 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    /// Creates one.
+    /// Creates a stream.
     ///
     /// # Errors
-    /// HIP refuses.
+    /// Fails if HIP refuses the call.
     pub fn new(runtime: &Arc<Runtime>) -> Result<Self> {
         let handle = runtime.create("hipStreamCreateWithFlags", About::default(), |api, stream| {
             // SAFETY: `stream` is writable.
@@ -34,56 +34,56 @@ impl Stream {
         })
     }
 
-    /// HIP's handle.
+    /// Returns HIP's handle.
     #[must_use]
     pub fn handle(&self) -> Object {
         self.handle
     }
 
-    /// Waits until all work on it is done.
+    /// Waits until all work on the stream is complete.
     ///
     /// # Errors
-    /// HIP refuses.
+    /// Fails if HIP refuses the call.
     pub fn synchronize(&self) -> Result<()> {
         let about = About::default().on(self.handle);
         self.runtime.call("hipStreamSynchronize", about, |api| {
-            // SAFETY: the stream lives.
+            // SAFETY: the stream is alive.
             unsafe { (api.hipStreamSynchronize)(self.handle) }
         })
     }
 
-    /// Lets later work wait for an event.
+    /// Makes later work wait for an event.
     ///
     /// # Errors
-    /// HIP refuses.
+    /// Fails if HIP refuses the call.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
         let about = About::object(event.handle).on(self.handle);
         self.runtime.call("hipStreamWaitEvent", about, |api| {
-            // SAFETY: both live.
+            // SAFETY: both are alive.
             unsafe { (api.hipStreamWaitEvent)(self.handle, event.handle, 0) }
         })
     }
 
-    /// Turns the work that `submit` asks for into a graph of `kernels` kernels, instead of doing it.
+    /// Captures the work that `submit` requests as a graph of `kernels` kernels, instead of running it.
     ///
     /// # Errors
-    /// HIP refuses.
+    /// Fails if HIP refuses the call.
     pub fn capture(&self, kernels: u32, submit: impl FnOnce() -> Result<()>) -> Result<Graph> {
         let about = About::default().on(self.handle);
         self.runtime.call("hipStreamBeginCapture", about, |api| {
-            // SAFETY: the stream lives.
+            // SAFETY: the stream is alive.
             unsafe { (api.hipStreamBeginCapture)(self.handle, CAPTURE_GLOBAL) }
         })?;
         submit()?;
         let template = self.runtime.create("hipStreamEndCapture", about, |api, graph| {
-            // SAFETY: the stream lives, `graph` is writable.
+            // SAFETY: the stream is alive, `graph` is writable.
             unsafe { (api.hipStreamEndCapture)(self.handle, graph) }
         })?;
         let executable = self
             .runtime
             .create("hipGraphInstantiate", About::default(), |api, executable| {
                 let none = std::ptr::null_mut();
-                // SAFETY: the graph lives; neither the failing node nor a log is wanted.
+                // SAFETY: the graph is alive; neither the failing node nor a log is requested.
                 unsafe { (api.hipGraphInstantiate)(executable, template, none, none.cast(), 0) }
             })?;
         Ok(Graph {
@@ -98,14 +98,14 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         let about = About::default().on(self.handle);
-        // SAFETY: created by HIP and destroyed once; a failure leaves nothing to do.
+        // SAFETY: created by HIP and destroyed once. If this fails, there is nothing left to do.
         let _ = self.runtime.call("hipStreamDestroy", about, |api| unsafe {
             (api.hipStreamDestroy)(self.handle)
         });
     }
 }
 
-/// A point in a stream, with the time when it was reached.
+/// A point in a stream, with the time when the stream reached it.
 pub struct Event {
     runtime: Arc<Runtime>,
     handle: Object,
@@ -117,10 +117,10 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
-    /// Creates one.
+    /// Creates an event.
     ///
     /// # Errors
-    /// HIP refuses.
+    /// Fails if HIP refuses the call.
     pub fn new(runtime: &Arc<Runtime>) -> Result<Self> {
         let handle = runtime.create("hipEventCreate", About::default(), |api, event| {
             // SAFETY: `event` is writable.
@@ -132,45 +132,45 @@ impl Event {
         })
     }
 
-    /// HIP's handle.
+    /// Returns HIP's handle.
     #[must_use]
     pub fn handle(&self) -> Object {
         self.handle
     }
 
-    /// Makes it the point in the stream up to which work has been asked for.
+    /// Places the event after the work that has been submitted to the stream so far.
     ///
     /// # Errors
-    /// HIP refuses.
+    /// Fails if HIP refuses the call.
     pub fn record(&self, stream: &Stream) -> Result<()> {
         let about = About::object(self.handle).on(stream.handle);
         self.runtime.call("hipEventRecord", about, |api| {
-            // SAFETY: both live.
+            // SAFETY: both are alive.
             unsafe { (api.hipEventRecord)(self.handle, stream.handle) }
         })
     }
 
-    /// Waits until it is reached.
+    /// Waits until the stream reaches the event.
     ///
     /// # Errors
-    /// HIP refuses.
+    /// Fails if HIP refuses the call.
     pub fn synchronize(&self) -> Result<()> {
         self.runtime
             .call("hipEventSynchronize", About::object(self.handle), |api| {
-                // SAFETY: it lives.
+                // SAFETY: it is alive.
                 unsafe { (api.hipEventSynchronize)(self.handle) }
             })
     }
 
-    /// Milliseconds from `start` to this one; both have been reached.
+    /// Returns the milliseconds from `start` to this event. Both must have been reached.
     ///
     /// # Errors
-    /// HIP refuses.
+    /// Fails if HIP refuses the call.
     pub fn since(&self, start: &Self) -> Result<f32> {
         let mut ms = 0.0;
         self.runtime
             .call("hipEventElapsedTime", About::object(self.handle), |api| {
-                // SAFETY: both live, `ms` is writable.
+                // SAFETY: both are alive, `ms` is writable.
                 unsafe { (api.hipEventElapsedTime)(&raw mut ms, start.handle, self.handle) }
             })?;
         Ok(ms)
@@ -180,14 +180,14 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         let about = About::object(self.handle);
-        // SAFETY: created by HIP and destroyed once; a failure leaves nothing to do.
+        // SAFETY: created by HIP and destroyed once. If this fails, there is nothing left to do.
         let _ = self.runtime.call("hipEventDestroy", about, |api| unsafe {
             (api.hipEventDestroy)(self.handle)
         });
     }
 }
 
-/// Work that was captured, ready to be launched as often as wanted.
+/// Captured work that can be launched repeatedly.
 pub struct Graph {
     runtime: Arc<Runtime>,
     template: Object,
@@ -196,16 +196,16 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Launches all of it.
+    /// Launches the whole graph.
     ///
     /// # Errors
-    /// HIP refuses.
+    /// Fails if HIP refuses the call.
     pub fn launch(&self, stream: &Stream) -> Result<()> {
         let about = About::object(self.executable)
             .on(stream.handle)
             .of_kernels(self.kernels);
         self.runtime.call("hipGraphLaunch", about, |api| {
-            // SAFETY: both live.
+            // SAFETY: both are alive.
             unsafe { (api.hipGraphLaunch)(self.executable, stream.handle) }
         })
     }
@@ -214,7 +214,7 @@ impl Graph {
 impl Drop for Graph {
     fn drop(&mut self) {
         let (executable, template) = (self.executable, self.template);
-        // SAFETY: both were created by HIP and are destroyed once; a failure leaves nothing to do.
+        // SAFETY: both were created by HIP and are destroyed once. If this fails, there is nothing left to do.
         let _ = self
             .runtime
             .call("hipGraphExecDestroy", About::object(executable), |api| unsafe {

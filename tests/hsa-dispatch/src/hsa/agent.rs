@@ -9,7 +9,7 @@ use super::runtime::collect;
 use super::types::{AgentHandle, IsaHandle, agent_info, device_type, isa_info};
 use crate::error::{Error, Result};
 
-/// Frequency of the constant clock where the runtime does not tell it: that of most GPUs.
+/// The frequency of the constant clock where the runtime does not report it: the frequency of most GPUs.
 const DEFAULT_CLOCK_HZ: u64 = 100_000_000;
 
 /// A GPU.
@@ -17,21 +17,21 @@ const DEFAULT_CLOCK_HZ: u64 = 100_000_000;
 pub struct Agent {
     /// The runtime's handle.
     pub handle: AgentHandle,
-    /// Marketing name.
+    /// The marketing name.
     pub name: String,
-    /// Short name of its instruction set, such as gfx942.
+    /// The short name of its instruction set, such as gfx942.
     pub gfx: String,
-    /// Instruction sets that it runs, without features, best first: gfx942, gfx9-4-generic.
+    /// The instruction sets that it runs, without features, best first: gfx942, gfx9-4-generic.
     pub isas: Vec<String>,
     /// Ticks per second of the clock that the kernel `spin` counts.
     pub clock_hz: u64,
-    /// Most packets of a queue.
+    /// The most packets of a queue.
     pub max_queue_size: u32,
 }
 
 /// The agents that a run uses.
 pub struct Agents {
-    /// The GPU chosen.
+    /// The chosen GPU.
     pub gpu: Agent,
     /// The first CPU.
     pub cpu: AgentHandle,
@@ -41,7 +41,7 @@ impl Agents {
     /// Chooses GPU number `wanted` and the CPU.
     ///
     /// # Errors
-    /// There is no such GPU, or the runtime does not describe it.
+    /// Fails if there is no such GPU, or if the runtime does not describe it.
     pub fn choose(runtime: &Arc<Runtime>, wanted: usize) -> Result<Self> {
         let (status, agents) = collect(|visitor, data| {
             // SAFETY: visitor and data belong together.
@@ -94,22 +94,22 @@ impl Agent {
 }
 
 impl Runtime {
-    /// Value of an agent's attribute, whose type is `T`.
+    /// Returns the value of an agent's attribute, whose type is `T`.
     fn agent_info<T: Copy>(&self, agent: AgentHandle, attribute: u32) -> Result<T> {
         let mut value = MaybeUninit::<T>::zeroed();
         // SAFETY: `value` has the attribute's type.
         let status = unsafe { (self.api.hsa_agent_get_info)(agent, attribute, value.as_mut_ptr().cast()) };
         self.check("hsa_agent_get_info", status)?;
-        // SAFETY: the runtime has set it.
+        // SAFETY: the runtime has initialised the value.
         Ok(unsafe { value.assume_init() })
     }
 
-    /// Value of an attribute of type char[64].
+    /// Returns the value of an attribute of type char[64].
     fn agent_name(&self, agent: AgentHandle, attribute: u32) -> Result<String> {
         Ok(text(&self.agent_info::<[u8; 64]>(agent, attribute)?))
     }
 
-    /// Full names of the instruction sets that an agent runs, best first.
+    /// Returns the full names of the instruction sets that an agent runs, best first.
     fn isa_names(&self, agent: AgentHandle) -> Result<Vec<String>> {
         let (status, isas) = collect(|visitor, data| {
             // SAFETY: visitor and data belong together.
@@ -124,22 +124,22 @@ impl Runtime {
         // SAFETY: the attribute is a u32.
         let status = unsafe { (self.api.hsa_isa_get_info_alt)(isa, isa_info::NAME_LENGTH, (&raw mut length).cast()) };
         self.check("hsa_isa_get_info_alt", status)?;
-        // One more, as releases differ in whether the final NUL is counted.
+        // One byte more, because releases differ in whether they count the final NUL.
         let mut name = vec![0_u8; length as usize + 1];
-        // SAFETY: `name` is as long as the runtime said.
+        // SAFETY: `name` is as long as the runtime reported.
         let status = unsafe { (self.api.hsa_isa_get_info_alt)(isa, isa_info::NAME, name.as_mut_ptr().cast()) };
         self.check("hsa_isa_get_info_alt", status)?;
         Ok(text(&name))
     }
 }
 
-/// `gfx942` of `amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-`.
+/// Returns `gfx942` for `amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-`.
 fn short_isa(full: &str) -> &str {
     let processor = full.rsplit_once("--").map_or(full, |(_, processor)| processor);
     processor.split(':').next().unwrap_or(processor)
 }
 
-/// The C string in `bytes`.
+/// Returns the C string in `bytes`.
 fn text(bytes: &[u8]) -> String {
     CStr::from_bytes_until_nul(bytes).map_or_else(
         |_| String::from_utf8_lossy(bytes).into_owned(),

@@ -14,7 +14,7 @@ use super::types::{
 use super::{Agent, Runtime};
 use crate::error::{Error, Result};
 
-/// What a dispatch must know of a kernel.
+/// The properties of a kernel that a dispatch needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernel {
     /// Device address of the kernel descriptor, the symbol `NAME.kd`.
@@ -27,7 +27,7 @@ pub struct Kernel {
     pub private_bytes: u32,
 }
 
-/// How a code object is handed to the runtime, which decides under which URI tools find it.
+/// How a code object is passed to the runtime. This decides the URI under which tools find it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum LoadFrom {
     /// From the open file: `file://...`.
@@ -43,7 +43,7 @@ pub struct Executable {
     agent: AgentHandle,
     handle: ExecutableHandle,
     reader: ReaderHandle,
-    /// What the reader reads.
+    /// The source that the reader reads.
     _source: Source,
 }
 
@@ -57,7 +57,7 @@ impl Executable {
     /// Loads the code object in file `path` for `agent`.
     ///
     /// # Errors
-    /// The file cannot be read, or the runtime refuses it.
+    /// Fails if the file cannot be read, or if the runtime refuses it.
     pub fn load(runtime: &Arc<Runtime>, agent: &Agent, path: &Path, from: LoadFrom) -> Result<Self> {
         let failed = |source| Error::File {
             path: path.to_owned(),
@@ -67,7 +67,7 @@ impl Executable {
             LoadFrom::File => {
                 let file = File::open(path).map_err(failed)?;
                 let mut reader = ReaderHandle::default();
-                // SAFETY: the file is open, `reader` writable.
+                // SAFETY: the file is open, and `reader` is writable.
                 let status =
                     unsafe { (runtime.api.hsa_code_object_reader_create_from_file)(file.as_raw_fd(), &raw mut reader) };
                 runtime.check("hsa_code_object_reader_create_from_file", status)?;
@@ -80,10 +80,10 @@ impl Executable {
     /// Loads the code object `bytes` for `agent`.
     ///
     /// # Errors
-    /// The runtime refuses it.
+    /// Fails if the runtime refuses it.
     pub fn load_bytes(runtime: &Arc<Runtime>, agent: &Agent, bytes: Vec<u8>) -> Result<Self> {
         let mut reader = ReaderHandle::default();
-        // SAFETY: the bytes are kept as long as the reader, which is writable.
+        // SAFETY: the bytes live as long as the reader; `reader` is writable.
         let status = unsafe {
             (runtime.api.hsa_code_object_reader_create_from_memory)(bytes.as_ptr().cast(), bytes.len(), &raw mut reader)
         };
@@ -93,11 +93,11 @@ impl Executable {
 
     fn load_from(runtime: &Arc<Runtime>, agent: &Agent, reader: ReaderHandle, source: Source) -> Result<Self> {
         let mut handle = ExecutableHandle::default();
-        // SAFETY: no options; `handle` is writable.
+        // SAFETY: no options are passed; `handle` is writable.
         let status = unsafe {
             (runtime.api.hsa_executable_create_alt)(PROFILE_FULL, ROUNDING_DEFAULT, ptr::null(), &raw mut handle)
         };
-        // From here on dropping it releases reader and executable.
+        // From here on, dropping it releases reader and executable.
         let executable = Self {
             runtime: Arc::clone(runtime),
             agent: agent.handle,
@@ -106,7 +106,7 @@ impl Executable {
             _source: source,
         };
         runtime.check("hsa_executable_create_alt", status)?;
-        // SAFETY: executable and reader are alive; neither options nor the loaded object are wanted.
+        // SAFETY: executable and reader are alive; neither options nor the loaded object are requested.
         let status = unsafe {
             (runtime.api.hsa_executable_load_agent_code_object)(
                 handle,
@@ -117,7 +117,7 @@ impl Executable {
             )
         };
         runtime.check("hsa_executable_load_agent_code_object", status)?;
-        // SAFETY: the executable is alive; no options.
+        // SAFETY: the executable is alive; no options are passed.
         let status = unsafe { (runtime.api.hsa_executable_freeze)(handle, ptr::null()) };
         runtime.check("hsa_executable_freeze", status)?;
         Ok(executable)
@@ -126,12 +126,12 @@ impl Executable {
     /// Finds kernel `name` by its descriptor `NAME.kd`.
     ///
     /// # Errors
-    /// There is no such kernel.
+    /// Fails if there is no such kernel.
     pub fn kernel(&self, name: &str) -> Result<Kernel> {
         let symbol_name = CString::new(format!("{name}.kd"))
             .map_err(|_| Error::Unexpected(format!("{name:?} is no name for a kernel")))?;
         let mut symbol = SymbolHandle::default();
-        // SAFETY: the executable is frozen, the name a C string, `symbol` writable.
+        // SAFETY: the executable is frozen, the name is a C string, and `symbol` is writable.
         let status = unsafe {
             (self.runtime.api.hsa_executable_get_symbol_by_name)(
                 self.handle,
@@ -149,7 +149,7 @@ impl Executable {
         })
     }
 
-    /// Value of a symbol's attribute, whose type is `T`.
+    /// Returns the value of a symbol's attribute, whose type is `T`.
     fn symbol_info<T: Copy>(&self, symbol: SymbolHandle, attribute: u32) -> Result<T> {
         let mut value = MaybeUninit::<T>::zeroed();
         // SAFETY: `value` has the attribute's type.
@@ -157,7 +157,7 @@ impl Executable {
             (self.runtime.api.hsa_executable_symbol_get_info)(symbol, attribute, value.as_mut_ptr().cast::<c_void>())
         };
         self.runtime.check("hsa_executable_symbol_get_info", status)?;
-        // SAFETY: the runtime has set it.
+        // SAFETY: the runtime has initialised the value.
         Ok(unsafe { value.assume_init() })
     }
 }

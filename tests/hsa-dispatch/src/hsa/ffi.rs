@@ -1,4 +1,4 @@
-//! The runtime's exported functions, found at run time.
+//! The runtime's exported functions, resolved at run time.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::types::{
     SymbolHandle,
 };
 
-/// Tells why a queue stopped: status, queue, the pointer given at creation.
+/// Reports why a queue stopped. The arguments are the status, the queue, and the pointer given at creation.
 pub type QueueCallback = unsafe extern "C" fn(Status, *mut RawQueue, *mut c_void);
 /// Receives one object of an iteration and the pointer given to it.
 pub type Visitor<T> = unsafe extern "C" fn(T, *mut c_void) -> Status;
@@ -18,8 +18,8 @@ pub type Visitor<T> = unsafe extern "C" fn(T, *mut c_void) -> Status;
 /// Declares [`Api`]: one field per function, named as in the headers.
 macro_rules! api {
     ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)?;)*) => {
-        /// The functions of `libhsa-runtime64.so.1` that the program calls, by their names in `hsa.h` and
-        /// `hsa_ext_amd.h`. Calls go through the exported symbols, as those of HIP do.
+        /// The functions of `libhsa-runtime64.so.1` that the program calls, by their names in `hsa.h` and `hsa_ext_amd.h`. Calls go
+        /// through the exported symbols, as HIP's calls do.
         pub struct Api {
             $(
                 #[doc = concat!("`", stringify!($name), "`.")]
@@ -33,7 +33,7 @@ macro_rules! api {
             /// Loads `library` and finds every function in it.
             ///
             /// # Errors
-            /// The library cannot be loaded, or lacks a function.
+            /// Fails if the library cannot be loaded, or lacks a function.
             pub fn load(library: &Path) -> Result<Self, libloading::Error> {
                 // SAFETY: the runtime's initialisers are meant to run in any process that loads it.
                 let library = unsafe { Library::new(library) }?;

@@ -1,7 +1,7 @@
-//! A small, safe face of the HSA runtime: what a dispatcher needs, nothing more.
+//! A small, safe interface to the HSA runtime, limited to what a dispatcher needs.
 //!
-//! [`types`] and [`ffi`] say what the headers say; the other modules own what they create and release it when dropped.
-//! Everything holds the [`Runtime`], so that it is shut down last.
+//! [`types`] and [`ffi`] repeat the declarations of the headers; the other modules own what they create and release it when
+//! dropped. Every object holds the [`Runtime`], so that the runtime is shut down last.
 
 pub mod agent;
 pub mod direct;

@@ -1,5 +1,5 @@
-//! User-mode queues, by the rules of the HSA System Architecture Specification: reserve an index, wait for room, write
-//! the packet, release its header, ring the doorbell.
+//! User-mode queues, by the rules of the HSA System Architecture Specification: reserve an index, wait for room, write the packet,
+//! release its header, ring the doorbell.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -12,10 +12,10 @@ use super::{Agent, Runtime};
 use crate::error::{Error, Result};
 use crate::packet::{PACKET_BYTES, Packet};
 
-/// `INVALID`, the header of a slot that the GPU must not look at yet.
+/// `INVALID`, the header of a slot that the GPU must not process yet.
 const INVALID_HEADER: u32 = 1;
 
-/// Who may submit.
+/// The threads that may submit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKind {
     /// Any thread at any time.
@@ -29,14 +29,14 @@ pub enum QueueKind {
 /// The function that stores to the doorbell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum DoorbellOp {
-    /// `hsa_signal_store_screlease`, as HIP.
+    /// `hsa_signal_store_screlease`, as HIP uses.
     #[default]
     Screlease,
-    /// `hsa_signal_store_relaxed`, as many small clients.
+    /// `hsa_signal_store_relaxed`, as many small clients use.
     Relaxed,
 }
 
-/// What the runtime's callback noted: the first error, 0 if none.
+/// The first error that the runtime's callback received, or 0.
 type Fault = AtomicU32;
 
 /// A queue.
@@ -50,7 +50,7 @@ pub struct Queue {
     store: unsafe extern "C" fn(SignalHandle, i64),
     fault: Box<Fault>,
     alive: AtomicBool,
-    /// Whether it is left to the end of the process.
+    /// Whether the queue is kept until the process exits.
     kept: bool,
 }
 
@@ -63,7 +63,7 @@ impl Queue {
     /// Creates a queue of `size` packets on `agent`.
     ///
     /// # Errors
-    /// The runtime refuses, as it must for sizes that are no power of two.
+    /// Fails if the runtime refuses the call, as it must for sizes that are not a power of two.
     pub fn create(runtime: &Arc<Runtime>, agent: &Agent, size: u32, kind: QueueKind, op: DoorbellOp) -> Result<Self> {
         let fault = Box::new(Fault::new(status::SUCCESS));
         let kind = match kind {
@@ -88,7 +88,7 @@ impl Queue {
             )
         };
         runtime.check("hsa_queue_create", created)?;
-        // SAFETY: the runtime's description of the queue, valid until it is destroyed.
+        // SAFETY: this is the runtime's description of the queue, valid until the queue is destroyed.
         let described = unsafe { &*raw };
         Ok(Self {
             runtime: Arc::clone(runtime),
@@ -107,42 +107,42 @@ impl Queue {
         })
     }
 
-    /// Has the GPU write when packets of this queue ran into their completion signals.
+    /// Makes the GPU write the times at which packets of this queue ran into their completion signals.
     ///
     /// # Errors
-    /// The runtime refuses.
+    /// Fails if the runtime refuses the call.
     pub fn profile(&self) -> Result<()> {
-        // SAFETY: the runtime's queue, not destroyed yet.
+        // SAFETY: the queue belongs to the runtime and is not destroyed yet.
         let status = unsafe { (self.runtime.api.hsa_amd_profiling_set_profiler_enabled)(self.raw, 1) };
         self.runtime.check("hsa_amd_profiling_set_profiler_enabled", status)
     }
 
-    /// The same queue, left to the end of the process.
+    /// Returns the same queue, to be kept until the process exits.
     #[must_use]
     pub fn kept(mut self) -> Self {
         self.kept = true;
         self
     }
 
-    /// Address of its `amd_queue_t`, by which a tracer knows it.
+    /// Returns the address of its `amd_queue_t`, by which tracer identifies it.
     #[must_use]
     pub fn handle(&self) -> u64 {
         self.raw as u64
     }
 
-    /// Number of the queue in this process.
+    /// Returns the number of the queue in this process.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Packets in its ring.
+    /// Returns the number of packets in its ring.
     #[must_use]
     pub fn size(&self) -> u32 {
         self.size
     }
 
-    /// The signal that is its doorbell.
+    /// Returns the signal that is its doorbell.
     pub(super) fn doorbell(&self) -> SignalHandle {
         self.doorbell
     }
@@ -150,7 +150,7 @@ impl Queue {
     /// Reserves `count` consecutive indexes and returns the first.
     ///
     /// # Errors
-    /// The queue was destroyed.
+    /// Fails if the queue was destroyed.
     pub fn reserve(&self, count: u64) -> Result<u64> {
         if !self.alive.load(Ordering::Relaxed) {
             return Err(Error::QueueDestroyed(self.name()));
@@ -159,10 +159,10 @@ impl Queue {
         Ok(unsafe { (self.runtime.api.hsa_queue_add_write_index_screlease)(self.raw, count) })
     }
 
-    /// Index of the first packet that the GPU has not taken yet.
+    /// Returns the index of the first packet that the GPU has not taken yet.
     ///
     /// # Errors
-    /// The queue was destroyed.
+    /// Fails if the queue was destroyed.
     pub fn read_index(&self) -> Result<u64> {
         if !self.alive.load(Ordering::Relaxed) {
             return Err(Error::QueueDestroyed(self.name()));
@@ -176,12 +176,12 @@ impl Queue {
     /// The first packet becomes valid last, so that the GPU sees all of them or none.
     ///
     /// # Safety
-    /// The queue is alive, the caller has reserved these indexes, and their slots are free. What the packets refer to
-    /// stays until they are complete.
+    /// The queue must be alive, the caller must have reserved these indexes, and their slots must be free. The memory that the
+    /// packets refer to must stay valid until they are complete.
     pub unsafe fn write(&self, first: u64, packets: &[Packet]) {
         for (i, packet) in packets.iter().enumerate().rev() {
             let slot = self.slot(first + i as u64);
-            // SAFETY: the slot is in the ring, and the caller's until its header is valid.
+            // SAFETY: the slot is in the ring, and belongs to the caller until its header is valid.
             unsafe {
                 AtomicU32::from_ptr(slot).store(INVALID_HEADER, Ordering::Relaxed);
                 ptr::copy_nonoverlapping(packet.body().as_ptr(), slot.add(1), packet.body().len());
@@ -190,10 +190,10 @@ impl Queue {
         }
     }
 
-    /// Tells the GPU that the packets up to index `last` are ready.
+    /// Notifies the GPU that the packets up to index `last` are ready.
     ///
     /// # Safety
-    /// The queue is alive, and the caller has written packet `last`.
+    /// The queue must be alive, and the caller must have written packet `last`.
     pub unsafe fn ring(&self, last: u64) {
         // SAFETY: the doorbell lives as long as the queue.
         unsafe { (self.store)(self.doorbell, last.cast_signed()) };
@@ -202,7 +202,7 @@ impl Queue {
     /// Fails if the GPU has stopped the queue.
     ///
     /// # Errors
-    /// The status that the runtime's callback got.
+    /// Returns the status that the runtime's callback received.
     pub fn check(&self) -> Result<()> {
         match self.fault() {
             None => Ok(()),
@@ -214,21 +214,21 @@ impl Queue {
         }
     }
 
-    /// The error with which the GPU stopped the queue.
+    /// Returns the error with which the GPU stopped the queue.
     #[must_use]
     pub fn fault(&self) -> Option<Status> {
         Some(self.fault.load(Ordering::Acquire)).filter(|&fault| fault != status::SUCCESS)
     }
 
-    /// Destroys the queue; later submissions are refused. Nobody may be submitting meanwhile.
+    /// Destroys the queue; later submissions are refused. No other thread may be submitting at the same time.
     ///
     /// # Errors
-    /// It was destroyed already, or the runtime refuses.
+    /// Fails if the queue was destroyed already, or if the runtime refuses the call.
     pub fn destroy(&mut self) -> Result<()> {
         if !self.alive.swap(false, Ordering::AcqRel) {
             return Err(Error::QueueDestroyed(self.name()));
         }
-        // SAFETY: the queue was alive, and `&mut self` means that nobody submits.
+        // SAFETY: the queue was alive, and `&mut self` excludes other submitters.
         let status = unsafe { (self.runtime.api.hsa_queue_destroy)(self.raw) };
         self.runtime.check("hsa_queue_destroy", status)
     }
@@ -246,7 +246,7 @@ impl Queue {
 }
 
 impl fmt::Display for Queue {
-    /// Which queue, and where it stands.
+    /// Prints the queue and its indexes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())?;
         let Ok(read) = self.read_index() else {
@@ -261,17 +261,17 @@ impl fmt::Display for Queue {
 impl Drop for Queue {
     fn drop(&mut self) {
         if !self.kept && self.alive.swap(false, Ordering::AcqRel) {
-            // SAFETY: the queue was alive, and nobody else has it.
+            // SAFETY: the queue was alive and has no other user.
             unsafe { (self.runtime.api.hsa_queue_destroy)(self.raw) };
         }
     }
 }
 
-/// The runtime's callback: called on a thread of the runtime when the GPU stops the queue.
+/// The runtime's callback. A thread of the runtime calls it when the GPU stops the queue.
 unsafe extern "C" fn note_fault(status: Status, _queue: *mut RawQueue, fault: *mut c_void) {
-    // SAFETY: `Queue::create` gave a `Fault` that outlives the queue.
+    // SAFETY: `Queue::create` passed a `Fault` that outlives the queue.
     let fault = unsafe { &*fault.cast::<Fault>() };
-    // Only the first counts: what follows is its consequence.
+    // Only the first error counts; later ones are its consequence.
     let _ = fault.compare_exchange(status::SUCCESS, status, Ordering::AcqRel, Ordering::Relaxed);
 }
 

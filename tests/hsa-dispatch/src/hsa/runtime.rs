@@ -1,4 +1,4 @@
-//! The runtime: loaded, initialised, and shut down when nobody uses it any more.
+//! The HSA runtime: loaded, initialised, and shut down when it has no user any more.
 
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::mem::MaybeUninit;
@@ -11,13 +11,13 @@ use super::ffi::Api;
 use super::types::{Status, status, system_info};
 use crate::error::{Error, Result};
 
-/// Name under which every distribution installs the runtime.
+/// The name under which every distribution installs the runtime.
 const DEFAULT_LIBRARY: &str = "libhsa-runtime64.so.1";
 
 /// An initialised runtime.
 pub struct Runtime {
     pub(super) api: Api,
-    /// Timeouts are counted in ticks of this frequency.
+    /// The frequency of the ticks in which timeouts are counted.
     ticks_per_second: u64,
 }
 
@@ -25,14 +25,14 @@ impl Runtime {
     /// Loads `library`, or the installed one, and initialises it.
     ///
     /// # Errors
-    /// There is no runtime, or it finds no usable driver.
+    /// Fails if there is no runtime, or if it finds no usable driver.
     pub fn start(library: Option<&Path>) -> Result<Arc<Self>> {
         let library = library.unwrap_or(Path::new(DEFAULT_LIBRARY));
         let api = Api::load(library).map_err(|source| Error::Library {
             library: library.to_owned(),
             source,
         })?;
-        // SAFETY: may be called at any time.
+        // SAFETY: `hsa_init` may be called at any time.
         let status = unsafe { (api.hsa_init)() };
         if status != status::SUCCESS {
             return Err(Error::Hsa {
@@ -41,7 +41,7 @@ impl Runtime {
                 text: status_text(&api, status),
             });
         }
-        // From here on dropping it shuts down.
+        // From here on, dropping it shuts the runtime down.
         let mut runtime = Self {
             api,
             ticks_per_second: 0,
@@ -53,7 +53,7 @@ impl Runtime {
     /// Turns the status that `call` returned into a result.
     ///
     /// # Errors
-    /// The status is not success.
+    /// Fails if the status is not success.
     pub fn check(&self, call: &'static str, status: Status) -> Result<()> {
         if status == status::SUCCESS {
             return Ok(());
@@ -65,16 +65,16 @@ impl Runtime {
         })
     }
 
-    /// The runtime's description of a status.
+    /// Returns the runtime's description of a status.
     #[must_use]
     pub fn status_text(&self, status: Status) -> String {
         status_text(&self.api, status)
     }
 
-    /// Version of the interface (1.14, say) and the build, where the runtime tells it.
+    /// Returns the version of the interface (for example 1.14), and the build if the runtime reports it.
     ///
     /// # Errors
-    /// The runtime refuses to tell.
+    /// Fails if the runtime refuses to report the version.
     pub fn version(&self) -> Result<String> {
         let major: u16 = self.system_info(system_info::VERSION_MAJOR)?;
         let minor: u16 = self.system_info(system_info::VERSION_MINOR)?;
@@ -84,17 +84,17 @@ impl Runtime {
         {
             // SAFETY: the attribute is a constant C string of the library.
             let build = unsafe { CStr::from_ptr(build) };
-            // Some builds carry the quotes of their build system.
+            // Some builds include the quotes of their build system.
             version = format!("{version} ({})", build.to_string_lossy().trim_matches('"'));
         }
         Ok(version)
     }
 
-    /// File that the runtime was loaded from.
+    /// Returns the file that the runtime was loaded from.
     #[must_use]
     pub fn library(&self) -> PathBuf {
         let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: the address is a function's, `info` is writable.
+        // SAFETY: the address is a function's address, and `info` is writable.
         let found = unsafe { libc::dladdr(self.api.hsa_init as *const c_void, info.as_mut_ptr()) };
         // SAFETY: all-zero is a valid `Dl_info`, so it is initialised in any case.
         let info = unsafe { info.assume_init() };
@@ -112,20 +112,20 @@ impl Runtime {
         self.ticks_per_second.saturating_mul(millis) / 1000
     }
 
-    /// Value of an attribute whose type is `T`.
+    /// Returns the value of an attribute whose type is `T`.
     fn system_info<T: Copy>(&self, attribute: u32) -> Result<T> {
         let mut value = MaybeUninit::<T>::zeroed();
         // SAFETY: `value` has the attribute's type.
         let status = unsafe { (self.api.hsa_system_get_info)(attribute, value.as_mut_ptr().cast()) };
         self.check("hsa_system_get_info", status)?;
-        // SAFETY: the runtime has set it.
+        // SAFETY: the runtime has initialised the value.
         Ok(unsafe { value.assume_init() })
     }
 }
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        // SAFETY: `start` initialised it, and whatever was made from it holds a reference, so is gone.
+        // SAFETY: `start` initialised it. Every object created from it holds a reference, so no such object is left.
         unsafe { (self.api.hsa_shut_down)() };
     }
 }
@@ -137,19 +137,19 @@ fn status_text(api: &Api, status: Status) -> String {
     if known != status::SUCCESS || text.is_null() {
         return "unknown status".to_owned();
     }
-    // SAFETY: the runtime's own constant string.
+    // SAFETY: this is the runtime's own constant string.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_string_lossy().trim_end().to_owned()
 }
 
-/// Runs an iteration of the runtime and collects what it visits.
+/// Runs an iteration of the runtime and collects the visited objects.
 ///
 /// `iterate` gets the visitor and its data and returns the runtime's status.
 pub(super) fn collect<T: Copy>(
     iterate: impl FnOnce(super::ffi::Visitor<T>, *mut c_void) -> Status,
 ) -> (Status, Vec<T>) {
     unsafe extern "C" fn push<T: Copy>(item: T, items: *mut c_void) -> Status {
-        // SAFETY: `collect` passes its vector, which nobody else touches meanwhile.
+        // SAFETY: `collect` passes its vector, which no other code accesses during the iteration.
         let items = unsafe { &mut *items.cast::<Vec<T>>() };
         items.push(item);
         status::SUCCESS

@@ -1,4 +1,4 @@
-//! Signals: how the GPU tells that work is done.
+//! Signals: how the GPU reports that work is complete.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::{Agent, Queue, Runtime};
 use crate::clock::Deadline;
 use crate::error::{Error, Result};
 
-/// How long one call of the runtime sleeps at most before deadline and queues are looked at.
+/// The longest sleep of one call of the runtime before deadline and queues are checked.
 const SLICE_MILLIS: u64 = 100;
 
 /// A signal of the runtime.
@@ -18,13 +18,13 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// A signal of value `value` that any agent may wait for.
+    /// Creates a signal with value `value` that any agent may wait for.
     ///
     /// # Errors
-    /// The runtime refuses.
+    /// Fails if the runtime refuses the call.
     pub fn new(runtime: &Arc<Runtime>, value: i64) -> Result<Self> {
         let mut handle = SignalHandle::default();
-        // SAFETY: no consumers are named; `handle` is writable.
+        // SAFETY: no consumers are named, and `handle` is writable.
         let status = unsafe { (runtime.api.hsa_signal_create)(value, 0, std::ptr::null(), &raw mut handle) };
         runtime.check("hsa_signal_create", status)?;
         Ok(Self {
@@ -33,29 +33,30 @@ impl Signal {
         })
     }
 
-    /// The runtime's handle, for packets and copies.
+    /// Returns the runtime's handle, for packets and copies.
     #[must_use]
     pub fn handle(&self) -> SignalHandle {
         self.handle
     }
 
-    /// Its value; what the GPU wrote before setting it is visible afterwards.
+    /// Returns the value. What the GPU wrote before it set the value is visible afterwards.
     #[must_use]
     pub fn value(&self) -> i64 {
         // SAFETY: the signal lives as long as `self`.
         unsafe { (self.runtime.api.hsa_signal_load_scacquire)(self.handle) }
     }
 
-    /// Sets its value; what was written before is visible to whoever sees it.
+    /// Sets the value. A reader that sees the value also sees what was written before.
     pub fn store(&self, value: i64) {
         // SAFETY: the signal lives as long as `self`.
         unsafe { (self.runtime.api.hsa_signal_store_screlease)(self.handle, value) };
     }
 
-    /// When the packet that completed it last ran on `agent`, whose queue is profiled: `CLOCK_BOOTTIME` ns, start and end.
+    /// Returns when the last packet that completed the signal ran on `agent`, whose queue is profiled: `CLOCK_BOOTTIME` ns, start
+    /// and end.
     ///
     /// # Errors
-    /// The runtime refuses.
+    /// Fails if the runtime refuses the call.
     pub fn dispatch_time(&self, agent: &Agent) -> Result<[u64; 2]> {
         let mut time = DispatchTime::default();
         // SAFETY: the signal lives as long as `self`; `time` is writable.
@@ -68,7 +69,7 @@ impl Signal {
     /// Sleeps until the value is 0 or less.
     ///
     /// # Errors
-    /// That takes longer than `timeout`, or one of `queues`, whose work it is, stops.
+    /// Fails if that takes longer than `timeout`, or if one of `queues`, which do the work, stops.
     pub fn wait(&self, what: &str, timeout: Duration, queues: &[&Queue]) -> Result<()> {
         let deadline = Deadline::after(timeout);
         let slice = self.runtime.ticks(SLICE_MILLIS);

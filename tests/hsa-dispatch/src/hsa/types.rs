@@ -35,7 +35,7 @@ handles! {
     SymbolHandle;
 }
 
-/// `hsa_queue_t` (hsa.h), which is the start of `amd_queue_t` (amd_hsa_queue.h).
+/// `hsa_queue_t` (hsa.h), which is the start of `amd_queue_t` (`amd_hsa_queue.h`).
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawQueue {
@@ -45,7 +45,7 @@ pub struct RawQueue {
     pub features: u32,
     /// The ring: `size` packets of 64 bytes.
     pub base_address: *mut c_void,
-    /// To be stored to when packets are ready.
+    /// The signal to store to when packets are ready.
     pub doorbell_signal: SignalHandle,
     /// Number of packets in the ring, a power of two.
     pub size: u32,
@@ -152,7 +152,7 @@ pub mod symbol_info {
     pub const KERNEL_OBJECT: u32 = 22;
 }
 
-/// `HSA_PROFILE_FULL` (hsa.h): what HIP creates executables with.
+/// `HSA_PROFILE_FULL` (hsa.h), with which HIP creates executables.
 pub const PROFILE_FULL: u32 = 1;
 /// `HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT` (hsa.h).
 pub const ROUNDING_DEFAULT: u32 = 0;
@@ -173,6 +173,6 @@ pub const QUEUE_COOPERATIVE: u32 = 2;
 pub struct DispatchTime {
     /// Ticks of the system's clock, which is `CLOCK_BOOTTIME` in ns.
     pub start: u64,
-    /// Likewise.
+    /// The end, in the same unit.
     pub end: u64,
 }

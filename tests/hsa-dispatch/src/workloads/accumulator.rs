@@ -1,4 +1,4 @@
-//! Work whose result counts its dispatches.
+//! A workload whose result counts its dispatches.
 
 use super::check;
 use crate::context::Context;
@@ -8,22 +8,23 @@ use crate::hsa::executable::Kernel;
 use crate::kernels::{ArgumentBuffer, VectorAdd};
 use crate::packet::{Grid, Packet};
 
-/// Launch of accumulators that do not matter: no multiple of a wavefront, and a workgroup that is only partly filled.
+/// The launch size of accumulators whose size does not matter: not a multiple of a wavefront, with a workgroup that is only partly
+/// filled.
 pub const SMALL: Grid = Grid {
     items: 100,
     workgroup: 64,
 };
 
-/// Integers up to this are exact in `f32`.
+/// Integers up to this value are exact in `f32`.
 const EXACT: u64 = 1 << 24;
 
-/// A row of sums in host memory, each raised by its own step whenever the packet runs: `sum = sum + step`.
+/// A row of sums in host memory. Each run of the packet increases each sum by its own step: `sum = sum + step`.
 ///
-/// A dispatch that is lost, doubled, or sees other data leaves a wrong sum. Only the kernel touches the sums, so no
-/// copy is involved.
+/// A dispatch that is lost, doubled, or reads other data leaves a wrong sum. Only the kernel accesses the sums, so no copy is
+/// involved.
 pub struct Accumulator {
     sums: Buffer<f32>,
-    /// Read by the kernel.
+    /// The steps, which the kernel reads.
     _steps: Buffer<f32>,
     arguments: ArgumentBuffer,
     kernel: Kernel,
@@ -31,10 +32,10 @@ pub struct Accumulator {
 }
 
 impl Accumulator {
-    /// Sums, all zero, for launches of `grid`.
+    /// Returns sums, all zero, for launches of `grid`.
     ///
     /// # Errors
-    /// The runtime refuses the memory.
+    /// Fails if the runtime refuses the memory.
     pub fn new(context: &Context, grid: Grid) -> Result<Self> {
         let len = grid.items as usize;
         let mut sums = context.pools.host(len)?;
@@ -57,13 +58,13 @@ impl Accumulator {
         })
     }
 
-    /// A packet that adds the steps once, after everything before it in its queue.
+    /// Returns a packet that adds the steps once, after everything before it in its queue.
     #[must_use]
     pub fn packet(&self) -> Packet {
         self.packet_of(self.grid)
     }
 
-    /// The same with another launch size.
+    /// Returns the same packet with another launch size.
     #[must_use]
     pub fn packet_of(&self, grid: Grid) -> Packet {
         Packet::dispatch(&self.kernel, grid, self.arguments.address(0)).after_all()
@@ -72,7 +73,7 @@ impl Accumulator {
     /// Fails unless the packet has run `times` times.
     ///
     /// # Errors
-    /// Which sum is wrong.
+    /// Names the sum that is wrong.
     pub fn verify(&self, what: &str, times: u64) -> Result<()> {
         within(times)?;
         check(
@@ -83,10 +84,10 @@ impl Accumulator {
     }
 }
 
-/// Fails if sums of so many dispatches would not be exact.
+/// Checks that sums of this many dispatches are exact.
 ///
 /// # Errors
-/// They would not.
+/// Fails if they are not exact.
 pub(crate) fn within(times: u64) -> Result<()> {
     if times > EXACT / step(2) {
         return Err(Error::Unexpected(format!(
@@ -96,7 +97,7 @@ pub(crate) fn within(times: u64) -> Result<()> {
     Ok(())
 }
 
-/// What is added to sum `i`: 1, 2 or 3.
+/// Returns the step of sum `i`: 1, 2 or 3.
 pub(crate) fn step(i: usize) -> u64 {
     1 + i as u64 % 3
 }

@@ -1,4 +1,4 @@
-//! Barrier packets: each must hold back what follows until its condition is met, and no longer.
+//! Barrier packets. Each must hold back the packets after it until its condition is met, and no longer.
 
 use std::thread;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::packet::{Condition, Packet};
 use crate::producer::Producer;
 use crate::report::Outcome;
 
-/// How long is looked whether a barrier holds.
+/// How long the workload checks that a barrier holds.
 const HELD: Duration = Duration::from_millis(20);
 
 /// Options of `barriers`.
@@ -25,7 +25,7 @@ pub struct Barriers {
     pub no_barrier_value: bool,
 }
 
-/// A queue, and sums that tell what has run on it.
+/// A queue, and sums that show what has run on it.
 struct Lane<'q> {
     context: &'q Context,
     queue: &'q Queue,
@@ -87,7 +87,7 @@ impl<'q> Lane<'q> {
         self.opens("barrier-or", &done)
     }
 
-    /// A barrier waits for a kernel of another queue, which itself is held back by the host.
+    /// A barrier waits for a kernel of another queue, which the host itself holds back.
     fn across(&mut self, other: &mut Self) -> Result<()> {
         let gate = self.context.signal(1)?;
         let theirs = other.submit_behind(Packet::barrier_and(&[gate.handle()]))?;
@@ -115,7 +115,7 @@ impl<'q> Lane<'q> {
         self.opens("barrier-value == 7 at 7", &done)
     }
 
-    /// Submits `barrier` and a kernel that runs after it; the signal is that of the kernel.
+    /// Submits `barrier` and a kernel that runs after it. Returns the kernel's signal.
     fn submit_behind(&mut self, barrier: Packet) -> Result<Signal> {
         let done = self.context.signal(1)?;
         self.producer.submit(&[barrier.after_all()])?;

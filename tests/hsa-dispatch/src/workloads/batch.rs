@@ -14,10 +14,10 @@ use crate::report::Outcome;
 /// Options of `batch`.
 #[derive(Args, Debug)]
 pub struct Batch {
-    /// Packets of a batch.
+    /// Packets in a batch.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=i64::from(QUEUE_SIZE)))]
     pub packets: u32,
-    /// Packets in all; the last batch may be smaller.
+    /// Packets in total; the last batch may be smaller.
     #[arg(short, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=MAX_DISPATCHES))]
     pub n: u32,
 }

@@ -1,4 +1,4 @@
-//! The maximum rate: nothing is waited for but room in the ring.
+//! The maximum rate: the workload waits only for room in the ring.
 
 use clap::Args;
 
@@ -12,7 +12,7 @@ use crate::kernels::{ArgumentBuffer, Reduce};
 use crate::packet::{Grid, Packet};
 use crate::report::Outcome;
 
-/// One of so many submissions is timed: a reading of the clock costs as much as a submission.
+/// One of this many submissions is timed, because reading the clock costs as much as a submission.
 const TIME_EVERY: u32 = 64;
 
 /// Options of `burst`.
@@ -21,7 +21,7 @@ pub struct Burst {
     /// Dispatches.
     #[arg(short, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub n: u32,
-    /// Packets of the ring, a power of two.
+    /// Packets in the ring, a power of two.
     #[arg(long, default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(64..))]
     pub queue_size: u32,
 }
@@ -35,7 +35,7 @@ impl Burst {
                 "--queue-size {size} is not a power of two up to {most}"
             )));
         }
-        // Each dispatch raises the counter by one, in any order.
+        // Each dispatch increments the counter by one, in any order.
         let mut one = context.pools.host::<u32>(1)?;
         one.write(&[1]);
         let mut count = context.pools.host::<u32>(1)?;

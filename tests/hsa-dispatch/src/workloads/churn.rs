@@ -1,4 +1,4 @@
-//! Queues that come and go.
+//! Queues that are created and destroyed repeatedly.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! Kernels and nothing else.
+//! Kernels only.
 
 use clap::Args;
 
@@ -20,10 +20,10 @@ pub struct ComputeOnly {
     /// Do not wait for each dispatch, only for the last.
     #[arg(long)]
     pub pipelined: bool,
-    /// Elements added by each.
+    /// Elements that each dispatch adds.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub elements: u32,
-    /// Work-items of a workgroup.
+    /// Work-items in a workgroup.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub workgroup: u16,
 }

@@ -1,4 +1,4 @@
-//! The queue of cooperative launches: the driver is asked once for global wave sync, not at every launch.
+//! The queue of cooperative launches. The driver enables global wave sync once, not at every launch.
 
 use clap::Args;
 
@@ -13,7 +13,7 @@ use crate::report::Outcome;
 /// Options of `cooperative`.
 #[derive(Args, Debug)]
 pub struct Cooperative {
-    /// Dispatches. The kernels themselves are ordinary ones: no instruction of global wave sync is in them.
+    /// Dispatches. The kernels themselves are ordinary ones: they contain no instruction of global wave sync.
     #[arg(short, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=MAX_DISPATCHES))]
     pub n: u32,
 }

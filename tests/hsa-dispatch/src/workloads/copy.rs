@@ -1,4 +1,4 @@
-//! Copies and nothing else.
+//! Copies only.
 
 use clap::Args;
 
@@ -44,7 +44,7 @@ impl CopyOnly {
     }
 }
 
-/// Byte `i` of round `round`: differs between rounds, and never repeats at a power of two.
+/// Returns byte `i` of round `round`. It differs between rounds, and never repeats at a power of two.
 #[expect(clippy::cast_possible_truncation, reason = "only the low byte is wanted")]
 pub(crate) fn pattern(round: u32, i: usize) -> u8 {
     (i % 251) as u8 ^ (i >> 12) as u8 ^ round as u8 | 1

@@ -1,4 +1,4 @@
-//! Doorbells that the program rings itself: it stores to their registers, as some runtimes of machine learning do.
+//! Doorbells that the program rings itself: it stores to their registers, as some machine learning runtimes do.
 
 use clap::Args;
 
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::hsa::{Direct, QueueKind};
 use crate::report::Outcome;
 
-/// Who advances the write index.
+/// The code that advances the write index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Reserve {
     /// The runtime, by `hsa_queue_add_write_index_screlease`.
@@ -26,10 +26,10 @@ pub struct DirectDoorbell {
     /// Dispatches, a doorbell each.
     #[arg(short, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=MAX_DISPATCHES))]
     pub n: u32,
-    /// Of these, the first so many are rung by the runtime.
+    /// The number of these, from the first on, whose doorbell the runtime rings.
     #[arg(long, value_name = "M", default_value_t = 0)]
     pub seen: u32,
-    /// Who advances the write index, for every dispatch.
+    /// What advances the write index, for every dispatch.
     #[arg(long, value_enum, default_value_t)]
     pub reserve: Reserve,
 }

@@ -1,4 +1,4 @@
-//! What must fail: each failure has to be reported, with the status that the specification or AMD's own tests name.
+//! Operations that must fail. Each failure must be reported, with the status that the specification or AMD's own tests name.
 
 use clap::Args;
 
@@ -23,7 +23,7 @@ pub struct Fail {}
 struct Failures<'c> {
     context: &'c Context,
     outcome: &'c mut Outcome,
-    /// What was not reported as it should.
+    /// Failures that were not reported correctly.
     missing: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ impl Failures<'_> {
         sums.verify("a refused launch", 0)
     }
 
-    /// A submission to a queue that is gone: refused before it can do harm.
+    /// A submission to a destroyed queue. It is refused before it can do harm.
     fn destroyed_queue(&mut self) -> Result<()> {
         let sums = Accumulator::new(self.context, SMALL)?;
         let mut queue = self.context.queue(RING, QueueKind::Single)?;
@@ -108,7 +108,7 @@ impl Failures<'_> {
         sums.verify("a refused dispatch", 0)
     }
 
-    /// After all that, an ordinary dispatch.
+    /// An ordinary dispatch after all these failures.
     fn still_works(&mut self) -> Result<()> {
         let sums = Accumulator::new(self.context, SMALL)?;
         let queue = self.context.queue(RING, QueueKind::Single)?;
@@ -120,7 +120,7 @@ impl Failures<'_> {
         sums.verify("the dispatch after the failures", 1)
     }
 
-    /// Notes whether a call was refused with `expected`.
+    /// Records whether a call was refused with `expected`.
     fn refused<T>(&mut self, what: &str, result: Result<T>, expected: Status) {
         let result = result.map(|_| ());
         self.record(
@@ -130,7 +130,7 @@ impl Failures<'_> {
         );
     }
 
-    /// Submits `packet` to a queue of its own and notes whether the GPU stops that with `expected`.
+    /// Submits `packet` to a separate queue and records whether the GPU stops that queue with `expected`.
     fn stopped(&mut self, what: &str, packet: Packet, expected: Status) -> Result<()> {
         let queue = self.context.queue(RING, QueueKind::Single)?;
         let mut producer = self.context.producer(&queue, 1);

@@ -64,7 +64,7 @@ impl Inference {
     }
 }
 
-/// Byte `i` of round `round`: never what an untouched buffer holds.
+/// Returns byte `i` of round `round`. It is never the value in an untouched buffer.
 #[expect(clippy::cast_possible_truncation, reason = "only the low byte is wanted")]
 fn byte(round: u32, i: usize) -> u8 {
     (i % 253) as u8 ^ round as u8 | 1

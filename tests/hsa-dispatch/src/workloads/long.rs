@@ -19,7 +19,7 @@ const GRID: Grid = Grid {
     workgroup: 32,
 };
 
-/// What is filled in when the long kernels are through.
+/// The value that is filled in after the long kernels.
 const MARK: u32 = 0x600d_600d;
 
 /// Options of `long`.
@@ -63,7 +63,7 @@ impl Long {
         check("marks after the long kernels", &marks.read(), |_| MARK)
     }
 
-    /// Fails if the kernels were faster than they can be; the clocks of host and GPU may differ a little.
+    /// Fails if the kernels were faster than possible. The clocks of host and GPU may differ a little.
     fn check_duration(&self, context: &Context, took: Duration, expected: Duration) -> Result<()> {
         if took >= expected.mul_f64(0.95) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What a simple application does: copy in, compute, copy out.
+//! The work of a simple application: copy in, compute, copy out.
 
 use clap::Args;
 
@@ -22,10 +22,10 @@ pub struct Mixed {
     /// Rounds of copies in, dispatches, copies out.
     #[arg(short, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub n: u32,
-    /// Dispatches per round: vector_add, saxpy, reduce in turn.
+    /// Dispatches per round: `vector_add`, saxpy and reduce in turn.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub dispatches: u32,
-    /// Elements of each array.
+    /// Elements in each array.
     #[arg(long, default_value_t = 1 << 16, value_parser = clap::value_parser!(u32).range(1..))]
     pub elements: u32,
 }
@@ -70,7 +70,7 @@ impl Mixed {
         result
     }
 
-    /// Dispatch number `i` of a round; each kernel has a workgroup size of its own.
+    /// Returns dispatch number `i` of a round. Each kernel has its own workgroup size.
     fn packet(&self, context: &Context, arguments: &[ArgumentBuffer; 3], i: u32) -> Packet {
         let kernels = &context.kernels;
         let (kernel, workgroup, arguments) = match i % 3 {
@@ -154,7 +154,7 @@ impl Arrays {
     }
 
     fn verify(&self, round: u32, dispatches: u32) -> Result<()> {
-        // Saxpy after the last vector_add or not; earlier ones were overwritten by vector_add.
+        // A saxpy counts only if it ran after the last `vector_add`, because `vector_add` overwrote the results of earlier ones.
         let factor = if dispatches % 3 == 1 { 0.0 } else { FACTOR };
         check("c", &self.c.0.read(), |i| {
             factor * value_a(round, i) + (value_a(round, i) + value_b(i))
@@ -164,7 +164,7 @@ impl Arrays {
     }
 }
 
-/// Small integers, so that all results are exact whichever way they are rounded.
+/// Returns a small integer, so that all results are exact however they are rounded.
 #[expect(clippy::cast_precision_loss, reason = "small")]
 pub(crate) fn value_a(round: u32, i: usize) -> f32 {
     ((i + round as usize) % 1000) as f32

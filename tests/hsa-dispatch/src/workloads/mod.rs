@@ -1,4 +1,4 @@
-//! The workloads. Each checks its results and reports into an [`Outcome`] what it did, also when a check fails.
+//! The workloads. Each checks its results and reports what it did in an [`Outcome`], even when a check fails.
 
 pub(crate) mod accumulator;
 mod all;
@@ -29,19 +29,19 @@ use crate::error::{Error, Result};
 use crate::hip::workloads as hip;
 use crate::report::Outcome;
 
-/// Most dispatches of one accumulator: sums stay exact (see `accumulator`).
+/// The most dispatches of one accumulator, for which sums stay exact (see `accumulator`).
 const MAX_DISPATCHES: i64 = 5_000_000;
 
-/// What to do.
+/// The workload to run.
 #[derive(Debug, Subcommand)]
 pub enum Workload {
-    /// Kernels only, no copy: vector_add over and over on host memory.
+    /// Kernels only, no copy: `vector_add` repeatedly on host memory.
     ComputeOnly(compute::ComputeOnly),
     /// Copies only, no kernel: host to GPU and back.
     CopyOnly(copy::CopyOnly),
-    /// Copies in, kernels (vector_add, saxpy, reduce), copies out.
+    /// Copies in, kernels (`vector_add`, saxpy, reduce), copies out.
     Mixed(mixed::Mixed),
-    /// Rounds of one copy in, many kernels, one copy out: kinds of operations in the numbers of an inference.
+    /// Rounds of one copy in, many kernels, one copy out: as many of each operation as in an inference.
     Inference(inference::Inference),
     /// Several queues, served in turn by one thread.
     MultiQueue(multi_queue::MultiQueue),
@@ -51,11 +51,11 @@ pub enum Workload {
     Barriers(barriers::Barriers),
     /// Several packets under one reservation and one doorbell.
     Batch(batch::Batch),
-    /// A ring of 64 packets, many times around.
+    /// A ring of 64 packets, used many times over.
     Wrap(wrap::Wrap),
-    /// Queues created, used and destroyed again and again.
+    /// Queues created, used and destroyed repeatedly.
     Churn(churn::Churn),
-    /// Code objects loaded and unloaded again and again, with kernels of other names at the same addresses.
+    /// Code objects loaded and unloaded repeatedly, with kernels of other names at the same addresses.
     Reload(reload::Reload),
     /// Kernels on the queue of cooperative launches, which has global wave sync.
     Cooperative(cooperative::Cooperative),
@@ -63,9 +63,9 @@ pub enum Workload {
     Burst(burst::Burst),
     /// Kernels that take long.
     Long(long::Long),
-    /// Doorbells rung by the program itself, by stores to their registers: no function of the runtime runs.
+    /// Doorbells that the program itself rings, by stores to their registers: no function of the runtime runs.
     DirectDoorbell(direct_doorbell::DirectDoorbell),
-    /// A kernel by each of HIP's functions that launch one (only with --api hip).
+    /// A kernel launched by each of HIP's launch functions (only with --api hip).
     Launches(hip::Launches),
     /// A graph of kernels, launched several times (only with --api hip).
     Graph(hip::Graph),
@@ -73,14 +73,14 @@ pub enum Workload {
     Streams(hip::Streams),
     /// Launches and calls that must fail, and how they are reported.
     Fail(fail::Fail),
-    /// Dispatches that go on until a file is there: something to attach to.
+    /// Dispatches that continue until a file exists: a program to attach to.
     Steady(steady::Steady),
     /// A sample of each workload, one after the other.
     All(all::All),
 }
 
 impl Workload {
-    /// Name, as on the command line.
+    /// Returns the name, as on the command line.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -108,10 +108,10 @@ impl Workload {
         }
     }
 
-    /// Does the work.
+    /// Runs the workload.
     ///
     /// # Errors
-    /// A call of the runtime fails, a wait takes too long, or a result is wrong.
+    /// Fails if a call of the runtime fails, a wait takes too long, or a result is wrong.
     pub fn run(&self, context: &Context, outcome: &mut Outcome) -> Result<()> {
         match self {
             Self::ComputeOnly(workload) => workload.run(context, outcome),
@@ -140,7 +140,7 @@ impl Workload {
     }
 }
 
-/// Fails at the first element of `found` that is not what `expected` says for its index.
+/// Fails at the first element of `found` that differs from what `expected` returns for its index.
 pub(crate) fn check<T: PartialEq + Display>(what: &str, found: &[T], expected: impl Fn(usize) -> T) -> Result<()> {
     let mut wrong = (0..found.len()).filter(|&i| found[i] != expected(i));
     let Some(index) = wrong.next() else {

@@ -1,4 +1,4 @@
-//! Several threads on one queue, without a lock: indexes are reserved atomically.
+//! Several threads on one queue, without a lock, because indexes are reserved atomically.
 
 use std::sync::Barrier;
 use std::thread;
@@ -25,7 +25,7 @@ pub struct MultiThread {
     pub n: u32,
 }
 
-/// What one thread works on.
+/// The share of one thread.
 struct Share {
     sums: Accumulator,
     done: Signal,
@@ -57,7 +57,7 @@ impl MultiThread {
         shares.try_for_each(|(i, share)| share.sums.verify(&format!("thread {i}"), self.n.into()))
     }
 
-    /// What each thread does.
+    /// Submits the dispatches of one thread.
     fn submit(&self, context: &Context, queue: &Queue, share: &Share, together: &Barrier) -> Result<Tally> {
         let Share { sums, done } = share;
         let mut producer = context.producer(queue, self.n as usize);

@@ -1,4 +1,4 @@
-//! Code objects that come and go, at addresses that are used again.
+//! Code objects that are loaded and unloaded repeatedly, at addresses that are reused.
 
 use clap::Args;
 use serde::Serialize;
@@ -13,10 +13,10 @@ use crate::kernels::{ArgumentBuffer, Fill};
 use crate::packet::{Grid, Packet};
 use crate::report::Outcome;
 
-/// The kernel, and what it is called in every second code object. Of the same length, so that everything else stays
-/// where it is: the two kernels come to lie at the same address.
+/// The kernel's name, and its name in every second code object. Both have the same length, so that everything else stays in place:
+/// the two kernels are at the same address.
 const NAMES: [&str; 2] = ["fill", "full"];
-/// Work items of a launch.
+/// The work-items of a launch.
 const ITEMS: u32 = 100;
 
 /// Options of `reload`.
@@ -25,7 +25,7 @@ pub struct Reload {
     /// Code objects, loaded, used once and unloaded one after the other.
     #[arg(short, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
     pub n: u32,
-    /// End the process right after the last doorbell: nothing is waited for, unloaded or reported.
+    /// Exit the process right after the last doorbell, without waiting, unloading or reporting.
     #[arg(long)]
     pub abandon: bool,
 }
@@ -33,13 +33,13 @@ pub struct Reload {
 /// A dispatch, and the name of its kernel.
 #[derive(Clone, Debug, Serialize)]
 pub struct Launch {
-    /// Handle of its queue.
+    /// The handle of its queue.
     pub queue: String,
-    /// Its index there.
+    /// Its index in the queue.
     pub index: u64,
-    /// Name of the kernel.
+    /// The name of the kernel.
     pub kernel: &'static str,
-    /// Address of the kernel's descriptor.
+    /// The address of the kernel's descriptor.
     pub kernel_object: String,
 }
 
@@ -81,7 +81,7 @@ impl Reload {
             let packet = Packet::dispatch(&kernel, grid, arguments.address(0)).after_all();
             let index = producer.submit(&[packet.completing(done.handle())])?;
             if self.abandon && round + 1 == self.n {
-                // SAFETY: ends the process, and runs nothing of it any more.
+                // SAFETY: this exits the process, which executes nothing after it.
                 unsafe { libc::_exit(0) };
             }
             outcome.launches.push(Launch {
@@ -101,7 +101,7 @@ impl Reload {
     }
 }
 
-/// The bytes with every `old` in them replaced, which stands for names only: of symbols and in notes.
+/// Returns the bytes with every `old` in them replaced. `old` occurs only as a name: of symbols and in notes.
 fn rename(bytes: &[u8], old: &str, new: &str) -> Vec<u8> {
     debug_assert_eq!(old.len(), new.len());
     let mut renamed = bytes.to_vec();

@@ -1,7 +1,7 @@
-//! Dispatches that go on until a file is there: something to attach to, whose pace nobody has to know.
+//! Dispatches that continue until a file exists: a program to attach to, whose pace need not be known.
 //!
-//! It goes in rounds: each thread submits a few dispatches, one doorbell each, waits for the last of them, and tells how
-//! far it is.
+//! It works in rounds. In each round, each thread submits a few dispatches, one doorbell each, waits for the last of them, and
+//! reports its progress.
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,28 +23,28 @@ use crate::report::Outcome;
 /// Options of `steady`.
 #[derive(Args, Debug)]
 pub struct Steady {
-    /// It ends when this file is there.
+    /// The workload ends when this file exists.
     #[arg(long, value_name = "FILE")]
     pub until: PathBuf,
-    /// How many dispatches are complete is written there after each round; the file is replaced as a whole.
+    /// File for the number of complete dispatches, written after each round; the file is replaced as a whole.
     #[arg(long, value_name = "FILE")]
     pub progress: Option<PathBuf>,
-    /// It ends after that many dispatches of each thread, if the file does not come.
+    /// The workload ends after this many dispatches of each thread if the file does not appear.
     #[arg(short, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=MAX_DISPATCHES))]
     pub n: u32,
     /// Threads that share the queue.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: u32,
-    /// Dispatches of a round.
+    /// Dispatches in a round.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub round: u32,
-    /// Packets under one reservation and one doorbell; divides a round.
+    /// Packets under one reservation and one doorbell; must divide a round.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub packets: u32,
     /// Pause after a round, in microseconds.
     #[arg(long, value_name = "US", default_value_t = 1000)]
     pub pause: u64,
-    /// Make a new queue after so many rounds; 0: never. For one thread only.
+    /// Create a new queue after this many rounds; 0: never. For one thread only.
     #[arg(long, default_value_t = 0)]
     pub rounds_a_queue: u32,
 }
@@ -67,7 +67,7 @@ impl Steady {
         Ok(())
     }
 
-    /// All threads on one queue, each with `left` dispatches in `rounds` rounds at the most.
+    /// Runs all threads on one queue, each with `left` dispatches in `rounds` rounds at the most.
     fn on_queue(&self, context: &Context, queue: &Queue, limits: (u32, u32), done: &AtomicU64) -> Result<Vec<Tally>> {
         thread::scope(|scope| {
             let submit = || {
@@ -117,10 +117,10 @@ impl Steady {
         Ok(producer.finish())
     }
 
-    /// Readers see the former number or this one.
+    /// Writes the number of complete dispatches. Readers see the former number or this one.
     pub(crate) fn tell(&self, done: u64) -> Result<()> {
         let Some(path) = &self.progress else { return Ok(()) };
-        // SAFETY: a system call without arguments.
+        // SAFETY: gettid is a system call without arguments.
         let thread = unsafe { libc::gettid() };
         let new = path.with_extension(thread.to_string());
         let written = fs::write(&new, done.to_string()).and_then(|()| fs::rename(&new, path));

@@ -1,4 +1,4 @@
-//! A small ring that is reused many times: indexes go on while slots repeat.
+//! A small ring that is reused many times: indexes continue while slots repeat.
 
 use clap::Args;
 
@@ -10,10 +10,10 @@ use crate::error::Result;
 use crate::hsa::QueueKind;
 use crate::report::Outcome;
 
-/// Packets of the ring: the smallest that every runtime allows.
+/// The size of the ring in packets: the smallest that every runtime allows.
 const RING: u32 = 64;
 
-/// Most times around the ring.
+/// The largest number of times around the ring.
 const MAX_ROUNDS: i64 = MAX_DISPATCHES / RING as i64;
 
 /// Options of `wrap`.

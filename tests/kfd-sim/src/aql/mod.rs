@@ -1,7 +1,7 @@
 //! The packet processor of AQL queues.
 //!
-//! Packets are processed strictly in order, each one complete before the next begins. That satisfies the barrier bit and
-//! the fence scopes of any packet: memory is coherent here, so acquire and release have nothing to do.
+//! The processor handles packets strictly in order, and completes each before it begins the next. That satisfies the barrier bit
+//! and the fence scopes of any packet: memory is coherent here, so acquire and release have nothing to do.
 
 pub mod packet;
 mod validate;
@@ -26,31 +26,32 @@ use crate::signal;
 use crate::truth::Seen;
 use crate::vm::{Fault, WriteBatch};
 
-/// From the write index of an `amd_queue_t` to its properties, and the bit that has packets timed: `amd_hsa_queue.h`.
+/// The distance from the write index of an `amd_queue_t` to its properties, and the bit that enables packet timestamps:
+/// `amd_hsa_queue.h`.
 const PROPERTIES: u64 = 0xb4 - 0x38;
 const ENABLE_PROFILING: u32 = 1 << 3;
 
-/// Packets fetched at a time.
+/// The number of packets fetched at a time.
 const FETCH: u64 = 64;
 
 /// The state of one AQL queue.
 pub struct AqlProcessor {
-    /// Index of the next packet.
+    /// The index of the next packet.
     read: u64,
-    /// One more than the highest index a doorbell announced.
+    /// One more than the highest index that a doorbell announced.
     limit: u64,
-    /// Index of the last packet that was logged (a preempted one is taken again).
+    /// The index of the last packet that was logged. The processor takes a preempted packet again.
     logged: Option<u64>,
     read_pointer: u64,
     write_pointer: u64,
-    /// Slots to mark invalid, and the read pointer, not yet written.
+    /// Slots to mark invalid, and the read pointer. They are not written yet.
     retired: WriteBatch,
-    /// For the writes of one completion.
+    /// Buffer for the writes of one completion.
     scratch: WriteBatch,
 }
 
 impl AqlProcessor {
-    /// A processor at the start of the ring.
+    /// Returns a processor at the start of the ring.
     pub fn new(args: &CreateQueue) -> Self {
         Self {
             read: 0,
@@ -71,8 +72,8 @@ impl AqlProcessor {
 
     /// Reads the filled slots from the read index on.
     ///
-    /// They are read twice: a slot may be filled while the first read passes over it, and what follows its header may
-    /// then be from before. In the second read, slots whose header was valid in the first are whole.
+    /// The slots are read twice. A producer may fill a slot while the first read passes over it; the bytes after its header may
+    /// then be older than the header. Slots whose header was valid in the first read are complete in the second.
     fn fetch(&self, engine: &Engine, base: u64, slots: u64) -> Result<Vec<RawPacket>, Fault> {
         let slot = self.read % slots;
         let count = (self.limit - self.read).min(slots - slot).min(FETCH) as usize;
@@ -92,7 +93,7 @@ impl AqlProcessor {
         Ok(bytes.as_chunks().0.to_vec())
     }
 
-    /// Marks the packet's slot free, to be written with the next flush.
+    /// Marks the packet's slot free. The next flush writes it.
     fn retire(&mut self, base: u64, slots: u64) {
         let slot = base + self.read % slots * PACKET_BYTES;
         self.retired.push(slot, &INVALID_HEADER.to_le_bytes());
@@ -107,7 +108,7 @@ impl AqlProcessor {
         engine.process.space.submit(&mut self.retired)
     }
 
-    /// Whether packets are timed: the runtime may change its mind at any time.
+    /// Returns whether packets are timed. The runtime may change this at any time.
     fn is_profiled(&self, engine: &Engine) -> Result<bool, Fault> {
         let mut properties = [0; 4];
         let at = self
@@ -118,7 +119,7 @@ impl AqlProcessor {
         Ok(u32::from_le_bytes(properties) & ENABLE_PROFILING != 0)
     }
 
-    /// Carries the packet out up to, but not with, its completion.
+    /// Executes the packet, except its completion.
     fn execute(&mut self, engine: &mut Engine, packet: &Packet) -> Result<(), Halt> {
         match packet {
             Packet::KernelDispatch(dispatch) => self.dispatch(engine, dispatch),
@@ -212,7 +213,8 @@ impl AqlProcessor {
     }
 }
 
-/// Carries out a kernel of HIP's own; false if it is none that copies or fills. Its name is logged whatever it is.
+/// Executes one of HIP's own kernels. Returns false if the kernel is not one that copies or fills. The kernel's name is logged in
+/// any case.
 fn own_of_hip(engine: &Engine, dispatch: &KernelDispatch) -> Result<bool, Halt> {
     let space = &engine.process.space;
     let Some(name) = loaded::kernel_name(space, dispatch.kernel_object) else {
@@ -274,7 +276,8 @@ impl Processor for AqlProcessor {
                         end: ended,
                     });
                 }
-                // Slots are freed late within a batch, as by hardware; but a packet alone is gone when its signal says so.
+                // Within a batch, slots are freed late, as the hardware does; but a lone packet's slot is free when its signal
+                // completes.
                 let before = if index == last {
                     &mut self.retired
                 } else {
@@ -299,8 +302,8 @@ impl Processor for AqlProcessor {
         self.read
     }
 
-    /// Of two producers the one that reserved first may ring last, and its lower value is all that is ever seen. Whatever is
-    /// reserved and filled by now is taken: a device would have got both values.
+    /// Of two producers, the one that reserved first may ring last, and then only its lower value is ever seen. The processor takes
+    /// every packet that is reserved and filled by now, because a device would have received both values.
     fn look_again(&mut self, engine: &Engine) -> Result<bool, Halt> {
         let base = engine.control.ring_base.load(Ordering::SeqCst);
         let slots = engine.control.ring_size.load(Ordering::SeqCst) / PACKET_BYTES;
@@ -309,7 +312,7 @@ impl Processor for AqlProcessor {
         }
         let rung = self.limit;
         self.limit = rung.max(engine.process.space.read_u64(self.write_pointer)?);
-        // Only what is filled now: the rest has its own doorbell to come.
+        // Takes only the packets that are filled now. The doorbells of the others are still to come.
         let filled = self.fetch(engine, base, slots);
         self.limit = rung.max(self.read + filled.as_ref().map_or(0, Vec::len) as u64);
         Ok(!filled?.is_empty())

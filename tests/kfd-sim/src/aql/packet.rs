@@ -1,12 +1,12 @@
-//! AQL packets: the 64 bytes of the HSA specification and AMD's vendor formats.
+//! AQL packets: the 64 bytes of the HSA specification, and AMD's vendor formats.
 
-/// A packet as it lies in the ring.
+/// The bytes of a packet in the ring.
 pub type RawPacket = [u8; 64];
 
-/// Size of a packet.
+/// The size of a packet.
 pub const PACKET_BYTES: u64 = 64;
 
-/// Header of a slot that holds no packet: what the processor leaves behind.
+/// The header of a slot that holds no packet. The processor writes it when it has taken a packet.
 pub const INVALID_HEADER: u16 = 1;
 
 const VENDOR_SPECIFIC: u8 = 0;
@@ -25,30 +25,30 @@ const AMD_BARRIER_VALUE: u8 = 2;
 pub enum Packet {
     /// The slot is not filled.
     Invalid,
-    /// Run a kernel.
+    /// Runs a kernel.
     KernelDispatch(KernelDispatch),
-    /// Wait until all signals are 0.
+    /// Waits until all signals are 0.
     BarrierAnd(Barrier),
-    /// Wait until one signal is 0.
+    /// Waits until one signal is 0.
     BarrierOr(Barrier),
-    /// A call of a function of the agent: completed without effect.
+    /// Calls a function of the agent; completed without effect.
     AgentDispatch {
         /// Signal to complete.
         completion_signal: u64,
     },
-    /// AMD: run an indirect buffer of PM4 commands: completed without effect.
+    /// AMD: runs an indirect buffer of PM4 commands; completed without effect.
     Pm4Ib {
         /// Signal to complete.
         completion_signal: u64,
     },
-    /// AMD: wait until a signal's value satisfies a condition.
+    /// AMD: waits until a signal's value satisfies a condition.
     BarrierValue(BarrierValue),
     /// AMD: a vendor format this processor does not know.
     UnknownVendor {
         /// The format byte.
         format: u8,
     },
-    /// Not a packet type of the specification.
+    /// A packet type that the specification does not define.
     Unknown {
         /// The type byte.
         kind: u8,
@@ -60,13 +60,13 @@ pub enum Packet {
 pub struct KernelDispatch {
     /// Dimensions of the grid, from the setup field.
     pub dimensions: u16,
-    /// Work-items of a work-group.
+    /// Work-items in a work-group.
     pub workgroup: [u16; 3],
-    /// Work-items in all.
+    /// Work-items in the grid.
     pub grid: [u32; 3],
-    /// Bytes of scratch a work-item.
+    /// Bytes of scratch memory per work-item.
     pub private_segment_size: u32,
-    /// Bytes of LDS a work-group.
+    /// Bytes of LDS per work-group.
     pub group_segment_size: u32,
     /// Address of the kernel descriptor.
     pub kernel_object: u64,
@@ -88,11 +88,11 @@ pub struct Barrier {
 /// Fields of AMD's barrier-value packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BarrierValue {
-    /// Signal to look at.
+    /// Signal to read.
     pub signal: u64,
     /// Value to compare with.
     pub value: i64,
-    /// Bits of the signal's value that count.
+    /// Bits of the signal's value that are compared.
     pub mask: i64,
     /// hsa_signal_condition_t: 0 eq, 1 ne, 2 lt, 3 gte.
     pub condition: u32,
@@ -101,7 +101,7 @@ pub struct BarrierValue {
 }
 
 impl BarrierValue {
-    /// Whether the signal's value lets the packet pass; `None` for a condition that does not exist.
+    /// Returns whether the signal's value lets the packet pass; `None` for a condition that does not exist.
     pub fn passes(&self, signal: i64) -> Option<bool> {
         let masked = signal & self.mask;
         match self.condition {
@@ -126,7 +126,7 @@ fn u64_at(bytes: &RawPacket, at: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
 }
 
-/// Whether a producer has filled this slot.
+/// Returns whether a producer has filled this slot.
 pub fn is_filled(bytes: &RawPacket) -> bool {
     bytes[0] != INVALID
 }
@@ -169,7 +169,7 @@ impl Packet {
         }
     }
 
-    /// The name in the truth log.
+    /// Returns the packet's name in the truth log.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Invalid => "invalid",
@@ -184,7 +184,7 @@ impl Packet {
         }
     }
 
-    /// The signal the packet completes, if it has that field.
+    /// Returns the signal that the packet completes, if the packet has that field.
     pub fn completion_signal(&self) -> Option<u64> {
         match self {
             Self::Invalid | Self::UnknownVendor { .. } | Self::Unknown { .. } => None,

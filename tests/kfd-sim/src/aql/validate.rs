@@ -1,15 +1,15 @@
-//! What makes a kernel dispatch packet impossible to launch.
+//! Checks for kernel dispatch packets that cannot be launched.
 
 use super::packet::KernelDispatch;
 use crate::queue::error::{Exception, QueueError};
 
-/// LDS of a compute unit.
+/// Bytes of LDS in a compute unit.
 const GROUP_SEGMENT_MAX: u32 = 64 * 1024;
 
-/// Work-items of a work-group.
+/// The most work-items in a work-group.
 const WORKGROUP_MAX: u32 = 1024;
 
-/// What the processor checks before it launches anything.
+/// Checks a dispatch as the processor does before it launches anything.
 pub fn validate(dispatch: &KernelDispatch) -> Result<(), QueueError> {
     let dimensions = usize::from(dispatch.dimensions);
     let error = |exception, reason: &str| Err(QueueError::new(exception, format!("{reason}: {dispatch:?}")));

@@ -8,12 +8,12 @@ use crate::ioctl::Errno;
 use crate::ioctl::abi::{EventData, WaitEvents};
 use crate::ioctl::request::PendingIoctl;
 
-/// KFD_IOC_WAIT_RESULT_*.
+/// `KFD_IOC_WAIT_RESULT_*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Signalled.
+    /// The events were signalled.
     Complete = 0,
-    /// Not in time.
+    /// The events were not signalled in time.
     Timeout = 1,
     /// An event was destroyed.
     Fail = 2,
@@ -25,15 +25,15 @@ pub struct Awaited {
     pub id: u32,
     /// The address of the event's kfd_event_data in the client.
     pub data: u64,
-    /// Whether the client takes part in counting its age.
+    /// Whether the client counts the event's age.
     pub with_age: bool,
     /// Whether it was signalled.
     pub activated: bool,
-    /// Whether it was destroyed meanwhile.
+    /// Whether it was destroyed during the wait.
     pub destroyed: bool,
 }
 
-/// A WAIT_EVENTS that is not answered yet.
+/// A WAIT_EVENTS call that is not answered yet.
 pub struct Waiter {
     /// The events.
     pub events: Vec<Awaited>,
@@ -48,7 +48,7 @@ pub struct Waiter {
 }
 
 impl Awaited {
-    /// Begins to wait: takes the signal of an event that is set already.
+    /// Begins to wait, and consumes the signal of an event that is already set.
     pub(super) fn begin(events: &mut BTreeMap<u32, Event>, address: u64, data: &EventData) -> Self {
         let id = data.event_id;
         let mut awaited = Self {
@@ -69,7 +69,7 @@ impl Awaited {
 }
 
 impl Waiter {
-    /// How the wait ends, if it does.
+    /// Returns the result of the wait, if the wait is over.
     pub fn outcome(&self) -> Option<Outcome> {
         if self.events.iter().any(|event| event.destroyed) {
             return Some(Outcome::Fail);

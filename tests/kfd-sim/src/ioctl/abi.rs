@@ -1,15 +1,15 @@
 //! Layouts of the ioctl arguments that the simulator interprets.
 //!
-//! KFD: include/uapi/linux/kfd_ioctl.h; DRM: include/uapi/drm/drm.h and amdgpu_drm.h. All offsets are the same in every
-//! kernel from 6.1 on; where a struct grew, the shorter form is read as if the rest were zero.
+//! KFD: include/uapi/linux/kfd_ioctl.h; DRM: include/uapi/drm/drm.h and `amdgpu_drm.h`. All offsets are the same in every kernel
+//! from 6.1 on. Where a struct grew, the shorter form is read as if the rest were zero.
 
 /// An argument struct of an ioctl.
 pub trait Abi: Sized {
-    /// Bytes of the struct in the newest header.
+    /// Size of the struct in the newest header, in bytes.
     const SIZE: usize;
-    /// Reads it; what is missing at the end is zero.
+    /// Reads the struct. Bytes missing at the end are zero.
     fn load(bytes: &[u8]) -> Self;
-    /// Writes its fields back, as far as they fit.
+    /// Writes the fields that fit back.
     fn store(&self, bytes: &mut [u8]);
 }
 
@@ -165,12 +165,12 @@ abi! {
     }
 }
 
-/// `_IOC_NR`, `_IOC_TYPE`, `_IOC_SIZE` of a command.
+/// Returns `_IOC_NR`, `_IOC_TYPE` and `_IOC_SIZE` of a command.
 pub fn decode_cmd(cmd: u32) -> (u8, u8, usize) {
     (cmd as u8, (cmd >> 8) as u8, (cmd >> 16 & 0x3fff) as usize)
 }
 
-/// Names of the KFD ioctls without the prefix AMDKFD_IOC_, by number from 1 on.
+/// Names of the KFD ioctls without the prefix `AMDKFD_IOC_`, by number from 1 on.
 const KFD_NAMES: [&str; 0x26] = [
     "GET_VERSION",
     "CREATE_QUEUE",
@@ -212,7 +212,7 @@ const KFD_NAMES: [&str; 0x26] = [
     "DBG_TRAP",
 ];
 
-/// The name of a KFD ioctl.
+/// Returns the name of a KFD ioctl.
 pub fn kfd_name(nr: u8) -> &'static str {
     usize::from(nr)
         .checked_sub(1)
@@ -221,7 +221,7 @@ pub fn kfd_name(nr: u8) -> &'static str {
         .unwrap_or("UNKNOWN")
 }
 
-/// The name of a DRM ioctl, those of amdgpu with their prefix.
+/// Returns the name of a DRM ioctl. The names of amdgpu's ioctls keep their prefix.
 pub fn drm_name(nr: u8) -> &'static str {
     match nr {
         0x00 => "VERSION",
@@ -241,7 +241,7 @@ pub fn drm_name(nr: u8) -> &'static str {
     }
 }
 
-/// The number of the KFD ioctl of that name, with or without AMDKFD_IOC_.
+/// Returns the number of the KFD ioctl of that name, with or without `AMDKFD_IOC_`.
 pub fn kfd_nr(name: &str) -> Option<u8> {
     let name = name.strip_prefix("AMDKFD_IOC_").unwrap_or(name);
     KFD_NAMES.iter().position(|&known| known == name).map(|at| at as u8 + 1)

@@ -1,23 +1,23 @@
-//! The DRM ioctls that libdrm_amdgpu needs to tell what a render node is.
+//! The DRM ioctls that `libdrm_amdgpu` needs to identify a render node.
 
 use super::abi::{DrmClient, DrmDeviceInfo, DrmInfo, DrmVersion, decode_cmd};
 use super::{Errno, IoctlResult, abi::Abi, with};
 use crate::asic::Asic;
 use crate::vm::AddressSpace;
 
-/// AMDGPU_INFO queries.
+/// `AMDGPU_INFO` queries.
 const INFO_ACCEL_WORKING: u32 = 0x00;
 const INFO_VRAM_USAGE: u32 = 0x10;
 const INFO_GTT_USAGE: u32 = 0x11;
 const INFO_DEV_INFO: u32 = 0x16;
 const INFO_VRAM_GTT: u32 = 0x14;
 
-/// Carries out a DRM ioctl on GPU memory `space` of the caller.
+/// Executes a DRM ioctl on GPU memory `space` of the caller.
 pub fn dispatch(cmd: u32, bytes: &mut [u8], pid: i32, asic: &Asic, space: &AddressSpace) -> IoctlResult {
     match decode_cmd(cmd) {
         (0x00, b'd', _) => with(bytes, |args| version(args, space)),
         (0x05, b'd', _) => with(bytes, |args: &mut DrmClient| {
-            // Authenticated: what libdrm asks for when it cannot tell the node type from the device number.
+            // Authenticated: libdrm queries this when it cannot derive the node type from the device number.
             *args = DrmClient {
                 idx: 0,
                 auth: 1,
@@ -63,7 +63,7 @@ fn info(args: &DrmInfo, asic: &Asic, space: &AddressSpace) -> IoctlResult {
                 answer[at * 8..at * 8 + 8].copy_from_slice(&bytes.to_le_bytes());
             }
         }
-        // Registers, firmware versions and the like read as zero.
+        // Registers, firmware versions and similar values read as zero.
         _ => {}
     }
     answer.truncate(args.return_size as usize);

@@ -1,4 +1,4 @@
-//! Events: CREATE_EVENT, WAIT_EVENTS and their like.
+//! The event ioctls: CREATE_EVENT, WAIT_EVENTS and the others.
 
 use super::abi::{Abi, CreateEvent, EventData, EventId, WaitEvents};
 use super::request::PendingIoctl;
@@ -6,15 +6,15 @@ use super::{Errno, IoctlResult};
 use crate::events::is_signal_type;
 use crate::process::Process;
 
-/// KFD_MMAP_TYPE_EVENTS: what CREATE_EVENT answers as event_page_offset for every event with a slot in the page.
+/// `KFD_MMAP_TYPE_EVENTS`: CREATE_EVENT returns it as `event_page_offset` for every event with a slot in the page.
 ///
-/// libhsakmt sets the address of the slot only if this is not 0; without it every signal is waited for in vain.
+/// libhsakmt sets the address of the slot only if this is not 0. Without the address, every wait for a signal is in vain.
 const EVENT_PAGE_OFFSET: u64 = 2 << 62;
 
-/// The most events one wait names: the driver allocates them all, and fails if it cannot.
+/// The most events that one wait names: the driver allocates them all, and fails if it cannot.
 const MAX_WAITED: u32 = 2 * crate::events::SIGNAL_EVENT_LIMIT;
 
-/// CREATE_EVENT.
+/// Performs CREATE_EVENT.
 pub fn create(process: &Process, args: &mut CreateEvent) -> IoctlResult {
     if args.event_page_offset != 0 {
         let page = process
@@ -35,7 +35,7 @@ pub fn create(process: &Process, args: &mut CreateEvent) -> IoctlResult {
     Ok(())
 }
 
-/// DESTROY_EVENT, SET_EVENT, RESET_EVENT.
+/// Performs DESTROY_EVENT, SET_EVENT or RESET_EVENT.
 pub fn change(process: &Process, nr: u8, args: &EventId) -> IoctlResult {
     match nr {
         0x09 => process.events.destroy(args.event_id),
@@ -44,7 +44,7 @@ pub fn change(process: &Process, nr: u8, args: &EventId) -> IoctlResult {
     }
 }
 
-/// WAIT_EVENTS: answered here or, if it has to wait, by whoever sets the event.
+/// Performs WAIT_EVENTS. The call is answered here or, if it has to wait, by the thread that sets the event.
 pub fn wait(process: &Process, request: PendingIoctl) {
     let args = WaitEvents::load(&request.bytes());
     match waited_events(process, &args) {

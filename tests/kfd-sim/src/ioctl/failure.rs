@@ -1,4 +1,4 @@
-//! Failures asked for on the command line: `--fail CREATE_QUEUE:2:ENOMEM`.
+//! Failures requested on the command line: `--fail CREATE_QUEUE:2:ENOMEM`.
 
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::Errno;
 use super::abi::{kfd_name, kfd_nr};
 
-/// The K-th call of a KFD ioctl fails.
+/// A request that the K-th call of a KFD ioctl fails.
 #[derive(Debug)]
 pub struct Failure {
     nr: u8,
@@ -16,7 +16,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Counts a call; the error if this is the one to fail.
+    /// Counts a call. Returns the error if this is the call that is to fail.
     pub fn check(&self, nr: u8) -> Option<Errno> {
         let is_it = self.nr == nr && self.seen.fetch_add(1, Ordering::Relaxed) + 1 == self.nth;
         is_it.then_some(self.errno)

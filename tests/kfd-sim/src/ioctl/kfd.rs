@@ -1,4 +1,4 @@
-//! /dev/kfd: from the number of an ioctl to its handler, and the small ones.
+//! /dev/kfd: the dispatch from ioctl numbers to handlers, and the small handlers.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use crate::topology;
 /// The version of the driver in Linux 6.16 to 6.18.
 const VERSION: GetVersion = GetVersion { major: 1, minor: 18 };
 
-/// Carries an ioctl out and answers it.
+/// Executes an ioctl and answers it.
 ///
-/// Like the driver, only the number is looked at; the size of the argument is the caller's.
+/// Like the driver, this examines only the number; the caller chooses the size of the argument.
 pub fn dispatch(machine: &Arc<Machine>, process: &Arc<Process>, request: PendingIoctl) {
     let (nr, ..) = decode_cmd(request.cmd);
     let mut bytes = request.bytes();
@@ -34,7 +34,7 @@ pub fn dispatch(machine: &Arc<Machine>, process: &Arc<Process>, request: Pending
     request.finish(result, &bytes);
 }
 
-/// All but those that wait, on the bytes of the argument.
+/// Handles every ioctl that does not wait, on the bytes of the argument.
 pub(super) fn handle(machine: &Arc<Machine>, process: &Arc<Process>, nr: u8, bytes: &mut [u8]) -> IoctlResult {
     let is_gpu = |gpu_id: u32| machine.gpu_index(gpu_id).map(|_| ()).ok_or(Errno::EINVAL);
     match nr {
@@ -52,7 +52,7 @@ pub(super) fn handle(machine: &Arc<Machine>, process: &Arc<Process>, nr: u8, byt
             }
         }),
         0x05 => with(bytes, |args: &mut ClockCounters| {
-            // An unknown GPU is no error: its counter reads 0.
+            // An unknown GPU is not an error: its counter reads 0.
             args.gpu_clock_counter = if is_gpu(args.gpu_id).is_ok() { gpu_ticks() } else { 0 };
             args.cpu_clock_counter = raw_ns();
             args.system_clock_counter = boottime_ns();
@@ -62,7 +62,7 @@ pub(super) fn handle(machine: &Arc<Machine>, process: &Arc<Process>, nr: u8, byt
         0x07 => with(bytes, |args| queues::update(machine, process, args)),
         0x08 => with(bytes, |args| events::create(process, args)),
         0x09..=0x0b => with(bytes, |args| events::change(process, nr, args)),
-        // The old debugger interface: refused by the driver too.
+        // The old debugger interface, which the driver refuses too.
         0x0d..=0x10 => Err(Errno::EPERM),
         0x11 => with(bytes, |args: &mut ValueOfGpu| is_gpu(args.gpu_id)),
         0x12 => with(bytes, |args: &mut TileConfig| {
@@ -98,7 +98,7 @@ pub(super) fn handle(machine: &Arc<Machine>, process: &Arc<Process>, nr: u8, byt
             Ok(())
         }),
         0x25 => with(bytes, |args| runtime_enable(process, args)),
-        // What would have to give the caller a new file descriptor cannot be done over FUSE.
+        // FUSE cannot perform the ioctls that give the caller a new file descriptor.
         _ => Err(Errno::ENOTTY),
     }
 }
@@ -128,7 +128,7 @@ fn apertures(machine: &Machine, process: &Process, args: &mut AperturesNew) -> I
     process.space.write(args.apertures, &bytes).map_err(|_| Errno::EFAULT)
 }
 
-/// Whether the caller's descriptor is a render node. Only the link is read: a stat would ask this very simulator.
+/// Checks whether the caller's descriptor is a render node. Only the link is read, because a stat would call this simulator itself.
 fn is_render_node(pid: i32, fd: u32) -> IoctlResult {
     let target = std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).map_err(|_| Errno::EINVAL)?;
     let is_node = target

@@ -1,4 +1,4 @@
-//! Memory: ALLOC_MEMORY_OF_GPU and its like.
+//! The memory ioctls: ALLOC_MEMORY_OF_GPU and the others.
 
 use std::collections::btree_map::Entry;
 
@@ -9,7 +9,7 @@ use crate::machine::{Doorbells, Machine};
 use crate::memory::{PAGE, page_up};
 use crate::process::{Buffer, DoorbellPage, Process, State};
 
-/// KFD_IOC_ALLOC_MEM_FLAGS_*.
+/// `KFD_IOC_ALLOC_MEM_FLAGS_*`.
 mod flags {
     pub const VRAM: u32 = 1 << 0;
     pub const GTT: u32 = 1 << 1;
@@ -19,7 +19,7 @@ mod flags {
     pub const KINDS: u32 = VRAM | GTT | USERPTR | DOORBELL | MMIO_REMAP;
 }
 
-/// The doorbell page of the process on a GPU; made when it is first needed.
+/// Returns the doorbell page of the process on a GPU. The page is created when it is first needed.
 pub fn doorbell_page<'a>(machine: &Machine, state: &'a mut State, gpu: usize) -> Result<&'a mut DoorbellPage, Errno> {
     match state.doorbells.entry(gpu) {
         Entry::Occupied(page) => Ok(page.into_mut()),
@@ -30,7 +30,7 @@ pub fn doorbell_page<'a>(machine: &Machine, state: &'a mut State, gpu: usize) ->
     }
 }
 
-/// A handle as the driver makes it: GPU id above, number below.
+/// Returns a new handle in the driver's format: GPU id above, number below.
 fn new_handle(state: &State, gpu_id: u32) -> u64 {
     let base = u64::from(gpu_id) << 32;
     (base..)
@@ -38,7 +38,7 @@ fn new_handle(state: &State, gpu_id: u32) -> u64 {
         .unwrap_or(base)
 }
 
-/// ALLOC_MEMORY_OF_GPU.
+/// Performs ALLOC_MEMORY_OF_GPU.
 pub fn alloc(machine: &Machine, process: &Process, args: &mut AllocMemory) -> IoctlResult {
     let gpu = machine.gpu_index(args.gpu_id).ok_or(Errno::EINVAL)?;
     if args.size == 0 || args.va_addr.checked_add(args.size).is_none() {
@@ -55,7 +55,7 @@ pub fn alloc(machine: &Machine, process: &Process, args: &mut AllocMemory) -> Io
             process.space.insert(args.va_addr, page_up(args.size), offset);
             (Some(offset), offset)
         }
-        // mmap_offset is the user's address on the way in.
+        // On input, `mmap_offset` is the user's address.
         flags::USERPTR if args.mmap_offset & (PAGE - 1) != 0 => return Err(Errno::EINVAL),
         flags::USERPTR => {
             if args.mmap_offset != args.va_addr {
@@ -85,7 +85,7 @@ pub fn alloc(machine: &Machine, process: &Process, args: &mut AllocMemory) -> Io
     Ok(())
 }
 
-/// FREE_MEMORY_OF_GPU.
+/// Performs FREE_MEMORY_OF_GPU.
 pub fn free(machine: &Machine, process: &Process, args: &FreeMemory) -> IoctlResult {
     let buffer = process.state().buffers.remove(&args.handle).ok_or(Errno::EINVAL)?;
     process.space.remove(buffer.va);
@@ -95,7 +95,8 @@ pub fn free(machine: &Machine, process: &Process, args: &FreeMemory) -> IoctlRes
     Ok(())
 }
 
-/// MAP_MEMORY_TO_GPU and UNMAP_MEMORY_FROM_GPU: everything is mapped everywhere already; only arguments are checked.
+/// Performs MAP_MEMORY_TO_GPU and UNMAP_MEMORY_FROM_GPU. Everything is already mapped everywhere, so only the arguments are
+/// checked.
 pub fn map(machine: &Machine, process: &Process, args: &mut MapMemory) -> IoctlResult {
     if args.n_devices == 0 || args.n_success > args.n_devices {
         return Err(Errno::EINVAL);
@@ -118,7 +119,7 @@ pub fn map(machine: &Machine, process: &Process, args: &mut MapMemory) -> IoctlR
     Ok(())
 }
 
-/// SVM: ranges need nothing here, since all of the client's memory is reachable; attributes are answered as unset.
+/// Performs SVM. Ranges need nothing here, since all of the client's memory is reachable. Attributes are reported as unset.
 pub fn svm(args: &Svm, attributes: &mut [u8]) -> IoctlResult {
     const SET_ATTR: u32 = 0;
     const GET_ATTR: u32 = 1;

@@ -16,7 +16,7 @@ pub use errno::Errno;
 
 use abi::Abi;
 
-/// What a handler says: the errno if it fails. Arguments are copied back either way, as the driver does.
+/// The result of a handler: the errno if it fails. Arguments are copied back either way, as the driver does.
 pub type IoctlResult = Result<(), Errno>;
 
 /// Runs a handler on a struct at the start of the argument bytes.

@@ -1,4 +1,4 @@
-//! Queues: CREATE_QUEUE and its like.
+//! The queue ioctls: CREATE_QUEUE and the others.
 
 use std::fs;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::queue::{Queue, kind};
 const MAX_PERCENTAGE: u32 = 100;
 const MAX_PRIORITY: u32 = 15;
 
-/// Queues of one process.
+/// The most queues of one process.
 const MAX_QUEUES: u32 = 1024;
 
-/// First address that is not user space's: access_ok() fails from here.
+/// The first address that is not in user space: `access_ok()` fails from here on.
 const USER_SPACE_END: u64 = 0x7fff_ffff_f000;
 
-/// Errno 524 of the kernel's own, which does reach user space here.
+/// Errno 524, which is internal to the kernel but does reach user space here.
 const ENOTSUPP: Errno = Errno(524);
 
 fn check_ring(base: u64, size: u32, percentage: u32, priority: u32) -> IoctlResult {
@@ -65,7 +65,7 @@ fn check(machine: &Machine, args: &CreateQueue) -> Result<usize, Errno> {
     Ok(gpu)
 }
 
-/// Since 6.12 the driver looks the buffers up: ring and pointers must be memory of the client.
+/// Checks that ring and pointers are memory of the client. The driver looks up the buffers since 6.12.
 fn check_memory(process: &Process, args: &CreateQueue) -> IoctlResult {
     let ring_end = args
         .ring_base_address
@@ -80,7 +80,7 @@ fn check_memory(process: &Process, args: &CreateQueue) -> IoctlResult {
     }
 }
 
-/// CREATE_QUEUE.
+/// Performs CREATE_QUEUE.
 pub fn create(machine: &Arc<Machine>, process: &Arc<Process>, args: &mut CreateQueue) -> IoctlResult {
     let gpu = check(machine, args)?;
     check_memory(process, args)?;
@@ -121,7 +121,7 @@ fn log_create(machine: &Machine, pid: i32, args: &CreateQueue) {
     });
 }
 
-/// The driver's sysfs files of a queue, for tools that attach later. They are a help only: failing is no error.
+/// Creates the driver's sysfs files of a queue, for tools that attach later. They are only an aid, so a failure is not an error.
 fn publish(machine: &Machine, pid: i32, args: &CreateQueue) {
     let folder = machine.sysfs_proc.join(format!("{pid}/queues/{}", args.queue_id));
     let internal_type = match args.queue_type {
@@ -145,7 +145,7 @@ fn publish(machine: &Machine, pid: i32, args: &CreateQueue) {
     }
 }
 
-/// DESTROY_QUEUE: when it returns, the queue touches no memory any more.
+/// Performs DESTROY_QUEUE. When it returns, the queue no longer accesses any memory.
 pub fn destroy(machine: &Machine, process: &Process, args: &DestroyQueue) -> IoctlResult {
     let queue = process.state().queues.remove(&args.queue_id).ok_or(Errno::EINVAL)?;
     let created = queue.args;
@@ -155,7 +155,7 @@ pub fn destroy(machine: &Machine, process: &Process, args: &DestroyQueue) -> Ioc
     {
         page.give(created.doorbell_offset);
     }
-    // The folder is missing if it could not be made.
+    // The folder is missing if it could not be created.
     let _ = fs::remove_dir_all(
         machine
             .sysfs_proc
@@ -167,7 +167,7 @@ pub fn destroy(machine: &Machine, process: &Process, args: &DestroyQueue) -> Ioc
     Ok(())
 }
 
-/// UPDATE_QUEUE.
+/// Performs UPDATE_QUEUE.
 pub fn update(machine: &Machine, process: &Process, args: &UpdateQueue) -> IoctlResult {
     check_ring(
         args.ring_base_address,
@@ -188,7 +188,7 @@ pub fn update(machine: &Machine, process: &Process, args: &UpdateQueue) -> Ioctl
     Ok(())
 }
 
-/// SET_CU_MASK: only checked, there are no compute units to mask.
+/// Performs SET_CU_MASK. The arguments are only checked, because there are no compute units to mask.
 pub fn set_cu_mask(process: &Process, args: &SetCuMask) -> IoctlResult {
     if args.num_cu_mask == 0 || !args.num_cu_mask.is_multiple_of(32) {
         return Err(Errno::EINVAL);

@@ -1,4 +1,4 @@
-//! An ioctl on its way: the bytes, who called, and how to answer.
+//! A pending ioctl: its bytes, its caller, and the way to answer it.
 
 use std::fs;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::clock::monotonic_ns;
 use crate::truth::{Truth, hex};
 use crate::vm::{AddressSpace, Fault};
 
-/// Which device file was called.
+/// The device file of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Node {
     /// /dev/kfd
@@ -31,7 +31,7 @@ impl Node {
     }
 }
 
-/// An ioctl that is not answered yet. It must be finished: the caller waits for it.
+/// An ioctl that is not answered yet. It must be finished, because the caller waits for it.
 pub struct PendingIoctl {
     /// The device file.
     pub node: Node,
@@ -50,7 +50,7 @@ pub struct PendingIoctl {
     reply: ReplyIoctl,
 }
 
-/// What FUSE told about the call.
+/// The parts of a call that FUSE reports.
 pub struct Call {
     /// The device file.
     pub node: Node,
@@ -60,14 +60,14 @@ pub struct Call {
     pub pid: i32,
     /// Thread id of the caller.
     pub tid: i32,
-    /// The argument bytes, if the command's direction says so.
+    /// The argument bytes, if the command's direction includes them.
     pub bytes: Vec<u8>,
     /// Bytes to copy back.
     pub out_size: usize,
 }
 
 impl PendingIoctl {
-    /// Takes the call; the clock for its entry starts here.
+    /// Takes the call. The clock for its log entry starts here.
     pub fn new(call: Call, space: Arc<AddressSpace>, truth: Arc<Truth>, reply: ReplyIoctl) -> Self {
         let Call {
             node,
@@ -91,7 +91,7 @@ impl PendingIoctl {
         }
     }
 
-    /// The argument bytes, padded with zeros for callers whose struct is older and shorter.
+    /// Returns the argument bytes, padded with zeros for callers whose struct is older and shorter.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.bytes_in.clone();
         bytes.resize(bytes.len().max(self.out_size).max(128), 0);
@@ -103,9 +103,9 @@ impl PendingIoctl {
         self.space.write(va, bytes)
     }
 
-    /// Whether the calling thread has a signal to handle (or is being killed): a blocking call must end then.
+    /// Returns whether the calling thread has a signal to handle (or is being killed). A blocking call must return then.
     ///
-    /// FUSE tells of this by an INTERRUPT request, which the fuser crate does not pass on.
+    /// FUSE reports this by an INTERRUPT request, which the fuser crate does not pass on.
     pub fn is_interrupted(&self) -> bool {
         let Ok(status) = fs::read_to_string(format!("/proc/{}/task/{}/status", self.pid, self.tid)) else {
             return true;
@@ -145,7 +145,7 @@ impl PendingIoctl {
                 "enter_ns": self.enter_ns, "exit_ns": exit_ns,
             })
         });
-        // The result goes into the ioctl's own field, not into FUSE's error: so the bytes are copied back on failure too.
+        // The result goes into the ioctl's own field, not into FUSE's error, so that the bytes are copied back on failure too.
         self.reply.ioctl(ret, out);
     }
 }

@@ -1,4 +1,4 @@
-//! What bad arguments get, handler by handler, without a device file: the test is its own client.
+//! Tests of bad arguments, handler by handler, without a device file: the test is its own client.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Drop for Driver {
     }
 }
 
-/// Memory that a queue can use: ring, and one page for both pointers.
+/// Memory that a queue can use: the ring, and one page for both pointers.
 struct QueueMemory(Vec<u64>);
 
 impl QueueMemory {

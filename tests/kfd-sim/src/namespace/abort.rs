@@ -1,8 +1,8 @@
-//! Ends the FUSE connection when the simulator ends, however that happens.
+//! Aborts the FUSE connection when the simulator exits, however that happens.
 //!
-//! A process that maps a file which it serves itself can't end: the kernel writes the mapping back first, and waits for an
-//! answer that a dying process does not give. So a child aborts the connection as soon as this process's main thread is
-//! gone (fusectl, Documentation/filesystems/fuse.rst).
+//! A process that maps a file which it serves itself cannot exit: the kernel writes the mapping back first, and waits for an answer
+//! that a dying process does not give. So a child process aborts the connection as soon as this process's main thread has exited
+//! (fusectl, Documentation/filesystems/fuse.rst).
 
 use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
@@ -15,10 +15,10 @@ use anyhow::{Context, Result, ensure};
 
 use super::mounts::{mount_fusectl, unmount};
 
-/// What the child gets at the main thread's end. Nobody else sends it.
+/// The signal that the child receives when the main thread exits. It has no other sender.
 const ENDED: c_int = libc::SIGUSR2;
 
-/// Watches over the connection that serves `device`; `staging` is an empty folder. Must be called by the main thread.
+/// Watches the connection that serves `device`; `staging` is an empty folder. Must be called by the main thread.
 pub fn on_exit(device: &File, staging: &Path) -> Result<()> {
     let connection = libc::minor(device.metadata()?.dev());
     mount_fusectl(staging).context("mount fusectl")?;
@@ -30,8 +30,8 @@ pub fn on_exit(device: &File, staging: &Path) -> Result<()> {
     let abort = abort?;
     // SAFETY: getpid has no preconditions.
     let parent = unsafe { libc::getpid() };
-    // As fork(2), but without a signal at its end: whoever waits for children does not wait for this one.
-    // SAFETY: the child makes system calls only, on values of its own, and never returns.
+    // Like fork(2), but without a signal when the child exits: a wait for children does not wait for this one.
+    // SAFETY: the child makes only system calls, on its own values, and never returns.
     match unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) } {
         0 => watch(parent, abort.as_raw_fd()),
         child => ensure!(child > 0, "fork: {}", io::Error::last_os_error()),
@@ -39,7 +39,7 @@ pub fn on_exit(device: &File, staging: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The child's whole life.
+/// Runs the child.
 fn watch(parent: libc::pid_t, abort: c_int) -> ! {
     // SAFETY: system calls on values of this frame; other threads of the parent do not exist here.
     unsafe {
@@ -49,11 +49,11 @@ fn watch(parent: libc::pid_t, abort: c_int) -> ! {
         let mut ended = std::mem::zeroed();
         libc::sigemptyset(&raw mut ended);
         libc::sigaddset(&raw mut ended, ENDED);
-        // Nobody may wait for this process by a pipe, or for the connection by its device.
+        // No process may wait for this one through a pipe, or for the connection through its device.
         libc::dup2(abort, 0);
         libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
         libc::prctl(libc::PR_SET_PDEATHSIG, ENDED);
-        // Else it died before.
+        // Otherwise the parent died before.
         if libc::getppid() == parent {
             let mut number = 0;
             libc::sigwait(&raw const ended, &raw mut number);

@@ -1,4 +1,4 @@
-//! mount(2) and its kin.
+//! Wrappers of mount(2) and umount2(2).
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -8,10 +8,10 @@ use std::ptr;
 
 use anyhow::{Context, Result, ensure};
 
-/// The name of what is mounted here, in /proc/mounts.
+/// The source name of these mounts in /proc/mounts.
 const SOURCE: &str = "kfd-sim";
 
-/// Keeps all further mounts from the rest of the system.
+/// Hides all further mounts from the rest of the system.
 pub fn make_private() -> Result<()> {
     mount(None, Path::new("/"), None, libc::MS_REC | libc::MS_PRIVATE, None)
 }
@@ -45,7 +45,7 @@ pub fn mount_fusectl(target: &Path) -> Result<()> {
     mount(Some(OsStr::new(SOURCE)), target, Some("fusectl"), 0, None)
 }
 
-/// Shows a file or folder, with what is mounted below it, at another place too.
+/// Binds a file or folder, with the mounts below it, to another place.
 pub fn bind_recursive(source: &Path, target: &Path) -> Result<()> {
     mount(
         Some(source.as_os_str()),
@@ -57,7 +57,7 @@ pub fn bind_recursive(source: &Path, target: &Path) -> Result<()> {
     .with_context(|| format!("bind {} to {}", source.display(), target.display()))
 }
 
-/// Takes a mount away from its place; what is bound elsewhere stays.
+/// Unmounts a path. Binds at other places stay.
 pub fn unmount(path: &Path) -> Result<()> {
     let text = c_string(path.as_os_str())?;
     // SAFETY: `text` is NUL-terminated.
@@ -87,7 +87,7 @@ fn mount(
     let kind = kind.map(CString::new).transpose()?;
     let options = options.map(CString::new).transpose()?;
     let pointer = |text: &Option<CString>| text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
-    // SAFETY: all pointers are null or to NUL-terminated strings that outlive the call.
+    // SAFETY: all pointers are null or point to NUL-terminated strings that outlive the call.
     let result = unsafe {
         libc::mount(
             pointer(&source),

@@ -1,4 +1,4 @@
-//! The veil: a folder is covered by a tmpfs into which all its entries are bound again, so that entries can be added or
+//! The veil: a tmpfs that covers a folder and into which all entries of the folder are bound again, so that entries can be added or
 //! left out without any change to the file system below.
 
 use std::collections::BTreeSet;
@@ -12,12 +12,12 @@ use anyhow::{Context, Result};
 
 use super::mounts::{bind_recursive, mount_tmpfs};
 
-/// The folders that are covered, or were made in one that is: there, entries can be made.
+/// The folders that are covered, or that were created in a covered folder. Entries can be created there.
 #[derive(Default)]
 pub struct Veils(BTreeSet<PathBuf>);
 
 impl Veils {
-    /// Covers a folder with a tmpfs that shows all its entries but those named.
+    /// Covers a folder with a tmpfs that shows all its entries except those named.
     pub fn cover(&mut self, path: &Path, without: &[&str]) -> Result<()> {
         let below = OpenOptions::new()
             .read(true)
@@ -45,7 +45,7 @@ impl Veils {
         Ok(())
     }
 
-    /// Shows `source` at `target` below `root`, making room for it where it is missing.
+    /// Shows `source` at `target` below `root`, and creates the target if it is missing.
     pub fn share(&mut self, root: &Path, source: &Path, target: &Path) -> Result<()> {
         let mut at = root.to_owned();
         for part in target.strip_prefix("/").unwrap_or(target) {
@@ -68,7 +68,7 @@ impl Veils {
     }
 }
 
-/// Makes something to mount `source` on.
+/// Creates a file or folder to mount `source` on.
 fn make_target(source: &Path, target: &Path) -> Result<()> {
     if fs::metadata(source)?.is_dir() {
         fs::create_dir(target)?;

@@ -8,30 +8,30 @@ use std::time::{Duration, Instant};
 use crate::clock::use_precise_naps;
 use crate::memory::SharedFile;
 
-/// How long the watch sleeps between two looks at the doorbells of idle queues.
+/// How long the watch sleeps between two samples of the doorbells of idle queues.
 const NAP: Duration = Duration::from_micros(70);
 
-/// A queue's doorbell, and its thread if that sleeps.
+/// A queue's doorbell, and the queue's thread if it sleeps.
 pub struct Bell {
     file: Arc<SharedFile>,
     offset: u64,
-    /// The value the queue's thread knows.
+    /// The value that the queue's thread knows.
     known: AtomicU64,
     sleeping: AtomicBool,
     sleeper: Mutex<Sleeper>,
 }
 
-/// Who is to be woken.
+/// The thread to wake.
 #[derive(Default)]
 struct Sleeper {
     /// The queue's thread, from its first sleep on.
     thread: Option<Thread>,
-    /// It was woken before that: the first sleep must not begin.
+    /// Whether the thread was woken before its first sleep, which then must not begin.
     woken: bool,
 }
 
 impl Bell {
-    /// The doorbell at `offset` of the doorbell file, holding `initial`.
+    /// Returns the doorbell at `offset` of the doorbell file, with the value `initial`.
     pub fn new(file: Arc<SharedFile>, offset: u64, initial: u64) -> Self {
         let bell = Self {
             file,
@@ -47,14 +47,14 @@ impl Bell {
     fn word(&self) -> &AtomicU64 {
         static NOWHERE: AtomicU64 = AtomicU64::new(0);
         match self.file.at(self.offset, 8) {
-            // SAFETY: 8 mapped bytes, aligned because doorbells are handed out by index; the mapping lives as long as
-            // the file, which `self` holds. The client only ever stores to it as to a device register.
+            // SAFETY: 8 mapped bytes, aligned because doorbells are allocated by index; the mapping lives as long as the file,
+            // which `self` holds. The client only ever stores to it, as to a device register.
             Some(at) => unsafe { AtomicU64::from_ptr(at.cast()) },
             None => &NOWHERE,
         }
     }
 
-    /// The value, and whether it is another than at the last call.
+    /// Returns the value, and whether it has changed since the last call.
     pub fn look(&self) -> (u64, bool) {
         let value = self.word().load(Ordering::Acquire);
         let changed = value != self.known.load(Ordering::Relaxed);
@@ -68,8 +68,8 @@ impl Bell {
         self.word().load(Ordering::Acquire) != self.known.load(Ordering::Relaxed)
     }
 
-    /// Sleeps until the doorbell changes, `wake` is called or `limit` has passed; may also return without a reason. Whether
-    /// all of `limit` passed.
+    /// Sleeps until the doorbell changes, `wake` is called or `limit` has passed. May also return spuriously. Returns whether all
+    /// of `limit` passed.
     pub fn sleep(&self, limit: Option<Duration>) -> bool {
         let begin = Instant::now();
         {
@@ -90,7 +90,7 @@ impl Bell {
         limit.is_some_and(|limit| begin.elapsed() >= limit) && !self.is_rung()
     }
 
-    /// Wakes the queue's thread whatever the doorbell holds.
+    /// Wakes the queue's thread, whatever the doorbell's value is.
     pub fn wake(&self) {
         let mut sleeper = self.sleeper.lock().unwrap_or_else(PoisonError::into_inner);
         match &sleeper.thread {
@@ -100,7 +100,7 @@ impl Bell {
     }
 }
 
-/// One thread that looks at the doorbells of all sleeping queues, so that idle queues cost the same however many there are.
+/// One thread that samples the doorbells of all sleeping queues. The cost of idle queues thus does not depend on their number.
 #[derive(Default)]
 pub struct BellWatch {
     bells: Mutex<Vec<Arc<Bell>>>,
@@ -159,7 +159,8 @@ impl BellWatch {
 mod tests {
     use super::*;
 
-    /// A queue that is destroyed before its thread first sleeps: else it would sleep on, and its destroyer wait for it.
+    /// Destroys a queue before its thread first sleeps. If the wake were lost, the thread would sleep on and its destroyer would
+    /// wait for it.
     #[test]
     fn a_wake_before_the_first_sleep_is_not_lost() {
         let file = Arc::new(SharedFile::new("test", 1 << 20).unwrap());

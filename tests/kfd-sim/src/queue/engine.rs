@@ -1,4 +1,4 @@
-//! What every queue's thread has: its doorbell, its client, its part of the truth log, and ways to wait.
+//! The parts that every queue's thread has: its doorbell, its client, its part of the truth log, and ways to wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,16 +12,16 @@ use crate::process::Process;
 use crate::truth::Seen;
 use crate::vm::Fault;
 
-/// How long a thread looks at its doorbell without a pause after the last activity.
+/// How long a thread polls its doorbell without sleeping after the last activity.
 const SPIN: Duration = Duration::from_micros(150);
 
-/// How long it sleeps between two looks at something it waits for in memory.
+/// How long a thread sleeps between two samples of memory that it waits for.
 const NAP: Duration = Duration::from_micros(50);
 
-/// Observations handed to the truth log at a time.
+/// The number of observations passed to the truth log at a time.
 const LOG_BATCH: usize = 512;
 
-/// Why a processor stopped in the middle.
+/// The reason why a processor stopped before completion.
 #[derive(Debug)]
 pub enum Halt {
     /// The queue is being updated or destroyed; the packet is not consumed.
@@ -42,7 +42,7 @@ impl From<Fault> for Halt {
     }
 }
 
-/// What the driver tells the queue's thread.
+/// The driver's instructions to the queue's thread.
 #[derive(Debug, Default)]
 pub struct Control {
     /// The queue is being destroyed.
@@ -65,20 +65,20 @@ pub struct Engine {
     pub process: Arc<Process>,
     /// KFD's queue id.
     pub queue_id: u32,
-    /// What the driver wants.
+    /// The driver's instructions.
     pub control: Arc<Control>,
     /// The doorbell.
     pub bell: Arc<Bell>,
     /// The value last seen in the doorbell.
     pub rung: u64,
-    /// The highest value seen in it; `None` before the first. Of several producers one may store a lower value right after
-    /// another's higher one, and both be seen while one packet is worked on.
+    /// The highest value seen in the doorbell; `None` before the first. Of several producers, one may store a lower value right
+    /// after another's higher one, and both may be seen during one packet.
     pub highest: Option<u64>,
     seen: Vec<Seen>,
 }
 
 impl Engine {
-    /// Puts the parts together.
+    /// Returns an engine of these parts.
     pub fn new(
         machine: Arc<Machine>,
         process: Arc<Process>,
@@ -99,12 +99,12 @@ impl Engine {
         }
     }
 
-    /// Looks at the doorbell; whether it changed.
+    /// Samples the doorbell. Returns whether it changed.
     pub fn observe(&mut self) -> bool {
         let (value, changed) = self.bell.look();
         if changed {
             self.rung = value;
-            // What an AQL doorbell holds before it is rung.
+            // The value of an AQL doorbell before it is rung.
             if value != u64::MAX {
                 self.highest = self.highest.max(Some(value));
             }
@@ -117,7 +117,7 @@ impl Engine {
         changed
     }
 
-    /// Notes something for the truth log.
+    /// Records an observation for the truth log.
     pub fn log(&mut self, seen: impl FnOnce() -> Seen) {
         if self.machine.truth.is_on() {
             self.seen.push(seen());
@@ -127,19 +127,19 @@ impl Engine {
         }
     }
 
-    /// Hands the notes over: before anything that may take time.
+    /// Passes the observations to the log. Called before anything that may take time.
     pub fn flush_log(&mut self) {
         self.machine
             .truth
             .batch(self.process.pid, self.queue_id, &mut self.seen);
     }
 
-    /// Whether the driver wants the processor to stop where it is.
+    /// Returns whether the driver wants the processor to stop at its position.
     pub fn is_preempted(&self) -> bool {
         self.control.stop.load(Ordering::Relaxed) || !self.control.active.load(Ordering::Relaxed)
     }
 
-    /// Waits for a condition on memory, watching the doorbell meanwhile.
+    /// Waits for a condition on memory, and watches the doorbell while it waits.
     pub fn wait_until(&mut self, mut condition: impl FnMut(&Process) -> Result<bool, Fault>) -> Result<(), Halt> {
         let process = Arc::clone(&self.process);
         let mut pause = Pause::default();
@@ -155,7 +155,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Lets a kernel take its time; a destroyed queue is not waited for.
+    /// Waits until a kernel's time is over, unless the queue is destroyed.
     pub fn be_busy_until(&mut self, end: Instant) {
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -173,22 +173,22 @@ impl Engine {
     }
 }
 
-/// Waiting that is quick at first and cheap later.
+/// A wait that is quick at first and cheap later.
 #[derive(Default)]
 pub struct Pause(Option<Instant>);
 
 impl Pause {
-    /// Something happened: be quick again.
+    /// Makes the wait quick again, after activity.
     pub fn reset(&mut self) {
         self.0 = None;
     }
 
-    /// Whether the quick time is over.
+    /// Returns whether the quick time is over.
     pub fn is_long(&mut self) -> bool {
         self.0.get_or_insert_with(Instant::now).elapsed() > SPIN
     }
 
-    /// Waits a little; true if that was a nap.
+    /// Waits briefly. Returns true if that was a sleep.
     pub fn wait(&mut self) -> bool {
         let long = self.is_long();
         if long {

@@ -1,9 +1,9 @@
-//! Queues in error: how the device tells the runtime, so that its queue error callback is called.
+//! Queues in error: how the device notifies the runtime, so that the runtime calls its queue error callback.
 //!
-//! Since KFD 1.13 the driver takes the error code from the firmware's interrupt, writes it where the context save area's
-//! header says (ErrorReason) and sets the event named there. Without that header, the firmware itself stores a code in
-//! the queue's inactive signal. ROCr decodes the first in AqlQueue::ExceptionHandler, the second in
-//! AqlQueue::DynamicQueueEventsHandler.
+//! Since KFD 1.13, the driver takes the error code from the firmware's interrupt, writes it to the address that the context save
+//! area's header gives (ErrorReason), and sets the event named there. Without that header, the firmware itself stores a code in the
+//! queue's inactive signal. ROCr decodes the first in `AqlQueue::ExceptionHandler`, the second in
+//! `AqlQueue::DynamicQueueEventsHandler`.
 
 use serde_json::json;
 
@@ -13,32 +13,32 @@ use crate::signal;
 use crate::truth::Truth;
 use crate::vm::Fault;
 
-/// KFD exception codes (enum kfd_dbg_trap_exception_code), those that queues raise here.
+/// KFD exception codes (`enum kfd_dbg_trap_exception_code`) that queues raise here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exception {
-    /// An address nothing is mapped at.
+    /// An address at which nothing is mapped.
     ApertureViolation = 6,
-    /// Dimensions or grid size not valid.
+    /// The dimensions or the grid size are not valid.
     DispatchDimInvalid = 16,
     /// More LDS than there is.
     GroupSegmentSizeInvalid = 17,
     /// The kernel object is not readable.
     DispatchCodeInvalid = 18,
-    /// No packet type.
+    /// Unknown packet type.
     PacketUnsupported = 20,
-    /// Work-group size not valid.
+    /// The work-group size is not valid.
     WorkGroupSizeInvalid = 21,
-    /// No vendor packet format.
+    /// Unknown vendor packet format.
     VendorUnsupported = 23,
 }
 
 impl Exception {
-    /// The bit in an exception mask: KFD_EC_MASK.
+    /// Returns the bit in an exception mask: `KFD_EC_MASK`.
     pub fn mask(self) -> u64 {
         1 << (self as u64 - 1)
     }
 
-    /// The firmware's code in the queue's inactive signal.
+    /// Returns the firmware's code in the queue's inactive signal.
     pub fn inactive_code(self) -> i64 {
         match self {
             Self::DispatchDimInvalid => 2,
@@ -52,17 +52,17 @@ impl Exception {
     }
 }
 
-/// Why a queue stopped.
+/// The reason why a queue stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueError {
-    /// What the runtime is told.
+    /// The exception reported to the runtime.
     pub exception: Exception,
-    /// For the log.
+    /// The reason, for the log.
     pub reason: String,
 }
 
 impl QueueError {
-    /// An error with its explanation.
+    /// Returns an error with its explanation.
     pub fn new(exception: Exception, reason: impl Into<String>) -> Self {
         Self {
             exception,
@@ -77,15 +77,15 @@ impl From<Fault> for QueueError {
     }
 }
 
-/// Offsets in HsaUserContextSaveAreaHeader (libhsakmt), at the start of the context save area.
+/// Offsets in `HsaUserContextSaveAreaHeader` (libhsakmt), at the start of the context save area.
 const ERROR_REASON: u64 = 24;
 const ERROR_EVENT_ID: u64 = 32;
 
-/// Offsets in amd_queue_t.
+/// Offsets in `amd_queue_t`.
 const WRITE_DISPATCH_ID: u64 = 0x38;
 const QUEUE_INACTIVE_SIGNAL: u64 = 0xc0;
 
-/// Tells the runtime. A client whose memory holds neither way is not told: it has no handler then.
+/// Notifies the runtime. A client whose memory supports neither way is not notified, because it has no handler.
 pub fn raise(truth: &Truth, process: &Process, queue: &CreateQueue, index: u64, error: &QueueError) {
     log::warn!(
         "queue {} of {}: {:?}: {}",

@@ -1,4 +1,4 @@
-//! User queues: one thread each, which runs the packet processor of the queue's type.
+//! User queues. Each has one thread, which runs the packet processor of the queue's type.
 
 pub mod bell;
 pub mod engine;
@@ -18,7 +18,7 @@ use crate::machine::Machine;
 use crate::process::Process;
 use crate::sdma::SdmaProcessor;
 
-/// KFD_IOC_QUEUE_TYPE_*.
+/// `KFD_IOC_QUEUE_TYPE_*`.
 pub mod kind {
     pub const COMPUTE: u32 = 0;
     pub const SDMA: u32 = 1;
@@ -27,37 +27,37 @@ pub mod kind {
     pub const SDMA_BY_ENG_ID: u32 = 4;
 }
 
-/// How far a processor came.
+/// The progress of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It processed packets: ask again at once.
+    /// It processed packets. The caller should call it again at once.
     Worked,
-    /// A packet was announced but is not written yet: ask again soon.
+    /// A packet was announced but is not written yet. The caller should call it again soon.
     Stalled,
-    /// Nothing to do until the doorbell changes.
+    /// There is nothing to do until the doorbell changes.
     Idle,
 }
 
-/// A packet processor. It is called again and again, and keeps its place in the ring.
+/// A packet processor. It is called repeatedly, and keeps its position in the ring.
 pub trait Processor: Send {
-    /// Processes packets that are ready.
+    /// Processes the packets that are ready.
     fn step(&mut self, engine: &mut Engine) -> Result<Progress, Halt>;
-    /// Where it is: the packet index, or the offset in bytes.
+    /// Returns its position: the packet index, or the offset in bytes.
     fn position(&self) -> u64;
-    /// Looks for packets that were announced by a doorbell value that another one overwrote before it was seen. Called
-    /// when the queue has been at rest for a while since its doorbell last changed, and again as long as it finds some.
+    /// Takes packets that were announced by a doorbell value that another one overwrote before it was seen. Called when the queue
+    /// has been idle for a while since its doorbell last changed, and again while it finds packets.
     fn look_again(&mut self, _engine: &Engine) -> Result<bool, Halt> {
         Ok(false)
     }
 }
 
-/// How long a queue rests before it looks again: longer than a thread is likely to be interrupted between its packet's
+/// How long a queue is idle before it checks again. This is longer than a thread is likely to be interrupted between its packet's
 /// header and its doorbell.
 const REST: Duration = Duration::from_millis(100);
 
 /// A user queue with its thread.
 pub struct Queue {
-    /// The arguments it was created with, results filled in.
+    /// The arguments it was created with, with the results filled in.
     pub args: CreateQueue,
     control: Arc<Control>,
     bell: Arc<Bell>,
@@ -66,7 +66,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Starts a queue; `args` is complete, with the queue id and the doorbell's place in its file.
+    /// Starts a queue. `args` is complete, with the queue id and the doorbell's place in its file.
     pub fn start(
         machine: &Arc<Machine>,
         process: &Arc<Process>,
@@ -74,7 +74,7 @@ impl Queue {
         doorbell: u64,
     ) -> std::io::Result<Self> {
         let is_aql = args.queue_type == kind::COMPUTE_AQL;
-        // Index 0 must be visible as a change of an AQL doorbell; a copy engine's doorbell is a write offset from 0 on.
+        // Index 0 must be visible as a change of an AQL doorbell. A copy engine's doorbell is a write offset that starts at 0.
         let initial = if is_aql { u64::MAX } else { 0 };
         let bell = Arc::new(Bell::new(machine.doorbells.file(), doorbell, initial));
         let control = Arc::new(Control::default());
@@ -89,7 +89,7 @@ impl Queue {
         let processor: Option<Box<dyn Processor>> = match args.queue_type {
             kind::COMPUTE_AQL => Some(Box::new(AqlProcessor::new(&args))),
             kind::SDMA | kind::SDMA_XGMI | kind::SDMA_BY_ENG_ID => Some(Box::new(SdmaProcessor::new(&args))),
-            // A queue of PM4 packets: there is no processor for these.
+            // A queue of PM4 packets, for which there is no processor.
             _ => None,
         };
         let engine = Engine::new(
@@ -109,7 +109,7 @@ impl Queue {
         Ok(queue)
     }
 
-    /// Changes ring and share. A queue that loses them is at rest when this returns.
+    /// Changes the ring and the share of the device. A queue that loses them is at rest when this returns.
     pub fn update(&mut self, ring_base: u64, ring_size: u32, percentage: u32) {
         self.control.active.store(false, Ordering::SeqCst);
         self.bell.wake();
@@ -143,7 +143,7 @@ fn run(mut engine: Engine, mut processor: Option<Box<dyn Processor>>, args: &Cre
     use_precise_naps();
     let control = Arc::clone(&engine.control);
     let mut pause = Pause::default();
-    // A doorbell was seen to change, and the queue has not looked again since.
+    // Whether a doorbell change was seen after which the queue has not checked again.
     let mut unsure = false;
     while !control.stop.load(Ordering::SeqCst) {
         if engine.observe() {
@@ -171,13 +171,13 @@ fn run(mut engine: Engine, mut processor: Option<Box<dyn Processor>>, args: &Cre
                     unsure = false;
                     control.at_rest.store(false, Ordering::SeqCst);
                     let active = control.active.load(Ordering::SeqCst);
-                    // What it can't read now it will not be able to read when its doorbell rings.
+                    // If the processor cannot read a packet now, it cannot read it when its doorbell rings either.
                     let looked = processor
                         .as_mut()
                         .filter(|_| active)
                         .map(|processor| processor.look_again(&engine));
                     match looked {
-                        // It looks at so many packets at a time: perhaps there are more.
+                        // It examines a limited number of packets at a time, so there may be more.
                         Some(Ok(found)) => unsure = found,
                         Some(Err(_)) => log::debug!("queue {}: nothing to look at", args.queue_id),
                         None => {}
@@ -189,7 +189,7 @@ fn run(mut engine: Engine, mut processor: Option<Box<dyn Processor>>, args: &Cre
             Err(Halt::Error(error)) => {
                 engine.flush_log();
                 let at = processor.take().map_or(0, |processor| processor.position());
-                // A client that is being torn down faults anywhere; that is no error of the queue.
+                // A client that is being torn down faults at any address. That is not an error of the queue.
                 if !control.stop.load(Ordering::SeqCst) && engine.process.is_alive() {
                     error::raise(&engine.machine.truth, &engine.process, args, at, &error);
                 }

@@ -1,4 +1,4 @@
-//! The packet processor of SDMA queues: a ring of packets of different lengths; doorbell and pointers count bytes.
+//! The packet processor of SDMA queues: a ring of packets of different lengths. Doorbell and pointers count bytes.
 
 pub mod packet;
 
@@ -22,7 +22,7 @@ pub struct SdmaProcessor {
 }
 
 impl SdmaProcessor {
-    /// A processor at the start of the ring.
+    /// Returns a processor at the start of the ring.
     pub fn new(args: &CreateQueue) -> Self {
         Self {
             read: 0,
@@ -32,7 +32,7 @@ impl SdmaProcessor {
         }
     }
 
-    /// The dwords at the read offset, zero beyond what was submitted.
+    /// Returns the dwords at the read offset, with zeros beyond what was submitted.
     fn fetch(&self, space: &AddressSpace, base: u64, size: u64) -> Result<[u32; MAX_DWORDS], Fault> {
         let mut bytes = [0; MAX_DWORDS * 4];
         let want = (self.limit - self.read).min(bytes.len() as u64) & !3;

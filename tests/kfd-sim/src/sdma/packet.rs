@@ -1,4 +1,4 @@
-//! SDMA packets, as ROCr builds them for gfx9 to gfx11 (runtime/hsa-runtime/core/inc/sdma_registers.h).
+//! SDMA packets, as ROCr builds them for gfx9 to gfx11 (`runtime/hsa-runtime/core/inc/sdma_registers.h`).
 
 /// The longest packet, in dwords.
 pub const MAX_DWORDS: usize = 13;
@@ -6,11 +6,11 @@ pub const MAX_DWORDS: usize = 13;
 /// A decoded packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sdma {
-    /// Skip some dwords.
+    /// Skips some dwords.
     Nop,
-    /// Copy bytes.
+    /// Copies bytes.
     Copy { src: u64, dst: u64, bytes: u64 },
-    /// Copy a box of elements.
+    /// Copies a box of elements.
     CopyRect {
         src: Window,
         dst: Window,
@@ -19,44 +19,44 @@ pub enum Sdma {
         z: u64,
         element: u64,
     },
-    /// Store a dword.
+    /// Stores a dword.
     Fence { dst: u64, data: u32 },
-    /// Raise the interrupt of an event.
+    /// Raises the interrupt of an event.
     Trap { context: u32 },
-    /// Wait for a dword of memory.
+    /// Waits for a dword of memory.
     Poll {
         src: u64,
         function: u32,
         reference: u32,
         mask: u32,
     },
-    /// A poll without memory, which flushes the host path's cache.
+    /// A poll without memory, which flushes the cache of the host path.
     HdpFlush,
-    /// Add to a quadword.
+    /// Adds to a quadword.
     AtomicAdd64 { dst: u64, operand: u64 },
-    /// Fill with a dword.
+    /// Fills with a dword.
     Fill { dst: u64, value: u32, bytes: u64 },
-    /// Store the GPU counter.
+    /// Stores the GPU counter.
     Timestamp { dst: u64 },
     /// Cache control.
     Gcr,
 }
 
-/// One side of a rectangular copy: lengths in elements.
+/// One side of a rectangular copy. Lengths are in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Address of the surface.
     pub base: u64,
     /// Start in the surface.
     pub offset: [u64; 3],
-    /// Elements from line to line.
+    /// Elements from one line to the next.
     pub pitch: u64,
-    /// Elements from slice to slice.
+    /// Elements from one slice to the next.
     pub slice: u64,
 }
 
 impl Sdma {
-    /// Decodes the packet at the start of `dwords`, which are zero beyond what was submitted; with its length.
+    /// Decodes the packet at the start of `dwords`, which are zero beyond what was submitted. Returns the packet with its length.
     pub fn decode(dwords: &[u32; MAX_DWORDS]) -> Option<(Self, usize)> {
         let header = dwords[0];
         let address = |at: usize| u64::from(dwords[at]) | u64::from(dwords[at + 1]) << 32;
@@ -128,7 +128,7 @@ impl Sdma {
                 8,
             ),
             (11, _) if header >> 30 == 2 => {
-                // The count is one less, in bytes, and always of whole dwords.
+                // The field holds the count minus one, in bytes; the count is always a number of whole dwords.
                 let bytes = u64::from(dwords[4] & 0x3f_fffc) + 4;
                 (
                     Self::Fill {
@@ -145,7 +145,7 @@ impl Sdma {
         })
     }
 
-    /// The name in the truth log.
+    /// Returns the packet's name in the truth log.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Nop => "nop",
@@ -162,7 +162,8 @@ impl Sdma {
         }
     }
 
-    /// (src, dst, bytes) for the truth log: an operand that is no address stands in `src`, a poll's reference in `dst`.
+    /// Returns (src, dst, bytes) for the truth log. An operand that is not an address is in `src`, the reference of a poll in
+    /// `dst`.
     pub fn operands(&self) -> (u64, u64, u64) {
         match *self {
             Self::Nop | Self::HdpFlush | Self::Gcr => (0, 0, 0),
@@ -185,7 +186,7 @@ impl Sdma {
     }
 }
 
-/// Whether a polled value satisfies its function; functions that do not exist never do.
+/// Returns whether a polled value satisfies its function. A function that does not exist is never satisfied.
 pub fn poll_passes(function: u32, value: u32, reference: u32) -> bool {
     match function {
         0 => true,

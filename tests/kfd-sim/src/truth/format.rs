@@ -1,9 +1,10 @@
-//! Formatting of what queues saw. Written by hand: at half a million packets a second, this is most of the log's work.
+//! Formatting of the queues' observations. Written by hand, because at half a million packets a second this is most of the log's
+//! work.
 
 use super::Seen;
 use crate::aql::packet::{Packet, RawPacket};
 
-/// Appends a line for each thing seen.
+/// Appends a line for each observation.
 pub fn push_batch(text: &mut Vec<u8>, pid: i32, queue_id: u32, seen: &[Seen]) {
     for seen in seen {
         match seen {
@@ -131,7 +132,7 @@ fn push_hex(text: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Bytes as lower-case hex.
+/// Returns bytes as lower-case hex.
 pub fn hex(bytes: &[u8]) -> String {
     let mut text = Vec::new();
     push_hex(&mut text, bytes);

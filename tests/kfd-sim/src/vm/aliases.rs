@@ -1,9 +1,9 @@
-//! Client memory that the GPU knows by another address than the client does.
+//! Client memory that has another address on the GPU than in the client.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
-/// Host memory that runtimes before ROCr 6 registered with the driver: they give it an address of its own on the GPU.
+/// Host memory that runtimes before ROCr 6 registered with the driver. They give it an address of its own on the GPU.
 #[derive(Default)]
 pub struct Aliases(RwLock<BTreeMap<u64, (u64, u64)>>);
 
@@ -14,12 +14,12 @@ impl Aliases {
         aliases.insert(va, (va.saturating_add(bytes), own));
     }
 
-    /// Forgets what begins at `va`.
+    /// Removes the alias that begins at `va`.
     pub fn remove(&self, va: u64) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&va);
     }
 
-    /// The client's own address of what the GPU knows as `va`.
+    /// Returns the client's own address of the GPU address `va`.
     pub fn own(&self, va: u64) -> u64 {
         let aliases = self.0.read().unwrap_or_else(PoisonError::into_inner);
         match aliases.range(..=va).next_back() {

@@ -1,6 +1,6 @@
-//! Writes gathered.
+//! Batches of writes.
 
-/// Writes to carry out in order, gathered to need few system calls.
+/// Writes to execute in order, batched to need few system calls.
 #[derive(Default)]
 pub struct WriteBatch {
     pub(super) data: Vec<u8>,
@@ -14,7 +14,7 @@ impl WriteBatch {
         self.parts.push((va, bytes.len()));
     }
 
-    /// Whether there is nothing to write.
+    /// Returns whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }

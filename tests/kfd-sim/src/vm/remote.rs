@@ -1,8 +1,8 @@
-//! The memory of another process, by `process_vm_readv` and `process_vm_writev`.
+//! Access to the memory of another process, by `process_vm_readv` and `process_vm_writev`.
 
 use std::io;
 
-/// Reads another process's memory; all or nothing.
+/// Reads another process's memory: all of it, or none.
 pub fn read_process(pid: i32, va: u64, out: &mut [u8]) -> io::Result<()> {
     let local = libc::iovec {
         iov_base: out.as_mut_ptr().cast(),
@@ -17,7 +17,7 @@ pub fn read_process(pid: i32, va: u64, out: &mut [u8]) -> io::Result<()> {
     all_or_error(done, out.len())
 }
 
-/// Writes `data` over the remote pieces, in order, and empties their list; all or nothing is reported.
+/// Writes `data` over the remote pieces, in order, and empties their list. Reports complete success or an error.
 pub fn write_process(pid: i32, data: &[u8], remote: &mut Vec<libc::iovec>) -> io::Result<()> {
     let mut data = data;
     for pieces in remote.chunks(libc::UIO_MAXIOV as usize) {
@@ -39,7 +39,7 @@ pub fn write_process(pid: i32, data: &[u8], remote: &mut Vec<libc::iovec>) -> io
     Ok(())
 }
 
-/// Part of the bytes is as good as none: the address after them is not mapped.
+/// Treats a partial transfer as a failure: the address after the transferred bytes is not mapped.
 fn all_or_error(done: isize, len: usize) -> io::Result<()> {
     match done {
         done if done == len as isize => Ok(()),
@@ -48,7 +48,8 @@ fn all_or_error(done: isize, len: usize) -> io::Result<()> {
     }
 }
 
-/// Whether the process still has its memory: it loses it at the start of its end, before anyone is told.
+/// Returns whether the process still has its memory. A process loses its memory at the start of its exit, before the exit is
+/// reported.
 pub fn has_memory(pid: i32) -> bool {
     let nothing_there = read_process(pid, 0, &mut [0]);
     nothing_there.err().and_then(|error| error.raw_os_error()) != Some(libc::ESRCH)

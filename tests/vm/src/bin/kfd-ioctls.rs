@@ -1,7 +1,7 @@
-//! Makes ioctls to the real /dev/kfd and prints how each ended: what a tracer of ioctls must have seen.
+//! Makes ioctls to the real /dev/kfd and prints the result of each. A tracer of ioctls must have seen the same.
 //!
-//! Layouts and numbers are those of `include/uapi/linux/kfd_ioctl.h`. Without a GPU they end as stated in `tests/vm`'s
-//! README; this program judges nothing but prints.
+//! Layouts and numbers are those of `include/uapi/linux/kfd_ioctl.h`. Without a GPU, the results are those in the README of
+//! `tests/vm`. This program only prints, and checks nothing.
 
 use std::fs::File;
 use std::io;
@@ -17,27 +17,27 @@ const DEVICE: &str = "/dev/kfd";
 const READ: u32 = 2;
 const WRITE: u32 = 1;
 
-/// An ioctl number of type 'K'.
+/// Returns an ioctl number of type 'K'.
 const fn number(direction: u32, nr: u32, size: u32) -> u32 {
     direction << 30 | size << 16 | (b'K' as u32) << 8 | nr
 }
 
-/// Name, number, argument, which bytes the driver fills in.
+/// Name, number, argument, and the bytes that the driver fills in.
 struct Call {
     name: &'static str,
     cmd: u32,
     argument: Argument,
 }
 
-/// What the third argument of an ioctl points to.
+/// The target of the third argument of an ioctl.
 enum Argument {
-    /// A structure with these words at these byte offsets, else zero.
+    /// A structure with these words at these byte offsets. The rest is zero.
     Words(&'static [(usize, u32)]),
-    /// An address where nothing is.
+    /// An address at which nothing is mapped.
     Bad,
 }
 
-/// Calls that succeed without a GPU come first, then one for each error.
+/// First the calls that succeed without a GPU, then one for each error.
 const CALLS: [Call; 7] = [
     // major_version, minor_version
     Call {
@@ -45,19 +45,20 @@ const CALLS: [Call; 7] = [
         cmd: number(READ, 0x01, 8),
         argument: Argument::Words(&[]),
     },
-    // gpu_clock_counter, cpu_clock_counter, system_clock_counter, system_clock_freq, gpu_id: no such GPU is no error
+    // `gpu_clock_counter`, `cpu_clock_counter`, `system_clock_counter`, `system_clock_freq`, `gpu_id`: an unknown GPU is not an
+    // error
     Call {
         name: "GET_CLOCK_COUNTERS",
         cmd: number(READ | WRITE, 0x05, 40),
         argument: Argument::Words(&[]),
     },
-    // event_type at 12: 0, a signal; auto_reset at 16
+    // `event_type` at 12: 0, a signal; `auto_reset` at 16
     Call {
         name: "CREATE_EVENT",
         cmd: number(READ | WRITE, 0x08, 32),
         argument: Argument::Words(&[(16, 1)]),
     },
-    // An AQL queue of 4096 bytes on a GPU whose id, at offset 36, none has (EINVAL).
+    // An AQL queue of 4096 bytes on a GPU whose id, at offset 36, does not exist (EINVAL).
     Call {
         name: "CREATE_QUEUE",
         cmd: number(READ | WRITE, 0x02, 88),
@@ -69,7 +70,7 @@ const CALLS: [Call; 7] = [
         cmd: number(READ | WRITE, 0x03, 8),
         argument: Argument::Words(&[(0, 77)]),
     },
-    // The highest number of all is none of the driver's (ENOTTY).
+    // The highest number, which the driver does not define (ENOTTY).
     Call {
         name: "UNKNOWN",
         cmd: number(READ | WRITE, 0xff, 8),
@@ -99,7 +100,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Makes one call; `ret` is 0 or the negated errno, `out` the argument's bytes afterwards.
+/// Makes one call. `ret` is 0 or the negated errno; `out` is the argument's bytes afterwards.
 fn make(device: RawFd, call: &Call) -> Value {
     let mut bytes = [0_u8; 128];
     let size = (call.cmd >> 16 & 0x3fff) as usize;
@@ -112,8 +113,8 @@ fn make(device: RawFd, call: &Call) -> Value {
         }
         Argument::Bad => std::ptr::without_provenance_mut(8),
     };
-    // SAFETY: the driver writes at most the `size` bytes that the number says, and the buffer is larger than all of
-    // them; the bad address is below the lowest that can be mapped, so that the driver cannot write there.
+    // SAFETY: the driver writes at most the `size` bytes that the number specifies, and the buffer is larger than all of them; the
+    // bad address is below the lowest that can be mapped, so that the driver cannot write there.
     let status = unsafe { libc::ioctl(device, libc::Ioctl::from(call.cmd), address) };
     let ret = if status == 0 {
         0

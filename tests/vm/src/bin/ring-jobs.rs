@@ -82,7 +82,7 @@ fn run(cli: &Cli) -> Result<Value> {
     }))
 }
 
-/// The counts of all rings since the module was loaded.
+/// Returns the counts of all rings since the module was loaded.
 fn counts() -> Result<Value> {
     let mut text = String::new();
     let mut device = File::open(DEVICE).with_context(|| format!("cannot open {DEVICE}"))?;

@@ -1,4 +1,4 @@
-//! Runs one command, or a shell, in a virtual machine: what `cargo xtask vm` starts.
+//! Runs one command, or a shell, in a virtual machine. `cargo xtask vm` starts this program.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use tracer_vm::{Command, Config, Kernel, Module, RestoreTerminal, Stream, Vm};
 
-/// The exit code when the machine itself fails; else it is the command's.
+/// The exit code when the machine itself fails. Otherwise the exit code is the command's.
 const FAILURE: u8 = 125;
 
 /// Run a command of this machine on one of Debian's kernels, in a virtual machine that sees all of this machine's files.

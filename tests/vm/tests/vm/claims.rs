@@ -1,5 +1,5 @@
-//! `tracer verify --claims` where jobs on rings can be seen: AMD's runtime on the simulated GPU, on a real kernel with the
-//! real DRM scheduler, and jobs on a compute ring of the mock.
+//! `tracer verify --claims` where jobs on rings can be seen: AMD's runtime on the simulated GPU, on a real kernel with the real DRM
+//! scheduler, and jobs on a compute ring of the mock.
 
 use std::env;
 
@@ -15,7 +15,7 @@ fn folder(variable: &str) -> String {
     env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set: run `cargo xtask test --vm`"))
 }
 
-/// Tests C1 with a control command, on a dispatcher before which a command runs; exit code and verdict.
+/// Tests C1 with a control command, on a dispatcher before which another command runs. Returns the exit code and the verdict.
 fn first_claim(machine: &mut Machine, control: &str, before: &str) -> (i32, Value) {
     let (root, programs, kernels) = (
         folder("TRACER_ROOTFS_DIR"),

@@ -5,7 +5,7 @@ use tracer_e2e::place;
 
 use crate::machine::{Machine, json};
 
-/// What doctor says of a library, and its exit code.
+/// Returns doctor's exit code and its report on a library.
 fn doctor(machine: &mut Machine) -> (i32, Value) {
     let library = place::rootfs("trixie").join("usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1");
     let output = machine.run(&format!("tracer doctor --json --library {}", library.display()));
@@ -51,7 +51,7 @@ pub fn what_is_missing_is_told(machine: &mut Machine) {
     let (code, found) = doctor(machine);
     assert_eq!((code, captured(&found, "rings")), (1, json!("no")), "{found:#}");
     assert_eq!(captured(&found, "doorbells"), "yes");
-    // In this machine amdgpu is no module of /lib/modules.
+    // In this machine, amdgpu is not a module of /lib/modules.
     assert_eq!(found["driver"]["state"], "not-installed", "{}", found["driver"]);
     assert!(
         found["record_would_capture"]["rings"]["fix"]

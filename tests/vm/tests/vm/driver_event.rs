@@ -1,13 +1,13 @@
-//! amdgpu's own trace events on each of Debian's kernels: the programs load, and stand on every event that the kernel has.
+//! amdgpu's own trace events on each of Debian's kernels: the programs load, and are attached to every event that the kernel has.
 //!
-//! Without a GPU none of the events ever comes, and nothing here makes one up. What the programs read of an event's record
-//! is tested in `tests/e2e/tests/driver_event.rs`, at events of the kernel that do come.
+//! Without a GPU none of the events ever occurs, and nothing here simulates one. `tests/e2e/tests/driver_event.rs` tests how the
+//! programs read an event's record, with kernel events that do occur.
 
 use serde_json::Value;
 
 use crate::machine::Machine;
 
-/// Events that the tracer knows.
+/// The events that tracer knows.
 const EVENTS: [&str; 5] = [
     "amdgpu_bo_move",
     "amdgpu_cleaner_shader",
@@ -16,7 +16,7 @@ const EVENTS: [&str; 5] = [
     "amdgpu_vm_flush",
 ];
 
-/// Names of the events that have a probe which is in, in order; none is out.
+/// Returns the names of the events with a probe, in order. Checks that every such probe is attached.
 fn watched(report: &Value) -> Vec<String> {
     let probes = report["probes"].as_array().unwrap();
     let of_family: Vec<&Value> = probes.iter().filter(|p| p["family"] == "driver_event").collect();
@@ -33,7 +33,7 @@ pub fn every_event_that_there_is_is_watched(machine: &mut Machine) {
         .into_iter()
         .filter(|event| there.lines().any(|line| line == *event))
         .collect();
-    // The cleaner shader came with 6.16.
+    // The cleaner shader was added in 6.16.
     assert_eq!(expected.len(), if machine.kernel == "7.x" { 5 } else { 4 }, "{there}");
     let (_, report) = machine.report("", "true");
     println!("{} {:?}", machine.vm.release(), watched(&report));

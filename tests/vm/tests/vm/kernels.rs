@@ -1,4 +1,4 @@
-//! What the other tests stand on: commands, the real /dev/kfd, and jobs on the kernel's own scheduler.
+//! The basis of the other tests: commands, the real /dev/kfd, and jobs on the kernel's own scheduler.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use tracer_vm::{Command, Module};
 
 use crate::machine::{Machine, json};
 
-/// A ring's counter of drm-sched-mock.
+/// Returns a ring's counter of drm-sched-mock.
 fn count(rings: &Value, ring: &str, counter: &str) -> u64 {
     let rings = rings.as_array().unwrap();
     let found = rings.iter().find(|entry| entry["name"] == ring).unwrap();
     found[counter].as_u64().unwrap()
 }
 
-/// Output, exit codes, working directory, shared folders, and a command that hangs, which ends the machine.
+/// Tests output, exit codes, working directory, shared folders, and a command that hangs, which stops the machine.
 pub fn commands(machine: &mut Machine) {
     let shared = machine.folder();
     let output = machine
@@ -30,7 +30,7 @@ pub fn commands(machine: &mut Machine) {
     let missing = machine.vm.run(&Command::new("/nosuch")).unwrap_err();
     assert!(format!("{missing:#}").contains("cannot start /nosuch"), "{missing:#}");
 
-    // What is written stays in the machine, but for the shared folder.
+    // Written files stay in the machine, except in the shared folder.
     let kept = shared.path().join("kept").display().to_string();
     machine.sh(&format!(
         "echo text >{kept}; echo lost >/tracer-vm-lost; test -s /tracer-vm-lost"
@@ -43,12 +43,12 @@ pub fn commands(machine: &mut Machine) {
     assert!(format!("{error:#}").contains("took longer than 1 s"), "{error:#}");
 }
 
-/// Neither gpu-sched nor amdgpu is loaded: this kernel has no DRM scheduler.
+/// Neither gpu-sched nor amdgpu is loaded, so this kernel has no DRM scheduler.
 pub fn there_is_no_driver(machine: &mut Machine) {
     machine.sh("test ! -e /sys/kernel/tracing/events/gpu_scheduler; test ! -e /dev/kfd");
 }
 
-/// Every job of the mock makes one event of each kind, the first in the context of the process that asked.
+/// Every job of the mock causes one event of each kind, the first in the context of the process that requested it.
 pub fn jobs_are_counted_and_traced(machine: &mut Machine) {
     machine.sh("echo 1 >/sys/kernel/tracing/events/gpu_scheduler/enable");
     let report = json(&machine.sh("ring-jobs -n 5 --us 500 --client 42 comp_1.0.0"));
@@ -95,7 +95,7 @@ pub fn a_killed_submitter_leaves_nothing(machine: &mut Machine) {
     );
 }
 
-/// The driver's answers without a GPU. From 7.x on it lets nobody in.
+/// Tests the driver's results without a GPU. From 7.x on, the driver refuses to open the device.
 pub fn kfd_answers(machine: &mut Machine) {
     let output = machine.run("kfd-ioctls");
     let report = json(&output);

@@ -1,13 +1,13 @@
-//! Processes that have the real /dev/kfd open, as `tracer doctor` lists them. Without a GPU none of them can have a queue.
+//! Processes that have the real /dev/kfd open, as `tracer doctor` lists them. Without a GPU, none of them can have a queue.
 
 use serde_json::{Value, json};
 
 use crate::machine::Machine;
 
-/// What doctor says of processes, and the id of the shell that ran it after `before`.
+/// Returns doctor's report on processes, and the id of the shell that ran it after `before`.
 fn listed(machine: &mut Machine, before: &str) -> (Value, u64) {
     let script = format!("{before}; echo $$; exec 4>&1; tracer doctor --json >&4");
-    // The exit code is that of doctor, which has no library here.
+    // The exit code is doctor's, which finds no library here.
     let text = machine.run(&script).stdout_text();
     let (pid, json) = text.split_once('\n').unwrap();
     let found: Value = serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {text}"));

@@ -1,4 +1,4 @@
-//! A machine, commands in it, and the checks that it is booted for.
+//! A machine, the commands in it, and the checks for which it is booted.
 
 use std::any::Any;
 use std::ffi::OsString;
@@ -12,13 +12,13 @@ use tempfile::TempDir;
 use tracer_e2e::scenario::{folder, report};
 use tracer_vm::{Command, Config, Kernel, Module, Output, Vm};
 
-/// A client id by which amdgpu marks its own clearing of buffers (amdgpu_job.h): 2^64 - 10.
+/// A client id by which amdgpu marks its own clearing of buffers (`amdgpu_job.h`): 2^64 - 10.
 pub const TTM_CLEAR_BUFFER: u64 = u64::MAX - 9;
 
-/// Where the runner does not see to it, one machine at a time: each takes 2 GiB, and a processor.
+/// A lock for one machine at a time, where the test runner does not ensure it: each takes 2 GiB, and a processor.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// Something to find out in a machine; it panics if that is not as it should be.
+/// A check in a machine. It panics if it fails.
 pub type Check = fn(&mut Machine);
 
 /// A running machine.
@@ -26,14 +26,14 @@ pub struct Machine {
     pub vm: Vm,
     /// The series of its kernel: `6.1`, `6.12` or `7.x`.
     pub kernel: String,
-    /// Holds the folders that both sides write to.
+    /// The parent of the folders that both sides write to.
     shared: TempDir,
     traces: u32,
     _one: MutexGuard<'static, ()>,
 }
 
 impl Machine {
-    /// Boots, and says how long that took.
+    /// Boots a machine, and prints how long that took.
     pub fn boot(kernel: &str, modules: &[Module]) -> Self {
         let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let shared = folder();
@@ -56,9 +56,9 @@ impl Machine {
         }
     }
 
-    /// Makes every check, also after one that failed; fails if any did.
+    /// Runs every check, even after one that failed. Fails if any check failed.
     ///
-    /// `TRACER_VM_CHECK=together` makes only those with that in their names, and says which it leaves out.
+    /// `TRACER_VM_CHECK=together` runs only the checks with that in their names, and prints which it omits.
     pub fn hold(mut self, checks: &[(&str, Check)]) {
         let wanted = std::env::var("TRACER_VM_CHECK").unwrap_or_default();
         let mut failed = Vec::new();
@@ -80,7 +80,7 @@ impl Machine {
         assert!(failed.is_empty(), "{}", failed.join("\n"));
     }
 
-    /// A new folder that the machine writes to as well.
+    /// Creates a folder that the machine writes to as well.
     pub fn folder(&self) -> TempDir {
         TempDir::new_in(self.shared.path()).unwrap()
     }
@@ -96,7 +96,7 @@ impl Machine {
         succeeded(script, output)
     }
 
-    /// Records a command; its output, and the trace.
+    /// Records a command. Returns its output and the trace.
     pub fn record(&mut self, options: &str, command: &str) -> (Output, PathBuf) {
         self.traces += 1;
         let trace = self.shared.path().join(format!("{}.trace", self.traces));
@@ -107,7 +107,7 @@ impl Machine {
         (output, trace)
     }
 
-    /// Runs a line that makes a trace: again where the kernel passed over a program, but not for ever.
+    /// Runs a line that records a trace. Repeats it if the kernel skipped a program, but only a limited number of times.
     pub fn recorded(&mut self, line: &str, trace: &Path) -> Output {
         for _ in 1..ATTEMPTS {
             let output = self.run(line);
@@ -119,7 +119,8 @@ impl Machine {
         self.sh(line)
     }
 
-    /// As [`Self::record`], with nothing lost; its output, and the report, which this side makes: it is faster.
+    /// Does what [`Self::record`] does, and checks that nothing was lost. Returns the output and the report, which the host creates
+    /// because it is faster.
     pub fn report(&mut self, options: &str, command: &str) -> (Output, Value) {
         let (output, trace) = self.record(options, command);
         let report = report(&trace);
@@ -129,18 +130,19 @@ impl Machine {
     }
 }
 
-/// The output of a command that must have succeeded.
+/// Returns the output of a command that must have succeeded.
 fn succeeded(script: &str, output: Output) -> Output {
     let (out, said) = (output.stdout_text(), output.stderr_text());
     assert_eq!(output.code, 0, "{script}: {out}{said}");
     output
 }
 
-/// Recordings of one line at the most.
+/// The most recordings of one line.
 const ATTEMPTS: usize = 4;
 
-/// Whether all that a recording lost are events at which the kernel may not have run a program, which happens on Linux 7
-/// (docs/limitations.md). The trace says so, and no verdict passes on it, as it should be: another recording is compared.
+/// Returns whether a recording lost only events at which the kernel may not have run a program, which happens on Linux 7
+/// (docs/limitations.md). The trace says so, and no verdict passes on it, as it should be. The test then compares another
+/// recording.
 fn passed_over(trace: &Path) -> bool {
     let manifest = read_json(&trace.join("manifest.json"));
     let losses = manifest["losses"].as_object().unwrap();
@@ -151,7 +153,7 @@ fn passed_over(trace: &Path) -> bool {
     passed_over
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn words(panic: &(dyn Any + Send)) -> &str {
     match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
         (Some(text), _) => text,
@@ -169,7 +171,7 @@ pub fn read_json(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// Words as a shell takes them.
+/// Quotes words for a shell.
 pub fn quoted(words: &[OsString]) -> String {
     let word = |word: &OsString| format!("'{}'", word.to_string_lossy());
     words.iter().map(word).collect::<Vec<_>>().join(" ")

@@ -1,8 +1,8 @@
-//! The tracer on each of Debian's kernels, against what the programs in there count themselves. The jobs' hardware is made
-//! up (tests/drm-sched-mock), and GPUs are simulated (tests/kfd-sim): there is none.
+//! tracer on each of Debian's kernels, compared with what the programs in the machine count themselves. The jobs' hardware
+//! (tests/drm-sched-mock) and the GPUs (tests/kfd-sim) are simulated, because there is no real one.
 //!
-//! Two machines a kernel, each for many checks, as booting takes longer than most of them: one with amdgpu and the mock,
-//! one without any driver. They need what `cargo xtask setup --only vm` installs; `cargo xtask test` does it.
+//! There are two machines per kernel, each for many checks, because booting takes longer than most of them: one with amdgpu and the
+//! mock, one without any driver. They need what `cargo xtask setup --only vm` installs; `cargo xtask test` runs that.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by it, with the line")]
 
@@ -20,12 +20,12 @@ use tracer_vm::Module;
 
 use crate::machine::{Check, Machine};
 
-/// Checks, by their names.
+/// Expands to checks with their names.
 macro_rules! checks {
     ($($module:ident :: $check:ident),* $(,)?) => { &[$((stringify!($module::$check), $module::$check as Check)),*] };
 }
 
-/// A kernel with amdgpu, but without a GPU, and with real scheduler rings.
+/// Checks a kernel with amdgpu, but without a GPU, and with real scheduler rings.
 fn with_drivers(kernel: &str) {
     Machine::boot(kernel, &[Module::Amdgpu, Module::Mock]).hold(checks![
         kernels::jobs_are_counted_and_traced,
@@ -36,12 +36,12 @@ fn with_drivers(kernel: &str) {
         doctor::both_paths_would_be_captured,
         driver_event::every_event_that_there_is_is_watched,
         kfd_proc::processes_are_listed_where_the_driver_is,
-        // Unloads the mock.
+        // This check unloads the mock.
         kernels::a_killed_submitter_leaves_nothing,
     ]);
 }
 
-/// A kernel on which the DRM scheduler is not there, as on one that was built without.
+/// Checks a kernel on which the DRM scheduler is missing, as on a kernel that was built without it.
 fn without_drivers(kernel: &str) {
     Machine::boot(kernel, &[]).hold(checks![
         kernels::there_is_no_driver,
@@ -50,12 +50,12 @@ fn without_drivers(kernel: &str) {
         doctor::what_is_missing_is_told,
         driver_event::without_the_driver_they_are_unknown,
         kfd_proc::without_the_driver_nothing_is_known,
-        // A command that hangs ends the machine.
+        // A command that hangs stops the machine.
         kernels::commands,
     ]);
 }
 
-/// The claims' first one. What it is about does not depend on the kernel: one is enough.
+/// Checks the first claim. Its subject does not depend on the kernel, so one kernel is enough.
 fn claims(kernel: &str) {
     Machine::boot(kernel, &[Module::Mock]).hold(checks![claims::jobs_on_a_compute_ring_decide_the_first_claim]);
 }

@@ -1,4 +1,4 @@
-//! Jobs of the real DRM scheduler and ioctls of the real /dev/kfd, against what the programs themselves count.
+//! Jobs of the real DRM scheduler and ioctls of the real /dev/kfd, compared with what the programs themselves count.
 
 use serde_json::Value;
 
@@ -24,12 +24,12 @@ pub fn jobs_and_ioctls(machine: &mut Machine) {
         assert_eq!(ring["device"], "drm-sched-mock");
     }
 
-    // Another process's jobs, with the driver's own mark, are nobody's of the traced ones.
+    // Another process's jobs, with the driver's own mark, do not belong to any traced process.
     let others = format!("sh -c 'ring-jobs sdma0 -n 50 --client {TTM_CLEAR_BUFFER} > /dev/null; true'");
     let (_, report) = machine.report("--no-follow", &others);
     let sdma = ring(&report, "sdma0");
     assert_eq!((&sdma["jobs"], &sdma["traced"]), (&50.into(), &0.into()), "{report}");
-    // Linux 6.1 does not know clients of jobs.
+    // Linux 6.1 does not report clients of jobs.
     let reason = if machine.kernel == "6.1" {
         "untold"
     } else {
@@ -40,7 +40,7 @@ pub fn jobs_and_ioctls(machine: &mut Machine) {
     ioctls(machine);
 }
 
-/// Every ioctl of the program, with its success or failure, and the same calls inside the driver.
+/// Checks every ioctl of the program, with its success or failure, and the same calls inside the driver.
 fn ioctls(machine: &mut Machine) {
     if machine.kernel == "7.x" {
         println!("not checked: without a GPU this kernel's /dev/kfd can't be opened");

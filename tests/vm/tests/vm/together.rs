@@ -1,5 +1,5 @@
-//! Everything at once in one recording: AMD's runtime on a simulated GPU, jobs of the mock on the kernel's scheduler, and
-//! ioctls to the real /dev/kfd. Each is compared with its own truth.
+//! Everything at once in one recording: AMD's runtime on a simulated GPU, jobs of the mock on the kernel's scheduler, and ioctls to
+//! the real /dev/kfd. Each is compared with its own truth.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -19,7 +19,7 @@ pub fn all_that_is_traced_at_once_equals_its_truth(machine: &mut Machine) {
     let dir = machine.folder();
     let at = |name: &str| dir.path().join(name).display().to_string();
     let scenario = Scenario::new("trixie", "gfx1100", &["mixed"]);
-    // 7.x lets nobody open its /dev/kfd without a GPU: the program says so by its exit code.
+    // On 7.x, /dev/kfd cannot be opened without a GPU. The program's exit code reports that.
     let traced = format!(
         "ring-jobs comp_1.0.0 sdma0 -n {JOBS} > {} & {{ kfd-ioctls > {} || test $? = 2; }} & {}; wait",
         at("jobs.json"),
@@ -34,7 +34,7 @@ pub fn all_that_is_traced_at_once_equals_its_truth(machine: &mut Machine) {
         read_json(at("jobs.json").as_ref()),
         read_json(at("calls.json").as_ref()),
     );
-    // What the machine printed is in its output; the files are here.
+    // The machine's output has what the command printed; the files are here.
     let done = Command::new("true").output().unwrap();
     let run = Run::read(dir, done);
 
@@ -49,7 +49,7 @@ fn facts<'a, T>(run: &'a Run, of: impl Fn(&'a Fact) -> Option<&'a T>) -> Vec<&'a
     run.facts.iter().filter_map(of).collect()
 }
 
-/// Each job once, of that process and thread, submitted, run and done in this order.
+/// Checks that each job occurs once, of that process and thread, submitted, run and completed in this order.
 fn ring_jobs(run: &Run, truth: &Value) {
     let traced = facts(run, |fact| match fact {
         Fact::RingJob(job) => Some(job),
@@ -78,7 +78,7 @@ fn ring_jobs(run: &Run, truth: &Value) {
     assert_eq!(fences.len(), 2 * JOBS, "the joins are one to one");
 }
 
-/// The calls of the program, in its order: command, result, and the bytes that came back.
+/// Checks the calls of the program, in its order: command, result, and the bytes that were returned.
 fn ioctls(run: &Run, truth: &Value) {
     let own = facts(run, |fact| match fact {
         Fact::Ioctl(ioctl) if truth["pid"] == ioctl.pid => Some(ioctl),
@@ -92,7 +92,7 @@ fn ioctls(run: &Run, truth: &Value) {
         calls.iter().map(made).collect::<Vec<_>>()
     );
     for (ioctl, call) in own.iter().zip(calls) {
-        // Bits 31 and 30 of a command say which way its argument goes.
+        // Bits 31 and 30 of a command give the direction of its argument.
         let bytes = ioctl
             .arg_out
             .as_deref()
@@ -104,7 +104,7 @@ fn ioctls(run: &Run, truth: &Value) {
     }
 }
 
-/// The same calls inside the driver. Those of the simulated device never get there.
+/// Checks the same calls inside the driver. Calls to the simulated device never reach it.
 fn driver_calls(run: &Run, truth: &Value, kernel: &str) {
     let inside = facts(run, |fact| match fact {
         Fact::DriverCall(call) if call.function == "kfd_ioctl" => Some(call),

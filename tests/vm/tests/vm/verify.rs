@@ -1,5 +1,5 @@
-//! Verdicts where both paths can be seen: doorbells of AMD's runtime on a simulated GPU, and rings of the kernel's own
-//! scheduler with the mock's hardware.
+//! Verdicts where both paths can be seen: doorbells of AMD's runtime on a simulated GPU, and rings of the kernel's own scheduler
+//! with the mock's hardware.
 
 use std::path::{Path, PathBuf};
 
@@ -11,20 +11,20 @@ use tracer_e2e::{
 
 use crate::machine::{self, Machine, TTM_CLEAR_BUFFER, quoted, read_json};
 
-/// A command of several lines, as one word or two.
+/// Turns a command of several lines into one word or two.
 fn script(dir: &Path, command: &str) -> String {
     let script = dir.join("command.sh");
     std::fs::write(&script, command).unwrap();
     format!("sh -e {}", script.display())
 }
 
-/// Records a command, to be judged on this side.
+/// Records a command, to be judged on the host.
 fn record(machine: &mut Machine, dir: &Path, options: &str, command: &str) -> PathBuf {
     let command = script(dir, command);
     machine.record(&format!("--detail full {options}"), &command).1
 }
 
-/// Exit code, and the rules that did not pass.
+/// Checks the exit code and the rules that did not pass.
 fn expect(policy: &str, trace: &Path, code: i32, wrong: &[(&str, &str)]) -> Value {
     let (ended, found) = verdict(policy, trace);
     let wrong = wrong
@@ -43,7 +43,7 @@ pub fn verdicts(machine: &mut Machine) {
     let on = |asic| quoted(&Scenario::new("trixie", asic, &["compute-only", "-n", "20"]).simulated(dir.path()));
     let (mes, hws) = (on("gfx1100"), on("gfx942"));
 
-    // The whole way in there, with its exit code.
+    // The complete procedure in the machine, with its exit code.
     let kept = dir.path().join("kept.trace");
     let line = format!("tracer verify --policy mes-bypass -o {} -- {mes}", kept.display());
     let output = machine.recorded(&line, &kept);
@@ -63,7 +63,7 @@ pub fn verdicts(machine: &mut Machine) {
     a_lost_event_leaves_it_open(machine, dir.path(), &mes);
 }
 
-/// The jobs are named: ring, process and thread.
+/// The verdict names the jobs: ring, process and thread.
 fn jobs_of_the_process_fail(machine: &mut Machine, dir: &Path, compute: &str) {
     let jobs = dir.join("jobs.json");
     let command = format!("{compute}; ring-jobs comp_1.0.0 -n 3 > {}", jobs.display());
@@ -82,7 +82,7 @@ fn jobs_of_the_process_fail(machine: &mut Machine, dir: &Path, compute: &str) {
     }
 }
 
-/// Jobs that a ring of the mock was ever given.
+/// Returns the number of jobs that a ring of the mock was ever given.
 fn submitted(machine: &mut Machine, ring: &str) -> u64 {
     let counts = machine::json(&machine.sh("cat /dev/drm-sched-mock"));
     let mut rings = counts["rings"].as_array().unwrap().iter();
@@ -91,7 +91,7 @@ fn submitted(machine: &mut Machine, ring: &str) -> u64 {
         .unwrap()
 }
 
-/// They wait on a compute ring as the recording begins, and run while the program does.
+/// The jobs wait on a compute ring when the recording starts, and run while the program runs.
 fn jobs_from_before_do_not_decide(machine: &mut Machine, dir: &Path, compute: &str) {
     const JOBS: u64 = 40;
     const RING: &str = "comp_1.1.0";
@@ -113,7 +113,7 @@ fn jobs_from_before_do_not_decide(machine: &mut Machine, dir: &Path, compute: &s
     assert!(notes.contains("from before the recording"), "{notes}");
 }
 
-/// The driver's own jobs on sdma0, and an untraced process's on a compute ring, while the program runs.
+/// The driver's own jobs on sdma0, and an untraced process's jobs on a compute ring, while the program runs.
 fn jobs_of_others_do_not_decide(machine: &mut Machine, dir: &Path, compute: &str) {
     let stop = dir.join("stop");
     let others = format!(
@@ -128,7 +128,7 @@ fn jobs_of_others_do_not_decide(machine: &mut Machine, dir: &Path, compute: &str
     assert!(rings["counts"]["jobs"].as_u64() >= Some(6), "{rings:#}");
     assert_eq!(rings["counts"]["jobs_of_traced_processes"], 0);
     let notes = rings["notes"].to_string();
-    // Linux 6.1 does not know clients of jobs.
+    // Linux 6.1 does not report clients of jobs.
     let sdma = if machine.kernel == "6.1" {
         "sdma jobs, other processes"
     } else {
@@ -140,7 +140,7 @@ fn jobs_of_others_do_not_decide(machine: &mut Machine, dir: &Path, compute: &str
     );
 }
 
-/// The recorder is stopped until its smallest buffer has no room any more.
+/// The recorder is stopped until its smallest buffer is full.
 fn a_lost_event_leaves_it_open(machine: &mut Machine, dir: &Path, compute: &str) {
     let jobs = "ring=sdma0 count=1000 us=0 client=0 error=0 dep=0 wait=1";
     let command = format!(

@@ -16,7 +16,7 @@ use crate::{
     resolver::debug::{DebugFiles, DebugKey, Lookup, NotUsed, Tried},
 };
 
-/// As [`crate::debug_files::Search`], for a library that a process has mapped.
+/// Searches as [`crate::debug_files::Search`] does, for a library that a process has mapped.
 pub struct Debug<'a> {
     examine: Examine<'a>,
     path: String,
@@ -29,7 +29,7 @@ impl<'a> Debug<'a> {
         Self { examine, path, network }
     }
 
-    /// The library's folder in the root of the process.
+    /// Returns the library's folder in the root of the process.
     fn folder(&self) -> Option<String> {
         let request = Request::Root { pid: self.examine.pid };
         let shown = match self.examine.ask(&request) {

@@ -1,4 +1,4 @@
-//! The memory of a process, for readings that follow pointers.
+//! The memory of a process, for reads that follow pointers.
 
 use std::{
     cell::RefCell,
@@ -15,14 +15,14 @@ use crate::{
     },
 };
 
-/// What is fetched at once: what a pointer leads to often lies beside what the last one led to.
+/// The number of bytes that are fetched at once: the target of a pointer is often beside the target of the previous pointer.
 const PAGE: u64 = 4096;
-/// Pages that are kept.
+/// The maximum number of pages that are kept.
 const MAX_PAGES: usize = 4096;
-/// Bytes of a page, as a piece.
+/// The bytes of a page, as the length of a piece.
 const PAGE_LEN: u32 = 4096;
 
-/// The memory of a process, by pages, each of which is fetched once: to be used for one reading, and not kept.
+/// The memory of a process, by pages, each of which is fetched once. Use it for one traversal, and do not keep it.
 pub struct Remote<'a> {
     examine: Examine<'a>,
     pages: RefCell<HashMap<u64, Option<Vec<u8>>>>,
@@ -34,18 +34,18 @@ impl<'a> Remote<'a> {
         Self { examine, pages }
     }
 
-    /// One u64.
+    /// Reads one u64.
     ///
     /// # Errors
-    /// EFAULT if it is not there; [`ReadError`] otherwise.
+    /// Fails with EFAULT if the word is not there, and with a [`ReadError`] otherwise.
     pub fn word(&self, address: u64) -> io::Result<u64> {
         let mut bytes = [0; 8];
         self.read(address, &mut bytes)?;
         Ok(u64::from_ne_bytes(bytes))
     }
 
-    /// Fetches the pages of these addresses with one request. What is not there, or can't be read now, is asked for again when it
-    /// is needed.
+    /// Fetches the pages of these addresses with one request. A page that is not there, or can't be read now, is requested again
+    /// when it is needed.
     pub fn fetch_all(&self, addresses: impl Iterator<Item = u64>) {
         let pages: BTreeSet<u64> = addresses.map(|address| address - address % PAGE).collect();
         let mut known = self.pages.borrow_mut();

@@ -19,13 +19,13 @@ use crate::confined::{
     sealed,
 };
 
-/// Finds a name without opening what it leads to: neither a driver nor the other end of a FIFO hears of it.
+/// Finds a name without opening its target, so that neither a driver nor the other end of a FIFO notices.
 const FIND: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
-/// Bytes that are copied at a time.
+/// The number of bytes that are copied at a time.
 const PIECE: usize = 256 << 10;
 
-/// The file behind a mapping.
+/// Answers for the file behind a mapping.
 pub fn mapped(
     pid: u32,
     (start, end): (u64, u64),
@@ -36,7 +36,7 @@ pub fn mapped(
     let link = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
     match rustix::fs::open(link, FIND, Mode::empty()) {
         Ok(file) => again(file, want),
-        // Without CAP_CHECKPOINT_RESTORE the name is left, if it is still the file's.
+        // Without CAP_CHECKPOINT_RESTORE only the name remains, if it still names that file.
         Err(rustix::io::Errno::PERM | rustix::io::Errno::ACCESS) => {
             let file = find_in_root(pid, path)?;
             let found = fstat(&file)?;
@@ -51,7 +51,7 @@ pub fn mapped(
     }
 }
 
-/// A file in the root of a process.
+/// Answers for a file in the root of a process.
 pub fn in_root(pid: u32, path: &[u8], want: &Want) -> io::Result<Answer> {
     again(find_in_root(pid, path)?, want)
 }
@@ -62,7 +62,7 @@ fn find_in_root(pid: u32, path: &[u8]) -> io::Result<OwnedFd> {
     Ok(openat2(root, OsStr::from_bytes(path), FIND, Mode::empty(), inside)?)
 }
 
-/// Names in a folder in the root of a process.
+/// Returns the names in a folder in the root of a process.
 pub fn names(pid: u32, path: &[u8]) -> io::Result<Vec<u8>> {
     let found = find_in_root(pid, path)?;
     if FileType::from_raw_mode(fstat(&found)?.st_mode) != FileType::Directory {
@@ -78,12 +78,12 @@ pub fn names(pid: u32, path: &[u8]) -> io::Result<Vec<u8>> {
     Ok(names)
 }
 
-/// A file in the recorder's root.
+/// Answers for a file in the recorder's root.
 pub fn own(path: &[u8], want: &Want) -> io::Result<Answer> {
     again(rustix::fs::open(OsStr::from_bytes(path), FIND, Mode::empty())?, want)
 }
 
-/// What is wanted of a file that was found.
+/// Answers with the requested contents of a file that was found.
 pub fn again(found: OwnedFd, want: &Want) -> io::Result<Answer> {
     let stat = fstat(&found)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -115,7 +115,7 @@ fn info(file: &OwnedFd, stat: &Stat) -> FileInfo {
     }
 }
 
-/// Opens what was found, and nothing else: the name may lead elsewhere by now.
+/// Opens the file that was found, and no other: the name may lead elsewhere by now.
 fn open(found: &OwnedFd) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let link = format!("/proc/self/fd/{}", found.as_raw_fd());
@@ -134,14 +134,14 @@ fn whole(file: &File, size: u64, most: u64) -> io::Result<(Body, Option<OwnedFd>
         file.take(most.min(MAX_INLINE as u64)).read_to_end(&mut bytes)?;
         return super::body(bytes);
     }
-    // Read and written by pieces that stay in the processor's cache: splicing page by page takes three times as long.
+    // Pieces that stay in the processor's cache are read and written: splicing page by page takes three times as long.
     let mut memory = File::from(sealed::new_file()?);
     let mut piece = vec![0; PIECE];
     let mut left = size;
     while left > 0 {
         let step = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
         let count = match (&mut &*file).read(&mut piece[..step]) {
-            // It has become shorter.
+            // The file has become shorter.
             Ok(0) => break,
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -160,7 +160,7 @@ fn these(file: &File, size: u64, ranges: &[(u64, u64)]) -> io::Result<Vec<u8>> {
     }
     let mut bytes = Vec::new();
     for &(offset, len) in ranges {
-        // No memory for what is not there.
+        // No memory is allocated for bytes that are not there.
         if offset.checked_add(len).is_none_or(|end| end > size) {
             return Err(io::Error::from_raw_os_error(libc::ENODATA));
         }
@@ -181,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    /// A device that is opened can begin to work: what a name leads to is looked at first.
+    /// Opening a device can start it, so the reader checks the target of a name before it opens it.
     #[test]
     fn what_is_no_regular_file_is_not_even_opened() {
         let dir = tempfile::tempdir().unwrap();

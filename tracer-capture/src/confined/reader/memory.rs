@@ -1,4 +1,4 @@
-//! Memory of other processes, with few system calls.
+//! Reads the memory of other processes, with few system calls.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::{
     sys,
 };
 
-/// Reads pieces in their order; those that are not there are zeros.
+/// Reads pieces in their order; pieces that are not there become zeros.
 pub fn read(pid: u32, pieces: &[Piece]) -> io::Result<Answer> {
     let total: u64 = pieces.iter().map(|piece| u64::from(piece.len)).sum();
     if pieces.len() > MAX_PIECES || total > MAX_MEMORY {
@@ -22,7 +22,7 @@ pub fn read(pid: u32, pieces: &[Piece]) -> io::Result<Answer> {
         let whole = read_some(pid, rest, to)?;
         let (read, unread) = rest.split_at(whole);
         there.extend(read.iter().map(|_| true));
-        // What ended the call early is not there; the kernel may have copied a part of it.
+        // The piece that ended the call early is not there; the kernel may have copied a part of it.
         let gone = unread.first().map_or(0, |piece| piece.len as usize);
         let past = read.iter().map(|piece| piece.len as usize).sum::<usize>();
         to[past..past + gone].fill(0);
@@ -43,7 +43,7 @@ pub fn read(pid: u32, pieces: &[Piece]) -> io::Result<Answer> {
     })
 }
 
-/// Reads pieces until one is not there; how many were.
+/// Reads pieces until one is not there. Returns the number of pieces that were read.
 fn read_some(pid: u32, pieces: &[Piece], to: &mut [u8]) -> io::Result<usize> {
     let remote: Vec<libc::iovec> = pieces
         .iter()
@@ -57,7 +57,7 @@ fn read_some(pid: u32, pieces: &[Piece], to: &mut [u8]) -> io::Result<usize> {
         iov_len: to.len(),
     };
     let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
-    // SAFETY: `local` names `to`, which is valid for writes; the kernel checks what `remote` names.
+    // SAFETY: `local` names `to`, which is valid for writes; the kernel checks the addresses in `remote`.
     let read = unsafe {
         libc::process_vm_readv(
             pid,

@@ -2,7 +2,7 @@ use std::{fs, io};
 
 use super::*;
 
-/// What the real format file of a kernel says; the fixtures have those of running kernels.
+/// Reads the real format file of a kernel; the fixtures have the files of running kernels.
 fn of_kernel(kernel: &str, event: &str) -> Result<Format, CaptureError> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/tracefs");
     match fs::read_to_string(format!("{folder}/{kernel}/{event}.format")) {
@@ -16,7 +16,7 @@ fn plan(kernel: &str) -> Plan {
     Plan::of(|event| of_kernel(kernel, event))
 }
 
-/// The layouts in the order of [`DriverEventKind::ALL`]; `None` for absent events.
+/// Returns the layouts in the order of [`DriverEventKind::ALL`]; `None` for absent events.
 fn layouts(plan: &Plan) -> [Option<DriverEventLayout>; 5] {
     plan.events
         .each_ref()
@@ -135,13 +135,13 @@ fn a_field_that_is_gone_or_of_another_type_is_absent() {
     ]);
     let expected = DriverEventLayout { bytes: 16, ..NONE };
     assert_eq!(layout(DriverEventKind::BoMove, &format), expected);
-    // A context and a sequence number of different sizes: the context is not read by the other's size.
+    // The context and the sequence number have different sizes: the context is not read with the size of the other field.
     let format = synthetic(&[("u32 context", 8, 4), ("u64 seqno", 16, 8)]);
     let expected = DriverEventLayout { seqno: 16, ..NONE };
     assert_eq!(layout(DriverEventKind::SchedRunJob, &format), expected);
 }
 
-/// Each of them is optional: a damaged one leaves the others, and is told of.
+/// Each event is optional: a damaged format file does not affect the other events, and is reported.
 #[test]
 fn a_damaged_format_file_is_told_and_an_absent_event_is_not() {
     let plan = Plan::of(|event| match event {

@@ -5,7 +5,7 @@ use super::*;
 const NEW: EventSet = SETS[0];
 const OLD: EventSet = SETS[1];
 
-/// Real format files, from running kernels.
+/// Reads a real format file, from a running kernel.
 fn fixture(kernel: &str, event: &str) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/tracefs");
     fs::read_to_string(format!("{folder}/{kernel}/{event}.format")).unwrap()
@@ -56,7 +56,7 @@ fn new_events() {
     assert_eq!(plan.layouts, [Plain(job), Plain(job), Plain(done)]);
 }
 
-/// The text of a format file with these fields.
+/// Returns the text of a format file with these fields.
 fn synthetic(fields: &[(&str, u32, u32)]) -> String {
     let lines: String = fields
         .iter()

@@ -2,13 +2,13 @@
 
 /// `NT_GNU_BUILD_ID` (include/elf/common.h of binutils).
 const BUILD_ID: u32 = 3;
-/// More notes than a file has; each takes at least three words.
+/// Limit above the number of notes in any file; each note takes at least three words.
 const MAX_NOTES: usize = 256;
-/// Build-ids have 8 to 20 bytes; a longer one would only make folder names that no file system takes.
+/// Limit in bytes. Build-ids have 8 to 20 bytes; a longer one would only lead to folder names that no file system accepts.
 const MAX_BUILD_ID: usize = 64;
 
-/// The build-id in the contents of a note section or segment, in lower-case hexadecimal: three words (length of the name,
-/// of the description, type), then both, each padded to words.
+/// Returns the build-id in the contents of a note section or segment, in lower-case hexadecimal. A note consists of three words
+/// (length of the name, length of the description, type), then name and description, each padded to words.
 pub(crate) fn build_id_in(notes: &[u8]) -> Option<String> {
     let mut rest = notes;
     for _ in 0..MAX_NOTES {

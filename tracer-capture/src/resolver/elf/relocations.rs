@@ -1,4 +1,4 @@
-//! What the dynamic linker writes into a library, as far as its file says.
+//! The words that the dynamic linker writes into a library, according to the library's file.
 
 use object::LittleEndian;
 use object::elf::{self, Rela64};
@@ -7,11 +7,11 @@ use object::pod::slice_from_bytes;
 use super::symbols::Symbols;
 use super::{Image, LE};
 
-/// A hundred times as many as any build has.
+/// A hundred times as many as in any build.
 const MAX_RELOCATIONS: usize = 2_000_000;
 
 impl<'data> Image<'data> {
-    /// Address of a variable that `.dynsym` defines, and the words that the dynamic linker fills with that address.
+    /// Returns the address of a variable that `.dynsym` defines, and the words that the dynamic linker fills with that address.
     pub(in crate::resolver) fn exported_object(&self, name: &str) -> Option<(u64, Vec<u64>)> {
         let symbols = Symbols::of(self.file.elf_dynamic_symbol_table(), &self.file, self.bytes);
         let (index, vaddr) = symbols.object(name)?;
@@ -22,7 +22,7 @@ impl<'data> Image<'data> {
         Some((vaddr, slots.map(|relocation| relocation.r_offset.get(LE)).collect()))
     }
 
-    /// The address that the dynamic linker writes to `vaddr`, before the load bias is added.
+    /// Returns the address that the dynamic linker writes to `vaddr`, before it adds the load bias.
     pub(in crate::resolver) fn relative_relocation(&self, vaddr: u64) -> Option<u64> {
         let mut relocations = self.relocations();
         let found = relocations.find(|relocation| {
@@ -30,12 +30,12 @@ impl<'data> Image<'data> {
         });
         match found {
             Some(found) => Some(found.r_addend.get(LE).cast_unsigned()),
-            // Packed relocations (`SHT_RELR`) leave the address in the word itself.
+            // Packed relocations (`SHT_RELR`) have the address in the word itself.
             None => self.word(vaddr).filter(|&word| word != 0),
         }
     }
 
-    /// The relocations with addends.
+    /// Returns the relocations with addends.
     fn relocations(&self) -> impl Iterator<Item = &'data Rela64<LittleEndian>> {
         let tables = self.sections_of_type(elf::SHT_RELA).flat_map(|data| {
             let count = data.len() / size_of::<Rela64<LittleEndian>>();

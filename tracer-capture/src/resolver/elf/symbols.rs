@@ -1,4 +1,4 @@
-//! Symbols of a table, with bounds.
+//! The symbols of a table, with limits.
 
 use object::LittleEndian;
 use object::elf::{self, FileHeader64, Sym64};
@@ -6,9 +6,10 @@ use object::read::elf::{ElfFile64, SectionHeader, Sym, SymbolTable};
 
 use super::LE;
 
-/// The longest name that is read: those looked for have less than 100 bytes, those of C++ templates thousands.
+/// Length of the longest name that is read. The names that the resolver needs have less than 100 bytes, those of C++ templates
+/// thousands.
 pub(crate) const MAX_NAME: usize = 512;
-/// Unstripped runtimes have tens of thousands.
+/// Unstripped runtimes have tens of thousands of symbols.
 const MAX_SYMBOLS: usize = 1 << 20;
 
 /// A named, defined function.
@@ -37,7 +38,7 @@ impl<'data> Symbols<'data> {
         }
     }
 
-    /// Functions that it defines; those with longer names are passed over.
+    /// Returns the functions that the table defines. Skips functions with names longer than [`MAX_NAME`].
     pub(super) fn functions(self) -> impl Iterator<Item = FunctionSymbol<'data>> {
         let strings = self.strings;
         self.symbols.iter().take(MAX_SYMBOLS).filter_map(move |symbol| {
@@ -50,7 +51,7 @@ impl<'data> Symbols<'data> {
         })
     }
 
-    /// Index and value of the variable of this name that it defines.
+    /// Returns the index and the value of the variable of this name that the table defines.
     pub(super) fn object(&self, name: &str) -> Option<(usize, u64)> {
         let mut symbols = self.symbols.iter().take(MAX_SYMBOLS).enumerate();
         let (index, symbol) = symbols.find(|(_, symbol)| {
@@ -60,7 +61,7 @@ impl<'data> Symbols<'data> {
         Some((index, symbol.st_value(LE)))
     }
 
-    /// A symbol's value, and its name if it is undefined.
+    /// Returns a symbol's value, and its name if it is undefined.
     pub(super) fn value_and_undefined_name(&self, index: usize) -> Option<(u64, Option<&'data [u8]>)> {
         let symbol = self.symbols.get(index)?;
         let name = symbol
@@ -70,7 +71,7 @@ impl<'data> Symbols<'data> {
     }
 }
 
-/// The string at an offset, unless it is longer than [`MAX_NAME`].
+/// Returns the string at an offset, unless it is longer than [`MAX_NAME`].
 pub(super) fn bounded(strings: &[u8], offset: u32) -> Option<&[u8]> {
     let rest = strings.get(offset as usize..)?;
     let window = rest.get(..MAX_NAME).unwrap_or(rest);

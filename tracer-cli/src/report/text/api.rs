@@ -6,7 +6,7 @@ use tracer_core::{foreign::Terminal, summary::Report};
 
 use crate::units::duration;
 
-/// Calls by function.
+/// Writes the calls by function.
 pub fn calls(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let functions = &report.api_calls.by_function;
     if functions.is_empty() {
@@ -46,7 +46,7 @@ pub fn calls(out: &mut impl Write, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-/// Queues that the work of streams was seen on.
+/// Writes the queues on which the work of streams was seen.
 pub fn streams(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.streams.is_empty() {
         return Ok(());

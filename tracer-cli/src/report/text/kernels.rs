@@ -9,7 +9,7 @@ use tracer_core::{
 
 use crate::units::duration;
 
-/// Kernels of which that is known of some dispatch, those that ran longest first.
+/// Writes the kernels for which the time of at least one dispatch is known, the longest first.
 pub fn times(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let mut kernels: Vec<&Kernel> = report.kernels.iter().filter(|kernel| kernel.timed > 0).collect();
     if kernels.is_empty() {

@@ -1,4 +1,4 @@
-//! The queues, and what stands in front of them.
+//! The queues, and the tools that intercept them.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use tracer_core::{
 
 use crate::units::{duration, known};
 
-/// What was asked for behind a tool; nothing if none is known to stand there.
+/// Writes what programs requested on queues that a tool intercepts; nothing if no such queue is known.
 pub fn requested(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let requested = &report.requested;
     let lost = report
@@ -38,7 +38,7 @@ pub fn requested(out: &mut impl Write, report: &Report) -> io::Result<()> {
     )
 }
 
-/// Each queue, with its numbers.
+/// Writes each queue with its numbers.
 pub fn table(out: &mut impl Write, queues: &[Queue]) -> io::Result<()> {
     writeln!(
         out,
@@ -71,7 +71,7 @@ pub fn table(out: &mut impl Write, queues: &[Queue]) -> io::Result<()> {
     Ok(())
 }
 
-/// Who made a queue.
+/// Returns what created a queue.
 fn maker(queue: &Queue) -> &'static str {
     match queue.internal {
         Some(true) => "runtime",

@@ -1,4 +1,4 @@
-//! What goes into a trace that begins late.
+//! Tests of the facts that go into a trace that begins late.
 
 use tracer_core::{
     fact::{Copy, Dispatch, Durations, OtherPacket},
@@ -7,7 +7,7 @@ use tracer_core::{
 
 use super::*;
 
-/// Keeps everything; of snapshots, too.
+/// A sink that keeps every fact, including those of snapshots.
 #[derive(Default)]
 struct Kept(Vec<Fact>);
 
@@ -54,7 +54,7 @@ fn queues(kept: &Kept) -> Vec<&Queue> {
     queues.collect()
 }
 
-/// Ten dispatches came before; then it records.
+/// Returns a value that saw ten dispatches and then began to record.
 fn begun() -> Later<Kept> {
     let mut later = Later::new();
     for index in 0..10 {

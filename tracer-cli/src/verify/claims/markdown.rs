@@ -1,4 +1,4 @@
-//! The reports on claims as a document: docs/claims.md is one.
+//! The reports on claims as a document, for example docs/claims.md.
 
 use std::fmt::Write;
 
@@ -35,7 +35,7 @@ That no job was seen on a ring proves something only where such jobs would be se
 submits some. On a GPU whose scheduler or product a claim is not about, the claim is not tested.
 ";
 
-/// One document of all reports.
+/// Formats one document from all reports.
 pub fn write(reports: &[Report]) -> String {
     let mut text = HEAD.to_owned();
     places(&mut text, reports);
@@ -46,7 +46,7 @@ pub fn write(reports: &[Report]) -> String {
     text
 }
 
-/// What a report is called in tables: its GPUs, and whether they are real.
+/// Returns a report's name for tables: its GPUs, and whether they are real.
 fn name(report: &Report) -> String {
     let gpus: Vec<&str> = report.place.gpus.iter().map(|gpu| gpu.name.as_str()).collect();
     let real = match report.place.simulated {
@@ -56,7 +56,7 @@ fn name(report: &Report) -> String {
     Markdown(&format!("{}{real}", gpus.join(", "))).to_string()
 }
 
-/// Whether ring events were there.
+/// Returns whether ring events were available.
 fn rings(report: &Report) -> String {
     let watched = if report.place.ring_events {
         "ring events"

@@ -8,7 +8,7 @@ use tracer_store::manifest::{Device, Manifest, SchedulerKind};
 
 use super::recorder::Done;
 
-/// What recordings tell of the place.
+/// What recordings say about the place.
 #[derive(Default)]
 pub struct Place {
     manifest: Option<Manifest>,
@@ -16,7 +16,7 @@ pub struct Place {
     control: Option<Control>,
 }
 
-/// What the dispatcher tells of its surroundings; everything else of its summary is of no interest here.
+/// The dispatcher's description of its environment. The other fields of its summary are not needed here.
 #[derive(Deserialize)]
 struct Summary {
     runtime: Runtime,
@@ -36,7 +36,7 @@ struct Agent {
 }
 
 impl Place {
-    /// Takes what the control command showed.
+    /// Takes the observations of the control command.
     pub fn control(&mut self, command: &str, observed: &Observed) {
         self.control = Some(Control {
             command: command.to_owned(),
@@ -44,7 +44,7 @@ impl Place {
         });
     }
 
-    /// Takes what a scenario showed; the first one counts.
+    /// Takes the observations of a scenario. The first one counts.
     pub fn scenario(&mut self, done: &Done) {
         let parse = |line: &str| serde_json::from_str(line).ok();
         if self.summary.is_none() {
@@ -53,12 +53,12 @@ impl Place {
         self.manifest.get_or_insert_with(|| done.manifest.clone());
     }
 
-    /// Name of the GPU's product.
+    /// Returns the product name of the GPU.
     pub fn product(&self) -> Option<String> {
         self.summary.as_ref().map(|summary| summary.agent.name.clone())
     }
 
-    /// The place.
+    /// Returns the place.
     pub fn finish(self, dispatcher: &[OsString]) -> claims::Place {
         let Some(manifest) = self.manifest else {
             return claims::Place::default();
@@ -94,7 +94,7 @@ impl Place {
     }
 }
 
-/// A command for people, without the folders of its words: they are nobody's business elsewhere.
+/// Formats a command for people, without the folders of its words: they are private to this machine.
 fn shown(command: &[OsString]) -> String {
     let name = |word: &OsString| {
         let path = Path::new(word);
@@ -104,7 +104,7 @@ fn shown(command: &[OsString]) -> String {
     command.iter().map(name).collect::<Vec<_>>().join(" ")
 }
 
-/// What the firmware calls the machine: a virtual one says so.
+/// Returns the firmware's name of the machine, which shows whether it is virtual.
 fn machine() -> Option<String> {
     let read = |name: &str| fs::read_to_string(format!("/sys/class/dmi/id/{name}")).ok();
     let words = [read("sys_vendor")?, read("product_name")?];

@@ -1,4 +1,4 @@
-//! Records scenarios, each by a `tracer record` of its own: a claim is tested by what a user could run, too.
+//! Records scenarios, each with a `tracer record` of its own: a claim is tested by commands that a user could run, too.
 
 use std::{
     ffi::OsString,
@@ -19,49 +19,49 @@ use crate::{
     verify::context,
 };
 
-/// The first line of what `tracer record` tells at its end.
+/// The first line of the summary that `tracer record` prints at its end.
 const SUMMARY: &str = "target     ";
-/// Lines of a failed command's words that are shown.
+/// Maximum number of lines that are shown of a failed command's messages.
 const MAX_LINES: usize = 3;
 
-/// Records scenarios.
+/// A recorder of scenarios.
 pub struct Recorder {
-    /// Where traces go.
+    /// The folder for the traces.
     pub dir: PathBuf,
-    /// Replace traces that are there.
+    /// Whether to replace existing traces.
     pub overwrite: bool,
-    /// Permissions of the traces.
+    /// The permissions of the traces.
     pub mode: Mode,
-    /// Run commands as root.
+    /// Whether to run commands as root.
     pub as_root: bool,
-    /// How long a process may be paused, ms.
+    /// The longest pause of a process, ms.
     pub pause_limit: u32,
-    /// Signals to this process.
+    /// The signals to this process.
     pub signals: Signals,
 }
 
 /// How a recording ended.
 pub enum Recorded {
-    /// It could not be made, or the user did not want it: with what code to exit.
+    /// The recording failed, or the user stopped it. Contains the exit code.
     Stopped(ExitCode),
     /// There is a trace.
     Done(Box<Done>),
 }
 
-/// A recording that was made.
+/// A completed recording.
 pub struct Done {
     /// What the command did.
     pub observed: Observed,
-    /// What the trace says of itself.
+    /// The manifest of the trace.
     pub manifest: Manifest,
-    /// Standard output of the command.
+    /// The standard output of the command.
     pub said: String,
     /// Why the command did not succeed; `None` if it did.
     pub failed: Option<String>,
 }
 
 impl Recorder {
-    /// Records a command, with its calls of HIP and HSA if these are wanted.
+    /// Records a command, with its calls of HIP and HSA if `calls` is set.
     pub async fn record(&mut self, name: &str, calls: bool, command: &[OsString]) -> anyhow::Result<Recorded> {
         let dir = self.dir.join(format!("{name}.trace"));
         let Some(output) = self.run(&dir, calls, command).await? else {
@@ -72,7 +72,7 @@ impl Recorder {
         let trace = match Trace::open(&dir) {
             Ok(trace) => trace,
             Err(StoreError::NotFound(_)) => {
-                // Its own words tell what is wrong and how to mend it.
+                // The recorder's own messages say what is wrong and how to fix it.
                 let _ = std::io::stderr().write_all(&output.stderr);
                 return Ok(Recorded::Stopped(ExitCode::from(code)));
             }
@@ -87,7 +87,7 @@ impl Recorder {
         })))
     }
 
-    /// Runs `tracer record`; `None` if the user would not wait.
+    /// Runs `tracer record`; returns `None` if the user stopped it.
     async fn run(&mut self, dir: &Path, calls: bool, command: &[OsString]) -> anyhow::Result<Option<Output>> {
         let own = std::env::current_exe().context("finding this program")?;
         let mut record = tokio::process::Command::new(own);
@@ -113,7 +113,7 @@ impl Recorder {
                     return Ok((!ended).then_some(output));
                 }
                 wish = self.signals.next(Some(&process)) => match wish {
-                    // The recorder got it, too: it ends its command, and this loop with it.
+                    // The recorder received the signal, too. It ends its command, and with it this loop.
                     Wish::End => ended = true,
                     Wish::Force => return Ok(None),
                 },
@@ -122,7 +122,7 @@ impl Recorder {
     }
 }
 
-/// Reads a trace. What can't be read of it is damage, which leaves every claim open.
+/// Reads a trace. A part that can't be read is damage, which leaves every claim open.
 fn observe(trace: &Trace) -> anyhow::Result<Observed> {
     let mut observer = Observer::new(context::of(trace));
     let mut facts = trace.facts(&Table::ALL)?.skip_damaged();
@@ -133,7 +133,7 @@ fn observe(trace: &Trace) -> anyhow::Result<Observed> {
     Ok(observer.finish(damage))
 }
 
-/// Why a command did not succeed, from what it said before the recorder's summary.
+/// Returns why a command did not succeed, from its messages before the recorder's summary.
 fn reason(code: u8, complaint: &str) -> String {
     let own = complaint.lines().take_while(|line| !line.starts_with(SUMMARY));
     let lines: Vec<&str> = own.map(str::trim).filter(|line| !line.is_empty()).collect();

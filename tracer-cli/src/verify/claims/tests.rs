@@ -1,4 +1,4 @@
-//! Exit codes, and docs/claims.md.
+//! Tests of exit codes, and of docs/claims.md.
 
 use std::{fs, path::Path};
 
@@ -6,7 +6,7 @@ use tracer_core::claims::{self, CLAIMS, Evidence, Report, Standing};
 
 use super::{code, markdown, text};
 
-/// A report on claims with these verdicts; `false`: against the sources.
+/// Returns a report on claims with these verdicts; `false` means against the sources.
 fn report(verdicts: &[(Standing, Option<bool>)]) -> Report {
     let claims = CLAIMS.iter().zip(verdicts).map(|(claim, (verdict, as_sources_say))| {
         let mut found = claims::judge(claim, &Evidence::default());
@@ -59,7 +59,7 @@ fn names_of_a_machine_break_no_table_and_reach_no_terminal() {
     assert!(!markdown::write(&[report]).contains("6|"));
 }
 
-/// The reports are what `cargo xtask claims` got from virtual machines; the document is made of them.
+/// `cargo xtask claims` gets the reports from virtual machines, and the document is generated from them.
 #[test]
 fn claims_md_shows_the_reports_beside_it() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");

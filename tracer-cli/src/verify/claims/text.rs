@@ -7,7 +7,7 @@ use tracer_core::{
     foreign::Terminal,
 };
 
-/// Claims with what was found, then the place, then how many came out how, which is what a reader scrolls to.
+/// Formats the claims with their results, then the place, then the counts by result, so that these are at the end of the output.
 pub fn write(report: &Report) -> String {
     let mut text = String::new();
     for claim in &report.claims {
@@ -54,7 +54,7 @@ fn one(text: &mut String, claim: &ClaimVerdict) {
     text.push('\n');
 }
 
-/// The verdict, and how it stands to what the sources say.
+/// Returns the verdict, and how it relates to the sources.
 pub fn verdict(claim: &ClaimVerdict) -> String {
     let name = claim.verdict.name();
     match claim.as_sources_say {
@@ -67,7 +67,7 @@ pub fn verdict(claim: &ClaimVerdict) -> String {
     }
 }
 
-/// Where it was, by name.
+/// Returns the properties of the place, by name.
 pub fn place(place: &Place) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("time", place.time.clone()),
@@ -96,7 +96,7 @@ pub fn place(place: &Place) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Whether jobs on rings of the driver were watched, and whether any could be seen.
+/// Returns whether jobs on rings of the driver were watched, and whether any could be seen.
 fn rings(place: &Place) -> String {
     let watched = match place.ring_events {
         true => "jobs on rings of the kernel driver were watched",

@@ -1,4 +1,4 @@
-//! HIP's functions.
+//! The HIP functions.
 
 use super::{A0, A1, A2, A3, A4, A5, S0, S1, S2};
 use crate::api::{Function, Layer};
@@ -7,7 +7,8 @@ const fn hip(name: &'static str) -> Function {
     Function::new(Layer::Hip, name)
 }
 
-/// As `hip_runtime_api.h` and `hip_ext.h` declare them. Those for a thread's default stream (`_spt`) are as the others.
+/// The functions as `hip_runtime_api.h` and `hip_ext.h` declare them. The variants for a thread's default stream (`_spt`) have the
+/// same arguments as the others.
 pub const ALL: &[Function] = &[
     // Launches. A `dim3` takes two registers.
     hip("hipLaunchKernel").of(A0).on(S1),
@@ -19,7 +20,7 @@ pub const ALL: &[Function] = &[
     hip("hipExtModuleLaunchKernel").of(A0).on(S2),
     hip("hipHccModuleLaunchKernel").of(A0).on(S2),
     hip("hipModuleLaunchCooperativeKernel").of(A0).on(S2),
-    // One for each of several devices: kernels and streams stand in a list.
+    // One launch for each of several devices; the kernels and streams are in a list.
     hip("hipExtLaunchMultiKernelMultiDevice"),
     hip("hipLaunchCooperativeKernelMultiDevice"),
     hip("hipModuleLaunchCooperativeKernelMultiDevice"),
@@ -61,10 +62,10 @@ pub const ALL: &[Function] = &[
     hip("hipMemcpyHtoA").of(A0).bytes(A3),
     hip("hipMemcpyAtoHAsync").of(A0).bytes(A3).on(A4),
     hip("hipMemcpyHtoAAsync").of(A0).bytes(A3).on(A4),
-    // Of several, in lists.
+    // Copies of several buffers, in lists.
     hip("hipMemcpyBatchAsync").on(S2),
     hip("hipMemcpy3DBatchAsync").on(A4),
-    // Of rectangles: width and height, or a structure.
+    // Copies of rectangles: width and height, or a structure.
     hip("hipMemcpy2D").of(A0),
     hip("hipMemcpy2DAsync").of(A0).on(S1),
     hip("hipMemcpy2D_spt").of(A0),
@@ -89,7 +90,7 @@ pub const ALL: &[Function] = &[
     hip("hipMemcpy3DPeerAsync").on(A1),
     hip("hipDrvMemcpy3D"),
     hip("hipDrvMemcpy3DAsync").on(A1),
-    // Fills. The numbers of those of 16 and 32 bits are not of bytes.
+    // Fills. The count of a 16-bit or 32-bit fill is not a count of bytes.
     hip("hipMemset").of(A0).bytes(A2),
     hip("hipMemsetAsync").of(A0).bytes(A2).on(A3),
     hip("hipMemset_spt").of(A0).bytes(A2),
@@ -110,7 +111,7 @@ pub const ALL: &[Function] = &[
     hip("hipMemsetD2D16Async").of(A0).on(A5),
     hip("hipMemsetD2D32").of(A0),
     hip("hipMemsetD2D32Async").of(A0).on(A5),
-    // A `hipPitchedPtr` lies on the stack, and the pointer first in it.
+    // A `hipPitchedPtr` is on the stack, and the pointer is its first field.
     hip("hipMemset3D").of(S0),
     hip("hipMemset3D_spt").of(S0),
     hip("hipMemset3DAsync").of(S0).on(A1),

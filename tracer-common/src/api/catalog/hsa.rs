@@ -1,6 +1,6 @@
-//! HSA's functions.
+//! The HSA functions.
 //!
-//! Those that iterate are not among them: calls of what they call back would be taken for the library's own.
+//! The functions that iterate are not in the list, because tracer would take the calls of their callbacks for the library's own.
 
 use super::{A0, A1, A2, A3, A4, A5, S1};
 use crate::api::{Function, Layer};
@@ -9,9 +9,9 @@ const fn hsa(name: &'static str) -> Function {
     Function::new(Layer::Hsa, name)
 }
 
-/// As `hsa.h`, `hsa_ext_amd.h` and `hsa_ext_image.h` declare them.
+/// The functions as `hsa.h`, `hsa_ext_amd.h` and `hsa_ext_image.h` declare them.
 pub const ALL: &[Function] = &[
-    // The runtime, its queues and signals. A wait is recorded whole, however often it looks at its signal.
+    // The runtime, its queues and signals. A wait is recorded as one call, however often it reads its signal.
     hsa("hsa_init"),
     hsa("hsa_shut_down"),
     hsa("hsa_queue_create").makes(S1),
@@ -74,7 +74,7 @@ pub const ALL: &[Function] = &[
     hsa("hsa_amd_ipc_memory_detach").of(A0),
     hsa("hsa_amd_interop_map_buffer").makes(A5),
     hsa("hsa_amd_interop_unmap_buffer").of(A0),
-    // Images, which the runtime copies by kernels and queues of its own.
+    // Images, which the runtime copies with its own kernels and queues.
     hsa("hsa_ext_image_create").makes(A4),
     hsa("hsa_ext_image_create_with_layout").makes(S1),
     hsa("hsa_amd_image_create").makes(A5),

@@ -1,4 +1,4 @@
-//! Claims about copies, and about what share of operations uses a doorbell.
+//! Claims about copies, and about the share of operations that use a doorbell.
 
 use super::super::checks::Checks;
 use super::super::evidence::{Evidence, Observed};
@@ -6,10 +6,10 @@ use super::super::report::Standing;
 use super::super::scenario::Scenario;
 use super::{number, recorded};
 
-/// Which shares are about 90 %.
+/// The shares that are about 90 %.
 const ABOUT_90: std::ops::RangeInclusive<f64> = 85.0..=95.0;
 
-/// How copies were submitted.
+/// The path on which copies were submitted.
 enum Way {
     /// By doorbells of SDMA queues.
     Sdma(u64),
@@ -19,7 +19,7 @@ enum Way {
     Jobs(u64),
 }
 
-/// The way of all copies that a scenario asked for; `None` if it can't be told.
+/// Returns the path of all copies that a scenario requested; `None` if it is unknown.
 fn way(scenario: Scenario, run: &Observed) -> Option<Way> {
     let asked = scenario.asked();
     let sdma = run.summary.copies.by_path.doorbell?;
@@ -58,7 +58,7 @@ impl Way {
     }
 }
 
-/// Says that the way of the copies is not known.
+/// Adds a check that says that the path of the copies is unknown.
 fn untold(what: &str, scenario: Scenario, run: &Observed, checks: &mut Checks) {
     let sentence = format!(
         "of {} copies, {} submissions by SDMA doorbells were seen",
@@ -73,7 +73,7 @@ fn untold(what: &str, scenario: Scenario, run: &Observed, checks: &mut Checks) {
     );
 }
 
-/// C3.
+/// Judges claim C3.
 pub(super) fn by_ring(evidence: &Evidence, checks: &mut Checks) {
     const WHAT: &str = "copies are jobs on sdma* rings of the driver";
     let scenario = Scenario::Copies;
@@ -111,7 +111,7 @@ pub(super) fn by_ring(evidence: &Evidence, checks: &mut Checks) {
     );
 }
 
-/// C8.
+/// Judges claim C8.
 pub(super) fn share(evidence: &Evidence, checks: &mut Checks) {
     const PREMISE: &str = "copies do not use the doorbell";
     const SHARE: &str = "about 90 % of operations use the doorbell";

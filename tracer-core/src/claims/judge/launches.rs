@@ -10,7 +10,7 @@ use crate::verify::{Outcome, Scheduler};
 const BY_DOORBELL: &str = "every kernel is launched by a doorbell";
 const NO_JOB: &str = "no launch is a job on a ring of the driver";
 
-/// C1.
+/// Judges claim C1.
 pub(super) fn by_doorbell(evidence: &Evidence, checks: &mut Checks) {
     let Some(run) = recorded(evidence, Scenario::Launches, checks) else {
         return;
@@ -22,7 +22,7 @@ pub(super) fn by_doorbell(evidence: &Evidence, checks: &mut Checks) {
     }
 }
 
-/// That all packets were published by doorbells, and at least those that the scenario asked for were dispatches.
+/// Checks that doorbells published all packets, and that at least as many were dispatches as the scenario requested.
 pub(super) fn doorbells(scenario: Scenario, run: &Observed, checks: &mut Checks) {
     let asked = scenario.asked().dispatches;
     let seen = run.summary.dispatches.by_path.doorbell;
@@ -43,7 +43,7 @@ pub(super) fn doorbells(scenario: Scenario, run: &Observed, checks: &mut Checks)
     }
 }
 
-/// C2.
+/// Judges claim C2.
 pub(super) fn by_ring(evidence: &Evidence, checks: &mut Checks) {
     let Some(run) = recorded(evidence, Scenario::Launches, checks) else {
         return;
@@ -78,7 +78,7 @@ pub(super) fn by_ring(evidence: &Evidence, checks: &mut Checks) {
     }
 }
 
-/// C5.
+/// Judges claim C5.
 pub(super) fn without_ioctl(evidence: &Evidence, checks: &mut Checks) {
     const WHAT: &str = "no ioctl between reserve and doorbell";
     let Some(run) = recorded(evidence, Scenario::Launches, checks) else {
@@ -105,7 +105,7 @@ pub(super) fn without_ioctl(evidence: &Evidence, checks: &mut Checks) {
     checks.notes.extend(rule.notes.iter().cloned());
 }
 
-/// C7.
+/// Judges claim C7.
 pub(super) fn failed(evidence: &Evidence, checks: &mut Checks) {
     let Some(run) = recorded(evidence, Scenario::Failures, checks) else {
         return;

@@ -1,4 +1,4 @@
-//! Claims about what a machine or a library is like.
+//! Claims about the properties of a machine or a library.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::super::scenario::Scenario;
 use super::recorded;
 use crate::verify::{Device, Scheduler};
 
-/// `gfx_target_version` of MI250X and MI300X, and what else has the same.
+/// `gfx_target_version` of MI250X and MI300X, and the other products that have the same.
 const CLAIMED: [(u32, &str); 2] = [
     (90_010, "MI250X, MI250, MI210"),
     (90_402, "MI300X, MI300A, MI308X, MI325X"),
@@ -17,7 +17,7 @@ const CLAIMED: [(u32, &str); 2] = [
 /// The first `gfx_target_version` with MES.
 const FIRST_MES: u32 = 110_000;
 
-/// C11.
+/// Judges claim C11.
 pub(super) fn streams(evidence: &Evidence, checks: &mut Checks) {
     const WHAT: &str = "each stream has a queue of its own";
     if let Some(reason) = evidence.failed.get(&Scenario::Streams) {
@@ -38,7 +38,7 @@ pub(super) fn streams(evidence: &Evidence, checks: &mut Checks) {
         .filter(|queue| queue.is_aql())
         .map(|queue| queue.queue)
         .collect();
-    // Of the default stream nobody claims anything.
+    // No claim is about the default stream.
     let used = run
         .summary
         .streams
@@ -69,7 +69,7 @@ pub(super) fn streams(evidence: &Evidence, checks: &mut Checks) {
     check.count("streams", Some(streams)).count("queues", Some(queues));
 }
 
-/// C12.
+/// Judges claim C12.
 pub(super) fn mes_of_mi300x(evidence: &Evidence, checks: &mut Checks) {
     let Some(run) = recorded(evidence, Scenario::Launches, checks) else {
         return;
@@ -115,7 +115,7 @@ fn one(gpu: &Device, products: &str, evidence: &Evidence, checks: &mut Checks) {
         return;
     }
     match scheduler {
-        // A claim that its own evidence does not carry.
+        // The claim is not supported by its own evidence.
         Some(Scheduler::Mes)
             if !gpu
                 .evidence

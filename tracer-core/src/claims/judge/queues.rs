@@ -1,4 +1,4 @@
-//! Claims about the making of queues.
+//! Claims about the creation of queues.
 
 use super::super::checks::Checks;
 use super::super::evidence::{Evidence, Observed};
@@ -7,7 +7,7 @@ use super::super::scenario::Scenario;
 use super::{launches, no_ring, recorded, scheduled};
 use crate::verify::Scheduler;
 
-/// C4.
+/// Judges claim C4.
 pub(super) fn by_mes(evidence: &Evidence, checks: &mut Checks) {
     let scenario = Scenario::Queues;
     let Some(run) = recorded(evidence, scenario, checks) else {
@@ -74,7 +74,7 @@ fn add_queue(asked: u64, run: &Observed, checks: &mut Checks) {
     };
     let calls = added.max(ring);
     let sentence = format!("traced processes called add_queue_mes {added} times and mes_*_add_hw_queue {ring} times");
-    // A driver may have renamed or inlined them: that none was called is no evidence that it went elsewhere.
+    // A driver may have renamed or inlined these functions: if none was called, that is not evidence of another path.
     let standing = if calls >= asked {
         Standing::Holds
     } else {
@@ -86,7 +86,7 @@ fn add_queue(asked: u64, run: &Observed, checks: &mut Checks) {
         .count("add_hw_queue", Some(ring));
 }
 
-/// C6.
+/// Judges claim C6.
 pub(super) fn cooperative(evidence: &Evidence, checks: &mut Checks) {
     const WHAT: &str = "GWS costs one ioctl per queue";
     let scenario = Scenario::Cooperative;

@@ -1,4 +1,4 @@
-//! Claims about times. They are measured and shown; on a simulated GPU they decide nothing.
+//! Claims about times. The times are measured and shown; on a simulated GPU they decide nothing.
 
 use std::ops::RangeInclusive;
 
@@ -8,14 +8,14 @@ use super::super::report::Standing;
 use super::super::scenario::Scenario;
 use super::recorded;
 
-/// The longest store that is "about 100 to 150 ns".
+/// The longest time of a store that is "about 100 to 150 ns".
 const STORE_NS: u64 = 150;
-/// Ioctls that take "about 1 us".
+/// The times of an ioctl that are "about 1 us".
 const IOCTL_NS: RangeInclusive<u64> = 500..=2000;
 
 const REAL: &str = "run it on a machine with a GPU";
 
-/// C9.
+/// Judges claim C9.
 pub(super) fn doorbell_and_ioctl(evidence: &Evidence, checks: &mut Checks) {
     let Some(run) = recorded(evidence, Scenario::Launches, checks) else {
         return;
@@ -95,10 +95,10 @@ fn ioctl(run: &Observed, checks: &mut Checks) {
     checks.note("no ioctl submits a kernel: these ioctls have other purposes");
 }
 
-/// What C10 says, of one call: nobody tells how much it varied.
+/// The times that agree with C10, for one call. No source says how much the time varied.
 const QUEUE_CREATE_NS: RangeInclusive<u64> = 5_500_000..=22_000_000;
 
-/// C10.
+/// Judges claim C10.
 pub(super) fn of_an_mi308x(evidence: &Evidence, checks: &mut Checks) {
     const WHAT: &str = "hsa_queue_create costs about 11 ms";
     let product = evidence.product.as_deref().unwrap_or("unknown");

@@ -1,4 +1,4 @@
-//! What evidence decides, either way.
+//! Claims on which the evidence decides, either way.
 
 use super::support::*;
 use crate::claims::{Scenario, Standing};
@@ -42,7 +42,7 @@ fn kernels_that_are_jobs_alone_make_it_true_that_they_are() {
     assert_eq!(one("C2", &both).verdict, Standing::Contradicted, "a doorbell is enough");
 }
 
-/// No SDMA doorbell, and as many jobs as copies on a ring of a copy engine.
+/// Replaces SDMA doorbells by as many jobs on the ring of a copy engine as there are copies.
 fn copies_as_jobs(scenario: Scenario, _: &mut Context, facts: &mut Vec<Fact>) {
     facts.retain(|fact| !matches!(fact, Fact::Copy(_)));
     for _ in 0..scenario.asked().copies {
@@ -92,7 +92,7 @@ fn copies_by_kernels_of_the_runtime_use_the_doorbell_too() {
 #[test]
 fn an_ioctl_between_reserve_and_doorbell_contradicts() {
     let evidence = mes(|_, _, facts| {
-        // Before the dispatches, as a stored trace has it; the first is reserved at 1950 and rung at 2000.
+        // Before the dispatches, as in a stored trace. The first dispatch is reserved at 1950 and rung at 2000.
         facts.insert(0, crate::verify::tests::support::ioctl(1_960, 8));
     });
     let found = one("C5", &evidence);

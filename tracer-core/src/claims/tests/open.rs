@@ -1,11 +1,11 @@
-//! What leaves claims open, and that less evidence decides nothing.
+//! Claims that stay inconclusive. Less evidence decides nothing.
 
 use super::support::*;
 use crate::claims::{Evidence, Observer, Scenario, Standing};
 use crate::fact::Fact;
 use crate::verify::{Context, Ended};
 
-/// A simulated GPU.
+/// The evidence of a simulated GPU.
 const SIGN: &str = "kfd-sim gfx1100";
 
 fn simulated(_: Scenario, context: &mut Context, _: &mut Vec<Fact>) {
@@ -60,7 +60,7 @@ fn what_each_claim_rests_on() {
         changed.map(|(id, _)| id.clone()).collect::<Vec<_>>()
     };
     assert_eq!(rests(|c| c.sdma_doorbells = false), ["C3", "C8"]);
-    // C5 needs none: no thread made an ioctl since the write index was seen below what it launched.
+    // C5 needs no reserves: no thread made an ioctl after the write index was seen below the indexes that it launched.
     assert_eq!(rests(|c| c.reserves = false), ["C9"]);
     assert_eq!(rests(|c| c.driver = false), ["C4"]);
     assert_eq!(rests(|c| c.api = false), ["C11"]);
@@ -138,7 +138,7 @@ fn fewer_launches_or_copies_than_were_asked_for_prove_nothing() {
     }
 }
 
-/// Evidence with a control command that submitted these.
+/// Returns evidence with a control command that submitted these jobs.
 fn controlled(jobs: &[Fact]) -> Evidence {
     let mut evidence = mes(|_, _, _| {});
     let mut observer = Observer::new(crate::verify::tests::support::context());
@@ -172,7 +172,7 @@ fn driver_functions_that_were_not_called_leave_it_open_where_queues_went() {
     assert_eq!(one("C4", &evidence).verdict, Standing::Inconclusive);
 }
 
-/// Many machines have no HIP: that is not what the claim is about.
+/// Many machines have no HIP. The claim is not about that.
 #[test]
 fn without_hip_streams_are_not_tested() {
     let mut evidence = mes(|_, _, _| {});

@@ -1,4 +1,4 @@
-//! Hand-made recordings of every scenario, in which all goes as the sources say.
+//! Hand-made recordings of every scenario, in which everything happens as the sources say.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::verify::tests::support::{self, good};
 pub use crate::verify::tests::support::{TAKE, job, loss};
 use crate::verify::{Context, Device, Scheduler};
 
-/// A change of a recording.
+/// Changes a recording.
 pub type Change = fn(Scenario, &mut Context, &mut Vec<Fact>);
 
 pub fn copy(number: u64) -> Fact {
@@ -22,7 +22,7 @@ pub fn copy(number: u64) -> Fact {
     })
 }
 
-/// An ioctl of another thread than the one that launches, about queue 0, of 1000 ns.
+/// Returns an ioctl of 1000 ns about queue 0, by a thread other than the one that launches.
 pub fn ioctl(name: &'static str) -> Fact {
     Fact::Ioctl(Ioctl {
         pid: 7,
@@ -89,12 +89,12 @@ fn evidence(context: &Context, change: impl Fn(Scenario, &mut Context, &mut Vec<
     evidence
 }
 
-/// A real GPU that the MES schedules.
+/// Returns the evidence of a real GPU that the MES schedules.
 pub fn mes(change: impl Fn(Scenario, &mut Context, &mut Vec<Fact>)) -> Evidence {
     evidence(&support::context(), change)
 }
 
-/// A real MI300X.
+/// Returns the evidence of a real MI300X.
 pub fn hws(change: impl Fn(Scenario, &mut Context, &mut Vec<Fact>)) -> Evidence {
     let mut context = support::context();
     context.devices = vec![Device {
@@ -107,7 +107,7 @@ pub fn hws(change: impl Fn(Scenario, &mut Context, &mut Vec<Fact>)) -> Evidence 
     evidence(&context, change)
 }
 
-/// A job of the traced process on a compute ring, in every scenario.
+/// Adds a job of the traced process on a compute ring, in every scenario.
 pub fn job_on_compute_ring(_: Scenario, _: &mut Context, facts: &mut Vec<Fact>) {
     facts.push(Fact::RingJob(job("comp_1.0.0", "comp", Some(true))));
 }
@@ -126,7 +126,7 @@ pub fn verdicts(evidence: &Evidence) -> BTreeMap<String, Standing> {
     all(evidence).into_iter().map(of).collect()
 }
 
-/// The ids of claims with a verdict, in the order of their numbers.
+/// Returns the ids of the claims with this verdict, in the order of their numbers.
 pub fn with(standing: Standing, evidence: &Evidence) -> Vec<String> {
     let claims = all(evidence).into_iter();
     claims

@@ -3,7 +3,7 @@ use crate::event::Origin;
 
 const GPU: u32 = 7;
 
-/// What came out.
+/// Clocks and the facts that they reported.
 #[derive(Default)]
 struct Told {
     clocks: Clocks,
@@ -91,7 +91,7 @@ fn times_between_two_readings_are_told_when_the_second_one_comes() {
     told.ran((2_500_000, 2_600_000), 511_000_000, 520_000_000);
     assert_eq!(told.ns().len(), 2, "no reading after it");
     told.finish();
-    // Half as far away as the readings are from each other, so half of what both are off comes on top.
+    // The distance is half of that between the readings, so half of the errors of both readings is added.
     assert_eq!(told.ns()[2], Some((515_001_000, 516_001_000, 1_011 + 1_200 + 600)));
 }
 
@@ -127,7 +127,7 @@ fn stamps_from_before_the_doorbell_or_from_later_are_not_the_dispatchs() {
     let mut told = Told::default();
     told.read(1_000_000, 500_000_000, 500_002_000);
     told.read(2_000_000, 510_000_000, 510_002_000);
-    // It began at 501.001 ms. Within what the readings are off, it may have.
+    // The dispatch began at 501.001 ms. Within the error of the readings, these times are possible.
     for (published, seen) in [(502_000_000, 503_000_000), (500_000_000, 500_990_000)] {
         told.ran((1_100_000, 1_100_100), published, seen);
         assert_eq!(told.times, []);
@@ -168,7 +168,7 @@ fn a_clock_that_was_set_anew_tells_nothing_by_its_old_readings() {
     );
 }
 
-/// Between readings that are far from each other, a rate that changed in between would show in a date.
+/// Between readings that are far from each other, a change of the rate in between would show in a converted time.
 #[test]
 fn far_from_both_readings_a_date_may_be_off_by_what_the_rates_change() {
     let mut told = Told::default();
@@ -176,7 +176,7 @@ fn far_from_both_readings_a_date_may_be_off_by_what_the_rates_change() {
     told.read(4_000_001_000, 40_000_000_000, 40_000_000_002);
     told.ran((2_000_001_000, 2_000_001_010), 4_000_000_000, 30_000_000_000);
     told.ran((101_000, 101_010), 1_000, 6_000_000_000);
-    // 20 s from the nearer one, and 1 ms.
+    // 20 s from the nearer reading, and 1 ms.
     assert_eq!(told.ns(), [None, Some((1_000_001, 1_000_101, 1 + 11 + 100))]);
 }
 

@@ -45,7 +45,7 @@ fn look(time_ns: u64, value: i64, stamps: Stamps) -> Signal {
     }
 }
 
-/// Indexes with their ticks, and when they were known.
+/// Signals, and the indexes that they reported, with ticks and the time at which these were known.
 #[derive(Default)]
 struct Told {
     signals: Signals,
@@ -75,12 +75,12 @@ fn a_dispatch_has_the_times_that_its_signal_holds_when_it_is_used_again_or_looke
     told.publish(used(0, 10, Some(Stamps::default())));
     told.publish(used(1, 20, Some(stamps(5, 6))));
     assert_eq!(told.times, [(0, 5, 6, 20)]);
-    // Not yet; before it was published; then it has ended.
+    // Not ended yet; sampled before it was published; then ended.
     told.look(&look(30, 1, stamps(5, 6)));
     told.look(&look(15, 0, stamps(5, 6)));
     told.look(&look(40, 0, stamps(8, 9)));
     assert_eq!(told.times[1..], [(1, 8, 9, 41)]);
-    // Told once.
+    // The times are reported once.
     told.look(&look(50, 0, stamps(8, 9)));
     told.publish(used(2, 60, Some(stamps(8, 9))));
     assert_eq!(told.times.len(), 2);
@@ -88,7 +88,7 @@ fn a_dispatch_has_the_times_that_its_signal_holds_when_it_is_used_again_or_looke
 
 #[test]
 fn what_else_may_have_used_the_signal_leaves_it_untold() {
-    // Published while the one before had not ended.
+    // Published while the packet before had not ended.
     let mut told = Told::default();
     told.publish(used(0, 10, Some(Stamps::default())));
     told.publish(used(1, 20, Some(Stamps::default())));
@@ -96,7 +96,7 @@ fn what_else_may_have_used_the_signal_leaves_it_untold() {
     assert_eq!(told.times, []);
     told.publish(used(3, 40, Some(stamps(7, 8))));
     assert_eq!(told.times, [(2, 7, 8, 40)]);
-    // One that was published before anybody read its signal.
+    // One packet was published before its signal was read.
     told.publish(used(4, 50, None));
     told.publish(used(5, 60, Some(stamps(11, 12))));
     told.signals.lost();
@@ -192,7 +192,7 @@ fn no_more_signals_of_a_process_are_kept_than_fit() {
         });
     }
     assert_eq!(told.signals.waiting().count(), MAX_OF_PROCESS);
-    // Another process has room of its own.
+    // The limit of another process is separate.
     let other = Use {
         pid: PID + 1,
         ..used(0, 0, Some(Stamps::default()))
@@ -217,14 +217,15 @@ fn no_more_signals_of_a_process_are_kept_than_fit() {
     );
 }
 
-/// What a program and its GPU do with one signal.
+/// A step of a program and its GPU with one signal.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// The host sets the value and publishes as many packets that use it; whether the signal could be read before.
+    /// The host sets the value and publishes the same number of packets that use it. `readable` is whether the signal could be read
+    /// before.
     Publish { packets: u8, readable: bool },
     /// The GPU ends the oldest packet, or the youngest.
     End { youngest: bool },
-    /// Somebody looks.
+    /// The signal is sampled.
     Look,
 }
 
@@ -239,8 +240,9 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// A time that is told is the dispatch's own; and that of each is told that has its signal to itself, was read, and
-    /// ended before it was looked at again. The program waits for all its packets before it sets the value again.
+    /// A reported time is the dispatch's own. A time is reported for each dispatch that has its signal to itself, whose signal was
+    /// read, and that ended before the signal was sampled again. The program waits for all its packets before it sets the value
+    /// again.
     #[test]
     fn times_are_told_that_can_be_and_each_is_the_dispatchs_own(steps in proptest::collection::vec(step(), 1..40)) {
         let mut told = Told::default();

@@ -1,10 +1,10 @@
-//! Queues that were there before anybody looked.
+//! Tests of queues that existed before tracer watched them.
 
 use super::*;
 use crate::event::{KfdQueue, There};
 use crate::fact::QueueOrigin;
 
-/// Dispatches with their doorbell's time and thread.
+/// Returns dispatches with the time and thread of their doorbells.
 fn rung(trace: &Trace) -> Vec<(u64, u64, u32)> {
     let of = |fact: &Fact| match fact {
         Fact::Dispatch(dispatch) => Some((dispatch.index, dispatch.time_ns, dispatch.tid)),
@@ -20,7 +20,7 @@ fn of_a_ring_with_packets_in_it_only_the_one_that_is_rung_for_is_claimed() {
         doorbell(100, 41, 39..42, 39, 42),
         &[dispatch(39), dispatch(40), dispatch(41)],
     );
-    // A doorbell of a packet that the GPU had consumed before the first look publishes nothing.
+    // A doorbell of a packet that the GPU had consumed before the first sample publishes nothing.
     trace.ring(doorbell(105, 38, 42..42, 39, 42), &[]);
     trace.ring(doorbell(110, 43, 42..44, 40, 44), &[dispatch(42), dispatch(43)]);
     assert_eq!((trace.indexes(), trace.published()), (vec![41, 42, 43], vec![1, 0, 2]));
@@ -40,7 +40,7 @@ fn of_a_ring_with_packets_in_it_only_the_one_that_is_rung_for_is_claimed() {
 #[test]
 fn a_lower_doorbell_after_a_higher_one_claims_its_own_packet() {
     let mut trace = Trace::new();
-    // 42 is not written yet; 41 is, but another thread may have rung for it before.
+    // Index 42 is not written yet. Index 41 is, but another thread may have rung for it before.
     trace.ring(
         doorbell(100, 43, 40..44, 40, 44),
         &[dispatch(40), dispatch(41), empty(), dispatch(43)],
@@ -64,7 +64,7 @@ fn a_lower_doorbell_after_a_higher_one_claims_its_own_packet() {
 
 #[test]
 fn what_lies_beyond_the_ring_was_not_rung_before() {
-    // A producer has reserved six packets of a ring of four: it can't have written the last two.
+    // A producer has reserved six packets of a ring of four, so it cannot have written the last two.
     let mut trace = Trace::new();
     trace.ring(
         doorbell(100, 43, 40..44, 40, 46),
@@ -170,7 +170,7 @@ fn a_destruction_ends_the_adopted_queue_that_it_names() {
 fn what_was_claimed_at_garbage_stays_counted_when_the_creation_turns_up() {
     let mut trace = Trace::new();
     let far = 10 * u64::from(tracer_common::queue::MAX_PACKETS);
-    // The first look is at garbage: its index is claimed, and the next walk shows where the queue really is.
+    // The first sample is of garbage: its index is claimed, and the next walk shows the true indexes of the queue.
     trace.ring(doorbell(100, far, far..far + 1, far, far + 1), &[dispatch(far)]);
     trace.ring(doorbell(101, 0, 0..1, 0, 1), &[dispatch(0)]);
     trace.create(90, 102, 1);

@@ -1,4 +1,4 @@
-//! Names of kernels over loads, unloads and addresses that are used again.
+//! Tests of kernel names over loads, unloads and reused addresses.
 
 use super::{PID, Trace, by, dispatch, doorbell};
 use crate::code_object::{CodeObject, CodeObjectOrigin, KernelResources, KernelSymbol, KernelsUnread};
@@ -6,7 +6,7 @@ use crate::event::{self, CodeObjectChange, Event};
 use crate::fact::Fact;
 use crate::model::LINGER_NS;
 
-/// A code object with one kernel, the one of packets of index 0: at address 64.
+/// Returns a code object with one kernel, the kernel of packets with index 0, at address 64.
 fn object(id: u64, name: &str) -> CodeObject {
     CodeObject {
         id,
@@ -38,7 +38,7 @@ impl Trace {
         self.code_objects(time_ns, CodeObjectChange::Unloaded { id });
     }
 
-    /// A dispatch of the kernel at address 64, and the name that it got.
+    /// Applies a dispatch of the kernel at address 64. Returns the name that it got.
     fn name(&mut self, time_ns: u64, at: u64) -> Option<String> {
         let mut packet = dispatch(at);
         packet.bytes[0x20..0x28].copy_from_slice(&64_u64.to_le_bytes());
@@ -71,7 +71,7 @@ fn a_name_is_that_of_the_time() {
     assert_eq!(trace.name(210, 2), None);
     trace.load(300, 2, "b");
     assert_eq!(trace.name(310, 3).as_deref(), Some("b"));
-    // Events of two sources: these come late.
+    // These events come from another source, and late.
     assert_eq!(trace.name(150, 4).as_deref(), Some("a"));
     assert_eq!(trace.name(99, 5), None);
     assert_eq!(trace.ends(), [(0, Some(200))]);
@@ -108,9 +108,9 @@ fn the_end_of_a_process_ends_its_code_objects() {
     trace.load(100, 1, "a");
     trace.apply(&Event::Exit(by(500, 1)));
     assert_eq!(trace.ends(), [(0, Some(500))]);
-    // A thread that had not ended yet.
+    // The doorbell of a thread that had not exited yet.
     assert_eq!(trace.name(501, 0).as_deref(), Some("a"));
-    // Another process with the same id: nothing of the old one is left.
+    // Another process has the same id. Nothing of the old process is left.
     trace.load(500 + LINGER_NS, 7, "b");
     assert_eq!(trace.model.code_objects.name(PID, 64, 100), None);
     trace.apply(&Event::Exec(by(600 + LINGER_NS, 1), b"other"));

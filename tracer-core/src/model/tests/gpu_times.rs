@@ -5,7 +5,7 @@ use super::*;
 const SIGNAL: u64 = 0x9000;
 
 impl Trace {
-    /// A dispatch with a completion signal that held nothing of it yet, and its doorbell.
+    /// Applies a dispatch whose completion signal did not contain its times yet, and its doorbell.
     fn ring_signalled(&mut self, bell: Doorbell) {
         let mut packet = dispatch(bell.first);
         packet.bytes[0x38..0x40].copy_from_slice(&SIGNAL.to_le_bytes());
@@ -30,7 +30,7 @@ impl Trace {
         self.apply(&Event::Doorbell(bell));
     }
 
-    /// Index, ticks.
+    /// Returns index and ticks.
     fn gpu_times(&mut self) -> Vec<(u64, u64, u64)> {
         self.apply(&Event::Exit(by(1 << 40, PID)));
         let each = self.facts.iter();
@@ -42,8 +42,8 @@ impl Trace {
     }
 }
 
-/// Index 1 was taken without being read: what it used nobody knows, so that index 0 has no time. What follows it does, though
-/// the gap is waited for.
+/// Index 1 was taken without being read. Its completion signal is unknown, so index 0 has no time. The later indexes have times,
+/// although the model still waits for the gap.
 #[test]
 fn what_was_taken_unread_may_have_used_any_signal_until_then() {
     let mut trace = Trace::created();
@@ -54,7 +54,7 @@ fn what_was_taken_unread_may_have_used_any_signal_until_then() {
     assert_eq!(trace.gpu_times(), [(2, 31, 32), (3, 41, 42)]);
 }
 
-/// What lies between was read by a walk that came late; the GPU had not taken it yet.
+/// The index in between was read by a late walk. The GPU had not taken it yet.
 #[test]
 fn what_was_not_taken_yet_has_used_none() {
     let mut trace = Trace::created();

@@ -1,4 +1,4 @@
-//! Looks at queues: what is unseen, what may be, and what stands in flight.
+//! Tests of samples of queues: unseen indexes, possibly unseen indexes, and indexes in flight.
 
 use super::*;
 use crate::event::{Lost, Occasion, Progress};
@@ -21,7 +21,7 @@ impl Trace {
         self.apply(&Event::Progress(look));
     }
 
-    /// One dispatch, with its doorbell, of a program that loses nothing.
+    /// Applies one dispatch, with its doorbell, of a program that loses nothing.
     fn one(&mut self, time_ns: u64, index: u64, read: u64) {
         let doorbell = Doorbell {
             rung_end: Some(index),
@@ -30,7 +30,7 @@ impl Trace {
         self.ring(doorbell, &[dispatch(index)]);
     }
 
-    /// Runs of unseen indexes, and their queue's own count of them.
+    /// Returns the runs of unseen indexes, and the queue's own count of them.
     fn unseen(&mut self) -> (Vec<(u64, u64)>, Option<u64>, Option<bool>) {
         let queues = self.finish();
         let rows = self.others().into_iter().filter(|p| p.path == Path::Unseen);
@@ -53,7 +53,7 @@ fn what_a_last_look_finds_taken_is_unseen() {
     assert_eq!(trace.queues()[0].published, 4);
 }
 
-/// Its program noted what it published, though its record is gone.
+/// The doorbell's program noted what it published, although its record was lost.
 #[test]
 fn a_doorbell_whose_record_was_lost_is_no_unseen_one() {
     let mut trace = Trace::created();
@@ -102,7 +102,8 @@ fn a_look_after_the_end_is_one_at_another_queue() {
 #[test]
 fn what_a_doorbell_finds_taken_is_unseen_but_for_the_index_that_it_names() {
     let mut trace = Trace::created();
-    // Packets 0 and 1 were taken, and their slots not used again; 2 and 3 are this doorbell's, though 2 was taken early.
+    // Packets 0 and 1 were taken, and their slots were not reused. Packets 2 and 3 belong to this doorbell, although 2 was taken
+    // early.
     let doorbell = Doorbell {
         rung_end: Some(0),
         ..doorbell(100, 2, 0..3, 3, 3)
@@ -118,7 +119,7 @@ fn what_a_doorbell_finds_taken_is_unseen_but_for_the_index_that_it_names() {
     assert_eq!(paths, [(0, Path::Unseen, 0), (2, Path::Doorbell, TID)]);
 }
 
-/// It may have been this queue's.
+/// The doorbell may have been this queue's.
 #[test]
 fn a_doorbell_of_an_unknown_queue_leaves_lower_indexes_open() {
     let mut trace = Trace::created();
@@ -135,7 +136,7 @@ fn a_doorbell_of_an_unknown_queue_leaves_lower_indexes_open() {
     assert_eq!(trace.unseen(), (vec![(2, 3)], None, Some(true)));
 }
 
-/// What was published before anybody watched is nobody's to tell.
+/// tracer cannot attribute what was published before it watched.
 #[test]
 fn of_an_adopted_queue_only_what_was_reserved_later_can_be_unseen() {
     let mut trace = Trace::new();
@@ -193,7 +194,7 @@ fn what_is_in_flight_has_an_age() {
         (queue.in_flight, queue.oldest_ns, queue.moved_ns),
         (Some(0), None, Some(151))
     );
-    // Of the looks that found it at rest, the last one bounds the change.
+    // The last of the samples that found the queue at rest bounds the change.
     let rows = trace.facts.iter().filter_map(|fact| match fact {
         Fact::Progress(look) => Some((look.time_ns, look.read_index, look.published_end)),
         _ => None,

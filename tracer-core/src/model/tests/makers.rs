@@ -1,10 +1,10 @@
-//! Whose queues are.
+//! Tests of the creators of queues.
 
 use super::*;
 use crate::event::{HsaQueue, Lost, There};
 
 impl Trace {
-    /// `hsa_queue_create` gives a handle.
+    /// Applies a call of `hsa_queue_create` that returns a handle.
     fn made(&mut self, time_ns: u64, handle: u64) {
         self.apply(&Event::HsaQueue(HsaQueue {
             origin: by(time_ns, 0),
@@ -31,7 +31,7 @@ impl Trace {
         }));
     }
 
-    /// A queue, one doorbell on it, and whose it is then.
+    /// Applies one doorbell on a queue. Returns whether the queue is the runtime's.
     fn internal(mut self) -> Option<bool> {
         self.ring(doorbell(100, 0, 0..1, 0, 1), &[dispatch(0)]);
         self.finish()[0].internal
@@ -55,7 +55,7 @@ fn a_queue_that_a_call_gave_is_the_programs() {
     let mut trace = Trace::watched_and_created();
     trace.made(30, HANDLE);
     assert_eq!(trace.internal(), Some(false));
-    // Also of a process that was there before, and whichever calls are missed.
+    // The same applies to a process that existed before, and to any missed call.
     let mut trace = Trace::new();
     trace.there(false);
     trace.create(10, 20, 1);
@@ -73,7 +73,7 @@ fn a_queue_that_no_call_gave_is_the_runtimes() {
     assert_eq!(entered.internal(), Some(true));
 }
 
-/// The call that makes it could still be on its way back.
+/// The call that creates the queue could still be on its way back.
 #[test]
 fn of_a_queue_without_doorbells_nothing_is_said() {
     let mut trace = Trace::watched_and_created();
@@ -92,12 +92,12 @@ fn where_calls_may_have_been_missed_nothing_is_said() {
     lossy.lost("hsa-queue-ring");
     let mut passed_over = Trace::watched_and_created();
     passed_over.lost("missed-mapping");
-    // A tool's queue in front of it, or a handle that could not be read.
+    // A tool's queue is in front of it, or the handle could not be read.
     let mut in_front = Trace::watched_and_created();
     in_front.made(30, HANDLE + 0x1000);
     let mut unread = Trace::watched_and_created();
     unread.made(30, 0);
-    // The same before the queue is there.
+    // The same before the queue exists.
     let mut early = Trace::watched();
     early.made(1, 0);
     early.create(10, 20, 1);
@@ -115,7 +115,7 @@ fn where_calls_may_have_been_missed_nothing_is_said() {
     }
 }
 
-/// A loss that has nothing to do with it leaves it as it is.
+/// An unrelated loss changes nothing.
 #[test]
 fn other_losses_do_not_matter() {
     let mut trace = Trace::watched_and_created();
@@ -124,7 +124,7 @@ fn other_losses_do_not_matter() {
     assert_eq!(trace.internal(), Some(true));
 }
 
-/// A new program at the process's id begins anew.
+/// A new program with the process's id starts again.
 #[test]
 fn doubts_end_with_the_program() {
     let mut trace = Trace::watched();

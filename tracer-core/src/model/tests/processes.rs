@@ -13,8 +13,8 @@ fn processes(trace: &Trace) -> Vec<Process> {
     .collect()
 }
 
-/// Of two programs of a process, one after the other, both hand over, and the second has told so before the first one's end is
-/// heard of.
+/// Two programs of a process run one after the other. Both hand doorbells over, and the second one's report arrives before the
+/// event of the first one's end.
 #[test]
 fn what_the_next_program_told_holds_beyond_the_end_of_the_former() {
     let mut trace = Trace::created();
@@ -32,7 +32,7 @@ fn what_the_next_program_told_holds_beyond_the_end_of_the_former() {
     assert_eq!(paths, [thunk, doorbell, thunk]);
 }
 
-/// What its runtime does with doorbells counts for what it publishes, until it runs another program.
+/// A report about a runtime's doorbells applies to what the process publishes, until it runs another program.
 #[test]
 fn what_a_process_hands_over_goes_by_the_thunk() {
     let paths = |trace: &Trace| trace.dispatches().iter().map(|d| d.path).collect::<Vec<_>>();
@@ -42,11 +42,11 @@ fn what_a_process_hands_over_goes_by_the_thunk() {
     trace.apply(&Event::Thunk(by(150, TID), Some(true)));
     trace.ring(doorbell(200, 1, 1..2, 0, 2), &[dispatch(1)]);
     assert_eq!(paths(&trace), [fact::Path::Doorbell, fact::Path::Thunk]);
-    // Told again, which overtakes records: true since it was told first.
+    // A repeated report, which overtakes records, is valid since the first report.
     trace.apply(&Event::Thunk(by(280, TID), Some(true)));
     trace.ring(doorbell(250, 2, 2..3, 0, 3), &[dispatch(2)]);
     assert_eq!(paths(&trace)[2], fact::Path::Thunk);
-    // Another runtime has come, and does otherwise.
+    // Another runtime was loaded, and behaves differently.
     trace.apply(&Event::Thunk(by(290, TID), None));
     trace.ring(doorbell(295, 3, 3..4, 0, 4), &[dispatch(3)]);
     assert_eq!(paths(&trace)[3], fact::Path::Doorbell);
@@ -105,7 +105,7 @@ fn an_exit_ends_queues_then_the_process_and_late_doorbells_count() {
     let mut trace = Trace::created();
     trace.apply(&Event::Exit(by(500, PID)));
     trace.ring(doorbell(400, 0, 0..1, 0, 1), &[dispatch(0)]);
-    // Other threads than the first may ring on for a moment.
+    // Threads other than the first may ring for a moment longer.
     trace.ring(doorbell(510, 1, 1..2, 0, 2), &[dispatch(1)]);
     assert_eq!((trace.queues().len(), processes(&trace).len()), (0, 0));
     trace.apply(&Event::Exit(Origin {
@@ -119,7 +119,7 @@ fn an_exit_ends_queues_then_the_process_and_late_doorbells_count() {
     };
     assert_eq!((process.pid, process.exit_ns), (PID, Some(500)));
     assert_eq!((queue.dispatches, queue.destroyed_ns), (2, Some(500)));
-    // Much later it can only be another one of that id.
+    // Much later, the event can only belong to another process with that id.
     trace.ring(doorbell(9 * LINGER_NS, 1, 1..2, 0, 2), &[dispatch(1)]);
     assert_eq!(trace.finish().len(), 2);
 }

@@ -1,4 +1,4 @@
-//! What is asked of proxies is kept apart from what is published on queues.
+//! Tests that requests to proxies are kept apart from packets published on queues.
 
 use super::*;
 use crate::event::{HsaQueue, Proxied};
@@ -56,7 +56,7 @@ fn requests_and_what_is_published_have_rows_and_numbers_of_their_own() {
     }));
     let barrier = packet(packet_type::BARRIER_AND, 1);
     trace.asked(doorbell(50, 1, 0..2, 0, 2), &[dispatch(0), barrier]);
-    // The tool publishes one of them, and something of its own.
+    // The tool publishes one of them, and a packet of its own.
     trace.ring(
         doorbell(60, 2, 0..3, 0, 3),
         &[empty_barrier(), dispatch(0), empty_barrier()],

@@ -30,7 +30,7 @@ fn a_doorbell_that_arrives_after_its_queues_end_belongs_to_it() {
     let mut trace = Trace::created();
     trace.destroy(500, 600, 1);
     trace.ring(doorbell(400, 0, 0..1, 0, 1), &[dispatch(0)]);
-    // But one that was rung after it is another queue's, whose creation was not seen.
+    // But a doorbell that was rung after it belongs to another queue, whose creation was not seen.
     trace.ring(doorbell(700, 0, 0..1, 0, 1), &[dispatch(0)]);
     let queues: Vec<_> = trace
         .finish()
@@ -83,7 +83,7 @@ fn a_creation_that_its_first_doorbell_overtook_completes_the_queue() {
         (Some(0), 3, 1),
         "its first index is 0"
     );
-    // An adopted queue that was there before the creation is an older one.
+    // An adopted queue that existed before the creation is an older queue.
     let mut trace = Trace::new();
     trace.ring(doorbell(5, 0, 0..1, 0, 1), &[dispatch(0)]);
     trace.create(10, 20, 1);
@@ -94,10 +94,10 @@ fn a_creation_that_its_first_doorbell_overtook_completes_the_queue() {
 fn a_read_index_that_went_back_for_good_is_another_queues() {
     let mut trace = Trace::created();
     trace.ring(doorbell(100, 2, 0..3, 1, 3), &[consumed(0), dispatch(1), dispatch(2)]);
-    // Another CPU's walk, out of order.
+    // A walk of another CPU, out of order.
     trace.ring(doorbell(110, 1, 3..3, 0, 2), &[]);
     assert_eq!(trace.model.queues().count(), 1);
-    // Its destruction and the next one's creation were lost.
+    // The destruction of the queue and the creation of the next one were lost.
     trace.ring(doorbell(1 << 30, 0, 0..1, 0, 1), &[dispatch(0)]);
     let queues: Vec<_> = trace
         .finish()
@@ -116,7 +116,7 @@ fn a_read_index_that_went_back_for_good_is_another_queues() {
 #[test]
 fn the_oldest_queue_of_an_id_is_the_one_destroyed() {
     let mut trace = Trace::created();
-    // The KFD gave the id away again before the record of the destruction was written.
+    // The KFD reused the id before the record of the destruction was written.
     let mut arg = [0; 96];
     arg[8] = 0x99;
     (arg[40], arg[52]) = (2, 1);

@@ -34,7 +34,7 @@ fn a_dispatch_has_the_time_of_its_reserve() {
 fn a_batch_ends_at_the_doorbells_value_wherever_it_was_thought_to_begin() {
     let mut trace = Trace::created();
     trace.reserve(80, TID, 0, ReserveOp::Add { n: 2 });
-    // Another thread slipped in, and its packet is valid already.
+    // Another thread reserved in between, and its packet is already valid.
     trace.reserve(81, 71, 0, ADD_1);
     trace.ring(doorbell(100, 2, 0..3, 0, 3), &[dispatch(0), dispatch(1), dispatch(2)]);
     assert_eq!(reserve_times(&trace), [(0, None), (1, Some(80)), (2, Some(80))]);
@@ -63,7 +63,7 @@ fn a_reserve_above_the_value_waits_for_its_own_doorbell() {
     let mut trace = Trace::created();
     trace.reserve(80, TID, 0, ADD_1);
     trace.reserve(85, TID, 1, ADD_1);
-    // The write index doesn't tell: another thread has reserved, too.
+    // The write index does not help, because another thread has reserved, too.
     trace.ring(doorbell(100, 0, 0..1, 0, 3), &[dispatch(0)]);
     trace.ring(doorbell(110, 1, 1..2, 0, 3), &[dispatch(1)]);
     assert_eq!(reserve_times(&trace), [(0, Some(80)), (1, Some(85))]);

@@ -77,7 +77,7 @@ fn a_fence_address_that_comes_again_is_another_job() {
     let jobs = jobs(&[
         step(10, RingStep::Submit, OLD),
         step(20, RingStep::Run, OLD),
-        // Its done was lost.
+        // Its done event was lost.
         step(30, RingStep::Submit, OLD),
         step(40, RingStep::Done, OLD),
     ]);

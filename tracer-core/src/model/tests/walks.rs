@@ -43,7 +43,7 @@ fn an_unfinished_packet_is_taken_at_its_owners_lower_doorbell() {
     let mut trace = Trace::created();
     trace.ring(doorbell(100, 1, 0..2, 0, 2), &[empty(), dispatch(1)]);
     assert_eq!((trace.indexes(), trace.published()), (vec![1], vec![2]));
-    // The next walk begins at the lowest missing index, and covers the other one again.
+    // The next walk begins at the lowest missing index and covers the other one again.
     trace.ring(
         Doorbell {
             origin: by(110, 71),
@@ -61,7 +61,7 @@ fn the_packet_of_the_lap_before_is_not_taken_for_the_one_to_come() {
     let mut trace = Trace::created();
     let lap: Vec<_> = (0..4).map(dispatch).collect();
     trace.ring(doorbell(100, 3, 0..4, 0, 4), &lap);
-    // The GPU stands at 0: slot 0 cannot hold packet 4 yet, although somebody has reserved it and rung.
+    // The GPU is at 0. Slot 0 cannot contain packet 4 yet, although a producer has reserved it and rung.
     trace.ring(doorbell(110, 4, 4..5, 0, 5), &[dispatch(0)]);
     assert_eq!(trace.indexes(), [0, 1, 2, 3]);
     trace.ring(doorbell(120, 4, 4..5, 1, 5), &[dispatch(4)]);
@@ -96,7 +96,7 @@ fn an_index_out_of_reach_is_given_up_a_lap_later() {
         &[consumed(6), consumed(7), dispatch(8), dispatch(9)],
     );
     assert_eq!(trace.unread(), [(0, 1, Unread::Reused)]);
-    // From now on it is too late, even for a good read.
+    // From now on it is too late, even for a valid read.
     trace.packets(doorbell(105, 1, 0..1, 0, 2), &[dispatch(0)]);
     assert_eq!(trace.indexes(), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
 }
@@ -131,7 +131,7 @@ fn a_consumed_dispatch_is_known_by_its_body_and_others_are_unread_in_runs() {
 #[test]
 fn what_is_missing_at_the_end_says_why() {
     let mut trace = Trace::created();
-    // The first walk seen begins at 2: what was before it is lost.
+    // The first walk seen begins at 2. Earlier packets are lost.
     trace.ring(
         doorbell(100, 5, 2..6, 2, 6),
         &[dispatch(2), empty(), dispatch(4), empty()],
@@ -192,7 +192,7 @@ fn a_garbage_value_publishes_what_is_reserved() {
         &[dispatch(0), dispatch(1)],
     );
     assert_eq!((trace.published(), trace.indexes()), (vec![2], vec![0, 1]));
-    // Also where no walk could tell: no queue is that long.
+    // This also holds if no walk could show it: no queue is that long.
     let blind = Doorbell {
         unreadable: true,
         ..doorbell(110, 1 << 50, 0..0, 0, 0)
@@ -222,7 +222,7 @@ fn a_queue_that_garbage_began_begins_again_at_a_real_walk() {
 fn a_lost_doorbells_packets_count_and_the_next_is_not_credited_for_them() {
     let mut trace = Trace::created();
     trace.packets(doorbell(100, 1, 0..2, 0, 2), &[dispatch(0), dispatch(1)]);
-    // The program had published 2; this is an older value.
+    // The program had published 2. This is an older value.
     trace.ring(doorbell(110, 0, 0..2, 0, 2), &[dispatch(0), dispatch(1)]);
     assert_eq!((trace.indexes(), trace.published()), (vec![0, 1], vec![1]));
     assert_eq!(trace.finish()[0].published, 2);

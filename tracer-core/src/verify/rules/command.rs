@@ -1,5 +1,5 @@
-//! `command`: the command that was recorded succeeded. Fails if it did not; open if its end was not seen. Processes that
-//! were attached to are no command: there is nothing to ask.
+//! `command`: the recorded command succeeded. Fails if it did not; inconclusive if its exit was not seen. If tracer attached to
+//! processes, there is no command, and nothing to judge.
 
 use super::Rule;
 use crate::fact::Fact;

@@ -1,17 +1,18 @@
-//! `coverage`: every index of every compute queue of traced processes, from its creation (or from when it was found, if
-//! processes were attached to) to its end, was published by a doorbell that was seen.
+//! `coverage`: a doorbell that was seen published every index of every compute queue of traced processes, from the creation of
+//! the queue (or from when it was found, if tracer attached to the process) to its destruction.
 //!
-//! Fails by a packet that took another way: another path, or one that the GPU took although no doorbell ever named it, if all
-//! doorbell probes were attached. Fails by compute queues that were made without any HSA runtime: whoever rings them does so
-//! past every probe. Open are:
-//! - what the GPU took without a doorbell while a doorbell probe could not be attached, or a library could not be opened;
-//! - unread packets: a doorbell that was seen published them, but nobody knows whether they were dispatches;
+//! Fails if a packet was published on another path, and, if all doorbell probes were attached, if the GPU took a packet that no
+//! doorbell ever named. Fails if compute queues were created without any HSA runtime: the code that rings their doorbells
+//! bypasses every probe. The rule is inconclusive if there are:
+//! - packets that the GPU took without a doorbell while a doorbell probe could not be attached, or a library could not be opened;
+//! - unread packets: a doorbell that was seen published them, but it is unknown whether they were dispatches;
 //! - gaps: indexes without a row, or that no doorbell that was seen accounts for (lost rows, lost events);
-//! - packets that the GPU took before their doorbell: somebody stored past every probe, or the GPU read the
-//!   write index by itself when it mapped the queue;
-//! - queues that nobody looked at after their last use: what the GPU took of them is not known;
-//! - pending ones of such queues: reserved, and no doorbell seen. Nobody published them, or somebody did past every probe;
-//! - queues whose beginning was not seen although the recorder was there first, and queues whose packets can't be read.
+//! - packets that the GPU took before their doorbell: a store bypassed every probe, or the GPU read the write index by itself
+//!   when it mapped the queue;
+//! - queues that tracer did not sample after their last use: it is unknown which of their packets the GPU took;
+//! - pending packets of such queues: they are reserved, and no doorbell was seen. They were not published, or a store that
+//!   bypassed every probe published them;
+//! - queues whose creation was not seen although the recorder started first, and queues whose packets cannot be read.
 
 mod tally;
 
@@ -30,22 +31,22 @@ use tally::Tally;
 pub(super) struct Coverage {
     queues: BTreeMap<u32, fact::Queue>,
     tallies: BTreeMap<u32, Tally>,
-    /// Packets that were published otherwise than by a doorbell.
+    /// Packets that were published other than by a doorbell.
     elsewhere: Offenders,
-    /// Whether doorbells may have been lost: then nobody can say that one was not rung.
+    /// Whether doorbells may have been lost. If so, the absence of a doorbell proves nothing.
     doorbells_lost: bool,
     unread: Offenders,
     unread_indexes: u64,
-    /// Doorbells of which nothing but the value could be read, or whose value nobody had reserved.
+    /// Doorbells of which only the value could be read, or whose value was not reserved.
     obscure: Offenders,
-    /// Processes of which it is known whether their runtimes hand doorbells to the driver's library.
+    /// Processes of which it is known whether their runtimes pass doorbells to the thunk library.
     thunks: BTreeSet<u32>,
 }
 
 impl Coverage {
     fn published(&mut self, path: Path, count: u64, offender: impl FnOnce() -> Offender) {
         match path {
-            // Of the unseen, there are runs; they are counted by queue.
+            // Unseen packets have runs; they are counted per queue.
             Path::Doorbell | Path::Unseen => {}
             Path::Ring | Path::Thunk => self.elsewhere.add_many(count, offender),
         }
@@ -167,7 +168,7 @@ impl Rule for Coverage {
             Fact::Packet(packet) => self.packet(packet),
             Fact::Doorbell(doorbell) => self.doorbell(doorbell),
             Fact::DoorbellRun(run) => self.doorbell_run(run),
-            // Of a recorder that was killed there can be several rows of one queue; the last one counts.
+            // A killed recorder can leave several rows for one queue; the last one counts.
             Fact::Queue(queue) => drop(self.queues.insert(queue.queue, queue.clone())),
             Fact::Process(process) => self.thunks.extend(process.thunk.map(|_| process.pid)),
             Fact::Loss(loss) => self.doorbells_lost |= hide_doorbells(&loss.source),
@@ -207,7 +208,8 @@ impl Rule for Coverage {
         finding.blame(Outcome::Fail, self.elsewhere, |n| {
             format!("published without a doorbell: {}", count(n, "packet"))
         });
-        // A doorbell that was lost, or that no probe could see, may have published them; what can't be read may say so.
+        // A doorbell that was lost, or that no probe could see, may have published the packets. Unreadable parts of the trace may
+        // name it.
         let lost = self.doorbells_lost
             || !context.damage.is_empty()
             || context.doorbell_probes_missing > 0

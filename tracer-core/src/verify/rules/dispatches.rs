@@ -1,5 +1,5 @@
-//! `dispatches`: there is something to judge. Open if nothing was submitted, or if nobody looked: what holds for no
-//! dispatch proves nothing.
+//! `dispatches`: there is something to judge. Inconclusive if nothing was submitted, or if submissions were not watched: a rule
+//! that holds for no dispatch proves nothing.
 
 use super::{Rule, packets_watched, rings_watched};
 use crate::fact::Fact;
@@ -9,7 +9,7 @@ use crate::verify::verdict::{Outcome, RuleVerdict};
 use crate::words::count;
 
 pub(super) struct Dispatches {
-    /// Whether jobs on compute rings are what is looked for.
+    /// Whether jobs on compute rings count as well.
     jobs_too: bool,
     dispatches: u64,
     jobs: u64,

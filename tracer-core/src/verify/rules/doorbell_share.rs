@@ -1,5 +1,5 @@
-//! `doorbell-share`: at least this share of what traced processes dispatched went by doorbell: of dispatches, and of their
-//! jobs on compute rings. Open if a way was not watched that could make the share less, or if packets are unread.
+//! `doorbell-share`: at least this share of what traced processes submitted (dispatches, and jobs on compute rings) went by
+//! doorbell. Inconclusive if a path that could lower the share was not watched, or if packets are unread.
 
 use super::{Rule, packets_watched, ring_submission, rings_watched};
 use crate::fact::{Fact, PacketKind, Path};
@@ -59,7 +59,7 @@ impl Rule for DoorbellShare {
             unread,
         } = *self;
         let share = |doorbell: u64| doorbell as f64 / (doorbell as f64 + otherwise as f64);
-        // Unread packets were published by doorbells: at best all of them were dispatches.
+        // Doorbells published the unread packets: at best all of them were dispatches.
         let best = share(doorbell.saturating_add(unread));
         if doorbell + otherwise == 0 {
             finding.say(Outcome::Inconclusive, "nothing was dispatched");

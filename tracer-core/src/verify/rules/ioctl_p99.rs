@@ -1,5 +1,5 @@
-//! `ioctl-p99`: 99 of 100 ioctls of a name return within this time. Open if ioctls were not watched. A name that was never
-//! called is within its limit: that is known, and said.
+//! `ioctl-p99`: 99 of 100 ioctls of a name return within this time. Inconclusive if ioctls were not watched. An ioctl that was
+//! never called is within its limit, and the verdict says so.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::verify::finding::Finding;
 use crate::verify::verdict::{Outcome, RuleVerdict};
 
 pub(super) struct IoctlP99 {
-    /// By name: the limit in ns, the times of calls that returned.
+    /// By name: the limit in ns, and the times of calls that returned.
     limits: BTreeMap<String, (u64, Histogram)>,
 }
 
@@ -56,7 +56,7 @@ impl Rule for IoctlP99 {
     }
 }
 
-/// Times of a simulated device are those of the simulator.
+/// Notes that the times of a simulated device are times of the simulator.
 pub(super) fn simulated(context: &Context, finding: &mut Finding) {
     if context.simulated.is_some() {
         finding.note("the GPU is simulated: these are not the times of a real GPU");

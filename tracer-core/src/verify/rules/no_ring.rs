@@ -1,9 +1,9 @@
 //! `no-ring`: no traced process submitted a job on a compute or graphics ring of the kernel driver.
 //!
-//! Fails by a job of a client, submitted in the context of a traced process, on a `comp_*` or `gfx*` ring. Open if rings
-//! were not watched; if a traced process submitted a job on a ring of unknown kind; and if the submit of a job that may be
-//! of compute was not seen, as it may have been a traced process's. Jobs that the driver made for itself, and those on
-//! other rings, are counted and never decide.
+//! Fails if a client submitted a job in the context of a traced process on a `comp_*` or `gfx*` ring. Inconclusive if rings were
+//! not watched; if a traced process submitted a job on a ring of unknown kind; and if the submit of a job that may be compute was
+//! not seen, because a traced process may have submitted it. Jobs that the driver created for itself, and jobs on other rings,
+//! are counted and never decide.
 
 use crate::words::count;
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
 use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
 
-/// Kinds of other jobs that are told apart.
+/// Number of kinds of other jobs that are distinguished.
 const MAX_KINDS: usize = 256;
 
-/// What a ring's class makes of a job.
+/// The kind of a job, according to the class of its ring.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Compute,
@@ -25,25 +25,25 @@ enum Class {
     Elsewhere,
 }
 
-/// Whether every submit of a traced process was seen: the processes began after the recording, and whatever could have
-/// been missed would have been counted.
+/// Returns whether every submit of a traced process was seen: the processes began after the recording, and every event that could
+/// have been missed would have been counted.
 fn sees_every_submit(context: &Context) -> bool {
     let whole = context.complete && context.damage.is_empty() && context.losses.values().all(|&count| count == 0);
     context.submits_counted && context.command_began_ns.is_some() && whole
 }
 
 pub(super) struct NoRing {
-    /// When the first traced process began, if it was the recorder that made it: earlier jobs are no traced process's.
+    /// When the first traced process began, if the recorder started it: earlier jobs are not from a traced process.
     began_ns: Option<u64>,
     jobs: u64,
-    /// Submitted by traced processes, on rings of compute and on rings of unknown kind.
+    /// Jobs that traced processes submitted on compute or graphics rings; `untold` has their jobs on rings of unknown kind.
     traced: Offenders,
     untold: Offenders,
-    /// Submitted by nobody knows whom.
+    /// Jobs whose submitter is unknown.
     unseen: Offenders,
     /// Whether events were lost.
     lossy: bool,
-    /// Jobs that never decide, by what they are.
+    /// Jobs that never decide, by kind.
     others: BTreeMap<String, u64>,
 }
 

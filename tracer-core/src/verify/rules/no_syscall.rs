@@ -1,13 +1,14 @@
 //! `no-syscall`: between the reserve of a dispatch and its doorbell, its thread made no ioctl on a KFD or DRM device.
 //!
-//! Where the reserve is known, it fails by an ioctl that its thread entered in between. Where it is not (another thread
-//! reserved it, or no probe saw that), the rule still holds if no thread of the process entered one since the index was
-//! seen not to be reserved yet; else it is open under [`Scope::Every`]. Open is it too if ioctls were not watched, or if
-//! nothing is known of any dispatch. Of processes that were attached to, dispatches that were reserved before that are not
-//! judged, and counted in a note. Open under every scope if dispatches were aggregated: they have neither threads nor reserves.
+//! Where the reserve is known, the rule fails if the thread entered an ioctl in between. Where the reserve is unknown (another
+//! thread made it, or no probe saw it), the rule still holds if no thread of the process entered an ioctl after the last time at
+//! which the index was seen unreserved; else the rule is inconclusive under [`Scope::Every`]. It is also inconclusive if ioctls
+//! were not watched, or if nothing is known of any dispatch. In processes that tracer attached to, dispatches that were reserved
+//! before the attach are not judged, and a note counts them. The rule is inconclusive under every scope if dispatches were
+//! aggregated: aggregated dispatches have neither threads nor reserves.
 //!
-//! A thread makes one call after the other, and rings outside of them: if any ioctl lies between, its last one before the
-//! doorbell does. So one ioctl a thread and process is all that has to be kept.
+//! A thread makes one system call after the other, and rings doorbells outside of system calls: if any ioctl is in between, the
+//! last ioctl of the thread before the doorbell is. So the rule keeps only one ioctl per thread and one per process.
 
 use crate::words::count;
 use std::borrow::Cow;
@@ -22,19 +23,19 @@ use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
 
 pub(super) struct NoSyscall {
     scope: Scope,
-    /// By thread: entry and name of its last ioctl.
+    /// By thread: entry time and name of its last ioctl.
     last: HashMap<(u32, u32), (u64, Cow<'static, str>)>,
-    /// By process: entry of its last ioctl.
+    /// By process: entry time of its last ioctl.
     last_of_all: HashMap<u32, u64>,
     /// Dispatches whose reserve is known.
     known: u64,
-    /// Dispatches whose reserve is not, but that nobody can have made an ioctl during.
+    /// Dispatches whose reserve is unknown, but during which no thread of the process can have made an ioctl.
     bounded: u64,
     broken: Offenders,
     unknown: Offenders,
-    /// Whose index was never seen free: of processes that were attached to, they were reserved before.
+    /// Dispatches whose index was never seen free: in processes that tracer attached to, they were reserved before the attach.
     never_free: Offenders,
-    /// Of which there are runs only.
+    /// Dispatches that are recorded only as runs.
     aggregated: Offenders,
 }
 

@@ -1,4 +1,4 @@
-//! `queue-depth`: no compute queue was ever seen deeper than this many packets. Open if doorbells were not watched, or
+//! `queue-depth`: no compute queue was ever seen deeper than this many packets. Inconclusive if doorbells were not watched, or if
 //! there was no compute queue.
 
 use super::{Rule, packets_watched};

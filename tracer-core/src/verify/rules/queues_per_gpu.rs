@@ -1,6 +1,6 @@
-//! `queues-per-gpu`: no more than this many compute queues of traced processes lived at once on one GPU. Warns if there
-//! were more: then the scheduler may have to take turns. Open if ioctls were not watched, which tell queues and their GPUs,
-//! or if queues of unknown GPUs could make the difference. Queues of other processes are not seen.
+//! `queues-per-gpu`: no more than this many compute queues of traced processes existed at the same time on one GPU. Warns if
+//! there were more, because the scheduler may then have to run them in turns. Inconclusive if ioctls, which report queues and
+//! their GPUs, were not watched, or if queues of unknown GPUs could make the difference. Queues of other processes are not seen.
 
 use crate::words::count;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
 
 pub(super) struct QueuesPerGpu {
     most: u64,
-    /// By queue: its GPU, beginning and end. The last row of a queue counts.
+    /// By queue: its GPU, creation and destruction. The last row of a queue counts.
     lives: BTreeMap<u32, (Option<u32>, u64, u64)>,
 }
 
@@ -25,7 +25,8 @@ impl QueuesPerGpu {
         }
     }
 
-    /// Most queues that live at once among those of a GPU and, if `with_unknown`, those whose GPU is not known; and when.
+    /// Returns the greatest number of queues that exist at the same time on a GPU, and when. If `with_unknown`, queues whose GPU
+    /// is unknown count as well.
     fn peak(&self, gpu_id: Option<u32>, with_unknown: bool) -> (u64, u64) {
         let mut changes: Vec<(u64, bool)> = self
             .lives
@@ -33,7 +34,7 @@ impl QueuesPerGpu {
             .filter(|(of, ..)| *of == gpu_id || (with_unknown && of.is_none()))
             .flat_map(|&(_, begin, end)| [(begin, true), (end, false)])
             .collect();
-        // At the same time, an end comes before a beginning: false is less than true.
+        // At the same time, a destruction comes before a creation, because false is less than true.
         changes.sort_unstable();
         let (mut alive, mut peak) = (0_u64, (0, 0));
         for (time_ns, begins) in changes {

@@ -1,6 +1,6 @@
-//! `reserve-to-doorbell`: from a reserve to its doorbell it takes no longer than this, probes included. Open if reserves
-//! were not watched, none was matched with its doorbell, or doorbells were aggregated: those have no times of their own. Then
-//! only the longest time that is known can fail it.
+//! `reserve-to-doorbell`: the time from a reserve to its doorbell, probes included, is within its limits. Inconclusive if
+//! reserves were not watched, if no reserve was matched with its doorbell, or if doorbells were aggregated, because aggregated
+//! doorbells have no times of their own. In the last case, only the longest known time can fail the rule.
 
 use super::ioctl_p99::simulated;
 use super::{Rule, lack_rows, packets_watched, reserves_watched};
@@ -74,7 +74,7 @@ impl Rule for ReserveToDoorbell {
             if let (Some(most), Some(found)) = (most, found)
                 && found > most
             {
-                // Of a part of them, only the longest is one of all.
+                // If only a part of the times is known, only the longest time is evidence for all.
                 let outcome = match name {
                     "max" => Outcome::Fail,
                     _ if aggregated > 0 => Outcome::Inconclusive,

@@ -1,5 +1,6 @@
-//! `ring-submission`: kernels are jobs on compute rings of the kernel driver. Fails by a dispatch that took another way, a
-//! doorbell above all. Open if rings or doorbells were not watched, packets are unread, or nothing was submitted.
+//! `ring-submission`: kernels are jobs on compute rings of the kernel driver. Fails if a dispatch took another path, in
+//! particular a doorbell. Inconclusive if rings or doorbells were not watched, if packets are unread, or if nothing was
+//! submitted.
 
 use super::{Rule, packets_watched, rings_watched};
 use crate::fact::{Fact, PacketKind, Path, RingJob};
@@ -15,7 +16,7 @@ pub(super) struct RingSubmission {
     unread: u64,
 }
 
-/// Whether a job is what a kernel of a traced process would be.
+/// Returns whether a job is of the kind that submits a kernel of a traced process.
 pub(super) fn is_submission(job: &RingJob) -> bool {
     job.class == "comp" && job.traced == Some(true) && job.reason.is_none()
 }

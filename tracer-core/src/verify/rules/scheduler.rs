@@ -1,5 +1,5 @@
-//! `scheduler`: the wanted scheduler maps the user queues of every GPU that compute queues were made on (of every GPU of
-//! the machine if that is not known). Fails if another one does; open if nothing tells.
+//! `scheduler`: the required scheduler maps the user queues of every GPU on which compute queues were created (of every GPU of
+//! the machine if these GPUs are unknown). Fails if another scheduler does; inconclusive if there is no evidence.
 
 use crate::words::count;
 use std::collections::BTreeSet;
@@ -16,9 +16,9 @@ const FIRST_MES: u32 = 110_000;
 
 pub(super) struct InUse {
     wanted: Scheduler,
-    /// GPUs of compute queues.
+    /// GPUs on which compute queues were created.
     used: BTreeSet<u32>,
-    /// There are compute queues whose GPU is not known.
+    /// Whether there are compute queues whose GPU is unknown.
     unknown: bool,
 }
 
@@ -77,7 +77,7 @@ impl Rule for InUse {
             match told {
                 None => untold.add(offender),
                 Some(scheduler) if scheduler != wanted => others.add(offender),
-                // A claim that its own evidence does not carry.
+                // The claim is not supported by its own evidence.
                 Some(Scheduler::Mes) if version < FIRST_MES => untold.add(offender),
                 Some(_) => finding.note(format!("{}: {evidence}", device.name)),
             }

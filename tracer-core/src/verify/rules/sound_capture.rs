@@ -1,6 +1,6 @@
-//! `sound-capture`: the trace is whole. Open if doorbells and packets were not watched, events were lost, the recorder did
-//! not come to its end, or a part of the trace can't be read. It never fails: it says nothing about the program.
-//! Aggregated rows are not lost; rules that need more than their counts are open for their own sake.
+//! `sound-capture`: the trace is complete. Inconclusive if doorbells and packets were not watched, if events were lost, if the
+//! recorder did not finish, or if a part of the trace cannot be read. The rule never fails, because it does not judge the
+//! program. Aggregated rows are not lost. Rules that need more than their counts are inconclusive on their own account.
 
 use crate::words::count;
 use std::collections::BTreeMap;
@@ -11,13 +11,13 @@ use crate::verify::context::Context;
 use crate::verify::finding::Finding;
 use crate::verify::verdict::RuleVerdict;
 
-/// Sources of losses that are told apart.
+/// Number of sources of losses that are distinguished.
 const MAX_SOURCES: usize = 1024;
 
 #[derive(Default)]
 pub(super) struct SoundCapture {
     losses: BTreeMap<String, u64>,
-    /// Dispatches and doorbells of which there are runs only.
+    /// Dispatches and doorbells that are recorded only as runs.
     aggregated: (u64, u64),
 }
 
@@ -44,7 +44,7 @@ impl Rule for SoundCapture {
     fn finish(self: Box<Self>, context: &Context) -> RuleVerdict {
         let mut finding = Finding::default();
         packets_watched(context, &mut finding);
-        // The manifest counts the same losses as the rows do, and those of the writer.
+        // The manifest counts the same losses as the rows, and also those of the writer.
         let mut losses = self.losses;
         for (source, &count) in &context.losses {
             let sum = losses.entry(source.clone()).or_default();

@@ -1,4 +1,4 @@
-//! Dispatches and doorbells of which there are runs only: what rules say of them.
+//! Dispatches and doorbells that are recorded only as runs: the verdicts of rules on them.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::fact::{DispatchRun, DoorbellRun, Fact, Path, Queue};
 use crate::runs::Runs;
 use crate::verify::{Outcome, Policy, RuleVerdict};
 
-/// The same trace, recorded while the disk did not keep up with rows from the `at`-th fact on.
+/// Returns the same trace, recorded while the disk could not keep up with rows from the `at`-th fact on.
 fn aggregate(facts: &[Fact], at: usize) -> Vec<Fact> {
     let (mut runs, mut all) = (Runs::new(), facts[..at].to_vec());
     for fact in &facts[at..] {
@@ -20,14 +20,14 @@ fn aggregate(facts: &[Fact], at: usize) -> Vec<Fact> {
     all
 }
 
-/// Ten dispatches, of which the last seven are one run, and likewise their doorbells.
+/// Returns ten dispatches, of which the last seven are one run, and their doorbells, of which the last seven are one run, too.
 fn facts() -> Vec<Fact> {
     let all = aggregate(&good(10), 7);
     assert_eq!(all.len(), 9, "{all:?}");
     all
 }
 
-/// The dispatches' run.
+/// Returns the run of the dispatches.
 fn dispatch_run(facts: &mut [Fact]) -> &mut DispatchRun {
     let run = facts.iter_mut().find_map(|fact| match fact {
         Fact::DispatchRun(run) => Some(run),
@@ -115,7 +115,7 @@ fn coverage_takes_their_indexes() {
     }
 }
 
-/// Nobody rang for the last seven, and the GPU took them.
+/// No doorbell names the last seven, and the GPU took them.
 #[test]
 fn a_run_that_no_doorbell_names_fails() {
     let mut facts = facts();
@@ -178,7 +178,7 @@ fn doorbells_of_unknown_effect_leave_coverage_open() {
     }
 }
 
-/// They have neither thread nor reserve.
+/// Aggregated dispatches have neither threads nor reserves.
 #[test]
 fn whether_there_was_an_ioctl_is_open_under_every_scope() {
     let (missing, sentence) = (
@@ -196,7 +196,7 @@ fn whether_there_was_an_ioctl_is_open_under_every_scope() {
         assert_eq!(found.missing[0].source, missing);
         assert_eq!(found.counts["dispatches_aggregated"], Some(7));
         assert_eq!((found.offenders[0].index, found.offenders[0].count), (Some(3), Some(7)));
-        // What rows show still counts: index 0 is reserved at 1950 and rung at 2000.
+        // Evidence in rows still counts: index 0 is reserved at 1950 and rung at 2000.
         let mut broken = facts();
         broken.insert(1, ioctl(1_960, 8));
         assert_eq!(own("no-syscall", &text, &broken).outcome, Outcome::Fail);
@@ -223,7 +223,7 @@ fn how_long_doorbells_took_is_open_but_for_the_longest() {
     assert_eq!(found.sentence, "aggregated, with unknown times: 7 doorbells");
 }
 
-/// These rest on rows of queues, ioctls and jobs, which are never aggregated.
+/// These rules use rows of queues, ioctls and jobs, which are never aggregated.
 #[test]
 fn other_rules_do_not_change() {
     let text = "[rules]\nscheduler = 'mes'\ncommand = true\nno-ring = true\n[limits]\nmax-queue-depth = 3\n\
@@ -254,7 +254,7 @@ fn a_queue_without_a_row_is_a_gap() {
 }
 
 proptest! {
-    /// Runs are less evidence than rows: no rule passes, and none fails, that would not if there were rows.
+    /// Runs are less evidence than rows: every rule that passes or fails on runs would do the same on rows.
     #[test]
     fn runs_never_decide_what_rows_would_not(
         policy in any_policy(),

@@ -1,10 +1,10 @@
-//! The rule `coverage`: which kinds of holes there are, and what each makes of the verdict.
+//! The rule `coverage`: the kinds of holes, and the effect of each on the verdict.
 
 use super::support::*;
 use crate::fact::{Fact, Path, Queue, QueueOrigin};
 use crate::verify::{Context, Outcome, RuleVerdict};
 
-/// The verdict of three dispatches on a queue with a change.
+/// Returns the verdict on three dispatches of a queue, after a change to the queue.
 fn queue_with(context: Context, change: impl Fn(&mut Queue)) -> RuleVerdict {
     let mut facts = good(3);
     if let Fact::Queue(queue) = &mut facts[0] {
@@ -95,7 +95,7 @@ fn lost(source: &str) -> Fact {
     })
 }
 
-/// Three packets with doorbells; the GPU took two more.
+/// Returns the verdict on three packets with doorbells, where the GPU took two more packets.
 fn two_more(change: impl Fn(&mut Vec<Fact>)) -> RuleVerdict {
     two_more_in(context(), change)
 }
@@ -156,7 +156,7 @@ fn a_probe_that_is_missing_leaves_it_open() {
     (blind.capabilities.doorbells, blind.capabilities.packets) = (false, false);
     let found = two_more_in(blind.clone(), |_| ());
     assert_eq!(found.outcome, Outcome::Inconclusive, "{found:?}");
-    // Nothing at all was seen of the queue, as without a descriptor for any probe.
+    // Nothing was seen of the queue, as if no probe had a descriptor.
     let nothing = Fact::Queue(Queue {
         unseen: Some(52),
         doorbells: 0,
@@ -204,14 +204,14 @@ fn compute_queues_without_a_runtime_fail() {
         judge(without(), &made("compute-pm4", QueueOrigin::Created)),
         Outcome::Fail
     );
-    // Copies are no compute, and of a queue that was there before nobody knows who made it.
+    // Copies are not compute, and it is unknown who created a queue that existed before.
     assert_eq!(
         judge(without(), &made("sdma", QueueOrigin::Created)),
         Outcome::Inconclusive
     );
     let adopted = made("compute-aql", QueueOrigin::Adopted);
     assert_eq!(judge(without(), &adopted), Outcome::Inconclusive);
-    // There may have been one after all.
+    // There may have been a runtime after all.
     let mut killed = without();
     killed.complete = false;
     assert_eq!(judge(killed, &created), Outcome::Inconclusive);

@@ -68,10 +68,11 @@ fn a_job_seen_before_the_command_began_is_not_the_commands() {
     assert_eq!(rule("no-ring", attached, &facts).outcome, Outcome::Inconclusive);
 }
 
-/// A change of a context.
+/// Changes a context.
 type Change = fn(&mut Context);
 
-/// Only the driver's own word that no submit was passed over, in a whole recording of a command, says that it came before.
+/// A submit counts as earlier than the recording only if the driver itself reports that no submit was passed over, in a complete
+/// recording of a command.
 #[test]
 fn a_submit_that_is_neither_seen_nor_lost_came_before_the_recording() {
     let counted = || Context {

@@ -1,4 +1,4 @@
-//! The rules that need little: what passes, fails and stays open.
+//! The rules that need little evidence: what passes, what fails and what is inconclusive.
 
 use super::support::*;
 use crate::fact::Fact;
@@ -59,7 +59,7 @@ fn another_scheduler_fails_and_an_unknown_one_does_not() {
     for change in open {
         assert_eq!(with(change).outcome, Outcome::Inconclusive);
     }
-    // Another GPU that nobody used does not matter.
+    // Another GPU that is not in use does not matter.
     let unused = with(|c| {
         let mut other = c.devices[0].clone();
         (other.gpu_id, other.scheduler) = (9, Some(Scheduler::Hws));
@@ -101,7 +101,7 @@ fn an_unknown_reserve_leaves_open_whether_there_was_an_ioctl() {
     assert_eq!(seen.outcome, Outcome::Pass);
     assert_eq!(seen.notes, ["not judged: 1 dispatch with unknown reserve"]);
     assert_eq!(seen.counts["dispatches_undecided"], Some(1));
-    // Of none at all nothing is known, whatever the scope.
+    // If no reserve is known at all, the rule is inconclusive under every scope.
     facts.iter_mut().for_each(|fact| {
         if let Fact::Dispatch(dispatch) = fact {
             dispatch.reserve_ns = None;
@@ -113,7 +113,7 @@ fn an_unknown_reserve_leaves_open_whether_there_was_an_ioctl() {
     );
 }
 
-/// Index 2 is rung at 2200 by thread 8, and was not reserved at 2150; nobody saw when it was.
+/// Thread 8 rings index 2 at 2200. The index was not reserved at 2150, and no probe saw when it was reserved.
 #[test]
 fn without_an_ioctl_since_before_the_reserve_the_reserve_need_not_be_known() {
     let with = |capability: bool, fact: Option<Fact>| {
@@ -134,7 +134,7 @@ fn without_an_ioctl_since_before_the_reserve_the_reserve_need_not_be_known() {
         "no reserve probe is needed then"
     );
     assert_eq!(with(true, Some(ioctl(2_150, 9))).outcome, Outcome::Pass);
-    // Any thread may be the one that reserved.
+    // Any thread may have made the reserve.
     let open = with(true, Some(ioctl(2_151, 9)));
     assert_eq!(
         (open.outcome, open.offenders[0].index),

@@ -1,4 +1,4 @@
-//! Less evidence never makes a pass.
+//! Less evidence never turns a verdict into a pass.
 
 use proptest::prelude::*;
 
@@ -12,8 +12,8 @@ fn each_loss_and_each_missing_capability_keeps_it_from_passing() {
     for (name, take) in TAKE {
         let mut blind = context();
         take(&mut blind.capabilities);
-        // Nothing of the policy rests on copies; of the other two ways the rules only say that nobody looked.
-        // Reserves matter only where there was an ioctl that could have come after them.
+        // The policy does not depend on copies. About the other two paths the rules only say that they were not watched. Reserves
+        // matter only where an ioctl could have come after them.
         let matters = !["sdma_doorbells", "thunk", "reserves"].contains(&name);
         let expected = if matters { Outcome::Inconclusive } else { Outcome::Pass };
         assert_eq!(verdict(blind, &good(3)), expected, "{name}");
@@ -33,7 +33,7 @@ fn each_loss_and_each_missing_capability_keeps_it_from_passing() {
     }
 }
 
-/// Facts that may or may not satisfy a policy.
+/// Returns facts that may or may not satisfy a policy.
 pub fn any_facts() -> impl Strategy<Value = Vec<Fact>> {
     let odd = prop_oneof![
         Just(ioctl(1_960, 8)),

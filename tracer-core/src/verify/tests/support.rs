@@ -1,4 +1,4 @@
-//! Hand-made facts: one process with one queue, which everything passes on.
+//! Hand-made facts: one process with one queue, on which every rule passes.
 
 use std::borrow::Cow;
 
@@ -101,7 +101,7 @@ pub fn loss(count: u64) -> Fact {
     })
 }
 
-/// A queue with this many dispatches, each with its doorbell.
+/// Returns the facts of a queue with this many dispatches, each with its doorbell.
 pub fn good(dispatches: u64) -> Vec<Fact> {
     let mut facts = vec![Fact::Queue(queue(dispatches))];
     for index in 0..dispatches {
@@ -121,7 +121,7 @@ pub fn built_in(name: &str) -> Policy {
     Policy::parse(Policy::built_in(name).unwrap()).unwrap()
 }
 
-/// One rule's verdict of `mes-bypass`.
+/// Returns the verdict of one rule of `mes-bypass`.
 pub fn rule(name: &str, context: Context, facts: &[Fact]) -> RuleVerdict {
     pick(name, judge(&built_in("mes-bypass"), context, facts))
 }
@@ -139,10 +139,10 @@ pub fn outcomes(verdict: &Verdict) -> Vec<(&str, Outcome)> {
         .collect()
 }
 
-/// Takes a capability away.
+/// Removes a capability.
 type Take = fn(&mut Capabilities);
 
-/// Every capability, by name, and what takes it away.
+/// Every capability, by name, with the function that removes it.
 pub const TAKE: [(&str, Take); 8] = [
     ("doorbells", |known| known.doorbells = false),
     ("packets", |known| known.packets = false),

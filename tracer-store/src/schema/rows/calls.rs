@@ -1,4 +1,4 @@
-//! Calls: of HIP and HSA, and of the kernel.
+//! Calls of HIP and HSA, and of the kernel.
 
 use tracer_core::fact::{ApiCall, ApiStats, Ioctl};
 

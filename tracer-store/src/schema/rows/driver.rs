@@ -1,4 +1,4 @@
-//! What the kernel driver does, and what was lost of it all.
+//! Events of the kernel driver, and losses of all sources.
 
 use tracer_core::fact::{DriverCall, DriverEvent, Loss, RingJob};
 

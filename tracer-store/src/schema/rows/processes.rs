@@ -1,4 +1,4 @@
-//! Processes, their queues, and what stands in front of these.
+//! Processes, their queues, and the proxies in front of the queues.
 
 use tracer_core::fact::{Process, Progress, Proxy, Queue};
 

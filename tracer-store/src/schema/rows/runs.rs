@@ -1,4 +1,4 @@
-//! What stands for rows that the disk could not take in time.
+//! Runs, which represent rows that the disk could not take in time.
 
 use tracer_core::fact::{DispatchRun, DoorbellRun};
 

@@ -1,4 +1,4 @@
-//! What is submitted.
+//! Submissions.
 
 use tracer_core::fact::{Copy, Dispatch, Doorbell, GpuTime, OtherPacket, Request};
 

@@ -1,4 +1,4 @@
-//! rustup, where it manages the compiler in use.
+//! rustup, if it manages the compiler in use.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -14,16 +14,16 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// A program that adds components to the compiler in use.
 pub struct Rustup {
-    /// The program.
+    /// The path of the program.
     pub program: PathBuf,
-    /// The name by which it knows the compiler.
+    /// The name by which the program knows the compiler.
     pub toolchain: String,
-    /// How long it may take.
+    /// How long the program may take.
     pub limit: Duration,
 }
 
 impl Rustup {
-    /// The rustup that manages the compiler with that sysroot, or why there is none.
+    /// Returns the rustup that manages the compiler with that sysroot, or the reason why there is none.
     pub fn of(sysroot: &Path) -> Result<Self, String> {
         let toolchain = home()
             .and_then(|home| toolchain(sysroot, &home))
@@ -36,7 +36,7 @@ impl Rustup {
         })
     }
 
-    /// Installs the component; rustup's words go to the file `log`.
+    /// Installs the component. The output of rustup goes to the file `log`.
     pub fn add_component(&self, log: &Path) -> Result<()> {
         let mut rustup = Command::new(&self.program);
         rustup.args(["component", "add", "rust-src", "--toolchain", &self.toolchain]);
@@ -44,13 +44,13 @@ impl Rustup {
     }
 }
 
-/// rustup's folder.
+/// Returns the folder of rustup.
 fn home() -> Option<PathBuf> {
     let chosen = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     chosen("RUSTUP_HOME").or_else(|| chosen("HOME").map(|home| home.join(".rustup")))
 }
 
-/// The name of the toolchain with that sysroot, if it lies in rustup's folder `home`.
+/// Returns the name of the toolchain with that sysroot, if the sysroot is in rustup's folder `home`.
 fn toolchain(sysroot: &Path, home: &Path) -> Option<String> {
     let sysroot = sysroot.canonicalize().ok()?;
     let toolchains = home.join("toolchains").canonicalize().ok()?;

@@ -1,4 +1,4 @@
-//! The ways to the source, with a stub in rustup's place and an archive of one file.
+//! Tests of the ways to the source, with a stub instead of rustup and an archive of one file.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -14,7 +14,7 @@ struct Setting {
 }
 
 impl Setting {
-    /// `script`: what the stub does. `$SYSROOT` is the compiler's folder.
+    /// Creates the setting. `script` is what the stub runs. `$SYSROOT` is the compiler's folder.
     fn new(script: &str, limit: Duration) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let sysroot = dir.path().join("toolchains/stable");
@@ -52,7 +52,7 @@ impl Setting {
         Self { dir, source }
     }
 
-    /// What the real order does, without the way that needs the network.
+    /// Tries the ways in the real order, without the way that needs the network.
     fn go(&self) -> Result<()> {
         let source = &self.source;
         source.first_of(&[
@@ -61,7 +61,7 @@ impl Setting {
         ])
     }
 
-    /// The first words of the source that cargo would find after the copy was linked.
+    /// Returns the first words of the source that cargo would find after the copy was linked.
     fn found(&self) -> String {
         if !self.source.is_ready() {
             self.source.link().unwrap();
@@ -113,7 +113,7 @@ fn a_rustup_that_hangs_is_killed_with_what_it_started() {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
         stat.is_empty() || stat.contains(") Z ") || stat.contains(") X ")
     };
-    // Its kill is under way when the group's leader has ended.
+    // The kill of the grandchild is under way when the group's leader has exited.
     let began = std::time::Instant::now();
     while !ended() {
         assert!(began.elapsed() < LONG, "process {pid} was left behind");

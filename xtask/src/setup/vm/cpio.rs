@@ -4,17 +4,17 @@
 #[derive(Default)]
 pub struct Archive {
     bytes: Vec<u8>,
-    /// The next inode number: the kernel takes entries of one number as links to each other.
+    /// The next inode number: the kernel takes entries with the same number as links to each other.
     inode: u32,
 }
 
 impl Archive {
-    /// Adds a folder; its parents must have been added.
+    /// Adds a folder. Its parents must have been added before.
     pub fn folder(&mut self, name: &str) {
         self.entry(name, 0o040_755, &[]);
     }
 
-    /// Adds a file that may be run.
+    /// Adds an executable file.
     pub fn program(&mut self, name: &str, content: &[u8]) {
         self.entry(name, 0o100_755, content);
     }
@@ -29,7 +29,7 @@ impl Archive {
         self.entry(name, 0o120_777, target.as_bytes());
     }
 
-    /// The archive's bytes.
+    /// Returns the bytes of the archive.
     pub fn finish(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, &[]);
         self.bytes
@@ -52,7 +52,7 @@ impl Archive {
         self.pad();
     }
 
-    /// Names and contents end at multiples of four bytes.
+    /// Pads to a multiple of four bytes, where names and contents end.
     fn pad(&mut self) {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }

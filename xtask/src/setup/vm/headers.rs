@@ -9,17 +9,17 @@ use anyhow::{Context, Result};
 use crate::cmd;
 use crate::setup::folder::write_script;
 
-/// Programs that only choose another by its architecture, which they cannot do when a loader runs them.
+/// Programs that only start another program for the architecture, which they cannot do when a loader runs them.
 const DISPATCHERS: [(&str, &str); 2] = [("modpost", "modpost.real-lsb-64"), ("objtool", "objtool.real-x86")];
 
-/// Makes unpacked headers usable at the place where they will lie.
+/// Makes unpacked headers usable at their final place.
 ///
-/// `unpacked` holds the packages' `usr`, `place` is where it is renamed to, `runtime` is a root file system whose C
-/// library is as new as the headers' programs need.
+/// `unpacked` contains the packages' `usr`. It is later renamed to `place`. `runtime` is a root file system whose C library is as
+/// new as the headers' programs need.
 pub fn adapt(unpacked: &Path, place: &Path, release: &str, runtime: &Path) -> Result<()> {
     let makefile = unpacked.join(format!("usr/src/linux-headers-{release}/Makefile"));
     let text = fs::read_to_string(&makefile).with_context(|| format!("cannot read {}", makefile.display()))?;
-    // It names /usr/src, where the packages would have been installed.
+    // The text names /usr/src, where the packages would have been installed.
     let text = text.replace("/usr/src/", &format!("{}/usr/src/", place.display()));
     fs::write(&makefile, text).with_context(|| format!("cannot write {}", makefile.display()))?;
     let mut folders = vec![unpacked.join("usr/lib")];
@@ -37,7 +37,7 @@ pub fn adapt(unpacked: &Path, place: &Path, release: &str, runtime: &Path) -> Re
     Ok(())
 }
 
-/// Replaces a program by a script of its name that runs it with the loader and libraries of `runtime`.
+/// Replaces a program by a script of the same name that runs it with the loader and libraries of `runtime`.
 fn wrap(program: &Path, unpacked: &Path, place: &Path, runtime: &Path) -> Result<()> {
     let name = program
         .file_name()
@@ -67,12 +67,12 @@ fn wrap(program: &Path, unpacked: &Path, place: &Path, runtime: &Path) -> Result
     write_script(program, &script)
 }
 
-/// Whether a program of this name lies beside another, wrapped already or not.
+/// Returns whether a program of this name is beside another, whether or not it is already wrapped.
 fn has_program(beside: &Path, name: &str) -> bool {
     beside.with_file_name(name).exists()
 }
 
-/// Whether a file is an ELF program for this machine that may be run.
+/// Returns whether a file is an executable ELF program for this machine.
 fn is_program(path: &Path) -> Result<bool> {
     let mut head = [0; 4];
     let file = fs::File::open(path).with_context(|| format!("cannot read {}", path.display()))?;

@@ -1,4 +1,4 @@
-//! One of Debian's kernels, taken apart into what a virtual machine needs of it.
+//! One of Debian's kernels, reduced to the files that a virtual machine needs.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,13 +17,13 @@ use crate::setup::{Install, Rootfs};
 
 /// The first program of a virtual machine.
 const INIT: &str = include_str!("../../../../tests/vm/init.sh");
-/// Raised whenever the same packages give another folder.
+/// The version of the recipe, raised whenever the same packages give another folder.
 const RECIPE: u32 = 2;
-/// What a virtual machine needs to see the host's files and the simulated device, and to talk to the host.
+/// The modules that a virtual machine needs to see the host's files and the simulated device, and to communicate with the host.
 const BASE_MODULES: [&str; 6] = ["virtio_pci", "9p", "9pnet_virtio", "overlay", "virtio_console", "fuse"];
-/// What is loaded on demand, each with what it needs.
+/// The modules that are loaded on demand, each with its dependencies.
 const LISTS: [&str; 2] = ["gpu-sched", "amdgpu"];
-/// Packages of a kernel, by the beginning of their names; the others that these need are of no use here.
+/// The packages of a kernel, by the prefixes of their names. Their other dependencies are not needed here.
 const PACKAGES: [&str; 6] = [
     "linux-base-",
     "linux-image-",
@@ -48,7 +48,7 @@ pub enum Series {
 }
 
 impl Series {
-    /// The name of its folder.
+    /// Returns the name of the folder for this series.
     pub fn name(self) -> &'static str {
         match self {
             Self::V6_1 => "6.1",
@@ -57,7 +57,7 @@ impl Series {
         }
     }
 
-    /// The suite that has it as its kernel.
+    /// Returns the suite that has this series as its kernel.
     fn suite(self) -> &'static str {
         match self {
             Self::V6_1 => "bookworm",
@@ -66,7 +66,7 @@ impl Series {
         }
     }
 
-    /// Whether a release such as `6.12.107+deb13-amd64` is of this series.
+    /// Returns whether a release such as `6.12.107+deb13-amd64` belongs to this series.
     fn includes(self, release: &str) -> bool {
         let prefix = self.name().trim_end_matches('x').trim_end_matches('.');
         release.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('.'))
@@ -87,19 +87,19 @@ impl VmKernel {
         }
     }
 
-    /// Every kernel.
+    /// Returns every kernel.
     pub fn all(project: &Project) -> impl Iterator<Item = Self> {
         Series::value_variants()
             .iter()
             .map(|series| Self::new(project, *series))
     }
 
-    /// Its series.
+    /// Returns the series of this kernel.
     pub fn series(&self) -> Series {
         self.series
     }
 
-    /// The folder to build modules against; it is there once the kernel is installed.
+    /// Returns the folder to build modules against. It exists once the kernel is installed.
     pub fn headers(&self) -> Result<PathBuf> {
         let release = fs::read_to_string(self.dir.join("release")).with_context(|| {
             format!(
@@ -112,7 +112,7 @@ impl VmKernel {
             .join(format!("headers/usr/src/linux-headers-{}", release.trim())))
     }
 
-    /// Names of the packages that make up the suite's kernel, and its release.
+    /// Returns the names of the packages that make up the suite's kernel, and its release.
     fn packages(&self, suite: &Suite) -> Result<(Vec<String>, String)> {
         let mut packages: Vec<String> = Vec::new();
         let mut queue = vec!["linux-headers-amd64".to_owned(), "linux-image-amd64".to_owned()];
@@ -203,14 +203,14 @@ impl Install for VmKernel {
     }
 }
 
-/// What a complete folder's marker says.
+/// Returns the marker of a complete folder.
 fn recipe() -> String {
     let mut hasher = DefaultHasher::new();
     (INIT, BASE_MODULES, LISTS, RECIPE).hash(&mut hasher);
     format!("{:016x}\n", hasher.finish())
 }
 
-/// The compressed kernel; newer packages keep it with the modules.
+/// Returns the compressed kernel. Newer packages keep it with the modules.
 fn find_kernel(package: &Path, release: &str) -> Result<PathBuf> {
     first_of(
         package,
@@ -228,7 +228,7 @@ fn first_of(base: &Path, names: &[&str]) -> Result<PathBuf> {
     }
 }
 
-/// The first root file system: busybox, the init script and the modules in their order.
+/// Returns the first root file system: busybox, the init script and the modules in their order.
 fn initrd(project: &Project, modules: &Path, order: &[String]) -> Result<Vec<u8>> {
     let busybox = VmTools::new(project).busybox();
     let mut archive = Archive::default();

@@ -1,7 +1,7 @@
-//! What the virtual machines of `cargo xtask vm` need: QEMU, and Debian's kernels with their modules and headers.
+//! The requirements of the virtual machines of `cargo xtask vm`: QEMU, and Debian's kernels with their modules and headers.
 //!
-//! The cache gets a folder `vm` with one folder for the tools and one for each kernel. What a kernel's folder holds is
-//! the interface to `tests/vm`, which boots it:
+//! The cache gets a folder `vm` with one folder for the tools and one for each kernel. The contents of a kernel's folder are the
+//! interface to `tests/vm`, which boots it:
 //!
 //! | file | what |
 //! |---|---|
@@ -22,5 +22,5 @@ mod vmlinux;
 pub use kernel::{Series, VmKernel};
 pub use tools::VmTools;
 
-/// Written last into each folder; names the recipe that made it.
+/// The marker. It is written last into each folder, and names the recipe that created the folder.
 const MARKER: &str = ".complete";

@@ -1,4 +1,4 @@
-//! Modules of a kernel: which ones another needs, in loading order, decompressed and made quick to load.
+//! The modules of a kernel: their dependencies, in loading order, decompressed and made quick to load.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -11,15 +11,15 @@ use crate::cmd;
 
 /// All modules of a kernel's package.
 pub struct Modules {
-    /// Files by module name, underscores for dashes.
+    /// Files by module name, with underscores instead of dashes.
     files: HashMap<String, PathBuf>,
     builtin: HashSet<String>,
-    /// Where decompressed files go.
+    /// The folder for decompressed files.
     into: PathBuf,
 }
 
 impl Modules {
-    /// Looks at the modules in `lib/modules/RELEASE`; those asked for will be written into the folder `into`.
+    /// Lists the modules in `lib/modules/RELEASE`. The requested ones will be written into the folder `into`.
     pub fn open(package: &Path, into: &Path) -> Result<Self> {
         let mut files = HashMap::new();
         let mut folders = vec![package.join("kernel")];
@@ -48,7 +48,7 @@ impl Modules {
         })
     }
 
-    /// Decompresses the modules and all that they need; returns file names in loading order.
+    /// Decompresses the modules and all their dependencies. Returns the file names in loading order.
     pub fn closure(&self, wanted: &[&str]) -> Result<Vec<String>> {
         let mut order = Vec::new();
         for name in wanted {
@@ -78,15 +78,15 @@ impl Modules {
     }
 }
 
-/// Takes the symbols out of a module that nothing refers to, functions excepted.
+/// Removes the symbols of a module that nothing refers to, except functions.
 ///
-/// Loading takes time for each symbol: amdgpu with all of its 50,000 takes two to three times as long. Probes on its
-/// functions by name still work. The signature is lost, so that the kernel gets the taint of an unsigned module.
+/// Loading takes time for each symbol: amdgpu with all of its 50,000 takes two to three times as long. Probes on its functions by
+/// name still work. The signature is lost, so that the kernel gets the taint of an unsigned module.
 pub fn strip(module: &Path) -> Result<()> {
     let table = cmd::read(Command::new("nm").arg(module)).context("binutils are needed: `apt-get install binutils`")?;
     let kept = module.with_extension("symbols");
     fs::write(&kept, functions(&table).join("\n")).with_context(|| format!("cannot write {}", kept.display()))?;
-    // Global symbols count as needed, those of padding too; a pattern among the 15,000 kept names would take minutes.
+    // Global symbols count as needed, including those of padding; a pattern among the 15,000 kept names would take minutes.
     cmd::read(
         Command::new("objcopy")
             .args(["--wildcard", "--strip-symbol", "__pfx_*"])
@@ -102,7 +102,7 @@ pub fn strip(module: &Path) -> Result<()> {
     cmd::remove_all(&kept)
 }
 
-/// The functions in a symbol table of `nm`, without the entries for the padding in front of each.
+/// Returns the functions in a symbol table of `nm`, without the entries for the padding in front of each.
 fn functions(table: &str) -> Vec<&str> {
     table
         .lines()
@@ -114,14 +114,14 @@ fn functions(table: &str) -> Vec<&str> {
         .collect()
 }
 
-/// A module's name by its file, compressed or not.
+/// Returns the name of the module in a file, compressed or not.
 fn module_name(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     let (stem, _) = name.rsplit_once(".ko")?;
     Some(normal(stem))
 }
 
-/// File names and lists of dependencies differ in dashes and underscores.
+/// Normalizes a name: file names and lists of dependencies differ in dashes and underscores.
 fn normal(name: &str) -> String {
     name.replace('-', "_")
 }
@@ -136,7 +136,7 @@ fn decompress(file: &Path) -> Result<Vec<u8>> {
     cmd::read_bytes(Command::new(program).arg("-dc").arg(file))
 }
 
-/// The modules that a module's `.modinfo` section names as needed.
+/// Returns the modules that a module's `.modinfo` section names as dependencies.
 fn depends(module: &[u8]) -> Vec<String> {
     const FIELD: &[u8] = b"\0depends=";
     let Some(start) = module.windows(FIELD.len()).position(|window| window == FIELD) else {

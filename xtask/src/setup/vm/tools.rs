@@ -11,7 +11,7 @@ use crate::setup::folder::{Folder, LIBRARIES, Programs, write_script};
 
 /// The suite whose QEMU is used: 7.2 emulates some 25 % faster than trixie's 10.0 (measured once, both by TCG).
 const SUITE: &str = "bookworm";
-/// The emulator without a display, and the program that starts a virtual machine's user space.
+/// The emulator without a display, and the program that starts the user space of a virtual machine.
 const PACKAGES: [&str; 2] = ["qemu-system-x86", "busybox-static"];
 /// The script that runs the emulator.
 const LAUNCHER: &str = "qemu";
@@ -28,7 +28,7 @@ impl VmTools {
         }
     }
 
-    /// Busybox, linked statically.
+    /// Returns the path of busybox, linked statically.
     pub fn busybox(&self) -> PathBuf {
         let folders = ["usr/bin", "bin"].map(|folder| self.dir.join(folder).join("busybox"));
         folders
@@ -55,9 +55,9 @@ impl Programs for VmTools {
         suite.download_closure(&PACKAGES)
     }
 
-    /// Writes a script that runs QEMU by the folder's own loader, in the place where the folder will lie.
+    /// Writes a script that runs QEMU by the folder's own loader, from the folder's final place.
     ///
-    /// The packages' libraries are those of another release than this machine's, maybe.
+    /// The packages' libraries may be from another release than this machine's.
     fn prepare(&self, unpacked: &Path) -> Result<()> {
         let (dir, libraries) = (cmd::shell_quote(&self.dir.to_string_lossy()), LIBRARIES);
         let script = format!(

@@ -1,7 +1,7 @@
 //! The uncompressed kernel inside a bzImage.
 //!
-//! QEMU starts an ELF kernel through its PVH note at once; a bzImage would first decompress itself in the emulator,
-//! which takes a second.
+//! QEMU starts an ELF kernel through its PVH note at once; a bzImage would first decompress itself in the emulator, which takes a
+//! second.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub fn extract(from: &Path, into: &Path) -> Result<()> {
     cmd::remove_all(&packed)
 }
 
-/// The compressed part (Documentation/arch/x86/boot.rst), without the size that follows xz and zstd streams.
+/// Returns the compressed part (Documentation/arch/x86/boot.rst), without the size that follows xz and zstd streams.
 fn payload(image: &[u8]) -> Option<&[u8]> {
     if image.get(0x202..0x206)? != b"HdrS" {
         return None;

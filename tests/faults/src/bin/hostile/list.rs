@@ -1,4 +1,4 @@
-//! Traps in the runtime's list of code objects, and in what it names.
+//! Traps in the runtime's list of code objects, and in the files and memory that the list names.
 
 use std::{ffi::CString, os::unix::ffi::OsStrExt};
 
@@ -9,10 +9,10 @@ use crate::{
     memory::{IMPOSSIBLE, NOWHERE, PAGE, at_the_end, keep, keep_bytes, poke},
 };
 
-/// A terminal acts on this, and a CI system.
+/// An escape sequence that a terminal executes, and a command that a CI system executes.
 const ESCAPES: &[u8] = b"\x1b]0;owned\x07\x1b[2J\r\n::error::owned\n";
 
-/// Each by its name.
+/// All modes, with their names.
 pub const MODES: [Mode; 21] = [
     ("list-loops", |scene| {
         let node = node(0, b"file:///nowhere\0", 0);
@@ -57,7 +57,7 @@ pub const MODES: [Mode; 21] = [
     ("uri-of-a-fifo", |scene| {
         let path = scene.folder.join("fifo");
         let name = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
-        // SAFETY: a C string.
+        // SAFETY: the name is a C string.
         unsafe { libc::mkfifo(name.as_ptr(), 0o600) };
         uri(scene, &[b"file://", path.as_os_str().as_bytes()].concat());
     }),
@@ -84,7 +84,7 @@ pub const MODES: [Mode; 21] = [
     ("memory-of-nothing", |scene| uri(scene, b"memory://1#offset=8&size=0")),
     ("code-with-huge-counts", |scene| {
         let mut code = scene.code.clone();
-        // Offset of section headers, their count, and that of program headers (elf.h).
+        // Offset of section headers, their count, and the count of program headers (elf.h).
         code[0x28..0x30].copy_from_slice(&0x40_u64.to_le_bytes());
         code[0x3c..0x3e].copy_from_slice(&u16::MAX.to_le_bytes());
         code[0x38..0x3a].copy_from_slice(&u16::MAX.to_le_bytes());
@@ -101,7 +101,7 @@ pub const MODES: [Mode; 21] = [
     }),
 ];
 
-/// An entry with that name, and what comes after it.
+/// Creates an entry with that name and that successor.
 fn node(base: u64, name: &[u8], next: u64) -> u64 {
     let mut words = [0_u64; LINK_MAP_LEN / 8];
     words[L_ADDR / 8] = base;
@@ -110,23 +110,23 @@ fn node(base: u64, name: &[u8], next: u64) -> u64 {
     keep(words)
 }
 
-/// Makes this the list.
+/// Publishes this as the list.
 fn publish(scene: &Scene, first: u64) {
     scene.runtime.submit(2);
     poke(scene.runtime.debug + R_MAP as u64, first);
     scene.runtime.announce();
     scene.runtime.submit(2);
-    // And away again, as code objects go.
+    // Removes it again, as when code objects are unloaded.
     poke(scene.runtime.debug + R_MAP as u64, 0_u64);
     scene.runtime.announce();
 }
 
-/// A list of one entry with this URI.
+/// Publishes a list of one entry with this URI.
 fn uri(scene: &Scene, uri: &[u8]) {
     publish(scene, node(0, &[uri, b"\0"].concat(), 0));
 }
 
-/// A list of one entry, which is these bytes.
+/// Publishes a list of one entry whose code object consists of these bytes.
 fn in_memory(scene: &Scene, code: Vec<u8>) {
     let size = code.len();
     let offset = keep_bytes(code);

@@ -1,8 +1,8 @@
-//! A program that uses AMD's runtime and then makes its own memory a trap for whoever reads it: lists that never end, pointers to
-//! nowhere, names of devices. What it does it does to itself alone.
+//! A program that uses AMD's runtime and then turns its own memory into a trap for any reader: lists that never end, dangling
+//! pointers, names of devices. It only changes itself.
 //!
 //! `hostile modes` prints the names of its modes. `hostile FOLDER CODE-OBJECT MODE` submits some packets, sets the trap, submits
-//! more, and exits with 0 and without tidying up. FOLDER is for files that the trap needs.
+//! more, and exits with 0 without cleaning up. FOLDER is for files that the trap needs.
 
 mod list;
 mod memory;
@@ -17,17 +17,17 @@ use std::{
 
 use runtime::Runtime;
 
-/// What a trap may use.
+/// The resources of a trap.
 pub struct Scene {
     /// The runtime, in use.
     pub runtime: Runtime,
-    /// A folder of its own.
+    /// A folder for the trap's files.
     pub folder: PathBuf,
-    /// Bytes of a code object that the GPU understands.
+    /// The bytes of a code object that the GPU can run.
     pub code: Vec<u8>,
 }
 
-/// A trap: its name, and what it does.
+/// A trap: its name and its function.
 pub type Mode = (&'static str, fn(&Scene));
 
 fn modes() -> impl Iterator<Item = Mode> {
@@ -65,9 +65,9 @@ fn run(folder: &Path, code: &Path, set: fn(&Scene)) -> ExitCode {
         code,
     };
     set(&scene);
-    // Time for samples of what is wrong now.
+    // Leaves time to sample the changed memory.
     std::thread::sleep(std::time::Duration::from_millis(60));
-    // SAFETY: ends the process. The runtime would stumble over what was done to its memory.
+    // SAFETY: this exits the process. The runtime would fail on its changed memory.
     unsafe { libc::_exit(0) }
 }
 

@@ -1,4 +1,4 @@
-//! Traps in queues, doorbells and packets, and in what a process is called and maps.
+//! Traps in queues, doorbells and packets, and in the names and mappings of a process.
 
 use std::{
     fs::{self, File},
@@ -17,7 +17,7 @@ use crate::{
     runtime::dispatch,
 };
 
-/// Each by its name.
+/// All modes, with their names.
 pub const MODES: [Mode; 16] = [
     ("ring-nowhere", |scene| set(scene, BASE_ADDRESS, NOWHERE)),
     ("ring-in-the-kernel", |scene| set(scene, BASE_ADDRESS, KERNEL)),
@@ -52,7 +52,7 @@ pub const MODES: [Mode; 16] = [
         std::thread::sleep(std::time::Duration::from_millis(20));
     }),
     ("name-of-the-process-with-escapes", |scene| {
-        // SAFETY: a C string.
+        // SAFETY: the name is a C string.
         unsafe { libc::prctl(libc::PR_SET_NAME, c"\x1b]0;x\x07\n::err".as_ptr()) };
         scene.runtime.submit(4);
     }),
@@ -73,7 +73,7 @@ pub const MODES: [Mode; 16] = [
     }),
 ];
 
-/// Sets a field of the queue between packets, and puts it back.
+/// Changes a field of the queue between packets, and restores it.
 fn set<T: Copy>(scene: &Scene, field: usize, value: T) {
     let place = scene.runtime.queue + field as u64;
     scene.runtime.submit(5);
@@ -81,7 +81,7 @@ fn set<T: Copy>(scene: &Scene, field: usize, value: T) {
     let index = scene.runtime.write(dispatch(0));
     poke(place, value);
     scene.runtime.ring(index);
-    // Until the GPU has taken the packet: as long as it lies in the ring, the next doorbell finds it there.
+    // Waits until the GPU has taken the packet: while it is in the ring, the next doorbell finds it there.
     if field != READ_DISPATCH_ID {
         scene.runtime.taken(index);
     }
@@ -89,7 +89,7 @@ fn set<T: Copy>(scene: &Scene, field: usize, value: T) {
     scene.runtime.submit(2);
 }
 
-/// Lets the doorbell's signal say that its queue is elsewhere.
+/// Makes the doorbell's signal name another queue address.
 fn point(scene: &Scene, queue: u64) {
     let place = scene.runtime.doorbell + SIGNAL_QUEUE_PTR as u64;
     scene.runtime.submit(2);
@@ -104,7 +104,7 @@ fn point(scene: &Scene, queue: u64) {
 fn map(path: &std::path::Path) {
     let Ok(file) = File::open(path) else { return };
     let protection = libc::PROT_READ | libc::PROT_EXEC;
-    // SAFETY: a new mapping at a place of the kernel's choice, which nobody uses.
+    // SAFETY: a new mapping at an unused address that the kernel chooses.
     unsafe {
         libc::mmap(
             ptr::null_mut(),

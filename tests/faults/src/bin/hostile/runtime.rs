@@ -1,4 +1,4 @@
-//! AMD's runtime, as far as the traps need it.
+//! AMD's runtime, with the functions that the traps need.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
@@ -13,31 +13,31 @@ use crate::memory::{keep, peek, poke};
 /// `HSA_AGENT_INFO_DEVICE` and `HSA_DEVICE_TYPE_GPU` (hsa.h).
 const INFO_DEVICE: u32 = 17;
 const GPU: u32 = 1;
-/// Packets of the queue.
+/// The number of packets of the queue.
 const SIZE: u32 = 256;
 
 /// The longest wait for the GPU.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// A function of the runtime that gets three words and gives one.
+/// A function of the runtime that takes three words and returns one.
 type Function = unsafe extern "C" fn(u64, u64, u64) -> u64;
 
 /// The runtime, with a queue.
 pub struct Runtime {
-    /// Address of `_amdgpu_r_debug`.
+    /// The address of `_amdgpu_r_debug`.
     pub debug: u64,
-    /// Address of the `amd_queue_t`.
+    /// The address of the `amd_queue_t`.
     pub queue: u64,
-    /// Address of the doorbell's `amd_signal_t`.
+    /// The address of the doorbell's `amd_signal_t`.
     pub doorbell: u64,
-    /// Address of the ring, as it was.
+    /// The original address of the ring.
     ring: u64,
     store: Function,
     add_write_index: Function,
 }
 
 fn symbol(library: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
-    // SAFETY: a library that stays loaded, and a C string.
+    // SAFETY: the library stays loaded, and the name is a C string.
     let found = unsafe { libc::dlsym(library, name.as_ptr()) };
     if found.is_null() {
         Err(format!("no {}", name.to_string_lossy()))
@@ -48,14 +48,14 @@ fn symbol(library: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
 
 fn function(library: *mut c_void, name: &CStr) -> Result<Function, String> {
     let address = symbol(library, name)?;
-    // SAFETY: a function that takes at most three words in registers: whatever it does not take, it does not look at.
+    // SAFETY: a function that takes at most three words in registers; it does not read the words that it does not take.
     Ok(unsafe { mem::transmute::<*mut c_void, Function>(address) })
 }
 
-/// Notes the first GPU.
+/// Stores the first GPU.
 unsafe extern "C" fn visit(agent: u64, found: *mut [u64; 2]) -> u32 {
     let mut kind = 0_u32;
-    // SAFETY: `start` gave the place, with the address of `hsa_agent_get_info` in it.
+    // SAFETY: `start` passed the array, with the address of `hsa_agent_get_info` in it.
     unsafe {
         let info = mem::transmute::<usize, Function>((*found)[1] as usize);
         info(
@@ -71,9 +71,9 @@ unsafe extern "C" fn visit(agent: u64, found: *mut [u64; 2]) -> u32 {
 }
 
 impl Runtime {
-    /// Loads it, and makes a queue on the first GPU.
+    /// Loads the runtime, and creates a queue on the first GPU.
     pub fn start() -> Result<Self, String> {
-        // SAFETY: a C string; the library's initialisers may run anywhere.
+        // SAFETY: the name is a C string; the library's initialisers may run in any process.
         let library = unsafe { libc::dlopen(c"libhsa-runtime64.so.1".as_ptr(), libc::RTLD_NOW as c_int) };
         if library.is_null() {
             return Err("no libhsa-runtime64.so.1".to_owned());
@@ -112,7 +112,7 @@ impl Runtime {
         type Create = unsafe extern "C" fn(u64, u32, u32, *const c_char, *const c_void, u32, u32, *mut u64) -> u32;
         let address = symbol(library, c"hsa_queue_create")?;
         let mut queue = 0;
-        // SAFETY: the type is the one that the header declares for this name; no callback is given.
+        // SAFETY: the type is the one that the header declares for this name; no callback is passed.
         let status = unsafe {
             let create = mem::transmute::<*mut c_void, Create>(address);
             create(
@@ -133,19 +133,19 @@ impl Runtime {
         }
     }
 
-    /// Tells debuggers that the list of code objects has changed.
+    /// Notifies debuggers that the list of code objects has changed.
     pub fn announce(&self) {
         let address: usize = peek(self.debug + R_BRK as u64);
-        // SAFETY: the runtime's own function for that, which takes nothing and does nothing.
+        // SAFETY: the runtime's own function for this purpose, which takes no arguments and does nothing.
         unsafe { mem::transmute::<usize, unsafe extern "C" fn()>(address)() };
     }
 
-    /// Reserves an index, and writes a packet there.
+    /// Reserves an index and writes a packet there. Returns the index.
     pub fn write(&self, packet: [u8; PACKET_LEN]) -> u64 {
-        // SAFETY: the queue is alive, and the function the one that the header declares.
+        // SAFETY: the queue is alive, and the function is the one that the header declares.
         let index = unsafe { (self.add_write_index)(self.queue, 1, 0) };
         let slot = self.ring + (index % u64::from(SIZE)) * PACKET_LEN as u64;
-        // The header last: with it the packet is there.
+        // The header comes last, because it makes the packet valid.
         for at in (0..PACKET_LEN).step_by(4).rev() {
             let word = u32::from_ne_bytes(std::array::from_fn(|i| packet[at + i]));
             poke(slot + at as u64, word);
@@ -159,7 +159,7 @@ impl Runtime {
         unsafe { (self.store)(self.doorbell, value, 0) };
     }
 
-    /// Waits until the GPU has taken the packet with this index, at most two seconds: some traps keep it from that.
+    /// Waits until the GPU has taken the packet with this index, but at most two seconds, because some traps prevent it.
     pub fn taken(&self, index: u64) {
         let began = Instant::now();
         while peek::<u64>(self.queue + queue::READ_DISPATCH_ID as u64) <= index && began.elapsed() < LONGEST {
@@ -167,7 +167,7 @@ impl Runtime {
         }
     }
 
-    /// Submits packets one by one, each with its doorbell, and lets the GPU take them.
+    /// Submits packets one by one, each with its doorbell, and waits until the GPU takes them.
     pub fn submit(&self, count: usize) {
         for _ in 0..count {
             let index = self.write(dispatch(keep([1_u64, 1, 0, 0, 0, 0, 0, 0, 0, 0])));
@@ -177,10 +177,10 @@ impl Runtime {
     }
 }
 
-/// A dispatch of one work item, of no kernel that anybody knows, with this completion signal.
+/// Returns a dispatch of one work-item, of an unknown kernel, with this completion signal.
 pub fn dispatch(signal: u64) -> [u8; PACKET_LEN] {
     let mut words = [0_u32; PACKET_LEN / 4];
-    // Kernel dispatch, fences of the system; one dimension.
+    // Kernel dispatch, system-scope fences; one dimension.
     words[0] = 2 | 2 << 9 | 2 << 11 | 1 << 16;
     (words[1], words[2]) = (1 | 1 << 16, 1);
     (words[3], words[4], words[5]) = (1, 1, 1);

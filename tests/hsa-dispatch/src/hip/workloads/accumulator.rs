@@ -1,4 +1,4 @@
-//! Work whose result counts its launches.
+//! A workload whose result counts its launches.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use crate::packet::Grid;
 use crate::workloads::accumulator::{step, to_f32, within};
 use crate::workloads::check;
 
-/// A row of sums in pinned host memory, each raised by its own step whenever the kernel runs: no copy is involved.
+/// A row of sums in pinned host memory. Each run of the kernel increases each sum by its own step. No copy is involved.
 pub struct Accumulator {
     sums: HostBuffer<f32>,
-    /// Read by the kernel.
+    /// The steps, which the kernel reads.
     _steps: HostBuffer<f32>,
-    /// Arguments of `vector_add`.
+    /// The arguments of `vector_add`.
     pub arguments: VectorAdd,
-    /// Size of a launch.
+    /// The size of a launch.
     pub grid: Grid,
 }
 
 impl Accumulator {
-    /// Sums, all zero, for launches of `grid`.
+    /// Returns sums, all zero, for launches of `grid`.
     ///
     /// # Errors
-    /// HIP refuses the memory.
+    /// Fails if HIP refuses the memory.
     pub fn new(runtime: &Arc<Runtime>, grid: Grid) -> Result<Self> {
         let len = grid.items as usize;
         let mut sums = HostBuffer::new(runtime, len)?;
@@ -49,7 +49,7 @@ impl Accumulator {
     /// Fails unless the kernel has run `times` times.
     ///
     /// # Errors
-    /// Which sum is wrong.
+    /// Names the sum that is wrong.
     pub fn verify(&self, what: &str, times: u64) -> Result<()> {
         within(times)?;
         check(

@@ -1,4 +1,4 @@
-//! Kernels and nothing else.
+//! Kernels only.
 
 use super::accumulator::Accumulator;
 use crate::clock;
@@ -9,7 +9,7 @@ use crate::hip::stream::Stream;
 use crate::packet::Grid;
 use crate::workloads::compute::ComputeOnly;
 
-/// Launches `vector_add` on host memory, each waited for, or only the last.
+/// Launches `vector_add` on host memory. Waits for each launch, or only for the last one.
 pub fn run(options: &ComputeOnly, context: &Context, outcome: &mut Outcome) -> Result<()> {
     let grid = Grid {
         items: options.elements,

@@ -1,4 +1,4 @@
-//! Copies and nothing else.
+//! Copies only.
 
 use crate::clock;
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::hip::stream::Stream;
 use crate::workloads::check;
 use crate::workloads::copy::{CopyOnly, pattern};
 
-/// Copies to the GPU and back: in even rounds ordinary memory by `hipMemcpy`, in odd ones pinned memory on a stream.
+/// Copies to the GPU and back: in even rounds ordinary memory by `hipMemcpy`, in odd rounds pinned memory on a stream.
 pub fn run(options: &CopyOnly, context: &Context, outcome: &mut Outcome) -> Result<()> {
     let len = options.bytes as usize;
     let runtime = &context.runtime;

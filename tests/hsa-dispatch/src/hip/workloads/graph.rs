@@ -1,4 +1,4 @@
-//! Graphs: work that is recorded once and launched as a whole.
+//! Graphs: work that is captured once and launched as a whole.
 
 use clap::Args;
 
@@ -25,7 +25,7 @@ pub struct Graph {
 impl Graph {
     pub(super) fn run(&self, context: &Context, outcome: &mut Outcome) -> Result<()> {
         let sums = Accumulator::new(&context.runtime, SMALL)?;
-        // Not by a module's function: before HIP 5.3 such a launch is made at once instead of being captured.
+        // Does not use a module's function: before HIP 5.3, such a launch runs at once instead of being captured.
         let registered = Registered::new(&context.runtime, &context.module)?;
         let stream = Stream::new(&context.runtime)?;
         let graph = stream.capture(self.nodes, || {

@@ -1,4 +1,4 @@
-//! Every function by which a kernel can be launched.
+//! A launch by every function that can launch a kernel.
 
 use clap::Args;
 
@@ -11,7 +11,7 @@ use crate::hip::report::Outcome;
 use crate::hip::stream::{Event, Stream};
 use crate::workloads::accumulator::SMALL;
 
-/// Launches of a round.
+/// The number of launches in a round.
 const WAYS: u64 = 5;
 
 /// Options of `launches`.

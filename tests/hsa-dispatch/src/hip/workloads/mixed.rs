@@ -1,4 +1,4 @@
-//! What a simple application does: copy in, compute, copy out; with a fill, a copy within the GPU, and events.
+//! The work of a simple application: copy in, compute, copy out; with a fill, a copy within the GPU, and events.
 
 use crate::arguments::{Reduce, Saxpy, VectorAdd};
 use crate::clock;
@@ -11,7 +11,7 @@ use crate::packet::Grid;
 use crate::workloads::check;
 use crate::workloads::mixed::{FACTOR, Mixed, value_a, value_b, value_input};
 
-/// Arrays of the GPU.
+/// Arrays in GPU memory.
 struct Arrays {
     a: DeviceBuffer<f32>,
     b: DeviceBuffer<f32>,
@@ -21,7 +21,7 @@ struct Arrays {
     out: DeviceBuffer<u32>,
 }
 
-/// Rounds on one stream.
+/// Runs the rounds on one stream.
 pub fn run(options: &Mixed, context: &Context, outcome: &mut Outcome) -> Result<()> {
     let (runtime, len) = (&context.runtime, options.elements as usize);
     let mut arrays = Arrays {
@@ -36,7 +36,7 @@ pub fn run(options: &Mixed, context: &Context, outcome: &mut Outcome) -> Result<
     let mut numbers = HostBuffer::new(runtime, len)?;
     let stream = Stream::new(runtime)?;
     let (begin, end) = (Event::new(runtime)?, Event::new(runtime)?);
-    // What the copies within the GPU do not reach keeps this.
+    // Bytes that the copies within the GPU do not overwrite keep this value.
     arrays.copy.fill(u8::MAX)?;
     outcome.add_fill(arrays.copy.bytes());
     let mut result = Ok(());
@@ -74,7 +74,7 @@ pub fn run(options: &Mixed, context: &Context, outcome: &mut Outcome) -> Result<
 }
 
 impl Arrays {
-    /// Launch number `i` of a round; each kernel has a workgroup size of its own.
+    /// Submits launch number `i` of a round. Each kernel has its own workgroup size.
     fn launch(&self, options: &Mixed, context: &Context, stream: &Stream, i: u32) -> Result<()> {
         let (a, b, c, n) = (self.a.address(), self.b.address(), self.c.address(), options.elements);
         let grid = |workgroup| Grid { items: n, workgroup };
@@ -100,7 +100,7 @@ impl Arrays {
 }
 
 fn verify(options: &Mixed, round: u32, c: &[f32], sum: [u32; 1]) -> Result<()> {
-    // Saxpy after the last vector_add or not; earlier ones were overwritten by vector_add.
+    // A saxpy counts only if it ran after the last `vector_add`, because `vector_add` overwrote the results of earlier ones.
     let factor = if options.dispatches % 3 == 1 { 0.0 } else { FACTOR };
     check("c", c, |i| {
         factor * value_a(round, i) + (value_a(round, i) + value_b(i))

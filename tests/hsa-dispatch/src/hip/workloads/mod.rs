@@ -1,4 +1,4 @@
-//! The workloads through HIP. Each checks its results and tells what it did, also when a check fails.
+//! The workloads through HIP. Each checks its results and reports what it did, even when a check fails.
 
 mod accumulator;
 mod compute;
@@ -18,10 +18,10 @@ pub use graph::Graph;
 pub use launches::Launches;
 pub use streams::Streams;
 
-/// Does the work.
+/// Runs the workload.
 ///
 /// # Errors
-/// A call of HIP fails, or a result is wrong; the workload is one of the HSA runtime's.
+/// Fails if a HIP call fails, if a result is wrong, or if the workload needs the HSA runtime.
 pub fn run(workload: &Workload, context: &Context, outcome: &mut Outcome) -> Result<()> {
     match workload {
         Workload::ComputeOnly(options) => compute::run(options, context, outcome),

@@ -1,4 +1,4 @@
-//! Launches that go on until a file is there.
+//! Launches that continue until a file exists.
 
 use std::thread;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const SMALL: Grid = Grid {
     workgroup: 64,
 };
 
-/// A round's launches on one stream, then a wait for them.
+/// Submits a round's launches on one stream, then waits for them.
 pub fn run(options: &Steady, context: &Context, outcome: &mut Outcome) -> Result<()> {
     if (options.threads, options.packets, options.rounds_a_queue) != (1, 1, 0) {
         return Err(Error::Unexpected(

@@ -23,7 +23,7 @@ pub struct Streams {
     pub n: u32,
 }
 
-/// What one thread works on.
+/// The share of one thread.
 struct Share {
     sums: Accumulator,
     stream: Stream,
@@ -50,7 +50,7 @@ impl Streams {
                 .map(|thread| thread.join().unwrap_or_else(|_| Err(panicked())));
             finished.try_for_each(|result| result)
         })?;
-        // A last kernel on the first stream comes after everything on all of them.
+        // A last kernel on the first stream runs after the work on all streams.
         let Some((first, others)) = shares.split_first() else {
             return Ok(());
         };
@@ -67,7 +67,7 @@ impl Streams {
         Ok(())
     }
 
-    /// What each thread does.
+    /// Submits the launches of one thread.
     fn launch(&self, context: &Context, share: &Share) -> Result<()> {
         for _ in 0..self.n {
             context

@@ -1,6 +1,6 @@
-//! First program of a virtual machine after `init.sh`: takes requests from the host and runs commands.
+//! The first program of a virtual machine after `init.sh`: it takes requests from the host and runs commands.
 //!
-//! It is a program of the host like those that it runs, and its end is the machine's end.
+//! It is a program of the host, like those that it runs. When it exits, the machine stops.
 
 mod modules;
 mod mounts;
@@ -18,14 +18,14 @@ use anyhow::{Context, Result, ensure};
 use rustix::system::{RebootCommand, reboot};
 use tracer_vm::protocol::{self, Booted, Exit, Kind, PORT, Request};
 
-/// The agent's port; frames of several threads must not mix.
+/// The agent's port. Frames of several threads must not mix.
 type Port = Arc<Mutex<File>>;
 
 fn main() -> ExitCode {
     if let Err(error) = serve() {
         eprintln!("vm-agent: {error:#}");
     }
-    // The kernel panics now, and the machine ends.
+    // The kernel panics now, and the machine stops.
     ExitCode::FAILURE
 }
 
@@ -61,7 +61,7 @@ fn serve() -> Result<()> {
     Ok(())
 }
 
-/// Does what the host asks for; returns a command's exit code, else 0.
+/// Performs a request of the host. Returns a command's exit code, else 0.
 fn carry_out(port: &Port, request: &Request) -> Result<i32> {
     match request {
         Request::Share { tag, path } => mounts::share(tag, path).map(|()| 0),
@@ -95,7 +95,7 @@ fn send_json(port: &Port, kind: Kind, value: &impl serde::Serialize) -> Result<(
     Ok(send(port, kind, &serde_json::to_vec(value)?)?)
 }
 
-/// The device of the port by its name; its driver may still be looking for it.
+/// Returns the device of the port, found by its name. Its driver may not have probed it yet.
 fn find_port() -> Result<PathBuf> {
     let started = Instant::now();
     loop {
@@ -111,7 +111,7 @@ fn find_port() -> Result<PathBuf> {
     }
 }
 
-/// Seconds since the kernel started.
+/// Returns the seconds since the kernel started.
 fn uptime() -> Result<f64> {
     let text = fs::read_to_string("/proc/uptime").context("cannot read /proc/uptime")?;
     let first = text.split_whitespace().next().context("/proc/uptime is empty")?;

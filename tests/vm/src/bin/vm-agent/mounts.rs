@@ -1,4 +1,4 @@
-//! The file systems that programs expect, and folders shared with the host.
+//! The file systems that programs expect, and the folders shared with the host.
 
 use std::ffi::CString;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use rustix::mount::{MountFlags, mount};
 
-/// File system, place, options; those that a kernel lacks are left out.
+/// File system, place, options. File systems that a kernel lacks are omitted.
 const MOUNTS: [(&str, &str, &str); 10] = [
     ("proc", "/proc", ""),
     ("sysfs", "/sys", ""),
@@ -20,13 +20,13 @@ const MOUNTS: [(&str, &str, &str); 10] = [
     ("debugfs", "/sys/kernel/debug", ""),
     ("tracefs", "/sys/kernel/tracing", ""),
 ];
-/// Without these nothing works.
+/// The number of entries, from the first on, without which nothing works.
 const NEEDED: usize = 5;
 
-/// Mounts what programs expect.
+/// Mounts the file systems that programs expect.
 pub fn mount_all() -> Result<()> {
     for (number, (kind, place, options)) in MOUNTS.into_iter().enumerate() {
-        // Folders below /dev have to be made, those below /sys are there if the kernel has the file system.
+        // Folders below /dev have to be created; folders below /sys exist if the kernel has the file system.
         let made = fs::create_dir_all(place).map_err(anyhow::Error::from);
         let options = CString::new(options)?;
         let mounted = made.and_then(|()| Ok(mount(kind, place, kind, MountFlags::empty(), options.as_c_str())?));
@@ -40,13 +40,13 @@ pub fn mount_all() -> Result<()> {
         ("/dev/stdout", "/proc/self/fd/1"),
         ("/dev/stderr", "/proc/self/fd/2"),
     ] {
-        // Links that are there already serve as well.
+        // Links that exist already serve the same purpose.
         let _ = std::os::unix::fs::symlink(target, link);
     }
     Ok(())
 }
 
-/// Mounts a folder of the host at its own path, such that both sides see what the other writes at once.
+/// Mounts a folder of the host at its own path, such that each side sees at once what the other writes.
 pub fn share(tag: &str, path: &Path) -> Result<()> {
     let options = CString::new("trans=virtio,version=9p2000.L,msize=512000,cache=none")?;
     fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;

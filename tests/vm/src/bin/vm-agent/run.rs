@@ -1,4 +1,4 @@
-//! Commands: started, their output passed on, waited for together with orphans.
+//! Commands: the agent starts them, forwards their output, and waits for them and for orphans.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,10 +19,10 @@ use tracer_vm::protocol::Kind;
 
 use crate::{Port, send};
 
-/// How long output is waited for after the end of a command whose own children keep its pipes open.
+/// How long the agent waits for output after the exit of a command whose own children keep its pipes open.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A command as the host describes it.
+/// Returns a command as the host describes it.
 pub fn command(argv: &[String], env: &BTreeMap<String, String>, cwd: &Path) -> Result<Command> {
     let (program, arguments) = argv.split_first().context("an empty command")?;
     let mut command = Command::new(program);
@@ -30,24 +30,24 @@ pub fn command(argv: &[String], env: &BTreeMap<String, String>, cwd: &Path) -> R
     Ok(command)
 }
 
-/// Runs a command with pipes for its output; returns its exit code.
+/// Runs a command with pipes for its output. Returns its exit code.
 pub fn piped(port: &Port, mut command: Command) -> Result<i32> {
     let (from_stdout, stdout) = io::pipe()?;
     let (from_stderr, stderr) = io::pipe()?;
     command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
     let pid = start(&mut command)?;
-    // Its ends of the pipes, without which they would never end.
+    // Drops its ends of the pipes; otherwise the pipes would never end.
     drop(command);
     let (sender, ended) = mpsc::channel();
     forward(port, Kind::Stdout, from_stdout, sender.clone());
     forward(port, Kind::Stderr, from_stderr, sender);
     let code = wait_for(pid)?;
-    // Fails once both have ended, and after the time for output of processes that the command left behind.
+    // Fails once both pipes have ended, or after the time for output of processes that the command left behind.
     while ended.recv_timeout(LINGER).is_ok() {}
     Ok(code)
 }
 
-/// Runs a command with the console as its controlling terminal; returns its exit code.
+/// Runs a command with the console as its controlling terminal. Returns its exit code.
 pub fn on_terminal(mut command: Command, (rows, columns): (u16, u16)) -> Result<i32> {
     let console = File::options()
         .read(true)
@@ -70,7 +70,7 @@ pub fn on_terminal(mut command: Command, (rows, columns): (u16, u16)) -> Result<
         ioctl_tiocsctty(io::stdin().as_fd())?;
         Ok(())
     };
-    // SAFETY: between fork and exec the closure makes system calls only; standard input is not locked for its descriptor.
+    // SAFETY: between fork and exec the closure makes only system calls; standard input is not locked for its descriptor.
     unsafe { command.pre_exec(own_terminal) };
     let pid = start(&mut command)?;
     wait_for(pid)
@@ -79,11 +79,11 @@ pub fn on_terminal(mut command: Command, (rows, columns): (u16, u16)) -> Result<
 fn start(command: &mut Command) -> Result<Pid> {
     let shown = command.get_program().to_string_lossy().into_owned();
     let child = command.spawn().with_context(|| format!("cannot start {shown}"))?;
-    // The handle is given up: `wait_for` waits for every process.
+    // The handle is not needed, because `wait_for` waits for every process.
     Pid::from_raw(child.id().cast_signed()).context("a process without an id")
 }
 
-/// Waits for one process, and on the way for those that lost their parent.
+/// Waits for one process, and also reaps orphans.
 fn wait_for(wanted: Pid) -> Result<i32> {
     loop {
         match wait(WaitOptions::empty()) {
@@ -101,7 +101,7 @@ fn exit_code(status: WaitStatus) -> i32 {
     }
 }
 
-/// Passes on what a pipe brings, on a thread of its own, and tells when it ends.
+/// Forwards the data of a pipe, on a separate thread, and reports when the pipe ends.
 fn forward(port: &Port, kind: Kind, mut from: impl Read + Send + 'static, ended: Sender<()>) {
     let port = Arc::clone(port);
     thread::spawn(move || {
@@ -111,7 +111,7 @@ fn forward(port: &Port, kind: Kind, mut from: impl Read + Send + 'static, ended:
                 break;
             }
         }
-        // Nobody listens once the time for lingering output is over.
+        // The receiver is gone once the time for lingering output is over.
         let _ = ended.send(());
     });
 }

@@ -1,4 +1,4 @@
-//! Whether the rows of a queue add up to what the queue says of itself.
+//! Checks whether the rows of a queue add up to the totals in the queue's own row.
 
 use crate::fact::{Queue, QueueOrigin};
 use crate::verify::context::Context;
@@ -6,33 +6,33 @@ use crate::verify::finding::Offenders;
 use crate::verify::verdict::Offender;
 use crate::words::count;
 
-/// What rows say of a queue.
+/// The sums of a queue's rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     /// Indexes that have a row: dispatches and other packets.
     pub(super) rows: u128,
     /// Indexes that doorbells account for.
     pub(super) credited: u128,
-    /// Indexes that were taken without a doorbell.
+    /// Indexes that the GPU took without a doorbell.
     pub(super) unseen: u128,
-    /// One past the highest of them.
+    /// One past the highest index that the GPU took without a doorbell.
     pub(super) unseen_end: u64,
     /// One past the highest index that a doorbell named.
     pub(super) named_end: u64,
-    /// The lowest and the highest index that runs name.
+    /// The lowest and the highest index that runs contain.
     pub(super) runs: Option<(u64, u64)>,
-    /// Runs whose count is not that of their range.
+    /// Runs whose count differs from the length of their range.
     pub(super) broken_runs: u64,
 }
 
 impl Tally {
-    /// `count` indexes from `index` on were taken without a doorbell.
+    /// Adds `count` indexes from `index` on, which the GPU took without a doorbell.
     pub(super) fn unseen(&mut self, index: u64, count: u64) {
         self.unseen += u128::from(count);
         self.unseen_end = self.unseen_end.max(index.saturating_add(count));
     }
 
-    /// A run names these indexes; `whole`: as many as it counts.
+    /// Adds the indexes of a run. `whole` says whether the run has as many indexes as it counts.
     pub(super) fn run(&mut self, whole: bool, indexes: Option<(u64, u64)>) {
         self.broken_runs += u64::from(!whole);
         if let Some((first, last)) = indexes {
@@ -41,7 +41,7 @@ impl Tally {
         }
     }
 
-    /// Of these, those that no later doorbell named either: they lie above every other index.
+    /// Returns the number of unseen indexes that no later doorbell named either: they are above every other index.
     fn never_named(&self) -> u64 {
         u64::try_from(self.unseen)
             .unwrap_or(u64::MAX)
@@ -49,27 +49,27 @@ impl Tally {
     }
 }
 
-/// What the queues say together.
+/// The findings on all queues together.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) queues: u64,
     pub(super) published: u64,
     pub(super) pending_indexes: u64,
-    /// Compute queues whose making was seen.
+    /// Compute queues whose creation was seen.
     pub(super) created: Offenders,
     pub(super) gaps: Offenders,
     pub(super) pending: Offenders,
-    /// Queues whose beginning was not seen although the recorder was there first.
+    /// Queues whose creation was not seen although the recorder started first.
     pub(super) headless: Offenders,
-    /// Queues whose packets are not AQL, and no copies either.
+    /// Queues that contain neither AQL packets nor copies.
     pub(super) opaque: Offenders,
-    /// Packets that the GPU took, and no doorbell ever named them.
+    /// Packets that the GPU took and that no doorbell ever named.
     pub(super) unseen: Offenders,
     pub(super) unseen_indexes: u64,
     /// Packets that the GPU took before the doorbell that named them.
     pub(super) early: Offenders,
     pub(super) early_indexes: u64,
-    /// Queues that were not watched to their end.
+    /// Queues that were not watched to their destruction.
     pub(super) unwatched: Offenders,
 }
 
@@ -119,7 +119,7 @@ impl Seen {
             let what = "reserved packets without a doorbell".to_owned();
             self.pending.add(|| offender(what, Some(index), Some(queue.pending)));
         }
-        // What begins with index 0 is whole, also where its making was not seen.
+        // A queue that begins with index 0 is complete, even if its creation was not seen.
         let whole = queue.first_index == Some(0) && queue.unclaimed.unwrap_or(0) == 0;
         let headless = queue.origin == QueueOrigin::Adopted && !whole;
         if headless && context.command_began_ns.is_some() {
@@ -133,7 +133,7 @@ impl Seen {
         }
     }
 
-    /// What its GPU took without a doorbell.
+    /// Adds the packets that the GPU took from a queue without a doorbell.
     fn unseen(
         &mut self,
         queue: &Queue,
@@ -155,7 +155,7 @@ impl Seen {
         }
     }
 
-    /// There are rows of a queue, but not the queue's own.
+    /// Adds a queue that has rows, but not a row of its own.
     pub(super) fn without_queue(&mut self, number: u32) {
         self.gaps.add(|| Offender {
             what: "rows of a queue that has no row of its own".to_owned(),
@@ -165,7 +165,7 @@ impl Seen {
     }
 }
 
-/// What is amiss between a queue and its rows, if anything.
+/// Returns how a queue and its rows disagree, if they do.
 fn gap(queue: &Queue, tally: Tally) -> Option<String> {
     let published = u128::from(queue.published);
     let span = match (queue.first_index, queue.last_index) {
@@ -193,7 +193,7 @@ fn gap(queue: &Queue, tally: Tally) -> Option<String> {
             "runs name the indexes from {lowest} to {highest}, which it does not have"
         ));
     }
-    // Holes that an adopted queue says it has are none: what lay in its ring before is not claimed.
+    // The holes that an adopted queue reports are not gaps: the trace does not claim the packets that were in its ring before.
     let holes = u128::from(queue.unclaimed.unwrap_or(0));
     if span > published.saturating_add(holes) || span < published || (created && queue.first_index.unwrap_or(0) != 0) {
         return Some(format!("{published} indexes were published of a span of {span}"));
