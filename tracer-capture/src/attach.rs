@@ -113,7 +113,12 @@ impl Session {
     }
 
     pub(crate) fn ask(&self, ask: impl FnOnce(mpsc::Sender<Vec<u32>>) -> Ask) -> Result<Vec<u32>, CaptureError> {
-        let gone = || CaptureError::system("attaching", io::Error::other("the thread that attaches probes has exited"));
+        let gone = || {
+            CaptureError::system(
+                "attaching",
+                io::Error::other("the thread that attaches probes has exited"),
+            )
+        };
         let (reply, answer) = mpsc::channel();
         self.asks.send(ask(reply)).map_err(|_| gone())?;
         answer.recv().map_err(|_| gone())

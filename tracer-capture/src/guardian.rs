@@ -101,8 +101,12 @@ impl Guardian {
             // The space is large enough for one descriptor.
             let _ = message.push(SendAncillaryMessage::ScmRights(&descriptors));
             let text = [IoSlice::new(b"/"), IoSlice::new(name)];
-            sendmsg(socket, &text, &mut message, SendFlags::NOSIGNAL)
-                .map_err(|error| CaptureError::system("sending the map of paused processes to the guardian", io::Error::from(error)))?;
+            sendmsg(socket, &text, &mut message, SendFlags::NOSIGNAL).map_err(|error| {
+                CaptureError::system(
+                    "sending the map of paused processes to the guardian",
+                    io::Error::from(error),
+                )
+            })?;
         }
         Ok(())
     }

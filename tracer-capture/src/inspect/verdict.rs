@@ -234,9 +234,8 @@ impl Inspection {
             // The scheduler is present for another driver. amdgpu will use the same one, unless it is a DKMS build.
             None if driver.state != State::Loaded => Capture {
                 captured: Answer::Unknown,
-                reason:
-                    "the DRM scheduler has its events, but amdgpu is not loaded and may use a scheduler of its own"
-                        .to_owned(),
+                reason: "the DRM scheduler has its events, but amdgpu is not loaded and may use a scheduler of its own"
+                    .to_owned(),
                 fix: Some("load it before recording: sudo modprobe amdgpu".to_owned()),
             },
             None => yes(format!("the events {} are attached", driver.events.names.join(", "))),

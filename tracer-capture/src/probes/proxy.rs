@@ -70,7 +70,10 @@ pub fn places(
             .bias(&runtime.resolution)
             .map(|bias| function.wrapping_sub(bias));
         let Some(vaddr) = vaddr.filter(|vaddr| runtime.resolution.proxy_stores.contains(vaddr)) else {
-            failed(&runtime.path, "its functions are not functions of the library's queue classes");
+            failed(
+                &runtime.path,
+                "its functions are not functions of the library's queue classes",
+            );
             continue;
         };
         let function = function - mapping.start + mapping.offset;

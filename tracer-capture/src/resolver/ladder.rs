@@ -314,7 +314,11 @@ impl Climb {
                 let confidence = confidence.map_or_else(String::new, |c| format!(", confidence {c}"));
                 self.decide(taken, Outcome::Used, format!("{}{confidence}", rung.words()));
             }
-            Ok(None) => self.decide(taken, Outcome::Absent, "it does not name a function of AqlQueue".to_owned()),
+            Ok(None) => self.decide(
+                taken,
+                Outcome::Absent,
+                "it does not name a function of AqlQueue".to_owned(),
+            ),
             Err(absence) => {
                 let outcome = if matches!(absence, Absence::NoQueueClass) {
                     Outcome::Absent

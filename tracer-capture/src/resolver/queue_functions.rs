@@ -112,10 +112,7 @@ pub(super) fn find(
                 (Outcome::Known, role.why_not_probed().to_owned())
             }
             Some(Err(why)) => (Outcome::Refused, why.to_owned()),
-            None => (
-                Outcome::Absent,
-                "not found by every step".to_owned(),
-            ),
+            None => (Outcome::Absent, "not found by every step".to_owned()),
         };
         account.push(Decision {
             sought: Sought::QueueFunctions,

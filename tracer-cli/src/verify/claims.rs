@@ -116,7 +116,8 @@ fn folder(options: &Verify, owner: &Owner) -> anyhow::Result<(PathBuf, Option<Sc
     let Some(dir) = &options.output else {
         let temporary = Scratch::take()?;
         // The parent folder is sticky: no other user can have put another folder there.
-        std::os::unix::fs::chown(temporary.path(), Some(owner.uid()), None).context("changing the owner of a folder")?;
+        std::os::unix::fs::chown(temporary.path(), Some(owner.uid()), None)
+            .context("changing the owner of a folder")?;
         return Ok((temporary.path().to_owned(), Some(temporary)));
     };
     let mode = options.mode.folder().as_raw_mode();

@@ -63,7 +63,8 @@ pub(super) fn streams(evidence: &Evidence, checks: &mut Checks) {
             format!("kernels of {streams} streams were published on {queues} queues, {shared} of which had several");
         checks.say(WHAT, Standing::Contradicted, sentence)
     } else {
-        let sentence = format!("kernels of {streams} streams were published on {queues} queues, and no queue had two streams");
+        let sentence =
+            format!("kernels of {streams} streams were published on {queues} queues, and no queue had two streams");
         checks.say(WHAT, Standing::Holds, sentence)
     };
     check.count("streams", Some(streams)).count("queues", Some(queues));

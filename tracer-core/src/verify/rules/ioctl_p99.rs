@@ -52,7 +52,9 @@ impl Rule for IoctlP99 {
             }
         }
         simulated(context, &mut finding);
-        finding.finish("ioctl-p99", || "every ioctl with a limit is within its limit".to_owned())
+        finding.finish("ioctl-p99", || {
+            "every ioctl with a limit is within its limit".to_owned()
+        })
     }
 }
 

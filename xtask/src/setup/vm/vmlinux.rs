@@ -29,7 +29,11 @@ pub fn extract(from: &Path, into: &Path) -> Result<()> {
     let packed = into.with_extension("packed");
     fs::write(&packed, payload).with_context(|| format!("cannot write {}", packed.display()))?;
     let kernel = cmd::read_bytes(Command::new(program).arg("-dc").arg(&packed))?;
-    ensure!(kernel.starts_with(b"\x7fELF"), "{} does not contain an ELF kernel", from.display());
+    ensure!(
+        kernel.starts_with(b"\x7fELF"),
+        "{} does not contain an ELF kernel",
+        from.display()
+    );
     fs::write(into, kernel).with_context(|| format!("cannot write {}", into.display()))?;
     cmd::remove_all(&packed)
 }
