@@ -121,7 +121,7 @@ fn values_that_this_version_does_not_know() {
         frame.height(),
     );
     write(&part, with(&frame, unknown));
-    assert_damaged(temporary.path(), &part, "column `path` holds an unknown value in row 0");
+    assert_damaged(temporary.path(), &part, "column `path` has an unknown value in row 0");
     write(
         &part,
         with(

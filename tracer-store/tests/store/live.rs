@@ -26,7 +26,7 @@ fn readers_see_a_growing_prefix() {
                     Ok(facts) => facts,
                     // Small parts are merged into one, also during the recording.
                     Err(StoreError::Damaged(damage)) => {
-                        assert!(damage.reason.contains("gone"), "{damage}");
+                        assert!(damage.reason.contains("no longer exists"), "{damage}");
                         continue;
                     }
                     Err(error) => panic!("{error}"),
