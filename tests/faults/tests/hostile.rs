@@ -8,7 +8,7 @@ use std::{
 
 use tempfile::TempDir;
 use tracer_core::{
-    fact::Fact,
+    fact::{Evidence, Fact},
     foreign::{HOSTILE, from_bytes, is_unsafe},
 };
 use tracer_e2e::{
@@ -124,6 +124,8 @@ fn is_told(run: &Run, pid: u32, wanted: Told) -> bool {
         (Told::Named, Fact::Kernel(kernel)) => kernel.pid == pid && kernel.name.contains('\u{1b}'),
         (Told::Unreadable, Fact::Doorbell(doorbell)) => doorbell.pid == pid && doorbell.queue.is_none(),
         (Told::Unreadable, Fact::Queue(queue)) => queue.pid == pid && queue.unread > 0,
+        // The doorbell after the trap found the packet in its slot, where the GPU had left the body.
+        (Told::Unreadable, Fact::Dispatch(dispatch)) => dispatch.pid == pid && dispatch.evidence == Evidence::Body,
         (Told::Dispatches, Fact::Dispatch(dispatch)) => dispatch.pid == pid,
         _ => false,
     })

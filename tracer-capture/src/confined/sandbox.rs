@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io};
 
 use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, Scope};
 use rustix::{
-    process::{DumpableBehavior, Resource, Rlimit, Signal, getppid, set_dumpable_behavior, setrlimit},
+    process::{DumpableBehavior, Resource, Rlimit, Signal, getppid, getrlimit, set_dumpable_behavior, setrlimit},
     thread::{CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, set_capabilities},
 };
 use seccompiler::{
@@ -118,6 +118,8 @@ pub fn confine_parser() -> io::Result<()> {
 }
 
 fn limit(resource: Resource, most: u64) -> io::Result<()> {
+    // A lower limit of the recorder stays: without CAP_SYS_RESOURCE no process may raise its own.
+    let most = getrlimit(resource).maximum.map_or(most, |own| own.min(most));
     let limit = Rlimit {
         current: Some(most),
         maximum: Some(most),
