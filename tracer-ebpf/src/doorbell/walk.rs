@@ -265,7 +265,7 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
         addr_of_mut!((*record).value).write(walk.value);
         addr_of_mut!((*record).call).write(api::open_call(walk.current));
     }
-    let mut finals = Finals { walk, record, limit };
+    let mut finals = Finals { walk, record };
     let context: *mut c_void = core::ptr::from_mut(&mut finals).cast();
     // A loop of the kernel: otherwise the verifier would check every number of packets after which this loop ends.
     // SAFETY: the callback receives these `Finals`, which outlive the call.
@@ -281,12 +281,12 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
     0
 }
 
-/// A record whose packets are copied, and its walk.
+/// A record whose packets are copied, and its walk. Two words only: kernels allow 512 bytes of stack for a chain of calls, and
+/// count at least 32 for each, and Linux 6.1 counts this one.
 struct Finals<'a> {
     walk: &'a mut Walk,
+    /// With its packets and `limit` written.
     record: *mut Packets,
-    /// See `Packets::limit`.
-    limit: u64,
 }
 
 /// Raises the walk's `low` past the next packet of the record if that packet is final. A callback of `bpf_loop`; 1 ends the loop.
@@ -299,12 +299,12 @@ extern "C" fn note_final(at: u32, finals: *mut c_void) -> i64 {
     if i >= PACKETS_PER_RECORD || finals.walk.low != index {
         return 1;
     }
-    // SAFETY: `i` is below PACKETS_PER_RECORD; the loop ends at the last packet that was copied.
-    let first_byte = unsafe {
+    // SAFETY: fields of the reserved entry. `i` is below PACKETS_PER_RECORD, and the loop ends at the last packet that was copied.
+    let (first_byte, limit) = unsafe {
         let packets: *mut Packet = addr_of_mut!((*finals.record).packets).cast();
-        (*packets.add(i)).bytes[0]
+        ((*packets.add(i)).bytes[0], addr_of_mut!((*finals.record).limit).read())
     };
-    if finals.walk.ring.is_final(index, first_byte, finals.limit) {
+    if finals.walk.ring.is_final(index, first_byte, limit) {
         finals.walk.low = index.wrapping_add(1);
     }
     0
