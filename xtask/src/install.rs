@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
@@ -84,19 +83,18 @@ fn stage_all(project: &Project, profile: Profile, stage: &Path) -> Result<()> {
     cmd::remove_all(stage)?;
     let programs = project.target().join(profile.folder());
     for program in PROGRAMS {
-        put(&programs.join(program), &stage.join("bin").join(program), 0o755)?;
+        put(&programs.join(program), &stage.join("bin").join(program))?;
     }
     for entry in fs::read_dir(project.gpu_kernels())? {
         let file = entry?.path();
         if let (Some(name), true) = (file.file_name(), file.extension().is_some_and(|end| end == "co")) {
-            put(&file, &stage.join(KERNELS).join(name), 0o644)?;
+            put(&file, &stage.join(KERNELS).join(name))?;
         }
     }
     for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
         put(
             &project.root().join(licence),
             &stage.join("share/doc/tracer").join(licence),
-            0o644,
         )?;
     }
     // Generates man pages and completions.
@@ -112,12 +110,12 @@ fn stage_all(project: &Project, profile: Profile, stage: &Path) -> Result<()> {
     set_mode(&stage.join(LIST), 0o644)
 }
 
-fn put(from: &Path, to: &Path, mode: u32) -> Result<()> {
+fn put(from: &Path, to: &Path) -> Result<()> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;
     }
     fs::copy(from, to).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
-    set_mode(to, mode)
+    Ok(())
 }
 
 fn set_mode(file: &Path, mode: u32) -> Result<()> {
@@ -132,9 +130,8 @@ fn list(base: &Path, folder: &Path, files: &mut BTreeSet<PathBuf>) -> Result<()>
         if path.is_dir() {
             list(base, &path, files)?;
         } else {
-            if !path.starts_with(base.join("bin")) {
-                set_mode(&path, 0o644)?;
-            }
+            let is_program = path.starts_with(base.join("bin"));
+            set_mode(&path, if is_program { 0o755 } else { 0o644 })?;
             files.insert(path.strip_prefix(base)?.to_owned());
         }
     }
@@ -191,7 +188,7 @@ fn is_writable(folder: &Path) -> bool {
         .ancestors()
         .find_map(
             |folder| match rustix::fs::access(folder, rustix::fs::Access::WRITE_OK) {
-                Err(error) if std::io::Error::from(error).kind() == ErrorKind::NotFound => None,
+                Err(rustix::io::Errno::NOENT) => None,
                 done => Some(done.is_ok()),
             },
         )

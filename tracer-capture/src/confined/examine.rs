@@ -57,18 +57,6 @@ pub enum NotRead {
     Parse(#[from] ParseFailed),
 }
 
-impl NotRead {
-    /// Returns whether an immediate second try can succeed: a reader or parser was missing, or the system refused for the moment. A
-    /// request that takes long would take as long again.
-    #[must_use]
-    pub fn may_pass(&self) -> bool {
-        matches!(
-            self,
-            Self::Read(ReadError::Gone | ReadError::Refused(_)) | Self::Parse(ParseFailed::None)
-        )
-    }
-}
-
 /// A file that a reader found. Its descriptor (O_PATH) keeps the inode from being reused, and asks no file system for anything.
 #[derive(Debug)]
 pub struct File {

@@ -254,14 +254,12 @@ impl Readers {
     }
 }
 
-/// Returns whether an immediate second try can succeed: the reader may have been killed while it was idle, or the machine lacked a
-/// resource for a moment.
+/// Returns whether a second try at once can succeed: the reader was killed while it was idle, or the system refused for the moment.
+/// A file or process that does not exist stays so.
 fn may_pass(error: ReadError) -> bool {
-    use libc::{EAGAIN, EINTR, EMFILE, ENFILE, ENOBUFS, ENOMEM, ETOOMANYREFS};
-    const FOR_A_MOMENT: [i32; 7] = [EAGAIN, EINTR, EMFILE, ENFILE, ENOBUFS, ENOMEM, ETOOMANYREFS];
     match error {
         ReadError::Gone => true,
-        ReadError::Refused(number) => FOR_A_MOMENT.contains(&number),
+        ReadError::Refused(number) => !matches!(number, libc::ENOENT | libc::ESRCH),
         _ => false,
     }
 }

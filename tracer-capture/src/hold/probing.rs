@@ -40,7 +40,7 @@ impl Work {
                     continue;
                 }
             };
-            let (key, runtime) = match self.look_at(subject, mapping) {
+            let (key, runtime) = match self.libraries.look(&subject.examine, subject.pid, mapping) {
                 Look::Gone => continue,
                 Look::Unopened(error) => {
                     drop(claim);
@@ -71,17 +71,6 @@ impl Work {
             }
         }
         self.uses_of(subject.pid, mappings);
-    }
-
-    /// Examines the file of a mapping. If the failure may have passed, examines it once more: the process is paused already.
-    fn look_at(&self, subject: &Subject<'_>, mapping: &Mapping) -> Look {
-        match self.libraries.look(&subject.examine, subject.pid, mapping) {
-            Look::Unopened(error) if error.may_pass() => {
-                log::info!("examining {} again: {error}", mapping.path);
-                self.libraries.look(&subject.examine, subject.pid, mapping)
-            }
-            found => found,
-        }
     }
 
     /// Attaches probes to a library. Attaches none if the session ends.

@@ -123,9 +123,10 @@ impl Multi {
             let returns = matches!(program.section, aya_obj::ProgramSection::URetProbe { .. });
             let program = load(name, &object.license, code, btf.as_ref())?;
             loaded.programs.insert(name, Loaded { program, returns });
-        }
-        if let Some(name) = programs.first() {
-            loaded.has_links(name)?;
+            // Without links, no other program is loaded in vain.
+            if loaded.programs.len() == 1 {
+                loaded.has_links(name)?;
+            }
         }
         Ok(loaded)
     }
