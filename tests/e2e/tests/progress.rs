@@ -70,6 +70,11 @@ fn a_program_that_stores_to_its_doorbell_itself_is_unseen_with_its_count_and_fai
                 (&coverage["outcome"], &coverage["counts"]["unseen"]),
                 (&json!("fail"), &json!(count))
             );
+            let sentence = coverage["sentence"].as_str().expect("a sentence");
+            assert!(
+                sentence.contains(&format!("the GPU took {count} packets without a doorbell")),
+                "{sentence}"
+            );
             assert_eq!(code, Some(1), "{found:#}");
         }
         println!("{suite} {asic} reserve {reserve}, {seen} seen: {count} unseen");

@@ -139,6 +139,13 @@ fn last_resort(suite: &str, run: &Run, step: &str) {
         assert_eq!((taken.as_str(), confidence.as_str()), (step, "low"), "{suite}");
         assert!(symbol.contains("hsa_signal_store_"), "{suite}: {symbol}");
     }
+    let said = String::from_utf8_lossy(&run.output.stderr);
+    for words in [
+        "those that the runtime rings itself",
+        "watched only some of the doorbells",
+    ] {
+        assert!(said.contains(words), "{suite}: {said}");
+    }
     let warnings = &run.trace.manifest().warnings;
     assert!(
         warnings.iter().any(|warning| warning.contains("hsa_signal_store_*")),
