@@ -1,7 +1,8 @@
 //! Turns ring buffer records into events. It draws no conclusions, and allocates nothing except what [`fetch`] copies: long
 //! batches, and memory that was not resident.
 
-mod api;
+pub(crate) mod api;
+mod driver;
 pub mod fetch;
 mod queues;
 mod sdma;
@@ -10,13 +11,11 @@ use tracer_common::{
     aql::{PACKET_LEN, Packet},
     queue,
     record::{
-        self, Header, PACKETS_PER_RECORD, doorbell_flags, driver_event_flags, driver_event_has, driver_event_kind,
-        driver_flags, ioctl_flags, kind, reserve_op, ring_flags, ring_step, task_op,
+        self, Header, PACKETS_PER_RECORD, doorbell_flags, ioctl_flags, kind, reserve_op, task_op,
     },
 };
 use tracer_core::event::{
-    Before, Doorbell, DriverCall, DriverEvent, DriverEventKind, Event, Ioctl, JobKey, Origin, Packets, Reserve,
-    ReserveOp, RingJob, RingStep, There,
+    Before, Doorbell, Event, Ioctl, Origin, Packets, Reserve, ReserveOp, There,
 };
 
 use crate::probes::driver::Functions;
@@ -92,9 +91,9 @@ pub fn record(bytes: &[u8], functions: &Functions, memory: &mut impl Fetch, sink
         kind::IOCTL => view(bytes).map(|r| ioctl(r, sink)),
         kind::RESERVE => view(bytes).map(|r| reserve(r, sink)),
         kind::TASK => view(bytes).map(|r| task(r, sink)),
-        kind::DRIVER_CALL => view(bytes).and_then(|r| driver_call(r, functions, sink)),
-        kind::DRIVER_EVENT => view(bytes).and_then(|r| driver_event(r, sink)),
-        kind::RING_JOB => view(bytes).map(|r| ring_job(r, sink)),
+        kind::DRIVER_CALL => view(bytes).and_then(|r| driver::call(r, functions, sink)),
+        kind::DRIVER_EVENT => view(bytes).and_then(|r| driver::event(r, sink)),
+        kind::RING_JOB => view(bytes).map(|r| driver::ring_job(r, sink)),
         kind::API_CALL => view(bytes).and_then(|r| api::call(r, sink)),
         kind::SDMA_DOORBELL => view(bytes).map(|r| sdma::doorbell(r, memory, sink)),
         kind::PROGRESS => view(bytes).map(|r| queues::progress(r, sink)),
@@ -254,80 +253,6 @@ fn ioctl(r: &record::Ioctl, sink: &mut impl FnMut(&Event<'_>)) {
         arg_in: bytes(&r.arg_in[..len], ioctl_flags::IN_UNREADABLE),
         arg_out: bytes(&r.arg_out[..len], ioctl_flags::OUT_UNREADABLE),
     }));
-}
-
-/// Reports a call of a driver function; `None` for a function that has no probe.
-fn driver_call(r: &record::DriverCall, functions: &Functions, sink: &mut impl FnMut(&Event<'_>)) -> Option<()> {
-    sink(&Event::DriverCall(DriverCall {
-        origin: origin(&r.header),
-        exit_ns: r.exit_ns,
-        function: functions.name(r.function)?,
-        ret: r.ret,
-        traced: r.header.flags & driver_flags::TRACED != 0,
-    }));
-    Some(())
-}
-
-/// Reports an event of the driver; `None` for an event that this build does not know.
-fn driver_event(r: &record::DriverEvent, sink: &mut impl FnMut(&Event<'_>)) -> Option<()> {
-    let kind = match r.header.flags & driver_event_kind::MASK {
-        driver_event_kind::CS_IOCTL => DriverEventKind::CsIoctl,
-        driver_event_kind::SCHED_RUN_JOB => DriverEventKind::SchedRunJob,
-        driver_event_kind::BO_MOVE => DriverEventKind::BoMove,
-        driver_event_kind::VM_FLUSH => DriverEventKind::VmFlush,
-        driver_event_kind::CLEANER_SHADER => DriverEventKind::CleanerShader,
-        _ => return None,
-    };
-    let has = |field| r.has & field != 0;
-    sink(&Event::DriverEvent(DriverEvent {
-        origin: origin(&r.header),
-        kind,
-        ring: has(driver_event_has::RING).then_some(text(&r.ring)),
-        context: has(driver_event_has::CONTEXT).then_some(r.context),
-        seqno: has(driver_event_has::SEQNO).then_some(r.seqno),
-        job_id: has(driver_event_has::JOB_ID).then_some(r.job_id),
-        ibs: has(driver_event_has::IBS).then_some(r.ibs),
-        vmid: has(driver_event_has::VMID).then_some(r.vmid),
-        bytes: has(driver_event_has::BYTES).then_some(r.bytes),
-        old_placement: has(driver_event_has::OLD_PLACEMENT).then_some(r.old_placement),
-        new_placement: has(driver_event_has::NEW_PLACEMENT).then_some(r.new_placement),
-        traced: r.header.flags & driver_event_flags::TRACED != 0,
-    }));
-    Some(())
-}
-
-fn ring_job(r: &record::RingJob, sink: &mut impl FnMut(&Event<'_>)) {
-    let flags = r.header.flags;
-    let has = |flag| flags & flag != 0;
-    let step = match flags & ring_step::MASK {
-        ring_step::SUBMIT => RingStep::Submit,
-        ring_step::RUN => RingStep::Run,
-        _ => RingStep::Done,
-    };
-    let key = if has(ring_flags::SEQNO) {
-        JobKey::Seqno {
-            context: r.context,
-            seqno: r.seqno,
-        }
-    } else {
-        JobKey::Fence(r.fence)
-    };
-    sink(&Event::RingJob(RingJob {
-        origin: origin(&r.header),
-        step,
-        key,
-        ring: has(ring_flags::RING).then_some(text(&r.ring)),
-        device: has(ring_flags::DEVICE).then_some(text(&r.device)),
-        client_id: has(ring_flags::CLIENT).then_some(r.client_id),
-        job_id: has(ring_flags::JOB_ID).then_some(r.job_id),
-        queued: has(ring_flags::QUEUED).then_some(r.queued),
-        traced: has(ring_flags::TRACED),
-    }));
-}
-
-/// Returns the bytes before the first 0.
-fn text(bytes: &[u8]) -> &[u8] {
-    bytes.split(|b| *b == 0).next().unwrap_or_default()
 }
 
 fn reserve(r: &record::Reserve, sink: &mut impl FnMut(&Event<'_>)) {

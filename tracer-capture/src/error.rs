@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::{pid_namespace, rights};
+use crate::{kernel::rights, target::pid_namespace};
 
 /// A failure of the capture layer.
 #[derive(Debug, thiserror::Error)]

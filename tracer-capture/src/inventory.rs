@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use tracer_core::losses;
 
-use crate::{devices::Devices, probes::api::Api, resolver::Confidence};
+use crate::{api_choice::Api, kernel::devices::Devices, runtime::resolver::Confidence};
 
 /// A library that a traced process mapped: an HSA runtime or a HIP runtime.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

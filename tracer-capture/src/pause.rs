@@ -8,6 +8,7 @@
 //! its limit.
 
 pub mod entries;
+pub mod guardian;
 pub mod keeper;
 pub mod known;
 pub mod left;

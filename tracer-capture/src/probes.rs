@@ -18,7 +18,7 @@ pub mod ring;
 pub mod sdma;
 pub mod stops;
 pub mod tracefs;
-pub mod twins;
+pub mod second_programs;
 
 use std::{
     collections::HashMap,
@@ -40,13 +40,7 @@ use aya::{
 };
 
 use self::multi::Multi;
-use crate::{
-    CaptureError,
-    inventory::{Probe, RAW},
-    open_files,
-    proc_maps::FileId,
-    resolver::{Confidence, ProbePoint, ResolverStep},
-};
+use crate::{CaptureError, inventory::{Probe, RAW}, kernel::descriptors, runtime::resolver::{Confidence, ProbePoint, ResolverStep}, target::proc_maps::FileId};
 
 /// Attaches programs of the loaded object. They stay attached while this value lives.
 pub struct Prober {
@@ -177,13 +171,13 @@ impl Prober {
         (prober, programs)
     }
 
-    /// Returns descriptors of the loaded programs, with their names; of twins, only those that are attached.
+    /// Returns descriptors of the loaded programs, with their names; of second_programs, only those that are attached.
     ///
     /// # Errors
     /// Fails if no descriptor is left.
     pub fn programs(&self) -> Result<Vec<(String, OwnedFd)>, CaptureError> {
         let loaded = self.ebpf.programs().filter_map(|(name, program)| {
-            if name.ends_with(twins::SUFFIX) && !self.attached.contains(&name) {
+            if name.ends_with(second_programs::SUFFIX) && !self.attached.contains(&name) {
                 return None;
             }
             let fd = program.fd().ok()?.as_fd();

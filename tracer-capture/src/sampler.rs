@@ -5,6 +5,7 @@
 //! while its indexes move, and ever less often while they do not. It spends at most a twentieth of a processor and a fixed number
 //! of reads per second, however many queues there are: with more queues, it samples each less often.
 
+mod memory;
 mod signals;
 
 use std::{
@@ -23,7 +24,7 @@ use tracer_core::{
     model::Position,
 };
 
-use crate::{CaptureError, confined::Readers, scattered::Scattered};
+use crate::{CaptureError, confined::Readers, sampler::memory::Scattered};
 
 /// Time between two samples of a queue whose indexes move.
 const FAST: Duration = Duration::from_millis(2);

@@ -19,34 +19,10 @@ use tracer_core::{
     losses::{PAUSE_LIMIT, UNDECODED},
 };
 
-use crate::{
-    CaptureError,
-    api_stats::ApiStats,
-    confined::Readers,
-    decode::{self, fetch::Remote},
-    findings::{Findings, findings},
-    gate::Gate,
-    guardian::{self, Guardian},
-    hold::{self, Ask, Holder, Work},
-    inventory::Inventory,
-    losses::Losses,
-    open_calls::OpenCalls,
-    open_files,
-    pause::{
-        entries::Entries,
-        keeper::{Keeper, Pauses},
-        known::KnownFiles,
-        left::{self, Pin},
-    },
-    pid_namespace,
-    probes::{Prober, driver::Functions},
-    rights,
-    ring_marks::RingMarks,
-    sys,
-};
+use crate::{CaptureError, confined::Readers, decode::{self, fetch::Remote}, examination::{Ask, Examiner, Work, discoveries::{Discoveries, discoveries}, self}, inventory::Inventory, kernel::{descriptors, rights}, pause::{entries::Entries, guardian::{self, Guardian}, keeper::{Keeper, Pauses}, known::KnownFiles, left::{self, Pin}}, probes::{Prober, driver::Functions}, shared_maps::{api_stats::ApiStats, counting::Counting, losses::Losses, open_calls::OpenCalls, positions::Positions}, sys, target::pid_namespace};
 use load::{Loaded, Maps, load};
 
-pub use crate::probes::api::Api;
+pub use crate::api_choice::Api;
 pub(crate) use load::{Loading, see_tracefs};
 
 /// What to capture.
@@ -78,7 +54,7 @@ pub(crate) const GENERATION: u32 = 1;
 /// A running capture.
 pub struct Session {
     events: RingBuf<MapData>,
-    marks: RingMarks,
+    marks: Positions,
     pub(crate) traced: HashMap<MapData, u32, u32>,
     users: HashMap<MapData, u32, u8>,
     keeper: Keeper,
@@ -87,8 +63,8 @@ pub struct Session {
     losses: Losses,
     api_stats: Option<ApiStats>,
     open_calls: OpenCalls,
-    findings: Findings,
-    pub(crate) gate: Gate,
+    discoveries: Discoveries,
+    pub(crate) counting: Counting,
     pub(crate) asks: mpsc::Sender<Ask>,
     memory: Remote,
     undecoded: u64,
@@ -138,8 +114,8 @@ impl Session {
         let counters = maps.remove("LOSSES").ok_or(CaptureError::Missing("LOSSES"))?;
         let losses = Losses::new(&counters, prober.programs()?)?;
         let counting = maps.remove("COUNTING").ok_or(CaptureError::Missing("COUNTING"))?;
-        let gate = Gate::new(&counting)?;
-        let marks = RingMarks::new(maps.get("EVENTS").ok_or(CaptureError::Missing("EVENTS"))?)?;
+        let gate = Counting::new(&counting)?;
+        let marks = Positions::new(maps.get("EVENTS").ok_or(CaptureError::Missing("EVENTS"))?)?;
         let api_stats = match options.api {
             Api::Stats => {
                 let stats = maps.remove("API_STATS").ok_or(CaptureError::Missing("API_STATS"))?;
@@ -162,9 +138,9 @@ impl Session {
         let recorded = !matches!(options.api, Api::None | Api::Stats);
         let open_calls = OpenCalls::new(ioctls, threads, recorded).map_err(|_| CaptureError::Missing("ENTERED"))?;
         let inventory = Arc::new(Mutex::new(inventory));
-        let (finder, findings) = findings();
+        let (finder, discoveries) = discoveries();
         let (asks, asked) = mpsc::channel();
-        let settings = hold::Settings {
+        let settings = examination::Settings {
             reserves: options.reserves,
             debuginfod: options.debuginfod,
             api: options.api,
@@ -176,7 +152,7 @@ impl Session {
         let memory = Remote::new(readers.clone(), options.pause_limit);
         let work = Work::new(settings, readers, prober, pauses, known, finder, Arc::clone(&inventory));
         let work = Arc::new(work);
-        let holder = Holder {
+        let holder = Examiner {
             ring: take(&mut maps, "HOLDS")?,
             work: Arc::clone(&work),
             asked,
@@ -194,7 +170,7 @@ impl Session {
             losses,
             api_stats,
             open_calls,
-            findings,
+            discoveries,
             gate,
             asks,
             memory,
@@ -236,7 +212,7 @@ impl Session {
     /// Makes submissions of traced processes count from now on. tracer makes no system call for a map from then on.
     pub(crate) fn begin(&mut self) {
         self.losses.begin();
-        self.gate.open();
+        self.counting.open();
     }
 
     /// Hands over at most `most` records that have arrived; returns how many there were.
@@ -244,7 +220,7 @@ impl Session {
         let mut count = 0;
         while count < most {
             let next = self.events.next();
-            self.findings.take(sink);
+            self.discoveries.take(sink);
             let Some(item) = next else { break };
             count += 1;
             let known = decode::record(&item, &self.functions, &mut self.memory, sink);
@@ -286,7 +262,7 @@ impl Session {
         if self.undecoded > 0 {
             lost(UNDECODED, std::mem::take(&mut self.undecoded));
         }
-        for (&source, &total) in &hold::lock(&self.inventory).losses {
+        for (&source, &total) in &examination::lock(&self.inventory).losses {
             let reported = self.reported.entry(source).or_default();
             if total > *reported {
                 lost(source, total - *reported);
@@ -310,14 +286,14 @@ impl Session {
     /// Returns a copy of the inventory so far.
     #[must_use]
     pub fn inventory(&self) -> Inventory {
-        hold::lock(&self.inventory).clone()
+        examination::lock(&self.inventory).clone()
     }
 
     /// Stops tracing, resumes every paused process and removes the probes. Earlier records can still be drained.
     pub fn detach(&mut self) {
         self.losses.end();
         // The filter comes first: programs that still run then see no traced process, so no further process is paused or enters.
-        self.gate.admit_no_more();
+        self.counting.admit_no_more();
         let pids: Vec<u32> = self.traced.keys().flatten().collect();
         for pid in pids {
             let _ = self.traced.remove(&pid);

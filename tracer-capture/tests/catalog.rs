@@ -11,7 +11,7 @@ use std::{
 };
 
 use object::{Object, ObjectSymbol, SymbolKind};
-use tracer_capture::resolver::{Argument, Entries, entries};
+use tracer_capture::runtime::resolver::{Argument, Entries, entries};
 use tracer_common::api::{FUNCTIONS, Layer};
 
 /// The releases; each has a folder with HIP in it.

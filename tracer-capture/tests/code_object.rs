@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tracer_capture::code_object::{ParseError, parse};
+use tracer_capture::runtime::code_object::{ParseError, parse};
 
 /// The kernels of tests/gpu-kernels.
 const KERNELS: [&str; 5] = ["fill", "reduce", "saxpy", "spin", "vector_add"];

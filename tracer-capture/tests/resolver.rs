@@ -26,7 +26,7 @@ mod steps;
 mod thunk;
 
 use known::{KNOWN, Known};
-use tracer_capture::resolver::{
+use tracer_capture::runtime::resolver::{
     Argument, Confidence, DoorbellRole, InstructionKind, QueueRole, ReserveOperation, Resolution, ResolverStep,
     ThunkFlags, looks_like_hsa_runtime, resolve,
 };

@@ -1,6 +1,6 @@
 //! The collector's thread: drains events, draws conclusions, and passes the facts to a sink.
 
-mod looks;
+mod samples;
 
 use std::{
     sync::{
@@ -12,15 +12,15 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use tracer_capture::{attach::Attached, inventory::Inventory, session::Session, sys};
+use tracer_capture::{inventory::Inventory, session::Session, sys, target::attach::Attached};
 use tracer_core::{
     event::{Event, Origin, There},
-    fact::Fact,
+    tables::Fact,
     model::Model,
 };
 
-use crate::{aim, record::manifest::capabilities};
-use looks::Looks;
+use crate::{target, record::manifest::capabilities};
+use samples::Samples;
 
 /// Number of records that the collector takes between two reads of the clock.
 const BATCH: usize = 4096;
@@ -80,7 +80,7 @@ impl<S: Sink> Collector<S> {
                 lost: 0,
             },
             model: Model::new(),
-            looks: Looks::start(aim::readers()?)?,
+            samples: Samples::start(target::readers()?)?,
             gauges: Arc::clone(&gauges),
         };
         work.begin_with(there);
@@ -144,7 +144,7 @@ struct Work<S> {
     session: Session,
     out: Out<S>,
     model: Model,
-    looks: Looks,
+    samples: Samples,
     gauges: Arc<Gauges>,
 }
 
@@ -181,21 +181,21 @@ impl<S: Sink> Work<S> {
                 stopped = true;
                 // The last queues are known only after the records of their creation.
                 self.drain_to(self.session.mark());
-                self.looks.finish(&self.session, &mut self.model);
+                self.samples.finish(&self.session, &mut self.model);
                 self.session.detach();
                 end = self.session.mark();
                 last = Instant::now() + PATIENCE;
             }
-            self.looks.collect(&self.session);
+            self.samples.collect(&self.session);
             let drained = self.drain();
             let Self {
                 session,
-                looks,
+                samples,
                 model,
                 out,
                 ..
             } = &mut self;
-            looks.apply(session, model, |fact| out.take(fact));
+            samples.apply(session, model, |fact| out.take(fact));
             if ticked.elapsed() >= TICK || stopping {
                 ticked = Instant::now();
                 self.tick()?;
@@ -250,10 +250,10 @@ impl<S: Sink> Work<S> {
             out,
             model,
             gauges,
-            looks,
+            samples,
         } = self;
         session.report_losses(&mut |event| model.apply(event, &mut |fact| out.take(&fact)));
-        looks.watch(model);
+        samples.watch(model);
         gauges.facts.store(out.facts, Ordering::Relaxed);
         gauges.lost.store(out.lost, Ordering::Relaxed);
         out.sink.tick()

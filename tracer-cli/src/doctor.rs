@@ -1,5 +1,6 @@
 //! `tracer doctor`: reports what `record` would capture on this machine, what it would miss, and how to fix that.
 
+mod lines;
 mod system;
 mod text;
 
@@ -9,10 +10,7 @@ use std::{
 };
 
 use serde::Serialize;
-use tracer_capture::{
-    inspect::{self, Inspection, Verdict},
-    pause::left,
-};
+use tracer_capture::{inspect::{self, Inspection, Verdict}, pause::left};
 use tracer_core::foreign;
 
 use crate::{cli::Doctor, say::say};

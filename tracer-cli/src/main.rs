@@ -1,6 +1,6 @@
 //! The `tracer` binary: thin commands over the workspace's other crates.
 
-mod aim;
+mod target;
 mod cli;
 mod collect;
 mod doctor;
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         cli::Command::Verify(options) => options.records(),
         cli::Command::Report(_) | cli::Command::Doctor(_) | cli::Command::Generate { .. } => false,
     };
-    let guardian = if captures { aim::guardian() } else { Ok(None) };
+    let guardian = if captures { target::guardian() } else { Ok(None) };
     // This comes after the guardian: the child that it forks closes the guardian's pipe, so that both processes end independently.
     let scratch = match &cli.command {
         // SAFETY: no thread has been started yet.

@@ -14,11 +14,7 @@ use std::{
 };
 
 use anyhow::Context;
-use tracer_capture::{
-    elsewhere::{self, Since},
-    guardian::Guardian,
-    launch::Terminal,
-};
+use tracer_capture::{pause::guardian::Guardian, target::{elsewhere::{self, Since}, launch::Terminal}};
 use tracer_core::foreign;
 use tracer_store::{Placing, TraceWriter, manifest::EndedBy};
 
@@ -26,7 +22,7 @@ use manifest::Ending;
 pub use recorder::{OnFailure, Outcome, Recorder};
 
 use crate::{
-    aim::{Ready, Subject, Watched},
+    target::{Ready, Subject, Watched},
     cli::Record,
     collect::Collector,
     exit,
@@ -180,7 +176,7 @@ fn tell(outcome: &Outcome) -> anyhow::Result<()> {
     let mut text = Vec::new();
     crate::report::text::summary(&mut text, &outcome.manifest, &outcome.report)?;
     say::words(&String::from_utf8_lossy(&text));
-    let size = crate::units::bytes(outcome.written.bytes);
+    let size = tracer_core::units::bytes(outcome.written.bytes);
     say!(
         "trace      {} ({size}); read it with `tracer report {0}`",
         foreign::line(outcome.written.dir.display())

@@ -10,8 +10,9 @@ use std::{
 };
 
 use anyhow::Context;
-use tracer_core::{fact::Fact, summary::Summary};
-use tracer_store::{Table, Trace};
+use tracer_core::{tables::Fact, summary::Summary};
+use tracer_core::tables::Table;
+use tracer_store::Trace;
 
 use crate::{
     cli::{Format, Report},

@@ -3,12 +3,12 @@
 use std::{future::Future, process::ExitCode};
 
 use anyhow::Context;
-use tracer_capture::{guardian::Guardian, inventory::Inventory, launch::Terminal, open_files, sys};
-use tracer_core::{fact::Fact, foreign, losses, metrics::About};
+use tracer_capture::{inventory::Inventory, kernel::descriptors, pause::guardian::Guardian, sys, target::launch::Terminal};
+use tracer_core::{tables::Fact, foreign, losses, metrics::About};
 use tracer_serve::{Board, Limits, Listen, Server, Tls, Token};
 
 use crate::{
-    aim::{End, Ready, Subject, Watched},
+    target::{End, Ready, Subject, Watched},
     cli::Serve,
     collect::{Collector, Sink},
     exit,

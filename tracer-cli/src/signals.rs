@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use anyhow::Context;
 use rustix::process::Signal as Kind;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracer_capture::launch::Process;
+use tracer_capture::target::launch::Process;
 
 /// What the user asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

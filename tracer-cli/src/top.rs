@@ -1,6 +1,6 @@
 //! `tracer top`: shows queue by queue what happens now, or what happened in a stored trace; on a screen or as one picture.
 
-mod later;
+mod recording;
 mod live;
 mod replay;
 mod screen;
@@ -14,7 +14,7 @@ use std::{
 };
 
 use anyhow::Context;
-use tracer_capture::guardian::Guardian;
+use tracer_capture::pause::guardian::Guardian;
 use tracer_core::{
     foreign::{Json, Terminal},
     live::Picture,

@@ -14,10 +14,11 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use tracer_capture::guardian::Guardian;
+use tracer_capture::pause::guardian::Guardian;
 use tracer_core::verify::{Judge, Outcome, Policy, Verdict};
 use tracer_files::{Folder, Owner};
-use tracer_store::{Placing, StoreError, Table, Trace};
+use tracer_core::tables::Table;
+use tracer_store::{Placing, StoreError, Trace};
 
 use crate::{
     cli::{Api, Capture, Detail, Record, VerdictFormat, Verify},

@@ -8,6 +8,7 @@ pub mod api;
 pub mod aql;
 pub mod ioctl_args;
 pub mod kfd;
+pub mod offset;
 pub mod open;
 pub mod pause;
 pub mod placement;

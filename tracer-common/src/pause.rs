@@ -174,7 +174,7 @@ impl FileKey {
     }
 }
 
-/// Byte offsets of the fields that the programs read in the kernel's structures, by its BTF; [`ABSENT`](crate::record::ABSENT) if
+/// Byte offsets of the fields that the programs read in the kernel's structures, by its BTF; [`ABSENT`](crate::offset::ABSENT) if
 /// an offset is not known.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,19 +210,19 @@ pub struct TaskLayout {
 impl TaskLayout {
     /// No field is known.
     pub const NONE: Self = Self {
-        group_leader: crate::record::ABSENT,
-        start_boottime: crate::record::ABSENT,
-        tgid: crate::record::ABSENT,
-        files: crate::record::ABSENT,
-        fdt: crate::record::ABSENT,
-        max_fds: crate::record::ABSENT,
-        fd: crate::record::ABSENT,
-        f_inode: crate::record::ABSENT,
-        i_sb: crate::record::ABSENT,
-        i_ino: crate::record::ABSENT,
-        i_ctime_sec: crate::record::ABSENT,
-        i_ctime_nsec: crate::record::ABSENT,
-        s_dev: crate::record::ABSENT,
+        group_leader: crate::offset::ABSENT,
+        start_boottime: crate::offset::ABSENT,
+        tgid: crate::offset::ABSENT,
+        files: crate::offset::ABSENT,
+        fdt: crate::offset::ABSENT,
+        max_fds: crate::offset::ABSENT,
+        fd: crate::offset::ABSENT,
+        f_inode: crate::offset::ABSENT,
+        i_sb: crate::offset::ABSENT,
+        i_ino: crate::offset::ABSENT,
+        i_ctime_sec: crate::offset::ABSENT,
+        i_ctime_nsec: crate::offset::ABSENT,
+        s_dev: crate::offset::ABSENT,
     };
 }
 

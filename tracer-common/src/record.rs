@@ -337,5 +337,5 @@ pub use self::driver_event::{DriverEvent, DriverEventLayout, driver_event_flags,
 pub use self::hsa_queue::{HsaQueue, hsa_queue_flags};
 pub use self::loss::LossSource;
 pub use self::progress::{Progress, progress_flags};
-pub use self::ring_job::{ABSENT, EventLayout, NAME_LEN, RingJob, StructLayout, ring_flags, ring_step};
+pub use self::ring_job::{EventLayout, NAME_LEN, RingJob, StructLayout, ring_flags, ring_step};
 pub use self::signals::{SIGNALS_PER_RECORD, SignalState, Signals, Stamps};

@@ -42,8 +42,9 @@ pub struct KernelResources {
 }
 
 /// Why the kernels of a code object are not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum KernelsUnread {
     /// Its file, or the memory that it was loaded from, could not be read.
     Unreadable,
@@ -57,39 +58,15 @@ pub enum KernelsUnread {
     UnknownSource,
 }
 
-impl KernelsUnread {
-    /// Returns the name used in data.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unreadable => "unreadable",
-            Self::Changed => "changed",
-            Self::Malformed => "malformed",
-            Self::TooLarge => "too-large",
-            Self::UnknownSource => "unknown-source",
-        }
-    }
-}
-
 /// How a code object was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum CodeObjectOrigin {
     /// It was loaded while tracer watched the runtime's list.
     Loaded,
     /// It was in the runtime's list when tracer read the list for the first time, or read it again after it had missed a change.
     Found,
-}
-
-impl CodeObjectOrigin {
-    /// Returns the name used in data.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Loaded => "loaded",
-            Self::Found => "found",
-        }
-    }
 }
 
 /// A code object in a process.

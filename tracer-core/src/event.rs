@@ -3,20 +3,20 @@
 //! An event says what was observed, and by which probe. It contains no conclusions. Times are CLOCK_MONOTONIC ns. Process and
 //! thread ids are those of the initial pid namespace.
 
-mod api;
 mod code_object;
 mod doorbell;
-mod driver;
 mod hsa_queue;
 mod progress;
+mod ring_job;
 mod signal;
 
-pub use api::{ApiCall, ApiStats, InCall};
+use crate::tables;
+
 pub use code_object::{CodeObject, CodeObjectChange};
-pub use doorbell::{Before, Doorbell, Packets};
-pub use driver::{DriverCall, DriverEvent, DriverEventKind, JobKey, RingJob, RingStep};
+pub use doorbell::{Before, Doorbell, InCall, Packets};
 pub use hsa_queue::{HsaQueue, Proxied};
 pub use progress::{Occasion, Progress};
+pub use ring_job::{JobKey, RingJob, RingStep};
 pub use signal::Signal;
 
 /// Where and when something was observed.
@@ -50,19 +50,19 @@ pub enum Event<'a> {
     /// A step in the life of a job of the DRM scheduler.
     RingJob(RingJob<'a>),
     /// A call of a function of the kernel driver.
-    DriverCall(DriverCall<'a>),
+    DriverCall(&'a tables::DriverCall),
     /// A trace event of the kernel driver itself.
-    DriverEvent(DriverEvent<'a>),
+    DriverEvent(&'a tables::DriverEvent),
     /// A runtime's list of code objects changed.
     CodeObject(CodeObject<'a>),
     /// A process existed before tracing began.
     There(There<'a>),
-    /// A complete call of a HIP or HSA function.
-    ApiCall(ApiCall),
+    /// A complete call of a HIP or HSA function; the model counts its submissions.
+    ApiCall(&'a tables::ApiCall),
     /// A program created a queue for itself.
     HsaQueue(HsaQueue),
     /// Counts of the calls of one function so far, instead of [`Event::ApiCall`].
-    ApiStats(&'a ApiStats),
+    ApiStats(&'a tables::ApiStats),
     /// Whether a process's runtime hands doorbells to the driver's library (hsaKmtQueueRingDoorbell) instead of storing to them;
     /// `None` if that is not known, or no longer known.
     Thunk(Origin, Option<bool>),

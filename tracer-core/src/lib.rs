@@ -1,14 +1,13 @@
 //! The knowledge and the rules of tracer: events in, facts out.
 //!
-//! [`event`] has the observations of capture sources. [`model`] is the state machine that turns them into [`fact`]s. [`runs`]
-//! replaces facts that the disk cannot take in time. [`summary`] counts facts. [`live`] and [`metrics`] report current activity.
-//! [`verify`] judges facts, and [`claims`] applies that to statements of others. Nothing in this crate does I/O, reads a clock or
+//! [`event`] has the observations of capture sources. [`model`] is the state machine that turns them into rows of [`tables`]. [`runs`]
+//! replaces rows that the disk cannot take in time. [`summary`] counts facts. [`live`] and [`metrics`] report current activity.
+//! [`verify`] judges facts. Nothing in this crate does I/O, reads a clock or
 //! needs a privilege, so it treats a live process and a stored trace in the same way.
 
-pub mod claims;
 pub mod code_object;
 pub mod event;
-pub mod fact;
+
 pub mod foreign;
 pub mod live;
 pub mod losses;
@@ -18,5 +17,8 @@ pub mod runs;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 pub mod summary;
+pub mod tables;
+pub mod tally;
+pub mod units;
 pub mod verify;
 pub mod words;

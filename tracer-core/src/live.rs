@@ -4,6 +4,7 @@
 //! bounded: everything that a traced process can invent (kernels, queues, names) has a limit, and what is beyond the limit is
 //! counted as `other`.
 
+mod counts;
 mod kernels;
 mod picture;
 mod queue;
@@ -15,7 +16,9 @@ use std::collections::BTreeMap;
 pub use picture::{IoctlRow, KernelRow, Loss, PacketRow, Picture, ProcessRow, QueueRow, RingRow, Share, Stuck, Totals};
 pub use rate::{HISTORY, Rate};
 
-use crate::fact::{Fact, Path};
+use crate::tables::Fact;
+use crate::tally::{Entry, more};
+use counts::Counts;
 use kernels::Kernels;
 use queue::LiveQueue;
 use tables::{Ioctls, Processes, Rings};
@@ -48,18 +51,7 @@ pub struct Live {
     processes: Processes,
     gpus: BTreeMap<u32, Gpu>,
     losses: BTreeMap<String, u64>,
-    dispatches: [u64; Path::ALL.len()],
-    /// Dispatches that are recorded only as runs.
-    aggregated: u64,
-    doorbells: u64,
-    copies: u64,
-    packets: u64,
-    unread: u64,
-    /// Packets that bypassed every probe: their kind is unknown.
-    unseen: u64,
-    dispatch_rate: Rate,
-    doorbell_rate: Rate,
-    copy_rate: Rate,
+    counts: Counts,
 }
 
 impl Live {
@@ -71,69 +63,17 @@ impl Live {
 
     /// Takes a fact. Snapshots of queues and processes that still exist may come any number of times.
     pub fn apply(&mut self, fact: &Fact) {
+        if let Some(entry) = Entry::of(fact) {
+            self.seen(entry.time_ns);
+            self.counts.add(fact, &entry);
+            self.processes.at(entry.pid).counts.add(fact, &entry);
+            if let Some(queue) = entry.queue.and_then(|number| self.queue(number)) {
+                queue.add(fact, &entry);
+            }
+        }
         match fact {
-            Fact::Dispatch(dispatch) => {
-                self.seen(dispatch.time_ns);
-                self.dispatches[dispatch.path as usize] += 1;
-                self.dispatch_rate.add(dispatch.time_ns, 1);
-                self.kernels.add(dispatch);
-                self.processes.at(dispatch.pid).dispatches.add(dispatch.time_ns, 1);
-                if let Some(queue) = self.queue(dispatch.queue) {
-                    queue.dispatch(dispatch);
-                }
-            }
-            Fact::DispatchRun(run) => {
-                self.seen(run.end_ns);
-                let sum = &mut self.dispatches[run.path as usize];
-                *sum = sum.saturating_add(run.count);
-                self.aggregated = self.aggregated.saturating_add(run.count);
-                self.dispatch_rate.add(run.end_ns, run.count);
-                self.kernels.add_run(run);
-                self.processes.at(run.pid).dispatches.add(run.end_ns, run.count);
-                if let Some(queue) = self.queue(run.queue) {
-                    queue.dispatch_run(run);
-                }
-            }
-            Fact::Packet(packet) => {
-                self.seen(packet.time_ns);
-                self.packets = self.packets.saturating_add(packet.count);
-                if packet.unread.is_some() {
-                    self.unread = self.unread.saturating_add(packet.count);
-                }
-                if packet.path == Path::Unseen {
-                    self.unseen = self.unseen.saturating_add(packet.count);
-                }
-                if let Some(queue) = self.queue(packet.queue) {
-                    queue.packet(packet);
-                }
-            }
-            Fact::Doorbell(doorbell) => {
-                self.seen(doorbell.time_ns);
-                self.doorbells += 1;
-                self.doorbell_rate.add(doorbell.time_ns, 1);
-                self.processes.at(doorbell.pid).doorbells.add(doorbell.time_ns, 1);
-                if let Some(queue) = doorbell.queue.and_then(|number| self.queue(number)) {
-                    queue.doorbell(doorbell);
-                }
-            }
-            Fact::DoorbellRun(run) => {
-                self.seen(run.end_ns);
-                self.doorbells = self.doorbells.saturating_add(run.count);
-                self.doorbell_rate.add(run.end_ns, run.count);
-                self.processes.at(run.pid).doorbells.add(run.end_ns, run.count);
-                if let Some(queue) = run.queue.and_then(|number| self.queue(number)) {
-                    queue.doorbell_run(run);
-                }
-            }
-            Fact::Copy(copy) => {
-                self.seen(copy.time_ns);
-                self.copies += 1;
-                self.copy_rate.add(copy.time_ns, 1);
-                self.processes.at(copy.pid).copies.add(copy.time_ns, 1);
-                if let Some(queue) = copy.queue.and_then(|number| self.queue(number)) {
-                    queue.copy(copy);
-                }
-            }
+            Fact::Dispatch(dispatch) => self.kernels.add(dispatch),
+            Fact::DispatchRun(run) => self.kernels.add_run(run),
             Fact::Progress(progress) => {
                 self.seen(progress.until_ns);
                 if let Some(queue) = self.queue(progress.queue) {
@@ -152,10 +92,7 @@ impl Live {
                 }
             }
             Fact::Process(process) => self.processes.numbers(process),
-            Fact::Loss(loss) => {
-                let sum = self.losses.entry(loss.source.clone()).or_default();
-                *sum = sum.saturating_add(loss.count);
-            }
+            Fact::Loss(loss) => more(self.losses.entry(loss.source.clone()).or_default(), loss.count),
             _ => {}
         }
     }
@@ -181,23 +118,23 @@ impl Live {
     /// Returns everything that can be shown, at the latest time that is known.
     #[must_use]
     pub fn picture(&self) -> Picture {
-        let now = self.now_ns;
+        let (now, tally) = (self.now_ns, &self.counts.tally);
         let per_queue = |pid| self.queues.values().filter(|queue| queue.pid() == Some(pid)).count();
         Picture {
             time_ns: now,
             elapsed_ns: self.began_ns.map(|began| now.saturating_sub(began)),
             totals: Totals {
-                dispatches: self.dispatches.iter().sum(),
-                by_path: self.by_path(),
-                aggregated: self.aggregated,
-                doorbells: self.doorbells,
-                copies: self.copies,
-                other_packets: self.packets,
-                unread: self.unread,
-                dispatches_per_s: self.dispatch_rate.per_second(now),
-                doorbells_per_s: self.doorbell_rate.per_second(now),
-                copies_per_s: self.copy_rate.per_second(now),
-                history: self.dispatch_rate.history(now),
+                dispatches: tally.all_dispatches(),
+                by_path: Share::of(&tally.dispatches, tally),
+                aggregated: tally.aggregated.dispatches,
+                doorbells: tally.doorbells,
+                copies: tally.all_copies(),
+                other_packets: tally.other_packets.saturating_add(tally.unread),
+                unread: tally.unread,
+                dispatches_per_s: self.counts.dispatches.per_second(now),
+                doorbells_per_s: self.counts.doorbells.per_second(now),
+                copies_per_s: self.counts.copies.per_second(now),
+                history: self.counts.dispatches.history(now),
             },
             queues: self.queues.values().map(|queue| self.row(queue, now)).collect(),
             other_queues: self.other_queues,
@@ -226,12 +163,6 @@ impl Live {
         row
     }
 
-    fn by_path(&self) -> Share {
-        let mut share = Share::of(&self.dispatches);
-        share.unseen = share.unseen.saturating_add(self.unseen);
-        share
-    }
-
     fn seen(&mut self, time_ns: u64) {
         self.now_ns = self.now_ns.max(time_ns);
         self.began_ns.get_or_insert(time_ns);
@@ -251,13 +182,10 @@ impl Live {
 /// queues and processes.
 #[must_use]
 pub fn time_of(fact: &Fact) -> Option<u64> {
+    if let Some(entry) = Entry::of(fact) {
+        return Some(entry.time_ns);
+    }
     match fact {
-        Fact::Dispatch(dispatch) => Some(dispatch.time_ns),
-        Fact::DispatchRun(run) => Some(run.end_ns),
-        Fact::DoorbellRun(run) => Some(run.end_ns),
-        Fact::Packet(packet) => Some(packet.time_ns),
-        Fact::Doorbell(doorbell) => Some(doorbell.time_ns),
-        Fact::Copy(copy) => Some(copy.time_ns),
         Fact::Progress(progress) => Some(progress.until_ns),
         Fact::Ioctl(ioctl) => Some(ioctl.exit_ns),
         Fact::RingJob(job) => Some(job.done_ns.or(job.run_ns).unwrap_or(job.time_ns)),

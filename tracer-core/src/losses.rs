@@ -2,8 +2,6 @@
 
 use tracer_common::record::LossSource;
 
-use crate::model::{JOB_LIMIT, KERNEL_LIMIT, LIST_UNREAD, PROXY_UNREAD, QUEUE_LIMIT};
-
 /// Returns the sources whose losses are counted while probes of some families are attached. `has` returns whether probes of a
 /// family are attached.
 ///
@@ -32,6 +30,21 @@ pub fn counted(has: impl Fn(&str) -> bool) -> Vec<&'static str> {
     all.extend([UNDECODED, QUEUE_LIMIT, LIBRARY_UNOPENED, LIBRARY_UNTRACED]);
     all
 }
+
+/// Source of losses for events of queues beyond the limit of the model.
+pub(crate) const QUEUE_LIMIT: &str = "model-queues";
+
+/// Source of losses for kernels of code objects beyond the limit of the model.
+pub(crate) const KERNEL_LIMIT: &str = "model-kernels";
+
+/// Source of losses for lists of code objects that could not be read.
+pub(crate) const LIST_UNREAD: &str = "code-object-list";
+
+/// Source of losses for jobs beyond the limit of the model.
+pub(crate) const JOB_LIMIT: &str = "model-ring-jobs";
+
+/// Source of losses for requests of a proxy that could not be read.
+pub(crate) const PROXY_UNREAD: &str = "proxy-unread";
 
 /// Source of losses for libraries, or lists of a process's mappings, that could not be opened. They may be HSA runtimes. tracer
 /// tries them again, and does not see what is submitted until then.

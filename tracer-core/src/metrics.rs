@@ -15,8 +15,8 @@ pub use catalog::{CATALOG, Definition, Kind, LABELS};
 pub use docs::markdown;
 pub use families::{About, Family, Sample, Value};
 
-use crate::fact::{Fact, Ioctl, Path, RingJob};
-use crate::summary::Aggregated;
+use crate::tables::{Fact, Ioctl, RingJob};
+use crate::tally::{Entry, Tally, more};
 use histogram::Buckets;
 
 /// Greatest number of queues with their own series.
@@ -31,51 +31,27 @@ const OTHER: &str = "other";
 /// Counters of facts.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    queues: HashMap<u32, QueueCounts>,
+    queues: HashMap<u32, QueueTally>,
     /// Counts of destroyed queues, by GPU.
-    ended: BTreeMap<Option<u32>, Counts>,
+    ended: BTreeMap<Option<u32>, Tally>,
     /// Counts of queues beyond the limit.
-    other: Counts,
+    other: Tally,
     rings: BTreeMap<(String, String, bool), u64>,
     ioctls: BTreeMap<String, (Buckets, u64)>,
     latency: Buckets,
-    /// The part of the counts that is recorded only as runs.
-    aggregated: Aggregated,
     losses: BTreeMap<String, u64>,
     now_ns: u64,
 }
 
-/// The counts of a queue.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Counts {
-    dispatches: [u64; Path::ALL.len()],
-    copies: [u64; Path::ALL.len()],
-    doorbells: u64,
-    packets: u64,
-    unread: u64,
-}
-
 /// A queue that has its own series.
 #[derive(Debug, Default)]
-struct QueueCounts {
-    counts: Counts,
+struct QueueTally {
+    tally: Tally,
     pid: Option<u32>,
     gpu_id: Option<u32>,
     queue_id: Option<u32>,
     kind: Option<String>,
     ended_ns: Option<u64>,
-}
-
-impl Counts {
-    fn add(&mut self, other: &Self) {
-        for path in Path::ALL {
-            self.dispatches[path as usize] += other.dispatches[path as usize];
-            self.copies[path as usize] += other.copies[path as usize];
-        }
-        self.doorbells += other.doorbells;
-        self.packets = self.packets.saturating_add(other.packets);
-        self.unread = self.unread.saturating_add(other.unread);
-    }
 }
 
 impl Metrics {
@@ -87,43 +63,15 @@ impl Metrics {
 
     /// Counts a fact.
     pub fn add(&mut self, fact: &Fact) {
+        if let Some(entry) = Entry::of(fact) {
+            self.now_ns = self.now_ns.max(entry.time_ns);
+            self.tally(&entry).add(fact);
+        }
         match fact {
-            Fact::Dispatch(dispatch) => {
-                self.now_ns = self.now_ns.max(dispatch.time_ns);
-                self.counts(Some(dispatch.queue), dispatch.pid).dispatches[dispatch.path as usize] += 1;
-            }
-            Fact::Packet(packet) => {
-                let counts = self.counts(Some(packet.queue), packet.pid);
-                let sum = if packet.unread.is_some() {
-                    &mut counts.unread
-                } else {
-                    &mut counts.packets
-                };
-                *sum = sum.saturating_add(packet.count);
-            }
-            Fact::Doorbell(doorbell) => {
-                self.now_ns = self.now_ns.max(doorbell.time_ns);
-                self.counts(doorbell.queue, doorbell.pid).doorbells += 1;
-                if let Some(ns) = doorbell.reserve_to_doorbell_ns {
-                    self.latency.add(ns);
-                }
-            }
-            Fact::DispatchRun(run) => {
-                self.now_ns = self.now_ns.max(run.end_ns);
-                let sum = &mut self.counts(Some(run.queue), run.pid).dispatches[run.path as usize];
-                *sum = sum.saturating_add(run.count);
-                self.aggregated.dispatches = self.aggregated.dispatches.saturating_add(run.count);
-            }
-            Fact::DoorbellRun(run) => {
-                self.now_ns = self.now_ns.max(run.end_ns);
-                let sum = &mut self.counts(run.queue, run.pid).doorbells;
-                *sum = sum.saturating_add(run.count);
-                self.aggregated.doorbells = self.aggregated.doorbells.saturating_add(run.count);
-            }
-            Fact::Copy(copy) => {
-                self.now_ns = self.now_ns.max(copy.time_ns);
-                self.counts(copy.queue, copy.pid).copies[copy.path as usize] += 1;
-            }
+            Fact::Doorbell(doorbell) => doorbell
+                .reserve_to_doorbell_ns
+                .into_iter()
+                .for_each(|ns| self.latency.add(ns)),
             Fact::Ioctl(ioctl) => self.ioctl(ioctl),
             Fact::RingJob(job) => self.ring_job(job),
             Fact::Queue(queue) => {
@@ -137,7 +85,7 @@ impl Metrics {
             }
             Fact::Loss(loss) => {
                 let name = name(&self.losses, &loss.source);
-                *self.losses.entry(name).or_default() += loss.count;
+                more(self.losses.entry(name).or_default(), loss.count);
             }
             _ => {}
         }
@@ -150,14 +98,14 @@ impl Metrics {
         self.queues.retain(|_, queue| {
             let keep = queue.ended_ns.is_none_or(|at| now.saturating_sub(at) < KEPT_NS);
             if !keep {
-                ended.entry(queue.gpu_id).or_default().add(&queue.counts);
+                ended.entry(queue.gpu_id).or_default().merge(&queue.tally);
             }
             keep
         });
     }
 
     /// Returns the entry of the queue; `None` if it has no entry and there is no room for one.
-    fn queue(&mut self, number: u32) -> Option<&mut QueueCounts> {
+    fn queue(&mut self, number: u32) -> Option<&mut QueueTally> {
         if self.queues.len() >= MAX_QUEUES && !self.queues.contains_key(&number) && !self.make_room() {
             return None;
         }
@@ -174,17 +122,17 @@ impl Metrics {
         let Some(queue) = first.and_then(|(_, number)| self.queues.remove(&number)) else {
             return false;
         };
-        self.ended.entry(queue.gpu_id).or_default().add(&queue.counts);
+        self.ended.entry(queue.gpu_id).or_default().merge(&queue.tally);
         true
     }
 
-    fn counts(&mut self, number: Option<u32>, pid: u32) -> &mut Counts {
-        match number {
+    fn tally(&mut self, entry: &Entry) -> &mut Tally {
+        match entry.queue {
             // A fact that comes after the series of its queue were folded is counted approximately where the series went.
             Some(number) if self.queue(number).is_some() => {
                 let queue = self.queues.entry(number).or_default();
-                queue.pid.get_or_insert(pid);
-                &mut queue.counts
+                queue.pid.get_or_insert(entry.pid);
+                &mut queue.tally
             }
             _ => &mut self.other,
         }

@@ -5,41 +5,30 @@
 //! guessed. Every input is untrusted, because most of it was read from the memory of a traced process. No value makes the model
 //! panic, and no value determines how much it allocates.
 
-mod adoption;
 mod api;
 mod clocks;
 mod code_objects;
 mod copies;
-mod doorbell;
-mod driver_events;
 mod ioctl_args;
 mod ioctls;
 mod kfd_queues;
-mod makers;
 mod memory;
-mod missing;
-mod numbers;
 mod processes;
 mod proxies;
-mod publish_log;
 mod queue;
+mod queue_origin;
 mod queues;
-mod reserves;
 mod ring_jobs;
 mod signals;
-mod span;
 mod thunks;
-mod unseen;
 mod views;
-mod walk;
-mod write_log;
 
 use tracer_common::kfd::QueueType;
 use tracer_common::queue::WRITE_DISPATCH_ID;
 
 use crate::event::{Doorbell, Event, Ioctl, Origin, Packets, SdmaDoorbell};
-use crate::fact::{self, Fact};
-use crate::losses;
+use crate::tables::{self, Fact};
+use crate::losses::{self, QUEUE_LIMIT};
 use api::{Counted, OpenCalls};
 use clocks::Clocks;
 use code_objects::CodeObjects;
@@ -48,15 +37,13 @@ use kfd_queues::KfdQueues;
 use memory::Memory;
 use processes::Processes;
 use proxies::Proxies;
-use queue::End;
-use queues::{Queues, Sight};
+use queue::adoption;
+use queue::{End, Sight, doorbell};
+use queues::Queues;
 use ring_jobs::RingJobs;
 use signals::{Signals, Use};
 use thunks::Thunks;
 
-pub(crate) use code_objects::{KERNEL_LIMIT, LIST_UNREAD};
-pub(crate) use proxies::UNREAD as PROXY_UNREAD;
-pub(crate) use ring_jobs::JOB_LIMIT;
 pub use views::{Position, QueueView};
 
 /// Time, by the clock of the trace, that a queue or process lingers after its end, so that late events can arrive. Buffers of
@@ -64,8 +51,6 @@ pub use views::{Position, QueueView};
 const LINGER_NS: u64 = 1_000_000_000;
 /// Largest number of lingering queues, and of lingering processes.
 const MAX_LINGERING: usize = 4096;
-/// Source of the [`Fact::Loss`] for events of queues beyond the limit of the model.
-pub(crate) const QUEUE_LIMIT: &str = "model-queues";
 
 /// State machine that takes events and draws conclusions.
 #[derive(Debug, Default)]
@@ -135,7 +120,7 @@ impl Model {
             Event::Packets(event) => self.packets(event, out),
             Event::Doorbell(event) => self.doorbell(event, out),
             Event::SdmaDoorbell(event) => self.sdma_doorbell(event, out),
-            Event::Progress(look) => self.queues.look(write_pointer(look.handle), look, out),
+            Event::Progress(sample) => self.queues.sample(write_pointer(sample.handle), sample, out),
             Event::Signal(look) => {
                 let clocks = &mut self.clocks;
                 self.signals.look(look, &mut |stamped| clocks.date(stamped, out));
@@ -159,16 +144,8 @@ impl Model {
             Event::CodeObject(_) | Event::ApiCall(_) => {}
             Event::ApiStats(event) => self.counted.apply(event),
             Event::RingJob(event) => self.ring_jobs.apply(event, out),
-            Event::DriverCall(call) => out(Fact::DriverCall(fact::DriverCall {
-                pid: call.origin.pid,
-                tid: call.origin.tid,
-                enter_ns: call.origin.time_ns,
-                exit_ns: call.exit_ns,
-                function: call.function.to_owned(),
-                ret: call.ret as i32,
-                traced: call.traced,
-            })),
-            Event::DriverEvent(event) => out(Fact::DriverEvent(driver_events::fact(event))),
+            Event::DriverCall(call) => out(Fact::DriverCall((*call).clone())),
+            Event::DriverEvent(event) => out(Fact::DriverEvent((*event).clone())),
             Event::There(there) => {
                 self.processes.there(there.origin, there.comm, out);
                 self.kfd_queues.there(there.origin.pid, there.queues);
@@ -204,7 +181,7 @@ impl Model {
                     self.signals.lost();
                 }
                 self.queues.makers.lost(lost.source);
-                out(Fact::Loss(fact::Loss {
+                out(Fact::Loss(tables::Loss {
                     time_ns: lost.time_ns,
                     source: lost.source.to_owned(),
                     count: lost.count,
@@ -366,7 +343,11 @@ fn origin(event: &Event<'_>) -> Option<Origin> {
         Event::Packets(event) => Some(event.origin),
         Event::SdmaDoorbell(event) => Some(event.origin),
         Event::Reserve(event) => Some(event.origin),
-        Event::ApiCall(event) => Some(event.origin),
+        Event::ApiCall(call) => Some(Origin {
+            time_ns: call.enter_ns,
+            pid: call.pid,
+            tid: call.tid,
+        }),
         Event::HsaQueue(event) => Some(event.origin),
         Event::Ioctl(event) => Some(event.origin),
         Event::CodeObject(event) => Some(event.origin),
@@ -382,7 +363,7 @@ fn origin(event: &Event<'_>) -> Option<Origin> {
 }
 
 fn queue_limit(time_ns: u64) -> Fact {
-    Fact::Loss(fact::Loss {
+    Fact::Loss(tables::Loss {
         time_ns,
         source: QUEUE_LIMIT.to_owned(),
         count: 1,

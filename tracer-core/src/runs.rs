@@ -6,7 +6,7 @@
 mod dispatches;
 mod doorbells;
 
-use crate::fact::Fact;
+use crate::tables::Fact;
 use dispatches::Dispatches;
 use doorbells::Doorbells;
 

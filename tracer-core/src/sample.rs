@@ -2,9 +2,11 @@
 //!
 //! All facts belong to process 7 with thread 8, on queue 0 of GPU 5, and were published by doorbells.
 
+pub mod recording;
+
 use crate::{
     code_object::CodeObjectOrigin,
-    fact::{
+    tables::{
         CodeObject, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Evidence, Kernel, OtherPacket, PacketKind,
         Path, Process, Queue, QueueOrigin, Unread,
     },

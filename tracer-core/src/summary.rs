@@ -5,7 +5,6 @@ mod capabilities;
 mod copies;
 mod driver;
 mod driver_events;
-mod histogram;
 mod kernels;
 mod report;
 mod requested;
@@ -14,14 +13,14 @@ mod things;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::fact::{Dispatch, DispatchRun, Evidence, Fact, Ioctl, OtherPacket, PacketKind, Path, Unread};
+use crate::tables::{Evidence, Fact, Ioctl, OtherPacket, PacketKind, Path, Unread};
+use crate::tally::{Aggregated, Histogram, Tally, more, total};
 use crate::losses;
 pub use api::{ApiCalls, ApiFunction, StreamQueue};
 pub use capabilities::Capabilities;
 pub use copies::{Copies, Moved};
 pub use driver::{DriverCalls, Function};
 pub use driver_events::{DriverEventCount, DriverEvents};
-pub use histogram::{Histogram, Stats};
 pub use kernels::{GpuNs, Kernel};
 pub use report::{
     ByEvidence, ByPath, Dispatches, Doorbells, IoctlCalls, Ioctls, Losses, Packets, Report, UnseenPackets,
@@ -33,15 +32,11 @@ pub use rings::{Ring, RingJobs};
 #[derive(Clone, Debug)]
 pub struct Summary {
     capabilities: Capabilities,
-    dispatches: [u64; Path::ALL.len()],
-    evidence: [u64; 2],
+    tally: Tally,
     copies: copies::Counter,
-    doorbells: u64,
-    aggregated: Aggregated,
     latency: Histogram,
     packets: HashMap<PacketKind, u64>,
     unread: HashMap<Unread, u64>,
-    unseen: u64,
     ioctls: BTreeMap<String, Calls>,
     kernels: kernels::Counter,
     requested: requested::Counter,
@@ -55,15 +50,6 @@ pub struct Summary {
     processes: things::Processes,
     /// Processes that published packets.
     published: HashSet<u32>,
-}
-
-/// Rows that runs represent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Aggregated {
-    /// Dispatches.
-    pub dispatches: u64,
-    /// Doorbells.
-    pub doorbells: u64,
 }
 
 /// Ioctls of one name.
@@ -80,15 +66,11 @@ impl Summary {
     pub fn new(capabilities: Capabilities) -> Self {
         Self {
             capabilities,
-            dispatches: [0; Path::ALL.len()],
-            evidence: [0; 2],
+            tally: Tally::default(),
             copies: copies::Counter::default(),
-            doorbells: 0,
-            aggregated: Aggregated::default(),
             latency: Histogram::default(),
             packets: HashMap::new(),
             unread: HashMap::new(),
-            unseen: 0,
             ioctls: BTreeMap::new(),
             kernels: kernels::Counter::default(),
             requested: requested::Counter::default(),
@@ -121,23 +103,25 @@ impl Summary {
 
     /// Counts a fact.
     pub fn add(&mut self, fact: &Fact) {
+        self.tally.add(fact);
         match fact {
-            Fact::Dispatch(dispatch) => self.dispatch(dispatch),
-            Fact::DispatchRun(run) => self.dispatch_run(run),
+            Fact::Dispatch(dispatch) => {
+                self.published.insert(dispatch.pid);
+                self.api.submission(dispatch.pid, dispatch.stream, Some(dispatch.queue));
+                self.kernels.add(dispatch);
+            }
+            Fact::DispatchRun(run) => {
+                self.published.insert(run.pid);
+                self.kernels.add_run(run);
+            }
             Fact::Request(_) => self.requested.dispatches += 1,
             Fact::Proxy(proxy) => self.requested.add(proxy),
             Fact::GpuTime(time) => self.kernels.add_time(time),
             Fact::Packet(packet) => self.packet(packet),
-            Fact::Doorbell(doorbell) => {
-                self.doorbells += 1;
-                if let Some(ns) = doorbell.reserve_to_doorbell_ns {
-                    self.latency.add(ns);
-                }
-            }
-            Fact::DoorbellRun(run) => {
-                self.doorbells = self.doorbells.saturating_add(run.count);
-                self.aggregated.doorbells = self.aggregated.doorbells.saturating_add(run.count);
-            }
+            Fact::Doorbell(doorbell) => doorbell
+                .reserve_to_doorbell_ns
+                .into_iter()
+                .for_each(|ns| self.latency.add(ns)),
             Fact::Copy(copy) => {
                 self.copies.add(copy);
                 self.api.submission(copy.pid, copy.stream, copy.queue);
@@ -147,9 +131,8 @@ impl Summary {
             Fact::DriverCall(call) => self.driver.add(call),
             Fact::DriverEvent(event) => self.driver_events.add(event),
             Fact::CodeObject(_) => self.code_objects += 1,
-            // The dispatches and the table of kernels report them.
-            Fact::Kernel(_) => {}
-            Fact::Progress(_) => {}
+            // The dispatches and the table of kernels report kernels.
+            Fact::Kernel(_) | Fact::Progress(_) | Fact::DoorbellRun(_) => {}
             Fact::ApiCall(call) => self.api.add(call),
             Fact::ApiStats(stats) => self.api.add_stats(stats),
             Fact::Queue(queue) => self.queues.add(queue),
@@ -160,7 +143,7 @@ impl Summary {
 
     /// Sets how many of the rows that were added have no rows of their own in the written trace.
     pub fn set_aggregated(&mut self, aggregated: Aggregated) {
-        self.aggregated = aggregated;
+        self.tally.aggregated = aggregated;
     }
 
     /// Returns the calls of driver functions so far. `watched` says whether any function was watched.
@@ -173,33 +156,32 @@ impl Summary {
     #[must_use]
     pub fn finish(self, complete: bool) -> Report {
         let known = self.capabilities;
-        let total = |counts: &[u64]| counts.iter().fold(0, |sum: u64, &n| sum.saturating_add(n));
+        let tally = &self.tally;
         let told = self.queues.told();
-        let others: Vec<u64> = self.packets.values().copied().collect();
         let calls: Vec<u64> = self.ioctls.values().map(|calls| calls.count).collect();
         let lost: Vec<u64> = self.losses.values().copied().collect();
         // Kernels on a queue of PM4 commands are not in any packet.
         let packets = known.packets && told.opaque == 0;
         let dispatches = Dispatches {
-            total: when(packets, total(&self.dispatches)),
-            aggregated: when(packets, self.aggregated.dispatches),
+            total: when(packets, tally.all_dispatches()),
+            aggregated: when(packets, tally.aggregated.dispatches),
             by_path: ByPath {
                 thunk: when(
                     known.thunk || self.thunks_known(),
-                    self.dispatches[Path::Thunk as usize],
+                    tally.dispatches[Path::Thunk as usize],
                 ),
-                ..self.by_path(&self.dispatches, packets, known.unseen)
+                ..self.by_path(&tally.dispatches, packets, known.unseen)
             },
             by_evidence: ByEvidence {
-                header: when(packets, self.evidence[Evidence::Header as usize]),
-                body: when(packets, self.evidence[Evidence::Body as usize]),
+                header: when(packets, tally.evidence[Evidence::Header as usize]),
+                body: when(packets, tally.evidence[Evidence::Body as usize]),
             },
             internal: told.internal.filter(|_| packets && known.hsa_queues),
         };
         // tracer does not watch the progress of copy engines, nor what else the functions that ring their doorbells call.
         let copies_by_path = ByPath {
             thunk: None,
-            ..self.by_path(&self.copies.by_path, known.sdma_doorbells, false)
+            ..self.by_path(&tally.copies, known.sdma_doorbells, false)
         };
         let (queues, other_queues) = self.queues.rows();
         let (processes, other_processes) = self.processes.rows();
@@ -207,26 +189,26 @@ impl Summary {
             complete,
             dispatches,
             doorbells: Doorbells {
-                total: when(known.doorbells, self.doorbells),
-                aggregated: when(known.doorbells, self.aggregated.doorbells),
+                total: when(known.doorbells, tally.doorbells),
+                aggregated: when(known.doorbells, tally.aggregated.doorbells),
                 reserve_to_doorbell_ns: self.latency.stats().filter(|_| known.reserves),
             },
             packets: Packets {
-                total: when(packets, total(&others)),
+                total: when(packets, tally.other_packets.saturating_add(tally.unread)),
                 by_kind: self
                     .packets
                     .iter()
-                    .map(|(kind, &n)| (kind.name().to_owned(), n))
+                    .map(|(kind, &n)| (kind.into_str().to_owned(), n))
                     .collect(),
-                unread: self.unread.iter().map(|(why, &n)| (why.name().to_owned(), n)).collect(),
+                unread: self.unread.iter().map(|(why, &n)| (why.into_str().to_owned(), n)).collect(),
             },
             requested: {
                 let lost = self.losses.keys().any(|source| losses::hide_requests(source));
                 // If queues existed before, proxies in front of them may have existed, too.
                 self.requested.report(known.requests && !lost && !told.adopted)
             },
-            copies: self.copies.report(known.sdma_doorbells, copies_by_path),
-            unseen: UnseenPackets::of(told.open, self.unseen, known.unseen),
+            copies: self.copies.report(known.sdma_doorbells, tally.all_copies(), copies_by_path),
+            unseen: UnseenPackets::of(told.open, tally.unseen(), known.unseen),
             queues,
             other_queues,
             opaque_queues: told.opaque,
@@ -255,36 +237,10 @@ impl Summary {
         }
     }
 
-    fn dispatch(&mut self, dispatch: &Dispatch) {
-        self.dispatches[dispatch.path as usize] += 1;
-        self.published.insert(dispatch.pid);
-        self.evidence[dispatch.evidence as usize] += 1;
-        self.unseen += u64::from(dispatch.path == Path::Unseen);
-        self.api.submission(dispatch.pid, dispatch.stream, Some(dispatch.queue));
-        self.kernels.add(dispatch);
-    }
-
-    fn dispatch_run(&mut self, run: &DispatchRun) {
-        let more = |sum: &mut u64| *sum = sum.saturating_add(run.count);
-        more(&mut self.dispatches[run.path as usize]);
-        more(&mut self.evidence[run.evidence as usize]);
-        more(&mut self.aggregated.dispatches);
-        if run.path == Path::Unseen {
-            more(&mut self.unseen);
-        }
-        self.published.insert(run.pid);
-        self.kernels.add_run(run);
-    }
-
     fn packet(&mut self, packet: &OtherPacket) {
-        let kind = self.packets.entry(packet.kind).or_default();
-        *kind = kind.saturating_add(packet.count);
-        if packet.path == Path::Unseen {
-            self.unseen = self.unseen.saturating_add(packet.count);
-        }
+        more(self.packets.entry(packet.kind).or_default(), packet.count);
         if let Some(reason) = packet.unread {
-            let unread = self.unread.entry(reason).or_default();
-            *unread = unread.saturating_add(packet.count);
+            more(self.unread.entry(reason).or_default(), packet.count);
         }
     }
 
@@ -344,7 +300,7 @@ fn when(known: bool, count: u64) -> Option<u64> {
 
 fn count(counts: &mut BTreeMap<String, u64>, name: &str, n: u64) {
     match counts.get_mut(name) {
-        Some(sum) => *sum = sum.saturating_add(n),
+        Some(sum) => more(sum, n),
         None => {
             counts.insert(name.to_owned(), n);
         }

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
 use tracer_core::verify::{Policy, Verdict};
-use tracer_core::{claims, metrics};
+use tracer_core::metrics;
 
 fn docs(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name)
@@ -43,11 +43,6 @@ fn the_policy_schema_is_that_of_policies() {
 #[test]
 fn the_verdict_schema_is_that_of_verdicts() {
     is_schema_of::<Verdict>("verdict.schema.json");
-}
-
-#[test]
-fn the_claims_schema_is_that_of_reports_on_claims() {
-    is_schema_of::<claims::Report>("claims.schema.json");
 }
 
 /// Collects the names of all properties of a schema.

@@ -10,7 +10,7 @@ use tracer_core::event::{
     Before, Doorbell, Event, HsaQueue, InCall, Ioctl, KfdQueue, Lost, Occasion, Origin, Packets, Progress, Proxied,
     Reserve, ReserveOp, SdmaDoorbell, Signal, There,
 };
-use tracer_core::fact::Fact;
+use tracer_core::tables::Fact;
 use tracer_core::model::Model;
 
 /// The lowest write pointer of an AQL queue in this test. SDMA queues have lower ones.

@@ -21,8 +21,7 @@ use tracer_common::{
 
 use self::stack::{Frame, Stack as _, THREADS, Thread};
 use crate::{
-    doorbell::NO_WAKEUP,
-    maps::{Current, EVENTS, lose},
+    maps::{Current, EVENTS, NO_WAKEUP, lose},
     user,
 };
 

@@ -26,12 +26,9 @@ use self::{ring::At, walk::Walk};
 
 use crate::{
     api,
-    maps::{Current, EVENTS, lose},
+    maps::{Current, EVENTS, NO_WAKEUP, lose},
     user,
 };
-
-/// Ring buffer flag: do not wake the reader, because it polls.
-pub const NO_WAKEUP: u64 = 1;
 
 /// The key of a queue: its process and the address of its `amd_queue_t`.
 #[repr(C)]

@@ -11,8 +11,7 @@ use aya_ebpf::{
 use tracer_common::record::{DriverCall, Header, LossSource, driver_flags as flag, kind};
 
 use crate::{
-    doorbell::NO_WAKEUP,
-    maps::{Current, EVENTS, lose},
+    maps::{Current, EVENTS, NO_WAKEUP, lose},
 };
 
 /// A call in progress. A thread may be in several nested functions, but only once in each.

@@ -16,9 +16,8 @@ use tracer_common::record::{
 };
 
 use crate::{
-    doorbell::NO_WAKEUP,
     kernel::{self, at},
-    maps::{Current, EVENTS, lose},
+    maps::{Current, EVENTS, NO_WAKEUP, lose},
 };
 
 /// Record of amdgpu_cs_ioctl.

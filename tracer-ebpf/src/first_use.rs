@@ -11,10 +11,10 @@ use tracer_common::{
 };
 
 use crate::{
-    ioctl::SYSCALL_ARGS,
+    kernel::SYSCALL_ARGS,
     maps::{Current, TRACED, generation, is_open, lose},
     pause::{self, Pause},
-    process,
+    task,
 };
 
 /// The recorder's own process, if tracer traces every other process; 0 if it traces only named processes. With 0, the verifier
@@ -85,7 +85,7 @@ fn admit(ctx: &TracePointContext, cmd: u32) -> Option<Current> {
     // Otherwise another thread of the process did so at the same time.
     if first {
         diagnose!("process {} enters by ioctl {:x}", tgid, cmd);
-        process::emit(ctx, current, task_op::ENTERED, 0, u32::MAX);
+        task::emit(ctx, current, task_op::ENTERED, 0, u32::MAX);
     }
     Some(current)
 }

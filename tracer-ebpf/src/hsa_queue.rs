@@ -11,8 +11,7 @@ use aya_ebpf::{
 use tracer_common::record::{HsaQueue, LossSource, hsa_queue_flags, kind};
 
 use crate::{
-    doorbell::NO_WAKEUP,
-    maps::{Current, EVENTS, lose},
+    maps::{Current, EVENTS, NO_WAKEUP, lose},
     proxy, user,
 };
 

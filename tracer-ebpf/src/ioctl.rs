@@ -15,18 +15,16 @@ use tracer_common::{
 };
 
 use crate::{
-    doorbell::{self, NO_WAKEUP},
+    doorbell,
     first_use,
-    maps::{Current, EVENTS, lose},
+    kernel::SYSCALL_ARGS,
+    maps::{Current, EVENTS, NO_WAKEUP, lose},
     progress, sdma, user,
 };
 
 /// Ioctls in progress, one per thread.
 #[map]
 static ENTERED: HashMap<u64, Entered> = HashMap::with_max_entries(16 << 10, 0);
-
-/// `args` of a syscall tracepoint start here; each takes 8 bytes (events/syscalls/sys_enter_*/format).
-pub const SYSCALL_ARGS: usize = 16;
 
 #[tracepoint]
 pub fn ioctl_enter(ctx: TracePointContext) -> u32 {

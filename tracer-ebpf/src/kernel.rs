@@ -1,7 +1,10 @@
 //! Reads of the kernel's memory, at offsets that user space reads from format files and BTF.
 
 use aya_ebpf::helpers::{bpf_probe_read_kernel, generated::bpf_probe_read_kernel_str};
-use tracer_common::record::{ABSENT, NAME_LEN};
+use tracer_common::{offset::ABSENT, record::NAME_LEN};
+
+/// `args` of a syscall tracepoint start here; each takes 8 bytes (events/syscalls/sys_enter_*/format).
+pub const SYSCALL_ARGS: usize = 16;
 
 /// Reads a `T`; `None` if the layout lacks the field or the field cannot be read.
 ///

@@ -31,6 +31,7 @@ mod ring;
 mod sdma;
 mod signals;
 mod stops;
+mod task;
 mod user;
 
 #[cfg(not(test))]

@@ -19,7 +19,7 @@ use tracer_common::{
 
 use crate::{
     first_use,
-    ioctl::SYSCALL_ARGS,
+    kernel::SYSCALL_ARGS,
     kernel::at,
     maps::{Current, MMAPABLE, lose},
     pause::{self, Pause},

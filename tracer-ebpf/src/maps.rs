@@ -21,6 +21,9 @@ pub static HOLDS: RingBuf = RingBuf::with_byte_size(256 << 10, 0);
 #[map]
 pub static TRACED: HashMap<u32, u32> = HashMap::with_max_entries(16 << 10, 0);
 
+/// Ring buffer flag: do not wake the reader, because it polls.
+pub const NO_WAKEUP: u64 = 1;
+
 /// BPF_F_MMAPABLE of include/uapi/linux/bpf.h.
 pub const MMAPABLE: u32 = 1 << 10;
 

@@ -1,18 +1,17 @@
 //! The traced processes: forks add to them, exits remove them.
 
 use aya_ebpf::{
-    EbpfContext, Global,
-    helpers::{bpf_get_current_comm, bpf_ktime_get_ns},
+    Global,
     macros::tracepoint,
     programs::TracePointContext,
 };
-use tracer_common::record::{LossSource, Task, kind, task_op};
+use tracer_common::record::{LossSource, task_op};
 
 use crate::{
     api,
-    doorbell::NO_WAKEUP,
     first_use, ioctl,
-    maps::{Current, EVENTS, TRACED, generation, lose},
+    maps::{Current, TRACED, generation, lose},
+    task,
 };
 
 /// Whether child processes of traced processes are traced too.
@@ -62,7 +61,7 @@ pub fn task_new(ctx: TracePointContext) -> u32 {
                 child,
                 FOLLOW.load()
             );
-            emit(&ctx, current, task_op::FORK, child, u32::MAX);
+            task::emit(&ctx, current, task_op::FORK, child, u32::MAX);
         }
     }
     0
@@ -75,7 +74,7 @@ pub fn task_exec(ctx: TracePointContext) -> u32 {
         let _ = TRACED.insert(current.tgid, generation(), 0);
         first_use::forget(current);
         api::leave(current);
-        emit(&ctx, current, task_op::EXEC, 0, u32::MAX);
+        task::emit(&ctx, current, task_op::EXEC, 0, u32::MAX);
     }
     0
 }
@@ -97,28 +96,10 @@ pub fn task_exit(ctx: TracePointContext) -> u32 {
         };
         if last {
             diagnose!("process {} ended", current.tgid);
-            emit(&ctx, current, task_op::EXIT, 0, u32::MAX);
+            task::emit(&ctx, current, task_op::EXIT, 0, u32::MAX);
             let _ = TRACED.remove(current.tgid);
             first_use::forget(current);
         }
     }
     0
-}
-
-#[inline(always)]
-pub fn emit<C: EbpfContext>(_ctx: &C, current: Current, op: u16, child: u32, exit_code: u32) {
-    // SAFETY: a helper without preconditions.
-    let time_ns = unsafe { bpf_ktime_get_ns() };
-    let comm = bpf_get_current_comm().unwrap_or([0; 16]);
-    if let Some(mut entry) = EVENTS.reserve::<Task>(0) {
-        entry.write(Task {
-            header: current.header(kind::TASK, op, 0, time_ns),
-            child,
-            exit_code,
-            comm,
-        });
-        entry.submit(NO_WAKEUP);
-    } else {
-        lose(LossSource::TaskRing, 1);
-    }
 }

@@ -20,8 +20,8 @@ use tracer_common::{
 };
 
 use crate::{
-    doorbell::{NO_WAKEUP, QUEUES, QueueKey},
-    maps::{Current, EVENTS, lose},
+    doorbell::{QUEUES, QueueKey},
+    maps::{Current, EVENTS, NO_WAKEUP, lose},
     signals, user,
 };
 

@@ -12,8 +12,7 @@ use tracer_common::{
 };
 
 use crate::{
-    doorbell::NO_WAKEUP,
-    maps::{Current, EVENTS, lose},
+    maps::{Current, EVENTS, NO_WAKEUP, lose},
     user,
 };
 

@@ -12,14 +12,11 @@ use aya_ebpf::{
     macros::{raw_tracepoint, tracepoint},
     programs::{RawTracePointContext, TracePointContext},
 };
-use tracer_common::record::{
-    ABSENT, EventLayout, Header, LossSource, RingJob, StructLayout, kind, ring_flags as flag, ring_step as step,
-};
+use tracer_common::{offset::ABSENT, record::{EventLayout, Header, LossSource, RingJob, StructLayout, kind, ring_flags as flag, ring_step as step}};
 
 use crate::{
-    doorbell::NO_WAKEUP,
     kernel::{self, at},
-    maps::{Current, EVENTS, lose},
+    maps::{Current, EVENTS, NO_WAKEUP, lose},
 };
 
 /// Record of drm_sched_job, drm_sched_job_queue.

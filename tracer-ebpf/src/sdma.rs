@@ -15,8 +15,8 @@ use tracer_common::record::{LossSource, SDMA_COMMANDS_LEN, SdmaDoorbell, doorbel
 
 use crate::{
     api,
-    doorbell::{NO_WAKEUP, QueueKey},
-    maps::{Current, EVENTS, lose},
+    doorbell::QueueKey,
+    maps::{Current, EVENTS, NO_WAKEUP, lose},
     user,
 };
 

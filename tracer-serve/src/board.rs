@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracer_core::{
-    fact::Fact,
+    tables::Fact,
     live::{Gpu, Live, Picture},
     metrics::{About, Family, Metrics},
 };

@@ -12,7 +12,7 @@ use std::{
 
 use tempfile::TempDir;
 use tracer_core::{
-    fact::{Fact, Loss},
+    tables::{Fact, Loss},
     metrics::About,
 };
 use tracer_serve::{Board, Limits, Listen, Server, Tls, Token};

@@ -6,7 +6,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use tracer_core::{
-    fact::{Dispatch, Doorbell, Fact, Loss, Queue, RingJob},
+    tables::{Dispatch, Doorbell, Fact, Loss, Queue, RingJob},
     sample,
 };
 use tracer_store::{

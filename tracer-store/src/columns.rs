@@ -1,9 +1,22 @@
 //! Rows in columns: the buffers that facts are pushed into, and their conversion to and from polars.
 
-use polars::prelude::*;
-use tracer_core::fact::Fact;
+use std::slice;
 
-use crate::schema::{self, Kind, Misfit, Table};
+use polars::prelude::*;
+use tracer_core::tables::{Column, Fact, Kind, Misfit, Source, Table, Target, Value};
+
+/// Returns the type of a column in Parquet.
+pub(crate) const fn polars_type(kind: Kind) -> DataType {
+    match kind {
+        Kind::U32 => DataType::UInt32,
+        Kind::U64 => DataType::UInt64,
+        Kind::I32 => DataType::Int32,
+        Kind::I64 => DataType::Int64,
+        Kind::Bool => DataType::Boolean,
+        Kind::Text => DataType::String,
+        Kind::Bytes => DataType::Binary,
+    }
+}
 
 /// Cells of one column. Numbers of every type are stored by their bits in 64, bytes in one heap with their ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -146,6 +159,48 @@ impl Buffer {
     }
 }
 
+/// Buffers that take the cells of one row.
+struct Cells<'a> {
+    columns: slice::Iter<'a, Column>,
+    buffers: slice::IterMut<'a, Buffer>,
+}
+
+impl Target for Cells<'_> {
+    fn put(&mut self, value: Value<'_>) {
+        let (Some(column), Some(buffer)) = (self.columns.next(), self.buffers.next()) else {
+            return;
+        };
+        if column.nullable {
+            buffer.push_validity(!matches!(value, Value::Missing));
+        }
+        match value {
+            Value::Missing => buffer.push_missing(),
+            Value::Number(number) => buffer.push_number(number),
+            Value::Bytes(bytes) => buffer.push_bytes(bytes),
+        }
+    }
+}
+
+/// The cells of one row in buffers.
+struct Row<I> {
+    cells: I,
+    row: usize,
+}
+
+impl<'a, I: Iterator<Item = (usize, (&'a Column, &'a Buffer))>> Source for Row<I> {
+    fn cell<T>(&mut self, read: impl FnOnce(Value<'_>) -> Option<T>) -> Result<T, Misfit> {
+        let Some((column, (Column { kind, .. }, buffer))) = self.cells.next() else {
+            return Err(Misfit { column: usize::MAX });
+        };
+        let value = match kind {
+            _ if buffer.is_missing(self.row) => Some(Value::Missing),
+            Kind::Text | Kind::Bytes => buffer.bytes(self.row).map(Value::Bytes),
+            _ => buffer.number(self.row).map(Value::Number),
+        };
+        value.and_then(read).ok_or(Misfit { column })
+    }
+}
+
 /// Rows of one table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Columns {
@@ -187,7 +242,10 @@ impl Columns {
 
     /// Appends a fact, which must be a row of this table.
     pub(crate) fn push(&mut self, fact: &Fact) {
-        schema::put(fact, &mut self.buffers);
+        fact.put(&mut Cells {
+            columns: self.table.columns().iter(),
+            buffers: self.buffers.iter_mut(),
+        });
         self.rows += 1;
     }
 
@@ -208,7 +266,10 @@ impl Columns {
 
     /// Returns a row.
     pub(crate) fn get(&self, row: usize) -> Result<Fact, Misfit> {
-        schema::get(self.table, &self.buffers, row)
+        self.table.get(&mut Row {
+            cells: self.table.columns().iter().zip(&self.buffers).enumerate(),
+            row,
+        })
     }
 
     /// Returns the time of a row.

@@ -1,11 +1,11 @@
 //! Merges many small parts into few: a recorder writes a part every half second, however few rows there are.
 
 use tracer_files::Folder;
+use tracer_core::tables::Table;
 
 use crate::columns::Columns;
 use crate::error::StoreError;
 use crate::part::{self, Part, PartName, WINDOW};
-use crate::schema::Table;
 
 /// The approximate number of rows of a part that is merged from small ones.
 const MERGED_ROWS: usize = 4 * WINDOW;

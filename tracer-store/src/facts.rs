@@ -6,12 +6,11 @@ use std::collections::binary_heap::PeekMut;
 use std::iter::FusedIterator;
 use std::mem;
 
-use tracer_core::fact::Fact;
+use tracer_core::tables::Fact;
 
 use crate::columns::Columns;
 use crate::error::{Damage, StoreError};
-use crate::part::{Loaded, Part, WINDOW};
-use crate::reader::Parts;
+use crate::part::{Loaded, Part, Parts, WINDOW};
 
 /// Rows of tables in the order of time.
 ///

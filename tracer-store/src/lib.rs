@@ -12,10 +12,11 @@
 //! A [`TraceWriter`] takes facts and never waits for the disk. A [`Trace`] returns them, or whole tables. Every file is written
 //! under a temporary name, synced and renamed, so that a recorder killed at any moment leaves a readable trace that misses at most
 //! the last second. The writer thread has the rights of the trace's owner only, and accesses files by the folder's descriptor.
-//! Readers open only regular files of bounded size. [`Table::columns`] describes the tables; `docs/events.md` is generated from it.
+//! Readers open only regular files of bounded size. [`tracer_core::tables`] describes the tables; `docs/events.md` is generated from it.
 
 mod columns;
 mod compact;
+mod docs;
 mod error;
 mod facts;
 mod file;
@@ -24,17 +25,16 @@ pub mod manifest;
 mod part;
 mod query;
 mod reader;
-mod schema;
 mod sink;
 mod snapshot;
 mod waiting;
 mod writer;
 
+pub use docs::schema_markdown;
 pub use error::{Damage, StoreError};
 pub use facts::Facts;
 pub use manifest::Manifest;
 pub use query::Frame;
 pub use reader::{State, Trace};
-pub use schema::{Column, Kind, Table, schema_markdown};
 pub use sink::Placing;
 pub use writer::{TraceWriter, Written};

@@ -12,6 +12,7 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
+use tracer_core::tables::Table;
 use tracer_files::Folder;
 
 pub use capture::{Device, Library, Probe, Scheduler, SchedulerKind};
@@ -20,7 +21,6 @@ pub use host::Host;
 
 use crate::error::{IoContext, StoreError};
 use crate::file;
-use crate::schema::Table;
 
 /// Version of the format of traces that this crate writes, and the newest that it reads. From version 2 on, names of parts have
 /// checksums.

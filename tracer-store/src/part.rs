@@ -18,11 +18,11 @@ use std::sync::{Arc, Once};
 
 use polars::prelude::*;
 use tracer_files::Folder;
+use tracer_core::tables::Table;
 
-use crate::columns::Columns;
+use crate::columns::{Columns, polars_type};
 use crate::error::{Damage, IoContext, StoreError};
 use crate::file;
-use crate::schema::{self, Table};
 
 /// The maximum number of rows read, and kept, at a time: the size of a row group.
 pub(crate) const WINDOW: usize = 1 << 16;
@@ -263,7 +263,7 @@ fn not_parquet(error: &PolarsError) -> String {
 /// Checks that the columns can form the table.
 fn check_columns(table: Table, found: &ArrowSchema) -> Result<(), String> {
     for column in table.columns() {
-        let expected = schema::polars_type(column.kind);
+        let expected = polars_type(column.kind);
         match found.get(column.name).map(DataType::from_arrow_field) {
             Some(kind) if kind == expected => {}
             Some(kind) => return Err(format!("column `{}` is {kind}, not {expected}", column.name)),
@@ -307,6 +307,13 @@ fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, String>) -> Result<T
     outcome
         .unwrap_or_else(|_| Err("its content cannot be decoded".to_owned()))
         .map_err(|reason| Damage::new(path, reason))
+}
+
+/// Parts of a table, and its damage.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parts {
+    pub readable: Vec<Part>,
+    pub damaged: Vec<Damage>,
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Tables as polars frames, for queries.
 
 use polars::prelude::{DataFrame, PolarsError};
+use tracer_core::tables::Table;
 
 use crate::columns::Columns;
 use crate::error::{Damage, StoreError};
-use crate::part::WINDOW;
-use crate::reader::{Parts, Trace};
-use crate::schema::Table;
+use crate::part::{Parts, WINDOW};
+use crate::reader::Trace;
 
 /// A table to query.
 #[derive(Clone, Debug)]

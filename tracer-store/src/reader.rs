@@ -5,13 +5,13 @@ use std::io;
 use std::path::Path;
 
 use tracer_files::Folder;
+use tracer_core::tables::Table;
 
 use crate::error::{Damage, IoContext, StoreError};
 use crate::facts::Facts;
 use crate::folder;
 use crate::manifest::Manifest;
-use crate::part::{self, Part, PartName};
-use crate::schema::Table;
+use crate::part::{self, Part, PartName, Parts};
 
 /// A trace on disk, complete or not.
 #[derive(Clone, Debug)]
@@ -29,13 +29,6 @@ pub enum State {
     Recording,
     /// The recorder was killed or failed: at most the last second is missing.
     Interrupted,
-}
-
-/// Parts of a table, and its damage.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Parts {
-    pub readable: Vec<Part>,
-    pub damaged: Vec<Damage>,
 }
 
 impl Trace {

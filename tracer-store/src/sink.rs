@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
-use tracer_core::summary::Aggregated;
+use tracer_core::tally::Aggregated;
 use tracer_files::{Folder, Mode, Owner};
 
 use crate::columns::Columns;

@@ -9,10 +9,9 @@
 
 use std::collections::BTreeMap;
 
-use tracer_core::fact::Fact;
+use tracer_core::tables::{Fact, Table};
 
 use crate::columns::Columns;
-use crate::schema::Table;
 
 /// The number of rows of ended things that become a part of their own.
 pub(crate) const SEALED: usize = 4096;
@@ -102,7 +101,7 @@ fn key(fact: &Fact) -> Option<Key> {
 
 #[cfg(test)]
 mod tests {
-    use tracer_core::{fact::Queue, sample};
+    use tracer_core::{tables::Queue, sample};
 
     use super::*;
 

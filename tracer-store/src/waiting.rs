@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
+use tracer_core::tables::Table;
+
 use crate::columns::Columns;
 use crate::part::WINDOW;
-use crate::schema::Table;
 use crate::sink::Job;
 use crate::snapshot::{Snapshot, Taken};
 

@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use tracer_core::fact::{Fact, Loss};
+use tracer_core::tables::{Fact, Loss, Table};
 use tracer_core::runs::Runs;
-use tracer_core::summary::Aggregated;
+use tracer_core::tally::Aggregated;
 use tracer_files::Folder;
 
 use crate::error::StoreError;
 use crate::manifest::Manifest;
-use crate::schema::Table;
 use crate::sink::worker::LOSS_SOURCE;
 use crate::sink::{Closed, Failure, Job, Placing, Report, Sink};
 use crate::waiting::{BATCH, Waiting};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ratatui::{Terminal, backend::TestBackend};
 use tracer_core::{
-    fact::{Dispatch, Doorbell, Fact, Queue},
+    tables::{Dispatch, Doorbell, Fact, Queue},
     live::Live,
     sample,
 };

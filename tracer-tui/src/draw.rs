@@ -6,13 +6,13 @@ use ratatui::{
     layout::Rect,
     style::{Color, Modifier, Style},
 };
-use tracer_core::{foreign, live::Picture};
+use tracer_core::{foreign, live::Picture, units::{count, duration, rate}};
 
 use crate::{
     keys::HELP,
     state::{Top, View},
     table::Table,
-    units::{count, duration, rate, sparkline},
+    cells::sparkline,
     views::{ioctls, kernels, processes, queue, queues, rings},
 };
 
@@ -29,7 +29,7 @@ pub fn draw(frame: &mut Frame<'_>, top: &Top) {
     }
     let buffer = frame.buffer_mut();
     if area.height <= HEAD + FOOT || area.width < 20 {
-        buffer.set_stringn(area.x, area.y, "larger, please", usize::from(area.width), Style::new());
+        buffer.set_stringn(area.x, area.y, "too small", usize::from(area.width), Style::new());
         return;
     }
     let empty = Picture::default();
@@ -100,9 +100,9 @@ fn tabs(top: &Top, area: Rect, buffer: &mut Buffer) {
     for (at, tab) in View::TABS.into_iter().enumerate() {
         let here = tab == top.view() || (tab == View::Queues && top.view() == View::Queue);
         let name = if short {
-            &tab.name()[..4.min(tab.name().len())]
+            &tab.into_str()[..4.min(tab.into_str().len())]
         } else {
-            tab.name()
+            tab.into_str()
         };
         let text = format!("{} {name}", at + 1);
         let style = if here {
@@ -125,7 +125,7 @@ fn tabs(top: &Top, area: Rect, buffer: &mut Buffer) {
 
 /// Draws the view. Returns the index of the first row shown.
 fn body(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) -> usize {
-    let (sorted, reversed) = top.sorting();
+    let choice = top.choice();
     macro_rules! table {
         ($columns:expr, $rows:expr, $style:expr) => {{
             let rows = $rows;
@@ -136,8 +136,8 @@ fn body(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) -> usize 
             Table {
                 columns: $columns,
                 rows: &rows,
-                sorted,
-                reversed,
+                sorted: choice.sorted,
+                reversed: choice.reversed,
                 selected: top.selected(),
                 style: $style,
             }
@@ -145,20 +145,20 @@ fn body(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) -> usize 
         }};
     }
     match top.view() {
-        View::Queues => table!(queues::COLUMNS, queues::rows(top, picture), queues::style),
-        View::Kernels => table!(kernels::COLUMNS, kernels::rows(top, picture), |_| Style::new()),
-        View::Rings => table!(rings::COLUMNS, rings::rows(top, picture), rings::style),
-        View::Ioctls => table!(ioctls::COLUMNS, ioctls::rows(top, picture), |_| Style::new()),
+        View::Queues => table!(queues::COLUMNS, queues::rows(choice, picture), queues::style),
+        View::Kernels => table!(kernels::COLUMNS, kernels::rows(choice, picture), |_| Style::new()),
+        View::Rings => table!(rings::COLUMNS, rings::rows(choice, picture), rings::style),
+        View::Ioctls => table!(ioctls::COLUMNS, ioctls::rows(choice, picture), |_| Style::new()),
         View::Processes => {
             let tree = processes::tree(picture);
-            table!(processes::COLUMNS, processes::sorted(top, &tree), processes::style)
+            table!(processes::COLUMNS, processes::sorted(choice, &tree), processes::style)
         }
         View::Queue => {
             match top.queue(picture) {
                 Some(row) => queue::draw(row, &picture.kernels, picture.time_ns, top.selected(), area, buffer),
                 None => {
                     let number = top.detail().map(|n| n.to_string()).unwrap_or_default();
-                    let text = format!("queue {number} is gone; Esc goes back");
+                    let text = format!("queue {number} no longer exists; Esc goes back");
                     buffer.set_stringn(area.x, area.y, text, usize::from(area.width), Style::new());
                 }
             }
@@ -170,9 +170,9 @@ fn body(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) -> usize 
 /// Draws the reason why there is nothing to see.
 fn nothing(top: &Top, area: Rect, buffer: &mut Buffer) {
     let text = if top.filter().is_empty() {
-        format!("no {} seen", top.view().name())
+        format!("no {} seen", top.view().into_str())
     } else {
-        format!("no {} with \"{}\"; Esc shows all", top.view().name(), top.filter())
+        format!("no {} with \"{}\"; Esc shows all", top.view().into_str(), top.filter())
     };
     buffer.set_stringn(area.x, area.y, text, usize::from(area.width), Style::new());
 }
@@ -200,7 +200,7 @@ fn foot(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
         words.push(format!("not watched: {}", status.blind.join(", ")));
     }
     if picture.other_queues > 0 || picture.other_kernels > 0 {
-        words.push("more than is kept".to_owned());
+        words.push("too many rows: some omitted".to_owned());
     }
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let style = if lost > 0 { bold.fg(Color::Yellow) } else { bold };
@@ -211,8 +211,8 @@ fn foot(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
         words.push(message.clone());
     }
     match top.behind_ns() {
-        Some(0) => words.push("HELD".to_owned()),
-        Some(ns) => words.push(format!("HELD {} ago", duration(ns))),
+        Some(0) => words.push("FROZEN".to_owned()),
+        Some(ns) => words.push(format!("FROZEN, {} back", duration(ns))),
         None if status.ended => words.push("ended".to_owned()),
         None => {}
     }
@@ -223,7 +223,7 @@ fn foot(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
         words.push(format!("replay x{speed}"));
     }
     words.push(status.source.clone());
-    words.push("? help  q end".to_owned());
+    words.push("? help  q quit".to_owned());
     buffer.set_stringn(
         area.x,
         area.y + 1,

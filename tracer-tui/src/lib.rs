@@ -4,13 +4,13 @@
 //! The content comes in as [`tracer_core::live::Picture`]s, live or replayed. [`terminal`] is the only part that uses a real
 //! terminal.
 
+mod cells;
 mod draw;
 mod keys;
-mod picks;
+mod rows;
 mod state;
 mod table;
 pub mod terminal;
-mod units;
 mod views;
 
 pub use draw::draw;

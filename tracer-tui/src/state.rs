@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 
 use tracer_core::live::{Picture, QueueRow};
 
-use crate::{picks, views::queues};
+use crate::{
+    rows::Choice,
+    views::{ioctls, kernels, processes, queues, rings},
+};
 
 /// Maximum number of pictures that are kept for looking back.
 const MOST_PICTURES: usize = 600;
@@ -12,7 +15,8 @@ const MOST_PICTURES: usize = 600;
 const MOST_ROWS: usize = 120_000;
 
 /// A view in the body of the screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum View {
     /// All queues.
     Queues,
@@ -31,19 +35,6 @@ pub enum View {
 impl View {
     /// The views with a number key, in the order of the keys.
     pub const TABS: [Self; 5] = [Self::Queues, Self::Kernels, Self::Rings, Self::Ioctls, Self::Processes];
-
-    /// Returns the name of the view.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Queues => "queues",
-            Self::Kernels => "kernels",
-            Self::Rings => "rings",
-            Self::Ioctls => "ioctls",
-            Self::Processes => "processes",
-            Self::Queue => "queue",
-        }
-    }
 
     const fn place(self) -> usize {
         match self {
@@ -92,7 +83,7 @@ pub struct Top {
     pictures: VecDeque<Picture>,
     rows: usize,
     /// The picture that stays on the screen, counted from the newest; `None` follows the newest.
-    held: Option<usize>,
+    frozen: Option<usize>,
     /// The status that does not come from facts.
     pub status: Status,
     /// Whether colours may be used.
@@ -122,7 +113,7 @@ impl Top {
             detail: None,
             pictures: VecDeque::new(),
             rows: 0,
-            held: None,
+            frozen: None,
             status,
             colours: true,
             drawn: std::cell::Cell::new((0, 0)),
@@ -133,7 +124,7 @@ impl Top {
     pub fn push(&mut self, picture: Picture) {
         self.rows += size(&picture);
         self.pictures.push_back(picture);
-        if let Some(back) = &mut self.held {
+        if let Some(back) = &mut self.frozen {
             *back += 1;
         }
         while self.pictures.len() > MOST_PICTURES || (self.rows > MOST_ROWS && self.pictures.len() > 1) {
@@ -141,7 +132,7 @@ impl Top {
                 self.rows -= size(&oldest);
             }
         }
-        if let Some(back) = &mut self.held {
+        if let Some(back) = &mut self.frozen {
             *back = (*back).min(self.pictures.len() - 1);
         }
         self.bound();
@@ -162,7 +153,7 @@ impl Top {
     #[must_use]
     pub fn picture(&self) -> Option<&Picture> {
         let last = self.pictures.len().checked_sub(1)?;
-        self.pictures.get(last - self.held.unwrap_or(0).min(last))
+        self.pictures.get(last - self.frozen.unwrap_or(0).min(last))
     }
 
     /// Returns the current view.
@@ -180,13 +171,32 @@ impl Top {
     /// Returns how far the picture shown is behind the newest, ns; `None` if the screen follows the newest.
     #[must_use]
     pub fn behind_ns(&self) -> Option<u64> {
-        self.held?;
+        self.frozen?;
         let newest = self.pictures.back()?.time_ns;
         Some(newest.saturating_sub(self.picture()?.time_ns))
     }
 
-    pub(crate) fn sorting(&self) -> (usize, bool) {
-        self.sorting[self.view.place()]
+    /// Returns the rows that the user chose for the current view.
+    pub(crate) fn choice(&self) -> Choice<'_> {
+        let (sorted, reversed) = self.sorting[self.view.place()];
+        Choice {
+            filter: &self.filter,
+            sorted,
+            reversed,
+        }
+    }
+
+    /// Returns how many rows the view shows, and by how many columns it can be sorted.
+    fn extent(&self, picture: &Picture) -> (usize, usize) {
+        let choice = self.choice();
+        match self.view {
+            View::Queues => (queues::rows(choice, picture).len(), queues::COLUMNS.len()),
+            View::Kernels => (kernels::rows(choice, picture).len(), kernels::COLUMNS.len()),
+            View::Rings => (rings::rows(choice, picture).len(), rings::COLUMNS.len()),
+            View::Ioctls => (ioctls::rows(choice, picture).len(), ioctls::COLUMNS.len()),
+            View::Processes => (processes::count_rows(choice, picture), processes::COLUMNS.len()),
+            View::Queue => (self.queue(picture).map_or(0, |queue| queue.packets.len()), 0),
+        }
     }
 
     pub(crate) fn selected(&self) -> usize {
@@ -219,7 +229,7 @@ impl Top {
         if self.view == View::Queues
             && let Some(picture) = self.picture()
         {
-            let selected = queues::rows(self, picture).get(self.selected()).map(|row| row.queue);
+            let selected = queues::rows(self.choice(), picture).get(self.selected()).map(|row| row.queue);
             if selected.is_some() {
                 self.detail = selected;
                 self.show(View::Queue);
@@ -234,7 +244,7 @@ impl Top {
     }
 
     pub(crate) fn sort_by_next(&mut self, step: isize) {
-        let columns = self.picture().map_or(0, |picture| picks::extent(self, picture).1);
+        let columns = self.picture().map_or(0, |picture| self.extent(picture).1);
         if columns > 0 {
             let sorting = &mut self.sorting[self.view.place()];
             sorting.0 = (sorting.0 as isize + step).rem_euclid(columns as isize) as usize;
@@ -252,8 +262,8 @@ impl Top {
     }
 
     /// Stops at the picture that is shown, or follows the newest again.
-    pub(crate) fn hold(&mut self) {
-        self.held = match self.held {
+    pub(crate) fn freeze(&mut self) {
+        self.frozen = match self.frozen {
             None => Some(0),
             Some(_) => None,
         };
@@ -263,14 +273,14 @@ impl Top {
     /// Moves to earlier (positive) or later pictures.
     pub(crate) fn look_back(&mut self, pictures: isize) {
         let most = self.pictures.len().saturating_sub(1);
-        let back = self.held.unwrap_or(0) as isize + pictures;
-        self.held = Some(back.clamp(0, most as isize) as usize);
+        let back = self.frozen.unwrap_or(0) as isize + pictures;
+        self.frozen = Some(back.clamp(0, most as isize) as usize);
         self.bound();
     }
 
     /// Keeps the selection on a row.
     fn bound(&mut self) {
-        let rows = self.picture().map_or(0, |picture| picks::extent(self, picture).0);
+        let rows = self.picture().map_or(0, |picture| self.extent(picture).0);
         let selected = &mut self.selected[self.view.place()];
         *selected = (*selected).min(rows.saturating_sub(1));
     }

@@ -25,6 +25,23 @@ pub struct Column<R> {
     pub order: fn(&R, &R) -> Ordering,
 }
 
+/// Declares columns, a line each: heading, width, rank, alignment; cell; order.
+macro_rules! columns {
+    ($($title:literal $width:literal $rank:literal $side:ident: $cell:expr, $order:expr;)*) => {
+        &[$($crate::table::Column {
+            title: $title,
+            width: $width,
+            rank: $rank,
+            left: $crate::table::columns!(@ $side),
+            cell: $cell,
+            order: $order,
+        }),*]
+    };
+    (@ left) => { true };
+    (@ right) => { false };
+}
+pub(crate) use columns;
+
 /// Returns the columns that fit, with their widths.
 fn fitting<R>(columns: &[Column<R>], width: u16) -> Vec<(usize, u16)> {
     const LEAST_REST: u16 = 8;

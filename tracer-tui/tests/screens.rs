@@ -158,7 +158,7 @@ fn what_is_held_stays_and_the_past_can_be_seen() {
     assert_eq!((shown(&top), top.behind_ns()), (4, None));
     press(&mut top, " <<");
     assert_eq!((shown(&top), top.behind_ns()), (2, Some(2_000_000_000)));
-    assert!(screen(&top, (80, 24)).contains("HELD 2.0s ago"));
+    assert!(screen(&top, (80, 24)).contains("FROZEN, 2.0 s back"));
     top.push(pictures::usual());
     assert_eq!(shown(&top), 2, "a held picture does not move");
     press(&mut top, ">");

@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::cargo;
 use crate::cmd;
 use crate::project::Project;
 
@@ -65,7 +66,7 @@ pub fn run(project: &Project, wanted: &Fuzz) -> Result<()> {
 /// Builds the program with its counters. Code that runs during the build (build scripts) has none.
 fn build(project: &Project, folder: &Path) -> Result<PathBuf> {
     let host = project.toolchain().host()?;
-    let mut cargo = cmd::plain_cargo(project);
+    let mut cargo = cargo::plain(project);
     cargo
         .env("RUSTFLAGS", RUSTFLAGS.join(" "))
         .env("CARGO_TARGET_DIR", folder)

@@ -6,11 +6,13 @@
 mod apt;
 mod bench;
 mod build;
+mod cargo;
 mod claims;
 mod cmd;
 mod demo;
 mod faults;
 mod fuzz;
+mod imports;
 mod install;
 mod lock;
 mod project;

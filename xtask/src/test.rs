@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::build::{self, Profile};
+use crate::cargo;
 use crate::cmd;
 use crate::faults;
 use crate::project::Project;
@@ -95,7 +96,7 @@ fn run_all(project: &Project, runner: &Runner, runner_args: &[String]) -> Result
     }
     if runner_args.is_empty() {
         cmd::run(
-            cmd::cargo(project)
+            cargo::workspace(project)
                 .args(["test", "--workspace", "--doc"])
                 .envs(project.variables()),
         )?;
@@ -174,7 +175,7 @@ impl Runner {
     }
 
     fn command(&self, project: &Project) -> Command {
-        let mut command = cmd::cargo(project);
+        let mut command = cargo::workspace(project);
         command.envs(project.variables()).env("TRACER_CACHE", project.cache());
         if env::var_os(SEED.0).is_none() {
             command.env(SEED.0, SEED.1);

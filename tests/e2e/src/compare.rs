@@ -11,7 +11,7 @@ mod times;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracer_core::fact::{Dispatch, Doorbell, Evidence, Fact, OtherPacket, PacketKind, Path, Queue};
+use tracer_core::tables::{Dispatch, Doorbell, Evidence, Fact, OtherPacket, PacketKind, Path, Queue};
 
 pub use api_calls::{calls, consistent_calls, through_hip};
 pub use calls::ioctls;

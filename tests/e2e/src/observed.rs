@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracer_core::fact::{Dispatch, Doorbell, Fact, Queue, QueueOrigin};
+use tracer_core::tables::{Dispatch, Doorbell, Fact, Queue, QueueOrigin};
 
 use crate::{compare, dispatcher::Submission, scenario::Run};
 

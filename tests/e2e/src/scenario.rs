@@ -8,10 +8,8 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tracer_core::fact::{
-    ApiCall, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Fact, GpuTime, Proxy, Queue, Request,
-};
-use tracer_store::{Table, Trace};
+use tracer_core::tables::{ApiCall, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Fact, GpuTime, Proxy, Queue, Request, Table};
+use tracer_store::Trace;
 
 use crate::{
     dispatcher::Log,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
-use tracer_core::fact::{Evidence, Path, Queue};
+use tracer_core::tables::{Evidence, Path, Queue};
 use tracer_e2e::{
     scenario::{Run, Scenario, each_release, report_text},
     verdict::{rule, verdict},

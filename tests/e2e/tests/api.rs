@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracer_core::fact::{ApiCall, Dispatch, Fact};
+use tracer_core::tables::{ApiCall, Dispatch, Fact};
 use tracer_e2e::{
     compare::{self, calls, consistent_calls, through_hip},
     scenario::{Run, Scenario, each_release},

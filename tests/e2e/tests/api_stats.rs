@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ffi::OsStr, path::Path, process::Command};
 
 use tracer_common::api::{FUNCTIONS, Layer, find};
-use tracer_core::fact::{ApiStats, Fact};
+use tracer_core::tables::{ApiStats, Fact};
 use tracer_e2e::{
     dispatcher::{Call, Log},
     place,

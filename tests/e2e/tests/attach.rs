@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use tracer_core::fact::{Fact, QueueOrigin};
+use tracer_core::tables::{Fact, QueueOrigin};
 use tracer_e2e::{
     compare, observed,
     running::{Program, Recorder, descendants, state, wait_for},
@@ -233,7 +233,7 @@ fn a_program_that_is_killed_ends_the_recording() {
     let trace = tracer_store::Trace::open(&recorded.trace).expect("a trace");
     assert_eq!(trace.state(), State::Complete);
     let facts: Vec<Fact> = trace
-        .facts(&tracer_store::Table::ALL)
+        .facts(&tracer_core::tables::Table::ALL)
         .expect("readable")
         .flatten()
         .collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tracer_core::fact::{ApiCall, Dispatch, QueueOrigin};
+use tracer_core::tables::{ApiCall, Dispatch, QueueOrigin};
 use tracer_e2e::{
     compare,
     dispatcher::Call,

@@ -3,7 +3,7 @@
 
 use tracer_core::{
     code_object::CodeObjectOrigin,
-    fact::{CodeObject, Dispatch, Fact, Kernel, Queue},
+    tables::{CodeObject, Dispatch, Fact, Kernel, Queue},
 };
 use tracer_e2e::{
     compare,

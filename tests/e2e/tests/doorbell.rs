@@ -1,7 +1,7 @@
 //! AQL doorbells and the packets that they publish: every workload, on every release of AMD's runtime and every class of GPU,
 //! equals the simulator's truth field by field.
 
-use tracer_core::fact::{Fact, QueueOrigin};
+use tracer_core::tables::{Fact, QueueOrigin};
 use tracer_e2e::{
     compare::{self, Compared},
     scenario::{RUNTIMES, Run, Scenario, each_release},

@@ -14,9 +14,9 @@ use aya::{
     maps::{HashMap, RingBuf},
     programs::TracePoint,
 };
-use tracer_capture::{decode, object::Object, sys};
-use tracer_common::record::{ABSENT, DriverEventLayout};
-use tracer_core::event::{DriverEvent, DriverEventKind, Event};
+use tracer_capture::{decode, kernel::ebpf_object::Object, probes::driver_event::DriverEventKind, sys};
+use tracer_common::{offset::ABSENT, record::{DriverEventLayout, Header, driver_event_flags}};
+use tracer_core::{event::Event, tables::DriverEvent};
 
 /// A layout in the form that the programs take.
 #[repr(transparent)]
@@ -64,13 +64,14 @@ fn of_execs(program: &str, variable: &str, layout: DriverEventLayout, kind: Driv
     assert!(child.wait().unwrap().success());
     let mut told = Vec::new();
     while let Some(item) = events.next() {
+        let header = header(&item);
         let known = decode::record(&item, &Default::default(), &mut (), &mut |event| {
             // Other processes on this machine may exec too. They have other ids.
             if let Event::DriverEvent(event) = event
-                && event.origin.pid == pid
+                && header.tgid == pid
             {
-                assert_eq!(event.kind, kind);
-                told.push(owned(event));
+                assert_eq!(event.event, kind.into_str());
+                told.push(owned(&header, event));
             }
         });
         assert!(known, "a record that decoding does not know");
@@ -78,15 +79,22 @@ fn of_execs(program: &str, variable: &str, layout: DriverEventLayout, kind: Driv
     told.try_into().expect("two execs")
 }
 
-fn owned(event: &DriverEvent<'_>) -> Told {
+/// Returns the head of a record, which has the process also of an event that the row attributes to nobody.
+fn header(record: &[u8]) -> Header {
+    assert!(record.len() >= size_of::<Header>());
+    // SAFETY: long enough, and any bytes are a valid `Header`.
+    unsafe { record.as_ptr().cast::<Header>().read_unaligned() }
+}
+
+fn owned(header: &Header, event: &DriverEvent) -> Told {
     Told {
-        pid: event.origin.pid,
-        ring: event.ring.map(|name| String::from_utf8_lossy(name).into_owned()),
+        pid: header.tgid,
+        ring: event.ring.clone(),
         context: event.context,
         seqno: event.seqno,
         vmid: event.vmid,
         bytes: event.bytes,
-        traced: event.traced,
+        traced: header.flags & driver_event_flags::TRACED != 0,
     }
 }
 

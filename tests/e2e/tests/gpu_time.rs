@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use tracer_core::fact::Fact;
+use tracer_core::tables::Fact;
 use tracer_e2e::{
     compare::{self, monotonic_ns},
     scenario::{Run, Scenario, each_release, report_text},

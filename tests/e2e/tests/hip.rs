@@ -1,7 +1,7 @@
 //! HIP programs, on every release of HIP: dispatches, doorbells, copies and ioctls equal the simulator's truth field by field, and
 //! launches equal the calls that the program reports.
 
-use tracer_core::fact::{Copy, Dispatch, Fact, Ioctl};
+use tracer_core::tables::{Copy, Dispatch, Fact, Ioctl};
 use tracer_e2e::{
     compare::{self, Compared},
     dispatcher::Call,

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use tempfile::TempDir;
-use tracer_core::fact::{Fact, Ioctl};
+use tracer_core::tables::{Fact, Ioctl};
 use tracer_e2e::{
     compare, place,
     scenario::{Run, Scenario, each_release},

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 use tempfile::TempDir;
-use tracer_capture::kfd_proc::{self, Numbering, Queue};
+use tracer_capture::kernel::kfd_proc::{self, Numbering, Queue};
 use tracer_e2e::place;
 
 fn lines(truth: &Path) -> Vec<Value> {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use tracer_core::fact::{Dispatch, Fact};
+use tracer_core::tables::{Dispatch, Fact};
 use tracer_e2e::{
     compare::{self, through_hip},
     scenario::{RUNTIMES, Run, Scenario},

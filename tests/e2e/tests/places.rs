@@ -10,7 +10,7 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tracer_core::fact::Fact;
+use tracer_core::tables::Fact;
 use tracer_e2e::{
     compare::{self, Compared},
     observed, place,

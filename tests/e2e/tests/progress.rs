@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use tracer_core::{
     event::Occasion,
-    fact::{Fact, OtherPacket, PacketKind, Path, Progress, Queue},
+    tables::{Fact, OtherPacket, PacketKind, Path, Progress, Queue},
 };
 use tracer_e2e::{
     compare,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use tracer_core::fact::{Dispatch, Fact, PacketKind, Proxy, Request};
+use tracer_core::tables::{Dispatch, Fact, PacketKind, Proxy, Request};
 use tracer_e2e::{
     compare,
     scenario::{Run, Scenario, each_release, report_text},

@@ -1,6 +1,6 @@
 //! Reserves of packets: at `--detail full`, every dispatch of the program has the time of its reserve.
 
-use tracer_core::fact::{Fact, Queue};
+use tracer_core::tables::{Fact, Queue};
 use tracer_e2e::scenario::{Scenario, each_release};
 
 #[test]

@@ -59,7 +59,7 @@ fn probes(run: &Run) -> Vec<(String, String, String)> {
 fn a_debug_file_beside_the_library_names_its_functions() {
     for (suite, asic) in each_release(0).take(2) {
         let library = installed(suite);
-        let known = tracer_capture::resolver::resolve(&library.0).expect("a runtime");
+        let known = tracer_capture::runtime::resolver::resolve(&library.0).expect("a runtime");
         let debug = names::debug_file(&library.0, &names::symbols(&known));
         let linked = library.link_debug_file("names.debug", names::crc32(&debug));
         let scenario = Scenario::new(suite, asic, &["compute-only", "-n", "20"]);

@@ -1,6 +1,6 @@
 //! Copies by SDMA: source, destination and size of each submission equal what the device did.
 
-use tracer_core::fact::{Copy, CopyOp, Direction};
+use tracer_core::tables::{Copy, CopyOp, Direction};
 use tracer_e2e::{
     compare,
     scenario::{RUNTIMES, Scenario, each_release, report_text},

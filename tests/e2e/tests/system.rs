@@ -10,7 +10,7 @@ use std::{
 };
 
 use serde_json::Value;
-use tracer_core::fact::Fact;
+use tracer_core::tables::Fact;
 use tracer_e2e::{
     compare, observed, place,
     running::{Program, Recorded, Recorder, descendants, signal, state, wait_for},

@@ -4,7 +4,7 @@
 use std::{path::Path, process::Command, time::Duration};
 
 use serde_json::Value;
-use tracer_core::fact::Fact;
+use tracer_core::tables::Fact;
 use tracer_e2e::{
     compare, place,
     scenario::{Run, Scenario},

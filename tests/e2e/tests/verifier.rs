@@ -3,7 +3,7 @@
 use aya::{EbpfLoader, programs::Program};
 use std::os::fd::AsFd;
 
-use tracer_capture::{object::Object, session::Api, sys::program_misses};
+use tracer_capture::{kernel::ebpf_object::Object, session::Api, sys::program_misses};
 
 /// The kernel's limit on instructions that the verifier examines (`BPF_COMPLEXITY_LIMIT_INSNS`, Linux 5.2 and later).
 const LIMIT: u32 = 1_000_000;

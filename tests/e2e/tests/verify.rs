@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tracer_core::fact::Fact;
+use tracer_core::tables::Fact;
 use tracer_e2e::{
     place,
     scenario::{Run, Scenario},

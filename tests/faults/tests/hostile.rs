@@ -8,7 +8,7 @@ use std::{
 
 use tempfile::TempDir;
 use tracer_core::{
-    fact::{Evidence, Fact},
+    tables::{Evidence, Fact},
     foreign::{HOSTILE, from_bytes, is_unsafe},
 };
 use tracer_e2e::{

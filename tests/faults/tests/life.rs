@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use tracer_core::fact::Fact;
+use tracer_core::tables::Fact;
 use tracer_e2e::{
     place,
     running::{Program, Recorder, descendants, signal, wait_for},

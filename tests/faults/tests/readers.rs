@@ -17,16 +17,10 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Pid, PidfdFlags, pidfd_open},
 };
-use tracer_capture::{
-    code_object,
-    confined::{
+use tracer_capture::{confined::{
         Answer, Contents, Examine, Job, MAX_PER_USER, Output, Parsers, Piece, ProcFile, ReadError, Readers, Request,
         Sealed, Want,
-    },
-    debug_files,
-    resolver::{self, debug::NoDebugFiles},
-    sampler::{Look, Sampler},
-};
+    }, runtime::{code_object, debug_files, resolver::{self, debug::NoDebugFiles}}, sampler::{Look, Sampler}};
 use tracer_core::model::Position;
 use tracer_faults::{
     Attack,

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use tracer_core::fact::Fact;
+use tracer_core::tables::Fact;
 use tracer_e2e::{
     compare, place,
     running::{Program, Recorded, Recorder, wait_for},

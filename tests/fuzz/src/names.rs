@@ -1,6 +1,6 @@
 //! Names of the miniature's functions, and a debug file that assigns them to addresses that an input chooses.
 
-use tracer_capture::resolver::{
+use tracer_capture::runtime::resolver::{
     Resolution, ResolveError,
     debug::{DebugFiles, DebugKey, Lookup, NamedFunction},
     resolve_with,

@@ -14,7 +14,7 @@ use super::{
     sealed::Sealed,
     spawner::{Child, Kind},
 };
-use crate::resolver::debug::{DebugKey, Lookup};
+use crate::runtime::resolver::debug::{DebugKey, Lookup};
 
 /// The maximum size of an output in bytes: the names of the most kernels that are kept of a code object.
 const MAX_OUTPUT: usize = 128 << 20;

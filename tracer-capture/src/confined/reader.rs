@@ -87,7 +87,7 @@ fn answer(request: &Request, message: &mut Message) -> io::Result<Answer> {
 
 fn proc_file(pid: u32, file: ProcFile) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let opened = fs::File::open(format!("/proc/{pid}/{}", file.name()))?;
+    let opened = fs::File::open(format!("/proc/{pid}/{}", file.into_str()))?;
     opened.take(MAX_PROC).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

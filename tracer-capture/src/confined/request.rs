@@ -113,7 +113,8 @@ pub struct Piece {
 }
 
 /// A file of a process in /proc.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum ProcFile {
     /// `maps`.
     Maps,
@@ -124,20 +125,7 @@ pub enum ProcFile {
     /// `comm`.
     Comm,
     /// `mountinfo`.
-    MountInfo,
-}
-
-impl ProcFile {
-    /// Returns the file's name.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Maps => "maps",
-            Self::Stat => "stat",
-            Self::Status => "status",
-            Self::Comm => "comm",
-            Self::MountInfo => "mountinfo",
-        }
-    }
+    Mountinfo,
 }
 
 /// The properties of a file.

@@ -4,7 +4,7 @@ use std::{
 };
 
 use super::{channel::Channel, request::Reply, *};
-use crate::{code_object::list::Memory as _, elf_peek::Peek, proc_maps, resolver};
+use crate::{runtime::{code_object::list::Memory as _, elf_peek::Peek, resolver}, target::proc_maps};
 
 /// SAFETY of what follows: the other thread of a test program only waits, and the C library's own locks survive a fork.
 fn readers() -> Readers {
@@ -258,7 +258,7 @@ fn the_user_of_a_process_is_its_real_one() {
 
 /// Kills a child of the spawner, for which no process has waited yet.
 fn kill(pid: u32) {
-    crate::launch::Process::open(pid)
+    crate::target::launch::Process::open(pid)
         .unwrap()
         .signal(rustix::process::Signal::KILL)
         .unwrap();

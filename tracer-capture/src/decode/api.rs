@@ -1,10 +1,15 @@
 //! API calls.
 
+use std::borrow::Cow;
+
 use tracer_common::{
-    api::FUNCTIONS,
+    api::{FUNCTIONS, Function, Returns},
     record::{self, NO_STREAM, api_flags as flag},
 };
-use tracer_core::event::{ApiCall, Event, InCall};
+use tracer_core::{
+    event::{Event, InCall, Origin},
+    tables::ApiCall,
+};
 
 use super::origin;
 
@@ -16,23 +21,49 @@ pub(super) fn in_call(call: record::Call) -> Option<InCall> {
     })
 }
 
-fn stream(stream: u64) -> Option<u64> {
+/// Returns the stream of a call; `None` if the call has none.
+pub(crate) fn stream(stream: u64) -> Option<u64> {
     (stream != NO_STREAM).then_some(stream)
 }
 
 /// Reports an API call; `None` for a function that this build does not know.
 pub(super) fn call(r: &record::ApiCall, sink: &mut impl FnMut(&Event<'_>)) -> Option<()> {
     let has = |bit| r.header.flags & bit != 0;
+    let function = FUNCTIONS.get(r.function as usize)?;
     let returned = !has(flag::NEVER_RETURNED);
-    sink(&Event::ApiCall(ApiCall {
-        origin: origin(&r.header),
-        call: r.call,
+    sink(&Event::ApiCall(&ApiCall {
         parent: (r.parent != 0).then_some(r.parent),
-        function: FUNCTIONS.get(r.function as usize)?,
-        returned: returned.then_some((r.exit_ns, r.ret)),
+        exit_ns: returned.then_some(r.exit_ns),
+        ret: returned.then(|| match function.returns {
+            Returns::Status => i64::from(r.ret as u32),
+            Returns::Value => r.ret,
+        }),
+        failed: returned.then(|| function.failed(r.ret)),
         stream: stream(r.stream),
         bytes: has(flag::BYTES).then_some(r.bytes),
         object: has(flag::OBJECT).then_some(r.object),
+        ..begun(origin(&r.header), r.call, function)
     }));
     Some(())
+}
+
+/// Returns the row of a call that has only begun.
+pub(crate) fn begun(origin: Origin, call: u64, function: &'static Function) -> ApiCall {
+    ApiCall {
+        call,
+        parent: None,
+        pid: origin.pid,
+        tid: origin.tid,
+        enter_ns: origin.time_ns,
+        exit_ns: None,
+        layer: Cow::Borrowed(function.layer.name()),
+        function: Cow::Borrowed(function.name),
+        ret: None,
+        failed: None,
+        stream: None,
+        bytes: None,
+        object: None,
+        dispatches: 0,
+        copies: 0,
+    }
 }

@@ -1,4 +1,5 @@
-use tracer_common::record::NAME_LEN;
+use tracer_common::record::{NAME_LEN, driver_event_flags, driver_event_has, driver_event_kind};
+use tracer_core::tables::DriverEvent;
 
 use super::*;
 
@@ -35,7 +36,7 @@ fn bytes(record: &record::DriverEvent) -> &[u8] {
 }
 
 /// Returns whether the record is known, and how many events it produced; `look` receives each event.
-fn decoded(bytes: &[u8], mut look: impl FnMut(&DriverEvent<'_>)) -> (bool, usize) {
+fn decoded(bytes: &[u8], mut look: impl FnMut(&DriverEvent)) -> (bool, usize) {
     let mut count = 0;
     let known = record(bytes, &Functions::default(), &mut (), &mut |event| {
         let Event::DriverEvent(event) = event else {
@@ -47,17 +48,16 @@ fn decoded(bytes: &[u8], mut look: impl FnMut(&DriverEvent<'_>)) -> (bool, usize
     (known, count)
 }
 
-/// A field that no bit names is not reported, whatever its bytes are.
+/// A field that no bit names is not reported, whatever its bytes are. The process of an event that a kernel thread raises is
+/// nobody's.
 #[test]
-fn a_driver_event_tells_only_what_it_has() {
-    let origin = Origin {
-        time_ns: 5,
-        pid: 7,
-        tid: 70,
-    };
+fn a_driver_event_has_only_what_its_record_has() {
     let nothing = DriverEvent {
-        origin,
-        kind: DriverEventKind::VmFlush,
+        time_ns: 5,
+        event: "amdgpu_vm_flush".into(),
+        pid: None,
+        tid: None,
+        traced: None,
         ring: None,
         context: None,
         seqno: None,
@@ -67,32 +67,51 @@ fn a_driver_event_tells_only_what_it_has() {
         bytes: None,
         old_placement: None,
         new_placement: None,
-        traced: false,
     };
-    let empty = driver_event(driver_event_kind::VM_FLUSH, 0);
-    assert_eq!(decoded(bytes(&empty), |event| assert_eq!(*event, nothing)), (true, 1));
+    for (which, name) in [
+        (driver_event_kind::VM_FLUSH, "amdgpu_vm_flush"),
+        (driver_event_kind::SCHED_RUN_JOB, "amdgpu_sched_run_job"),
+        (driver_event_kind::CLEANER_SHADER, "amdgpu_cleaner_shader"),
+    ] {
+        let empty = driver_event(which | driver_event_flags::TRACED, 0);
+        let expected = DriverEvent {
+            event: name.into(),
+            ..nothing.clone()
+        };
+        assert_eq!(decoded(bytes(&empty), |event| assert_eq!(*event, expected)), (true, 1));
+    }
 
     let full = driver_event(driver_event_kind::BO_MOVE | driver_event_flags::TRACED, u32::MAX);
     let all = DriverEvent {
-        origin,
-        kind: DriverEventKind::BoMove,
-        ring: Some(b"sdma0"),
+        time_ns: 5,
+        event: "amdgpu_bo_move".into(),
+        pid: Some(7),
+        tid: Some(70),
+        traced: Some(true),
+        ring: Some("sdma0".into()),
         context: Some(1),
         seqno: Some(2),
         job_id: Some(3),
         ibs: Some(5),
         vmid: Some(6),
         bytes: Some(4),
-        old_placement: Some(2),
-        new_placement: Some(1),
-        traced: true,
+        old_placement: Some("vram".into()),
+        new_placement: Some("gtt".into()),
     };
     assert_eq!(decoded(bytes(&full), |event| assert_eq!(*event, all)), (true, 1));
 
-    let moved = driver_event(driver_event_kind::BO_MOVE, driver_event_has::NEW_PLACEMENT);
+    let mut moved = driver_event(
+        driver_event_kind::CS_IOCTL,
+        driver_event_has::NEW_PLACEMENT | driver_event_has::OLD_PLACEMENT,
+    );
+    (moved.old_placement, moved.new_placement) = (u32::MAX, 99);
     let one = DriverEvent {
-        kind: DriverEventKind::BoMove,
-        new_placement: Some(1),
+        event: "amdgpu_cs_ioctl".into(),
+        pid: Some(7),
+        tid: Some(70),
+        traced: Some(false),
+        old_placement: Some("none".into()),
+        new_placement: Some("99".into()),
         ..nothing
     };
     assert_eq!(decoded(bytes(&moved), |event| assert_eq!(*event, one)), (true, 1));

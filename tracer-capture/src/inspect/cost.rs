@@ -9,12 +9,7 @@ use aya::maps::{MapData, PerCpuArray};
 use serde::Serialize;
 
 use super::{programs::Loaded, sample};
-use crate::{
-    probes::{Prober, Site, Target},
-    proc_maps,
-    resolver::{InstructionKind, ProbePoint},
-    sys,
-};
+use crate::{probes::{Prober, Site, Target}, runtime::resolver::{InstructionKind, ProbePoint}, sys, target::proc_maps};
 
 /// Calls of each function, with the probe.
 const CALLS: u64 = 20_000;
@@ -177,7 +172,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     use super::*;
-    use crate::resolver::{Argument, site_in_function};
+    use crate::runtime::resolver::{Argument, site_in_function};
 
     /// The instruction that the kernel will find at each place is the one in the table, by the resolver's own judgement.
     #[test]

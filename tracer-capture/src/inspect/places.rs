@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use crate::launch::User;
+use crate::target::launch::User;
 
 /// Start of the names of the library's files.
 const NAME: &str = "libhsa-runtime64.so";

@@ -11,14 +11,7 @@ use super::{
     driver::Events,
     features::{self, Features},
 };
-use crate::{
-    CaptureError,
-    btf::Btf,
-    kallsyms::Kallsyms,
-    object::Object,
-    probes::{LoadedProgram, Prober, api::Api, driver, driver_event, ioctl, mapping, multi::Multi, process, ring},
-    session::{self, Loading},
-};
+use crate::{CaptureError, api_choice::Api, kernel::{btf::Btf, ebpf_object::Object, kallsyms::Kallsyms}, probes::{LoadedProgram, Prober, driver, driver_event, ioctl, mapping, multi::Multi, process, ring}, session::{self, Loading}};
 
 /// What the kernel accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

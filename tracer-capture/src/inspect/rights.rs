@@ -2,10 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{
-    pid_namespace,
-    rights::{OF_USE, RECORDING, effective},
-};
+use crate::{kernel::rights::{OF_USE, RECORDING, effective}, target::pid_namespace};
 
 /// The rights of this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

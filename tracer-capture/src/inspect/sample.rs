@@ -1,6 +1,6 @@
 //! Functions of a few instructions, one for each kind of instruction that a uprobe may replace: the cost is measured on them.
 
-use crate::resolver::InstructionKind;
+use crate::runtime::resolver::InstructionKind;
 
 /// A function without arguments and result.
 pub type Function = extern "C" fn();

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Inspection, Library, driver::State};
-use crate::pid_namespace;
+use crate::target::pid_namespace;
 
 /// Whether something would be captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -8,11 +8,7 @@ use std::{
 
 use tracer_common::pause::{ENTRIES, MAGIC, STALE_NS, WORDS, header, word};
 
-use super::resume::Notes;
-use crate::{
-    CaptureError,
-    mapped::{Access, Mapped},
-};
+use crate::{CaptureError, shared_maps::words::{Access, SharedWords}};
 
 /// A thread that a program paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +36,7 @@ pub struct Paused {
 /// The map of entries.
 #[derive(Debug)]
 pub struct Entries {
-    words: Mapped,
+    words: SharedWords,
 }
 
 /// The size of the map in bytes.
@@ -56,7 +52,7 @@ impl Entries {
     }
 
     fn of(map: BorrowedFd<'_>) -> Result<Self, CaptureError> {
-        let words = Mapped::of_descriptor(map, BYTES, Access::Write)?;
+        let words = SharedWords::of_descriptor(map, BYTES, Access::Write)?;
         Ok(Self { words })
     }
 
@@ -162,6 +158,14 @@ impl Entries {
         // A failure means that another process has cleared the entry.
         let _ = owner.compare_exchange(paused.token, 0, Ordering::AcqRel, Ordering::Acquire);
     }
+}
+
+/// What the programs note about paused processes in addition: the entries.
+pub trait Notes {
+    /// Returns whether another process has stopped the process of an entry.
+    fn is_stopped_by_others(&self, paused: &Paused) -> bool;
+    /// Returns the value of SIGCONT by which the programs recognise tracer's own signal.
+    fn resumes(&self) -> u64;
 }
 
 impl Notes for Entries {

@@ -8,15 +8,12 @@ use std::sync::{
 use aya::maps::Map;
 use tracer_common::pause::{FileKey, KNOWN_SLOTS, KNOWN_TRIES, KNOWN_WORDS};
 
-use crate::{
-    CaptureError,
-    mapped::{Access, Mapped},
-};
+use crate::{CaptureError, shared_maps::words::{Access, SharedWords}};
 
 /// The map. A file that is no longer known leaves its entry behind, with inode 0: programs continue their search after it, and
 /// another file may take it.
 pub struct KnownFiles {
-    words: Mapped,
+    words: SharedWords,
     /// Locked by the thread that writes.
     writing: Mutex<()>,
 }
@@ -29,7 +26,7 @@ impl KnownFiles {
     /// # Errors
     /// Fails with the error of the mapping.
     pub fn new(map: &Map) -> Result<Self, CaptureError> {
-        let words = Mapped::new(map, "KNOWN", BYTES, Access::Write)?;
+        let words = SharedWords::new(map, "KNOWN", BYTES, Access::Write)?;
         Ok(Self {
             words,
             writing: Mutex::default(),

@@ -16,7 +16,7 @@ use super::{
     entries::Entries,
     resume::{Outcome, Step, resume},
 };
-use crate::{CaptureError, pid_namespace, process_stat::Stat, sys};
+use crate::{CaptureError, sys, target::{pid_namespace, process_stat::Stat}};
 
 /// The usual mount point of BPF's file system.
 const FILE_SYSTEM: &str = "/sys/fs/bpf";

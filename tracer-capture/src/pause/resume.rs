@@ -17,10 +17,10 @@ use rustix::{
 };
 
 use super::{
-    entries::Paused,
+    entries::{Notes, Paused},
     place::{self, Stand},
 };
-use crate::{process_stat::Stat, sys};
+use crate::{sys, target::process_stat::Stat};
 
 /// The outcome of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,14 +53,6 @@ pub enum Step {
     Later,
     /// The pause is over; the caller must clear its entries.
     Over(Outcome),
-}
-
-/// What the programs note about paused processes in addition: the entries.
-pub trait Notes {
-    /// Returns whether another process has stopped the process of an entry.
-    fn is_stopped_by_others(&self, paused: &Paused) -> bool;
-    /// Returns the value of SIGCONT by which the programs recognise tracer's own signal.
-    fn resumes(&self) -> u64;
 }
 
 /// The time within which a stop that is not pending any more must show: the thread may have taken it, and wait for a processor.

@@ -8,50 +8,7 @@ use std::{collections::BTreeSet, ffi::CString, os::fd::AsRawFd};
 use tracer_common::api::{Cookie, FUNCTIONS, Layer};
 
 use super::{Prober, Target, api_table::Process};
-use crate::{
-    confined::NotRead,
-    inventory::Probe,
-    resolver::{Argument, Confidence, Entries, Entry, ExportSite, ProbePoint, ResolverStep},
-};
-
-/// The calls that are captured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Api {
-    /// No calls.
-    #[default]
-    None,
-    /// Calls of HIP functions.
-    Hip,
-    /// Calls of HSA functions.
-    Hsa,
-    /// Calls of both.
-    All,
-    /// Calls of both, counted only.
-    Stats,
-}
-
-impl Api {
-    /// Returns whether functions of this layer are probed.
-    #[must_use]
-    pub fn wants(self, layer: Layer) -> bool {
-        match self {
-            Self::None => false,
-            Self::Hip => layer == Layer::Hip,
-            Self::Hsa => layer == Layer::Hsa,
-            Self::All | Self::Stats => true,
-        }
-    }
-
-    /// Returns the value by which the programs know the choice (`API` in tracer-ebpf/src/api.rs).
-    #[must_use]
-    pub fn word(self) -> u8 {
-        match self {
-            Self::None => 0,
-            Self::Hip | Self::Hsa | Self::All => 1,
-            Self::Stats => 2,
-        }
-    }
-}
+use crate::{confined::NotRead, inventory::Probe, runtime::resolver::{Argument, Confidence, Entries, Entry, ExportSite, ProbePoint, ResolverStep}};
 
 /// The programs.
 pub const PROGRAMS: [&str; 2] = ["api_enter", "api_return"];

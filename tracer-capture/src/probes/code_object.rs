@@ -1,7 +1,7 @@
 //! Changes of the runtime's list of code objects: the function that the runtime calls around each change.
 
 use super::{Prober, Site, Target};
-use crate::{inventory::Probe, resolver::Resolution};
+use crate::{inventory::Probe, runtime::resolver::Resolution};
 
 /// Attaches to this function, if the resolver found it.
 pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution) -> Option<Probe> {

@@ -4,8 +4,7 @@
 //! none of them.
 
 use aya::{EbpfLoader, Pod};
-use tracer_common::record::{ABSENT, DriverEventLayout};
-use tracer_core::event::DriverEventKind;
+use tracer_common::{offset::ABSENT, record::DriverEventLayout};
 
 use super::{Prober, tracefs::Format};
 use crate::{CaptureError, inventory::Probe};
@@ -13,6 +12,33 @@ use crate::{CaptureError, inventory::Probe};
 /// The group of the events.
 const GROUP: &str = "amdgpu";
 const FAMILY: &str = "driver_event";
+
+/// Trace events of amdgpu (drivers/gpu/drm/amd/amdgpu/amdgpu_trace.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", prefix = "amdgpu_", const_into_str)]
+pub enum DriverEventKind {
+    /// A client's command submission (AMDGPU_CS).
+    CsIoctl,
+    /// The driver takes a job from its scheduler.
+    SchedRunJob,
+    /// A buffer moves to other memory.
+    BoMove,
+    /// A job flushes the address translations of an address space.
+    VmFlush,
+    /// A job cleans registers and LDS between processes.
+    CleanerShader,
+}
+
+impl DriverEventKind {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [
+        Self::CsIoctl,
+        Self::SchedRunJob,
+        Self::BoMove,
+        Self::VmFlush,
+        Self::CleanerShader,
+    ];
+}
 
 /// The way in which the events are read on this kernel.
 #[derive(Debug)]
@@ -56,7 +82,7 @@ impl Plan {
     fn of(read: impl Fn(&str) -> Result<Format, CaptureError>) -> Self {
         Self {
             events: DriverEventKind::ALL.map(|kind| {
-                let (layout, state) = match read(kind.name()) {
+                let (layout, state) = match read(kind.into_str()) {
                     Ok(format) => (layout(kind, &format), State::Usable),
                     Err(CaptureError::NoEvent(_)) => (DriverEventLayout::NONE, State::Absent),
                     Err(error) => (DriverEventLayout::NONE, State::Damaged(error)),
@@ -80,7 +106,7 @@ impl Plan {
     /// Attaches to the events that exist. Events that this kernel lacks are not listed as probes, because none of them is required.
     pub fn attach(&self, prober: &mut Prober) -> Vec<Probe> {
         let attach = |event: &Planned| {
-            let (program, name) = (program(event.kind).0, event.kind.name());
+            let (program, name) = (program(event.kind).0, event.kind.into_str());
             match &event.state {
                 State::Absent => None,
                 State::Usable => Some(prober.tracepoint(program, FAMILY, GROUP, name)),

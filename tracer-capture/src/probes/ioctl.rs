@@ -1,13 +1,13 @@
 //! KFD and DRM ioctls: the syscall trace events.
 
-use super::{Prober, twins};
+use super::{Prober, second_programs};
 use crate::inventory::Probe;
 
 /// Attaches to entry and exit.
-pub fn attach(prober: &mut Prober, twins: bool) -> Vec<Probe> {
-    twins::attach(
+pub fn attach(prober: &mut Prober, second_programs: bool) -> Vec<Probe> {
+    second_programs::attach(
         prober,
-        twins,
+        second_programs,
         "ioctl",
         [
             ["ioctl_enter", "ioctl_enter_twin", "sys_enter_ioctl"],

@@ -1,14 +1,10 @@
 //! Executable mappings, and the entry of `hsa_init`: the places where processes are paused.
 
 use aya::{EbpfLoader, Pod};
-use tracer_common::{pause::TaskLayout, record::ABSENT};
+use tracer_common::{pause::TaskLayout, offset::ABSENT};
 
-use super::{Prober, Site, Target, twins};
-use crate::{
-    btf::Btf,
-    inventory::Probe,
-    resolver::{Resolution, ResolverStep},
-};
+use super::{Prober, Site, Target, second_programs};
+use crate::{inventory::Probe, kernel::btf::Btf, runtime::resolver::{Resolution, ResolverStep}};
 
 /// The offsets, in the kernel's structures, of what the programs read about processes and files.
 pub struct Tasks(Plain);
@@ -63,10 +59,10 @@ fn layout(btf: &Btf) -> TaskLayout {
 }
 
 /// Attaches to the mmap events.
-pub fn attach(prober: &mut Prober, twins: bool) -> Vec<Probe> {
-    twins::attach(
+pub fn attach(prober: &mut Prober, second_programs: bool) -> Vec<Probe> {
+    second_programs::attach(
         prober,
-        twins,
+        second_programs,
         "mapping",
         [
             ["mmap_enter", "mmap_enter_twin", "sys_enter_mmap"],

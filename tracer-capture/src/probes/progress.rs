@@ -3,7 +3,7 @@
 
 use aya::EbpfLoader;
 
-use super::{Prober, tracefs, twins};
+use super::{Prober, tracefs, second_programs};
 use crate::inventory::Probe;
 
 /// The offsets of the fields of `signal:signal_deliver`; 0 if they are not known, and then no signal is examined.
@@ -36,10 +36,10 @@ impl Layout {
 }
 
 /// Attaches to the two ways in which processes exit.
-pub fn attach(prober: &mut Prober, twins: bool) -> Vec<Probe> {
-    let mut probes = twins::attach(
+pub fn attach(prober: &mut Prober, second_programs: bool) -> Vec<Probe> {
+    let mut probes = second_programs::attach(
         prober,
-        twins,
+        second_programs,
         "progress",
         [["progress_exit", "progress_exit_twin", "sys_enter_exit_group"]],
     );

@@ -1,10 +1,10 @@
 //! Jobs of the DRM scheduler: which of its events this kernel has, and the offsets of their fields.
 
 use aya::{EbpfLoader, Pod};
-use tracer_common::record::{ABSENT, EventLayout, StructLayout};
+use tracer_common::{offset::ABSENT, record::{EventLayout, StructLayout}};
 
 use super::{Prober, tracefs::Format};
-use crate::{CaptureError, btf::Btf, inventory::Probe};
+use crate::{CaptureError, inventory::Probe, kernel::btf::Btf};
 
 /// The group of the events, in every version, also if the module is called amd-sched.
 pub const GROUP: &str = "gpu_scheduler";

@@ -1,7 +1,7 @@
 //! SDMA doorbells: the instances of `BlitSdma`'s store function that the resolver found.
 
 use super::{Prober, Site, Target};
-use crate::{inventory::Probe, resolver::Resolution};
+use crate::{inventory::Probe, runtime::resolver::Resolution};
 
 /// Attaches to every instance.
 pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution) -> Vec<Probe> {

@@ -6,7 +6,7 @@ use tracer_common::{
 };
 use tracer_core::event::{Origin, Signal};
 
-use crate::scattered::Scattered;
+use crate::sampler::memory::Scattered;
 
 /// Reads signals of processes; `seen` receives those that are there. In each pair, the process comes before the handle.
 pub fn look(memory: &mut Scattered, signals: &mut [(u32, u64)], mut seen: impl FnMut(Signal)) {

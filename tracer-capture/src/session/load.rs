@@ -9,22 +9,13 @@ use std::{
 use aya::{Ebpf, EbpfError, EbpfLoader, maps::Map};
 
 use super::{Api, Options};
-use crate::{
-    CaptureError,
-    btf::Btf,
-    diagnostics,
-    inventory::Inventory,
-    kallsyms::Kallsyms,
-    object::Object,
-    probes::{
+use crate::{CaptureError, inventory::Inventory, kernel::{btf::Btf, diagnostics, ebpf_object::Object, kallsyms::Kallsyms}, probes::{
         Prober,
         driver::{self, Functions},
         driver_event, ioctl, mapping,
         multi::Multi,
-        process, progress, ring, stops, twins,
-    },
-    sys,
-};
+        process, progress, ring, stops, second_programs,
+    }, sys};
 
 /// Maps that were taken out of the object, by name.
 pub(super) type Maps = std::collections::HashMap<&'static str, Map>;
@@ -90,13 +81,13 @@ pub(super) fn load(
         .then(|| diagnostics::listen(&mut ebpf, Arc::clone(stop)))
         .transpose()?;
     let mut prober = Prober::load(ebpf, multi)?;
-    let symbols = Kallsyms::read(&[driver::FUNCTIONS.as_slice(), &[twins::PREEMPTIBLE]].concat());
-    let twins = twins::needed(symbols.as_ref().ok());
+    let symbols = Kallsyms::read(&[driver::FUNCTIONS.as_slice(), &[second_programs::PREEMPTIBLE]].concat());
+    let twins = second_programs::needed(symbols.as_ref().ok());
     for probes in [
-        ioctl::attach(&mut prober, twins),
+        ioctl::attach(&mut prober, second_programs),
         process::attach(&mut prober),
-        progress::attach(&mut prober, twins),
-        mapping::attach(&mut prober, twins),
+        progress::attach(&mut prober, second_programs),
+        mapping::attach(&mut prober, second_programs),
         stops::attach(&mut prober),
     ] {
         inventory.add(probes);

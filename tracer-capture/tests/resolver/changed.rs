@@ -1,6 +1,6 @@
 //! Copies of a real library with changed code, vtables or symbols: what the resolver must and must not accept.
 
-use tracer_capture::resolver::{DoorbellRole, InstructionKind, Outcome, QueueRole, Resolution, ResolverStep};
+use tracer_capture::runtime::resolver::{DoorbellRole, InstructionKind, Outcome, QueueRole, Resolution, ResolverStep};
 
 use super::known;
 use super::library;

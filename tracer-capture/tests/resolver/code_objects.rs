@@ -1,6 +1,6 @@
 //! Tests of the place where the runtime notifies debuggers of code objects.
 
-use tracer_capture::resolver::resolve;
+use tracer_capture::runtime::resolver::resolve;
 
 use super::library;
 use super::patch::Patched;

@@ -1,6 +1,6 @@
 //! Files that are not HSA runtimes, or are damaged ones.
 
-use tracer_capture::resolver::{ResolveError, looks_like_hsa_runtime, resolve};
+use tracer_capture::runtime::resolver::{ResolveError, looks_like_hsa_runtime, resolve};
 
 use super::library;
 use super::patch::Patched;

@@ -5,8 +5,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
-use tracer_capture::debug_files::{Network, Search, read};
-use tracer_capture::resolver::{Decision, Outcome, Resolution, ResolverStep, resolve, resolve_with};
+use tracer_capture::runtime::debug_files::{Network, Search, read};
+use tracer_capture::runtime::resolver::{Decision, Outcome, Resolution, ResolverStep, resolve, resolve_with};
 
 use super::library;
 use super::names::{crc32, debug_file, symbols};

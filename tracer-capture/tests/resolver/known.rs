@@ -3,7 +3,7 @@
 //! Nothing here comes from the resolver. The queue's functions come from the relocations of the vtable that contains
 //! `StoreRelaxed`, by the slots in the class's header, and then from their instructions.
 
-use tracer_capture::resolver::{DoorbellRole, InstructionKind};
+use tracer_capture::runtime::resolver::{DoorbellRole, InstructionKind};
 
 /// One measured build of the HSA runtime. File offsets of code equal addresses in all of them.
 pub struct Known {

@@ -1,6 +1,6 @@
 //! Function names as in a build that is not stripped, in the library or in a debug file.
 
-use tracer_capture::resolver::{DoorbellRole, QueueRole, Resolution};
+use tracer_capture::runtime::resolver::{DoorbellRole, QueueRole, Resolution};
 
 use super::patch::Patched;
 

@@ -1,7 +1,7 @@
 //! Changed copies of a library.
 
 use object::{Object, ObjectSection, ObjectSegment};
-use tracer_capture::resolver::{Resolution, resolve};
+use tracer_capture::runtime::resolver::{Resolution, resolve};
 
 /// A copy of an ELF file with replaced bytes.
 pub struct Patched(pub Vec<u8>);

@@ -1,6 +1,6 @@
 //! The place for a probe in a function, in code of real builds and in misleading code.
 
-use tracer_capture::resolver::{Argument, FunctionSite, InstructionKind, site_in_function};
+use tracer_capture::runtime::resolver::{Argument, FunctionSite, InstructionKind, site_in_function};
 
 const DOORBELL: [Argument; 2] = [Argument::Rdi, Argument::Rsi];
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use tracer_capture::debug_files::{Network, Search};
-use tracer_capture::resolver::{
+use tracer_capture::runtime::debug_files::{Network, Search};
+use tracer_capture::runtime::resolver::{
     Confidence, Outcome, QueueRole, Resolution, ResolverStep, Sought, resolve, resolve_with,
 };
 
@@ -201,7 +201,7 @@ fn a_function_that_steps_do_not_agree_on_is_not_believed() {
 
 /// Creates a debug file at the place that the build-id names.
 pub fn install_debug_file(root: &Path, library: &[u8], symbols: &[(String, u64)]) -> PathBuf {
-    let build_id = tracer_capture::resolver::build_id(library).expect("it has one");
+    let build_id = tracer_capture::runtime::resolver::build_id(library).expect("it has one");
     let folder = root.join("usr/lib/debug/.build-id").join(&build_id[..2]);
     std::fs::create_dir_all(&folder).expect("a folder of the test");
     let path = folder.join(format!("{}.debug", &build_id[2..]));

@@ -1,7 +1,7 @@
 //! The bytes that decide whether doorbells are handed over, in copies of a library whose functions decide in another way. No answer
 //! is right for them. A wrong answer would make tracer count doorbells that no function stores to.
 
-use tracer_capture::resolver::{DoorbellSite, Resolution, resolve};
+use tracer_capture::runtime::resolver::{DoorbellSite, Resolution, resolve};
 
 use super::library;
 use super::patch::Patched;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use tracer_capture::inspect::{Capability, Driver, Function, Kernel, Programs, Rights, State};
 
-use super::text::{item, more};
+use super::lines::{item, more};
 
 /// Writes what the kernel reports about itself.
 pub fn kernel(out: &mut impl Write, kernel: &Kernel) -> io::Result<()> {

@@ -2,16 +2,14 @@
 
 use std::io::{self, Write};
 
-use tracer_capture::{
-    inspect::{Answer, Cost, Gpus, Inspection, Library, Site, Verdict},
-    kfd_proc::{Process, Queue},
-    resolver::Decision,
+use tracer_capture::{inspect::{Answer, Cost, Gpus, Inspection, Library, Site, Verdict}, kernel::kfd_proc::{Process, Queue}, runtime::resolver::Decision};
+
+use tracer_core::{foreign, units::bytes};
+
+use super::{
+    lines::{item, more},
+    system,
 };
-
-use tracer_core::foreign;
-
-use super::system;
-use crate::units::bytes;
 
 /// Writes all findings.
 pub fn write(out: &mut impl Write, inspection: &Inspection, verdict: &Verdict) -> io::Result<()> {
@@ -28,16 +26,6 @@ pub fn write(out: &mut impl Write, inspection: &Inspection, verdict: &Verdict) -
     }
     cost(out, &inspection.uprobe_cost)?;
     conclusion(out, verdict)
-}
-
-/// Writes a line: its subject, and the text. The text may quote names of files and processes.
-pub fn item(out: &mut impl Write, about: &str, text: impl std::fmt::Display) -> io::Result<()> {
-    writeln!(out, "{about:<11}{}", foreign::line(text))
-}
-
-/// Writes a further line below an item.
-pub fn more(out: &mut impl Write, text: impl std::fmt::Display) -> io::Result<()> {
-    item(out, "", text)
 }
 
 fn gpus(out: &mut impl Write, gpus: &Gpus) -> io::Result<()> {
@@ -167,9 +155,9 @@ fn account(out: &mut impl Write, account: &[Decision]) -> io::Result<()> {
             out,
             format_args!(
                 "decided: {} by {}: {} ({}): {}",
-                decision.sought.name(),
+                decision.sought.into_str(),
                 decision.step,
-                decision.outcome.name(),
+                decision.outcome.into_str(),
                 decision.looked_at,
                 decision.reason
             ),

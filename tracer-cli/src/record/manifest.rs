@@ -2,18 +2,14 @@
 
 use std::{collections::BTreeMap, os::unix::process::ExitStatusExt, process::ExitStatus};
 
-use tracer_capture::{
-    inventory::{self, Inventory},
-    resolver::Confidence,
-    session::Api,
-};
+use tracer_capture::{inventory::{self, Inventory}, runtime::resolver::Confidence, session::Api};
 use tracer_core::{live::Gpu, summary::Capabilities};
 use tracer_store::manifest::{
     ClockSnapshot, Device, EndedBy, Exit, Host, Library, Manifest, Pauses, Probe, Scheduler, SchedulerKind, Target,
     Tool,
 };
 
-use crate::aim::End;
+use crate::target::End;
 
 /// Creates the manifest at the start of a recording.
 pub fn begin(target: Target) -> Manifest {
@@ -148,14 +144,14 @@ pub fn gpus(devices: &[Device]) -> BTreeMap<u32, Gpu> {
         let kind = device.scheduler.kind;
         let gpu = Gpu {
             name: device.name.clone(),
-            scheduler: (kind != SchedulerKind::Unknown).then(|| kind.name().to_owned()),
+            scheduler: (kind != SchedulerKind::Unknown).then(|| kind.into_str().to_owned()),
         };
         (device.gpu_id, gpu)
     });
     told.collect()
 }
 
-fn device(gpu: &tracer_capture::devices::Gpu) -> Device {
+fn device(gpu: &tracer_capture::kernel::devices::Gpu) -> Device {
     let kind = match gpu.scheduler {
         "mes" => SchedulerKind::Mes,
         "hws" => SchedulerKind::Hws,

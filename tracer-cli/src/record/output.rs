@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tracer_capture::launch::User;
+use tracer_capture::target::launch::User;
 use tracer_files::Owner;
 use tracer_store::manifest::ClockSnapshot;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tracer_capture::inventory::Inventory;
 use tracer_core::{
     event::Event,
-    fact::{Queue, QueueOrigin},
+    tables::{Queue, QueueOrigin},
 };
 
 /// Maximum number of processes that are kept in each set.

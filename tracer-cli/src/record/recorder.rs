@@ -9,7 +9,7 @@ use anyhow::Context;
 use tracer_capture::{inventory::Inventory, sys};
 use tracer_core::{
     event::Event,
-    fact::{Fact, Loss},
+    tables::{Fact, Loss},
     summary::{Report, Summary},
 };
 use tracer_store::{Manifest, StoreError, TraceWriter, Written};

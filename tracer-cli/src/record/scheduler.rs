@@ -38,7 +38,7 @@ pub fn confirm(devices: &mut [Device], simulated: bool, calls: &DriverCalls) {
             (Some((_, sign)), _) => format!("confirmed by {sign}"),
             (None, [(kind, sign)]) if alike => {
                 let topology = std::mem::replace(&mut scheduler.kind, *kind);
-                format!("not {} as the topology suggests: {sign}", topology.name())
+                format!("not {} as the topology suggests: {sign}", topology.into_str())
             }
             _ if calls.total.is_none() => "not confirmed by kernel functions: none could be watched".to_owned(),
             _ => "not confirmed by kernel functions: none was called by a traced process".to_owned(),

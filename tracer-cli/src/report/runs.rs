@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use tracer_core::fact::{Dispatch, DispatchRun, Evidence, Path};
+use tracer_core::tables::{Dispatch, DispatchRun, Evidence, Path};
 
 /// Dispatches of one queue with consecutive indexes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,14 +7,15 @@ mod queues;
 use std::io::{self, Write};
 
 use tracer_core::{
-    fact::Path,
+    tables::Path,
     foreign::{self, Terminal},
     summary::{ByPath, Copies, Moved, Report, Ring, Stats},
+    units::{bytes, duration},
 };
 use tracer_store::manifest::{EndedBy, Exit, Manifest, Target};
 
 use super::runs::Runs;
-use crate::units::{bytes, duration, known};
+use crate::units::known;
 
 /// Writes the target and the path summary.
 pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io::Result<()> {
@@ -38,7 +39,7 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
             "gpu        {} (gpu_id {}), scheduler {}: {evidence}",
             Terminal(&gpu.name),
             gpu.gpu_id,
-            gpu.scheduler.kind.name()
+            gpu.scheduler.kind.into_str()
         )?;
     }
     if let Some(sign) = &manifest.simulated {
@@ -193,8 +194,8 @@ fn dispatches(out: &mut impl Write, runs: &Runs, most: usize) -> io::Result<()> 
             run.count,
             kind.grid(),
             kind.workgroup(),
-            kind.path.name(),
-            kind.evidence.name(),
+            kind.path.into_str(),
+            kind.evidence.into_str(),
             Terminal(&kind.kernel())
         )?;
     }
@@ -347,9 +348,9 @@ fn paths(by_path: &ByPath) -> String {
     let counts = [by_path.doorbell, by_path.ring, by_path.thunk, by_path.unseen];
     let total: u64 = counts.iter().flatten().sum();
     let one = |(path, count): (Path, Option<u64>)| match count {
-        None => format!("{} not watched", path.name()),
-        Some(0) => format!("{} 0", path.name()),
-        Some(n) => format!("{} {n} ({:.1} %)", path.name(), n as f64 * 100.0 / total as f64),
+        None => format!("{} not watched", path.into_str()),
+        Some(0) => format!("{} 0", path.into_str()),
+        Some(n) => format!("{} {n} ({:.1} %)", path.into_str(), n as f64 * 100.0 / total as f64),
     };
     Path::ALL
         .into_iter()

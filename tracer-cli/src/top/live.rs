@@ -8,10 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tracer_capture::{guardian::Guardian, inventory::Inventory, launch::Terminal, sys};
+use tracer_capture::{inventory::Inventory, pause::guardian::Guardian, sys, target::launch::Terminal};
 use tracer_core::{
-    fact::Fact,
+    tables::Fact,
     live::{Live, Picture},
+    units::bytes,
 };
 use tracer_store::{
     Placing, TraceWriter,
@@ -19,9 +20,9 @@ use tracer_store::{
 };
 use tracer_tui::{Action, Status};
 
-use super::{blind, later::Later, screen};
+use super::{blind, recording::Recording, screen};
 use crate::{
-    aim::{End, Ready, Subject, Watched},
+    target::{End, Ready, Subject, Watched},
     cli::Top,
     collect::{Collector, Sink},
     record::{
@@ -61,7 +62,7 @@ fn lock(shared: &Handle) -> MutexGuard<'_, Shared> {
 /// The sink.
 struct Feed {
     shared: Handle,
-    later: Later<Recorder>,
+    recording: Recording<Recorder>,
     /// Traces that are being closed. This takes as long as the disk needs.
     closing: Vec<JoinHandle<()>>,
 }
@@ -69,17 +70,17 @@ struct Feed {
 impl Sink for Feed {
     fn take(&mut self, fact: &Fact) {
         lock(&self.shared).live.apply(fact);
-        self.later.take(fact);
+        self.recording.take(fact);
     }
 
     fn snapshot(&mut self, fact: &Fact) {
         lock(&self.shared).live.apply(fact);
-        self.later.snapshot(fact);
+        self.recording.snapshot(fact);
     }
 
     fn tick(&mut self) -> anyhow::Result<()> {
         // A full disk ends the recording, not the view.
-        let ticked = self.later.tick();
+        let ticked = self.recording.tick();
         let mut shared = lock(&self.shared);
         if let Err(error) = ticked {
             shared.recording = None;
@@ -95,10 +96,10 @@ impl Sink for Feed {
             shared.describe(inventory);
             shared.order.take()
         };
-        self.later.describe(inventory);
+        self.recording.describe(inventory);
         match order {
             Some(Order::Begin(recorder, dir)) => {
-                self.later.begin(*recorder);
+                self.recording.begin(*recorder);
                 lock(&self.shared).recording = Some(dir);
             }
             Some(Order::End) => self.close(inventory, None),
@@ -110,7 +111,7 @@ impl Sink for Feed {
 impl Feed {
     /// Ends the trace, if there is one.
     fn close(&mut self, inventory: &Inventory, end: Option<End>) {
-        let Some(recorder) = self.later.end() else { return };
+        let Some(recorder) = self.recording.end() else { return };
         let (shared, inventory) = (Arc::clone(&self.shared), inventory.clone());
         let by_user = || Ending {
             status: None,
@@ -121,7 +122,7 @@ impl Feed {
             let said = match recorder.finish(&inventory, &ending) {
                 Ok(outcome) => {
                     let written = outcome.written;
-                    format!("recorded {} ({})", written.dir.display(), units::bytes(written.bytes))
+                    format!("recorded {} ({})", written.dir.display(), bytes(written.bytes))
                 }
                 Err(error) => format!("recording ended: {error:#}"),
             };
@@ -187,7 +188,7 @@ impl Watch {
         let shared = Handle::default();
         let feed = Feed {
             shared: Arc::clone(&shared),
-            later: Later::new(),
+            recording: Recording::new(),
             closing: Vec::new(),
         };
         let (title, name, pid) = (subject.title(), subject.name(), subject.pid());

@@ -4,7 +4,8 @@ use std::{iter::Peekable, time::Instant};
 
 use anyhow::bail;
 use tracer_core::live::{Live, Picture, time_of};
-use tracer_store::{Facts, StoreError, Table, Trace};
+use tracer_core::tables::Table;
+use tracer_store::{Facts, StoreError, Trace};
 use tracer_tui::{Action, Status};
 
 use super::{blind, screen};

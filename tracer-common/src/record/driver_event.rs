@@ -1,6 +1,7 @@
 //! Trace events of the kernel driver (trace system `amdgpu`).
 
-use super::{ABSENT, Header, NAME_LEN};
+use super::{Header, NAME_LEN};
+use crate::offset::ABSENT;
 
 /// The event: low byte of [`Header::flags`] in a [`DriverEvent`].
 pub mod driver_event_kind {

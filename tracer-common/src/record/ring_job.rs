@@ -1,6 +1,7 @@
 //! Steps of DRM scheduler jobs.
 
 use super::Header;
+use crate::offset::ABSENT;
 
 /// The step: low byte of [`Header::flags`] in a [`RingJob`].
 pub mod ring_step {
@@ -111,9 +112,6 @@ pub struct StructLayout {
     /// `drm_sched_entity.job_queue.job_count`, 4 bytes.
     pub queued: u32,
 }
-
-/// No such field.
-pub const ABSENT: u32 = u32::MAX;
 
 impl EventLayout {
     /// No field exists.

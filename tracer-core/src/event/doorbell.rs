@@ -3,7 +3,16 @@
 use tracer_common::aql::Packet;
 use tracer_common::record::Stamps;
 
-use super::{InCall, Origin};
+use super::Origin;
+
+/// The API call that a thread was in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InCall {
+    /// Number of the innermost call.
+    pub call: u64,
+    /// Stream of the innermost call that names a stream; `None` if no call does.
+    pub stream: Option<u64>,
+}
 
 /// A store to an AQL doorbell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::Origin;
 
 /// Why a queue was sampled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Occasion {
     /// The collector samples periodically.
     Sample,
@@ -18,20 +19,6 @@ pub enum Occasion {
     Destroyed,
     /// A thread exits with its process. The GPU may continue for a moment.
     ProcessEnd,
-}
-
-impl Occasion {
-    /// Returns the name used in data.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sample => "sample",
-            Self::TraceEnd => "trace-end",
-            Self::Destroy => "destroy",
-            Self::Destroyed => "destroyed",
-            Self::ProcessEnd => "process-end",
-        }
-    }
 }
 
 /// A sample of a queue's indexes: the progress of its producers and its GPU.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::picture::KernelRow;
 use super::rate::Rate;
-use crate::fact::{Dispatch, DispatchRun};
+use crate::tables::{Dispatch, DispatchRun};
 
 /// Number of kernels that are distinguished. Their addresses come from the traced process, which could invent them.
 const MAX_KERNELS: usize = 4096;

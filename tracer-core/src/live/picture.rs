@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::fact::Path;
+use crate::tables::Path;
+use crate::tally::{Entry, Tally};
 
 /// The state at one moment. Ages and durations are ns; `None` (`null`) is unknown, never 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -72,12 +73,13 @@ pub struct Share {
 }
 
 impl Share {
-    pub(super) fn of(counts: &[u64; Path::ALL.len()]) -> Self {
+    /// Returns these submissions, with the packets of `tally` that bypassed every probe.
+    pub(super) fn of(counts: &[u64; Path::ALL.len()], tally: &Tally) -> Self {
         Self {
             doorbell: counts[Path::Doorbell as usize],
             ring: counts[Path::Ring as usize],
             thunk: counts[Path::Thunk as usize],
-            unseen: counts[Path::Unseen as usize],
+            unseen: counts[Path::Unseen as usize].saturating_add(tally.unseen_packets),
         }
     }
 
@@ -185,6 +187,23 @@ pub struct PacketRow {
     pub grid: Option<[u32; 3]>,
     /// Workgroup size, work items.
     pub workgroup: Option<[u16; 3]>,
+}
+
+impl PacketRow {
+    /// Returns the row of packets of this kind, of which nothing else is known.
+    pub(super) fn of(kind: &str, path: Path, entry: &Entry) -> Self {
+        Self {
+            index: 0,
+            count: entry.count,
+            time_ns: entry.time_ns,
+            tid: None,
+            kind: kind.to_owned(),
+            path,
+            kernel_object: None,
+            grid: None,
+            workgroup: None,
+        }
+    }
 }
 
 /// A kernel of a process.

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
+use super::counts::Counts;
 use super::picture::{PacketRow, QueueRow, Share, Stuck};
-use super::rate::Rate;
-use crate::fact::{Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, OtherPacket, Path, Progress, Queue};
-use crate::summary::Histogram;
+use crate::tables::{Doorbell, Fact, Progress, Queue};
+use crate::tally::{Entry, Histogram, Tally};
 
 /// Number of packets that are kept for the view of one queue.
 const LAST_PACKETS: usize = 32;
@@ -16,18 +16,13 @@ const LAST_DOORBELLS: usize = 64;
 pub const STUCK_NS: u64 = 2_000_000_000;
 
 /// The state of a queue.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LiveQueue {
     number: u32,
     /// Its last snapshot, which identifies it.
     known: Option<Queue>,
     pid: Option<u32>,
-    dispatches: Rate,
-    doorbells: Rate,
-    copies: Rate,
-    published: u64,
-    unread: u64,
-    by_path: [u64; Path::ALL.len()],
+    counts: Counts,
     latency: Histogram,
     /// One past the highest published index.
     end: u64,
@@ -47,23 +42,7 @@ impl LiveQueue {
     pub fn new(number: u32) -> Self {
         Self {
             number,
-            known: None,
-            pid: None,
-            dispatches: Rate::default(),
-            doorbells: Rate::default(),
-            copies: Rate::default(),
-            published: 0,
-            unread: 0,
-            by_path: [0; Path::ALL.len()],
-            latency: Histogram::default(),
-            end: 0,
-            write_index: None,
-            read_index: None,
-            looked_ns: None,
-            waiting_since_ns: None,
-            in_flight: VecDeque::new(),
-            last_doorbell_ns: None,
-            packets: VecDeque::new(),
+            ..Self::default()
         }
     }
 
@@ -84,71 +63,43 @@ impl LiveQueue {
         self.known = Some(queue.clone());
     }
 
-    pub fn dispatch(&mut self, dispatch: &Dispatch) {
-        self.pid = Some(dispatch.pid);
-        self.dispatches.add(dispatch.time_ns, 1);
-        self.by_path[dispatch.path as usize] += 1;
-        self.remember(PacketRow {
-            index: dispatch.index,
-            count: 1,
-            time_ns: dispatch.time_ns,
-            tid: Some(dispatch.tid),
-            kind: "dispatch".to_owned(),
-            path: dispatch.path,
-            kernel_object: Some(dispatch.kernel_object),
-            grid: Some(dispatch.grid),
-            workgroup: Some(dispatch.workgroup),
-        });
-    }
-
-    pub fn dispatch_run(&mut self, run: &DispatchRun) {
-        self.pid = Some(run.pid);
-        self.dispatches.add(run.end_ns, run.count);
-        let sum = &mut self.by_path[run.path as usize];
-        *sum = sum.saturating_add(run.count);
-        self.remember(PacketRow {
-            index: run.first_index,
-            count: run.count,
-            time_ns: run.end_ns,
-            tid: None,
-            kind: "dispatch".to_owned(),
-            path: run.path,
-            kernel_object: run.kernel_object,
-            grid: None,
-            workgroup: None,
-        });
-    }
-
-    pub fn packet(&mut self, packet: &OtherPacket) {
-        self.pid = Some(packet.pid);
-        if packet.unread.is_some() {
-            self.unread = self.unread.saturating_add(packet.count);
+    /// Takes a row of this queue.
+    pub fn add(&mut self, fact: &Fact, entry: &Entry) {
+        self.pid = Some(entry.pid);
+        self.counts.add(fact, entry);
+        match fact {
+            Fact::Dispatch(dispatch) => self.remember(PacketRow {
+                index: dispatch.index,
+                tid: Some(dispatch.tid),
+                kernel_object: Some(dispatch.kernel_object),
+                grid: Some(dispatch.grid),
+                workgroup: Some(dispatch.workgroup),
+                ..PacketRow::of("dispatch", dispatch.path, entry)
+            }),
+            Fact::DispatchRun(run) => self.remember(PacketRow {
+                index: run.first_index,
+                kernel_object: run.kernel_object,
+                ..PacketRow::of("dispatch", run.path, entry)
+            }),
+            Fact::Packet(packet) => self.remember(PacketRow {
+                index: packet.index,
+                tid: (packet.tid != 0).then_some(packet.tid),
+                ..PacketRow::of(packet.kind.into_str(), packet.path, entry)
+            }),
+            Fact::Doorbell(doorbell) => self.doorbell(doorbell),
+            // The indexes of the queue at these doorbells are unknown.
+            Fact::DoorbellRun(run) if !run.beyond => self.end = self.end.max(run.highest_value.saturating_add(1)),
+            _ => {}
         }
-        if packet.path == Path::Unseen {
-            let unseen = &mut self.by_path[Path::Unseen as usize];
-            *unseen = unseen.saturating_add(packet.count);
+        if matches!(fact, Fact::Doorbell(_) | Fact::DoorbellRun(_) | Fact::Copy(_)) {
+            self.last_doorbell_ns = self.last_doorbell_ns.max(Some(entry.time_ns));
         }
-        self.remember(PacketRow {
-            index: packet.index,
-            count: packet.count,
-            time_ns: packet.time_ns,
-            tid: (packet.tid != 0).then_some(packet.tid),
-            kind: packet.kind.name().to_owned(),
-            path: packet.path,
-            kernel_object: None,
-            grid: None,
-            workgroup: None,
-        });
     }
 
-    pub fn doorbell(&mut self, doorbell: &Doorbell) {
-        self.pid = Some(doorbell.pid);
-        self.doorbells.add(doorbell.time_ns, 1);
-        self.published = self.published.saturating_add(doorbell.published);
+    fn doorbell(&mut self, doorbell: &Doorbell) {
         if let Some(ns) = doorbell.reserve_to_doorbell_ns {
             self.latency.add(ns);
         }
-        self.last_doorbell_ns = self.last_doorbell_ns.max(Some(doorbell.time_ns));
         if doorbell.beyond {
             return;
         }
@@ -163,24 +114,6 @@ impl LiveQueue {
             self.in_flight.push_back((doorbell.time_ns, self.end));
             self.waiting_since_ns.get_or_insert(doorbell.time_ns);
         }
-    }
-
-    /// Takes a run of doorbells. The indexes of the queue at these doorbells are unknown.
-    pub fn doorbell_run(&mut self, run: &DoorbellRun) {
-        self.pid = Some(run.pid);
-        self.doorbells.add(run.end_ns, run.count);
-        self.published = self.published.saturating_add(run.published);
-        self.last_doorbell_ns = self.last_doorbell_ns.max(Some(run.end_ns));
-        if !run.beyond {
-            self.end = self.end.max(run.highest_value.saturating_add(1));
-        }
-    }
-
-    pub fn copy(&mut self, copy: &Copy) {
-        self.pid = Some(copy.pid);
-        self.copies.add(copy.time_ns, 1);
-        self.by_path[copy.path as usize] += 1;
-        self.last_doorbell_ns = self.last_doorbell_ns.max(Some(copy.time_ns));
     }
 
     /// Takes a sample that found other indexes than the previous sample.
@@ -245,6 +178,8 @@ impl LiveQueue {
     pub fn row(&self, now: u64) -> QueueRow {
         let known = self.known.as_ref();
         let aql = known.is_none_or(|queue| queue.is_aql());
+        let tally = &self.counts.tally;
+        let copies = tally.all_copies();
         QueueRow {
             queue: self.number,
             pid: self.pid,
@@ -255,12 +190,12 @@ impl LiveQueue {
             kind: known.map(|queue| queue.kind.clone()),
             internal: known.and_then(|queue| queue.internal),
             ended: self.ended_ns(now).is_some(),
-            dispatches: self.dispatches.total(),
-            doorbells: self.doorbells.total().saturating_add(self.copies.total()),
-            copies: self.copies.total(),
-            unread: self.unread,
-            dispatches_per_s: self.dispatches.per_second(now),
-            doorbells_per_s: self.doorbells.per_second(now) + self.copies.per_second(now),
+            dispatches: tally.all_dispatches(),
+            doorbells: tally.doorbells.saturating_add(copies),
+            copies,
+            unread: tally.unread,
+            dispatches_per_s: self.counts.dispatches.per_second(now),
+            doorbells_per_s: self.counts.doorbells.per_second(now) + self.counts.copies.per_second(now),
             packets_per_doorbell: self.packets_per_doorbell(),
             write_index: self.write_index,
             read_index: self.read_index,
@@ -272,11 +207,11 @@ impl LiveQueue {
             oldest_age_ns: self.in_flight.front().map(|&(at, _)| now.saturating_sub(at)),
             last_doorbell_age_ns: self.last_doorbell_ns.map(|at| now.saturating_sub(at)),
             latency_ns: self.latency.stats().map(|stats| (stats.p50, stats.p99)),
-            by_path: Share::of(&self.by_path),
-            history: if self.copies.total() > 0 {
-                self.copies.history(now)
+            by_path: Share::of(&std::array::from_fn(|path| tally.dispatches[path] + tally.copies[path]), tally),
+            history: if copies > 0 {
+                self.counts.copies.history(now)
             } else {
-                self.dispatches.history(now)
+                self.counts.dispatches.history(now)
             },
             stuck: self.stuck(now),
             packets: self.packets.iter().cloned().collect(),
@@ -290,7 +225,7 @@ impl LiveQueue {
 
     /// Returns the average number of packets that a doorbell published; `None` before the first doorbell.
     fn packets_per_doorbell(&self) -> Option<f64> {
-        let doorbells = self.doorbells.total();
-        (doorbells > 0).then(|| self.published as f64 / doorbells as f64)
+        let Tally { doorbells, published, .. } = self.counts.tally;
+        (doorbells > 0).then(|| published as f64 / doorbells as f64)
     }
 }

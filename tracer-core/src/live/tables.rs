@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::counts::Counts;
 use super::picture::{IoctlRow, ProcessRow, RingRow};
 use super::rate::Rate;
-use crate::fact::{Ioctl, Process, RingJob};
-use crate::summary::Histogram;
+use crate::tables::{Ioctl, Process, RingJob};
+use crate::tally::Histogram;
 
 /// Number of names of one kind (rings with reasons, ioctls) that are distinguished.
 const MAX_NAMES: usize = 512;
@@ -114,9 +115,7 @@ pub struct Processes {
 #[derive(Debug, Default)]
 pub struct LiveProcess {
     known: Option<Process>,
-    pub dispatches: Rate,
-    pub doorbells: Rate,
-    pub copies: Rate,
+    pub counts: Counts,
     pub ioctls: u64,
 }
 
@@ -165,10 +164,10 @@ impl Processes {
                 .and_then(|known| known.exit_ns)
                 .is_some_and(|exit| exit <= now),
             queues: queues(pid),
-            dispatches: process.dispatches.total(),
-            dispatches_per_s: process.dispatches.per_second(now),
-            doorbells: process.doorbells.total(),
-            copies: process.copies.total(),
+            dispatches: process.counts.tally.all_dispatches(),
+            dispatches_per_s: process.counts.dispatches.per_second(now),
+            doorbells: process.counts.tally.doorbells,
+            copies: process.counts.tally.all_copies(),
             ioctls: process.ioctls,
         });
         rows.collect()

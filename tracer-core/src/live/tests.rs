@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    fact::{Dispatch, Doorbell, Loss as LossFact, OtherPacket, Process},
+    tables::{Dispatch, Doorbell, Loss as LossFact, OtherPacket, Process},
     sample,
 };
 
@@ -184,7 +184,7 @@ fn copies_are_a_queues_doorbells_too() {
 fn a_queue_has_its_gpus_name_and_scheduler_if_they_are_known() {
     let mut live = Live::new();
     for (queue, gpu_id) in [(0, Some(5)), (1, Some(6)), (2, None)] {
-        live.apply(&Fact::Queue(crate::fact::Queue {
+        live.apply(&Fact::Queue(crate::tables::Queue {
             queue,
             gpu_id,
             ..sample::queue(0)

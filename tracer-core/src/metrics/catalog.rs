@@ -1,7 +1,8 @@
 //! Every metric: name, meaning, labels. `docs/metrics.md` is generated from it.
 
 /// Kind of a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Kind {
     /// A number that only grows. Its name ends in `_total` where it is exposed.
     Counter,
@@ -11,19 +12,6 @@ pub enum Kind {
     Histogram,
     /// The number 1, with information in its labels.
     Info,
-}
-
-impl Kind {
-    /// Returns the name that the exposition format uses.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Counter => "counter",
-            Self::Gauge => "gauge",
-            Self::Histogram => "histogram",
-            Self::Info => "info",
-        }
-    }
 }
 
 /// A metric.

@@ -43,7 +43,7 @@ pub fn markdown() -> String {
             ..
         } = definition;
         let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
-        let (name, kind) = (stored(definition), kind.name());
+        let (name, kind) = (stored(definition), kind.into_str());
         let _ = writeln!(text, "| `{name}` | {kind} | {unit} | {} | {help} |", labels.join(", "));
     }
     let _ = writeln!(

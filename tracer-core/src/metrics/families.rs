@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::catalog::{Definition, definition};
 use super::histogram::Buckets;
-use super::{Counts, Metrics, OTHER};
-use crate::fact::Path;
+use super::{Metrics, OTHER};
 use crate::live::Picture;
+use crate::tables::Path;
+use crate::tally::{Aggregated, Tally};
 
 /// A metric with its samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +75,7 @@ impl Metrics {
     #[must_use]
     pub fn families(&self, picture: &Picture, about: &About) -> Vec<Family> {
         let mut out = Collector::default();
-        self.by_queue(&mut out);
+        let aggregated = self.by_queue(&mut out);
         for ((class, reason, traced), &n) in &self.rings {
             out.number(
                 "tracer_ring_jobs",
@@ -82,8 +83,8 @@ impl Metrics {
                 n,
             );
         }
-        out.number("tracer_dispatches_aggregated", [], self.aggregated.dispatches);
-        out.number("tracer_doorbells_aggregated", [], self.aggregated.doorbells);
+        out.number("tracer_dispatches_aggregated", [], aggregated.dispatches);
+        out.number("tracer_doorbells_aggregated", [], aggregated.doorbells);
         self.living(&mut out);
         self.now(picture, &mut out);
         if self.latency.count() > 0 {
@@ -111,26 +112,29 @@ impl Metrics {
         }
     }
 
-    /// Adds counters of queues. If a KFD id is used again, its series continues where the series of the previous queue ended.
-    fn by_queue(&self, out: &mut Collector) {
-        let mut all: BTreeMap<Labels, Counts> = BTreeMap::new();
+    /// Adds counters of queues, and returns the part that is recorded only as runs. If a KFD id is used again, its series continues
+    /// where the series of the previous queue ended.
+    fn by_queue(&self, out: &mut Collector) -> Aggregated {
+        let mut all: BTreeMap<Labels, Tally> = BTreeMap::new();
         for queue in self.queues.values() {
             let labels = [text(queue.gpu_id), text(queue.pid), text(queue.queue_id)];
-            all.entry(labels).or_default().add(&queue.counts);
+            all.entry(labels).or_default().merge(&queue.tally);
         }
         for (&gpu, counts) in &self.ended {
             all.entry([text(gpu), String::new(), "ended".to_owned()])
                 .or_default()
-                .add(counts);
+                .merge(counts);
         }
         let other = [String::new(), String::new(), OTHER.to_owned()];
-        if self.other != Counts::default() {
-            all.entry(other).or_default().add(&self.other);
+        if self.other != Tally::default() {
+            all.entry(other).or_default().merge(&self.other);
         }
+        let mut together = Tally::default();
         for (labels, counts) in &all {
+            together.merge(counts);
             for path in Path::ALL {
                 let [gpu, process, queue] = labels.clone();
-                let with_path = [gpu, process, queue, path.name().to_owned()];
+                let with_path = [gpu, process, queue, path.into_str().to_owned()];
                 // A path that was not used on a queue has no series: 16 times as many series would carry no information.
                 if counts.dispatches[path as usize] > 0 {
                     out.number("tracer_dispatches", with_path.clone(), counts.dispatches[path as usize]);
@@ -140,9 +144,10 @@ impl Metrics {
                 }
             }
             out.number("tracer_doorbells", labels.clone(), counts.doorbells);
-            out.number("tracer_other_packets", labels.clone(), counts.packets);
+            out.number("tracer_other_packets", labels.clone(), counts.other_packets);
             out.number("tracer_unread_packets", labels.clone(), counts.unread);
         }
+        together.aggregated
     }
 
     fn living(&self, out: &mut Collector) {

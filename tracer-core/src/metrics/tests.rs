@@ -2,7 +2,7 @@
 
 use super::families::About;
 use super::*;
-use crate::fact::{Copy, Dispatch, Loss, Queue};
+use crate::tables::{Copy, Dispatch, Loss, Queue};
 use crate::live::Live;
 use crate::sample;
 

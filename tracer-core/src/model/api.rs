@@ -4,13 +4,10 @@
 //! other threads that have not rung yet. So a packet is linked to the call only if the packet belongs to the thread: if the
 //! doorbell's value names it, or if the thread reserved its index.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use tracer_common::api::Returns;
-
 use crate::event;
-use crate::fact::{self, Fact};
+use crate::tables::{self, ApiCall, ApiStats, Fact};
 
 /// Largest number of open calls kept. A call whose record was lost stays open, so the oldest open calls are forgotten.
 const MAX_OPEN: usize = 65536;
@@ -31,7 +28,7 @@ impl OpenCalls {
     /// Counts the submission that a fact reports for a call.
     pub(super) fn count(&mut self, fact: &Fact) {
         match fact {
-            Fact::Dispatch(fact::Dispatch {
+            Fact::Dispatch(tables::Dispatch {
                 api_call: Some(call), ..
             }) => self.add(
                 *call,
@@ -40,7 +37,7 @@ impl OpenCalls {
                     copies: 0,
                 },
             ),
-            Fact::Copy(fact::Copy {
+            Fact::Copy(tables::Copy {
                 api_call: Some(call), ..
             }) => self.add(
                 *call,
@@ -62,33 +59,17 @@ impl OpenCalls {
         submitted.copies = submitted.copies.saturating_add(more.copies);
     }
 
-    /// Ends a call and returns its row. Its submissions also count for the enclosing call.
-    pub(super) fn end(&mut self, event: &event::ApiCall) -> fact::ApiCall {
-        let submitted = self.submitted.remove(&event.call);
-        if let (Some(parent), Some(submitted)) = (event.parent, submitted) {
+    /// Ends a call and returns its row, with its submissions. They also count for the enclosing call.
+    pub(super) fn end(&mut self, call: &ApiCall) -> ApiCall {
+        let submitted = self.submitted.remove(&call.call);
+        if let (Some(parent), Some(submitted)) = (call.parent, submitted) {
             self.add(parent, submitted);
         }
-        let submitted = submitted.unwrap_or_default();
-        let function = event.function;
-        fact::ApiCall {
-            call: event.call,
-            parent: event.parent,
-            pid: event.origin.pid,
-            tid: event.origin.tid,
-            enter_ns: event.origin.time_ns,
-            exit_ns: event.returned.map(|(exit_ns, _)| exit_ns),
-            layer: Cow::Borrowed(function.layer.name()),
-            function: Cow::Borrowed(function.name),
-            ret: event.returned.map(|(_, ret)| match function.returns {
-                Returns::Status => i64::from(ret as u32),
-                Returns::Value => ret,
-            }),
-            failed: event.returned.map(|(_, ret)| function.failed(ret)),
-            stream: event.stream,
-            bytes: event.bytes,
-            object: event.object,
-            dispatches: submitted.dispatches,
-            copies: submitted.copies,
+        let Submitted { dispatches, copies } = submitted.unwrap_or_default();
+        ApiCall {
+            dispatches,
+            copies,
+            ..call.clone()
         }
     }
 }
@@ -99,50 +80,24 @@ const MAX_COUNTERS: usize = 65_536;
 /// The counts of calls, by counter.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
-    last: BTreeMap<u32, fact::ApiStats>,
+    last: BTreeMap<u32, ApiStats>,
 }
 
 impl Counted {
     /// Takes the counts so far. Counts that did not change keep the time at which they were first seen.
-    pub(super) fn apply(&mut self, event: &event::ApiStats) {
-        let counts = event.counts;
-        if let Some(last) = self.last.get(&event.counter) {
-            let before = (last.calls, last.returned, last.failed, last.left, last.total_ns);
-            if before
-                == (
-                    counts.calls,
-                    counts.returned,
-                    counts.failed,
-                    counts.left,
-                    counts.total_ns,
-                )
-            {
-                return;
-            }
-        } else if self.last.len() >= MAX_COUNTERS {
-            return;
-        }
-        let some = |ns: u64| (counts.returned > 0).then_some(ns);
-        let row = fact::ApiStats {
-            counter: event.counter,
-            pid: event.pid,
-            time_ns: event.time_ns,
-            layer: Cow::Borrowed(event.function.layer.name()),
-            function: Cow::Borrowed(event.function.name),
-            calls: counts.calls,
-            returned: counts.returned,
-            failed: counts.failed,
-            left: counts.left,
-            total_ns: counts.total_ns,
-            min_ns: some(counts.min_ns),
-            max_ns: some(counts.max_ns),
-            durations: event.durations.clone(),
+    pub(super) fn apply(&mut self, stats: &ApiStats) {
+        let counts = |stats: &ApiStats| (stats.calls, stats.returned, stats.failed, stats.left, stats.total_ns);
+        let take = match self.last.get(&stats.counter) {
+            Some(last) => counts(last) != counts(stats),
+            None => self.last.len() < MAX_COUNTERS,
         };
-        self.last.insert(event.counter, row);
+        if take {
+            self.last.insert(stats.counter, stats.clone());
+        }
     }
 
     /// Returns the current counts.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &fact::ApiStats> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ApiStats> {
         self.last.values()
     }
 

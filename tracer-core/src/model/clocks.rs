@@ -10,7 +10,7 @@ use tracer_common::kfd;
 
 use super::ioctls::{u32_at, u64_at};
 use crate::event::Ioctl;
-use crate::fact::{Fact, GpuTime};
+use crate::tables::{Fact, GpuTime};
 
 /// Largest number of readings kept per GPU. Beyond it, every other reading is dropped.
 const MAX_READINGS: usize = 1024;

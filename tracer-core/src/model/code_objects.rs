@@ -6,15 +6,11 @@ use std::sync::Arc;
 use super::LINGER_NS;
 use crate::code_object::CodeObject as Loaded;
 use crate::event::{CodeObject as Event, CodeObjectChange, Origin};
-use crate::fact::{CodeObject, Fact, Kernel, Loss};
+use crate::losses::{KERNEL_LIMIT, LIST_UNREAD};
+use crate::tables::{CodeObject, Fact, Kernel, Loss};
 
 /// Largest number of kernels kept, over all processes. Kernels beyond the limit have no name.
 const MAX_KERNELS: usize = 1 << 20;
-/// Source of the [`Fact::Loss`] for code objects whose kernels are beyond that limit.
-pub(crate) const KERNEL_LIMIT: &str = "model-kernels";
-/// Source of the [`Fact::Loss`] for changes of a runtime's list that could not be read.
-pub(crate) const LIST_UNREAD: &str = "code-object-list";
-
 /// Code objects that are loaded, or were unloaded so recently that dispatches of their kernels may still arrive.
 ///
 /// The maps are ordered maps, because an empty one costs nothing: the model moves this struct out of itself for each event.

@@ -4,7 +4,7 @@ use tracer_common::sdma::{self, Command};
 
 use super::memory::Memory;
 use crate::event::{Origin, SdmaDoorbell};
-use crate::fact::{self, CopyOp, Path};
+use crate::tables::{self, CopyOp, Path};
 
 /// Combined effect of the commands of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +46,11 @@ impl Moved {
 }
 
 /// Returns the fact for a submission. `queue` and `engine` are those of the submission, if known.
-pub(super) fn fact(event: &SdmaDoorbell<'_>, queue: Option<u32>, engine: Option<u32>, memory: &Memory) -> fact::Copy {
+pub(super) fn fact(event: &SdmaDoorbell<'_>, queue: Option<u32>, engine: Option<u32>, memory: &Memory) -> tables::Copy {
     let Origin { time_ns, pid, tid } = event.origin;
     let moved = event.commands.and_then(read);
     let rows = moved.and_then(|moved| moved.source.zip(moved.destination));
-    fact::Copy {
+    tables::Copy {
         queue,
         pid,
         tid,

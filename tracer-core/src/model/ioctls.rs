@@ -6,7 +6,7 @@ use tracer_common::kfd::{self, QueueType, create_queue as layout};
 
 use super::ioctl_args;
 use crate::event::Ioctl;
-use crate::fact;
+use crate::tables;
 
 /// A KFD or DRM device, according to the type of an ioctl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,13 +54,13 @@ pub(super) struct CreateQueue {
 }
 
 /// Returns the row for an ioctl.
-pub(super) fn fact(device: Device, event: &Ioctl<'_>) -> fact::Ioctl {
+pub(super) fn fact(device: Device, event: &Ioctl<'_>) -> tables::Ioctl {
     let nr = kfd::ioc_nr(event.cmd);
     let (device, name) = match device {
         Device::Kfd => ("kfd", kfd::ioctl_name(nr)),
         Device::Drm => ("drm", kfd::drm_ioctl_name(nr)),
     };
-    fact::Ioctl {
+    tables::Ioctl {
         pid: event.origin.pid,
         tid: event.origin.tid,
         enter_ns: event.origin.time_ns,

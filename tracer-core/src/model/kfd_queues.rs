@@ -11,15 +11,6 @@ use tracer_common::kfd::QueueType;
 use super::queue::Queue;
 use crate::event::KfdQueue;
 
-/// What the KFD's files say of an adopted queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Kfd {
-    pub(super) queue_id: Option<u32>,
-    pub(super) gpu_id: Option<u32>,
-    /// Whether the files were consulted.
-    asked: bool,
-}
-
 /// The queues that processes had when tracing began.
 #[derive(Debug, Default)]
 pub(super) struct KfdQueues {

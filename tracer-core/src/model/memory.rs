@@ -6,7 +6,7 @@ use tracer_common::kfd::{self, alloc_memory as layout};
 
 use super::ioctls::{u32_at, u64_at};
 use crate::event::Ioctl;
-use crate::fact::Direction;
+use crate::tables::Direction;
 
 /// Largest number of allocations kept, over all processes.
 const MAX_ALLOCATIONS: usize = 1 << 18;

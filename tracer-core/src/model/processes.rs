@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::{LINGER_NS, MAX_LINGERING};
 use crate::event::Origin;
-use crate::fact::{Fact, Process};
+use crate::tables::{Fact, Process};
 
 /// Processes that are alive, or exited so recently that events of theirs may still arrive.
 #[derive(Debug, Default)]

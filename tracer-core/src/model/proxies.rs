@@ -7,14 +7,12 @@ use tracer_common::aql::PACKET_LEN;
 use tracer_common::kfd::QueueType;
 
 use super::ioctls::CreateQueue;
-use super::queue::End;
-use super::queues::{Queues, Sight};
-use super::{doorbell, write_pointer};
+use super::queue::{End, Sight, doorbell};
+use super::queues::Queues;
+use super::write_pointer;
 use crate::event::{Doorbell, HsaQueue, Packets, Proxied, Reserve};
-use crate::fact::{self, Fact};
-
-/// Source of the [`Fact::Loss`] for requests of a proxy that could not be read.
-pub(crate) const UNREAD: &str = "proxy-unread";
+use crate::losses::PROXY_UNREAD;
+use crate::tables::{self, Fact};
 
 /// Every proxy that exists or lingers.
 #[derive(Debug, Default)]
@@ -47,9 +45,9 @@ impl Proxies {
     /// Processes a doorbell of a proxy. The packets of that walk were processed before.
     pub(super) fn doorbell(&mut self, event: &Doorbell, out: &mut impl FnMut(Fact)) {
         if event.handle == 0 {
-            return out(Fact::Loss(fact::Loss {
+            return out(Fact::Loss(tables::Loss {
                 time_ns: event.origin.time_ns,
-                source: UNREAD.to_owned(),
+                source: PROXY_UNREAD.to_owned(),
                 count: 1,
             }));
         }
@@ -96,7 +94,7 @@ impl Proxies {
     }
 
     /// Returns the numbers so far of proxies that exist, or ended within the last second.
-    pub(super) fn iter(&self) -> impl Iterator<Item = fact::Proxy> + '_ {
+    pub(super) fn iter(&self) -> impl Iterator<Item = tables::Proxy> + '_ {
         self.queues.iter().map(|queue| proxy(&queue.numbers(false)))
     }
 }
@@ -111,8 +109,8 @@ fn as_requests(out: &mut impl FnMut(Fact)) -> impl FnMut(Fact) + '_ {
     }
 }
 
-fn request(dispatch: fact::Dispatch) -> fact::Request {
-    fact::Request {
+fn request(dispatch: tables::Dispatch) -> tables::Request {
+    tables::Request {
         proxy: dispatch.queue,
         index: dispatch.index,
         pid: dispatch.pid,
@@ -131,8 +129,8 @@ fn request(dispatch: fact::Dispatch) -> fact::Request {
     }
 }
 
-fn proxy(queue: &fact::Queue) -> fact::Proxy {
-    fact::Proxy {
+fn proxy(queue: &tables::Queue) -> tables::Proxy {
+    tables::Proxy {
         proxy: queue.queue,
         pid: queue.pid,
         handle: queue.handle,

@@ -1,22 +1,34 @@
 //! One user queue: its state, and its final numbers.
 
+pub(super) mod adoption;
+pub(super) mod doorbell;
+mod gaps;
+mod publish_log;
+mod reserves;
+mod samples;
+mod slot;
+mod span;
+mod totals;
+mod unseen;
+mod walk;
+mod write_log;
+
 use tracer_common::aql::PACKET_LEN;
 use tracer_common::kfd::QueueType;
 
-use super::adoption::Adoption;
 use super::ioctls::CreateQueue;
-use super::kfd_queues::Kfd;
-use super::makers::Maker;
-use super::missing::Gap;
-use super::publish_log::PublishLog;
-use super::queues::Sight;
-use super::reserves::Reserves;
+use super::queue_origin::Maker;
 use super::signals::Use;
-use super::span::Span;
-use super::unseen::{Looks, Unseen};
-use super::write_log::WriteLog;
 use crate::event::{Origin, ReserveOp};
-use crate::fact::{Fact, OtherPacket, PacketKind, Path, Unread};
+use crate::tables::{Fact, OtherPacket, PacketKind, Path, Unread};
+use adoption::Adoption;
+use gaps::Gap;
+use publish_log::PublishLog;
+use reserves::Reserves;
+use samples::Samples;
+use span::Span;
+use unseen::Unseen;
+use write_log::WriteLog;
 
 /// A time longer than any by which events of one queue can be out of order.
 const REORDER_NS: u64 = 10_000_000;
@@ -38,6 +50,27 @@ impl End {
     }
 }
 
+/// Properties of a queue, from an event that may be its first.
+pub(super) struct Sight {
+    pub(super) origin: Origin,
+    /// Address of the write pointer.
+    pub(super) write_pointer: u64,
+    pub(super) kind: QueueType,
+    /// First index that is counted, if nothing more is known.
+    pub(super) first: u64,
+    /// The read index, and one past the last index that can have been rung for before; `None` if they could not be read.
+    pub(super) question: Option<(u64, u64)>,
+}
+
+/// What the KFD's files say of an adopted queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Kfd {
+    pub(super) queue_id: Option<u32>,
+    pub(super) gpu_id: Option<u32>,
+    /// Whether the files were consulted.
+    pub(super) asked: bool,
+}
+
 /// A user queue.
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -50,30 +83,30 @@ pub(super) struct Queue {
     /// Exit of CREATE_QUEUE, or the first event of an adopted queue.
     pub(super) created_ns: u64,
     pub(super) end: Option<End>,
-    pub(super) ring_base: u64,
-    pub(super) ring_packets: u32,
+    ring_base: u64,
+    ring_packets: u32,
 
     /// Indexes in the ring when the queue was found; `None` if its creation was seen.
-    pub(super) adoption: Option<Adoption>,
+    adoption: Option<Adoption>,
     /// What the KFD's files say of an adopted queue.
     pub(super) kfd: Kfd,
-    pub(super) span: Span,
+    span: Span,
     /// One past the highest index that a doorbell's value published. The span may reach further, because packets come before their
     /// doorbell, and the packets of a lost doorbell are credited to none.
-    pub(super) credited: Option<u64>,
+    credited: Option<u64>,
     /// One past the last index known to be reserved.
-    pub(super) reserved_end: u64,
+    reserved_end: u64,
     /// The highest write index and read index seen, and the highest start of a walk.
-    pub(super) write_seen: u64,
-    pub(super) read_seen: u64,
-    pub(super) walked_from: u64,
+    write_seen: u64,
+    read_seen: u64,
+    walked_from: u64,
     /// Time of the latest doorbell or packets.
-    pub(super) active_ns: u64,
-    pub(super) reserves: Reserves,
-    pub(super) write_log: WriteLog,
-    pub(super) publish_log: PublishLog,
+    active_ns: u64,
+    reserves: Reserves,
+    write_log: WriteLog,
+    publish_log: PublishLog,
     pub(super) unseen: Unseen,
-    pub(super) looks: Looks,
+    samples: Samples,
     /// Uses of completion signals by the event that is being processed.
     pub(super) published: Vec<Use>,
     /// Whether the GPU has taken more packets that were unread at that time. Such packets may have used any completion signal.
@@ -83,10 +116,10 @@ pub(super) struct Queue {
 
     pub(super) doorbells: u64,
     pub(super) submissions: u64,
-    pub(super) dispatches: u64,
-    pub(super) other_packets: u64,
-    pub(super) unread: u64,
-    pub(super) max_depth: u64,
+    dispatches: u64,
+    other_packets: u64,
+    unread: u64,
+    max_depth: u64,
 }
 
 impl Queue {
@@ -119,7 +152,7 @@ impl Queue {
             write_log: WriteLog::default(),
             publish_log: PublishLog::default(),
             unseen: Unseen::default(),
-            looks: Looks::default(),
+            samples: Samples::default(),
             published: Vec::new(),
             taken_unread: false,
             told_unread_below: 0,
@@ -321,7 +354,7 @@ impl Queue {
     pub(super) fn close(mut self, now: u64, lost: bool, makers_known: bool, out: &mut impl FnMut(Fact)) {
         self.reserves.flush(out);
         self.conclude(out);
-        self.conclude_looks(lost);
+        self.conclude_samples(lost);
         self.give_up_all(now, out);
         out(Fact::Queue(self.numbers(makers_known)));
     }

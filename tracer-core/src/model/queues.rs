@@ -11,11 +11,11 @@ use std::collections::{HashMap, VecDeque};
 use tracer_common::kfd::QueueType;
 
 use super::ioctls::CreateQueue;
-use super::makers::Makers;
-use super::queue::{End, Queue};
-use super::{LINGER_NS, MAX_LINGERING};
-use crate::event::{Origin, Progress, Reserve};
-use crate::fact::Fact;
+use super::queue::{End, Queue, Sight};
+use super::queue_origin::{Maker, Makers};
+use super::{LINGER_NS, MAX_LINGERING, write_pointer};
+use crate::event::{HsaQueue, Progress, Reserve};
+use crate::tables::Fact;
 
 /// Largest number of queues kept. The addresses of adopted queues come from the traced process, which could invent them.
 const MAX_QUEUES: usize = 65536;
@@ -50,18 +50,6 @@ struct Births {
     next: u32,
     /// Reserves that arrived before their queue was known, with the write pointers.
     early: VecDeque<(u64, Reserve)>,
-}
-
-/// Properties of a queue, from an event that may be its first.
-pub(super) struct Sight {
-    pub(super) origin: Origin,
-    /// Address of the write pointer.
-    pub(super) write_pointer: u64,
-    pub(super) kind: QueueType,
-    /// First index that is counted, if nothing more is known.
-    pub(super) first: u64,
-    /// The read index, and one past the last index that can have been rung for before; `None` if they could not be read.
-    pub(super) question: Option<(u64, u64)>,
 }
 
 impl Queues {
@@ -117,6 +105,19 @@ impl Queues {
         };
         self.by_key.entry(key).or_default().push(queue);
         true
+    }
+
+    /// Notes that a program created a queue.
+    pub(super) fn made(&mut self, event: &HsaQueue) {
+        let pid = event.origin.pid;
+        match self.at(pid, write_pointer(event.handle), event.exit_ns) {
+            Some(queue) if event.handle != 0 => queue.maker = Maker::Program,
+            _ => {
+                self.makers.attached(pid);
+                let others = self.of(pid).filter(|queue| queue.maker == Maker::NotSeen);
+                others.for_each(|queue| queue.maker = Maker::Unknown);
+            }
+        }
     }
 
     /// Processes a successful DESTROY_QUEUE.
@@ -182,10 +183,10 @@ impl Queues {
     }
 
     /// Processes a sample of a queue. Ignores a sample of an unknown queue.
-    pub(super) fn look(&mut self, write_pointer: u64, look: &Progress, out: &mut impl FnMut(Fact)) {
-        let queue = self.at(look.origin.pid, write_pointer, look.origin.time_ns);
+    pub(super) fn sample(&mut self, write_pointer: u64, sample: &Progress, out: &mut impl FnMut(Fact)) {
+        let queue = self.at(sample.origin.pid, write_pointer, sample.origin.time_ns);
         if let Some(queue) = queue.filter(|queue| queue.kind == QueueType::ComputeAql) {
-            queue.look(look, out);
+            queue.sample(sample, out);
         }
     }
 

@@ -5,13 +5,11 @@ use std::collections::HashMap;
 use tracer_common::ring::{self, RingName};
 
 use crate::event::{JobKey, RingJob as Event, RingStep};
-use crate::fact::{Fact, Loss, RingJob};
+use crate::losses::JOB_LIMIT;
+use crate::tables::{Fact, Loss, RingJob};
 
 /// Largest number of jobs under way. Beyond it, a new job is counted as lost.
 const MAX_JOBS: usize = 65536;
-/// Source of the [`Fact::Loss`] for jobs beyond that limit.
-pub(crate) const JOB_LIMIT: &str = "model-ring-jobs";
-
 /// Jobs that are not done.
 #[derive(Debug, Default)]
 pub struct RingJobs {

@@ -19,7 +19,7 @@ use tracer_common::record::Stamps;
 
 use super::clocks::Stamped;
 use crate::event::Signal;
-use crate::fact::GpuTime;
+use crate::tables::GpuTime;
 
 /// Largest number of signals kept per process. There is a limit because the addresses come from the process's memory, and signals
 /// that one process invents must not displace those of the others.

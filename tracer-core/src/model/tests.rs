@@ -3,20 +3,20 @@
 mod adoption;
 mod code_objects;
 mod gpu_times;
-mod looks;
-mod makers;
 mod processes;
 mod proxies;
+mod queue_origin;
 mod queues;
 mod reserves;
 mod ring_jobs;
+mod samples;
 mod walks;
 
 use tracer_common::aql::{Packet, packet_type};
 
 use super::{LINGER_NS, Model};
 use crate::event::{Before, Doorbell, Event, Ioctl, Origin, Packets, Reserve, ReserveOp};
-use crate::fact::{self, Fact, OtherPacket, Unread};
+use crate::tables::{self, Fact, OtherPacket, Unread};
 
 const PID: u32 = 7;
 const TID: u32 = 70;
@@ -183,12 +183,12 @@ impl Trace {
     }
 
     /// Ends the trace. Returns the final numbers of the queues.
-    fn finish(&mut self) -> Vec<fact::Queue> {
+    fn finish(&mut self) -> Vec<tables::Queue> {
         self.model.finish(1 << 60, &mut |fact| self.facts.push(fact));
         self.queues()
     }
 
-    fn queues(&self) -> Vec<fact::Queue> {
+    fn queues(&self) -> Vec<tables::Queue> {
         self.facts
             .iter()
             .filter_map(|fact| {
@@ -201,7 +201,7 @@ impl Trace {
             .collect()
     }
 
-    fn dispatches(&self) -> Vec<fact::Dispatch> {
+    fn dispatches(&self) -> Vec<tables::Dispatch> {
         let each = self.facts.iter();
         each.filter_map(|fact| {
             if let Fact::Dispatch(d) = fact {
@@ -215,7 +215,7 @@ impl Trace {
 
     /// Returns the indexes of dispatches. Each dispatch must have the kernel of its index.
     fn indexes(&self) -> Vec<u64> {
-        let check = |d: fact::Dispatch| {
+        let check = |d: tables::Dispatch| {
             assert_eq!(d.kernel_object, (d.index + 1) * 64, "{d:?}");
             d.index
         };
@@ -242,7 +242,7 @@ impl Trace {
             .collect()
     }
 
-    fn doorbells(&self) -> Vec<fact::Doorbell> {
+    fn doorbells(&self) -> Vec<tables::Doorbell> {
         let each = self.facts.iter();
         each.filter_map(|fact| {
             if let Fact::Doorbell(d) = fact {

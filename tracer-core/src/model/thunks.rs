@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::LINGER_NS;
 use crate::event::Event;
-use crate::fact::{Fact, Path};
+use crate::tables::{Fact, Path};
 
 /// Largest number of processes kept. There are few of them.
 const MAX_PROCESSES: usize = 4096;

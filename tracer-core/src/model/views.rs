@@ -1,7 +1,7 @@
 //! The current state: for a collector that continues a walk, for periodic samples, and for displays.
 
 use super::{Model, queue, write_pointer};
-use crate::fact;
+use crate::tables;
 
 /// State that a collector needs to continue a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,13 +45,13 @@ impl Model {
     }
 
     /// Returns the numbers so far of every queue that exists (or ended within the last second), in no particular order.
-    pub fn queues(&self) -> impl Iterator<Item = fact::Queue> + '_ {
+    pub fn queues(&self) -> impl Iterator<Item = tables::Queue> + '_ {
         let makers_known = self.queues.makers.are_known();
         self.queues.iter().map(move |queue| queue.numbers(makers_known))
     }
 
     /// Returns the same for every proxy.
-    pub fn proxies(&self) -> impl Iterator<Item = fact::Proxy> + '_ {
+    pub fn proxies(&self) -> impl Iterator<Item = tables::Proxy> + '_ {
         self.proxies.iter()
     }
 
@@ -77,17 +77,17 @@ impl Model {
     }
 
     /// Returns every process that is alive (or exited within the last second), in no particular order.
-    pub fn processes(&self) -> impl Iterator<Item = &fact::Process> {
+    pub fn processes(&self) -> impl Iterator<Item = &tables::Process> {
         self.processes.iter()
     }
 
     /// Returns every code object that is loaded now, in no particular order.
-    pub fn code_objects(&self) -> impl Iterator<Item = &fact::CodeObject> {
+    pub fn code_objects(&self) -> impl Iterator<Item = &tables::CodeObject> {
         self.code_objects.iter()
     }
 
     /// Returns the counts of API calls so far, where calls are only counted.
-    pub fn api_stats(&self) -> impl Iterator<Item = &fact::ApiStats> {
+    pub fn api_stats(&self) -> impl Iterator<Item = &tables::ApiStats> {
         self.counted.iter()
     }
 }

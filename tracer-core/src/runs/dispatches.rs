@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{MAX_QUEUES, WINDOW_NS, within};
-use crate::fact::{Dispatch, DispatchRun};
+use crate::tables::{Dispatch, DispatchRun};
 
 /// Number of open runs of a queue. Several producers publish a few packets out of order: a late packet joins its neighbours.
 const MAX_OPEN: usize = 4;

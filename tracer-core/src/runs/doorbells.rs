@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{MAX_QUEUES, within};
-use crate::fact::{Doorbell, DoorbellRun};
+use crate::tables::{Doorbell, DoorbellRun};
 
 /// Open runs, one for each queue and process.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::fact::{Dispatch, DispatchRun, Doorbell, DoorbellRun, Evidence, Path};
+use crate::tables::{Dispatch, DispatchRun, Doorbell, DoorbellRun, Evidence, Path};
 use crate::sample;
 
 /// Returns the runs of these rows.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Histogram, Stats};
-use crate::fact::{ApiCall, ApiStats};
+use crate::tally::{Histogram, Stats};
+use crate::tables::{ApiCall, ApiStats};
 
 /// Number of functions that are distinguished; the catalogue has fewer.
 const MAX_FUNCTIONS: usize = 1024;

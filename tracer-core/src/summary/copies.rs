@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{ByPath, when};
-use crate::fact::{Copy, CopyOp, Path};
+use crate::tables::{Copy, CopyOp, Path};
 
 /// SDMA submissions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +34,6 @@ pub struct Moved {
 /// Counts SDMA submissions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counter {
-    pub(super) by_path: [u64; Path::ALL.len()],
     bytes: u64,
     unread: u64,
     by_direction: BTreeMap<&'static str, Moved>,
@@ -42,22 +41,21 @@ pub(super) struct Counter {
 
 impl Counter {
     pub(super) fn add(&mut self, copy: &Copy) {
-        self.by_path[copy.path as usize] += 1;
         let Some(bytes) = copy.bytes else {
             self.unread += 1;
             return;
         };
         self.bytes = self.bytes.saturating_add(bytes);
         if copy.op != Some(CopyOp::None) {
-            let direction = copy.direction.map_or("unknown", |direction| direction.name());
+            let direction = copy.direction.map_or("unknown", |direction| direction.into_str());
             let moved = self.by_direction.entry(direction).or_default();
             moved.count += 1;
             moved.bytes = moved.bytes.saturating_add(bytes);
         }
     }
 
-    pub(super) fn report(&self, known: bool, by_path: ByPath) -> Copies {
-        let total = self.by_path.iter().fold(0, |sum: u64, &n| sum.saturating_add(n));
+    /// Returns the counts of `total` submissions.
+    pub(super) fn report(&self, known: bool, total: u64, by_path: ByPath) -> Copies {
         Copies {
             total: when(known, total),
             by_path,
@@ -75,7 +73,7 @@ impl Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fact::Direction;
+    use crate::tables::Direction;
 
     fn copy(op: Option<CopyOp>, bytes: Option<u64>, direction: Option<Direction>) -> Copy {
         Copy {
@@ -112,13 +110,13 @@ mod tests {
             thunk: None,
             unseen: None,
         };
-        let report = counter.report(true, by_path);
+        let report = counter.report(true, 5, by_path);
         assert_eq!(
             (report.total, report.bytes, report.unread),
             (Some(5), Some(123), Some(1))
         );
         assert_eq!(report.by_direction["h2d"], Moved { count: 2, bytes: 120 });
         assert_eq!(report.by_direction["unknown"], Moved { count: 1, bytes: 3 });
-        assert_eq!(counter.report(false, by_path).bytes, None);
+        assert_eq!(counter.report(false, 5, by_path).bytes, None);
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Histogram, Stats};
-use crate::fact::DriverCall;
+use crate::tally::{Histogram, Stats};
+use crate::tables::DriverCall;
 
 /// Number of functions that are distinguished; there are about thirty.
 const MAX_FUNCTIONS: usize = 1024;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fact::DriverEvent;
+use crate::tables::DriverEvent;
 
 /// Number of events that are distinguished. tracer knows five, and a trace of a newer version may have more.
 const MAX_EVENTS: usize = 256;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fact::{Dispatch, DispatchRun, GpuTime};
+use crate::tables::{Dispatch, DispatchRun, GpuTime};
 
 /// Number of kernels that are distinguished. Their addresses come from the traced process, which could invent them.
 pub(super) const MAX_KERNELS: usize = 65536;

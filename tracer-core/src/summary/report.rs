@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiCalls, Copies, DriverCalls, DriverEvents, Kernel, Requested, RingJobs, Stats, StreamQueue};
-use crate::fact::{Process, Queue};
+use crate::tables::{Process, Queue};
 
 /// The counts of a trace. A number that could not be observed is `None` (`null`), never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

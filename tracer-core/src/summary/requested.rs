@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::when;
-use crate::fact::Proxy;
+use crate::tables::Proxy;
 
 /// Submissions of programs to the proxies that a tool gave them. The submissions of the tool itself are counted elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Histogram, Stats, count};
-use crate::fact::RingJob;
+use super::count;
+use crate::tables::RingJob;
+use crate::tally::{Histogram, Stats};
 
 /// Number of rings that are distinguished.
 const MAX_RINGS: usize = 1024;

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use super::*;
-use crate::fact::{
+use crate::tables::{
     ApiCall, ApiStats, Copy, Doorbell, DriverEvent, Durations, Loss, Process, Queue, QueueOrigin, RingJob,
 };
 use crate::sample::{self, EVERYTHING};
@@ -408,7 +408,7 @@ fn dispatches_on_internal_queues_are_counted_if_all_queues_are_told() {
 
 #[test]
 fn runs_count_as_what_they_stand_for() {
-    let run = |change: fn(&mut crate::fact::DispatchRun)| {
+    let run = |change: fn(&mut crate::tables::DispatchRun)| {
         let mut run = sample::dispatch_run(10, 5, 100);
         change(&mut run);
         Fact::DispatchRun(run)

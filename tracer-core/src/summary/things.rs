@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::fact::{Process, Queue, QueueOrigin};
+use crate::tables::{Process, Queue, QueueOrigin};
 
 /// Queues, by number. If a queue has several rows, the last one counts.
 #[derive(Clone, Debug)]

@@ -14,7 +14,7 @@ pub struct Context {
     pub complete: bool,
     /// What is unreadable in the trace, or missing from it, one sentence each.
     pub damage: Vec<String>,
-    /// Lost events, by source, as the manifest counts them. [`crate::fact::Loss`] rows count as well.
+    /// Lost events, by source, as the manifest counts them. [`crate::tables::Loss`] rows count as well.
     pub losses: BTreeMap<String, u64>,
     /// GPUs.
     pub devices: Vec<Device>,

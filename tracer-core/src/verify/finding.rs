@@ -102,7 +102,7 @@ impl Finding {
         let sentences: Vec<String> = worst.into_iter().map(|(_, sentence)| sentence).collect();
         let rest = rest
             .into_iter()
-            .map(|(of, sentence)| format!("{}: {sentence}", of.name()));
+            .map(|(of, sentence)| format!("{}: {sentence}", of.into_str()));
         self.notes.splice(0..0, rest);
         // The offenders that decide come first.
         self.offenders.sort_by_key(|(of, _)| std::cmp::Reverse(*of));

@@ -4,7 +4,7 @@ use super::context::Context;
 use super::policy::Policy;
 use super::rules::{self, Rule};
 use super::verdict::Verdict;
-use crate::fact::Fact;
+use crate::tables::Fact;
 
 /// Judges a trace by a policy.
 ///

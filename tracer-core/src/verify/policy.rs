@@ -78,8 +78,9 @@ pub enum Scope {
 }
 
 /// A scheduler of user queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Scheduler {
     /// Micro-engine scheduler (MES).
     Mes,
@@ -87,18 +88,6 @@ pub enum Scheduler {
     Hws,
     /// No scheduler: the driver maps queues itself.
     Nohws,
-}
-
-impl Scheduler {
-    /// Returns the name that data files use.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Mes => "mes",
-            Self::Hws => "hws",
-            Self::Nohws => "nohws",
-        }
-    }
 }
 
 /// Limits beyond which a policy fails.

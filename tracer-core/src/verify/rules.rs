@@ -18,7 +18,7 @@ use super::context::Context;
 use super::finding::{Finding, Offenders};
 use super::policy::Policy;
 use super::verdict::{Offender, Outcome, RuleVerdict};
-use crate::fact::{DispatchRun, Fact};
+use crate::tables::{DispatchRun, Fact};
 
 /// A rule that examines facts one by one.
 pub(super) trait Rule {

@@ -1,4 +1,4 @@
-pub(crate) mod support;
+mod support;
 
 mod aggregated;
 mod coverage;

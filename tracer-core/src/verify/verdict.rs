@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The outcome of a rule, or of all rules. The order is the precedence: the greatest outcome of all rules is the overall outcome.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Outcome {
     /// The evidence exists, and says that the rule holds.
     #[default]
@@ -18,19 +19,6 @@ pub enum Outcome {
     Inconclusive,
     /// The evidence says that the rule does not hold.
     Fail,
-}
-
-impl Outcome {
-    /// Returns the name that data files use.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Warn => "warn",
-            Self::Inconclusive => "inconclusive",
-            Self::Fail => "fail",
-        }
-    }
 }
 
 /// The verdict on a trace.

@@ -9,10 +9,10 @@ use tracer_common::{
     record::{LossSource, PACKETS_PER_RECORD, Packets, UNKNOWN, doorbell_flags as flag, kind},
 };
 
-use super::{NO_WAKEUP, ring::Ring, stamps};
+use super::{ring::Ring, stamps};
 use crate::{
     api,
-    maps::{Current, EVENTS, lose},
+    maps::{Current, EVENTS, NO_WAKEUP, lose},
     signals, user,
 };
 

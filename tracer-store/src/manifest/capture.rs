@@ -29,8 +29,9 @@ pub struct Scheduler {
 }
 
 /// A scheduler of user queues.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum SchedulerKind {
     /// Micro-engine scheduler.
     Mes,
@@ -42,19 +43,6 @@ pub enum SchedulerKind {
     #[default]
     #[serde(other)]
     Unknown,
-}
-
-impl SchedulerKind {
-    /// Returns the name in data.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Mes => "mes",
-            Self::Hws => "hws",
-            Self::Nohws => "nohws",
-            Self::Unknown => "unknown",
-        }
-    }
 }
 
 /// A library that was searched for probes.

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender};
 
 use rustix::fs::{FallocateFlags, fallocate};
-use tracer_core::summary::Aggregated;
+use tracer_core::tally::Aggregated;
+use tracer_core::tables::Table;
 use tracer_files::Folder;
 
 use super::{Closed, Failure, Job, Pending, Placing, Report};
@@ -16,7 +17,6 @@ use crate::error::{IoContext, StoreError};
 use crate::folder::{self, Place};
 use crate::manifest::{self, Manifest};
 use crate::part::{self, PartName};
-use crate::schema::Table;
 
 /// Name of the loss source that counts rows which the recorder could not write.
 pub(crate) const LOSS_SOURCE: &str = "store";

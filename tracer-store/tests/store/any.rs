@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use tracer_core::fact::{
+use tracer_core::tables::{
     Copy, CopyOp, Direction, Dispatch, Doorbell, DriverCall, DriverEvent, Evidence, Fact, Ioctl, Loss, OtherPacket,
     PacketKind, Path, Process, Queue, QueueOrigin, RingJob, Unread,
 };

@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use tracer_core::fact::{ApiCall, ApiStats, Durations, Fact};
+use tracer_core::tables::{ApiCall, ApiStats, Durations, Fact};
 
 use crate::any::number;
 

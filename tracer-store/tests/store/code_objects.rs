@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use tracer_core::code_object::{CodeObjectOrigin, KernelsUnread};
-use tracer_core::fact::{CodeObject, Fact, Kernel};
+use tracer_core::tables::{CodeObject, Fact, Kernel};
 
 use crate::any::number;
 

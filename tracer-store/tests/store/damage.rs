@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use polars::prelude::*;
 use proptest::prelude::*;
-use tracer_core::fact::{Fact, Loss};
-use tracer_store::{StoreError, Table, Trace, TraceWriter};
+use tracer_core::tables::{Fact, Loss, Table};
+use tracer_store::{StoreError, Trace, TraceWriter};
 
 use crate::support::{dispatch, manifest, rows};
 

@@ -3,9 +3,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tracer_core::fact::{Fact, Queue};
+use tracer_core::tables::{Fact, Queue, Table};
 use tracer_core::sample;
-use tracer_store::{State, Table, Trace, TraceWriter};
+use tracer_store::{State, Trace, TraceWriter};
 
 use crate::support::{files, manifest, rows};
 

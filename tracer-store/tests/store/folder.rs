@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use tracer_store::{State, StoreError, Table, Trace, TraceWriter, Written};
+use tracer_core::tables::Table;
+use tracer_store::{State, StoreError, Trace, TraceWriter, Written};
 
 use crate::support::{dispatch, files, manifest, rows};
 

@@ -6,9 +6,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use tracer_core::fact::Fact;
+use tracer_core::tables::{Fact, Table};
 use tracer_store::manifest::ClockSnapshot;
-use tracer_store::{State, Table, Trace, TraceWriter};
+use tracer_store::{State, Trace, TraceWriter};
 
 use crate::support::{dispatch, index, manifest, queue};
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tracer_core::fact::Fact;
+use tracer_core::tables::{Fact, Table};
 use tracer_store::manifest::Exit;
-use tracer_store::{State, StoreError, Table, Trace, TraceWriter};
+use tracer_store::{State, StoreError, Trace, TraceWriter};
 
 use crate::support::{dispatch, files, index, manifest, process, queue, rows};
 
@@ -239,7 +239,7 @@ fn rows_that_wait_are_bounded() {
     let name: std::sync::Arc<str> = "x".repeat(1 << 20).into();
     let pushed = 2048;
     for index in 0..pushed {
-        writer.push(&Fact::Kernel(tracer_core::fact::Kernel {
+        writer.push(&Fact::Kernel(tracer_core::tables::Kernel {
             loaded_ns: index,
             name: name.clone(),
             ..row.clone()

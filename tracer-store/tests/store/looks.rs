@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use tracer_core::event::Occasion;
-use tracer_core::fact::{Fact, Progress};
+use tracer_core::tables::{Fact, Progress};
 
 use crate::any::number;
 

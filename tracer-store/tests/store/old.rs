@@ -4,13 +4,11 @@ use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tracer_core::fact::{
-    Copy, Dispatch, Doorbell, Evidence, Fact, Ioctl, Loss, OtherPacket, PacketKind, Path as Way, Process, Unread,
-};
+use tracer_core::tables::{Copy, Dispatch, Doorbell, Evidence, Fact, Ioctl, Loss, OtherPacket, PacketKind, Path as Way, Process, Table, Unread};
 use tracer_store::manifest::{
     ClockSnapshot, Device, Exit, Host, Library, Probe, Scheduler, SchedulerKind, Target, Tool,
 };
-use tracer_store::{Manifest, State, Table, Trace, TraceWriter};
+use tracer_store::{Manifest, State, Trace, TraceWriter};
 
 use crate::support::{process, queue};
 

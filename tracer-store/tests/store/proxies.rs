@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use tracer_core::fact::{Evidence, Fact, GpuTime, Proxy, Request};
+use tracer_core::tables::{Evidence, Fact, GpuTime, Proxy, Request};
 
 use crate::any::number;
 

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tracer_core::fact::Fact;
-use tracer_store::{State, Table, Trace, TraceWriter};
+use tracer_core::tables::{Fact, Table};
+use tracer_store::{State, Trace, TraceWriter};
 
 use crate::any::fact;
 use crate::support::manifest;

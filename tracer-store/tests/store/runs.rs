@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use proptest::option;
 use proptest::prelude::*;
-use tracer_core::fact::{Dispatch, DispatchRun, Doorbell, DoorbellRun, Evidence, Fact};
+use tracer_core::tables::{Dispatch, DispatchRun, Doorbell, DoorbellRun, Evidence, Fact, Table};
 use tracer_core::runs::WINDOW_NS;
 use tracer_core::sample;
-use tracer_core::summary::Aggregated;
-use tracer_store::{Placing, State, Table, Trace, TraceWriter, Written};
+use tracer_core::tally::Aggregated;
+use tracer_store::{Placing, State, Trace, TraceWriter, Written};
 
 use crate::any::{number, path};
 use crate::support::{manifest, rows};

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use tracer_core::fact::{Dispatch, Evidence, Fact, Path as Way, Process, Queue, QueueOrigin};
+use tracer_core::tables::{Dispatch, Evidence, Fact, Path as Way, Process, Queue, QueueOrigin, Table};
 use tracer_store::manifest::{ClockSnapshot, Host, Target, Tool};
-use tracer_store::{Manifest, Table, Trace};
+use tracer_store::{Manifest, Trace};
 
 pub fn manifest() -> Manifest {
     let tool = Tool {

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use tracer_core::fact::{Doorbell, Fact};
-use tracer_store::{Table, Trace, TraceWriter};
+use tracer_core::tables::{Doorbell, Fact, Table};
+use tracer_store::{Trace, TraceWriter};
 
 use crate::support::{dispatch, manifest};
 

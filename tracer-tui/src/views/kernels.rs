@@ -1,61 +1,25 @@
 //! The view of kernels, by how often they are dispatched.
 
 use tracer_core::live::{KernelRow, Picture};
+use tracer_core::units::{count, duration, rate};
 
 use crate::{
-    picks::{self, greatest},
-    state::Top,
-    table::Column,
-    units::{count, duration, rate},
+    rows::{self, Choice, greatest},
+    table::{Column, columns},
 };
 
-/// The columns of this view.
-pub const COLUMNS: &[Column<KernelRow>] = &[
-    Column {
-        title: "count",
-        width: 7,
-        rank: 0,
-        left: false,
-        cell: |k, _| count(k.count),
-        order: |a, b| b.count.cmp(&a.count),
-    },
-    Column {
-        title: "disp/s",
-        width: 7,
-        rank: 1,
-        left: false,
-        cell: |k, _| rate(k.per_s),
-        order: |a, b| greatest(Some(a.per_s), Some(b.per_s)),
-    },
-    Column {
-        title: "pid",
-        width: 7,
-        rank: 3,
-        left: false,
-        cell: |k, _| k.pid.to_string(),
-        order: |a, b| a.pid.cmp(&b.pid),
-    },
-    Column {
-        title: "last",
-        width: 6,
-        rank: 2,
-        left: false,
-        cell: |k, _| duration(k.last_age_ns),
-        order: |a, b| a.last_age_ns.cmp(&b.last_age_ns),
-    },
-    Column {
-        title: "kernel",
-        width: 0,
-        rank: 0,
-        left: true,
-        cell: |k, _| name(k),
-        order: |a, b| name(a).cmp(&name(b)),
-    },
-];
+/// The columns of this view: heading, width, rank, alignment; cell; order.
+pub const COLUMNS: &[Column<KernelRow>] = columns! {
+    "count" 7 0 right: |k, _| count(k.count), |a, b| b.count.cmp(&a.count);
+    "disp/s" 7 1 right: |k, _| rate(k.per_s), |a, b| greatest(Some(a.per_s), Some(b.per_s));
+    "pid" 7 3 right: |k, _| k.pid.to_string(), |a, b| a.pid.cmp(&b.pid);
+    "last" 7 2 right: |k, _| duration(k.last_age_ns), |a, b| a.last_age_ns.cmp(&b.last_age_ns);
+    "kernel" 0 0 left: |k, _| name(k), |a, b| name(a).cmp(&name(b));
+};
 
 /// Returns the rows in their order.
-pub fn rows<'a>(top: &Top, picture: &'a Picture) -> Vec<&'a KernelRow> {
-    picks::rows(&picture.kernels, COLUMNS, top, |kernel| {
+pub fn rows<'a>(choice: Choice<'_>, picture: &'a Picture) -> Vec<&'a KernelRow> {
+    rows::of(&picture.kernels, COLUMNS, choice, |kernel| {
         format!("{} {}", kernel.pid, name(kernel))
     })
 }

@@ -1,15 +1,16 @@
 //! The tree of processes.
 
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
 use ratatui::style::{Modifier, Style};
 use tracer_core::live::{Picture, ProcessRow};
+use tracer_core::units::{count, rate};
 
 use crate::{
-    picks::{self, greatest},
-    state::Top,
-    table::Column,
-    units::{UNKNOWN, count, rate},
+    rows::{self, Choice, greatest},
+    table::{Column, columns},
+    cells::UNKNOWN,
 };
 
 /// A process and its depth in the tree.
@@ -18,80 +19,29 @@ pub struct Branch {
     depth: usize,
 }
 
-/// The columns of this view.
-pub const COLUMNS: &[Column<Branch>] = &[
-    Column {
-        title: "process",
-        width: 0,
-        rank: 0,
-        left: true,
-        cell: |p, _| {
-            format!(
-                "{}{}",
-                "  ".repeat(p.depth.min(16)),
-                p.row.comm.as_deref().unwrap_or(UNKNOWN)
-            )
-        },
-        // The order of the tree itself.
-        order: |_, _| std::cmp::Ordering::Equal,
-    },
-    Column {
-        title: "pid",
-        width: 7,
-        rank: 0,
-        left: false,
-        cell: |p, _| p.row.pid.to_string(),
-        order: |a, b| a.row.pid.cmp(&b.row.pid),
-    },
-    Column {
-        title: "queues",
-        width: 6,
-        rank: 2,
-        left: false,
-        cell: |p, _| p.row.queues.to_string(),
-        order: |a, b| b.row.queues.cmp(&a.row.queues),
-    },
-    Column {
-        title: "disp/s",
-        width: 7,
-        rank: 1,
-        left: false,
-        cell: |p, _| rate(p.row.dispatches_per_s),
-        order: |a, b| greatest(Some(a.row.dispatches_per_s), Some(b.row.dispatches_per_s)),
-    },
-    Column {
-        title: "disp",
-        width: 7,
-        rank: 3,
-        left: false,
-        cell: |p, _| count(p.row.dispatches),
-        order: |a, b| b.row.dispatches.cmp(&a.row.dispatches),
-    },
-    Column {
-        title: "db",
-        width: 7,
-        rank: 6,
-        left: false,
-        cell: |p, _| count(p.row.doorbells),
-        order: |a, b| b.row.doorbells.cmp(&a.row.doorbells),
-    },
-    Column {
-        title: "copies",
-        width: 7,
-        rank: 4,
-        left: false,
-        cell: |p, _| count(p.row.copies),
-        order: |a, b| b.row.copies.cmp(&a.row.copies),
-    },
-    Column {
-        title: "ioctls",
-        width: 7,
-        rank: 5,
-        left: false,
-        cell: |p, _| count(p.row.ioctls),
-        order: |a, b| b.row.ioctls.cmp(&a.row.ioctls),
-    },
-];
+/// The columns of this view: heading, width, rank, alignment; cell; order.
+pub const COLUMNS: &[Column<Branch>] = columns! {
+    "process" 0 0 left: |p, _| indented(p), in_tree;
+    "pid" 7 0 right: |p, _| p.row.pid.to_string(), |a, b| a.row.pid.cmp(&b.row.pid);
+    "queues" 6 2 right: |p, _| p.row.queues.to_string(), |a, b| b.row.queues.cmp(&a.row.queues);
+    "disp/s" 7 1 right: |p, _| rate(p.row.dispatches_per_s),
+        |a, b| greatest(Some(a.row.dispatches_per_s), Some(b.row.dispatches_per_s));
+    "disp" 7 3 right: |p, _| count(p.row.dispatches), |a, b| b.row.dispatches.cmp(&a.row.dispatches);
+    "db" 7 6 right: |p, _| count(p.row.doorbells), |a, b| b.row.doorbells.cmp(&a.row.doorbells);
+    "copies" 7 4 right: |p, _| count(p.row.copies), |a, b| b.row.copies.cmp(&a.row.copies);
+    "ioctls" 7 5 right: |p, _| count(p.row.ioctls), |a, b| b.row.ioctls.cmp(&a.row.ioctls);
+};
+
+/// Returns the name of a process, indented by its depth in the tree.
+fn indented(process: &Branch) -> String {
+    let name = process.row.comm.as_deref().unwrap_or(UNKNOWN);
+    format!("{}{name}", "  ".repeat(process.depth.min(16)))
+}
+
+/// Keeps the order of the tree.
+fn in_tree(_: &Branch, _: &Branch) -> Ordering {
+    Ordering::Equal
+}
 
 /// Returns all processes, each after its parent.
 pub fn tree(picture: &Picture) -> Vec<Branch> {
@@ -127,13 +77,13 @@ pub fn tree(picture: &Picture) -> Vec<Branch> {
 }
 
 /// Returns the rows of a tree in their order.
-pub fn sorted<'a>(top: &Top, tree: &'a [Branch]) -> Vec<&'a Branch> {
-    picks::rows(tree, COLUMNS, top, words)
+pub fn sorted<'a>(choice: Choice<'_>, tree: &'a [Branch]) -> Vec<&'a Branch> {
+    rows::of(tree, COLUMNS, choice, words)
 }
 
 /// Returns the number of rows shown.
-pub fn count_rows(top: &Top, picture: &Picture) -> usize {
-    sorted(top, &tree(picture)).len()
+pub fn count_rows(choice: Choice<'_>, picture: &Picture) -> usize {
+    sorted(choice, &tree(picture)).len()
 }
 
 /// Returns the style of a row. Processes that have exited are dimmed.

@@ -6,9 +6,10 @@ use ratatui::{
     style::{Color, Modifier, Style},
 };
 use tracer_core::live::{KernelRow, PacketRow, QueueRow};
+use tracer_core::units::{count, duration, rate};
 
 use super::kernels;
-use crate::units::{UNKNOWN, count, duration, known, rate, sparkline};
+use crate::cells::{UNKNOWN, known, sparkline};
 
 /// Draws the queue: its properties, whether it is stuck, what waits, and the last packets with the newest at the top.
 pub fn draw(queue: &QueueRow, names: &[KernelRow], now: u64, selected: usize, area: Rect, buffer: &mut Buffer) {

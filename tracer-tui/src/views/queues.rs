@@ -4,168 +4,45 @@ use std::cmp::Ordering;
 
 use ratatui::style::{Color, Modifier, Style};
 use tracer_core::live::{Picture, QueueRow, Share};
+use tracer_core::units::{count, duration, rate};
 
 use crate::{
-    picks::{self, greatest},
-    state::Top,
-    table::Column,
-    units::{UNKNOWN, count, duration, known, rate, sparkline},
+    rows::{self, Choice, greatest},
+    table::{Column, columns},
+    cells::{UNKNOWN, known, sparkline},
 };
 
 /// The initial sort column: stuck queues are at the top, then busy ones.
 pub const FIRST: usize = 6;
 
-/// The columns of this view.
-pub const COLUMNS: &[Column<QueueRow>] = &[
-    Column {
-        title: "q",
-        width: 4,
-        rank: 0,
-        left: false,
-        cell: |q, _| q.queue.to_string(),
-        order: |a, b| a.queue.cmp(&b.queue),
-    },
-    Column {
-        title: "pid",
-        width: 7,
-        rank: 4,
-        left: false,
-        cell: |q, _| known(q.pid, |pid| pid.to_string()),
-        order: |a, b| a.pid.cmp(&b.pid),
-    },
-    Column {
-        title: "gpu",
-        width: 6,
-        rank: 9,
-        left: false,
-        cell: |q, _| known(q.gpu_id, |gpu| gpu.to_string()),
-        order: |a, b| a.gpu_id.cmp(&b.gpu_id),
-    },
-    Column {
-        title: "sched",
-        width: 5,
-        rank: 17,
-        left: true,
-        cell: |q, _| q.scheduler.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
-        order: |a, b| a.scheduler.cmp(&b.scheduler),
-    },
-    Column {
-        title: "id",
-        width: 4,
-        rank: 11,
-        left: false,
-        cell: |q, _| known(q.queue_id, |id| id.to_string()),
-        order: |a, b| a.queue_id.cmp(&b.queue_id),
-    },
-    Column {
-        title: "type",
-        width: 7,
-        rank: 5,
-        left: true,
-        cell: |q, _| kind(q),
-        order: |a, b| kind(a).cmp(&kind(b)),
-    },
-    Column {
-        title: "disp/s",
-        width: 7,
-        rank: 1,
-        left: false,
-        cell: |q, _| rate(q.dispatches_per_s),
-        order: busiest,
-    },
-    Column {
-        title: "db/s",
-        width: 7,
-        rank: 6,
-        left: false,
-        cell: |q, _| rate(q.doorbells_per_s),
-        order: |a, b| greatest(Some(a.doorbells_per_s), Some(b.doorbells_per_s)),
-    },
-    Column {
-        title: "disp",
-        width: 7,
-        rank: 3,
-        left: false,
-        cell: |q, _| count(q.dispatches),
-        order: |a, b| b.dispatches.cmp(&a.dispatches),
-    },
-    Column {
-        title: "p/db",
-        width: 5,
-        rank: 12,
-        left: false,
-        cell: |q, _| known(q.packets_per_doorbell, |n| format!("{n:.1}")),
-        order: |a, b| greatest(a.packets_per_doorbell, b.packets_per_doorbell),
-    },
-    Column {
-        title: "write",
-        width: 7,
-        rank: 13,
-        left: false,
-        cell: |q, _| known(q.write_index, count),
-        order: |a, b| greatest(a.write_index, b.write_index),
-    },
-    Column {
-        title: "read",
-        width: 7,
-        rank: 14,
-        left: false,
-        cell: |q, _| known(q.read_index, count),
-        order: |a, b| greatest(a.read_index, b.read_index),
-    },
-    Column {
-        title: "depth",
-        width: 11,
-        rank: 2,
-        left: false,
-        cell: |q, _| depth(q),
-        order: |a, b| greatest(a.depth, b.depth),
-    },
-    Column {
-        title: "oldest",
-        width: 6,
-        rank: 7,
-        left: false,
-        cell: |q, _| q.oldest_age_ns.map_or_else(|| "-".to_owned(), duration),
-        order: |a, b| greatest(a.oldest_age_ns, b.oldest_age_ns),
-    },
-    Column {
-        title: "p50",
-        width: 6,
-        rank: 16,
-        left: false,
-        cell: |q, _| known(q.latency_ns.map(|(p50, _)| p50), duration),
-        order: |a, b| greatest(a.latency_ns, b.latency_ns),
-    },
-    Column {
-        title: "p99",
-        width: 6,
-        rank: 15,
-        left: false,
-        cell: |q, _| known(q.latency_ns.map(|(_, p99)| p99), duration),
-        order: |a, b| greatest(a.latency_ns.map(|l| l.1), b.latency_ns.map(|l| l.1)),
-    },
-    Column {
-        title: "path",
-        width: 9,
-        rank: 8,
-        left: true,
-        cell: |q, _| share(&q.by_path),
-        order: |a, b| greatest(outside(&a.by_path), outside(&b.by_path)),
-    },
-    Column {
-        title: "last minute",
-        width: 0,
-        rank: 10,
-        left: true,
-        cell: |q, width| sparkline(&q.history, usize::from(width)),
-        order: busiest,
-    },
-];
+/// The columns of this view: heading, width, rank, alignment; cell; order.
+pub const COLUMNS: &[Column<QueueRow>] = columns! {
+    "q" 4 0 right: |q, _| q.queue.to_string(), |a, b| a.queue.cmp(&b.queue);
+    "pid" 7 4 right: |q, _| known(q.pid, |pid| pid.to_string()), |a, b| a.pid.cmp(&b.pid);
+    "gpu" 6 9 right: |q, _| known(q.gpu_id, |gpu| gpu.to_string()), |a, b| a.gpu_id.cmp(&b.gpu_id);
+    "sched" 5 17 left: |q, _| q.scheduler.clone().unwrap_or_else(|| UNKNOWN.to_owned()), |a, b| a.scheduler.cmp(&b.scheduler);
+    "id" 4 11 right: |q, _| known(q.queue_id, |id| id.to_string()), |a, b| a.queue_id.cmp(&b.queue_id);
+    "type" 7 5 left: |q, _| kind(q), |a, b| kind(a).cmp(&kind(b));
+    "disp/s" 7 1 right: |q, _| rate(q.dispatches_per_s), busiest;
+    "db/s" 7 6 right: |q, _| rate(q.doorbells_per_s), |a, b| greatest(Some(a.doorbells_per_s), Some(b.doorbells_per_s));
+    "disp" 7 3 right: |q, _| count(q.dispatches), |a, b| b.dispatches.cmp(&a.dispatches);
+    "p/db" 5 12 right: |q, _| known(q.packets_per_doorbell, |n| format!("{n:.1}")),
+        |a, b| greatest(a.packets_per_doorbell, b.packets_per_doorbell);
+    "write" 7 13 right: |q, _| known(q.write_index, count), |a, b| greatest(a.write_index, b.write_index);
+    "read" 7 14 right: |q, _| known(q.read_index, count), |a, b| greatest(a.read_index, b.read_index);
+    "depth" 11 2 right: |q, _| depth(q), |a, b| greatest(a.depth, b.depth);
+    "oldest" 7 7 right: |q, _| q.oldest_age_ns.map_or_else(|| "-".to_owned(), duration),
+        |a, b| greatest(a.oldest_age_ns, b.oldest_age_ns);
+    "p50" 7 16 right: |q, _| known(q.latency_ns.map(|(p50, _)| p50), duration), |a, b| greatest(a.latency_ns, b.latency_ns);
+    "p99" 7 15 right: |q, _| known(q.latency_ns.map(|(_, p99)| p99), duration),
+        |a, b| greatest(a.latency_ns.map(|l| l.1), b.latency_ns.map(|l| l.1));
+    "path" 9 8 left: |q, _| share(&q.by_path), |a, b| greatest(outside(&a.by_path), outside(&b.by_path));
+    "last minute" 0 10 left: |q, width| sparkline(&q.history, usize::from(width)), busiest;
+};
 
 /// Returns the rows in their order.
-pub fn rows<'a>(top: &Top, picture: &'a Picture) -> Vec<&'a QueueRow> {
-    picks::rows(&picture.queues, COLUMNS, top, |queue| {
+pub fn rows<'a>(choice: Choice<'_>, picture: &'a Picture) -> Vec<&'a QueueRow> {
+    rows::of(&picture.queues, COLUMNS, choice, |queue| {
         let pid = queue.pid.map(|pid| pid.to_string()).unwrap_or_default();
         let stuck = if queue.stuck.is_some() { "stuck" } else { "" };
         format!("q{} {pid} {} {stuck}", queue.queue, kind(queue))

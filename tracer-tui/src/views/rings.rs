@@ -2,93 +2,32 @@
 
 use ratatui::style::{Color, Modifier, Style};
 use tracer_core::live::{Picture, RingRow};
+use tracer_core::units::{count, duration, rate};
 
 use crate::{
-    picks::{self, greatest},
-    state::Top,
-    table::Column,
-    units::{count, duration, known, rate},
+    rows::{self, Choice, greatest},
+    table::{Column, columns},
+    cells::known,
 };
 
-/// The columns of this view.
-pub const COLUMNS: &[Column<RingRow>] = &[
-    Column {
-        title: "ring",
-        width: 16,
-        rank: 0,
-        left: true,
-        cell: |r, _| r.ring.clone(),
-        order: |a, b| a.ring.cmp(&b.ring),
-    },
-    Column {
-        title: "jobs/s",
-        width: 7,
-        rank: 1,
-        left: false,
-        cell: |r, _| rate(r.per_s),
-        order: |a, b| greatest(Some(a.per_s), Some(b.per_s)),
-    },
-    Column {
-        title: "jobs",
-        width: 7,
-        rank: 0,
-        left: false,
-        cell: |r, _| count(r.jobs),
-        order: |a, b| b.jobs.cmp(&a.jobs),
-    },
-    Column {
-        title: "traced",
-        width: 7,
-        rank: 2,
-        left: false,
-        cell: |r, _| count(r.traced),
-        order: |a, b| b.traced.cmp(&a.traced),
-    },
-    Column {
-        title: "waiting",
-        width: 7,
-        rank: 4,
-        left: false,
-        cell: |r, _| known(r.waiting_ns.map(|w| w.0), duration),
-        order: |a, b| greatest(a.waiting_ns, b.waiting_ns),
-    },
-    Column {
-        title: "p99",
-        width: 6,
-        rank: 6,
-        left: false,
-        cell: |r, _| known(r.waiting_ns.map(|w| w.1), duration),
-        order: |a, b| greatest(a.waiting_ns.map(|w| w.1), b.waiting_ns.map(|w| w.1)),
-    },
-    Column {
-        title: "running",
-        width: 7,
-        rank: 5,
-        left: false,
-        cell: |r, _| known(r.running_ns.map(|w| w.0), duration),
-        order: |a, b| greatest(a.running_ns, b.running_ns),
-    },
-    Column {
-        title: "p99",
-        width: 6,
-        rank: 7,
-        left: false,
-        cell: |r, _| known(r.running_ns.map(|w| w.1), duration),
-        order: |a, b| greatest(a.running_ns.map(|w| w.1), b.running_ns.map(|w| w.1)),
-    },
-    Column {
-        title: "made by",
-        width: 0,
-        rank: 3,
-        left: true,
-        cell: |r, _| made_by(r),
-        order: |a, b| made_by(a).cmp(&made_by(b)),
-    },
-];
+/// The columns of this view: heading, width, rank, alignment; cell; order.
+pub const COLUMNS: &[Column<RingRow>] = columns! {
+    "ring" 16 0 left: |r, _| r.ring.clone(), |a, b| a.ring.cmp(&b.ring);
+    "jobs/s" 7 1 right: |r, _| rate(r.per_s), |a, b| greatest(Some(a.per_s), Some(b.per_s));
+    "jobs" 7 0 right: |r, _| count(r.jobs), |a, b| b.jobs.cmp(&a.jobs);
+    "traced" 7 2 right: |r, _| count(r.traced), |a, b| b.traced.cmp(&a.traced);
+    "waiting" 7 4 right: |r, _| known(r.waiting_ns.map(|w| w.0), duration), |a, b| greatest(a.waiting_ns, b.waiting_ns);
+    "p99" 7 6 right: |r, _| known(r.waiting_ns.map(|w| w.1), duration),
+        |a, b| greatest(a.waiting_ns.map(|w| w.1), b.waiting_ns.map(|w| w.1));
+    "running" 7 5 right: |r, _| known(r.running_ns.map(|w| w.0), duration), |a, b| greatest(a.running_ns, b.running_ns);
+    "p99" 7 7 right: |r, _| known(r.running_ns.map(|w| w.1), duration),
+        |a, b| greatest(a.running_ns.map(|w| w.1), b.running_ns.map(|w| w.1));
+    "made by" 0 3 left: |r, _| made_by(r), |a, b| made_by(a).cmp(&made_by(b));
+};
 
 /// Returns the rows in their order.
-pub fn rows<'a>(top: &Top, picture: &'a Picture) -> Vec<&'a RingRow> {
-    picks::rows(&picture.rings, COLUMNS, top, |ring| {
+pub fn rows<'a>(choice: Choice<'_>, picture: &'a Picture) -> Vec<&'a RingRow> {
+    rows::of(&picture.rings, COLUMNS, choice, |ring| {
         format!("{} {}", ring.ring, made_by(ring))
     })
 }

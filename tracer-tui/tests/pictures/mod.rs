@@ -1,7 +1,7 @@
 //! Pictures to draw.
 
 use tracer_core::{
-    fact::Path,
+    tables::Path,
     live::{IoctlRow, KernelRow, PacketRow, Picture, ProcessRow, QueueRow, RingRow, Share, Stuck, Totals},
 };
 

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use crate::cargo;
 use crate::cmd;
 use crate::project::{Project, Toolchain};
 
@@ -51,7 +52,7 @@ impl CrossBuild<'_> {
     }
 
     fn cargo(&self, project: &Project, subcommand: &str) -> Command {
-        let mut cargo = cmd::plain_cargo(project);
+        let mut cargo = cargo::plain(project);
         // Enables nightly features on a stable compiler: these targets have no prebuilt `core`.
         cargo
             .env("RUSTC_BOOTSTRAP", "1")

@@ -11,7 +11,9 @@ use std::thread;
 
 use anyhow::{Result, bail};
 
+use crate::cargo;
 use crate::cmd;
+use crate::imports;
 use crate::project::Project;
 use crate::setup::{self, BpfLinker, Part};
 pub use mock::build as mock;
@@ -36,7 +38,7 @@ impl Profile {
 /// Builds the eBPF object, the GPU code objects and all programs of the workspace.
 pub fn run(project: &Project, profile: Profile) -> Result<()> {
     objects(project)?;
-    let mut cargo = cmd::cargo(project);
+    let mut cargo = cargo::workspace(project);
     cargo.args(["build", "--workspace"]).envs(project.variables());
     if profile == Profile::Release {
         cargo.arg("--release");
@@ -44,12 +46,13 @@ pub fn run(project: &Project, profile: Profile) -> Result<()> {
     cmd::run(&mut cargo)
 }
 
-/// Runs clippy over everything. Warnings are errors.
+/// Runs clippy over everything, and checks the imports of modules. Warnings are errors.
 pub fn lint(project: &Project) -> Result<()> {
+    imports::check(project)?;
     objects(project)?;
     ebpf::lint(project, &BpfLinker::choose(project)?)?;
     gpu::lint(project)?;
-    let mut cargo = cmd::cargo(project);
+    let mut cargo = cargo::workspace(project);
     cargo.args(["clippy", "--workspace", "--all-targets"]);
     cmd::run(cargo.envs(project.variables()).args(["--", "--deny", "warnings"]))
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::Install;
+use crate::cargo;
 use crate::cmd;
 use crate::project::Project;
 
@@ -79,7 +80,7 @@ impl Install for BpfLinker {
             .nth(2)
             .context("the linker's folder has no parent")?;
         let build = project.cache().join("tools/build");
-        let mut cargo = cmd::plain_cargo(project);
+        let mut cargo = cargo::plain(project);
         // In the root folder cargo finds no project's configuration.
         cargo.current_dir(Path::new("/")).env("CARGO_TARGET_DIR", &build);
         cargo

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tracer_common::api::{Layer, find};
-use tracer_core::fact::{ApiCall, Copy, CopyOp, Direction, Dispatch};
+use tracer_core::tables::{ApiCall, Copy, CopyOp, Direction, Dispatch};
 
 use crate::{dispatcher::Call, scenario::Run};
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracer_core::fact::{Fact, Ioctl};
+use tracer_core::tables::{Fact, Ioctl};
 
 use super::unhex;
 use crate::{scenario::Run, truth};

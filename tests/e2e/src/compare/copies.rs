@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tracer_core::fact::{Copy, CopyOp, Queue};
+use tracer_core::tables::{Copy, CopyOp, Queue};
 
 use super::unhex;
 use crate::{scenario::Run, truth};

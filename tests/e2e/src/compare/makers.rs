@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracer_core::fact::{Fact, Queue, QueueOrigin};
+use tracer_core::tables::{Fact, Queue, QueueOrigin};
 
 use crate::scenario::Run;
 

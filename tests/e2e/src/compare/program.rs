@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tracer_core::fact::Fact;
+use tracer_core::tables::Fact;
 
 use super::{Compared, doorbells, ioctls, no_losses, packets, queues, rung};
 use crate::scenario::Run;

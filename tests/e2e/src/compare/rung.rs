@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracer_core::fact::Fact;
+use tracer_core::tables::Fact;
 
 use super::values;
 use crate::scenario::Run;

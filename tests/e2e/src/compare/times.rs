@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tracer_core::fact::{Dispatch, GpuTime, Queue};
+use tracer_core::tables::{Dispatch, GpuTime, Queue};
 
 use crate::{scenario::Run, truth};
 

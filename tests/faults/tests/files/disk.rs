@@ -94,7 +94,7 @@ fn a_full_disk_is_reported_at_once_and_the_exit_code_is_kept() {
             Ok(trace) => {
                 let manifest = trace.manifest();
                 let readable = trace
-                    .facts(&tracer_store::Table::ALL)
+                    .facts(&tracer_core::tables::Table::ALL)
                     .map(|facts| facts.filter(Result::is_ok).count());
                 let found = (
                     at_once,

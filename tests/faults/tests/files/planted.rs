@@ -12,7 +12,8 @@ use std::{
 use tracer_e2e::terminal::Terminal;
 use tracer_faults::{Attack, tries};
 use tracer_files::{Mode, Owner};
-use tracer_store::{Placing, State, StoreError, Table, Trace, TraceWriter};
+use tracer_core::tables::Table;
+use tracer_store::{Placing, State, StoreError, Trace, TraceWriter};
 
 use super::support::{OTHER, Scene, USER, ends, loss, manifest, names, record, said, sudo_tracer, user};
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tracer_core::fact::{Fact, Loss};
+use tracer_core::tables::{Fact, Loss};
 use tracer_e2e::place;
 use tracer_files::Owner;
 use tracer_store::{

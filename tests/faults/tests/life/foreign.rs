@@ -10,7 +10,7 @@ use std::{
 };
 
 use tracer_core::{
-    fact::Fact,
+    tables::Fact,
     foreign::{HOSTILE, from_bytes, is_unsafe},
     sample,
 };

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::json;
 use tempfile::TempDir;
-use tracer_capture::rights::RECORDING;
+use tracer_capture::kernel::rights::RECORDING;
 use tracer_e2e::{
     place,
     running::{descendants, state, wait_for},

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use serde_json::Value;
-use tracer_core::fact::{DriverCall, Fact, Ioctl, RingJob};
+use tracer_core::tables::{DriverCall, Fact, Ioctl, RingJob};
 use tracer_e2e::{
     compare,
     scenario::{Run, Scenario},

@@ -7,13 +7,10 @@ use std::{
 };
 
 use super::Examine;
-use crate::{
-    code_object::list::Memory,
-    confined::{
+use crate::{confined::{
         answer::ReadError,
         request::{MAX_PIECES, Piece},
-    },
-};
+    }, runtime::code_object::list::Memory};
 
 /// The number of bytes that are fetched at once: the target of a pointer is often beside the target of the previous pointer.
 const PAGE: u64 = 4096;

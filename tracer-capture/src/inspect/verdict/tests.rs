@@ -1,6 +1,6 @@
 use super::*;
 use crate::inspect::{Cost, Driver, Event, Events, Kind, Program, Programs, Rights, Site};
-use crate::resolver::{Confidence, ResolverStep};
+use crate::runtime::resolver::{Confidence, ResolverStep};
 
 /// A machine on which everything works.
 fn good() -> Inspection {
@@ -92,7 +92,7 @@ fn in_a_pid_namespace_nothing_is() {
     inspection.rights.own_pid_namespace = true;
     for (name, capture) in inspection.verdict().all() {
         assert_eq!(capture.captured, Answer::No, "{name}");
-        assert_eq!(capture.fix.as_deref(), Some(crate::pid_namespace::FIX), "{name}");
+        assert_eq!(capture.fix.as_deref(), Some(crate::target::pid_namespace::FIX), "{name}");
     }
 }
 

@@ -2,9 +2,8 @@
 
 use std::io::{self, Write};
 
-use tracer_core::{foreign::Terminal, summary::Report};
+use tracer_core::{foreign::Terminal, summary::Report, units::duration};
 
-use crate::units::duration;
 
 /// Writes the calls by function.
 pub fn calls(out: &mut impl Write, report: &Report) -> io::Result<()> {

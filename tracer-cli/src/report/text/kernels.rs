@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use tracer_core::{
     foreign::Terminal,
     summary::{Kernel, Report},
+    units::duration,
 };
 
-use crate::units::duration;
 
 /// Writes the kernels for which the time of at least one dispatch is known, the longest first.
 pub fn times(out: &mut impl Write, report: &Report) -> io::Result<()> {

@@ -3,13 +3,14 @@
 use std::io::{self, Write};
 
 use tracer_core::{
-    fact::{Queue, QueueOrigin},
+    tables::{Queue, QueueOrigin},
     foreign::Terminal,
     losses,
     summary::Report,
+    units::duration,
 };
 
-use crate::units::{duration, known};
+use crate::units::known;
 
 /// Writes what programs requested on queues that a tool intercepts; nothing if no such queue is known.
 pub fn requested(out: &mut impl Write, report: &Report) -> io::Result<()> {

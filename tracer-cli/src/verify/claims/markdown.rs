@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use tracer_claims::{CLAIMS, Claim, ClaimVerdict, Report, Standing};
 use tracer_core::{
-    claims::{CLAIMS, Claim, ClaimVerdict, Report, Standing},
     foreign::Markdown,
 };
 
@@ -92,7 +92,7 @@ fn overview(text: &mut String, reports: &[Report]) {
         if !reports.iter().any(|report| find(report, claim).is_some()) {
             continue;
         }
-        let sources = claim.sources_verdict.map_or("nothing", Standing::name);
+        let sources = claim.sources_verdict.map_or("nothing", |it| it.into_str());
         let _ = write!(
             text,
             "| [{0}](#{1}) | {2} | {sources} |",
@@ -101,7 +101,7 @@ fn overview(text: &mut String, reports: &[Report]) {
             Markdown(claim.text)
         );
         for report in reports {
-            let verdict = find(report, claim).map_or("", |found| found.verdict.name());
+            let verdict = find(report, claim).map_or("", |found| found.verdict.into_str());
             let _ = write!(text, " {verdict} |");
         }
         text.push('\n');
@@ -127,7 +127,7 @@ fn one(text: &mut String, claim: &Claim, reports: &[Report]) {
         let mut lines: Vec<String> = Vec::new();
         for check in &claim.checks {
             let what = Markdown(&format!("{}: {}", check.what, check.evidence));
-            lines.push(format!("**{}**: {what}", check.verdict.name()));
+            lines.push(format!("**{}**: {what}", check.verdict.into_str()));
             for missing in &check.missing {
                 lines.push(Markdown(&format!("missing: {}; to get it: {}", missing.source, missing.fix)).to_string());
             }

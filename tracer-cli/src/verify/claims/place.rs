@@ -3,7 +3,7 @@
 use std::{ffi::OsString, fs, path::Path};
 
 use serde::Deserialize;
-use tracer_core::claims::{self, Control, Gpu, Observed};
+use tracer_claims::{Control, Gpu, Observed};
 use tracer_store::manifest::{Device, Manifest, SchedulerKind};
 
 use super::recorder::Done;
@@ -59,9 +59,9 @@ impl Place {
     }
 
     /// Returns the place.
-    pub fn finish(self, dispatcher: &[OsString]) -> claims::Place {
+    pub fn finish(self, dispatcher: &[OsString]) -> tracer_claims::Place {
         let Some(manifest) = self.manifest else {
-            return claims::Place::default();
+            return tracer_claims::Place::default();
         };
         let has = |name: &str| manifest.capabilities.iter().any(|word| word == name);
         let product = |gpu: &Device| {
@@ -72,10 +72,10 @@ impl Place {
             name: gpu.name.clone(),
             product: product(gpu),
             gfx_target_version: gpu.gfx_target_version,
-            scheduler: (gpu.scheduler.kind != SchedulerKind::Unknown).then(|| gpu.scheduler.kind.name().to_owned()),
+            scheduler: (gpu.scheduler.kind != SchedulerKind::Unknown).then(|| gpu.scheduler.kind.into_str().to_owned()),
             evidence: gpu.scheduler.evidence.clone(),
         };
-        claims::Place {
+        tracer_claims::Place {
             time: manifest.started.time.clone(),
             tracer: manifest.tool.version.clone(),
             kernel: manifest.host.kernel_release.clone(),

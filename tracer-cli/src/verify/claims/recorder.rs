@@ -8,10 +8,11 @@ use std::{
 };
 
 use anyhow::Context;
-use tracer_capture::launch::Process;
-use tracer_core::claims::{Observed, Observer};
+use tracer_capture::target::launch::Process;
+use tracer_claims::{Observed, Observer};
 use tracer_files::Mode;
-use tracer_store::{StoreError, Table, Trace, manifest::Manifest};
+use tracer_core::tables::Table;
+use tracer_store::{StoreError, Trace, manifest::Manifest};
 
 use crate::{
     exit,

@@ -2,14 +2,14 @@
 
 use std::{fs, path::Path};
 
-use tracer_core::claims::{self, CLAIMS, Evidence, Report, Standing};
+use tracer_claims::{CLAIMS, Evidence, Report, Standing};
 
 use super::{code, markdown, text};
 
 /// Returns a report on claims with these verdicts; `false` means against the sources.
 fn report(verdicts: &[(Standing, Option<bool>)]) -> Report {
     let claims = CLAIMS.iter().zip(verdicts).map(|(claim, (verdict, as_sources_say))| {
-        let mut found = claims::judge(claim, &Evidence::default());
+        let mut found = tracer_claims::judge(claim, &Evidence::default());
         found.verdict = *verdict;
         found.as_sources_say = *as_sources_say;
         found

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use tracer_claims::{ClaimVerdict, Place, Report, Standing};
 use tracer_core::{
-    claims::{ClaimVerdict, Place, Report, Standing},
     foreign::Terminal,
 };
 
@@ -38,7 +38,7 @@ fn one(text: &mut String, claim: &ClaimVerdict) {
     line("  checked", &claim.checked);
     for check in &claim.checks {
         line(
-            &format!("  {}", check.verdict.name()),
+            &format!("  {}", check.verdict.into_str()),
             &format!("{}: {}", check.what, check.evidence),
         );
         for missing in &check.missing {
@@ -56,12 +56,12 @@ fn one(text: &mut String, claim: &ClaimVerdict) {
 
 /// Returns the verdict, and how it relates to the sources.
 pub fn verdict(claim: &ClaimVerdict) -> String {
-    let name = claim.verdict.name();
+    let name = claim.verdict.into_str();
     match claim.as_sources_say {
         Some(true) => format!("{name}, as the sources say"),
         Some(false) => format!(
             "{name}, AGAINST the sources, which say: {}",
-            claim.sources_verdict.map_or("nothing", Standing::name)
+            claim.sources_verdict.map_or("nothing", |it| it.into_str())
         ),
         None => name.to_owned(),
     }

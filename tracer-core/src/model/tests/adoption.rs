@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::event::{KfdQueue, There};
-use crate::fact::QueueOrigin;
+use crate::tables::QueueOrigin;
 
 /// Returns dispatches with the time and thread of their doorbells.
 fn rung(trace: &Trace) -> Vec<(u64, u64, u32)> {

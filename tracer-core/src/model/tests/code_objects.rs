@@ -3,7 +3,7 @@
 use super::{PID, Trace, by, dispatch, doorbell};
 use crate::code_object::{CodeObject, CodeObjectOrigin, KernelResources, KernelSymbol, KernelsUnread};
 use crate::event::{self, CodeObjectChange, Event};
-use crate::fact::Fact;
+use crate::tables::Fact;
 use crate::model::LINGER_NS;
 
 /// Returns a code object with one kernel, the kernel of packets with index 0, at address 64.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::fact::Process;
+use crate::tables::Process;
 
 fn processes(trace: &Trace) -> Vec<Process> {
     let each = trace.facts.iter();
@@ -28,7 +28,7 @@ fn what_the_next_program_told_holds_beyond_the_end_of_the_former() {
         );
         trace.dispatches().pop().map(|dispatch| dispatch.path)
     });
-    let (thunk, doorbell) = (Some(fact::Path::Thunk), Some(fact::Path::Doorbell));
+    let (thunk, doorbell) = (Some(tables::Path::Thunk), Some(tables::Path::Doorbell));
     assert_eq!(paths, [thunk, doorbell, thunk]);
 }
 
@@ -41,15 +41,15 @@ fn what_a_process_hands_over_goes_by_the_thunk() {
     trace.ring(doorbell(100, 0, 0..1, 0, 1), &[dispatch(0)]);
     trace.apply(&Event::Thunk(by(150, TID), Some(true)));
     trace.ring(doorbell(200, 1, 1..2, 0, 2), &[dispatch(1)]);
-    assert_eq!(paths(&trace), [fact::Path::Doorbell, fact::Path::Thunk]);
+    assert_eq!(paths(&trace), [tables::Path::Doorbell, tables::Path::Thunk]);
     // A repeated report, which overtakes records, is valid since the first report.
     trace.apply(&Event::Thunk(by(280, TID), Some(true)));
     trace.ring(doorbell(250, 2, 2..3, 0, 3), &[dispatch(2)]);
-    assert_eq!(paths(&trace)[2], fact::Path::Thunk);
+    assert_eq!(paths(&trace)[2], tables::Path::Thunk);
     // Another runtime was loaded, and behaves differently.
     trace.apply(&Event::Thunk(by(290, TID), None));
     trace.ring(doorbell(295, 3, 3..4, 0, 4), &[dispatch(3)]);
-    assert_eq!(paths(&trace)[3], fact::Path::Doorbell);
+    assert_eq!(paths(&trace)[3], tables::Path::Doorbell);
     trace.apply(&Event::Exec(by(300, PID), b"other"));
     trace.finish();
     let told: Vec<_> = processes(&trace).iter().map(|process| process.thunk).collect();

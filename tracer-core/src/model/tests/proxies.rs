@@ -35,7 +35,7 @@ impl Trace {
         self.facts.iter().filter_map(one).collect()
     }
 
-    fn proxies(&self) -> Vec<fact::Proxy> {
+    fn proxies(&self) -> Vec<tables::Proxy> {
         let one = |fact: &Fact| match fact {
             Fact::Proxy(proxy) => Some(proxy.clone()),
             _ => None,
@@ -65,9 +65,9 @@ fn requests_and_what_is_published_have_rows_and_numbers_of_their_own() {
     let queues = trace.finish();
     assert_eq!(trace.requests(), [(0, 0, 50, Some(40))]);
     assert_eq!(trace.dispatches().len(), 1);
-    let numbers = |q: &fact::Queue| (q.queue, q.handle, q.doorbells, q.dispatches, q.other_packets);
+    let numbers = |q: &tables::Queue| (q.queue, q.handle, q.doorbells, q.dispatches, q.other_packets);
     assert_eq!(queues.iter().map(numbers).collect::<Vec<_>>(), [(0, HANDLE, 1, 1, 2)]);
-    let expected = fact::Proxy {
+    let expected = tables::Proxy {
         proxy: 0,
         pid: PID,
         handle: PROXY,

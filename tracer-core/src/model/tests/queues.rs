@@ -1,6 +1,6 @@
 use super::*;
 use crate::event::{Lost, SdmaDoorbell};
-use crate::fact::QueueOrigin;
+use crate::tables::QueueOrigin;
 
 #[test]
 fn a_queue_is_what_its_creation_said() {
@@ -233,7 +233,7 @@ fn losses_are_passed_on() {
     }));
     assert_eq!(
         trace.facts,
-        [Fact::Loss(fact::Loss {
+        [Fact::Loss(tables::Loss {
             time_ns: 5,
             source: "doorbell-ring".to_owned(),
             count: 3

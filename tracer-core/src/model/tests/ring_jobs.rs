@@ -1,5 +1,5 @@
 use crate::event::{Event, JobKey, Origin, RingJob as Step, RingStep};
-use crate::fact::{Fact, RingJob};
+use crate::tables::{Fact, RingJob};
 use crate::model::Model;
 
 const NEW: JobKey = JobKey::Seqno { context: 3, seqno: 1 };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::fact::{Evidence, PacketKind};
+use crate::tables::{Evidence, PacketKind};
 
 #[test]
 fn one_doorbell_publishes_every_packet_up_to_its_value() {

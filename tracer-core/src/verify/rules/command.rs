@@ -2,7 +2,7 @@
 //! processes, there is no command, and nothing to judge.
 
 use super::Rule;
-use crate::fact::Fact;
+use crate::tables::Fact;
 use crate::verify::context::{Context, Ended};
 use crate::verify::finding::Finding;
 use crate::verify::verdict::{Outcome, RuleVerdict};

@@ -16,21 +16,22 @@
 
 mod tally;
 
-use crate::words::count;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Rule, packets_watched};
-use crate::fact::{self, Fact, Path, QueueOrigin};
 use crate::losses::hide_doorbells;
+use crate::tables::{self, Fact, Path, QueueOrigin};
+use crate::tally::Entry;
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
 use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
-use tally::Tally;
+use crate::words::count;
+use tally::QueueTally;
 
 #[derive(Default)]
 pub(super) struct Coverage {
-    queues: BTreeMap<u32, fact::Queue>,
-    tallies: BTreeMap<u32, Tally>,
+    queues: BTreeMap<u32, tables::Queue>,
+    tallies: BTreeMap<u32, QueueTally>,
     /// Packets that were published other than by a doorbell.
     elsewhere: Offenders,
     /// Whether doorbells may have been lost. If so, the absence of a doorbell proves nothing.
@@ -44,6 +45,10 @@ pub(super) struct Coverage {
 }
 
 impl Coverage {
+    fn tally(&mut self, queue: u32) -> &mut QueueTally {
+        self.tallies.entry(queue).or_default()
+    }
+
     fn published(&mut self, path: Path, count: u64, offender: impl FnOnce() -> Offender) {
         match path {
             // Unseen packets have runs; they are counted per queue.
@@ -52,7 +57,7 @@ impl Coverage {
         }
     }
 
-    fn packet(&mut self, packet: &fact::OtherPacket) {
+    fn packet(&mut self, packet: &tables::OtherPacket) {
         let offender = |what: String| Offender {
             what,
             queue: Some(packet.queue),
@@ -63,32 +68,26 @@ impl Coverage {
             time_ns: Some(packet.time_ns),
             ..Offender::default()
         };
-        let tally = self.tallies.entry(packet.queue).or_default();
-        tally.rows += u128::from(packet.count);
         if packet.path == Path::Unseen {
-            return tally.unseen(packet.index, packet.count);
+            return self.tally(packet.queue).unseen(packet.index, packet.count);
         }
         self.published(packet.path, 1, || {
             offender(format!(
                 "a {} packet by path {}",
-                packet.kind.name(),
-                packet.path.name()
+                packet.kind.into_str(),
+                packet.path.into_str()
             ))
         });
-        if packet.kind == fact::PacketKind::Unread {
-            let why = packet.unread.map_or("unknown", fact::Unread::name);
+        if packet.kind == tables::PacketKind::Unread {
+            let why = packet.unread.map_or("unknown", |it| it.into_str());
             self.unread.add(|| offender(format!("unread packets ({why})")));
             self.unread_indexes = self.unread_indexes.saturating_add(packet.count);
         }
     }
 
-    fn doorbell(&mut self, doorbell: &fact::Doorbell) {
-        if let Some(queue) = doorbell.queue {
-            let tally = self.tallies.entry(queue).or_default();
-            tally.credited += u128::from(doorbell.published);
-            if !doorbell.beyond {
-                tally.named_end = tally.named_end.max(doorbell.value.saturating_add(1));
-            }
+    fn doorbell(&mut self, doorbell: &tables::Doorbell) {
+        if let Some(queue) = doorbell.queue.filter(|_| !doorbell.beyond) {
+            self.tally(queue).named(doorbell.value);
         }
         let what = match (doorbell.queue, doorbell.beyond) {
             (None, _) => "a doorbell of a queue that could not be read",
@@ -106,16 +105,15 @@ impl Coverage {
         });
     }
 
-    fn doorbell_run(&mut self, run: &fact::DoorbellRun) {
+    fn doorbell_run(&mut self, run: &tables::DoorbellRun) {
         if let Some(queue) = run.queue {
-            let tally = self.tallies.entry(queue).or_default();
-            tally.credited += u128::from(run.published);
+            let tally = self.tally(queue);
             tally.run(
                 run.is_whole(),
                 run.first_index.zip(run.last_index).filter(|_| !run.beyond),
             );
             if !run.beyond {
-                tally.named_end = tally.named_end.max(run.highest_value.saturating_add(1));
+                tally.named(run.highest_value);
             }
         }
         let what = match (run.queue, run.beyond) {
@@ -137,15 +135,19 @@ impl Coverage {
 
 impl Rule for Coverage {
     fn add(&mut self, fact: &Fact) {
+        // Copies have no indexes of packets.
+        if !matches!(fact, Fact::Copy(_))
+            && let Some(queue) = Entry::of(fact).and_then(|entry| entry.queue)
+        {
+            self.tally(queue).rows.add(fact);
+        }
         match fact {
             Fact::Dispatch(dispatch) => {
-                let tally = self.tallies.entry(dispatch.queue).or_default();
-                tally.rows += 1;
                 if dispatch.path == Path::Unseen {
-                    tally.unseen(dispatch.index, 1);
+                    self.tally(dispatch.queue).unseen(dispatch.index, 1);
                 }
                 self.published(dispatch.path, 1, || Offender {
-                    what: format!("a dispatch by path {}", dispatch.path.name()),
+                    what: format!("a dispatch by path {}", dispatch.path.into_str()),
                     queue: Some(dispatch.queue),
                     index: Some(dispatch.index),
                     pid: Some(dispatch.pid),
@@ -155,14 +157,13 @@ impl Rule for Coverage {
                 });
             }
             Fact::DispatchRun(run) => {
-                let tally = self.tallies.entry(run.queue).or_default();
-                tally.rows += u128::from(run.count);
+                let tally = self.tally(run.queue);
                 tally.run(run.is_whole(), Some((run.first_index, run.last_index)));
                 if run.path == Path::Unseen {
                     tally.unseen(run.first_index, run.count);
                 }
                 self.published(run.path, run.count, || {
-                    super::of_run(run, format!("dispatches by path {}", run.path.name()))
+                    super::of_run(run, format!("dispatches by path {}", run.path.into_str()))
                 });
             }
             Fact::Packet(packet) => self.packet(packet),
@@ -182,7 +183,7 @@ impl Rule for Coverage {
         let mut seen = tally::Seen::default();
         for queue in self.queues.values() {
             let tally = self.tallies.remove(&queue.queue).unwrap_or_default();
-            seen.queue(queue, tally, context);
+            seen.queue(queue, &tally, context);
         }
         for number in self.tallies.keys() {
             seen.without_queue(*number);

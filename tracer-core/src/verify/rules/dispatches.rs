@@ -2,7 +2,7 @@
 //! that holds for no dispatch proves nothing.
 
 use super::{Rule, packets_watched, rings_watched};
-use crate::fact::Fact;
+use crate::tables::Fact;
 use crate::verify::context::Context;
 use crate::verify::finding::Finding;
 use crate::verify::verdict::{Outcome, RuleVerdict};

@@ -2,7 +2,7 @@
 //! doorbell. Inconclusive if a path that could lower the share was not watched, or if packets are unread.
 
 use super::{Rule, packets_watched, ring_submission, rings_watched};
-use crate::fact::{Fact, PacketKind, Path};
+use crate::tables::{Fact, PacketKind, Path};
 use crate::verify::context::Context;
 use crate::verify::finding::Finding;
 use crate::verify::verdict::{Outcome, RuleVerdict};

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::{Rule, ioctls_watched};
-use crate::fact::Fact;
-use crate::summary::Histogram;
+use crate::tables::Fact;
+use crate::tally::Histogram;
 use crate::verify::context::Context;
 use crate::verify::finding::Finding;
 use crate::verify::verdict::{Outcome, RuleVerdict};

@@ -9,7 +9,7 @@ use crate::words::count;
 use std::collections::BTreeMap;
 
 use super::{Rule, rings_watched};
-use crate::fact::{Fact, RingJob};
+use crate::tables::{Fact, RingJob};
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
 use crate::verify::verdict::{Offender, Outcome, RuleVerdict};

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::{Rule, ioctls_watched, lack_rows, reserves_watched};
-use crate::fact::{Dispatch, Fact};
+use crate::tables::{Dispatch, Fact};
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
 use crate::verify::policy::Scope;

@@ -2,7 +2,7 @@
 //! there was no compute queue.
 
 use super::{Rule, packets_watched};
-use crate::fact::Fact;
+use crate::tables::Fact;
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
 use crate::verify::verdict::{Offender, Outcome, RuleVerdict};

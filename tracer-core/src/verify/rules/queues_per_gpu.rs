@@ -6,7 +6,7 @@ use crate::words::count;
 use std::collections::BTreeMap;
 
 use super::{Rule, ioctls_watched};
-use crate::fact::{Fact, Queue};
+use crate::tables::{Fact, Queue};
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
 use crate::verify::verdict::{Offender, Outcome, RuleVerdict};

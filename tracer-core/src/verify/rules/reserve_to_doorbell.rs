@@ -4,8 +4,8 @@
 
 use super::ioctl_p99::simulated;
 use super::{Rule, lack_rows, packets_watched, reserves_watched};
-use crate::fact::Fact;
-use crate::summary::Histogram;
+use crate::tables::Fact;
+use crate::tally::Histogram;
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
 use crate::verify::policy::Percentiles;

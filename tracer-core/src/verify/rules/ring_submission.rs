@@ -3,7 +3,7 @@
 //! submitted.
 
 use super::{Rule, packets_watched, rings_watched};
-use crate::fact::{Fact, PacketKind, Path, RingJob};
+use crate::tables::{Fact, PacketKind, Path, RingJob};
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
 use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
@@ -26,7 +26,7 @@ impl Rule for RingSubmission {
         match fact {
             Fact::RingJob(job) => self.jobs += u64::from(is_submission(job)),
             Fact::Dispatch(dispatch) if dispatch.path != Path::Ring => self.otherwise.add(|| Offender {
-                what: format!("a dispatch by path {}", dispatch.path.name()),
+                what: format!("a dispatch by path {}", dispatch.path.into_str()),
                 queue: Some(dispatch.queue),
                 index: Some(dispatch.index),
                 pid: Some(dispatch.pid),
@@ -35,7 +35,7 @@ impl Rule for RingSubmission {
                 ..Offender::default()
             }),
             Fact::DispatchRun(run) if run.path != Path::Ring => self.otherwise.add_many(run.count, || {
-                super::of_run(run, format!("dispatches by path {}", run.path.name()))
+                super::of_run(run, format!("dispatches by path {}", run.path.into_str()))
             }),
             Fact::Packet(packet) if packet.kind == PacketKind::Unread => {
                 self.unread = self.unread.saturating_add(packet.count);

@@ -5,7 +5,7 @@ use crate::words::count;
 use std::collections::BTreeSet;
 
 use super::Rule;
-use crate::fact::Fact;
+use crate::tables::Fact;
 use crate::verify::context::{Context, Device};
 use crate::verify::finding::{Finding, Offenders};
 use crate::verify::policy::Scheduler;
@@ -68,7 +68,7 @@ impl Rule for InUse {
             let version = device.gfx_target_version;
             let evidence = device.evidence.join("; ");
             let told = device.scheduler.filter(|_| !device.evidence.is_empty());
-            let name = told.map_or("unknown", Scheduler::name);
+            let name = told.map_or("unknown", |it| it.into_str());
             let offender = || Offender {
                 what: format!("{}: scheduler {name} ({evidence})", device.name),
                 gpu_id: Some(device.gpu_id),
@@ -85,7 +85,7 @@ impl Rule for InUse {
         finding.blame(Outcome::Fail, others, |n| {
             format!(
                 "the {} does not schedule {} in use",
-                wanted.name().to_uppercase(),
+                wanted.into_str().to_uppercase(),
                 count(n, "GPU")
             )
         });
@@ -98,7 +98,7 @@ impl Rule for InUse {
         finding.finish("scheduler", || {
             format!(
                 "the {} schedules the user queues of {} in use",
-                wanted.name().to_uppercase(),
+                wanted.into_str().to_uppercase(),
                 count(devices.len() as u64, "GPU")
             )
         })

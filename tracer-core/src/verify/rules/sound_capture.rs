@@ -6,7 +6,7 @@ use crate::words::count;
 use std::collections::BTreeMap;
 
 use super::{Rule, packets_watched};
-use crate::fact::Fact;
+use crate::tables::Fact;
 use crate::verify::context::Context;
 use crate::verify::finding::Finding;
 use crate::verify::verdict::RuleVerdict;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::soundness::{any_facts, any_policy};
 use super::support::*;
-use crate::fact::{DispatchRun, DoorbellRun, Fact, Path, Queue};
+use crate::tables::{DispatchRun, DoorbellRun, Fact, Path, Queue};
 use crate::runs::Runs;
 use crate::verify::{Outcome, Policy, RuleVerdict};
 

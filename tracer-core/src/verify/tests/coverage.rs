@@ -1,7 +1,7 @@
 //! The rule `coverage`: the kinds of holes, and the effect of each on the verdict.
 
 use super::support::*;
-use crate::fact::{Fact, Path, Queue, QueueOrigin};
+use crate::tables::{Fact, Path, Queue, QueueOrigin};
 use crate::verify::{Context, Outcome, RuleVerdict};
 
 /// Returns the verdict on three dispatches of a queue, after a change to the queue.
@@ -33,7 +33,7 @@ fn another_way_fails_and_an_unknown_way_does_not() {
 fn unread_packets_leave_it_open() {
     let mut facts = good(3);
     facts.push(unread(3, 4));
-    facts.push(Fact::Doorbell(crate::fact::Doorbell {
+    facts.push(Fact::Doorbell(crate::tables::Doorbell {
         published: 4,
         ..doorbell(6)
     }));
@@ -88,7 +88,7 @@ fn pending_packets_leave_it_open_unless_the_queue_was_watched_to_its_end() {
 }
 
 fn lost(source: &str) -> Fact {
-    Fact::Loss(crate::fact::Loss {
+    Fact::Loss(crate::tables::Loss {
         time_ns: 1,
         source: source.to_owned(),
         count: 1,
@@ -112,7 +112,7 @@ fn two_more_in(context: Context, change: impl Fn(&mut Vec<Fact>)) -> RuleVerdict
     let Fact::Packet(packet) = unread(3, 2) else {
         unreachable!("it makes packets")
     };
-    facts.push(Fact::Packet(crate::fact::OtherPacket {
+    facts.push(Fact::Packet(crate::tables::OtherPacket {
         path: Path::Unseen,
         ..packet
     }));
@@ -135,7 +135,7 @@ fn what_the_gpu_took_without_a_doorbell_fails() {
 #[test]
 fn a_doorbell_that_came_late_or_was_lost_leaves_it_open() {
     let named = two_more(|facts| {
-        facts.push(Fact::Doorbell(crate::fact::Doorbell {
+        facts.push(Fact::Doorbell(crate::tables::Doorbell {
             published: 0,
             ..doorbell(4)
         }));
@@ -167,7 +167,7 @@ fn a_probe_that_is_missing_leaves_it_open() {
     let Fact::Packet(packet) = unread(0, 52) else {
         unreachable!("it makes packets")
     };
-    let taken = Fact::Packet(crate::fact::OtherPacket {
+    let taken = Fact::Packet(crate::tables::OtherPacket {
         path: Path::Unseen,
         ..packet
     });
@@ -302,7 +302,7 @@ fn queues_of_copies_do_not_matter_and_unreadable_ones_do() {
 fn a_doorbell_of_which_nothing_is_known_leaves_it_open() {
     for (queue, beyond) in [(None, false), (Some(0), true)] {
         let mut facts = good(3);
-        facts.push(Fact::Doorbell(crate::fact::Doorbell {
+        facts.push(Fact::Doorbell(crate::tables::Doorbell {
             queue,
             beyond,
             published: 0,

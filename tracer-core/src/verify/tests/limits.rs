@@ -1,7 +1,7 @@
 //! Limits and warnings.
 
 use super::support::*;
-use crate::fact::{Fact, Queue};
+use crate::tables::{Fact, Queue};
 use crate::verify::{Context, Outcome, Policy};
 
 fn found(text: &str, name: &str, context: Context, facts: &[Fact]) -> Outcome {

@@ -1,7 +1,7 @@
 //! The rules about jobs on rings of the kernel driver.
 
 use super::support::*;
-use crate::fact::{Fact, RingJob};
+use crate::tables::{Fact, RingJob};
 use crate::verify::{Context, Outcome, RuleVerdict};
 
 fn with(job: RingJob) -> RuleVerdict {

@@ -1,7 +1,7 @@
 //! The rules that need little evidence: what passes, what fails and what is inconclusive.
 
 use super::support::*;
-use crate::fact::Fact;
+use crate::tables::Fact;
 use crate::verify::{Context, Ended, Outcome, Scheduler};
 
 #[test]

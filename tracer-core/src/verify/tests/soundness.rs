@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::support::*;
-use crate::fact::{Fact, Path, Queue};
+use crate::tables::{Fact, Path, Queue};
 use crate::verify::{Context, Outcome, Policy};
 
 #[test]

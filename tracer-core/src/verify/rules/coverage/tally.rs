@@ -1,20 +1,17 @@
 //! Checks whether the rows of a queue add up to the totals in the queue's own row.
 
-use crate::fact::{Queue, QueueOrigin};
+use crate::tables::{Queue, QueueOrigin};
+use crate::tally::Tally;
 use crate::verify::context::Context;
 use crate::verify::finding::Offenders;
 use crate::verify::verdict::Offender;
 use crate::words::count;
 
 /// The sums of a queue's rows.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
-    /// Indexes that have a row: dispatches and other packets.
-    pub(super) rows: u128,
-    /// Indexes that doorbells account for.
-    pub(super) credited: u128,
-    /// Indexes that the GPU took without a doorbell.
-    pub(super) unseen: u128,
+#[derive(Clone, Debug, Default)]
+pub(super) struct QueueTally {
+    /// The counts of the rows.
+    pub(super) rows: Tally,
     /// One past the highest index that the GPU took without a doorbell.
     pub(super) unseen_end: u64,
     /// One past the highest index that a doorbell named.
@@ -25,11 +22,15 @@ pub(super) struct Tally {
     pub(super) broken_runs: u64,
 }
 
-impl Tally {
-    /// Adds `count` indexes from `index` on, which the GPU took without a doorbell.
+impl QueueTally {
+    /// Notes `count` indexes from `index` on, which the GPU took without a doorbell.
     pub(super) fn unseen(&mut self, index: u64, count: u64) {
-        self.unseen += u128::from(count);
         self.unseen_end = self.unseen_end.max(index.saturating_add(count));
+    }
+
+    /// Notes an index that a doorbell named.
+    pub(super) fn named(&mut self, index: u64) {
+        self.named_end = self.named_end.max(index.saturating_add(1));
     }
 
     /// Adds the indexes of a run. `whole` says whether the run has as many indexes as it counts.
@@ -43,9 +44,7 @@ impl Tally {
 
     /// Returns the number of unseen indexes that no later doorbell named either: they are above every other index.
     fn never_named(&self) -> u64 {
-        u64::try_from(self.unseen)
-            .unwrap_or(u64::MAX)
-            .min(self.unseen_end.saturating_sub(self.named_end))
+        self.rows.unseen().min(self.unseen_end.saturating_sub(self.named_end))
     }
 }
 
@@ -75,7 +74,7 @@ pub(super) struct Seen {
 
 impl Seen {
     /// Compares a queue with its rows.
-    pub(super) fn queue(&mut self, queue: &Queue, tally: Tally, context: &Context) {
+    pub(super) fn queue(&mut self, queue: &Queue, tally: &QueueTally, context: &Context) {
         let offender = |what: String, index: Option<u64>, count: Option<u64>| Offender {
             what,
             queue: Some(queue.queue),
@@ -137,7 +136,7 @@ impl Seen {
     fn unseen(
         &mut self,
         queue: &Queue,
-        tally: Tally,
+        tally: &QueueTally,
         offender: &impl Fn(String, Option<u64>, Option<u64>) -> Offender,
     ) {
         let never = tally.never_named();
@@ -147,7 +146,7 @@ impl Seen {
             let index = tally.unseen_end.saturating_sub(never);
             self.unseen.add(|| offender(what, Some(index), Some(never)));
         }
-        let early = u64::try_from(tally.unseen).unwrap_or(u64::MAX).saturating_sub(never);
+        let early = tally.rows.unseen().saturating_sub(never);
         if early > 0 {
             self.early_indexes = self.early_indexes.saturating_add(early);
             let what = "packets that the GPU took before their doorbell".to_owned();
@@ -166,7 +165,7 @@ impl Seen {
 }
 
 /// Returns how a queue and its rows disagree, if they do.
-fn gap(queue: &Queue, tally: Tally) -> Option<String> {
+fn gap(queue: &Queue, tally: &QueueTally) -> Option<String> {
     let published = u128::from(queue.published);
     let span = match (queue.first_index, queue.last_index) {
         (Some(first), Some(last)) => u128::from(last.saturating_sub(first)) + 1,
@@ -174,11 +173,9 @@ fn gap(queue: &Queue, tally: Tally) -> Option<String> {
     };
     let counted = u128::from(queue.dispatches) + u128::from(queue.other_packets) + u128::from(queue.unread);
     let created = queue.origin == QueueOrigin::Created;
-    if tally.rows != published || counted != published {
-        return Some(format!(
-            "{published} indexes were published, and {} have rows",
-            tally.rows
-        ));
+    let rows = tally.rows.rows();
+    if rows != queue.published || counted != published {
+        return Some(format!("{published} indexes were published, and {rows} have rows"));
     }
     if tally.broken_runs > 0 {
         return Some(format!(
@@ -198,12 +195,7 @@ fn gap(queue: &Queue, tally: Tally) -> Option<String> {
     if span > published.saturating_add(holes) || span < published || (created && queue.first_index.unwrap_or(0) != 0) {
         return Some(format!("{published} indexes were published of a span of {span}"));
     }
-    let told = tally.credited + tally.unseen;
-    (told < published).then(|| {
-        let missing = published - told;
-        format!(
-            "tracer saw no doorbell for {}",
-            count(u64::try_from(missing).unwrap_or(u64::MAX), "index")
-        )
-    })
+    let told = tally.rows.published.saturating_add(tally.rows.unseen());
+    let missing = queue.published.saturating_sub(told);
+    (missing > 0).then(|| format!("tracer saw no doorbell for {}", count(missing, "index")))
 }

@@ -1,0 +1,96 @@
+//! The holder: a thread that is notified of paused processes, and has them examined and probed. It reads nothing of them itself:
+//! while a process is examined, it has a thread of its own, which asks readers. The keeper resumes the processes.
+
+pub(crate) mod discoveries;
+mod retry;
+mod threads;
+mod work;
+
+use std::{
+    os::fd::{AsRawFd, BorrowedFd},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use aya::maps::{MapData, RingBuf};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::{decode, inventory::Inventory, probes::Prober, sys};
+use threads::Threads;
+use work::{Job, scan};
+
+pub use work::scan::Ask;
+pub use work::{Settings, Work};
+
+/// The interval at which the holder wakes up when nothing happens, to notice the end of the session.
+const IDLE: Duration = Duration::from_millis(50);
+/// The time for which the end of the session waits for processes that are being examined.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The process of work that is not about a process: no process has this number.
+const NOBODY: u32 = 0;
+
+/// The resources of the holder.
+pub struct Examiner {
+    /// The ring buffer that announces paused processes.
+    pub ring: RingBuf<MapData>,
+    /// Examines and probes the paused processes.
+    pub work: Arc<Work>,
+    /// Requests from the session.
+    pub asked: mpsc::Receiver<Ask>,
+    /// Set when the session ends.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// Locks the inventory, also after a panic elsewhere: it is plain data.
+pub fn lock(inventory: &Mutex<Inventory>) -> MutexGuard<'_, Inventory> {
+    inventory.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Examiner {
+    /// Works until the session ends. Returns the prober; dropping it detaches the probes.
+    pub fn run(mut self) -> Option<Prober> {
+        sys::let_others_stop();
+        let work = Arc::clone(&self.work);
+        let threads = Threads::new(move |job| work.run(job));
+        loop {
+            let ended = self.stop.load(Ordering::Acquire);
+            while let Ok(Ask::Scan(pids, reply)) = self.asked.try_recv() {
+                scan::spread(&threads, pids, reply);
+            }
+            while let Some(hold) = self.ring.next().and_then(|item| decode::hold(&item)) {
+                threads.push(hold.header.tgid, Job::Hold(hold));
+            }
+            for (pid, generation) in self.work.due() {
+                threads.push(pid, Job::Again(pid, generation));
+            }
+            if self.work.looks_for_unused() {
+                threads.push(NOBODY, Job::Unused);
+            }
+            if ended {
+                for job in threads.finish(PATIENCE) {
+                    self.work.give_up(&job);
+                }
+                self.work.say_goodbye();
+                // Threads that are still at work find no prober, and attach no more probes.
+                return self.work.take_prober();
+            }
+            self.wait();
+        }
+    }
+
+    fn wait(&self) {
+        // SAFETY: the ring outlives the borrow, which ends with this function.
+        let fd = unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) };
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::from(IDLE.subsec_nanos()),
+        };
+        // An interrupted or failed wait only makes the next check early.
+        let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout));
+    }
+}

@@ -1,0 +1,246 @@
+//! The work for a paused process: reading what it waits for, and attaching probes.
+
+mod probing;
+pub(super) mod scan;
+pub(super) mod unused;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tracer_common::record::{Hold, hold_reason};
+use tracer_core::event::Origin;
+
+use super::{lock, retry::Retry};
+use crate::{api_choice::Api, confined::{Examine, NotRead, Parsers, ReadError, Readers}, examination::discoveries::DiscoverySender, inventory::Inventory, pause::{keeper::Pauses, known::KnownFiles}, probes::Prober, runtime::{code_object::lists::Lists, library::{Libraries, PATIENCE}}, session, sys};
+
+use scan::{Answer, Reply};
+use unused::Uses;
+
+/// The maximum time of the examination of a process, paused or not. What was not read by then is abandoned, and tried again.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// A piece of work, mostly about one process.
+#[derive(Clone)]
+pub enum Job {
+    /// A process that is paused, or was.
+    Hold(Hold),
+    /// A process that runs already and is to be examined, and the receiver of the answer whether it has a runtime.
+    Scan(u32, Arc<Reply>),
+    /// A process whose examination failed, and its generation.
+    Again(u32, u32),
+    /// Libraries that no process uses any more are to lose their probes.
+    Unused,
+}
+
+/// The options of the session.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Whether reserve functions are probed.
+    pub reserves: bool,
+    /// Whether debug files may come from the network.
+    pub debuginfod: bool,
+    /// The functions whose calls are captured.
+    pub api: Api,
+    /// The invoking user's id.
+    pub user: u32,
+    /// The maximum length of a pause.
+    pub pause_limit: Duration,
+}
+
+/// The data that the threads that examine processes share.
+pub struct Work {
+    settings: Settings,
+    readers: Readers,
+    parsers: Parsers,
+    /// Attaches probes; `None` once the session ends.
+    prober: Mutex<Option<Prober>>,
+    libraries: Libraries,
+    pauses: Arc<Pauses>,
+    /// Files whose mapping pauses no process any more.
+    known: KnownFiles,
+    finder: DiscoverySender,
+    code_objects: Lists,
+    pub(super) retry: Mutex<Retry>,
+    uses: Mutex<Uses>,
+    /// Processes for which tracer has reported whether they hand doorbells over: with their generations, and the number of runtimes
+    /// known then.
+    thunks: Mutex<HashMap<u32, (u32, usize)>>,
+    pub(super) inventory: Arc<Mutex<Inventory>>,
+}
+
+/// One process, while it is examined.
+#[derive(Clone, Copy)]
+pub(super) struct Subject<'a> {
+    pub(super) pid: u32,
+    pub(super) examine: Examine<'a>,
+    pub(super) deadline: Instant,
+}
+
+/// Locks a mutex, also after a panic elsewhere: the data in these mutexes is complete after each step.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Work {
+    /// Creates the shared data of a session that begins.
+    pub fn new(
+        settings: Settings,
+        readers: Readers,
+        prober: Prober,
+        pauses: Arc<Pauses>,
+        known: KnownFiles,
+        finder: DiscoverySender,
+        inventory: Arc<Mutex<Inventory>>,
+    ) -> Self {
+        // A request waits for a place no longer than a pause may take.
+        readers.count_as_blocked_after(settings.pause_limit);
+        Self {
+            settings,
+            parsers: Parsers::new(&readers),
+            readers,
+            prober: Mutex::new(Some(prober)),
+            libraries: Libraries::new(settings.debuginfod, settings.api, settings.user),
+            pauses,
+            known,
+            code_objects: Lists::new(finder.clone()),
+            finder,
+            retry: Mutex::default(),
+            uses: Mutex::default(),
+            thunks: Mutex::default(),
+            inventory,
+        }
+    }
+
+    /// Prepares the examination of a process for the time `limit`.
+    ///
+    /// # Errors
+    /// Fails with a [`ReadError`] if the process has exited.
+    pub fn examine(&self, pid: u32, limit: Duration) -> Result<Examine<'_>, ReadError> {
+        Examine::new(&self.readers, &self.parsers, pid, Instant::now() + limit)
+    }
+
+    /// Takes the prober away, after which no probe can be attached any more.
+    pub fn take_prober(&self) -> Option<Prober> {
+        locked(&self.prober).take()
+    }
+
+    /// Logs how long processes were paused.
+    pub(super) fn say_goodbye(&self) {
+        let inventory = lock(&self.inventory);
+        let longest = Duration::from_nanos(inventory.longest_hold_ns);
+        log::info!("processes were paused {} times, {longest:?} at most", inventory.holds);
+    }
+
+    /// Does a piece of work.
+    pub(super) fn run(&self, job: Job) {
+        match job {
+            Job::Hold(hold) => self.serve(&hold),
+            Job::Scan(pid, reply) => {
+                if self.scan(pid, session::GENERATION) == Answer::Runtime {
+                    reply.found(pid);
+                }
+            }
+            Job::Again(pid, generation) => self.again(pid, generation),
+            Job::Unused => self.release_unused(),
+        }
+    }
+
+    /// Abandons a piece of work, because the session ends before it is done: the process does not wait for it, and what it would
+    /// have shown is lost.
+    pub(super) fn give_up(&self, job: &Job) {
+        match job {
+            Job::Hold(hold) => {
+                self.resume(hold);
+                self.unread(hold.header.tgid, &ReadError::Blocked.into());
+            }
+            Job::Scan(pid, _) => self.unread(*pid, &ReadError::Blocked.into()),
+            // The process has counted already; all probes are detached.
+            Job::Again(..) | Job::Unused => {}
+        }
+    }
+
+    fn resume(&self, hold: &Hold) {
+        if hold.stopped == 0 {
+            self.pauses.serve(hold.slot, hold.token);
+        }
+    }
+
+    pub(super) fn subject(&self, pid: u32) -> Result<Subject<'_>, ReadError> {
+        let mut limit = LIMIT.max(self.settings.pause_limit);
+        if self.settings.debuginfod {
+            limit += PATIENCE;
+        }
+        let deadline = Instant::now() + limit;
+        let examine = Examine::new(&self.readers, &self.parsers, pid, deadline)?;
+        Ok(Subject { pid, examine, deadline })
+    }
+
+    fn serve(&self, hold: &Hold) {
+        let pid = hold.header.tgid;
+        let served = self
+            .subject(pid)
+            .map_err(NotRead::from)
+            .and_then(|subject| self.answer(&subject, hold));
+        if let Err(error) = served {
+            if hold.header.flags == hold_reason::CODE_OBJECTS {
+                let origin = origin_of(hold);
+                self.code_objects.unread(origin, hold.generation, hold.address);
+            }
+            self.unread(pid, &error);
+        }
+        locked(&self.retry).is_of(pid, hold.generation);
+        self.resume(hold);
+        let mut inventory = lock(&self.inventory);
+        inventory.holds += 1;
+        inventory.longest_hold_ns = inventory
+            .longest_hold_ns
+            .max(sys::monotonic_ns().saturating_sub(hold.header.time_ns));
+    }
+
+    fn answer(&self, subject: &Subject<'_>, hold: &Hold) -> Result<(), NotRead> {
+        let pid = subject.pid;
+        match hold.header.flags {
+            hold_reason::MAPPED => self.mapped_one(subject, hold),
+            hold_reason::ENTERED => {
+                self.scan(pid, hold.generation);
+                Ok(())
+            }
+            hold_reason::CODE_OBJECTS => {
+                let origin = origin_of(hold);
+                self.code_objects
+                    .changed(&subject.examine, origin, hold.generation, hold.address);
+                // The runtime of the process is initialised by now, and the process has dispatched no packet of its own.
+                self.thunk(subject, origin, hold.generation)
+            }
+            hold_reason::PROXY => self.proxy(subject, hold.address),
+            _ => self.initialising(subject, &subject.examine.mappings()?),
+        }
+    }
+
+    /// Handles a file that the process mapped. If the file was examined before, and has changed since, it is examined again.
+    fn mapped_one(&self, subject: &Subject<'_>, hold: &Hold) -> Result<(), NotRead> {
+        let mappings = subject.examine.mappings()?;
+        let own = mappings
+            .iter()
+            .find(|mapping| (mapping.start..mapping.end).contains(&hold.address));
+        if let Some(own) = own {
+            self.libraries.forget_if_changed(&own.file, hold.file);
+        }
+        self.look(subject, &mappings);
+        if let Some(own) = own.filter(|own| self.libraries.is_examined(&own.file)) {
+            self.know(&own.file, hold.file);
+        }
+        Ok(())
+    }
+}
+
+fn origin_of(hold: &Hold) -> Origin {
+    Origin {
+        time_ns: hold.header.time_ns,
+        pid: hold.header.tgid,
+        tid: hold.header.tid,
+    }
+}

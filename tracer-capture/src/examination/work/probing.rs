@@ -1,0 +1,243 @@
+//! Attaches probes to the libraries of a process, and reports what else is known about the process.
+
+use std::sync::Arc;
+
+use tracer_common::api::Layer;
+use tracer_core::{
+    event::Origin,
+    losses::{LIBRARY_UNTRACED, unattached},
+};
+
+use super::{Subject, Work, lock, locked};
+use crate::{confined::{NotRead, ReadError}, examination::discoveries::Discovery, inventory::{Library, Probe}, kernel::devices::{self, Devices}, probes::{
+        Prober, Target, api, api_table::Process, code_object, doorbell, hsa_queue, mapping, proxy, reserve, sdma,
+    }, runtime::{library::{Hip, Look, Runtime, Turn}, resolver::Resolution, thunk}, target::proc_maps::{FileId, Mapping}};
+
+impl Work {
+    /// Attaches probes to runtimes among mapped files that were not examined before.
+    pub(super) fn look(&self, subject: &Subject<'_>, mappings: &[Mapping]) {
+        // This must come before the process relies on attached probes.
+        self.uses_of(subject.pid, mappings);
+        for mapping in mappings {
+            let claim = match self.libraries.claim(&mapping.file, subject.deadline) {
+                Turn::Own(claim) => claim,
+                Turn::Done => continue,
+                Turn::Late => {
+                    self.unopened(subject.pid, mapping, &ReadError::Blocked.into());
+                    continue;
+                }
+            };
+            let (key, runtime) = match self.libraries.look(&subject.examine, subject.pid, mapping) {
+                Look::Gone => continue,
+                Look::Unopened(error) => {
+                    drop(claim);
+                    self.unopened(subject.pid, mapping, &error);
+                    continue;
+                }
+                Look::Nothing(key) => (key, None),
+                Look::Broken(key, warning) => {
+                    let mut inventory = lock(&self.inventory);
+                    inventory.warnings.push(warning);
+                    inventory.lose(LIBRARY_UNTRACED);
+                    (Some(key), None)
+                }
+                Look::Hip(key, hip) => {
+                    self.hip(*hip);
+                    (Some(key), None)
+                }
+                Look::Runtime(key, found) => {
+                    let (library, runtime) = *found;
+                    self.runtime(subject, library, &runtime);
+                    (Some(key), Some(Arc::new(runtime)))
+                }
+            };
+            claim.settle(key, runtime);
+            // The probes of the file are attached.
+            if let Some(key) = key {
+                self.know(&mapping.file, key);
+            }
+        }
+        self.uses_of(subject.pid, mappings);
+    }
+
+    /// Attaches probes to a library. Attaches none if the session ends.
+    fn attach(&self, library: &FileId, path: &str, attach: impl FnOnce(&mut Prober) -> Vec<Probe>) -> Vec<Probe> {
+        let mut prober = locked(&self.prober);
+        let probes = prober.as_mut().map(|prober| prober.of_library(library, attach));
+        drop(prober);
+        let probes = probes.unwrap_or_default();
+        told(path, &probes);
+        probes
+    }
+
+    /// Attaches the probes of a runtime that a process mapped, and that was not known before.
+    fn runtime(&self, subject: &Subject<'_>, library: Library, runtime: &Runtime) {
+        let (target, resolution) = (runtime.target(), &*runtime.resolution);
+        let last_resort = !resolution.last_resort().is_empty();
+        self.is_probed(&runtime.id, &library.path);
+        let mut probes = self.attach(&runtime.id, &library.path, |prober| {
+            let mut probes = doorbell::attach(prober, &target, resolution);
+            probes.extend(sdma::attach(prober, &target, resolution));
+            probes.extend(hsa_queue::attach(prober, &target, resolution));
+            probes.extend(code_object::attach(prober, &target, resolution));
+            probes.extend(api::attach(prober, &target, &runtime.entries));
+            if self.needs_tables(resolution) {
+                probes.extend(mapping::attach_init(prober, &target, resolution));
+            }
+            // Otherwise the probes are placed where `hsa_init` begins.
+            if last_resort && !probes.iter().any(|probe| probe.family == "mapping" && probe.attached()) {
+                let sites = doorbell::last_resort(resolution, None).unwrap_or_default();
+                probes.extend(doorbell::attach_last_resort(prober, &target, sites));
+            }
+            probes
+        });
+        let needs_devices = lock(&self.inventory).devices.is_none();
+        let devices: Option<Devices> = needs_devices.then(|| devices::below(&subject.examine));
+        let mut inventory = lock(&self.inventory);
+        if let Some(devices) = devices {
+            inventory.devices.get_or_insert(devices);
+        }
+        if last_resort {
+            inventory.warnings.push(doorbell::unseen_by_last_resort(&library.path));
+        }
+        let notes = resolution.notes.iter().map(|note| format!("{}: {note}", library.path));
+        inventory.warnings.extend(notes);
+        inventory.add_of_library(&library.path, &mut probes);
+        inventory.add_library(library);
+    }
+
+    /// Returns whether tracer probes anything behind the API tables of this runtime.
+    pub(super) fn needs_tables(&self, resolution: &Resolution) -> bool {
+        self.settings.reserves || !resolution.last_resort().is_empty() || self.settings.api.wants(Layer::Hsa)
+    }
+
+    /// Reports whether a program's runtimes hand doorbells over: once, and again after another runtime was added. Reports nothing
+    /// while one of the runtimes is not initialised. Reports unknown if one of them is not understood, or if they differ.
+    pub(super) fn thunk(&self, subject: &Subject<'_>, origin: Origin, generation: u32) -> Result<(), NotRead> {
+        let told_by = (generation, self.libraries.runtimes());
+        if locked(&self.thunks).get(&origin.pid) == Some(&told_by) {
+            return Ok(());
+        }
+        let memory = subject.examine.memory();
+        let (mut hands_over, mut is_known) = (None, true);
+        for mapping in subject.examine.mappings()? {
+            let Some(runtime) = self.libraries.runtime(&mapping.file) else {
+                continue;
+            };
+            let resolution = &runtime.resolution;
+            if resolution.doorbells.is_empty() {
+                is_known = false;
+                continue;
+            }
+            // This is a mapping of another part of the library's file.
+            if mapping.bias(resolution).is_none() {
+                continue;
+            }
+            let told = if resolution.may_hand_over() {
+                is_known &= resolution.thunk_flags().is_some();
+                thunk::hands_over(&memory, &mapping, resolution)
+            } else {
+                Some(false)
+            };
+            match told {
+                Some(told) => {
+                    // The record of a doorbell does not say which runtime the doorbell belongs to.
+                    is_known &= hands_over.is_none_or(|other| other == told);
+                    hands_over = Some(told);
+                }
+                None if is_known => return Ok(()),
+                None => {}
+            }
+        }
+        if hands_over.is_some() || !is_known {
+            locked(&self.thunks).insert(origin.pid, told_by);
+            self.finder
+                .tell(origin, Discovery::HandsOver(hands_over.filter(|_| is_known)));
+        }
+        Ok(())
+    }
+
+    /// Handles a tool's queue that was given to a program: attaches probes to the functions that store to its signal.
+    pub(super) fn proxy(&self, subject: &Subject<'_>, object: u64) -> Result<(), NotRead> {
+        let mappings = subject.examine.mappings()?;
+        let (places, mut probes) = proxy::places(subject.examine, &self.libraries, object, &mappings)?;
+        for place in places {
+            let library = place.runtime.id.clone();
+            let attached = self.attach(&library, "a proxy", |prober| {
+                proxy::attach(prober, place).into_iter().collect()
+            });
+            probes.extend(attached);
+        }
+        let mut inventory = lock(&self.inventory);
+        let failed = probes.iter().filter(|probe| !probe.attached());
+        let warnings = failed.map(|probe| format!("what programs ask of a tool's queues is not seen: {probe}"));
+        let warnings: Vec<String> = warnings
+            .filter(|warning| !inventory.warnings.contains(warning))
+            .collect();
+        warnings.iter().for_each(|_| inventory.lose(unattached("proxy")));
+        inventory.warnings.extend(warnings);
+        // A program may be given any number of proxies.
+        probes.retain(|probe| !inventory.probes.contains(probe));
+        inventory.probes.append(&mut probes);
+        Ok(())
+    }
+
+    /// Attaches the probes of HIP's library, which the process mapped.
+    fn hip(&self, hip: Hip) {
+        let target = Target {
+            file: std::os::fd::AsFd::as_fd(&hip.file),
+            path: &hip.library.path,
+        };
+        self.is_probed(&hip.id, target.path);
+        let mut probes = self.attach(&hip.id, target.path, |prober| {
+            api::attach(prober, &target, &hip.entries)
+        });
+        let mut inventory = lock(&self.inventory);
+        inventory.add_of_library(&hip.library.path, &mut probes);
+        inventory.add_library(hip.library);
+    }
+
+    /// Handles a process that enters `hsa_init`, or has done so: its API tables can be read.
+    pub(super) fn initialising(&self, subject: &Subject<'_>, mappings: &[Mapping]) -> Result<(), NotRead> {
+        for mapping in mappings {
+            let Some(runtime) = self.libraries.runtime(&mapping.file).filter(|r| !r.is_initialised()) else {
+                continue;
+            };
+            let resolution = &*runtime.resolution;
+            let process = Process::new(subject.examine, &runtime.file, &mapping.file, mappings);
+            let last_resort = doorbell::last_resort(resolution, Some(&process))?;
+            let reserves = if self.settings.reserves {
+                Some(reserve::places(resolution, &process)?)
+            } else {
+                None
+            };
+            let functions = api::behind_table(&runtime.entries, &process)?;
+            let target = runtime.target();
+            let mut probes = self.attach(&runtime.id, &runtime.path, |prober| {
+                // Another process may have come first.
+                if runtime.is_initialised() {
+                    return Vec::new();
+                }
+                let mut probes = doorbell::attach_last_resort(prober, &target, last_resort);
+                if let Some(places) = reserves {
+                    probes.extend(reserve::attach(prober, &target, resolution, places));
+                }
+                probes.extend(api::attach_all(prober, &target, functions));
+                // This is set only now, because a thread that sees it set does not wait.
+                runtime.set_initialised();
+                probes
+            });
+            lock(&self.inventory).add_of_library(&runtime.path, &mut probes);
+        }
+        Ok(())
+    }
+}
+
+/// Logs which probes were attached to a library, and how each place was found.
+fn told(path: &str, probes: &[Probe]) {
+    let attached = probes.iter().filter(|probe| probe.attached()).count();
+    log::info!("{path}: {attached} of {} probes attached", probes.len());
+    for probe in probes {
+        log::debug!("{path}: {probe}");
+    }
+}

@@ -1,0 +1,113 @@
+//! The GPUs as a process sees them: the KFD's topology below the process's own root, so that a container shows its own GPUs.
+
+use crate::target::file_tree::Tree;
+
+/// Folder of the driver in sysfs; /sys/class/kfd/kfd links to it.
+const KFD: &str = "sys/devices/virtual/kfd/kfd";
+
+/// A GPU of the topology.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gpu {
+    /// KFD's id: `gpu_id` of the ioctls.
+    pub gpu_id: u32,
+    /// Node number in the topology.
+    pub node: u32,
+    /// `gfx_target_version`, e.g. 90402 for gfx942.
+    pub gfx_target_version: u32,
+    /// Name of the ISA, e.g. `gfx942`.
+    pub gfx: String,
+    /// Number of the render node.
+    pub drm_render_minor: Option<u32>,
+    /// The scheduler of its user queues.
+    pub scheduler: &'static str,
+    /// The evidence for the scheduler.
+    pub scheduler_evidence: String,
+}
+
+/// All GPUs, and whether they are real.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Devices {
+    /// GPUs in the order of nodes.
+    pub gpus: Vec<Gpu>,
+    /// The sign that the device is simulated; `None` if no sign was found.
+    pub simulated: Option<String>,
+}
+
+/// Reads the topology below a root. A GPU whose files are missing or malformed is left out.
+#[must_use]
+pub fn below<T: Tree + ?Sized>(root: &T) -> Devices {
+    let nodes = root.numbered(&format!("{KFD}/topology/nodes"), "");
+    Devices {
+        gpus: nodes.iter().filter_map(|(n, path)| gpu(root, *n, path)).collect(),
+        simulated: simulated(root),
+    }
+}
+
+/// Returns the sign of a simulation: a simulator has a file for it in sysfs, and a real /dev/kfd is never a plain file.
+fn simulated<T: Tree + ?Sized>(root: &T) -> Option<String> {
+    if let Some(text) = root.text(&format!("{KFD}/simulated")) {
+        return Some(text.trim().to_owned());
+    }
+    root.is_plain("dev/kfd").then(|| "/dev/kfd is not a device".to_owned())
+}
+
+fn gpu<T: Tree + ?Sized>(root: &T, node: u32, path: &str) -> Option<Gpu> {
+    let gpu_id: u32 = root.text(&format!("{path}/gpu_id"))?.trim().parse().ok()?;
+    let properties = root.text(&format!("{path}/properties"))?;
+    let property = |name: &str| {
+        properties
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<u64>().ok())
+    };
+    let version = property("gfx_target_version").and_then(|v| u32::try_from(v).ok())?;
+    if gpu_id == 0 || version == 0 {
+        return None; // A CPU.
+    }
+    let (scheduler, scheduler_evidence) = scheduler(version);
+    Some(Gpu {
+        gpu_id,
+        node,
+        gfx_target_version: version,
+        gfx: gfx_name(version),
+        drm_render_minor: property("drm_render_minor").and_then(|m| u32::try_from(m).ok()),
+        scheduler,
+        scheduler_evidence,
+    })
+}
+
+/// Returns the name of the ISA. The version is `major * 10000 + minor * 100 + stepping`; minor and stepping are one hexadecimal
+/// digit each in the name.
+fn gfx_name(version: u32) -> String {
+    format!("gfx{}{:x}{:x}", version / 10_000, version / 100 % 100, version % 100)
+}
+
+/// Returns the scheduler and the evidence, by `amdgpu_discovery_set_mes_ip_blocks` of the driver: MES schedules user queues from
+/// gfx11 on, the HWS of the compute microcode before. The topology does not show a driver option that selects otherwise
+/// (`sched_policy`).
+fn scheduler(version: u32) -> (&'static str, String) {
+    let name = if version >= 110_000 { "mes" } else { "hws" };
+    (name, format!("gfx_target_version {version} in the KFD topology"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn isa_names_are_those_of_the_compiler() {
+        for (version, name) in [
+            (90_010, "gfx90a"),
+            (90_402, "gfx942"),
+            (110_000, "gfx1100"),
+            (100_302, "gfx1032"),
+        ] {
+            assert_eq!(gfx_name(version), name);
+        }
+    }
+
+    #[test]
+    fn a_machine_without_kfd_has_no_gpus_and_no_sign_of_simulation() {
+        let empty = std::env::temp_dir().join("tracer-no-such-root");
+        assert_eq!(below(empty.as_path()), Devices::default());
+    }
+}

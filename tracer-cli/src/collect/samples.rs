@@ -1,0 +1,71 @@
+//! Samples of queues and completion signals, between the thread that takes them and the model.
+
+use tracer_capture::{confined::Readers, sampler::{Look, Sampler}, session::Session, sys};
+use tracer_core::{tables::Fact, model::Model};
+
+/// The sampler and its samples.
+pub struct Samples {
+    sampler: Option<Sampler>,
+    /// Samples that were taken and not yet passed to the model.
+    waiting: Vec<Look>,
+    /// The position of the newest record when the samples were collected.
+    mark: u64,
+    /// Signals to request. Empty except for a moment.
+    signals: Vec<(u32, u64)>,
+    /// Revision of the queues that the sampler knows.
+    revision: u64,
+}
+
+impl Samples {
+    /// Starts the sampler, with no queues yet.
+    pub fn start(readers: Readers) -> anyhow::Result<Self> {
+        Ok(Self {
+            sampler: Some(Sampler::start(readers)?),
+            waiting: Vec::new(),
+            mark: 0,
+            signals: Vec::new(),
+            revision: 0,
+        })
+    }
+
+    /// Collects the samples taken up to now, unless earlier samples still wait for records.
+    pub fn collect(&mut self, session: &Session) {
+        if let Some(sampler) = self.sampler.as_ref().filter(|_| self.waiting.is_empty()) {
+            self.waiting.extend(sampler.samples());
+            // If a sample has seen the work of a doorbell, that doorbell's record was written before this mark.
+            self.mark = session.mark();
+        }
+    }
+
+    /// Passes the samples to the model, once the model has every record that had been written by then.
+    pub fn apply(&mut self, session: &Session, model: &mut Model, mut take: impl FnMut(&Fact)) {
+        if session.is_drained_to(self.mark) {
+            for look in self.waiting.drain(..) {
+                model.apply(&look.event(), &mut |fact| take(&fact));
+            }
+        }
+    }
+
+    /// Gives the sampler the current queues, and the signals that packets have waited for a long time.
+    pub fn watch(&mut self, model: &mut Model) {
+        let Some(sampler) = &self.sampler else { return };
+        if self.revision != model.revision() {
+            self.revision = model.revision();
+            sampler.watch(model.positions().collect());
+        }
+        let signals = &mut self.signals;
+        model.signals_due(sys::monotonic_ns(), |pid, signal| signals.push((pid, signal)));
+        sampler.ask(signals);
+    }
+
+    /// Takes the last sample of everything. The probes must still be attached: no sample sees what is published later.
+    pub fn finish(&mut self, session: &Session, model: &mut Model) {
+        self.watch(model);
+        if let Some(sampler) = self.sampler.take() {
+            self.signals.extend(model.signals_waiting());
+            sampler.ask_at_end(&mut self.signals);
+            self.waiting.extend(sampler.finish());
+            self.mark = session.mark();
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Samples of a queue's indexes: what they show of the GPU's progress, and of packets that bypassed every probe.
+
+use super::{End, Queue};
+use crate::event::{Occasion, Progress};
+use crate::tables::{self, Fact};
+
+/// Samples of one queue.
+#[derive(Debug, Default)]
+pub(super) struct Samples {
+    /// The last sample of the collector.
+    sampled: Option<Progress>,
+    /// The last sample of a thread that ends the queue, or of a collector that stops.
+    last: Option<Progress>,
+    /// The latest of all samples, and whether a row reports it.
+    newest: Option<Progress>,
+    told: bool,
+    /// Time at which the read index was first seen at its current value.
+    moved_ns: Option<u64>,
+}
+
+impl Queue {
+    /// Processes a sample of the queue.
+    pub(super) fn sample(&mut self, sample: &Progress, out: &mut impl FnMut(Fact)) {
+        // A queue cannot have read more than was written. Also ignore the sample if it may be of another queue at this address, of
+        // which nothing else was seen yet.
+        if sample.read_index > sample.write_index || self.is_elsewhere(sample) {
+            return;
+        }
+        self.unseen.set_floor_once(sample.write_index);
+        if sample.occasion != Occasion::Sample {
+            self.samples.last = Some(*sample);
+        }
+        if let Some(rung_end) = sample.rung_end {
+            let from = rung_end.max(self.credited.unwrap_or(0));
+            self.unseen.add(from, sample.read_index);
+        } else if self.samples.sampled.is_none_or(|old| old.after_ns <= sample.after_ns) {
+            self.samples.sampled = Some(*sample);
+        }
+        if !matches!(sample.occasion, Occasion::Sample | Occasion::TraceEnd) {
+            self.note_indexes(sample);
+        }
+        let newest = self.samples.newest;
+        // A sample of the collector arrives late. Threads of the process may have sampled the queue since.
+        if newest.is_some_and(|newest| sample.origin.time_ns < newest.after_ns) {
+            return out(self.sample_fact(sample));
+        }
+        let moved = newest.is_none_or(|newest| newest.read_index != sample.read_index);
+        if moved {
+            self.samples.moved_ns = Some(sample.after_ns);
+        }
+        let changed = moved || newest.is_none_or(|newest| newest.write_index != sample.write_index);
+        if changed {
+            // The last sample that found the queue unchanged bounds the change from below.
+            if let Some(newest) = newest.filter(|_| !self.samples.told) {
+                out(self.sample_fact(&newest));
+            }
+            out(self.sample_fact(sample));
+        }
+        self.samples.told = changed;
+        self.samples.newest = Some(*sample);
+        self.publish_log.taken(sample.read_index);
+    }
+
+    /// Returns whether a sample shows that another queue is at this address now: indexes never go back.
+    fn is_elsewhere(&self, sample: &Progress) -> bool {
+        match self.samples.newest {
+            Some(newest) if sample.origin.time_ns >= newest.after_ns => {
+                sample.read_index < newest.read_index || sample.write_index < newest.write_index
+            }
+            Some(_) => false,
+            None => self.was_replaced(sample.origin.time_ns, Some(sample.read_index)),
+        }
+    }
+
+    fn sample_fact(&self, sample: &Progress) -> Fact {
+        Fact::Progress(tables::Progress {
+            queue: self.number,
+            pid: self.pid,
+            time_ns: sample.origin.time_ns,
+            until_ns: sample.after_ns,
+            occasion: sample.occasion,
+            read_index: sample.read_index,
+            write_index: sample.write_index,
+            published_end: self.publish_log.end_at(sample.origin.time_ns),
+        })
+    }
+
+    fn note_indexes(&mut self, sample: &Progress) {
+        self.read_seen = self.read_seen.max(sample.read_index);
+        self.write_seen = self.write_seen.max(sample.write_index);
+    }
+
+    /// Draws the conclusions from the samples, when the queue has ended and all its events have arrived. `lost` is whether
+    /// doorbells may be missing.
+    pub(super) fn conclude_samples(&mut self, lost: bool) {
+        if let Some(sample) = self.sampled_beyond() {
+            if lost {
+                self.unseen.doubted = true;
+            } else {
+                self.unseen.add(self.credited.unwrap_or(0), sample.read_index);
+            }
+        }
+        if let Some(sample) = self.samples.sampled.take().filter(|sample| self.saw(sample)) {
+            self.note_indexes(&sample);
+        }
+        for (start, end) in self
+            .unseen
+            .ranges
+            .iter()
+            .filter(|(_, end)| *end > self.span.end())
+            .copied()
+            .collect::<Vec<_>>()
+        {
+            // Lower indexes may have been published before tracer watched the queue, or by a doorbell of an unknown queue.
+            self.span.skip_to(start);
+            self.span.cover(self.span.end(), end, false);
+            self.read_seen = self.read_seen.max(end);
+        }
+    }
+
+    /// Returns the collector's last sample, if the GPU was beyond what was published. Returns `None` if the sample came after the
+    /// queue's end, because then it may be of the next queue at this address.
+    fn sampled_beyond(&self) -> Option<Progress> {
+        let sample = self.samples.sampled.filter(|sample| self.saw(sample))?;
+        let from = self.credited.unwrap_or(0).max(self.unseen.floor?).max(self.unseen.end);
+        (sample.read_index > from).then_some(sample)
+    }
+
+    fn saw(&self, sample: &Progress) -> bool {
+        self.end.is_none_or(|end| sample.after_ns <= end.time_ns())
+    }
+
+    /// Returns `unseen` of its row.
+    pub(super) fn unseen_count(&self) -> Option<u64> {
+        let looked = self.samples.newest.is_some() || self.unseen.rows > 0;
+        let open = self.unseen.doubted || self.sampled_beyond().is_some();
+        (looked && !open).then_some(self.unseen.rows)
+    }
+
+    /// Returns `watched_to_end` of its row.
+    pub(super) fn watched_to_end(&self) -> bool {
+        let Some(last) = self.samples.last.filter(|last| last.origin.time_ns >= self.active_ns) else {
+            return false;
+        };
+        // Packets that are written, but neither taken nor rung for, may still be taken.
+        let nothing_left = last.write_index.max(self.reserved_end) <= self.span.end();
+        match (last.occasion, self.end) {
+            (Occasion::Destroyed, Some(End::Destroyed(_))) => true,
+            (Occasion::Destroy, Some(End::Destroyed(_))) | (Occasion::ProcessEnd, Some(_)) => nothing_left,
+            (Occasion::TraceEnd, None) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns the state at the last sample: its time, the read index, packets in flight and since when, and when the read index
+    /// moved.
+    pub(super) fn standing(&self) -> Standing {
+        let samples = [self.samples.newest, self.samples.last];
+        let Some(sample) = samples.into_iter().flatten().find(|sample| self.saw(sample)) else {
+            return Standing::default();
+        };
+        let published = self.publish_log.end_at(sample.origin.time_ns);
+        let in_flight = published.map(|end| end.saturating_sub(sample.read_index));
+        Standing {
+            looked_ns: Some(sample.after_ns),
+            read_index: Some(sample.read_index),
+            in_flight,
+            oldest_ns: in_flight
+                .filter(|&n| n > 0)
+                .and_then(|_| self.publish_log.published_ns(sample.read_index)),
+            moved_ns: self.samples.moved_ns,
+        }
+    }
+}
+
+/// See the fields of [`tables::Queue`] with the same names.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Standing {
+    pub(super) looked_ns: Option<u64>,
+    pub(super) read_index: Option<u64>,
+    pub(super) in_flight: Option<u64>,
+    pub(super) oldest_ns: Option<u64>,
+    pub(super) moved_ns: Option<u64>,
+}

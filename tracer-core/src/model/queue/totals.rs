@@ -1,0 +1,101 @@
+//! The row of a queue.
+
+use tracer_common::aql::PACKET_LEN;
+use tracer_common::kfd::QueueType;
+use tracer_common::queue::{READ_DISPATCH_ID, WRITE_DISPATCH_ID};
+
+use super::adoption::Adoption;
+use super::{End, Queue};
+use crate::model::Position;
+use crate::model::queue_origin::Maker;
+use crate::tables::{self, QueueOrigin};
+
+impl Queue {
+    /// Returns the addresses of its indexes, while it exists.
+    pub(super) fn position(&self) -> Option<Position> {
+        if self.kind != QueueType::ComputeAql || self.end.is_some() {
+            return None;
+        }
+        let handle = self.write_pointer.wrapping_sub(WRITE_DISPATCH_ID as u64);
+        let own = handle.wrapping_add(READ_DISPATCH_ID as u64);
+        Some(Position {
+            pid: self.pid,
+            handle,
+            read_pointer: self.created.map_or(own, |create| create.read_pointer),
+            write_pointer: self.write_pointer,
+        })
+    }
+
+    /// Returns whether the runtime created it for itself. `makers_known` is whether every call of `hsa_queue_create` is seen.
+    fn internal(&self, makers_known: bool) -> Option<bool> {
+        match self.maker {
+            Maker::Program => Some(false),
+            // Until something is submitted on the queue, the call that returns it to the program may not have returned yet.
+            Maker::NotSeen if makers_known && self.kind == QueueType::ComputeAql && self.doorbells > 0 => Some(true),
+            Maker::NotSeen | Maker::Unknown => None,
+        }
+    }
+
+    /// Returns its numbers so far. `makers_known` has the same meaning as for `internal`.
+    pub(super) fn numbers(&self, makers_known: bool) -> tables::Queue {
+        let create = self.created;
+        let standing = self.standing();
+        let adoption = self.adoption.as_ref();
+        let claimed = adoption.map_or(0, Adoption::claimed);
+        let low = adoption.and_then(Adoption::bounds);
+        let high = self.span.bounds();
+        let bounds = low
+            .or(high)
+            .map(|(first, _)| (first, high.or(low).map_or(first, |(_, last)| last)));
+        let aql = self.kind == QueueType::ComputeAql;
+        tables::Queue {
+            queue: self.number,
+            pid: self.pid,
+            origin: if create.is_some() {
+                QueueOrigin::Created
+            } else {
+                QueueOrigin::Adopted
+            },
+            queue_id: create.map_or(self.kfd.queue_id, |create| create.queue_id),
+            gpu_id: self.gpu_id(),
+            kind: self.kind.name().to_owned(),
+            handle: if aql {
+                self.write_pointer.wrapping_sub(WRITE_DISPATCH_ID as u64)
+            } else {
+                0
+            },
+            write_pointer: self.write_pointer,
+            ring_base: self.ring_base,
+            ring_bytes: create.map_or(u64::from(self.ring_packets) * PACKET_LEN as u64, |c| {
+                u64::from(c.ring_bytes)
+            }),
+            doorbell_offset: create.and_then(|create| create.doorbell_offset),
+            priority: create.map(|create| create.priority),
+            internal: self.internal(makers_known),
+            create_enter_ns: create.map(|create| create.enter_ns),
+            created_ns: self.created_ns,
+            destroyed_ns: self.end.map(End::time_ns),
+            doorbells: self.doorbells,
+            published: self
+                .span
+                .published()
+                .saturating_add(claimed)
+                .saturating_add(self.submissions),
+            unclaimed: adoption.map(Adoption::unclaimed),
+            dispatches: self.dispatches,
+            other_packets: self.other_packets,
+            unread: self.unread,
+            pending: self.reserved_end.max(self.write_seen).saturating_sub(self.span.end()),
+            first_index: bounds.map(|(first, _)| first),
+            last_index: bounds.map(|(_, last)| last),
+            max_depth: self.max_depth,
+            unseen: self.unseen_count().filter(|_| aql),
+            watched_to_end: aql.then(|| self.watched_to_end()),
+            looked_ns: standing.looked_ns,
+            read_index: standing.read_index,
+            in_flight: standing.in_flight,
+            oldest_ns: standing.oldest_ns,
+            moved_ns: standing.moved_ns,
+        }
+    }
+}

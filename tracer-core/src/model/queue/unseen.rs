@@ -1,0 +1,114 @@
+//! Indexes that the GPU took although no observed doorbell had published them.
+//!
+//! # When an index is unseen
+//! The program of a doorbell notes what that doorbell publishes, before the store. A later program, or a thread that samples the
+//! queue because it ends it, reads the read index `r` first and then the note `e`. Everything below `r` that an observed doorbell
+//! published is then below `e`, even if that doorbell's event was lost. So `e..r` is unseen. A program that ran at the same time
+//! could set the note back; but then the event that the note was for has arrived before, if it was not lost. For this reason the
+//! model also uses the events.
+//!
+//! A sample of the collector has no note, and its read index may result from a doorbell whose event has not arrived yet. So the
+//! model uses such a sample only at the queue's end, when all events have arrived, and only if none was lost.
+//!
+//! The index that a doorbell itself names is never unseen, even if the GPU took it before: a GPU that maps a queue again reads the
+//! write index by itself, and may be faster than the store.
+
+use std::collections::VecDeque;
+
+use super::Queue;
+use crate::event::Before;
+use crate::tables::Path;
+
+/// The unseen indexes of one queue.
+#[derive(Debug, Default)]
+pub(super) struct Unseen {
+    /// Ranges for which rows may still be created, lowest first.
+    ranges: VecDeque<(u64, u64)>,
+    /// One past the highest index found.
+    end: u64,
+    /// Number of indexes in the rows created.
+    pub(super) rows: u64,
+    /// Lower indexes may have been published before tracer watched the queue; `None` while that is unknown.
+    floor: Option<u64>,
+    /// Lower indexes may have been published by doorbells of which only the value is known.
+    blind_end: u64,
+    /// Whether the GPU took an index for which a doorbell may have been lost.
+    doubted: bool,
+}
+
+impl Unseen {
+    /// Notes that nothing from `floor` on was published before tracer watched the queue.
+    pub(super) fn set_floor(&mut self, floor: u64) {
+        self.floor = Some(floor);
+    }
+
+    /// Notes that everything below `floor` may have been published before tracer watched the queue, if the floor is not known yet.
+    pub(super) fn set_floor_once(&mut self, floor: u64) {
+        self.floor.get_or_insert(floor);
+    }
+
+    /// Notes a doorbell of an unknown queue of the process.
+    pub(super) fn blind(&mut self, end: u64) {
+        self.blind_end = self.blind_end.max(end);
+    }
+
+    /// Adds `from..to`, which the GPU took although no doorbell published it.
+    fn add(&mut self, from: u64, to: u64) {
+        let Some(floor) = self.floor else { return };
+        let mut from = from.max(floor).max(self.end);
+        if from < to && from < self.blind_end {
+            self.doubted = true;
+            from = self.blind_end;
+        }
+        if from >= to {
+            return;
+        }
+        self.end = to;
+        match self.ranges.back_mut() {
+            Some(last) if last.1 == from => last.1 = to,
+            _ => self.ranges.push_back((from, to)),
+        }
+    }
+
+    /// Returns the path of an index, and the end of the indexes with the same path.
+    pub(super) fn path(&self, index: u64) -> (Path, u64) {
+        if self.ranges.is_empty() {
+            return (Path::Doorbell, u64::MAX);
+        }
+        let at = self.ranges.partition_point(|(_, end)| *end <= index);
+        match self.ranges.get(at) {
+            Some((start, end)) if *start <= index => (Path::Unseen, *end),
+            Some((start, _)) => (Path::Doorbell, *start),
+            None => (Path::Doorbell, u64::MAX),
+        }
+    }
+
+    /// Forgets ranges for which no row can be created any more.
+    pub(super) fn forget_below(&mut self, index: u64) {
+        while self.ranges.front().is_some_and(|(_, end)| *end <= index) {
+            self.ranges.pop_front();
+        }
+    }
+
+    /// Starts again, because everything known of the indexes was garbage.
+    pub(super) fn restart(&mut self) {
+        self.ranges.clear();
+        self.end = 0;
+        self.floor = None;
+    }
+}
+
+impl Queue {
+    /// Processes the state at the entry of a doorbell.
+    pub(super) fn before(&mut self, before: Option<Before>) {
+        if let Some(Before {
+            rung_end,
+            value,
+            read_index,
+        }) = before
+        {
+            let from = rung_end.max(self.credited.unwrap_or(0));
+            self.unseen.add(from, read_index.min(value));
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Walks over the ring: each packet becomes a row at the first read that shows it.
+
+use tracer_common::aql::{Packet, amd_format, packet_type};
+
+use super::adoption::question_of;
+use super::slot::{self, Slot};
+use super::Queue;
+use crate::model::api;
+use crate::model::signals::{Ran, Use};
+use crate::event::{Origin, Packets};
+use crate::tables::{Dispatch, Evidence, Fact, OtherPacket, PacketKind, Path, Unread};
+
+impl Queue {
+    /// Processes the packets of a walk. Each index becomes a fact once, at the first read that shows it.
+    pub(super) fn packets(&mut self, walk: &Packets<'_>, out: &mut impl FnMut(Fact)) {
+        self.observe(
+            walk.origin.time_ns,
+            walk.ring_packets,
+            walk.read_index,
+            walk.write_index,
+        );
+        self.restart_if_far_below(walk.first, question_of(walk), walk.origin.time_ns, out);
+        self.before(walk.before);
+        // Consumed packets come in runs. A late collector finds many of them.
+        let mut run: Option<(u64, u64, Path)> = None;
+        for (packet, index) in walk.packets.iter().zip(walk.first..u64::MAX) {
+            let slot = slot::of(packet, index, walk);
+            if index < self.frontier() {
+                if slot != Slot::Silent {
+                    self.read_in_question(packet, index, slot, walk.origin, out);
+                }
+                continue;
+            }
+            let new = slot != Slot::Silent && self.span.capture(index);
+            if !new {
+                self.end_run(run.take(), walk, out);
+                continue;
+            }
+            let (path, _) = self.unseen.path(index);
+            if slot == Slot::Consumed {
+                self.uses(packet, walk.origin, None);
+            }
+            match (&mut run, slot) {
+                (Some((_, count, of)), Slot::Consumed) if *of == path => *count += 1,
+                (_, Slot::Consumed) => {
+                    self.end_run(run.replace((index, 1, path)), walk, out);
+                }
+                (_, Slot::Packet(evidence)) => {
+                    self.end_run(run.take(), walk, out);
+                    self.packet(packet, index, (evidence, path), walk, out);
+                }
+                (_, Slot::Silent) => {}
+            }
+        }
+        self.end_run(run, walk, out);
+        self.give_up_lapped(walk.origin.time_ns, out);
+    }
+
+    /// Notes the values that every walk gives for the queue.
+    pub(super) fn observe(&mut self, time_ns: u64, ring_packets: u32, read_index: u64, write_index: u64) {
+        if ring_packets != 0 {
+            self.ring_packets = ring_packets;
+        }
+        self.active_ns = self.active_ns.max(time_ns);
+        self.read_seen = self.read_seen.max(read_index);
+        self.write_seen = self.write_seen.max(write_index);
+    }
+
+    fn end_run(&mut self, run: Option<(u64, u64, Path)>, walk: &Packets<'_>, out: &mut impl FnMut(Fact)) {
+        if let Some((index, count, path)) = run {
+            let fact = self.unread_run(index, count, walk.origin, Unread::Consumed, path);
+            self.emit(fact, walk, out);
+        }
+    }
+
+    fn packet(
+        &mut self,
+        packet: &Packet,
+        index: u64,
+        (evidence, path): (Evidence, Path),
+        walk: &Packets<'_>,
+        out: &mut impl FnMut(Fact),
+    ) {
+        let tid = self.publisher(walk.origin.tid, path, 1);
+        let mut fact = self.fact(packet, index, evidence, walk.origin);
+        // A packet that was already consumed, or taken unseen, may have ended before its signal was read.
+        if let (Evidence::Header, Path::Doorbell) = (evidence, path)
+            && packet.completion_signal() != 0
+            && let Some(used) = self.published.last_mut()
+        {
+            used.before = walk.stamps_before((index - walk.first) as usize);
+        }
+        // The walk's thread did not publish an unseen packet.
+        api::link(&mut fact, walk.call.filter(|_| path == Path::Doorbell));
+        match &mut fact {
+            Fact::Dispatch(dispatch) => (dispatch.path, dispatch.tid) = (path, tid),
+            Fact::Packet(packet) => (packet.path, packet.tid) = (path, tid),
+            _ => {}
+        }
+        self.emit(fact, walk, out);
+    }
+
+    /// Returns the row of a packet that was read, and counts the packet.
+    pub(super) fn fact(&mut self, packet: &Packet, index: u64, evidence: Evidence, origin: Origin) -> Fact {
+        if evidence == Evidence::Body || packet.kind() == packet_type::KERNEL_DISPATCH {
+            self.dispatches = self.dispatches.saturating_add(1);
+            let ran = Ran {
+                queue: self.number,
+                index,
+                kernel_object: packet.kernel_object(),
+                kernel: None,
+                gpu_id: self.gpu_id(),
+            };
+            self.uses(packet, origin, Some(ran));
+            return Fact::Dispatch(self.dispatch(packet, index, evidence, origin));
+        }
+        self.uses(packet, origin, None);
+        self.other_packets = self.other_packets.saturating_add(1);
+        Fact::Packet(OtherPacket {
+            queue: self.number,
+            index,
+            count: 1,
+            pid: origin.pid,
+            tid: origin.tid,
+            time_ns: origin.time_ns,
+            path: Path::Doorbell,
+            kind: kind(packet),
+            unread: None,
+            header: packet.header(),
+            completion_signal: packet.completion_signal(),
+        })
+    }
+
+    fn dispatch(&self, packet: &Packet, index: u64, evidence: Evidence, origin: Origin) -> Dispatch {
+        Dispatch {
+            queue: self.number,
+            index,
+            pid: origin.pid,
+            tid: origin.tid,
+            time_ns: origin.time_ns,
+            path: Path::Doorbell,
+            evidence,
+            reserve_ns: None,
+            unreserved_ns: self.write_log.unreserved_ns(index),
+            header: packet.header(),
+            dimensions: packet.setup() & 3,
+            kernel_object: packet.kernel_object(),
+            kernarg: packet.kernarg(),
+            grid: packet.grid(),
+            workgroup: packet.workgroup(),
+            private_segment: packet.private_segment(),
+            group_segment: packet.group_segment(),
+            completion_signal: packet.completion_signal(),
+            kernel: None,
+            correlation: packet.correlation(),
+            api_call: None,
+            stream: None,
+        }
+    }
+
+    /// Notes that a published packet uses its completion signal. The former contents of the signal are unknown here.
+    fn uses(&mut self, packet: &Packet, origin: Origin, dispatch: Option<Ran>) {
+        if packet.completion_signal() != 0 {
+            self.published.push(Use {
+                pid: origin.pid,
+                signal: packet.completion_signal(),
+                time_ns: origin.time_ns,
+                before: None,
+                dispatch,
+            });
+        }
+    }
+
+    /// Reports a fact of a walk, or keeps it until the walk's doorbell shows which reserve it belongs to.
+    fn emit(&mut self, mut fact: Fact, walk: &Packets<'_>, out: &mut impl FnMut(Fact)) {
+        let unseen = match &fact {
+            Fact::Dispatch(dispatch) => dispatch.path == Path::Unseen,
+            Fact::Packet(packet) => packet.path == Path::Unseen,
+            _ => false,
+        };
+        // The thread whose doorbell led to the walk did not publish it.
+        let Some(thread) = self.reserves.thread(walk.origin.tid).filter(|_| !unseen) else {
+            api::keep_what_is_sure(&mut fact, Some(walk.value));
+            return out(fact);
+        };
+        if thread.awaits_doorbell(walk.origin) {
+            return thread.keep(fact, out);
+        }
+        thread.date(&mut fact);
+        api::keep_what_is_sure(&mut fact, Some(walk.value));
+        out(fact);
+    }
+}
+
+fn kind(packet: &Packet) -> PacketKind {
+    match (packet.kind(), packet.amd_format()) {
+        (packet_type::BARRIER_AND, _) => PacketKind::BarrierAnd,
+        (packet_type::BARRIER_OR, _) => PacketKind::BarrierOr,
+        (packet_type::AGENT_DISPATCH, _) => PacketKind::AgentDispatch,
+        (packet_type::VENDOR, amd_format::PM4_IB) => PacketKind::VendorPm4Ib,
+        (packet_type::VENDOR, amd_format::BARRIER_VALUE) => PacketKind::VendorBarrierValue,
+        (packet_type::VENDOR, _) => PacketKind::VendorOther,
+        _ => PacketKind::Undefined,
+    }
+}

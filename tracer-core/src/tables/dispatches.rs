@@ -1,0 +1,98 @@
+//! Kernel dispatches, and the paths that they took.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::table;
+
+/// The path that a submission took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr, strum::IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
+pub enum Path {
+    /// A store to a doorbell from user space.
+    Doorbell,
+    /// A job on a ring of the kernel driver.
+    Ring,
+    /// A call of hsaKmtQueueRingDoorbell.
+    Thunk,
+    /// The GPU took it although no observed doorbell had published it. Either a thread stored to the doorbell past every probe, or
+    /// the GPU read the write index by itself when it mapped the queue.
+    Unseen,
+}
+
+impl Path {
+    /// Every path.
+    pub const ALL: [Self; 4] = [Self::Doorbell, Self::Ring, Self::Thunk, Self::Unseen];
+}
+
+/// Evidence for the kind of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
+pub enum Evidence {
+    /// The header was valid when it was read.
+    Header,
+    /// The GPU had consumed the packet and set the header back to INVALID. The slot was not reused yet, and the body can only be a
+    /// kernel dispatch.
+    Body,
+}
+
+impl Evidence {
+    /// Every kind of evidence.
+    pub const ALL: [Self; 2] = [Self::Header, Self::Body];
+}
+
+table! {
+    /// Kernel dispatch packets that were published.
+    pub struct Dispatch: "dispatches" by time_ns, Events {
+        /// Queue, as in `queues.queue`.
+        pub queue: u32,
+        /// Packet index in its queue, not modulo the ring's size.
+        pub index: u64 => "index",
+        /// Process.
+        pub pid: u32,
+        /// Thread whose doorbell published it; 0 if the path is `unseen`.
+        pub tid: u32,
+        /// Time of that doorbell.
+        pub time_ns: u64 => "ns",
+        /// Path: `doorbell`, `ring`, `thunk` or `unseen`.
+        pub path: Path,
+        /// Evidence that it is a dispatch: `header` (valid when read) or `body` (already consumed).
+        pub evidence: Evidence,
+        /// Time at which that thread reserved the index; null where reserves were not traced.
+        pub reserve_ns: Option<u64> => "ns",
+        /// Where `reserve_ns` is null: latest time at which the index was seen not to be reserved yet.
+        pub unreserved_ns: Option<u64> => "ns",
+        /// Packet header, 16 bits, as read; its type is INVALID if the evidence is `body`.
+        pub header: u16,
+        /// Dimensions of the grid, 1 to 3.
+        pub dimensions: u16,
+        /// The kernel descriptor.
+        pub kernel_object: u64 => "address",
+        /// Name of the kernel, demangled; null if no code object that is known was loaded there at that time.
+        pub kernel: Option<Arc<str>>,
+        /// The kernel arguments.
+        pub kernarg: u64 => "address",
+        /// Size of the grid.
+        pub grid: [u32; 3] => "work items" ["grid_x", "grid_y", "grid_z"],
+        /// Size of a workgroup.
+        pub workgroup: [u16; 3] => "work items" ["workgroup_x", "workgroup_y", "workgroup_z"],
+        /// Private memory of a work item.
+        pub private_segment: u32 => "bytes",
+        /// Group memory (LDS) of a workgroup.
+        pub group_segment: u32 => "bytes",
+        /// Handle of the completion signal; 0 if it has none.
+        pub completion_signal: u64,
+        /// Correlation id that HIP writes under a profiler; 0 otherwise.
+        pub correlation: u64,
+        /// Innermost API call in which that thread rang, as in `api_calls.call`; null where in none, where calls were not recorded,
+        /// or where the packet may be another thread's (neither named by the doorbell's value nor known to be reserved by that
+        /// thread).
+        pub api_call: Option<u64>,
+        /// Stream (`hipStream_t`) of the innermost call around it that names one, 0 for the default stream; null in the same case.
+        pub stream: Option<u64>,
+    }
+}

@@ -1,0 +1,121 @@
+//! Quantities as text: the only place that chooses units, for reports, `top`, the live page and verdicts.
+
+/// Formats a duration in ns: `999 ns`, `13.2 us`, `417 us`, `1m35s`, `2h01m`. At most 7 characters, up to 99 hours.
+#[must_use]
+pub fn duration(ns: u64) -> String {
+    let seconds = ns / 1_000_000_000;
+    match seconds {
+        3600.. => return format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
+        60.. => return format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => {}
+    }
+    if ns < 1000 {
+        return format!("{ns} ns");
+    }
+    let units = [(1e3, "us"), (1e6, "ms"), (1e9, "s")];
+    let fits = units.into_iter().find(|(size, _)| ns as f64 / size < 999.5);
+    let (size, unit) = fits.unwrap_or((1e9, "s"));
+    format!("{} {unit}", three_digits(ns as f64 / size))
+}
+
+/// Formats a size in bytes: `64 B`, `1.3 MiB`, `512 GiB`.
+#[must_use]
+pub fn bytes(n: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if n < 1024 {
+        return format!("{n} B");
+    }
+    let mut value = n as f64 / 1024.0;
+    let mut units = UNITS.iter();
+    while value >= 1023.5 && units.len() > 1 {
+        value /= 1024.0;
+        units.next();
+    }
+    format!("{} {}", three_digits(value), units.next().unwrap_or(&""))
+}
+
+/// Formats a count in at most 6 characters: exact up to 99 999, then `1.2M`.
+#[must_use]
+pub fn count(n: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [
+        (1_000_000_000_000, "T"),
+        (1_000_000_000, "G"),
+        (1_000_000, "M"),
+        (1_000, "k"),
+    ];
+    if n < 100_000 {
+        return n.to_string();
+    }
+    let (size, unit) = UNITS.into_iter().find(|&(size, _)| n >= size).unwrap_or((1, ""));
+    three_digits(n as f64 / size as f64) + unit
+}
+
+/// Formats a rate per second, without the unit: `0.4`, `13`, `1.2M`.
+#[must_use]
+pub fn rate(per_s: f64) -> String {
+    if per_s > 0.0 && per_s < 9.95 {
+        format!("{per_s:.1}")
+    } else {
+        count(per_s.round() as u64)
+    }
+}
+
+/// Formats a number with one decimal while it has fewer than three digits.
+fn three_digits(value: f64) -> String {
+    if value < 99.95 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.0}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_stay_short() {
+        let shown = [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_500, "1.5 us"),
+            (13_150, "13.2 us"),
+            (99_960, "100 us"),
+            (416_700, "417 us"),
+            (999_499, "999 us"),
+            (999_500, "1.0 ms"),
+            (3_223_373, "3.2 ms"),
+            (59_900_000_000, "59.9 s"),
+            (61_000_000_000, "1m01s"),
+            (7_260_000_000_000, "2h01m"),
+        ];
+        for (ns, text) in shown {
+            assert_eq!(duration(ns), text);
+        }
+    }
+
+    #[test]
+    fn sizes_have_binary_units() {
+        let shown = [
+            (64, "64 B"),
+            (1024, "1.0 KiB"),
+            (2048 + 256, "2.2 KiB"),
+            (3 << 20, "3.0 MiB"),
+            ((1 << 20) - 1, "1.0 MiB"),
+            (300 << 30, "300 GiB"),
+            (u64::MAX, "16384 PiB"),
+        ];
+        for (n, text) in shown {
+            assert_eq!(bytes(n), text);
+        }
+    }
+
+    #[test]
+    fn counts_are_exact_while_they_fit() {
+        assert_eq!(
+            [0, 99_999, 100_000, 1_234_567, 250_000_000].map(count),
+            ["0", "99999", "100k", "1.2M", "250M"]
+        );
+        assert_eq!([0.0, 0.4, 12.6].map(rate), ["0", "0.4", "13"]);
+    }
+}
