@@ -10,13 +10,9 @@ mod sdma;
 use tracer_common::{
     aql::{PACKET_LEN, Packet},
     queue,
-    record::{
-        self, Header, PACKETS_PER_RECORD, doorbell_flags, ioctl_flags, kind, reserve_op, task_op,
-    },
+    record::{self, Header, PACKETS_PER_RECORD, doorbell_flags, ioctl_flags, kind, reserve_op, task_op},
 };
-use tracer_core::event::{
-    Before, Doorbell, Event, Ioctl, Origin, Packets, Reserve, ReserveOp, There,
-};
+use tracer_core::event::{Before, Doorbell, Event, Ioctl, Origin, Packets, Reserve, ReserveOp, There};
 
 use crate::probes::driver::Functions;
 use fetch::Fetch;

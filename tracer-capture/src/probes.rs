@@ -16,9 +16,9 @@ pub mod proxy;
 pub mod reserve;
 pub mod ring;
 pub mod sdma;
+pub mod second_programs;
 pub mod stops;
 pub mod tracefs;
-pub mod second_programs;
 
 use std::{
     collections::HashMap,
@@ -40,7 +40,13 @@ use aya::{
 };
 
 use self::multi::Multi;
-use crate::{CaptureError, inventory::{Probe, RAW}, kernel::descriptors, runtime::resolver::{Confidence, ProbePoint, ResolverStep}, target::proc_maps::FileId};
+use crate::{
+    CaptureError,
+    inventory::{Probe, RAW},
+    kernel::descriptors,
+    runtime::resolver::{Confidence, ProbePoint, ResolverStep},
+    target::proc_maps::FileId,
+};
 
 /// Attaches programs of the loaded object. They stay attached while this value lives.
 pub struct Prober {
@@ -234,7 +240,7 @@ impl Prober {
         file_offset: u64,
         cookie: u64,
     ) -> Result<Attached, CaptureError> {
-        open_files::room_for_probe(target.file).map_err(CaptureError::NoDescriptor)?;
+        descriptors::room_for_probe(target.file).map_err(CaptureError::NoDescriptor)?;
         let path = format!("/proc/self/fd/{}", target.file.as_raw_fd());
         if self.multi.has(program) {
             let path = CString::new(path).map_err(|error| CaptureError::Refused {

@@ -33,7 +33,7 @@ const SLOW: Duration = Duration::from_millis(256);
 /// The sampler works for one of this many parts of its time.
 const SHARE: u32 = 20;
 /// Least time that a sample counts as: at most 20 000 samples per second.
-const LOOK: Duration = Duration::from_micros(50);
+const LEAST: Duration = Duration::from_micros(50);
 /// Most completion signals read at a time, and most that wait to be read: the caller asks again for the others.
 const SIGNALS: usize = 1024;
 /// Most samples that wait for the recorder. With that many waiting, the recorder is behind, and more would not help it.
@@ -41,14 +41,14 @@ const WAITING: usize = 8192;
 
 /// A sample.
 #[derive(Clone, Copy, Debug)]
-pub enum Look {
+pub enum Sample {
     /// A sample of a queue.
     Queue(Progress),
     /// A sample of a completion signal.
     Signal(Signal),
 }
 
-impl Look {
+impl Sample {
     /// Returns the event that the model takes.
     #[must_use]
     pub fn event(&self) -> Event<'static> {
@@ -62,8 +62,8 @@ impl Look {
 /// The sampling thread.
 pub struct Sampler {
     shared: Arc<Shared>,
-    looks: Receiver<Look>,
-    thread: Option<JoinHandle<Vec<Look>>>,
+    samples: Receiver<Sample>,
+    thread: Option<JoinHandle<Vec<Sample>>>,
 }
 
 #[derive(Default)]
@@ -82,7 +82,7 @@ impl Sampler {
     /// Returns an error if the thread cannot be created.
     pub fn start(readers: Readers) -> Result<Self, CaptureError> {
         let shared = Arc::new(Shared::default());
-        let (sender, looks) = sync_channel(WAITING);
+        let (sender, samples) = sync_channel(WAITING);
         let worker = Worker {
             shared: Arc::clone(&shared),
             sender,
@@ -95,7 +95,7 @@ impl Sampler {
             .spawn(|| worker.run());
         Ok(Self {
             shared,
-            looks,
+            samples,
             thread: Some(thread.map_err(|e| CaptureError::system("starting a thread", e))?),
         })
     }
@@ -124,19 +124,19 @@ impl Sampler {
     }
 
     /// Returns the samples since the last call.
-    pub fn looks(&self) -> impl Iterator<Item = Look> + '_ {
-        self.looks.try_iter()
+    pub fn samples(&self) -> impl Iterator<Item = Sample> + '_ {
+        self.samples.try_iter()
     }
 
     /// Samples every queue a last time, reads the signals that were asked for, and ends. Earlier samples come first.
     #[must_use]
-    pub fn finish(mut self) -> Vec<Look> {
+    pub fn finish(mut self) -> Vec<Sample> {
         self.shared.stop.store(true, Ordering::Release);
         self.wake();
         let last = self.thread.take().map(JoinHandle::join);
-        let mut looks: Vec<Look> = self.looks.try_iter().collect();
-        looks.extend(last.and_then(Result::ok).unwrap_or_default());
-        looks
+        let mut samples: Vec<Sample> = self.samples.try_iter().collect();
+        samples.extend(last.and_then(Result::ok).unwrap_or_default());
+        samples
     }
 
     fn wake(&self) {
@@ -168,7 +168,7 @@ struct Watched {
 
 struct Worker {
     shared: Arc<Shared>,
-    sender: SyncSender<Look>,
+    sender: SyncSender<Sample>,
     memory: Scattered,
     /// Sorted by process.
     queues: Vec<Watched>,
@@ -177,12 +177,12 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(mut self) -> Vec<Look> {
+    fn run(mut self) -> Vec<Sample> {
         while !self.shared.stop.load(Ordering::Acquire) {
             self.renew();
             let began = Instant::now();
             let looked = self.pass(began) + self.pass_over_signals();
-            let worked = began.elapsed().max(LOOK * looked);
+            let worked = began.elapsed().max(LEAST * looked);
             let next = self.queues.iter().map(|watched| watched.due).min();
             let until_due = next.map_or(SLOW, |due| due.saturating_duration_since(Instant::now()));
             // The thread is woken early only to take over other queues, or to end.
@@ -193,11 +193,11 @@ impl Worker {
         let all: Vec<Position> = self.queues.iter().map(|watched| watched.position).collect();
         let memory = &mut self.memory;
         look(memory, &all, Occasion::TraceEnd, |_, look| {
-            last.extend(look.map(Look::Queue));
+            last.extend(look.map(Sample::Queue));
         });
         self.renew_signals();
         signals::look(&mut self.memory, &mut self.signals, |signal| {
-            last.push(Look::Signal(signal));
+            last.push(Sample::Signal(signal));
         });
         last
     }
@@ -221,7 +221,7 @@ impl Worker {
         let count = signals.len();
         signals::look(memory, signals, |signal| {
             // A recorder that is behind asks again.
-            let _ = sender.try_send(Look::Signal(signal));
+            let _ = sender.try_send(Sample::Signal(signal));
         });
         signals.clear();
         count as u32
@@ -275,7 +275,7 @@ impl Worker {
             watched.seen = seen.or(watched.seen);
             // A recorder that is behind gets a later sample; one that is gone gets none. A sample that shows no change is
             // information, too: it bounds when the indexes moved.
-            let _ = look.map(|look| sender.try_send(Look::Queue(look)));
+            let _ = look.map(|look| sender.try_send(Sample::Queue(look)));
         });
         positions.len() as u32
     }

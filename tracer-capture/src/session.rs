@@ -19,7 +19,30 @@ use tracer_core::{
     losses::{PAUSE_LIMIT, UNDECODED},
 };
 
-use crate::{CaptureError, confined::Readers, decode::{self, fetch::Remote}, examination::{Ask, Examiner, Work, discoveries::{Discoveries, discoveries}, self}, inventory::Inventory, kernel::{descriptors, rights}, pause::{entries::Entries, guardian::{self, Guardian}, keeper::{Keeper, Pauses}, known::KnownFiles, left::{self, Pin}}, probes::{Prober, driver::Functions}, shared_maps::{api_stats::ApiStats, counting::Counting, losses::Losses, open_calls::OpenCalls, positions::Positions}, sys, target::pid_namespace};
+use crate::{
+    CaptureError,
+    confined::Readers,
+    decode::{self, fetch::Remote},
+    examination::{
+        self, Ask, Examiner, Work,
+        discoveries::{Discoveries, discoveries},
+    },
+    inventory::Inventory,
+    kernel::{descriptors, rights},
+    pause::{
+        entries::Entries,
+        guardian::{self, Guardian},
+        keeper::{Keeper, Pauses},
+        known::KnownFiles,
+        left::{self, Pin},
+    },
+    probes::{Prober, driver::Functions},
+    shared_maps::{
+        api_stats::ApiStats, counting::Counting, losses::Losses, open_calls::OpenCalls, positions::Positions,
+    },
+    sys,
+    target::pid_namespace,
+};
 use load::{Loaded, Maps, load};
 
 pub use crate::api_choice::Api;
@@ -97,7 +120,7 @@ impl Session {
                 left.outcome
             );
         }
-        open_files::allow_all();
+        descriptors::allow_all();
         let mut inventory = Inventory {
             api: options.api,
             ..Inventory::default()
@@ -171,7 +194,7 @@ impl Session {
             api_stats,
             open_calls,
             discoveries,
-            gate,
+            counting: gate,
             asks,
             memory,
             undecoded: 0,

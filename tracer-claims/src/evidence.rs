@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::scenario::Scenario;
-use tracer_core::tables::{Fact, Ioctl, RingJob};
 use tracer_core::summary::{self, Summary};
+use tracer_core::tables::{Fact, Ioctl, RingJob};
 use tracer_core::verify::{Context, Device, Judge, Outcome, Policy, RuleVerdict, Rules, Scheduler, Scope, Verdict};
 
 /// Returns the policy that kernels meet if they bypass the driver under the MES.

@@ -12,6 +12,7 @@ use super::evidence::{Evidence, Observed};
 use super::report::{ClaimVerdict, Standing};
 use super::scenario::Scenario;
 use tracer_core::verify::{Outcome, RuleVerdict, Scheduler};
+use tracer_core::words::Named;
 
 /// Judges a claim.
 #[must_use]
@@ -61,7 +62,7 @@ impl Evidence {
 /// Returns the recording of a scenario, if it is evidence; otherwise adds checks that say why it is not.
 fn recorded<'e>(evidence: &'e Evidence, scenario: Scenario, checks: &mut Checks) -> Option<&'e Observed> {
     const WHAT: &str = "the scenario runs and is recorded";
-    let name = scenario.into_str();
+    let name = scenario.name();
     if let Some(reason) = evidence.failed.get(&scenario) {
         checks.lack(
             WHAT,

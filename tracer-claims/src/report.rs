@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 use tracer_core::verify::Missing;
 
 /// What the evidence says. The order is the precedence: the greatest verdict of a claim's checks is the verdict on the claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Standing {
     /// The evidence exists, and agrees with the claim.
     Holds,

@@ -2,7 +2,7 @@
 
 /// A workload of the dispatcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Scenario {
     /// Kernels on one queue. The program waits for each of them.
     Launches,

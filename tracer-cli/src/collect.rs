@@ -15,11 +15,11 @@ use anyhow::{Context, anyhow};
 use tracer_capture::{inventory::Inventory, session::Session, sys, target::attach::Attached};
 use tracer_core::{
     event::{Event, Origin, There},
-    tables::Fact,
     model::Model,
+    tables::Fact,
 };
 
-use crate::{target, record::manifest::capabilities};
+use crate::{record::manifest::capabilities, target};
 use samples::Samples;
 
 /// Number of records that the collector takes between two reads of the clock.

@@ -10,7 +10,10 @@ use std::{
 };
 
 use serde::Serialize;
-use tracer_capture::{inspect::{self, Inspection, Verdict}, pause::left};
+use tracer_capture::{
+    inspect::{self, Inspection, Verdict},
+    pause::left,
+};
 use tracer_core::foreign;
 
 use crate::{cli::Doctor, say::say};

@@ -1,6 +1,5 @@
 //! The `tracer` binary: thin commands over the workspace's other crates.
 
-mod target;
 mod cli;
 mod collect;
 mod doctor;
@@ -12,6 +11,7 @@ mod say;
 mod scratch;
 mod serve;
 mod signals;
+mod target;
 mod top;
 mod units;
 mod verify;

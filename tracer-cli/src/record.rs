@@ -14,7 +14,13 @@ use std::{
 };
 
 use anyhow::Context;
-use tracer_capture::{pause::guardian::Guardian, target::{elsewhere::{self, Since}, launch::Terminal}};
+use tracer_capture::{
+    pause::guardian::Guardian,
+    target::{
+        elsewhere::{self, Since},
+        launch::Terminal,
+    },
+};
 use tracer_core::foreign;
 use tracer_store::{Placing, TraceWriter, manifest::EndedBy};
 
@@ -22,12 +28,12 @@ use manifest::Ending;
 pub use recorder::{OnFailure, Outcome, Recorder};
 
 use crate::{
-    target::{Ready, Subject, Watched},
     cli::Record,
     collect::Collector,
     exit,
     say::{self, say},
     signals::{Signals, Wish},
+    target::{Ready, Subject, Watched},
 };
 
 /// Interval between two updates of the progress line.

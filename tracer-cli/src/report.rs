@@ -10,8 +10,8 @@ use std::{
 };
 
 use anyhow::Context;
-use tracer_core::{tables::Fact, summary::Summary};
 use tracer_core::tables::Table;
+use tracer_core::{summary::Summary, tables::Fact};
 use tracer_store::Trace;
 
 use crate::{

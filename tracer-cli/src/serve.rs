@@ -3,18 +3,20 @@
 use std::{future::Future, process::ExitCode};
 
 use anyhow::Context;
-use tracer_capture::{inventory::Inventory, kernel::descriptors, pause::guardian::Guardian, sys, target::launch::Terminal};
-use tracer_core::{tables::Fact, foreign, losses, metrics::About};
+use tracer_capture::{
+    inventory::Inventory, kernel::descriptors, pause::guardian::Guardian, sys, target::launch::Terminal,
+};
+use tracer_core::{foreign, losses, metrics::About, tables::Fact};
 use tracer_serve::{Board, Limits, Listen, Server, Tls, Token};
 
 use crate::{
-    target::{End, Ready, Subject, Watched},
     cli::Serve,
     collect::{Collector, Sink},
     exit,
     record::manifest,
     say::say,
     signals::{Signals, Wish},
+    target::{End, Ready, Subject, Watched},
 };
 
 /// The sink.
@@ -40,10 +42,10 @@ impl Feed {
 /// share now, but none of the descriptors that are reserved for connections.
 fn limits() -> Limits {
     let usual = Limits::default();
-    open_files::allow_all();
-    let share = usize::try_from(open_files::limit() / 8).unwrap_or(usize::MAX);
+    descriptors::allow_all();
+    let share = usize::try_from(descriptors::limit() / 8).unwrap_or(usize::MAX);
     let connections = usual.connections.min(share);
-    open_files::reserve(connections as u64);
+    descriptors::reserve(connections as u64);
     Limits { connections, ..usual }
 }
 

@@ -2,6 +2,9 @@
 //! forces the end.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use anyhow::Context;
 use rustix::process::Signal as Kind;
@@ -24,13 +27,46 @@ pub struct Signals {
     /// `None` if the process that started tracer (nohup) made it ignore this signal.
     hangup: Option<Signal>,
     count: u32,
-    last: Option<&'static str>,
+    last: Option<Kind>,
 }
 
 impl Signals {
     /// Returns the name of the last signal received.
     pub fn last(&self) -> Option<&'static str> {
-        self.last
+        self.last.map(|signal| match signal {
+            Kind::INT => "SIGINT",
+            Kind::TERM => "SIGTERM",
+            _ => "SIGHUP",
+        })
+    }
+
+    /// Returns a flag that signals set, for a loop that does not wait for them. The second SIGINT or SIGTERM ends tracer at once:
+    /// a terminal that takes no more output keeps the loop from checking the flag.
+    pub fn flag() -> anyhow::Result<Arc<AtomicBool>> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let mut signals = {
+            let _inside = runtime.enter();
+            Self::new()?
+        };
+        let flag = Arc::clone(&stop);
+        let wait = async move {
+            loop {
+                signals.next(None).await;
+                // One hangup sends SIGHUP twice: to the leader of the session, and to the foreground group.
+                let ends = signals.last.filter(|&signal| signal != Kind::HUP);
+                if let (true, Some(signal)) = (stop.swap(true, Ordering::AcqRel), ends) {
+                    // SAFETY: ends the process without running anything else of it.
+                    unsafe { libc::_exit(128 + signal.as_raw()) };
+                }
+            }
+        };
+        // The kernel keeps the first 15 bytes of the name.
+        let thread = thread::Builder::new().name("signals".into());
+        thread
+            .spawn(move || runtime.block_on(wait))
+            .context("starting a thread")?;
+        Ok(flag)
     }
 
     /// Installs handlers for SIGINT, SIGTERM and SIGHUP.
@@ -54,13 +90,13 @@ impl Signals {
                 None => std::future::pending().await,
             }
         };
-        let (signal, name) = tokio::select! {
-            _ = self.interrupt.recv() => (Kind::INT, "SIGINT"),
-            _ = self.terminate.recv() => (Kind::TERM, "SIGTERM"),
-            _ = hangup => (Kind::HUP, "SIGHUP"),
+        let signal = tokio::select! {
+            _ = self.interrupt.recv() => Kind::INT,
+            _ = self.terminate.recv() => Kind::TERM,
+            _ = hangup => Kind::HUP,
         };
         self.count += 1;
-        self.last = Some(name);
+        self.last = Some(signal);
         let Some(command) = command.filter(|_| self.count == 1) else {
             return Wish::Force;
         };

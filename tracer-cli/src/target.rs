@@ -9,7 +9,17 @@ use std::{
 };
 
 use anyhow::Context;
-use tracer_capture::{confined::Readers, pause::guardian::Guardian, session::{self, Session}, sys, target::{attach::Attached, candidate::Candidate, launch::{Process, Running, Terminal, User, Waiting}}};
+use tracer_capture::{
+    confined::Readers,
+    pause::guardian::Guardian,
+    session::{self, Session},
+    sys,
+    target::{
+        attach::Attached,
+        candidate::Candidate,
+        launch::{Process, Running, Terminal, User, Waiting},
+    },
+};
 use tracer_core::foreign;
 use tracer_store::manifest::Target;
 

@@ -1,19 +1,12 @@
 //! `tracer top`: shows queue by queue what happens now, or what happened in a stored trace; on a screen or as one picture.
 
-mod recording;
 mod live;
+mod recording;
 mod replay;
 mod screen;
 
-use std::{
-    process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{process::ExitCode, sync::atomic::Ordering};
 
-use anyhow::Context;
 use tracer_capture::pause::guardian::Guardian;
 use tracer_core::{
     foreign::{Json, Terminal},
@@ -25,6 +18,7 @@ use tracer_store::Trace;
 use crate::{
     cli::Top,
     say::{self, say},
+    signals::Signals,
 };
 use live::Watch;
 use replay::Replay;
@@ -41,32 +35,16 @@ pub fn run(options: &Top, guardian: Option<Guardian>) -> anyhow::Result<ExitCode
             if options.once {
                 return print(&replay.end()?);
             }
-            screen::show(&mut replay, &stop()?)?;
+            screen::show(&mut replay, &Signals::flag()?)?;
             Ok(ExitCode::SUCCESS)
         }
         None => watch(options, guardian),
     }
 }
 
-/// Returns a flag that is set by the signals that end a program.
-fn stop() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT] {
-        // The shutdown is registered before the flag's handler, so that it acts from the second signal on: a terminal that takes no
-        // more output keeps the loop from checking the flag.
-        // One hangup sends SIGHUP twice: to the leader of the session, and to the foreground group.
-        if signal != libc::SIGHUP {
-            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))
-                .context("setting up signal handlers")?;
-        }
-        signal_hook::flag::register(signal, Arc::clone(&stop)).context("setting up signal handlers")?;
-    }
-    Ok(stop)
-}
-
 fn watch(options: &Top, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
     // The signal handlers come first: no signal arrives before tracer is prepared.
-    let stop = stop()?;
+    let stop = Signals::flag()?;
     let mut watch = Watch::start(options, guardian)?;
     let mut shown = Ok(());
     if options.once {

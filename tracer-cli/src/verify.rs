@@ -15,9 +15,9 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use tracer_capture::pause::guardian::Guardian;
+use tracer_core::tables::Table;
 use tracer_core::verify::{Judge, Outcome, Policy, Verdict};
 use tracer_files::{Folder, Owner};
-use tracer_core::tables::Table;
 use tracer_store::{Placing, StoreError, Trace};
 
 use crate::{

@@ -44,7 +44,7 @@ pub struct KernelResources {
 /// Why the kernels of a code object are not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum KernelsUnread {
     /// Its file, or the memory that it was loaded from, could not be read.
     Unreadable,
@@ -61,7 +61,7 @@ pub enum KernelsUnread {
 /// How a code object was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum CodeObjectOrigin {
     /// It was loaded while tracer watched the runtime's list.
     Loaded,

@@ -6,11 +6,11 @@ pub mod recording;
 
 use crate::{
     code_object::CodeObjectOrigin,
+    summary::Capabilities,
     tables::{
         CodeObject, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Evidence, Kernel, OtherPacket, PacketKind,
         Path, Process, Queue, QueueOrigin, Unread,
     },
-    summary::Capabilities,
 };
 
 /// Capabilities of a recording that watched everything.

@@ -13,9 +13,10 @@ mod things;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use crate::losses;
 use crate::tables::{Evidence, Fact, Ioctl, OtherPacket, PacketKind, Path, Unread};
 use crate::tally::{Aggregated, Histogram, Tally, more, total};
-use crate::losses;
+use crate::words::Named;
 pub use api::{ApiCalls, ApiFunction, StreamQueue};
 pub use capabilities::Capabilities;
 pub use copies::{Copies, Moved};
@@ -198,16 +199,18 @@ impl Summary {
                 by_kind: self
                     .packets
                     .iter()
-                    .map(|(kind, &n)| (kind.into_str().to_owned(), n))
+                    .map(|(kind, &n)| (kind.name().to_owned(), n))
                     .collect(),
-                unread: self.unread.iter().map(|(why, &n)| (why.into_str().to_owned(), n)).collect(),
+                unread: self.unread.iter().map(|(why, &n)| (why.name().to_owned(), n)).collect(),
             },
             requested: {
                 let lost = self.losses.keys().any(|source| losses::hide_requests(source));
                 // If queues existed before, proxies in front of them may have existed, too.
                 self.requested.report(known.requests && !lost && !told.adopted)
             },
-            copies: self.copies.report(known.sdma_doorbells, tally.all_copies(), copies_by_path),
+            copies: self
+                .copies
+                .report(known.sdma_doorbells, tally.all_copies(), copies_by_path),
             unseen: UnseenPackets::of(told.open, tally.unseen(), known.unseen),
             queues,
             other_queues,

@@ -63,7 +63,6 @@ pub struct Column {
 
 /// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
-#[strum(const_into_str)]
 pub enum Kind {
     /// Unsigned, 32 bits.
     #[strum(serialize = "uint32")]

@@ -96,7 +96,14 @@ impl Tally {
             }
             Fact::Packet(row) => {
                 let is_unread = row.unread.is_some();
-                more(if is_unread { &mut self.unread } else { &mut self.other_packets }, count);
+                more(
+                    if is_unread {
+                        &mut self.unread
+                    } else {
+                        &mut self.other_packets
+                    },
+                    count,
+                );
                 if row.path == Path::Unseen {
                     more(&mut self.unseen_packets, count);
                 }
@@ -150,7 +157,12 @@ impl Tally {
     /// Returns the number of all submissions: packets, read or not, and SDMA submissions.
     #[must_use]
     pub fn rows(&self) -> u64 {
-        total(&[self.all_dispatches(), self.other_packets, self.unread, self.all_copies()])
+        total(&[
+            self.all_dispatches(),
+            self.other_packets,
+            self.unread,
+            self.all_copies(),
+        ])
     }
 
     /// Returns the number of indexes that bypassed every probe, whatever their packets are.
@@ -199,7 +211,10 @@ mod tests {
         assert_eq!((aggregated.dispatches, aggregated.doorbells), (3, 3));
         runs.first_ns = rows.first_ns;
         assert_eq!(rows, runs);
-        assert_eq!((rows.all_dispatches(), rows.doorbells, rows.indexes), (3, 3, Some((3, 5))));
+        assert_eq!(
+            (rows.all_dispatches(), rows.doorbells, rows.indexes),
+            (3, 3, Some((3, 5)))
+        );
     }
 
     #[test]

@@ -1,6 +1,16 @@
-//! Numbers with their nouns, for sentences.
+//! Words: names of values, and nouns with their numbers.
 
 use std::fmt;
+
+/// A value of a closed set, which data names by a word. `strum::IntoStaticStr` implements it.
+pub trait Named: Into<&'static str> {
+    /// Returns the name used in data.
+    fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+impl<T: Into<&'static str>> Named for T {}
 
 /// A number and a noun for what it counts.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
-use tracer_core::verify::{Policy, Verdict};
 use tracer_core::metrics;
+use tracer_core::verify::{Policy, Verdict};
 
 fn docs(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name)

@@ -10,8 +10,8 @@ use tracer_core::event::{
     Before, Doorbell, Event, HsaQueue, InCall, Ioctl, KfdQueue, Lost, Occasion, Origin, Packets, Progress, Proxied,
     Reserve, ReserveOp, SdmaDoorbell, Signal, There,
 };
-use tracer_core::tables::Fact;
 use tracer_core::model::Model;
+use tracer_core::tables::Fact;
 
 /// The lowest write pointer of an AQL queue in this test. SDMA queues have lower ones.
 const FIRST_AQL: u64 = 0x38;

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use tracer_common::aql::packet_type;
 use tracer_core::event::{Event, Ioctl, Origin};
-use tracer_core::tables::{Evidence, Fact, PacketKind, Path, Queue, Unread};
 use tracer_core::model::Model;
+use tracer_core::tables::{Evidence, Fact, PacketKind, Path, Queue, Unread};
 
 use sim::config::{Config, LastLook, any_configs, configs};
 use sim::{HANDLE, PID, Readable, Record, Sim};

@@ -10,9 +10,7 @@ use aya_ebpf::{
 };
 use tracer_common::record::{DriverCall, Header, LossSource, driver_flags as flag, kind};
 
-use crate::{
-    maps::{Current, EVENTS, NO_WAKEUP, lose},
-};
+use crate::maps::{Current, EVENTS, NO_WAKEUP, lose};
 
 /// A call in progress. A thread may be in several nested functions, but only once in each.
 #[repr(C)]

@@ -15,8 +15,7 @@ use tracer_common::{
 };
 
 use crate::{
-    doorbell,
-    first_use,
+    doorbell, first_use,
     kernel::SYSCALL_ARGS,
     maps::{Current, EVENTS, NO_WAKEUP, lose},
     progress, sdma, user,

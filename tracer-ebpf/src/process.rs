@@ -1,15 +1,10 @@
 //! The traced processes: forks add to them, exits remove them.
 
-use aya_ebpf::{
-    Global,
-    macros::tracepoint,
-    programs::TracePointContext,
-};
+use aya_ebpf::{Global, macros::tracepoint, programs::TracePointContext};
 use tracer_common::record::{LossSource, task_op};
 
 use crate::{
-    api,
-    first_use, ioctl,
+    api, first_use, ioctl,
     maps::{Current, TRACED, generation, lose},
     task,
 };

@@ -12,7 +12,10 @@ use aya_ebpf::{
     macros::{raw_tracepoint, tracepoint},
     programs::{RawTracePointContext, TracePointContext},
 };
-use tracer_common::{offset::ABSENT, record::{EventLayout, Header, LossSource, RingJob, StructLayout, kind, ring_flags as flag, ring_step as step}};
+use tracer_common::{
+    offset::ABSENT,
+    record::{EventLayout, Header, LossSource, RingJob, StructLayout, kind, ring_flags as flag, ring_step as step},
+};
 
 use crate::{
     kernel::{self, at},

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracer_core::{
-    tables::Fact,
     live::{Gpu, Live, Picture},
     metrics::{About, Family, Metrics},
+    tables::Fact,
 };
 
 /// The state, shared between the thread that produces the facts and the threads that answer requests.

@@ -12,8 +12,8 @@ use std::{
 
 use tempfile::TempDir;
 use tracer_core::{
-    tables::{Fact, Loss},
     metrics::About,
+    tables::{Fact, Loss},
 };
 use tracer_serve::{Board, Limits, Listen, Server, Tls, Token};
 

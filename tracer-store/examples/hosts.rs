@@ -6,8 +6,8 @@
 use std::{path::PathBuf, sync::Arc};
 
 use tracer_core::{
-    tables::{Dispatch, Doorbell, Fact, Loss, Queue, RingJob},
     sample,
+    tables::{Dispatch, Doorbell, Fact, Loss, Queue, RingJob},
 };
 use tracer_store::{
     Manifest, StoreError, TraceWriter,

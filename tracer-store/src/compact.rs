@@ -1,7 +1,7 @@
 //! Merges many small parts into few: a recorder writes a part every half second, however few rows there are.
 
-use tracer_files::Folder;
 use tracer_core::tables::Table;
+use tracer_files::Folder;
 
 use crate::columns::Columns;
 use crate::error::StoreError;

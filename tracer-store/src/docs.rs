@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use tracer_core::tables::{Column, Table};
+use tracer_core::words::Named;
 
 const INTRODUCTION: &str = "\
 # Tables of a trace
@@ -64,5 +65,5 @@ fn write_column(text: &mut String, column: &Column) {
     } = column;
     let nullable = if *nullable { "yes" } else { "" };
     // Writing to a string does not fail.
-    let _ = writeln!(text, "| `{name}` | {} | {unit} | {nullable} | {meaning} |", kind.into_str());
+    let _ = writeln!(text, "| `{name}` | {} | {unit} | {nullable} | {meaning} |", kind.name());
 }

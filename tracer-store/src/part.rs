@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
 use polars::prelude::*;
-use tracer_files::Folder;
 use tracer_core::tables::Table;
+use tracer_files::Folder;
 
 use crate::columns::{Columns, polars_type};
 use crate::error::{Damage, IoContext, StoreError};

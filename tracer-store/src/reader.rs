@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
-use tracer_files::Folder;
 use tracer_core::tables::Table;
+use tracer_files::Folder;
 
 use crate::error::{Damage, IoContext, StoreError};
 use crate::facts::Facts;

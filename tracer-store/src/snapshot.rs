@@ -101,7 +101,7 @@ fn key(fact: &Fact) -> Option<Key> {
 
 #[cfg(test)]
 mod tests {
-    use tracer_core::{tables::Queue, sample};
+    use tracer_core::{sample, tables::Queue};
 
     use super::*;
 

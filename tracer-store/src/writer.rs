@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use tracer_core::tables::{Fact, Loss, Table};
 use tracer_core::runs::Runs;
+use tracer_core::tables::{Fact, Loss, Table};
 use tracer_core::tally::Aggregated;
 use tracer_files::Folder;
 

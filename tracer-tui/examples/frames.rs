@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use ratatui::{Terminal, backend::TestBackend};
 use tracer_core::{
-    tables::{Dispatch, Doorbell, Fact, Queue},
     live::Live,
     sample,
+    tables::{Dispatch, Doorbell, Fact, Queue},
 };
 use tracer_tui::{Status, Top, draw};
 

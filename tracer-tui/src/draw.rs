@@ -6,13 +6,18 @@ use ratatui::{
     layout::Rect,
     style::{Color, Modifier, Style},
 };
-use tracer_core::{foreign, live::Picture, units::{count, duration, rate}};
+use tracer_core::words::Named;
+use tracer_core::{
+    foreign,
+    live::Picture,
+    units::{count, duration, rate},
+};
 
 use crate::{
+    cells::sparkline,
     keys::HELP,
     state::{Top, View},
     table::Table,
-    cells::sparkline,
     views::{ioctls, kernels, processes, queue, queues, rings},
 };
 
@@ -100,9 +105,9 @@ fn tabs(top: &Top, area: Rect, buffer: &mut Buffer) {
     for (at, tab) in View::TABS.into_iter().enumerate() {
         let here = tab == top.view() || (tab == View::Queues && top.view() == View::Queue);
         let name = if short {
-            &tab.into_str()[..4.min(tab.into_str().len())]
+            &tab.name()[..4.min(tab.name().len())]
         } else {
-            tab.into_str()
+            tab.name()
         };
         let text = format!("{} {name}", at + 1);
         let style = if here {
@@ -170,9 +175,9 @@ fn body(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) -> usize 
 /// Draws the reason why there is nothing to see.
 fn nothing(top: &Top, area: Rect, buffer: &mut Buffer) {
     let text = if top.filter().is_empty() {
-        format!("no {} seen", top.view().into_str())
+        format!("no {} seen", top.view().name())
     } else {
-        format!("no {} with \"{}\"; Esc shows all", top.view().into_str(), top.filter())
+        format!("no {} with \"{}\"; Esc shows all", top.view().name(), top.filter())
     };
     buffer.set_stringn(area.x, area.y, text, usize::from(area.width), Style::new());
 }

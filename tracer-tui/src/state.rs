@@ -16,7 +16,7 @@ const MOST_ROWS: usize = 120_000;
 
 /// A view in the body of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum View {
     /// All queues.
     Queues,
@@ -229,7 +229,9 @@ impl Top {
         if self.view == View::Queues
             && let Some(picture) = self.picture()
         {
-            let selected = queues::rows(self.choice(), picture).get(self.selected()).map(|row| row.queue);
+            let selected = queues::rows(self.choice(), picture)
+                .get(self.selected())
+                .map(|row| row.queue);
             if selected.is_some() {
                 self.detail = selected;
                 self.show(View::Queue);

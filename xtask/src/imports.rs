@@ -91,10 +91,16 @@ fn circles(sources: &BTreeMap<Module, String>) -> Vec<(Module, Module)> {
 /// Returns the modules of the crate that a module names.
 fn imported(module: &Module, text: &str, sources: &BTreeMap<Module, String>) -> BTreeSet<Module> {
     let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
-    let code: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+    let code: Vec<&str> = text
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default())
+        .collect();
     let code = code.join("\n");
     let mut paths = Vec::new();
-    for (at, root) in ["crate::", "super::", "self::"].iter().flat_map(|root| code.match_indices(root)) {
+    for (at, root) in ["crate::", "super::", "self::"]
+        .iter()
+        .flat_map(|root| code.match_indices(root))
+    {
         let before = code[..at].chars().next_back();
         if !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':' || c == '$') {
             let end = code[at..].find(';').map_or(code.len(), |end| at + end);
@@ -113,7 +119,9 @@ fn expand(tree: &str, prefix: &str, paths: &mut Vec<String>) {
     let (path, rest) = tree.split_at(length);
     let path = format!("{prefix}{path}");
     match rest.strip_prefix('{').filter(|_| path.ends_with("::")) {
-        Some(list) => parts(list).into_iter().for_each(|part| expand(part.trim(), &path, paths)),
+        Some(list) => parts(list)
+            .into_iter()
+            .for_each(|part| expand(part.trim(), &path, paths)),
         None => paths.push(path),
     }
 }
@@ -161,10 +169,20 @@ mod tests {
     use super::*;
 
     fn found(sources: &[(&str, &str)]) -> Vec<String> {
-        let module = |path: &str| -> Module { path.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect() };
-        let sources = sources.iter().map(|(path, text)| (module(path), (*text).to_owned())).collect();
+        let module = |path: &str| -> Module {
+            path.split("::")
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned)
+                .collect()
+        };
+        let sources = sources
+            .iter()
+            .map(|(path, text)| (module(path), (*text).to_owned()))
+            .collect();
         let pairs = circles(&sources).into_iter();
-        pairs.map(|(a, b)| format!("{} {}", a.join("::"), b.join("::"))).collect()
+        pairs
+            .map(|(a, b)| format!("{} {}", a.join("::"), b.join("::")))
+            .collect()
     }
 
     #[test]
@@ -173,7 +191,10 @@ mod tests {
             ("", "mod a; mod b; mod c;"),
             ("a", "use std::fmt;\nuse crate::{\n    b::{self, One},\n    c::Two,\n};"),
             ("b", "fn f() -> crate::a::Three { todo!() }"),
-            ("c", "// crate::a is only a comment\nuse crate::b::Four;\n#[cfg(test)]\nmod tests { use crate::a; }"),
+            (
+                "c",
+                "// crate::a is only a comment\nuse crate::b::Four;\n#[cfg(test)]\nmod tests { use crate::a; }",
+            ),
             ("d", "use super::e::x;"),
             ("e", "pub use super::d::y;"),
         ];

@@ -8,7 +8,9 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tracer_core::tables::{ApiCall, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Fact, GpuTime, Proxy, Queue, Request, Table};
+use tracer_core::tables::{
+    ApiCall, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Fact, GpuTime, Proxy, Queue, Request, Table,
+};
 use tracer_store::Trace;
 
 use crate::{

@@ -15,7 +15,11 @@ use aya::{
     programs::TracePoint,
 };
 use tracer_capture::{decode, kernel::ebpf_object::Object, probes::driver_event::DriverEventKind, sys};
-use tracer_common::{offset::ABSENT, record::{DriverEventLayout, Header, driver_event_flags}};
+use tracer_common::{
+    offset::ABSENT,
+    record::{DriverEventLayout, Header, driver_event_flags},
+};
+use tracer_core::words::Named;
 use tracer_core::{event::Event, tables::DriverEvent};
 
 /// A layout in the form that the programs take.
@@ -70,7 +74,7 @@ fn of_execs(program: &str, variable: &str, layout: DriverEventLayout, kind: Driv
             if let Event::DriverEvent(event) = event
                 && header.tgid == pid
             {
-                assert_eq!(event.event, kind.into_str());
+                assert_eq!(event.event, kind.name());
                 told.push(owned(&header, event));
             }
         });

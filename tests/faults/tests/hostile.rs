@@ -8,8 +8,8 @@ use std::{
 
 use tempfile::TempDir;
 use tracer_core::{
-    tables::{Evidence, Fact},
     foreign::{HOSTILE, from_bytes, is_unsafe},
+    tables::{Evidence, Fact},
 };
 use tracer_e2e::{
     compare, place,

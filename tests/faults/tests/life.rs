@@ -10,6 +10,7 @@ use std::{
 };
 
 use tracer_core::tables::Fact;
+use tracer_core::tables::Table;
 use tracer_e2e::{
     place,
     running::{Program, Recorder, descendants, signal, wait_for},
@@ -18,7 +19,7 @@ use tracer_e2e::{
 };
 use tracer_faults::{Attack, tries};
 use tracer_store::{
-    State, Table, Trace,
+    State, Trace,
     manifest::{EndedBy, Exit},
 };
 

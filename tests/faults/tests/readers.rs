@@ -17,10 +17,17 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Pid, PidfdFlags, pidfd_open},
 };
-use tracer_capture::{confined::{
+use tracer_capture::{
+    confined::{
         Answer, Contents, Examine, Job, MAX_PER_USER, Output, Parsers, Piece, ProcFile, ReadError, Readers, Request,
         Sealed, Want,
-    }, runtime::{code_object, debug_files, resolver::{self, debug::NoDebugFiles}}, sampler::{Look, Sampler}};
+    },
+    runtime::{
+        code_object, debug_files,
+        resolver::{self, debug::NoDebugFiles},
+    },
+    sampler::{Sample, Sampler},
+};
 use tracer_core::model::Position;
 use tracer_faults::{
     Attack,
@@ -234,13 +241,13 @@ fn the_sampler_passes_over_memory_that_blocks() {
             let mut queues: Vec<Position> = (0..16).map(|page| queue(own, memory.address() + 4096 * page)).collect();
             queues.push(of_victim);
             sampler.watch(queues);
-            let seen = |look: &Look| match look {
-                Look::Queue(queue) => queue.handle == of_victim.handle && queue.read_index as u32 == ELF,
-                Look::Signal(_) => false,
+            let seen = |sample: &Sample| match sample {
+                Sample::Queue(queue) => queue.handle == of_victim.handle && queue.read_index as u32 == ELF,
+                Sample::Signal(_) => false,
             };
             for _ in 0..3 {
                 until("a sample of the other user's queue", || {
-                    sampler.looks().any(|look| seen(&look))
+                    sampler.samples().any(|sample| seen(&sample))
                 })?;
             }
             // The sampler ends, and has sampled the other user's queue once more.

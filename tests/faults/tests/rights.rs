@@ -3,12 +3,12 @@
 use std::{collections::BTreeSet, fs, process::Command};
 
 use tracer_capture::kernel::rights::{Capability, FOR_A_USER, OF_USE, RECORDING};
+use tracer_core::tables::Table;
 use tracer_e2e::{
     place,
     running::{Program, Recorder},
     scenario::folder,
 };
-use tracer_core::tables::Table;
 use tracer_store::Trace;
 
 /// Returns the names as setpriv takes them: `+bpf`.
@@ -202,7 +202,10 @@ fn in_a_pid_namespace_nothing_begins() {
         let output = inside(words);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(125), "{words:?}: {said}");
-        assert!(said.contains(tracer_capture::target::pid_namespace::FIX), "{words:?}: {said}");
+        assert!(
+            said.contains(tracer_capture::target::pid_namespace::FIX),
+            "{words:?}: {said}"
+        );
     }
     assert_eq!(fs::read_dir(dir.path()).expect("a folder").count(), 0);
     let output = inside(&["doctor", "--json"]);

@@ -1,6 +1,8 @@
 //! Properties that every result of the resolver must have, in any file. A wrong probe address would otherwise go unnoticed.
 
-use tracer_capture::runtime::resolver::{InstructionKind, Outcome, ProbePoint, QueueRole, Resolution, Sought, ThunkFlags};
+use tracer_capture::runtime::resolver::{
+    InstructionKind, Outcome, ProbePoint, QueueRole, Resolution, Sought, ThunkFlags,
+};
 
 /// The longest function length. Longer functions ring nothing.
 const LONGEST: usize = 4096;

@@ -5,11 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tracer_capture::runtime::{code_object::{
+use tracer_capture::runtime::{
+    code_object::{
         list::{self, Memory},
         parse,
         uri::Place,
-    }, debug_files, resolver};
+    },
+    debug_files, resolver,
+};
 
 use crate::hold::hold;
 use crate::names;

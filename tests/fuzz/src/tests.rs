@@ -1,7 +1,9 @@
 use std::collections::BTreeSet;
 
 use tracer_capture::runtime::code_object::parse;
-use tracer_capture::runtime::resolver::{Confidence, DoorbellRole, Outcome, QueueRole, Resolution, ResolverStep, resolve};
+use tracer_capture::runtime::resolver::{
+    Confidence, DoorbellRole, Outcome, QueueRole, Resolution, ResolverStep, resolve,
+};
 
 use crate::ALL;
 use crate::elf::{File, Kind, kind};

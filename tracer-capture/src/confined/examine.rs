@@ -28,10 +28,18 @@ use super::{
     sealed::Sealed,
     user::user_of,
 };
-use crate::{runtime::{code_object::{self, MAX_READ, Part, Place}, debug_files::Network, elf_peek::Peek, resolver::{
-        Argument, Entries, FunctionSite, MAX_FILE, Resolution, ResolveError,
-        debug::{DebugFiles, DebugKey, Lookup},
-    }}, target::proc_maps::{self, Mapping}};
+use crate::{
+    runtime::{
+        code_object::{self, MAX_READ, Part, Place},
+        debug_files::Network,
+        elf_peek::Peek,
+        resolver::{
+            Argument, Entries, FunctionSite, MAX_FILE, Resolution, ResolveError,
+            debug::{DebugFiles, DebugKey, Lookup},
+        },
+    },
+    target::proc_maps::{self, Mapping},
+};
 
 /// The maximum size of a code object that is read whole. Of a larger code object the tables are read, one after the other.
 const READ_WHOLE: u64 = 4 << 20;

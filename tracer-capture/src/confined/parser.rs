@@ -10,10 +10,15 @@ use super::{
     channel::{Channel, MAX_INLINE, Message},
     sealed::Sealed,
 };
-use crate::runtime::{code_object::{self, Contents, Part, ReadAt}, debug_files::{self, DebugSymbols, Source}, elf_peek::{self, Peek}, resolver::{
+use crate::runtime::{
+    code_object::{self, Contents, Part, ReadAt},
+    debug_files::{self, DebugSymbols, Source},
+    elf_peek::{self, Peek},
+    resolver::{
         self, Argument, Entries, FunctionSite, MAX_FILE, Resolution, ResolveError,
         debug::{DebugFiles, DebugKey, Lookup, NotUsed, Tried},
-    }};
+    },
+};
 
 /// The work of a parser on the input that goes with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

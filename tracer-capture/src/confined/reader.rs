@@ -17,6 +17,7 @@ use super::{
     request::{Body, MAX_PROC, MAX_THREADS, ProcFile, Reply, Request},
     sealed,
 };
+use tracer_core::words::Named;
 
 /// An answer that is ready to be sent.
 struct Answer {
@@ -87,7 +88,7 @@ fn answer(request: &Request, message: &mut Message) -> io::Result<Answer> {
 
 fn proc_file(pid: u32, file: ProcFile) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let opened = fs::File::open(format!("/proc/{pid}/{}", file.into_str()))?;
+    let opened = fs::File::open(format!("/proc/{pid}/{}", file.name()))?;
     opened.take(MAX_PROC).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

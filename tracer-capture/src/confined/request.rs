@@ -114,7 +114,7 @@ pub struct Piece {
 
 /// A file of a process in /proc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum ProcFile {
     /// `maps`.
     Maps,

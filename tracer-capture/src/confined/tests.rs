@@ -4,7 +4,10 @@ use std::{
 };
 
 use super::{channel::Channel, request::Reply, *};
-use crate::{runtime::{code_object::list::Memory as _, elf_peek::Peek, resolver}, target::proc_maps};
+use crate::{
+    runtime::{code_object::list::Memory as _, elf_peek::Peek, resolver},
+    target::proc_maps,
+};
 
 /// SAFETY of what follows: the other thread of a test program only waits, and the C library's own locks survive a fork.
 fn readers() -> Readers {

@@ -5,9 +5,11 @@ use std::borrow::Cow;
 use tracer_common::{
     placement,
     record::{
-        self, driver_event_flags, driver_event_has as has, driver_event_kind as kind, driver_flags, ring_flags, ring_step,
+        self, driver_event_flags, driver_event_has as has, driver_event_kind as kind, driver_flags, ring_flags,
+        ring_step,
     },
 };
+use tracer_core::words::Named;
 use tracer_core::{
     event::{Event, JobKey, RingJob, RingStep},
     tables::{DriverCall, DriverEvent},
@@ -47,7 +49,7 @@ pub(super) fn event(r: &record::DriverEvent, sink: &mut impl FnMut(&Event<'_>)) 
     let has = |field| r.has & field != 0;
     sink(&Event::DriverEvent(&DriverEvent {
         time_ns: r.header.time_ns,
-        event: Cow::Borrowed(event.into_str()),
+        event: Cow::Borrowed(event.name()),
         pid: is_requester.then_some(r.header.tgid),
         tid: is_requester.then_some(r.header.tid),
         traced: is_requester.then_some(r.header.flags & driver_event_flags::TRACED != 0),

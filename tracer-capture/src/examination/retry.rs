@@ -8,7 +8,11 @@ use std::{
 use tracer_core::losses::LIBRARY_UNOPENED;
 
 use super::{Work, lock};
-use crate::{confined::{NotRead, ReadError}, session, sys, target::proc_maps::{FileId, Mapping}};
+use crate::{
+    confined::{NotRead, ReadError},
+    session, sys,
+    target::proc_maps::{FileId, Mapping},
+};
 
 /// The time between two tries, ns.
 const INTERVAL_NS: u64 = 1_000_000_000;

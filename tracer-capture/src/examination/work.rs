@@ -14,7 +14,19 @@ use tracer_common::record::{Hold, hold_reason};
 use tracer_core::event::Origin;
 
 use super::{lock, retry::Retry};
-use crate::{api_choice::Api, confined::{Examine, NotRead, Parsers, ReadError, Readers}, examination::discoveries::DiscoverySender, inventory::Inventory, pause::{keeper::Pauses, known::KnownFiles}, probes::Prober, runtime::{code_object::lists::Lists, library::{Libraries, PATIENCE}}, session, sys};
+use crate::{
+    api_choice::Api,
+    confined::{Examine, NotRead, Parsers, ReadError, Readers},
+    examination::discoveries::DiscoverySender,
+    inventory::Inventory,
+    pause::{keeper::Pauses, known::KnownFiles},
+    probes::Prober,
+    runtime::{
+        code_object::lists::Lists,
+        library::{Libraries, PATIENCE},
+    },
+    session, sys,
+};
 
 use scan::{Answer, Reply};
 use unused::Uses;

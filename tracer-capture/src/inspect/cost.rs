@@ -9,7 +9,12 @@ use aya::maps::{MapData, PerCpuArray};
 use serde::Serialize;
 
 use super::{programs::Loaded, sample};
-use crate::{probes::{Prober, Site, Target}, runtime::resolver::{InstructionKind, ProbePoint}, sys, target::proc_maps};
+use crate::{
+    probes::{Prober, Site, Target},
+    runtime::resolver::{InstructionKind, ProbePoint},
+    sys,
+    target::proc_maps,
+};
 
 /// Calls of each function, with the probe.
 const CALLS: u64 = 20_000;

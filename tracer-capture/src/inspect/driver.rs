@@ -4,7 +4,10 @@ use std::{fs, path::Path};
 
 use serde::Serialize;
 
-use crate::{kernel::kallsyms::{self, Kallsyms, Presence}, probes::{driver::FUNCTIONS, ring}};
+use crate::{
+    kernel::kallsyms::{self, Kallsyms, Presence},
+    probes::{driver::FUNCTIONS, ring},
+};
 
 /// The modules of the driver and of the scheduler; amd_sched is the scheduler of DKMS drivers.
 const MODULES: [&str; 3] = ["amdgpu", "gpu_sched", "amd_sched"];

@@ -5,7 +5,13 @@ use std::{fs, os::unix::fs::MetadataExt, path::Path};
 use rustix::fs::{Access, access};
 use serde::Serialize;
 
-use crate::{kernel::{devices, kfd_proc::{self, Numbering}}, target::launch::User};
+use crate::{
+    kernel::{
+        devices,
+        kfd_proc::{self, Numbering},
+    },
+    target::launch::User,
+};
 
 /// The GPUs of this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

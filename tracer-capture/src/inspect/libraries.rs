@@ -10,10 +10,14 @@ use std::{
 
 use serde::Serialize;
 
-use crate::runtime::{debug_files::{Network, Search}, elf_peek, resolver::{
+use crate::runtime::{
+    debug_files::{Network, Search},
+    elf_peek,
+    resolver::{
         self, Confidence, Decision, DoorbellSite, ExportSite, MAX_FILE, ProbePoint, ReserveOperation, Resolution,
         ResolverStep, SdmaSite,
-    }};
+    },
+};
 
 /// How long a person may wait for a debug file from the network: servers may have to unpack it first.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -11,7 +11,13 @@ use super::{
     driver::Events,
     features::{self, Features},
 };
-use crate::{CaptureError, api_choice::Api, kernel::{btf::Btf, ebpf_object::Object, kallsyms::Kallsyms}, probes::{LoadedProgram, Prober, driver, driver_event, ioctl, mapping, multi::Multi, process, ring}, session::{self, Loading}};
+use crate::{
+    CaptureError,
+    api_choice::Api,
+    kernel::{btf::Btf, ebpf_object::Object, kallsyms::Kallsyms},
+    probes::{LoadedProgram, Prober, driver, driver_event, ioctl, mapping, multi::Multi, process, ring},
+    session::{self, Loading},
+};
 
 /// What the kernel accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

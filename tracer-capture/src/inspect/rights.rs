@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use crate::{kernel::rights::{OF_USE, RECORDING, effective}, target::pid_namespace};
+use crate::{
+    kernel::rights::{OF_USE, RECORDING, effective},
+    target::pid_namespace,
+};
 
 /// The rights of this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

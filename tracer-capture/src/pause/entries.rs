@@ -8,7 +8,10 @@ use std::{
 
 use tracer_common::pause::{ENTRIES, MAGIC, STALE_NS, WORDS, header, word};
 
-use crate::{CaptureError, shared_maps::words::{Access, SharedWords}};
+use crate::{
+    CaptureError,
+    shared_maps::words::{Access, SharedWords},
+};
 
 /// A thread that a program paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,7 +32,11 @@ use rustix::{
     process::{Pid, PidfdFlags, pidfd_open},
 };
 
-use crate::{CaptureError, pause::{entries::Entries, left}, sys};
+use crate::{
+    CaptureError,
+    pause::{entries::Entries, left},
+    sys,
+};
 
 /// The time for which a recorder that has not exited may give no sign of life. A busy machine delays the recorder, and to resume a
 /// paused process would lose what the recorder was about to do for it. The programs pause no process in between.

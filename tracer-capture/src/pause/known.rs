@@ -8,7 +8,10 @@ use std::sync::{
 use aya::maps::Map;
 use tracer_common::pause::{FileKey, KNOWN_SLOTS, KNOWN_TRIES, KNOWN_WORDS};
 
-use crate::{CaptureError, shared_maps::words::{Access, SharedWords}};
+use crate::{
+    CaptureError,
+    shared_maps::words::{Access, SharedWords},
+};
 
 /// The map. A file that is no longer known leaves its entry behind, with inode 0: programs continue their search after it, and
 /// another file may take it.

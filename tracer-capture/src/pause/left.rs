@@ -16,7 +16,10 @@ use super::{
     entries::Entries,
     resume::{Outcome, Step, resume},
 };
-use crate::{CaptureError, sys, target::{pid_namespace, process_stat::Stat}};
+use crate::{
+    CaptureError, sys,
+    target::{pid_namespace, process_stat::Stat},
+};
 
 /// The usual mount point of BPF's file system.
 const FILE_SYSTEM: &str = "/sys/fs/bpf";

@@ -8,7 +8,11 @@ use std::{collections::BTreeSet, ffi::CString, os::fd::AsRawFd};
 use tracer_common::api::{Cookie, FUNCTIONS, Layer};
 
 use super::{Prober, Target, api_table::Process};
-use crate::{confined::NotRead, inventory::Probe, runtime::resolver::{Argument, Confidence, Entries, Entry, ExportSite, ProbePoint, ResolverStep}};
+use crate::{
+    confined::NotRead,
+    inventory::Probe,
+    runtime::resolver::{Argument, Confidence, Entries, Entry, ExportSite, ProbePoint, ResolverStep},
+};
 
 /// The programs.
 pub const PROGRAMS: [&str; 2] = ["api_enter", "api_return"];

@@ -1,6 +1,10 @@
 //! Functions behind exported stubs, found by the API table of a process whose library is initialised.
 
-use crate::{confined::{Examine, File, NotRead, ReadError, Remote}, runtime::resolver::{Argument, ExportSite, InstructionKind, ProbePoint}, target::proc_maps::{FileId, Mapping}};
+use crate::{
+    confined::{Examine, File, NotRead, ReadError, Remote},
+    runtime::resolver::{Argument, ExportSite, InstructionKind, ProbePoint},
+    target::proc_maps::{FileId, Mapping},
+};
 
 /// A process that has a runtime mapped.
 pub struct Process<'a> {

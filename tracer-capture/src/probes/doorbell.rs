@@ -3,7 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::{Prober, Site, Target, api_table::Process};
-use crate::{confined::NotRead, inventory::Probe, runtime::resolver::{Argument, Confidence, ExportSite, ProbePoint, Resolution, ResolverStep}};
+use crate::{
+    confined::NotRead,
+    inventory::Probe,
+    runtime::resolver::{Argument, Confidence, ExportSite, ProbePoint, Resolution, ResolverStep},
+};
 
 /// Attaches to every doorbell function.
 pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution) -> Vec<Probe> {

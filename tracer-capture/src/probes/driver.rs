@@ -6,7 +6,10 @@
 use std::collections::BTreeMap;
 
 use super::Prober;
-use crate::{inventory::Probe, kernel::kallsyms::{self, Kallsyms, Presence, Symbol}};
+use crate::{
+    inventory::Probe,
+    kernel::kallsyms::{self, Kallsyms, Presence, Symbol},
+};
 
 /// The functions by their names in the sources (drivers/gpu/drm/amd/amdkfd, amdgpu/mes_v1*.c), as patterns for
 /// [`Kallsyms::matching`]. A `*` stands for versions, and for variants of which a kernel has one or another.

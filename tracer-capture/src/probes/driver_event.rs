@@ -8,6 +8,7 @@ use tracer_common::{offset::ABSENT, record::DriverEventLayout};
 
 use super::{Prober, tracefs::Format};
 use crate::{CaptureError, inventory::Probe};
+use tracer_core::words::Named;
 
 /// The group of the events.
 const GROUP: &str = "amdgpu";
@@ -15,7 +16,7 @@ const FAMILY: &str = "driver_event";
 
 /// Trace events of amdgpu (drivers/gpu/drm/amd/amdgpu/amdgpu_trace.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case", prefix = "amdgpu_", const_into_str)]
+#[strum(serialize_all = "snake_case", prefix = "amdgpu_")]
 pub enum DriverEventKind {
     /// A client's command submission (AMDGPU_CS).
     CsIoctl,
@@ -82,7 +83,7 @@ impl Plan {
     fn of(read: impl Fn(&str) -> Result<Format, CaptureError>) -> Self {
         Self {
             events: DriverEventKind::ALL.map(|kind| {
-                let (layout, state) = match read(kind.into_str()) {
+                let (layout, state) = match read(kind.name()) {
                     Ok(format) => (layout(kind, &format), State::Usable),
                     Err(CaptureError::NoEvent(_)) => (DriverEventLayout::NONE, State::Absent),
                     Err(error) => (DriverEventLayout::NONE, State::Damaged(error)),
@@ -106,7 +107,7 @@ impl Plan {
     /// Attaches to the events that exist. Events that this kernel lacks are not listed as probes, because none of them is required.
     pub fn attach(&self, prober: &mut Prober) -> Vec<Probe> {
         let attach = |event: &Planned| {
-            let (program, name) = (program(event.kind).0, event.kind.into_str());
+            let (program, name) = (program(event.kind).0, event.kind.name());
             match &event.state {
                 State::Absent => None,
                 State::Usable => Some(prober.tracepoint(program, FAMILY, GROUP, name)),

@@ -4,7 +4,10 @@
 //! function, too. Only a call of the exported function is the program's.
 
 use super::{Prober, Site, Target};
-use crate::{inventory::Probe, runtime::resolver::{Resolution, ResolverStep}};
+use crate::{
+    inventory::Probe,
+    runtime::resolver::{Resolution, ResolverStep},
+};
 
 /// Attaches to the entry and the return of the function.
 pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution) -> Vec<Probe> {

@@ -1,10 +1,14 @@
 //! Executable mappings, and the entry of `hsa_init`: the places where processes are paused.
 
 use aya::{EbpfLoader, Pod};
-use tracer_common::{pause::TaskLayout, offset::ABSENT};
+use tracer_common::{offset::ABSENT, pause::TaskLayout};
 
 use super::{Prober, Site, Target, second_programs};
-use crate::{inventory::Probe, kernel::btf::Btf, runtime::resolver::{Resolution, ResolverStep}};
+use crate::{
+    inventory::Probe,
+    kernel::btf::Btf,
+    runtime::resolver::{Resolution, ResolverStep},
+};
 
 /// The offsets, in the kernel's structures, of what the programs read about processes and files.
 pub struct Tasks(Plain);

@@ -3,7 +3,7 @@
 
 use aya::EbpfLoader;
 
-use super::{Prober, tracefs, second_programs};
+use super::{Prober, second_programs, tracefs};
 use crate::inventory::Probe;
 
 /// The offsets of the fields of `signal:signal_deliver`; 0 if they are not known, and then no signal is examined.

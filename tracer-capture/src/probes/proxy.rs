@@ -5,7 +5,15 @@ use std::sync::Arc;
 use tracer_common::record::PROXY_SITE;
 
 use super::{Prober, Site, api_table};
-use crate::{confined::{Examine, NotRead, Remote}, inventory::Probe, runtime::{library::{Libraries, Runtime}, resolver::{Argument, Confidence, ResolverStep, SIGNAL_STORE_RELAXED, SIGNAL_STORE_RELEASE}}, target::proc_maps::Mapping};
+use crate::{
+    confined::{Examine, NotRead, Remote},
+    inventory::Probe,
+    runtime::{
+        library::{Libraries, Runtime},
+        resolver::{Argument, Confidence, ResolverStep, SIGNAL_STORE_RELAXED, SIGNAL_STORE_RELEASE},
+    },
+    target::proc_maps::Mapping,
+};
 
 /// The name of the probe family.
 pub const FAMILY: &str = "proxy";

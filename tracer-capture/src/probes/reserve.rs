@@ -10,7 +10,11 @@ use std::collections::BTreeSet;
 use tracer_common::record::reserve_op;
 
 use super::{Prober, Site, Target, api_table::Process};
-use crate::{confined::NotRead, inventory::Probe, runtime::resolver::{Argument, ExportSite, OwnReserveSite, ReserveOperation, Resolution, ResolverStep}};
+use crate::{
+    confined::NotRead,
+    inventory::Probe,
+    runtime::resolver::{Argument, ExportSite, OwnReserveSite, ReserveOperation, Resolution, ResolverStep},
+};
 
 /// The exported function that ends in `AqlQueue::AddWriteIndexAcqRel`.
 const ADD_ACQ_REL: &str = "hsa_queue_add_write_index_scacq_screl";

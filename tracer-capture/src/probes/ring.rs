@@ -1,7 +1,10 @@
 //! Jobs of the DRM scheduler: which of its events this kernel has, and the offsets of their fields.
 
 use aya::{EbpfLoader, Pod};
-use tracer_common::{offset::ABSENT, record::{EventLayout, StructLayout}};
+use tracer_common::{
+    offset::ABSENT,
+    record::{EventLayout, StructLayout},
+};
 
 use super::{Prober, tracefs::Format};
 use crate::{CaptureError, inventory::Probe, kernel::btf::Btf};

@@ -14,7 +14,14 @@ use std::{
 
 use tracer_common::pause::FileKey;
 
-use crate::{api_choice::Api, confined::{Examine, File, NotRead, ParseFailed, ReadError}, inventory::Library, probes::Target, runtime::resolver::{Entries, Resolution}, target::proc_maps::{FileId, Mapping}};
+use crate::{
+    api_choice::Api,
+    confined::{Examine, File, NotRead, ParseFailed, ReadError},
+    inventory::Library,
+    probes::Target,
+    runtime::resolver::{Entries, Resolution},
+    target::proc_maps::{FileId, Mapping},
+};
 use builds::{Builds, Found};
 
 pub use builds::PATIENCE;

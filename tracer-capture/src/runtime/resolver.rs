@@ -12,8 +12,8 @@
 mod aql_queue;
 mod code;
 mod code_objects;
-mod decision;
 pub mod debug;
+mod decision;
 mod doorbells;
 mod elf;
 mod entries;

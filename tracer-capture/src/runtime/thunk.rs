@@ -1,6 +1,10 @@
 //! Determines whether a process's runtime stores to doorbells or hands them to the driver's library: see `resolver::ThunkFlags`.
 
-use crate::{confined::Remote, runtime::resolver::{Resolution, ThunkFlags}, target::proc_maps::Mapping};
+use crate::{
+    confined::Remote,
+    runtime::resolver::{Resolution, ThunkFlags},
+    target::proc_maps::Mapping,
+};
 
 /// Returns whether the runtime at `mapping`, in a process with this memory, hands its doorbells over. Returns `None` if this is
 /// unknown: the runtime is not initialised, or the deciding bytes are not understood or can't be read.

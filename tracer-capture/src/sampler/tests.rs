@@ -17,10 +17,10 @@ fn own(indexes: &[AtomicU64; 2]) -> Position {
     }
 }
 
-fn of_queues(looks: impl Iterator<Item = Look>) -> impl Iterator<Item = Progress> {
-    looks.filter_map(|look| match look {
-        Look::Queue(progress) => Some(progress),
-        Look::Signal(_) => None,
+fn of_queues(samples: impl Iterator<Item = Sample>) -> impl Iterator<Item = Progress> {
+    samples.filter_map(|look| match look {
+        Sample::Queue(progress) => Some(progress),
+        Sample::Signal(_) => None,
     })
 }
 
@@ -29,7 +29,7 @@ fn wait_for(sampler: &Sampler, handle: u64, indexes: (u64, u64)) -> Progress {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         let found = |look: &Progress| look.handle == handle && (look.read_index, look.write_index) == indexes;
-        if let Some(look) = of_queues(sampler.looks()).find(found) {
+        if let Some(look) = of_queues(sampler.samples()).find(found) {
             return look;
         }
         assert!(Instant::now() < deadline, "it was never seen at {indexes:?}");

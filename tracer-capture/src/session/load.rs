@@ -9,13 +9,19 @@ use std::{
 use aya::{Ebpf, EbpfError, EbpfLoader, maps::Map};
 
 use super::{Api, Options};
-use crate::{CaptureError, inventory::Inventory, kernel::{btf::Btf, diagnostics, ebpf_object::Object, kallsyms::Kallsyms}, probes::{
+use crate::{
+    CaptureError,
+    inventory::Inventory,
+    kernel::{btf::Btf, diagnostics, ebpf_object::Object, kallsyms::Kallsyms},
+    probes::{
         Prober,
         driver::{self, Functions},
         driver_event, ioctl, mapping,
         multi::Multi,
-        process, progress, ring, stops, second_programs,
-    }, sys};
+        process, progress, ring, second_programs, stops,
+    },
+    sys,
+};
 
 /// Maps that were taken out of the object, by name.
 pub(super) type Maps = std::collections::HashMap<&'static str, Map>;
@@ -84,10 +90,10 @@ pub(super) fn load(
     let symbols = Kallsyms::read(&[driver::FUNCTIONS.as_slice(), &[second_programs::PREEMPTIBLE]].concat());
     let twins = second_programs::needed(symbols.as_ref().ok());
     for probes in [
-        ioctl::attach(&mut prober, second_programs),
+        ioctl::attach(&mut prober, twins),
         process::attach(&mut prober),
-        progress::attach(&mut prober, second_programs),
-        mapping::attach(&mut prober, second_programs),
+        progress::attach(&mut prober, twins),
+        mapping::attach(&mut prober, twins),
         stops::attach(&mut prober),
     ] {
         inventory.add(probes);

@@ -11,7 +11,10 @@ use tracer_common::api::{
 };
 use tracer_core::tables::{self, Durations};
 
-use crate::{CaptureError, shared_maps::words::{Access, SharedWords}};
+use crate::{
+    CaptureError,
+    shared_maps::words::{Access, SharedWords},
+};
 
 /// The map API_STATS, shared with the kernel.
 pub struct ApiStats {
@@ -98,7 +101,10 @@ mod tests {
             (word::BUCKETS + 8, 2),
         ];
         let stats = look(6, FUNCTIONS.len() + 2, place(&words)).expect("calls were counted");
-        assert_eq!((stats.pid, &*stats.function, stats.time_ns), (Some(77), FUNCTIONS[3].name, 6));
+        assert_eq!(
+            (stats.pid, &*stats.function, stats.time_ns),
+            (Some(77), FUNCTIONS[3].name, 6)
+        );
         assert_eq!((stats.calls, stats.returned, stats.failed), (4, 3, 1));
         assert_eq!((stats.total_ns, stats.min_ns, stats.max_ns), (21, Some(5), Some(9)));
         assert_eq!(stats.durations.0, [(5, 1), (8, 2)]);

@@ -7,7 +7,10 @@ use std::sync::atomic::Ordering;
 use aya::maps::Map;
 use tracer_common::record::gate;
 
-use crate::{CaptureError, shared_maps::words::{Access, SharedWords, PAGE}};
+use crate::{
+    CaptureError,
+    shared_maps::words::{Access, PAGE, SharedWords},
+};
 
 /// The map COUNTING, shared with the kernel.
 pub struct Counting {

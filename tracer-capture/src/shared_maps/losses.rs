@@ -13,7 +13,12 @@ use std::{
 use aya::maps::Map;
 use tracer_common::record::LossSource;
 
-use crate::{CaptureError, probes::second_programs, shared_maps::words::{Access, SharedWords}, sys};
+use crate::{
+    CaptureError,
+    probes::second_programs,
+    shared_maps::words::{Access, SharedWords},
+    sys,
+};
 
 /// The programs' counters, and the kernel's.
 pub struct Losses {
@@ -95,7 +100,10 @@ impl Losses {
         let of = |fd: &OwnedFd| sys::program_misses(fd.as_fd()).unwrap_or(0);
         let misses: BTreeMap<&str, u64> = self.programs.iter().map(|(name, fd)| (name.as_str(), of(fd))).collect();
         let mut by_family = BTreeMap::new();
-        for (name, missed) in misses.iter().filter(|(name, _)| !name.ends_with(second_programs::SUFFIX)) {
+        for (name, missed) in misses
+            .iter()
+            .filter(|(name, _)| !name.ends_with(second_programs::SUFFIX))
+        {
             let twin = misses.get(format!("{name}{}", second_programs::SUFFIX).as_str());
             let both = twin.map_or(*missed, |twin| *twin.min(missed));
             *by_family.entry(family(name)).or_default() += both;

@@ -8,7 +8,10 @@ use std::sync::atomic::Ordering;
 
 use aya::maps::Map;
 
-use crate::{CaptureError, shared_maps::words::{Access, SharedWords, PAGE}};
+use crate::{
+    CaptureError,
+    shared_maps::words::{Access, PAGE, SharedWords},
+};
 
 /// The positions, shared with the kernel and with the reader of the ring.
 pub struct Positions {

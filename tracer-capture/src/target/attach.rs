@@ -8,7 +8,14 @@ use std::{collections::BTreeSet, io, sync::mpsc, time::Duration};
 
 use tracer_core::event::KfdQueue;
 
-use crate::{CaptureError, examination::Ask, kernel::kfd_proc::{self, Numbering, Queue}, session::Session, sys, target::{candidate::Candidate, process_stat}};
+use crate::{
+    CaptureError,
+    examination::Ask,
+    kernel::kfd_proc::{self, Numbering, Queue},
+    session::Session,
+    sys,
+    target::{candidate::Candidate, process_stat},
+};
 
 /// A process that is traced from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]

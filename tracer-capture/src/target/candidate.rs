@@ -4,7 +4,13 @@ use std::{fs, io, os::fd::OwnedFd};
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::{CaptureError, target::{pid_namespace, process_stat::{self, Stat}}};
+use crate::{
+    CaptureError,
+    target::{
+        pid_namespace,
+        process_stat::{self, Stat},
+    },
+};
 
 /// A process that tracer can attach to.
 #[derive(Debug)]

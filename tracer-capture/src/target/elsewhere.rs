@@ -7,7 +7,11 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use crate::{kernel::kfd_proc::{self, Numbering}, sys, target::process_stat::Stat};
+use crate::{
+    kernel::kfd_proc::{self, Numbering},
+    sys,
+    target::process_stat::Stat,
+};
 
 /// The end of a link to the KFD. For a process that changed its root (chroot), the path of that root precedes it.
 const DEVICE: &str = "dev/kfd";

@@ -15,7 +15,10 @@ use std::{
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::{CaptureError, kernel::{descriptors::OfCommand, rights}};
+use crate::{
+    CaptureError,
+    kernel::{descriptors::OfCommand, rights},
+};
 
 /// The user that the command runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,15 +63,11 @@ impl User {
     }
 
     fn of_ids(uid: u32, gid: u32) -> Self {
-        let entry = std::fs::read_to_string("/etc/passwd").ok().and_then(|text| {
-            let line = text
-                .lines()
-                .find(|l| l.split(':').nth(2) == Some(&uid.to_string()))?
-                .to_owned();
-            let mut fields = line.split(':').map(str::to_owned);
-            Some((fields.next()?, fields.nth(4)?))
-        });
-        let (name, home) = entry.map_or((env::var("SUDO_USER").ok(), None), |(n, h)| (Some(n), Some(h)));
+        let entry = nix::unistd::User::from_uid(uid.into()).ok().flatten();
+        let (name, home) = entry.map_or_else(
+            || (env::var("SUDO_USER").ok(), None),
+            |user| (Some(user.name), user.dir.into_os_string().into_string().ok()),
+        );
         Self { uid, gid, name, home }
     }
 
@@ -78,14 +77,10 @@ impl User {
         let Some(name) = self.name.as_ref().and_then(|name| CString::new(name.as_str()).ok()) else {
             return vec![self.gid];
         };
-        let mut list = vec![0; 1024];
-        let mut count = list.len() as libc::c_int;
-        // SAFETY: `list` takes `count` entries; the call stores how many there are.
-        if unsafe { libc::getgrouplist(name.as_ptr(), self.gid, list.as_mut_ptr(), &raw mut count) } < 0 {
-            return vec![self.gid];
+        match nix::unistd::getgrouplist(&name, self.gid.into()) {
+            Ok(groups) => groups.into_iter().map(nix::unistd::Gid::as_raw).collect(),
+            Err(_) => vec![self.gid],
         }
-        list.truncate(usize::try_from(count).unwrap_or(0));
-        list
     }
 }
 

@@ -5,7 +5,14 @@ use std::{collections::BTreeSet, fs, io, path::Path, time::Duration};
 
 use aya::maps::MapError;
 
-use crate::{CaptureError, examination::{Ask, self}, kernel::kfd_proc::{self, Numbering}, session::{self, Session}, sys, target::{attach::Attached, candidate::Candidate, process_stat}};
+use crate::{
+    CaptureError,
+    examination::{self, Ask},
+    kernel::kfd_proc::{self, Numbering},
+    session::{self, Session},
+    sys,
+    target::{attach::Attached, candidate::Candidate, process_stat},
+};
 
 /// The KFD's device, by the name under which a process opened it.
 const DEVICE: &str = "/dev/kfd";

@@ -8,6 +8,7 @@ use super::super::report::Standing;
 use super::super::scenario::Scenario;
 use super::recorded;
 use tracer_core::verify::{Device, Scheduler};
+use tracer_core::words::Named;
 
 /// `gfx_target_version` of MI250X and MI300X, and the other products that have the same.
 const CLAIMED: [(u32, &str); 2] = [
@@ -103,7 +104,7 @@ fn one(gpu: &Device, products: &str, evidence: &Evidence, checks: &mut Checks) {
     let product = evidence.product.as_deref().unwrap_or("product unknown");
     let said = format!(
         "{product}: scheduler {} ({})",
-        scheduler.map_or("unknown", |it| it.into_str()),
+        scheduler.map_or("unknown", |it| it.name()),
         gpu.evidence.join("; ")
     );
     if evidence.simulated().is_some() {

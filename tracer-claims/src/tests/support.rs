@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::{CLAIMS, ClaimVerdict, Evidence, Observer, Scenario, Standing, judge};
-use tracer_core::tables::{Copy, DriverCall, Fact, Ioctl};
 use tracer_core::sample;
 use tracer_core::sample::recording::{self, good};
 pub use tracer_core::sample::recording::{TAKE, job, loss};
+use tracer_core::tables::{Copy, DriverCall, Fact, Ioctl};
 use tracer_core::verify::{Context, Device, Scheduler};
 
 /// Changes a recording.

@@ -1,13 +1,18 @@
 //! Samples of queues and completion signals, between the thread that takes them and the model.
 
-use tracer_capture::{confined::Readers, sampler::{Look, Sampler}, session::Session, sys};
-use tracer_core::{tables::Fact, model::Model};
+use tracer_capture::{
+    confined::Readers,
+    sampler::{Sample, Sampler},
+    session::Session,
+    sys,
+};
+use tracer_core::{model::Model, tables::Fact};
 
 /// The sampler and its samples.
 pub struct Samples {
     sampler: Option<Sampler>,
     /// Samples that were taken and not yet passed to the model.
-    waiting: Vec<Look>,
+    waiting: Vec<Sample>,
     /// The position of the newest record when the samples were collected.
     mark: u64,
     /// Signals to request. Empty except for a moment.

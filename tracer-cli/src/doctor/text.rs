@@ -2,8 +2,13 @@
 
 use std::io::{self, Write};
 
-use tracer_capture::{inspect::{Answer, Cost, Gpus, Inspection, Library, Site, Verdict}, kernel::kfd_proc::{Process, Queue}, runtime::resolver::Decision};
+use tracer_capture::{
+    inspect::{Answer, Cost, Gpus, Inspection, Library, Site, Verdict},
+    kernel::kfd_proc::{Process, Queue},
+    runtime::resolver::Decision,
+};
 
+use tracer_core::words::Named;
 use tracer_core::{foreign, units::bytes};
 
 use super::{
@@ -155,9 +160,9 @@ fn account(out: &mut impl Write, account: &[Decision]) -> io::Result<()> {
             out,
             format_args!(
                 "decided: {} by {}: {} ({}): {}",
-                decision.sought.into_str(),
+                decision.sought.name(),
                 decision.step,
-                decision.outcome.into_str(),
+                decision.outcome.name(),
                 decision.looked_at,
                 decision.reason
             ),

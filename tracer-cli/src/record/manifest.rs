@@ -2,7 +2,12 @@
 
 use std::{collections::BTreeMap, os::unix::process::ExitStatusExt, process::ExitStatus};
 
-use tracer_capture::{inventory::{self, Inventory}, runtime::resolver::Confidence, session::Api};
+use tracer_capture::{
+    inventory::{self, Inventory},
+    runtime::resolver::Confidence,
+    session::Api,
+};
+use tracer_core::words::Named;
 use tracer_core::{live::Gpu, summary::Capabilities};
 use tracer_store::manifest::{
     ClockSnapshot, Device, EndedBy, Exit, Host, Library, Manifest, Pauses, Probe, Scheduler, SchedulerKind, Target,
@@ -144,7 +149,7 @@ pub fn gpus(devices: &[Device]) -> BTreeMap<u32, Gpu> {
         let kind = device.scheduler.kind;
         let gpu = Gpu {
             name: device.name.clone(),
-            scheduler: (kind != SchedulerKind::Unknown).then(|| kind.into_str().to_owned()),
+            scheduler: (kind != SchedulerKind::Unknown).then(|| kind.name().to_owned()),
         };
         (device.gpu_id, gpu)
     });

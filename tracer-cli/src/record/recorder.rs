@@ -9,8 +9,8 @@ use anyhow::Context;
 use tracer_capture::{inventory::Inventory, sys};
 use tracer_core::{
     event::Event,
-    tables::{Fact, Loss},
     summary::{Report, Summary},
+    tables::{Fact, Loss},
 };
 use tracer_store::{Manifest, StoreError, TraceWriter, Written};
 

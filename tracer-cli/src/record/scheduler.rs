@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tracer_core::summary::{DriverCalls, Function};
+use tracer_core::words::Named;
 use tracer_store::manifest::{Device, SchedulerKind};
 
 /// Returns whether a function of this name is a sign of a scheduler.
@@ -38,7 +39,7 @@ pub fn confirm(devices: &mut [Device], simulated: bool, calls: &DriverCalls) {
             (Some((_, sign)), _) => format!("confirmed by {sign}"),
             (None, [(kind, sign)]) if alike => {
                 let topology = std::mem::replace(&mut scheduler.kind, *kind);
-                format!("not {} as the topology suggests: {sign}", topology.into_str())
+                format!("not {} as the topology suggests: {sign}", topology.name())
             }
             _ if calls.total.is_none() => "not confirmed by kernel functions: none could be watched".to_owned(),
             _ => "not confirmed by kernel functions: none was called by a traced process".to_owned(),

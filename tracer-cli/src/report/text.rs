@@ -6,10 +6,12 @@ mod queues;
 
 use std::io::{self, Write};
 
+use tracer_core::words::Named;
 use tracer_core::{
-    tables::Path,
     foreign::{self, Terminal},
-    summary::{ByPath, Copies, Moved, Report, Ring, Stats},
+    summary::{ByPath, Copies, Moved, Report, Ring},
+    tables::Path,
+    tally::Stats,
     units::{bytes, duration},
 };
 use tracer_store::manifest::{EndedBy, Exit, Manifest, Target};
@@ -39,7 +41,7 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
             "gpu        {} (gpu_id {}), scheduler {}: {evidence}",
             Terminal(&gpu.name),
             gpu.gpu_id,
-            gpu.scheduler.kind.into_str()
+            gpu.scheduler.kind.name()
         )?;
     }
     if let Some(sign) = &manifest.simulated {
@@ -194,8 +196,8 @@ fn dispatches(out: &mut impl Write, runs: &Runs, most: usize) -> io::Result<()> 
             run.count,
             kind.grid(),
             kind.workgroup(),
-            kind.path.into_str(),
-            kind.evidence.into_str(),
+            kind.path.name(),
+            kind.evidence.name(),
             Terminal(&kind.kernel())
         )?;
     }
@@ -348,9 +350,9 @@ fn paths(by_path: &ByPath) -> String {
     let counts = [by_path.doorbell, by_path.ring, by_path.thunk, by_path.unseen];
     let total: u64 = counts.iter().flatten().sum();
     let one = |(path, count): (Path, Option<u64>)| match count {
-        None => format!("{} not watched", path.into_str()),
-        Some(0) => format!("{} 0", path.into_str()),
-        Some(n) => format!("{} {n} ({:.1} %)", path.into_str(), n as f64 * 100.0 / total as f64),
+        None => format!("{} not watched", path.name()),
+        Some(0) => format!("{} 0", path.name()),
+        Some(n) => format!("{} {n} ({:.1} %)", path.name(), n as f64 * 100.0 / total as f64),
     };
     Path::ALL
         .into_iter()

@@ -10,8 +10,8 @@ use std::{
 
 use tracer_capture::{inventory::Inventory, pause::guardian::Guardian, sys, target::launch::Terminal};
 use tracer_core::{
-    tables::Fact,
     live::{Live, Picture},
+    tables::Fact,
     units::bytes,
 };
 use tracer_store::{
@@ -22,7 +22,6 @@ use tracer_tui::{Action, Status};
 
 use super::{blind, recording::Recording, screen};
 use crate::{
-    target::{End, Ready, Subject, Watched},
     cli::Top,
     collect::{Collector, Sink},
     record::{
@@ -30,7 +29,7 @@ use crate::{
         manifest::{self, Ending},
         output,
     },
-    units,
+    target::{End, Ready, Subject, Watched},
 };
 
 /// State that the collector's thread and the screen share.

@@ -16,6 +16,7 @@ use std::{
 use anyhow::{Context, anyhow};
 use tracer_claims::{CLAIMS, Claim, Evidence, Report, Scenario};
 use tracer_core::foreign::{Json, Terminal};
+use tracer_core::words::Named;
 use tracer_files::Owner;
 
 use super::misused;
@@ -153,8 +154,8 @@ async fn record(
         }
         let workload = scenario.workload().iter().map(OsString::from);
         let words: Vec<OsString> = dispatcher.iter().cloned().chain(workload).collect();
-        say!("tracer: {}: {}", scenario.into_str(), scenario.workload().join(" "));
-        match recorder.record(scenario.into_str(), scenario.with_calls(), &words).await? {
+        say!("tracer: {}: {}", scenario.name(), scenario.workload().join(" "));
+        match recorder.record(scenario.name(), scenario.with_calls(), &words).await? {
             Recorded::Stopped(code) => return Ok(Err(code)),
             Recorded::Done(done) => {
                 // If no kernel can be launched at all, every other scenario would only report the same.

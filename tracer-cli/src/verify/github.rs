@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use tracer_core::words::Named;
 use tracer_core::{
     foreign::{self, Github, GithubProperty, Markdown},
     verify::{Outcome, Verdict},
@@ -17,12 +18,12 @@ pub fn annotation(verdict: &Verdict, strict: bool) -> String {
         Outcome::Warn => "warning",
         Outcome::Pass => "notice",
     };
-    let title = format!("tracer verify {}: {}", verdict.policy, verdict.outcome.into_str());
+    let title = format!("tracer verify {}: {}", verdict.policy, verdict.outcome.name());
     let mut lines: Vec<String> = verdict
         .rules
         .iter()
         .filter(|rule| rule.outcome != Outcome::Pass)
-        .map(|rule| format!("{} {}: {}", rule.rule, rule.outcome.into_str(), rule.sentence))
+        .map(|rule| format!("{} {}: {}", rule.rule, rule.outcome.name(), rule.sentence))
         .collect();
     if lines.is_empty() {
         lines.push(format!("all {} rules pass", verdict.rules.len()));
@@ -39,7 +40,7 @@ pub fn summary(subject: &str, verdict: &Verdict) -> String {
     let mut text = format!(
         "## tracer verify {}: {}\n\n",
         Markdown(&verdict.policy),
-        verdict.outcome.into_str()
+        verdict.outcome.name()
     );
     let _ = writeln!(text, "{}\n", Markdown(subject));
     if let Some(sign) = &verdict.simulated {
@@ -52,7 +53,7 @@ pub fn summary(subject: &str, verdict: &Verdict) -> String {
     text.push_str("| rule | outcome | why |\n|---|---|---|\n");
     for rule in &verdict.rules {
         let (name, why) = (Markdown(&rule.rule), Markdown(&rule.sentence));
-        let _ = writeln!(text, "| {name} | {} | {why} |", rule.outcome.into_str());
+        let _ = writeln!(text, "| {name} | {} | {why} |", rule.outcome.name());
     }
     for rule in verdict.rules.iter().filter(|rule| rule.outcome != Outcome::Pass) {
         let lines = details(rule);

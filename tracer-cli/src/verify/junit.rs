@@ -2,6 +2,7 @@
 //! CI systems count them separately.
 
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
+use tracer_core::words::Named;
 use tracer_core::{
     foreign::{Terminal, Xml},
     verify::{Outcome, RuleVerdict, Verdict},
@@ -13,7 +14,7 @@ use super::text::details;
 pub fn write(subject: &str, verdict: &Verdict, strict: bool) -> anyhow::Result<String> {
     let mut suite = TestSuite::new(format!("tracer verify {}", Terminal(&verdict.policy)));
     suite.add_property(Property::new("subject", Terminal(subject).to_string()));
-    suite.add_property(Property::new("outcome", verdict.outcome.into_str()));
+    suite.add_property(Property::new("outcome", verdict.outcome.name()));
     if let Some(sign) = &verdict.simulated {
         suite.add_property(Property::new("simulated", Terminal(sign).to_string()));
     }
@@ -37,7 +38,7 @@ fn case(policy: &str, rule: &RuleVerdict, strict: bool) -> TestCase {
         Some(kind) => {
             let mut status = TestCaseStatus::non_success(kind);
             status
-                .set_type(rule.outcome.into_str())
+                .set_type(rule.outcome.name())
                 .set_message(sentence.as_str())
                 .set_description(format!("{sentence}\n{text}"));
             status
@@ -46,7 +47,7 @@ fn case(policy: &str, rule: &RuleVerdict, strict: bool) -> TestCase {
     let mut case = TestCase::new(Terminal(&rule.rule).to_string(), status);
     case.set_classname(format!("tracer.{}", Terminal(policy)));
     if kind.is_none() {
-        case.set_system_out(format!("{}: {sentence}\n{text}", rule.outcome.into_str()));
+        case.set_system_out(format!("{}: {sentence}\n{text}", rule.outcome.name()));
     }
     case
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use tracer_core::words::Named;
 use tracer_core::{
     foreign::{self, Terminal},
     verify::{RuleVerdict, Verdict},
@@ -12,7 +13,7 @@ pub fn write(subject: &str, verdict: &Verdict) -> String {
     let mut text = String::new();
     for rule in &verdict.rules {
         let (name, sentence) = (Terminal(&rule.rule), Terminal(&rule.sentence));
-        let _ = writeln!(text, "{:<13} {name:<20} {sentence}", rule.outcome.into_str());
+        let _ = writeln!(text, "{:<13} {name:<20} {sentence}", rule.outcome.name());
         for line in details(rule) {
             let _ = writeln!(text, "{:<34} {line}", "");
         }
@@ -25,7 +26,7 @@ pub fn write(subject: &str, verdict: &Verdict) -> String {
         );
     }
     let what = foreign::line(format_args!("{} of {subject}", verdict.policy));
-    let _ = writeln!(text, "\n{:<13} {what}", verdict.outcome.into_str());
+    let _ = writeln!(text, "\n{:<13} {what}", verdict.outcome.name());
     text
 }
 

@@ -7,7 +7,7 @@ use super::Origin;
 /// Why a queue was sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Occasion {
     /// The collector samples periodically.
     Sample,

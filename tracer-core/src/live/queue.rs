@@ -6,6 +6,7 @@ use super::counts::Counts;
 use super::picture::{PacketRow, QueueRow, Share, Stuck};
 use crate::tables::{Doorbell, Fact, Progress, Queue};
 use crate::tally::{Entry, Histogram, Tally};
+use crate::words::Named;
 
 /// Number of packets that are kept for the view of one queue.
 const LAST_PACKETS: usize = 32;
@@ -84,7 +85,7 @@ impl LiveQueue {
             Fact::Packet(packet) => self.remember(PacketRow {
                 index: packet.index,
                 tid: (packet.tid != 0).then_some(packet.tid),
-                ..PacketRow::of(packet.kind.into_str(), packet.path, entry)
+                ..PacketRow::of(packet.kind.name(), packet.path, entry)
             }),
             Fact::Doorbell(doorbell) => self.doorbell(doorbell),
             // The indexes of the queue at these doorbells are unknown.
@@ -207,7 +208,10 @@ impl LiveQueue {
             oldest_age_ns: self.in_flight.front().map(|&(at, _)| now.saturating_sub(at)),
             last_doorbell_age_ns: self.last_doorbell_ns.map(|at| now.saturating_sub(at)),
             latency_ns: self.latency.stats().map(|stats| (stats.p50, stats.p99)),
-            by_path: Share::of(&std::array::from_fn(|path| tally.dispatches[path] + tally.copies[path]), tally),
+            by_path: Share::of(
+                &std::array::from_fn(|path| tally.dispatches[path] + tally.copies[path]),
+                tally,
+            ),
             history: if copies > 0 {
                 self.counts.copies.history(now)
             } else {
@@ -225,7 +229,9 @@ impl LiveQueue {
 
     /// Returns the average number of packets that a doorbell published; `None` before the first doorbell.
     fn packets_per_doorbell(&self) -> Option<f64> {
-        let Tally { doorbells, published, .. } = self.counts.tally;
+        let Tally {
+            doorbells, published, ..
+        } = self.counts.tally;
         (doorbells > 0).then(|| published as f64 / doorbells as f64)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{
-    tables::{Dispatch, Doorbell, Loss as LossFact, OtherPacket, Process},
     sample,
+    tables::{Dispatch, Doorbell, Loss as LossFact, OtherPacket, Process},
 };
 
 const S: u64 = 1_000_000_000;

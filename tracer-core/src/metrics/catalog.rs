@@ -2,7 +2,7 @@
 
 /// Kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Kind {
     /// A number that only grows. Its name ends in `_total` where it is exposed.
     Counter,

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::catalog::{CATALOG, Definition, Kind, LABELS};
+use crate::words::Named;
 
 const INTRODUCTION: &str = "\
 # Metrics of `tracer serve`
@@ -43,7 +44,7 @@ pub fn markdown() -> String {
             ..
         } = definition;
         let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
-        let (name, kind) = (stored(definition), kind.into_str());
+        let (name, kind) = (stored(definition), kind.name());
         let _ = writeln!(text, "| `{name}` | {kind} | {unit} | {} | {help} |", labels.join(", "));
     }
     let _ = writeln!(

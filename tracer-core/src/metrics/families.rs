@@ -8,6 +8,7 @@ use super::{Metrics, OTHER};
 use crate::live::Picture;
 use crate::tables::Path;
 use crate::tally::{Aggregated, Tally};
+use crate::words::Named;
 
 /// A metric with its samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,7 +135,7 @@ impl Metrics {
             together.merge(counts);
             for path in Path::ALL {
                 let [gpu, process, queue] = labels.clone();
-                let with_path = [gpu, process, queue, path.into_str().to_owned()];
+                let with_path = [gpu, process, queue, path.name().to_owned()];
                 // A path that was not used on a queue has no series: 16 times as many series would carry no information.
                 if counts.dispatches[path as usize] > 0 {
                     out.number("tracer_dispatches", with_path.clone(), counts.dispatches[path as usize]);

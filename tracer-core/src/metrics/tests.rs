@@ -2,9 +2,9 @@
 
 use super::families::About;
 use super::*;
-use crate::tables::{Copy, Dispatch, Loss, Queue};
 use crate::live::Live;
 use crate::sample;
+use crate::tables::{Copy, Dispatch, Loss, Queue};
 
 const S: u64 = 1_000_000_000;
 

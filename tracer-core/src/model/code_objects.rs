@@ -11,9 +11,8 @@ use crate::tables::{CodeObject, Fact, Kernel, Loss};
 
 /// Largest number of kernels kept, over all processes. Kernels beyond the limit have no name.
 const MAX_KERNELS: usize = 1 << 20;
+
 /// Code objects that are loaded, or were unloaded so recently that dispatches of their kernels may still arrive.
-///
-/// The maps are ordered maps, because an empty one costs nothing: the model moves this struct out of itself for each event.
 #[derive(Debug, Default)]
 pub(super) struct CodeObjects {
     /// Loaded code objects, by process and the number assigned by capture.

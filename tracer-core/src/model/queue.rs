@@ -83,8 +83,8 @@ pub(super) struct Queue {
     /// Exit of CREATE_QUEUE, or the first event of an adopted queue.
     pub(super) created_ns: u64,
     pub(super) end: Option<End>,
-    ring_base: u64,
-    ring_packets: u32,
+    pub(super) ring_base: u64,
+    pub(super) ring_packets: u32,
 
     /// Indexes in the ring when the queue was found; `None` if its creation was seen.
     adoption: Option<Adoption>,
@@ -105,7 +105,7 @@ pub(super) struct Queue {
     reserves: Reserves,
     write_log: WriteLog,
     publish_log: PublishLog,
-    pub(super) unseen: Unseen,
+    unseen: Unseen,
     samples: Samples,
     /// Uses of completion signals by the event that is being processed.
     pub(super) published: Vec<Use>,
@@ -203,6 +203,21 @@ impl Queue {
         self.write_log.see(create.enter_ns, 0);
         self.unseen.set_floor(0);
         self.created = Some(create);
+    }
+
+    /// Returns the lowest index that is published but not read.
+    pub(super) fn first_missing(&self) -> Option<u64> {
+        self.span.first_missing()
+    }
+
+    /// Returns one past the highest index published.
+    pub(super) fn published_end(&self) -> u64 {
+        self.span.end()
+    }
+
+    /// Notes a doorbell of an unknown queue of the process, for everything below `end`.
+    pub(super) fn blind(&mut self, end: u64) {
+        self.unseen.blind(end);
     }
 
     /// Returns the GPU's id, if known.

@@ -192,7 +192,7 @@ impl Queues {
 
     /// Processes a doorbell of an unknown queue of a process, for everything below `end`.
     pub(super) fn blind(&mut self, pid: u32, end: u64) {
-        self.of(pid).for_each(|queue| queue.unseen.blind(end));
+        self.of(pid).for_each(|queue| queue.blind(end));
     }
 
     /// Reports queues as facts that ended long enough ago.

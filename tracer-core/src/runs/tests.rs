@@ -4,8 +4,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::tables::{Dispatch, DispatchRun, Doorbell, DoorbellRun, Evidence, Path};
 use crate::sample;
+use crate::tables::{Dispatch, DispatchRun, Doorbell, DoorbellRun, Evidence, Path};
 
 /// Returns the runs of these rows.
 fn runs(rows: &[Fact]) -> Vec<Fact> {

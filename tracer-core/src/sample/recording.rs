@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::tables::{Dispatch, Doorbell, Fact, Ioctl, Loss, Queue, RingJob};
 use crate::sample;
 use crate::summary::Capabilities;
+use crate::tables::{Dispatch, Doorbell, Fact, Ioctl, Loss, Queue, RingJob};
 use crate::verify::{Context, Device, Ended, Scheduler};
 
 /// When the command began.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use crate::tally::{Histogram, Stats};
 use crate::tables::{ApiCall, ApiStats};
+use crate::tally::{Histogram, Stats};
 
 /// Number of functions that are distinguished; the catalogue has fewer.
 const MAX_FUNCTIONS: usize = 1024;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{ByPath, when};
-use crate::tables::{Copy, CopyOp, Path};
+use crate::tables::{Copy, CopyOp};
+use crate::words::Named;
 
 /// SDMA submissions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +48,7 @@ impl Counter {
         };
         self.bytes = self.bytes.saturating_add(bytes);
         if copy.op != Some(CopyOp::None) {
-            let direction = copy.direction.map_or("unknown", |direction| direction.into_str());
+            let direction = copy.direction.map_or("unknown", |direction| direction.name());
             let moved = self.by_direction.entry(direction).or_default();
             moved.count += 1;
             moved.bytes = moved.bytes.saturating_add(bytes);
@@ -73,7 +74,7 @@ impl Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::Direction;
+    use crate::tables::{Direction, Path};
 
     fn copy(op: Option<CopyOp>, bytes: Option<u64>, direction: Option<Direction>) -> Copy {
         Copy {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::tally::{Histogram, Stats};
 use crate::tables::DriverCall;
+use crate::tally::{Histogram, Stats};
 
 /// Number of functions that are distinguished; there are about thirty.
 const MAX_FUNCTIONS: usize = 1024;

@@ -41,13 +41,14 @@ pub(super) struct Counter {
 impl Counter {
     pub(super) fn add(&mut self, event: &DriverEvent) {
         self.total += 1;
-        if !self.events.contains_key(&event.event) {
+        if !self.events.contains_key(&*event.event) {
             if self.events.len() >= MAX_EVENTS {
                 return;
             }
-            self.events.insert(event.event.clone(), DriverEventCount::default());
+            self.events
+                .insert(event.event.clone().into_owned(), DriverEventCount::default());
         }
-        if let Some(count) = self.events.get_mut(&event.event) {
+        if let Some(count) = self.events.get_mut(&*event.event) {
             count.count += 1;
             add(&mut count.traced, event.traced.map(u64::from));
             add(&mut count.bytes, event.bytes);

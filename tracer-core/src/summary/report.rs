@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ApiCalls, Copies, DriverCalls, DriverEvents, Kernel, Requested, RingJobs, Stats, StreamQueue};
+use super::{ApiCalls, Copies, DriverCalls, DriverEvents, Kernel, Requested, RingJobs, StreamQueue};
 use crate::tables::{Process, Queue};
+use crate::tally::Stats;
 
 /// The counts of a trace. A number that could not be observed is `None` (`null`), never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,10 +1,11 @@
 use std::borrow::Cow;
 
 use super::*;
+use crate::sample::{self, EVERYTHING};
+use crate::tables::Dispatch;
 use crate::tables::{
     ApiCall, ApiStats, Copy, Doorbell, DriverEvent, Durations, Loss, Process, Queue, QueueOrigin, RingJob,
 };
-use crate::sample::{self, EVERYTHING};
 
 fn dispatch(kernel_object: u64, evidence: Evidence) -> Fact {
     Fact::Dispatch(Dispatch {
@@ -265,7 +266,7 @@ fn driver_events_are_counted_apart_from_jobs() {
     let event = |name: &str, traced: Option<bool>, bytes: Option<u64>| {
         Fact::DriverEvent(DriverEvent {
             time_ns: 1,
-            event: name.to_owned(),
+            event: name.to_owned().into(),
             pid: traced.map(|_| 7),
             tid: traced.map(|_| 7),
             traced,

@@ -7,11 +7,10 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error as Unknown;
 
-use super::{
-    Column, CopyOp, Direction, Durations, Evidence, Kind, PacketKind, Path, QueueOrigin, Unread,
-};
+use super::{Column, CopyOp, Direction, Durations, Evidence, Kind, PacketKind, Path, QueueOrigin, Unread};
 use crate::code_object::{CodeObjectOrigin, KernelsUnread};
 use crate::event::Occasion;
+use crate::words::Named;
 
 /// The contents of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,14 +201,14 @@ bytes! {
     Cow<'static, str>, Text, it => it.as_bytes(), |bytes| string(bytes).map(Cow::Owned);
     &'static str, Text, it => it.as_bytes(), device;
     Durations, Text, it => it.text().as_bytes(), durations;
-    Path, Text, it => it.into_str().as_bytes(), word;
-    Evidence, Text, it => it.into_str().as_bytes(), word;
-    PacketKind, Text, it => it.into_str().as_bytes(), word;
-    CopyOp, Text, it => it.into_str().as_bytes(), word;
-    Direction, Text, it => it.into_str().as_bytes(), word;
-    CodeObjectOrigin, Text, it => it.into_str().as_bytes(), word;
-    KernelsUnread, Text, it => it.into_str().as_bytes(), word;
-    Unread, Text, it => it.into_str().as_bytes(), word;
-    Occasion, Text, it => it.into_str().as_bytes(), word;
-    QueueOrigin, Text, it => it.into_str().as_bytes(), word;
+    Path, Text, it => it.name().as_bytes(), word;
+    Evidence, Text, it => it.name().as_bytes(), word;
+    PacketKind, Text, it => it.name().as_bytes(), word;
+    CopyOp, Text, it => it.name().as_bytes(), word;
+    Direction, Text, it => it.name().as_bytes(), word;
+    CodeObjectOrigin, Text, it => it.name().as_bytes(), word;
+    KernelsUnread, Text, it => it.name().as_bytes(), word;
+    Unread, Text, it => it.name().as_bytes(), word;
+    Occasion, Text, it => it.name().as_bytes(), word;
+    QueueOrigin, Text, it => it.name().as_bytes(), word;
 }

@@ -7,7 +7,7 @@ use super::{Path, table};
 /// Kind of a packet that is not a kernel dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum PacketKind {
     /// Barrier-AND.
     BarrierAnd,
@@ -30,7 +30,7 @@ pub enum PacketKind {
 /// Why a published packet is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Unread {
     /// Its slot was reused before a walk reached it (earlier events were lost, or a walk was cut short).
     Reused,

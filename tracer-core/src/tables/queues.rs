@@ -7,7 +7,7 @@ use super::table;
 /// How a queue was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum QueueOrigin {
     /// Its CREATE_QUEUE was seen.
     Created,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::verdict::{Missing, Offender, Outcome, RuleVerdict};
+use crate::words::Named;
 
 /// Number of offenders that a verdict shows. The others are only counted.
 const MAX_OFFENDERS: usize = 10;
@@ -102,7 +103,7 @@ impl Finding {
         let sentences: Vec<String> = worst.into_iter().map(|(_, sentence)| sentence).collect();
         let rest = rest
             .into_iter()
-            .map(|(of, sentence)| format!("{}: {sentence}", of.into_str()));
+            .map(|(of, sentence)| format!("{}: {sentence}", of.name()));
         self.notes.splice(0..0, rest);
         // The offenders that decide come first.
         self.offenders.sort_by_key(|(of, _)| std::cmp::Reverse(*of));

@@ -80,7 +80,7 @@ pub enum Scope {
 /// A scheduler of user queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Scheduler {
     /// Micro-engine scheduler (MES).
     Mes,

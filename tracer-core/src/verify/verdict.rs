@@ -6,9 +6,23 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The outcome of a rule, or of all rules. The order is the precedence: the greatest outcome of all rules is the overall outcome.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Outcome {
     /// The evidence exists, and says that the rule holds.
     #[default]

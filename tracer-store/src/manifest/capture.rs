@@ -31,7 +31,7 @@ pub struct Scheduler {
 /// A scheduler of user queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum SchedulerKind {
     /// Micro-engine scheduler.
     Mes,

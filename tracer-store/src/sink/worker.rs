@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender};
 
 use rustix::fs::{FallocateFlags, fallocate};
-use tracer_core::tally::Aggregated;
 use tracer_core::tables::Table;
+use tracer_core::tally::Aggregated;
 use tracer_files::Folder;
 
 use super::{Closed, Failure, Job, Pending, Placing, Report};

@@ -289,7 +289,7 @@ fn driver_event() -> impl Strategy<Value = Fact> {
     (context, names, numbers).prop_map(|((pid, tid, traced), (event, ring, old, new), (time_ns, n, small))| {
         Fact::DriverEvent(DriverEvent {
             time_ns,
-            event,
+            event: event.into(),
             pid,
             tid,
             traced,
@@ -300,8 +300,8 @@ fn driver_event() -> impl Strategy<Value = Fact> {
             ibs: small[0],
             vmid: small[1],
             bytes: n[3],
-            old_placement: old,
-            new_placement: new,
+            old_placement: old.map(Into::into),
+            new_placement: new.map(Into::into),
         })
     })
 }

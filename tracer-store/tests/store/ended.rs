@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tracer_core::tables::{Fact, Queue, Table};
 use tracer_core::sample;
+use tracer_core::tables::{Fact, Queue, Table};
 use tracer_store::{State, Trace, TraceWriter};
 
 use crate::support::{files, manifest, rows};

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tracer_core::tables::{Copy, Dispatch, Doorbell, Evidence, Fact, Ioctl, Loss, OtherPacket, PacketKind, Path as Way, Process, Table, Unread};
+use tracer_core::tables::{
+    Copy, Dispatch, Doorbell, Evidence, Fact, Ioctl, Loss, OtherPacket, PacketKind, Path as Way, Process, Table, Unread,
+};
 use tracer_store::manifest::{
     ClockSnapshot, Device, Exit, Host, Library, Probe, Scheduler, SchedulerKind, Target, Tool,
 };

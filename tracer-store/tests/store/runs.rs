@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use proptest::option;
 use proptest::prelude::*;
-use tracer_core::tables::{Dispatch, DispatchRun, Doorbell, DoorbellRun, Evidence, Fact, Table};
 use tracer_core::runs::WINDOW_NS;
 use tracer_core::sample;
+use tracer_core::tables::{Dispatch, DispatchRun, Doorbell, DoorbellRun, Evidence, Fact, Table};
 use tracer_core::tally::Aggregated;
 use tracer_store::{Placing, State, Trace, TraceWriter, Written};
 

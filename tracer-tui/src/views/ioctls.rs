@@ -4,9 +4,9 @@ use tracer_core::live::{IoctlRow, Picture};
 use tracer_core::units::{count, duration, rate};
 
 use crate::{
+    cells::known,
     rows::{self, Choice, greatest},
     table::{Column, columns},
-    cells::known,
 };
 
 /// The columns of this view: heading, width, rank, alignment; cell; order.

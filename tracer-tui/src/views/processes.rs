@@ -8,9 +8,9 @@ use tracer_core::live::{Picture, ProcessRow};
 use tracer_core::units::{count, rate};
 
 use crate::{
+    cells::UNKNOWN,
     rows::{self, Choice, greatest},
     table::{Column, columns},
-    cells::UNKNOWN,
 };
 
 /// A process and its depth in the tree.

@@ -7,9 +7,9 @@ use tracer_core::live::{Picture, QueueRow, Share};
 use tracer_core::units::{count, duration, rate};
 
 use crate::{
+    cells::{UNKNOWN, known, sparkline},
     rows::{self, Choice, greatest},
     table::{Column, columns},
-    cells::{UNKNOWN, known, sparkline},
 };
 
 /// The initial sort column: stuck queues are at the top, then busy ones.

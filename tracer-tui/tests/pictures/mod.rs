@@ -1,8 +1,8 @@
 //! Pictures to draw.
 
 use tracer_core::{
-    tables::Path,
     live::{IoctlRow, KernelRow, PacketRow, Picture, ProcessRow, QueueRow, RingRow, Share, Stuck, Totals},
+    tables::Path,
 };
 
 const S: u64 = 1_000_000_000;

@@ -99,14 +99,11 @@ trait Install {
     fn install(&self, project: &Project) -> Result<()>;
 }
 
-/// Installs the parts that are missing.
+/// Installs the parts that are missing. What cannot be installed for this machine or its compiler is refused before anything is.
 pub fn run(project: &Project, parts: &[Part]) -> Result<()> {
-    for part in parts {
-        for wanted in part.installs(project)? {
-            if !wanted.is_ready() {
-                install(project, wanted.as_ref())?;
-            }
-        }
+    let parts: Vec<_> = parts.iter().map(|part| part.installs(project)).collect::<Result<_>>()?;
+    for wanted in parts.into_iter().flatten().filter(|wanted| !wanted.is_ready()) {
+        install(project, wanted.as_ref())?;
     }
     Ok(())
 }

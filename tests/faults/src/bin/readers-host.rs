@@ -9,7 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tracer_capture::{confined::{Answer, Examine, Job, Parsers, Piece, ProcFile, Readers, Request, Want}, runtime::resolver::{self, debug::NoDebugFiles}, sys};
+use tracer_capture::{
+    confined::{Answer, Examine, Job, Parsers, Piece, ProcFile, Readers, Request, Want},
+    runtime::resolver::{self, debug::NoDebugFiles},
+    sys,
+};
 
 /// The number of repetitions of a measurement.
 const TIMES: usize = 200;

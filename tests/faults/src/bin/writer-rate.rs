@@ -5,7 +5,7 @@
 
 use std::{path::Path, process::ExitCode, time::Instant};
 
-use tracer_core::{tables::Fact, sample};
+use tracer_core::{sample, tables::Fact};
 use tracer_store::{
     Manifest, TraceWriter,
     manifest::{ClockSnapshot, Host, Target, Tool},

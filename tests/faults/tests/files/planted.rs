@@ -9,10 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tracer_core::tables::Table;
 use tracer_e2e::terminal::Terminal;
 use tracer_faults::{Attack, tries};
 use tracer_files::{Mode, Owner};
-use tracer_core::tables::Table;
 use tracer_store::{Placing, State, StoreError, Trace, TraceWriter};
 
 use super::support::{OTHER, Scene, USER, ends, loss, manifest, names, record, said, sudo_tracer, user};

@@ -10,9 +10,9 @@ use std::{
 };
 
 use tracer_core::{
-    tables::Fact,
     foreign::{HOSTILE, from_bytes, is_unsafe},
     sample,
+    tables::Fact,
 };
 use tracer_e2e::{place, running::Recorder, scenario::folder, terminal::Terminal};
 use tracer_store::{

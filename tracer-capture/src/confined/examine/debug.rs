@@ -3,14 +3,20 @@
 use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{Bytes, Examine, File, NotRead};
-use crate::{confined::{
+use crate::{
+    confined::{
         answer::{Answer, ReadError},
         parser::{Job, Output},
         parsers::ParseFailed,
         request::Request,
-    }, runtime::{debug_files::{
-        By, DebugSymbols, MAX_SUMMED, Network, caches, compare_checksums, inside, judge, not_opened, places,
-    }, resolver::debug::{DebugFiles, DebugKey, Lookup, NotUsed, Tried}}};
+    },
+    runtime::{
+        debug_files::{
+            By, DebugSymbols, MAX_SUMMED, Network, caches, compare_checksums, inside, judge, not_opened, places,
+        },
+        resolver::debug::{DebugFiles, DebugKey, Lookup, NotUsed, Tried},
+    },
+};
 
 /// Searches as [`crate::runtime::debug_files::Search`] does, for a library that a process has mapped.
 pub struct Debug<'a> {

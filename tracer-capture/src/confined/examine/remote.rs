@@ -7,10 +7,13 @@ use std::{
 };
 
 use super::Examine;
-use crate::{confined::{
+use crate::{
+    confined::{
         answer::ReadError,
         request::{MAX_PIECES, Piece},
-    }, runtime::code_object::list::Memory};
+    },
+    runtime::code_object::list::Memory,
+};
 
 /// The number of bytes that are fetched at once: the target of a pointer is often beside the target of the previous pointer.
 const PAGE: u64 = 4096;

@@ -3,7 +3,10 @@
 use std::io;
 
 use super::Answer;
-use crate::{confined::request::{MAX_MEMORY, MAX_PIECES, Piece, Reply}, sys};
+use crate::{
+    confined::request::{MAX_MEMORY, MAX_PIECES, Piece, Reply},
+    sys,
+};
 
 /// Reads pieces in their order; pieces that are not there become zeros.
 pub fn read(pid: u32, pieces: &[Piece]) -> io::Result<Answer> {

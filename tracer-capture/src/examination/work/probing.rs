@@ -9,9 +9,21 @@ use tracer_core::{
 };
 
 use super::{Subject, Work, lock, locked};
-use crate::{confined::{NotRead, ReadError}, examination::discoveries::Discovery, inventory::{Library, Probe}, kernel::devices::{self, Devices}, probes::{
+use crate::{
+    confined::{NotRead, ReadError},
+    examination::discoveries::Discovery,
+    inventory::{Library, Probe},
+    kernel::devices::{self, Devices},
+    probes::{
         Prober, Target, api, api_table::Process, code_object, doorbell, hsa_queue, mapping, proxy, reserve, sdma,
-    }, runtime::{library::{Hip, Look, Runtime, Turn}, resolver::Resolution, thunk}, target::proc_maps::{FileId, Mapping}};
+    },
+    runtime::{
+        library::{Hip, Look, Runtime, Turn},
+        resolver::Resolution,
+        thunk,
+    },
+    target::proc_maps::{FileId, Mapping},
+};
 
 impl Work {
     /// Attaches probes to runtimes among mapped files that were not examined before.

@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use tracer_core::event::Origin;
 
 use super::{Job, Subject, Work};
-use crate::{confined::NotRead, examination::threads::Threads, probes::api_table::Process, runtime::library::Runtime, sys, target::proc_maps::Mapping};
+use crate::{
+    confined::NotRead, examination::threads::Threads, probes::api_table::Process, runtime::library::Runtime, sys,
+    target::proc_maps::Mapping,
+};
 
 /// A request from a session to the holder, which has the probes. The holder answers with process ids.
 pub enum Ask {
@@ -35,7 +38,7 @@ impl Drop for Reply {
 }
 
 /// Has these processes examined, in parallel.
-pub(super) fn spread(threads: &Threads<Job>, pids: Vec<u32>, to: mpsc::Sender<Vec<u32>>) {
+pub(in crate::examination) fn spread(threads: &Threads<Job>, pids: Vec<u32>, to: mpsc::Sender<Vec<u32>>) {
     let found = Mutex::default();
     let reply = Arc::new(Reply { found, to });
     for pid in pids {
@@ -45,7 +48,7 @@ pub(super) fn spread(threads: &Threads<Job>, pids: Vec<u32>, to: mpsc::Sender<Ve
 
 /// The result of examining a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(in crate::examination) enum Answer {
     /// The process has mapped a runtime.
     Runtime,
     /// The process has not mapped a runtime, or it could not be examined, which is a loss.
@@ -54,7 +57,7 @@ pub(super) enum Answer {
 
 impl Work {
     /// Attaches probes to the runtimes of a process that ran before.
-    pub(super) fn scan(&self, pid: u32, generation: u32) -> Answer {
+    pub(in crate::examination) fn scan(&self, pid: u32, generation: u32) -> Answer {
         let subject = self.subject(pid);
         match subject
             .map_err(NotRead::from)

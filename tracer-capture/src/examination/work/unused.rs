@@ -16,7 +16,13 @@ use std::{
 use tracer_common::pause::FileKey;
 
 use super::{Work, locked};
-use crate::{runtime::library::Claim, target::{proc_maps::{FileId, Mapping}, process_stat::Stat}};
+use crate::{
+    runtime::library::Claim,
+    target::{
+        proc_maps::{FileId, Mapping},
+        process_stat::Stat,
+    },
+};
 
 /// The interval at which the recorder checks whether libraries are used.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -104,7 +110,7 @@ impl Work {
     }
 
     /// Returns whether it is time to check for unused libraries.
-    pub(super) fn looks_for_unused(&self) -> bool {
+    pub(in crate::examination) fn looks_for_unused(&self) -> bool {
         self.uses().is_due()
     }
 

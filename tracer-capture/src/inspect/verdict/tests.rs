@@ -92,7 +92,11 @@ fn in_a_pid_namespace_nothing_is() {
     inspection.rights.own_pid_namespace = true;
     for (name, capture) in inspection.verdict().all() {
         assert_eq!(capture.captured, Answer::No, "{name}");
-        assert_eq!(capture.fix.as_deref(), Some(crate::target::pid_namespace::FIX), "{name}");
+        assert_eq!(
+            capture.fix.as_deref(),
+            Some(crate::target::pid_namespace::FIX),
+            "{name}"
+        );
     }
 }
 

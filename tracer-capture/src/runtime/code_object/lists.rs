@@ -9,13 +9,17 @@ use std::{
 };
 
 use tracer_common::r_debug::L_NAME;
+use tracer_core::words::Named;
 use tracer_core::{
     code_object::{CodeObject, CodeObjectOrigin},
     event::Origin,
 };
 
 use super::list::{self, Entry};
-use crate::{confined::{Examine, Remote}, examination::discoveries::{DiscoverySender, Discovery}};
+use crate::{
+    confined::{Examine, Remote},
+    examination::discoveries::{Discovery, DiscoverySender},
+};
 
 /// Largest number of lists to track. At the limit, the lists of processes that have exited are removed.
 const MAX_LISTS: usize = 4096;
@@ -166,7 +170,7 @@ fn code_object(
     let contents = examine.code_object(&entry.uri, unchanged_since);
     let uri = String::from_utf8_lossy(&entry.uri).into_owned();
     if let Err(reason) = &contents {
-        log::debug!("process {pid}: cannot read the kernels of {uri}: {}", reason.into_str());
+        log::debug!("process {pid}: cannot read the kernels of {uri}: {}", reason.name());
     }
     let (target, version, kernels) = match contents {
         Ok(contents) => (contents.target, contents.version, Ok(contents.kernels)),

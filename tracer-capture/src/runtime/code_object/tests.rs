@@ -7,12 +7,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tracer_core::words::Named;
 use tracer_core::{
     code_object::{CodeObjectOrigin, KernelsUnread},
     event::{CodeObjectChange, Event, Origin},
 };
 
-use crate::{confined::{Examine, Parsers, Readers}, examination::discoveries::findings};
+use crate::{
+    confined::{Examine, Parsers, Readers},
+    examination::discoveries::discoveries,
+};
 
 use super::{
     list::{Entry, Memory, differences, read},
@@ -123,7 +127,7 @@ fn changes_come_out_as_they_were_made() {
     nodes[1].0[3] = address(&nodes[2]);
     let debug = Node([7, address(&nodes[0]), 0, 0, 0]);
     let debug_address = address(std::hint::black_box(&debug)) as u64;
-    let (finder, changes) = findings();
+    let (finder, changes) = discoveries();
     let lists = Lists::new(finder);
     // SAFETY: the child process makes only plain calls; the other threads of this test program only wait.
     let readers = unsafe { Readers::start() }.unwrap();
@@ -142,7 +146,7 @@ fn changes_come_out_as_they_were_made() {
             };
             let text = match event.change {
                 CodeObjectChange::Loaded(object) => {
-                    let unread = object.kernels.as_ref().err().map(|reason| reason.into_str());
+                    let unread = object.kernels.as_ref().err().map(|reason| reason.name());
                     format!("{} {:#x} {:?} {unread:?}", object.id, object.base, object.origin)
                 }
                 CodeObjectChange::Unloaded { id } => format!("{id} unloaded"),
@@ -158,7 +162,7 @@ fn changes_come_out_as_they_were_made() {
     // The test program is not a code object. It was built before this process started, or in the same second.
     let first = taken(&mut what);
     let reason = [KernelsUnread::Malformed, KernelsUnread::Changed]
-        .map(|reason| format!("0 0x1000 {found:?} {:?}", Some(reason.into_str())));
+        .map(|reason| format!("0 0x1000 {found:?} {:?}", Some(reason.name())));
     assert!(reason.contains(&first[0].1), "{first:?}");
     assert_eq!(first[1].1, format!("1 0x2000 {found:?} {:?}", Some("unreadable")));
     assert_eq!(first[2].1, format!("2 0x3000 {found:?} {:?}", Some("unknown-source")));

@@ -10,10 +10,20 @@ use std::{
 use tracer_common::api::Layer;
 
 use super::Runtime;
-use crate::{confined::{Examine, File, NotRead, ProcFile, Sealed}, probes::api::{Api, KEEP}, runtime::{debug_files::Network, file_server, resolver::{
-        Entries, Resolution, ResolveError,
-        debug::{DebugFiles, DebugKey, Lookup},
-    }}, target::proc_maps::Mapping};
+use crate::{
+    api_choice::Api,
+    confined::{Examine, File, NotRead, ProcFile, Sealed},
+    probes::api::KEEP,
+    runtime::{
+        debug_files::Network,
+        file_server,
+        resolver::{
+            Entries, Resolution, ResolveError,
+            debug::{DebugFiles, DebugKey, Lookup},
+        },
+    },
+    target::proc_maps::Mapping,
+};
 
 /// Time limit for a network request for a debug file, if the user allows such requests.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -119,10 +129,10 @@ impl Builds {
         mapping: &Mapping,
         file: &File,
     ) -> Result<Option<String>, NotRead> {
-        if file.info().file_system != served::FUSE {
+        if file.info().file_system != file_server::FUSE {
             return Ok(None);
         }
-        let by = served::by(mapping, &examine.proc_file(ProcFile::Mountinfo)?);
+        let by = file_server::by(mapping, &examine.proc_file(ProcFile::Mountinfo)?);
         if by.is_some_and(|user| user == 0 || user == self.user) {
             return Ok(None);
         }

@@ -3,7 +3,10 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::*;
-use crate::{confined::{Parsers, Readers}, target::proc_maps};
+use crate::{
+    confined::{Parsers, Readers},
+    target::proc_maps,
+};
 
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(60)

@@ -12,10 +12,10 @@ use tracer_common::r_debug::{R_BRK, R_STATE, RT_ADD, RT_DELETE};
 
 use super::CodeObjectSite;
 use super::code::Body;
+use super::decision::{Decision, Outcome, Sought};
 use super::elf::Image;
 use super::error::Absence;
 use super::functions::{Code, Functions};
-use super::decision::{Decision, Outcome, Sought};
 use super::site::{choose, locate};
 use super::step::{Confidence, ResolverStep};
 

@@ -7,7 +7,7 @@ use super::step::ResolverStep;
 /// The target of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Sought {
     /// The functions that ring AQL doorbells.
     Doorbells,
@@ -24,7 +24,7 @@ pub enum Sought {
 /// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Outcome {
     /// The result is probed.
     Used,

@@ -6,11 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use super::aql_queue::{self, AqlQueue, Search};
-use super::decision::{Decision, Outcome, Sought};
 use super::debug::{DebugFiles, DebugKey, NamedFunction, NotUsed};
+use super::decision::{Decision, Outcome, Sought};
 use super::doorbells::{self, Rung};
 use super::elf::Image;
 use super::error::Absence;

@@ -4,7 +4,7 @@
 use super::OwnReserveSite;
 use super::aql_queue::AqlQueue;
 use super::code::Body;
-use super::doorbells::MAX_LENGTH;
+use super::code::MAX_LENGTH;
 use super::elf::Image;
 use super::flow::effects;
 use super::functions::Functions;

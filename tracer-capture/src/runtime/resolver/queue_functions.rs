@@ -8,10 +8,10 @@ use std::fmt;
 
 use super::aql_queue::{AqlQueue, MAX_EXECUTE_PM4};
 use super::code::{Body, MAX_LENGTH};
+use super::decision::{Decision, Outcome, Sought};
 use super::elf::Image;
 use super::flow::effects;
 use super::functions::Functions;
-use super::decision::{Decision, Outcome, Sought};
 use super::pattern::store_write_index;
 use super::site::{Argument, ProbePoint, choose, locate};
 use super::step::{Confidence, ResolverStep};

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use super::SdmaSite;
 use super::code::Body;
+use super::decision::{Decision, Outcome, Sought};
 use super::elf::Image;
 use super::error::Absence;
 use super::flow::effects;
 use super::functions::{Code, Functions};
-use super::decision::{Decision, Outcome, Sought};
 use super::pattern::sdma_doorbell;
 use super::site::{Argument, choose, locate};
 use super::step::{Confidence, ResolverStep};

@@ -3,9 +3,22 @@
 use serde::{Deserialize, Serialize};
 
 /// The steps of the ladder, from the strongest evidence to the weakest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr, strum::Display)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::Display,
+)]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum ResolverStep {
     /// By name in the library's own `.symtab`.
     Symtab,
@@ -24,9 +37,22 @@ pub enum ResolverStep {
 }
 
 /// Confidence that a probe sees the intended calls. A place without sufficient confidence gets no probe at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr, strum::Display)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::Display,
+)]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case", const_into_str)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Confidence {
     /// The interface's contract says so, and the function's code was not examined; or the probe sees only a part.
     Low,
@@ -35,4 +61,3 @@ pub enum Confidence {
     /// Two independent signs say so, and the machine code has the expected effects.
     High,
 }
-

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use tracer_core::{foreign::Terminal, summary::Report, units::duration};
 
-
 /// Writes the calls by function.
 pub fn calls(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let functions = &report.api_calls.by_function;

@@ -8,7 +8,6 @@ use tracer_core::{
     units::duration,
 };
 
-
 /// Writes the kernels for which the time of at least one dispatch is known, the longest first.
 pub fn times(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let mut kernels: Vec<&Kernel> = report.kernels.iter().filter(|kernel| kernel.timed > 0).collect();

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use tracer_core::{
-    tables::{Queue, QueueOrigin},
     foreign::Terminal,
     losses,
     summary::Report,
+    tables::{Queue, QueueOrigin},
     units::duration,
 };
 

@@ -1,8 +1,8 @@
 //! Tests of the facts that go into a trace that begins late.
 
 use tracer_core::{
-    tables::{Copy, Dispatch, Durations, OtherPacket},
     sample,
+    tables::{Copy, Dispatch, Durations, OtherPacket},
 };
 
 use super::*;

@@ -2,10 +2,9 @@
 
 use std::fmt::Write;
 
-use tracer_claims::{CLAIMS, Claim, ClaimVerdict, Report, Standing};
-use tracer_core::{
-    foreign::Markdown,
-};
+use tracer_claims::{CLAIMS, Claim, ClaimVerdict, Report};
+use tracer_core::foreign::Markdown;
+use tracer_core::words::Named;
 
 use super::text::{place, verdict};
 
@@ -92,7 +91,7 @@ fn overview(text: &mut String, reports: &[Report]) {
         if !reports.iter().any(|report| find(report, claim).is_some()) {
             continue;
         }
-        let sources = claim.sources_verdict.map_or("nothing", |it| it.into_str());
+        let sources = claim.sources_verdict.map_or("nothing", |it| it.name());
         let _ = write!(
             text,
             "| [{0}](#{1}) | {2} | {sources} |",
@@ -101,7 +100,7 @@ fn overview(text: &mut String, reports: &[Report]) {
             Markdown(claim.text)
         );
         for report in reports {
-            let verdict = find(report, claim).map_or("", |found| found.verdict.into_str());
+            let verdict = find(report, claim).map_or("", |found| found.verdict.name());
             let _ = write!(text, " {verdict} |");
         }
         text.push('\n');
@@ -127,7 +126,7 @@ fn one(text: &mut String, claim: &Claim, reports: &[Report]) {
         let mut lines: Vec<String> = Vec::new();
         for check in &claim.checks {
             let what = Markdown(&format!("{}: {}", check.what, check.evidence));
-            lines.push(format!("**{}**: {what}", check.verdict.into_str()));
+            lines.push(format!("**{}**: {what}", check.verdict.name()));
             for missing in &check.missing {
                 lines.push(Markdown(&format!("missing: {}; to get it: {}", missing.source, missing.fix)).to_string());
             }

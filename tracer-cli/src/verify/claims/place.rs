@@ -7,6 +7,7 @@ use tracer_claims::{Control, Gpu, Observed};
 use tracer_store::manifest::{Device, Manifest, SchedulerKind};
 
 use super::recorder::Done;
+use tracer_core::words::Named;
 
 /// What recordings say about the place.
 #[derive(Default)]
@@ -72,7 +73,7 @@ impl Place {
             name: gpu.name.clone(),
             product: product(gpu),
             gfx_target_version: gpu.gfx_target_version,
-            scheduler: (gpu.scheduler.kind != SchedulerKind::Unknown).then(|| gpu.scheduler.kind.into_str().to_owned()),
+            scheduler: (gpu.scheduler.kind != SchedulerKind::Unknown).then(|| gpu.scheduler.kind.name().to_owned()),
             evidence: gpu.scheduler.evidence.clone(),
         };
         tracer_claims::Place {

@@ -10,8 +10,8 @@ use std::{
 use anyhow::Context;
 use tracer_capture::target::launch::Process;
 use tracer_claims::{Observed, Observer};
-use tracer_files::Mode;
 use tracer_core::tables::Table;
+use tracer_files::Mode;
 use tracer_store::{StoreError, Trace, manifest::Manifest};
 
 use crate::{

@@ -2,10 +2,9 @@
 
 use std::fmt::Write;
 
-use tracer_claims::{ClaimVerdict, Place, Report, Standing};
-use tracer_core::{
-    foreign::Terminal,
-};
+use tracer_claims::{ClaimVerdict, Place, Report};
+use tracer_core::foreign::Terminal;
+use tracer_core::words::Named;
 
 /// Formats the claims with their results, then the place, then the counts by result, so that these are at the end of the output.
 pub fn write(report: &Report) -> String {
@@ -38,7 +37,7 @@ fn one(text: &mut String, claim: &ClaimVerdict) {
     line("  checked", &claim.checked);
     for check in &claim.checks {
         line(
-            &format!("  {}", check.verdict.into_str()),
+            &format!("  {}", check.verdict.name()),
             &format!("{}: {}", check.what, check.evidence),
         );
         for missing in &check.missing {
@@ -56,12 +55,12 @@ fn one(text: &mut String, claim: &ClaimVerdict) {
 
 /// Returns the verdict, and how it relates to the sources.
 pub fn verdict(claim: &ClaimVerdict) -> String {
-    let name = claim.verdict.into_str();
+    let name = claim.verdict.name();
     match claim.as_sources_say {
         Some(true) => format!("{name}, as the sources say"),
         Some(false) => format!(
             "{name}, AGAINST the sources, which say: {}",
-            claim.sources_verdict.map_or("nothing", |it| it.into_str())
+            claim.sources_verdict.map_or("nothing", |it| it.name())
         ),
         None => name.to_owned(),
     }

@@ -61,7 +61,7 @@ pub(super) fn question(read_index: u64, write_index: u64, ring_packets: u32) -> 
 }
 
 /// Returns the same for the packets of a walk.
-pub(super) fn question_of(walk: &Packets<'_>) -> (u64, u64) {
+pub(in crate::model) fn question_of(walk: &Packets<'_>) -> (u64, u64) {
     question(walk.read_index, walk.write_index, walk.ring_packets)
 }
 
@@ -235,7 +235,7 @@ impl Queue {
 
     /// Notes a reserve that was seen before the first sample. Indexes from its write index on were reserved while the sample was
     /// taken.
-    pub(super) fn reserved_early(&mut self, write_index: u64) {
+    pub(in crate::model) fn reserved_early(&mut self, write_index: u64) {
         if let Some(adoption) = self.adoption.as_mut().filter(|adoption| adoption.known.is_empty()) {
             adoption.lower(write_index);
             self.span.restart(adoption.frontier);

@@ -11,7 +11,7 @@ use crate::tables::{self, Fact};
 
 impl Queue {
     /// Processes a doorbell of this queue. The packets of its walk were processed before.
-    pub(super) fn doorbell(&mut self, event: &Doorbell, out: &mut impl FnMut(Fact)) {
+    pub(in crate::model) fn doorbell(&mut self, event: &Doorbell, out: &mut impl FnMut(Fact)) {
         let now = event.origin.time_ns;
         let reserved_ns = self.reserves.ring(event, out);
         self.doorbells = self.doorbells.saturating_add(1);
@@ -84,7 +84,7 @@ impl Queue {
 }
 
 /// Returns what a doorbell says of a queue, for the case that it is the first event of the queue.
-pub(super) fn sight(event: &Doorbell) -> Sight {
+pub(in crate::model) fn sight(event: &Doorbell) -> Sight {
     Sight {
         origin: event.origin,
         write_pointer: write_pointer(event.handle),
@@ -101,7 +101,12 @@ pub(super) fn question_of(event: &Doorbell) -> (u64, u64) {
 }
 
 /// Returns the row of a doorbell.
-pub(super) fn fact(event: &Doorbell, queue: Option<u32>, published: u64, latency: Option<u64>) -> tables::Doorbell {
+pub(in crate::model) fn fact(
+    event: &Doorbell,
+    queue: Option<u32>,
+    published: u64,
+    latency: Option<u64>,
+) -> tables::Doorbell {
     let event::Origin { time_ns, pid, tid } = event.origin;
     tables::Doorbell {
         queue,

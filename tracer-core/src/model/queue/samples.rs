@@ -20,7 +20,7 @@ pub(super) struct Samples {
 
 impl Queue {
     /// Processes a sample of the queue.
-    pub(super) fn sample(&mut self, sample: &Progress, out: &mut impl FnMut(Fact)) {
+    pub(in crate::model) fn sample(&mut self, sample: &Progress, out: &mut impl FnMut(Fact)) {
         // A queue cannot have read more than was written. Also ignore the sample if it may be of another queue at this address, of
         // which nothing else was seen yet.
         if sample.read_index > sample.write_index || self.is_elsewhere(sample) {

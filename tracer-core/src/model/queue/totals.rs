@@ -12,7 +12,7 @@ use crate::tables::{self, QueueOrigin};
 
 impl Queue {
     /// Returns the addresses of its indexes, while it exists.
-    pub(super) fn position(&self) -> Option<Position> {
+    pub(in crate::model) fn position(&self) -> Option<Position> {
         if self.kind != QueueType::ComputeAql || self.end.is_some() {
             return None;
         }
@@ -37,7 +37,7 @@ impl Queue {
     }
 
     /// Returns its numbers so far. `makers_known` has the same meaning as for `internal`.
-    pub(super) fn numbers(&self, makers_known: bool) -> tables::Queue {
+    pub(in crate::model) fn numbers(&self, makers_known: bool) -> tables::Queue {
         let create = self.created;
         let standing = self.standing();
         let adoption = self.adoption.as_ref();

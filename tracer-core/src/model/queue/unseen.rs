@@ -23,17 +23,17 @@ use crate::tables::Path;
 #[derive(Debug, Default)]
 pub(super) struct Unseen {
     /// Ranges for which rows may still be created, lowest first.
-    ranges: VecDeque<(u64, u64)>,
+    pub(super) ranges: VecDeque<(u64, u64)>,
     /// One past the highest index found.
-    end: u64,
+    pub(super) end: u64,
     /// Number of indexes in the rows created.
     pub(super) rows: u64,
     /// Lower indexes may have been published before tracer watched the queue; `None` while that is unknown.
-    floor: Option<u64>,
+    pub(super) floor: Option<u64>,
     /// Lower indexes may have been published by doorbells of which only the value is known.
     blind_end: u64,
     /// Whether the GPU took an index for which a doorbell may have been lost.
-    doubted: bool,
+    pub(super) doubted: bool,
 }
 
 impl Unseen {
@@ -53,7 +53,7 @@ impl Unseen {
     }
 
     /// Adds `from..to`, which the GPU took although no doorbell published it.
-    fn add(&mut self, from: u64, to: u64) {
+    pub(super) fn add(&mut self, from: u64, to: u64) {
         let Some(floor) = self.floor else { return };
         let mut from = from.max(floor).max(self.end);
         if from < to && from < self.blind_end {

@@ -2,17 +2,17 @@
 
 use tracer_common::aql::{Packet, amd_format, packet_type};
 
+use super::Queue;
 use super::adoption::question_of;
 use super::slot::{self, Slot};
-use super::Queue;
+use crate::event::{Origin, Packets};
 use crate::model::api;
 use crate::model::signals::{Ran, Use};
-use crate::event::{Origin, Packets};
 use crate::tables::{Dispatch, Evidence, Fact, OtherPacket, PacketKind, Path, Unread};
 
 impl Queue {
     /// Processes the packets of a walk. Each index becomes a fact once, at the first read that shows it.
-    pub(super) fn packets(&mut self, walk: &Packets<'_>, out: &mut impl FnMut(Fact)) {
+    pub(in crate::model) fn packets(&mut self, walk: &Packets<'_>, out: &mut impl FnMut(Fact)) {
         self.observe(
             walk.origin.time_ns,
             walk.ring_packets,

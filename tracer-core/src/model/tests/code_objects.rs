@@ -3,8 +3,8 @@
 use super::{PID, Trace, by, dispatch, doorbell};
 use crate::code_object::{CodeObject, CodeObjectOrigin, KernelResources, KernelSymbol, KernelsUnread};
 use crate::event::{self, CodeObjectChange, Event};
-use crate::tables::Fact;
 use crate::model::LINGER_NS;
+use crate::tables::Fact;
 
 /// Returns a code object with one kernel, the kernel of packets with index 0, at address 64.
 fn object(id: u64, name: &str) -> CodeObject {
@@ -112,7 +112,7 @@ fn the_end_of_a_process_ends_its_code_objects() {
     assert_eq!(trace.name(501, 0).as_deref(), Some("a"));
     // Another process has the same id. Nothing of the old process is left.
     trace.load(500 + LINGER_NS, 7, "b");
-    assert_eq!(trace.model.code_objects.name(PID, 64, 100), None);
+    assert_eq!(trace.model.annotations.names().name(PID, 64, 100), None);
     trace.apply(&Event::Exec(by(600 + LINGER_NS, 1), b"other"));
     assert_eq!(trace.name(700 + LINGER_NS, 1), None);
 }

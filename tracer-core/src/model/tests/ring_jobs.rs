@@ -1,6 +1,6 @@
 use crate::event::{Event, JobKey, Origin, RingJob as Step, RingStep};
-use crate::tables::{Fact, RingJob};
 use crate::model::Model;
+use crate::tables::{Fact, RingJob};
 
 const NEW: JobKey = JobKey::Seqno { context: 3, seqno: 1 };
 const OLD: JobKey = JobKey::Fence(0xffff_8880_1234_5678);

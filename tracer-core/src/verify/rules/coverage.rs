@@ -25,6 +25,7 @@ use crate::tally::Entry;
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
 use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
+use crate::words::Named;
 use crate::words::count;
 use tally::QueueTally;
 
@@ -74,12 +75,12 @@ impl Coverage {
         self.published(packet.path, 1, || {
             offender(format!(
                 "a {} packet by path {}",
-                packet.kind.into_str(),
-                packet.path.into_str()
+                packet.kind.name(),
+                packet.path.name()
             ))
         });
         if packet.kind == tables::PacketKind::Unread {
-            let why = packet.unread.map_or("unknown", |it| it.into_str());
+            let why = packet.unread.map_or("unknown", |it| it.name());
             self.unread.add(|| offender(format!("unread packets ({why})")));
             self.unread_indexes = self.unread_indexes.saturating_add(packet.count);
         }
@@ -147,7 +148,7 @@ impl Rule for Coverage {
                     self.tally(dispatch.queue).unseen(dispatch.index, 1);
                 }
                 self.published(dispatch.path, 1, || Offender {
-                    what: format!("a dispatch by path {}", dispatch.path.into_str()),
+                    what: format!("a dispatch by path {}", dispatch.path.name()),
                     queue: Some(dispatch.queue),
                     index: Some(dispatch.index),
                     pid: Some(dispatch.pid),
@@ -163,7 +164,7 @@ impl Rule for Coverage {
                     tally.unseen(run.first_index, run.count);
                 }
                 self.published(run.path, run.count, || {
-                    super::of_run(run, format!("dispatches by path {}", run.path.into_str()))
+                    super::of_run(run, format!("dispatches by path {}", run.path.name()))
                 });
             }
             Fact::Packet(packet) => self.packet(packet),

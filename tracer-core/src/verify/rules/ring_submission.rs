@@ -7,6 +7,7 @@ use crate::tables::{Fact, PacketKind, Path, RingJob};
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
 use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
+use crate::words::Named;
 use crate::words::count;
 
 #[derive(Default)]
@@ -26,7 +27,7 @@ impl Rule for RingSubmission {
         match fact {
             Fact::RingJob(job) => self.jobs += u64::from(is_submission(job)),
             Fact::Dispatch(dispatch) if dispatch.path != Path::Ring => self.otherwise.add(|| Offender {
-                what: format!("a dispatch by path {}", dispatch.path.into_str()),
+                what: format!("a dispatch by path {}", dispatch.path.name()),
                 queue: Some(dispatch.queue),
                 index: Some(dispatch.index),
                 pid: Some(dispatch.pid),
@@ -35,7 +36,7 @@ impl Rule for RingSubmission {
                 ..Offender::default()
             }),
             Fact::DispatchRun(run) if run.path != Path::Ring => self.otherwise.add_many(run.count, || {
-                super::of_run(run, format!("dispatches by path {}", run.path.into_str()))
+                super::of_run(run, format!("dispatches by path {}", run.path.name()))
             }),
             Fact::Packet(packet) if packet.kind == PacketKind::Unread => {
                 self.unread = self.unread.saturating_add(packet.count);

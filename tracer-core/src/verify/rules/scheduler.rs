@@ -10,6 +10,7 @@ use crate::verify::context::{Context, Device};
 use crate::verify::finding::{Finding, Offenders};
 use crate::verify::policy::Scheduler;
 use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
+use crate::words::Named;
 
 /// `gfx_target_version` of the first GPUs with MES (gfx11): `amdgpu_discovery_set_mes_ip_blocks` of the driver.
 const FIRST_MES: u32 = 110_000;
@@ -68,7 +69,7 @@ impl Rule for InUse {
             let version = device.gfx_target_version;
             let evidence = device.evidence.join("; ");
             let told = device.scheduler.filter(|_| !device.evidence.is_empty());
-            let name = told.map_or("unknown", |it| it.into_str());
+            let name = told.map_or("unknown", |it| it.name());
             let offender = || Offender {
                 what: format!("{}: scheduler {name} ({evidence})", device.name),
                 gpu_id: Some(device.gpu_id),
@@ -85,7 +86,7 @@ impl Rule for InUse {
         finding.blame(Outcome::Fail, others, |n| {
             format!(
                 "the {} does not schedule {} in use",
-                wanted.into_str().to_uppercase(),
+                wanted.name().to_uppercase(),
                 count(n, "GPU")
             )
         });
@@ -98,7 +99,7 @@ impl Rule for InUse {
         finding.finish("scheduler", || {
             format!(
                 "the {} schedules the user queues of {} in use",
-                wanted.into_str().to_uppercase(),
+                wanted.name().to_uppercase(),
                 count(devices.len() as u64, "GPU")
             )
         })

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::soundness::{any_facts, any_policy};
 use super::support::*;
-use crate::tables::{DispatchRun, DoorbellRun, Fact, Path, Queue};
 use crate::runs::Runs;
+use crate::tables::{DispatchRun, DoorbellRun, Fact, Path, Queue};
 use crate::verify::{Outcome, Policy, RuleVerdict};
 
 /// Returns the same trace, recorded while the disk could not keep up with rows from the `at`-th fact on.

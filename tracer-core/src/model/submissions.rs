@@ -1,0 +1,222 @@
+//! Submissions: queues, the proxies in front of them, and what their packets use: completion signals, clocks and memory.
+
+use tracer_common::kfd::QueueType;
+
+use super::clocks::Clocks;
+use super::code_objects::CodeObjects;
+use super::ioctls::{self, Device, QueueChange};
+use super::kfd_queues::KfdQueues;
+use super::memory::Memory;
+use super::proxies::Proxies;
+use super::queue::{End, Sight, adoption, doorbell};
+use super::queues::Queues;
+use super::signals::{Signals, Use};
+use super::{copies, queue_limit, write_pointer};
+use crate::event::{Doorbell, HsaQueue, Ioctl, Packets, Progress, Reserve, SdmaDoorbell, Signal, There};
+use crate::losses;
+use crate::tables::Fact;
+
+/// The state of all submissions.
+#[derive(Debug, Default)]
+pub(super) struct Submissions {
+    pub(super) queues: Queues,
+    pub(super) proxies: Proxies,
+    pub(super) signals: Signals,
+    kfd_queues: KfdQueues,
+    memory: Memory,
+    clocks: Clocks,
+    /// Uses of completion signals by the event that is being processed.
+    published: Vec<Use>,
+}
+
+impl Submissions {
+    /// Reports queues and proxies that ended long enough ago.
+    pub(super) fn settle(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
+        self.queues.settle(now, out);
+        self.proxies.settle(now, out);
+    }
+
+    /// Processes a sample of a queue.
+    pub(super) fn sample(&mut self, sample: &Progress, out: &mut impl FnMut(Fact)) {
+        self.queues.sample(write_pointer(sample.handle), sample, out);
+    }
+
+    /// Processes the contents of a completion signal.
+    pub(super) fn signal(&mut self, signal: &Signal, out: &mut impl FnMut(Fact)) {
+        let clocks = &mut self.clocks;
+        self.signals.look(signal, &mut |stamped| clocks.date(stamped, out));
+    }
+
+    /// Processes a queue that a program created for itself.
+    pub(super) fn hsa_queue(&mut self, event: &HsaQueue, out: &mut impl FnMut(Fact)) {
+        self.queues.made(event);
+        if let Some(proxy) = event.proxy {
+            self.proxies.made(event, proxy, out);
+        }
+    }
+
+    /// Processes an advance of a write index.
+    pub(super) fn reserve(&mut self, event: &Reserve, out: &mut impl FnMut(Fact)) {
+        // A real queue may be created at the address of a former proxy, and the other way round.
+        let pointer = write_pointer(event.handle);
+        let queue = self.queues.at(event.origin.pid, pointer, event.origin.time_ns);
+        if queue.is_some() || !self.proxies.reserve(event, out) {
+            self.queues.reserve(pointer, event, out);
+        }
+    }
+
+    /// Processes a process that existed before.
+    pub(super) fn there(&mut self, there: &There<'_>) {
+        self.kfd_queues.there(there.origin.pid, there.queues);
+        if !there.idle {
+            self.queues.makers.attached(there.origin.pid);
+        }
+    }
+
+    /// Ends everything of a process that runs a new program, or exits.
+    pub(super) fn end_process(&mut self, pid: u32, end: End, out: &mut impl FnMut(Fact)) {
+        self.kfd_queues.forget(pid);
+        self.queues.makers.forget(pid);
+        self.queues.end_process(pid, end);
+        self.proxies.end_process(pid, end);
+        self.memory.end_process(pid);
+        self.signals.forget(pid);
+        self.clocks.end_process(pid, out);
+    }
+
+    /// Notes lost events.
+    pub(super) fn lost(&mut self, source: &str) {
+        if losses::hide_doorbells(source) {
+            self.queues.doorbells_lost = true;
+            self.signals.lost();
+        }
+        self.queues.makers.lost(source);
+    }
+
+    /// Ends the trace: reports everything that still exists.
+    pub(super) fn finish(&mut self, time_ns: u64, out: &mut impl FnMut(Fact)) {
+        self.queues.finish(time_ns, out);
+        self.proxies.finish(time_ns, out);
+        self.signals = Signals::default();
+        self.clocks.finish(out);
+    }
+
+    /// Processes packets of a ring.
+    pub(super) fn packets(&mut self, event: &Packets<'_>, out: &mut impl FnMut(Fact)) {
+        if event.handle == 0 || event.packets.is_empty() {
+            return;
+        }
+        let sight = Sight {
+            origin: event.origin,
+            write_pointer: write_pointer(event.handle),
+            kind: QueueType::ComputeAql,
+            first: event.first,
+            question: Some(adoption::question_of(event)),
+        };
+        if event.proxy {
+            return self.proxies.packets(event, &sight, out);
+        }
+        // Packets of a queue beyond the limit are counted at their doorbell.
+        if let Some(queue) = self.queues.at_or_adopt(&sight) {
+            queue.packets(event, out);
+            self.published.append(&mut queue.published);
+            // This precedes the packets published now, because they come later.
+            if std::mem::take(&mut queue.taken_unread) {
+                self.signals.forget(event.origin.pid);
+            }
+        }
+    }
+
+    /// Processes the uses of completion signals by this event. Their kernels are named now, because they may be unloaded when the
+    /// packets complete.
+    pub(super) fn publish(&mut self, code_objects: &CodeObjects, out: &mut impl FnMut(Fact)) {
+        let clocks = &mut self.clocks;
+        for mut used in self.published.drain(..) {
+            if let Some(ran) = &mut used.dispatch {
+                ran.kernel = code_objects.name(used.pid, ran.kernel_object, used.time_ns).cloned();
+            }
+            self.signals.publish(used, &mut |stamped| clocks.date(stamped, out));
+        }
+    }
+
+    /// Processes a doorbell.
+    pub(super) fn doorbell(&mut self, event: &Doorbell, out: &mut impl FnMut(Fact)) {
+        if event.proxy {
+            return self.proxies.doorbell(event, out);
+        }
+        let sight = doorbell::sight(event);
+        let queue = if event.handle == 0 {
+            None
+        } else {
+            self.queues.at_or_adopt(&sight)
+        };
+        match queue {
+            Some(queue) => {
+                queue.doorbell(event, out);
+                self.published.append(&mut queue.published);
+                if std::mem::take(&mut queue.taken_unread) {
+                    self.signals.forget(event.origin.pid);
+                }
+                self.kfd_queues.identify(queue);
+            }
+            None => {
+                out(Fact::Doorbell(doorbell::fact(event, None, 0, None)));
+                self.signals.forget(event.origin.pid);
+                if event.handle == 0 {
+                    self.queues.blind(event.origin.pid, event.value.saturating_add(1));
+                } else {
+                    out(queue_limit(event.origin.time_ns));
+                }
+            }
+        }
+    }
+
+    /// Processes a doorbell of an SDMA queue.
+    pub(super) fn sdma_doorbell(&mut self, event: &SdmaDoorbell<'_>, out: &mut impl FnMut(Fact)) {
+        let (origin, write_pointer) = (event.origin, event.write_pointer);
+        let sight = Sight {
+            origin,
+            write_pointer,
+            kind: QueueType::Sdma,
+            first: 0,
+            question: None,
+        };
+        let queue = if write_pointer == 0 {
+            None
+        } else {
+            self.queues.at_or_adopt(&sight)
+        };
+        let (number, engine) = queue.map_or((None, None), |queue| {
+            queue.doorbells = queue.doorbells.saturating_add(1);
+            queue.submissions = queue.submissions.saturating_add(1);
+            self.kfd_queues.identify(queue);
+            (Some(queue.number), queue.created.and_then(|create| create.engine))
+        });
+        out(Fact::Copy(copies::fact(event, number, engine, &self.memory)));
+        if number.is_none() && write_pointer != 0 {
+            out(queue_limit(origin.time_ns));
+        }
+    }
+
+    /// Processes an ioctl: it may create or destroy a queue, allocate memory, or read a clock.
+    pub(super) fn ioctl(&mut self, event: &Ioctl<'_>, out: &mut impl FnMut(Fact)) {
+        let Some(device) = Device::of(event.cmd) else { return };
+        out(Fact::Ioctl(ioctls::fact(device, event)));
+        self.memory.ioctl(event);
+        if device == Device::Kfd {
+            self.clocks.ioctl(event, out);
+        }
+        let pid = event.origin.pid;
+        let known = match ioctls::queue_change(device, event) {
+            Some(QueueChange::Created(create)) => self.queues.create(pid, create, out),
+            Some(QueueChange::Destroyed { queue_id }) => {
+                self.queues.destroy(pid, queue_id, event.origin.time_ns, event.exit_ns);
+                true
+            }
+            None => true,
+        };
+        if !known {
+            out(queue_limit(event.exit_ns));
+        }
+    }
+}
