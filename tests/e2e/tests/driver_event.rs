@@ -14,7 +14,7 @@ use aya::{
     maps::{HashMap, RingBuf},
     programs::TracePoint,
 };
-use tracer_capture::{decode, kernel::ebpf_object::Object, probes::driver_event::DriverEventKind, sys};
+use tracer_capture::{DriverEventKind, decode, kernel::ebpf_object::Object, sys};
 use tracer_common::{
     offset::ABSENT,
     record::{DriverEventLayout, Header, driver_event_flags},

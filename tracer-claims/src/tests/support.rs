@@ -91,12 +91,12 @@ fn evidence(context: &Context, change: impl Fn(Scenario, &mut Context, &mut Vec<
 
 /// Returns the evidence of a real GPU that the MES schedules.
 pub fn mes(change: impl Fn(Scenario, &mut Context, &mut Vec<Fact>)) -> Evidence {
-    evidence(&support::context(), change)
+    evidence(&recording::context(), change)
 }
 
 /// Returns the evidence of a real MI300X.
 pub fn hws(change: impl Fn(Scenario, &mut Context, &mut Vec<Fact>)) -> Evidence {
-    let mut context = support::context();
+    let mut context = recording::context();
     context.devices = vec![Device {
         gpu_id: 5,
         name: "gfx942".to_owned(),

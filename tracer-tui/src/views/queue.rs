@@ -62,7 +62,7 @@ fn facts(queue: &QueueRow) -> Vec<String> {
             path.doorbell, path.ring, path.thunk, path.unseen
         ),
         format!(
-            "write {}, read {} (read {} ago); depth {} of {}; oldest in flight {}",
+            "write {}, read {} (read {} ago); depth {} of {}; oldest {}",
             known(queue.write_index, |n| n.to_string()),
             known(queue.read_index, |n| n.to_string()),
             known(queue.looked_age_ns, duration),

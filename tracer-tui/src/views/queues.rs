@@ -24,7 +24,7 @@ pub const COLUMNS: &[Column<QueueRow>] = columns! {
     "id" 4 11 right: |q, _| known(q.queue_id, |id| id.to_string()), |a, b| a.queue_id.cmp(&b.queue_id);
     "type" 7 5 left: |q, _| kind(q), |a, b| kind(a).cmp(&kind(b));
     "disp/s" 7 1 right: |q, _| rate(q.dispatches_per_s), busiest;
-    "db/s" 7 6 right: |q, _| rate(q.doorbells_per_s), |a, b| greatest(Some(a.doorbells_per_s), Some(b.doorbells_per_s));
+    "db/s" 6 6 right: |q, _| rate(q.doorbells_per_s), |a, b| greatest(Some(a.doorbells_per_s), Some(b.doorbells_per_s));
     "disp" 7 3 right: |q, _| count(q.dispatches), |a, b| b.dispatches.cmp(&a.dispatches);
     "p/db" 5 12 right: |q, _| known(q.packets_per_doorbell, |n| format!("{n:.1}")),
         |a, b| greatest(a.packets_per_doorbell, b.packets_per_doorbell);

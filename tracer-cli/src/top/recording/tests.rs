@@ -2,7 +2,7 @@
 
 use tracer_core::{
     sample,
-    tables::{Copy, Dispatch, Durations, OtherPacket},
+    tables::{Copy, Dispatch, Durations, OtherPacket, Path},
 };
 
 use super::*;
@@ -56,7 +56,7 @@ fn queues(kept: &Kept) -> Vec<&Queue> {
 
 /// Returns a value that saw ten dispatches and then began to record.
 fn begun() -> Recording<Kept> {
-    let mut later = Recording::new();
+    let mut recording = Recording::new();
     for index in 0..10 {
         recording.take(&dispatch(0, index));
         recording.take(&doorbell(index));
@@ -64,12 +64,12 @@ fn begun() -> Recording<Kept> {
     recording.snapshot(&snapshot(0, 10));
     assert!(recording.tape.is_none());
     recording.begin(Kept::default());
-    later
+    recording
 }
 
 #[test]
 fn a_queue_that_was_there_counts_from_the_beginning_of_the_trace() {
-    let mut later = begun();
+    let mut recording = begun();
     for index in 10..13 {
         recording.take(&dispatch(0, index));
         recording.take(&doorbell(index));
@@ -98,7 +98,7 @@ fn a_queue_that_was_there_counts_from_the_beginning_of_the_trace() {
 
 #[test]
 fn a_queue_that_came_later_stays_as_it_is() {
-    let mut later = begun();
+    let mut recording = begun();
     recording.take(&dispatch(1, 0));
     recording.take(&Fact::Doorbell(tracer_core::tables::Doorbell {
         queue: Some(1),
@@ -115,7 +115,7 @@ fn a_queue_that_came_later_stays_as_it_is() {
 
 #[test]
 fn a_queue_that_was_silent_since_has_nothing() {
-    let mut later = begun();
+    let mut recording = begun();
     recording.snapshot(&snapshot(0, 10));
     let kept = recording.end().expect("it recorded");
     let queue = queues(&kept)[0];
@@ -125,7 +125,7 @@ fn a_queue_that_was_silent_since_has_nothing() {
 
 #[test]
 fn copies_and_what_was_unseen_count_anew_too() {
-    let mut later = begun();
+    let mut recording = begun();
     recording.take(&Fact::Copy(Copy {
         queue: Some(0),
         ..sample::copy(500)
@@ -147,7 +147,7 @@ fn copies_and_what_was_unseen_count_anew_too() {
 
 #[test]
 fn kernels_that_are_loaded_go_into_it_and_others_do_not() {
-    let mut later = Recording::new();
+    let mut recording = Recording::new();
     for number in 0..3 {
         recording.take(&Fact::Kernel(sample::kernel(number)));
     }
@@ -164,7 +164,7 @@ fn kernels_that_are_loaded_go_into_it_and_others_do_not() {
 
 #[test]
 fn a_trace_that_cannot_be_written_ends() {
-    let mut later = begun();
+    let mut recording = begun();
     (0..100).for_each(|index| recording.take(&dispatch(0, index)));
     assert!(recording.tick().is_err());
     assert!(recording.tape.is_none());
@@ -188,7 +188,7 @@ fn calls_that_were_counted_before_are_not_in_the_trace() {
         max_ns: (returned > 0).then_some(15),
         durations: Durations(vec![(15, returned)]),
     };
-    let mut later = Recording::new();
+    let mut recording = Recording::new();
     recording.snapshot(&Fact::ApiStats(stats(0, 4, 3)));
     recording.begin(Kept::default());
     recording.snapshot(&Fact::ApiStats(stats(0, 6, 6)));
