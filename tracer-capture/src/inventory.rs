@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use tracer_core::family::Family;
 use tracer_core::losses;
 
 use crate::{api_choice::Api, kernel::devices::Devices, runtime::resolver::Confidence};
@@ -36,7 +37,7 @@ pub const RAW: &str = "BTF";
 pub struct Probe {
     /// Family: `api`, `doorbell`, `sdma`, `reserve`, `ioctl`, `process`, `mapping`, `code_object`, `hsa_queue`, `proxy`,
     /// `progress`, `ring`, `driver`, `driver_event`, `stops`.
-    pub family: &'static str,
+    pub family: Family,
     /// Path of the library, or the trace event's name.
     pub target: String,
     /// The function's role or name, or the event, that the probe is attached to.
@@ -156,7 +157,7 @@ impl Inventory {
 
     /// Returns whether any probe of the family is attached.
     #[must_use]
-    pub fn has(&self, family: &str) -> bool {
+    pub fn has(&self, family: Family) -> bool {
         self.probes
             .iter()
             .any(|probe| probe.family == family && probe.attached())
@@ -176,16 +177,16 @@ mod tests {
             ..Probe::default()
         };
         let mut inventory = Inventory::default();
-        inventory.add_of_library("/a", &mut vec![probe("/a", "doorbell", None)]);
+        inventory.add_of_library("/a", &mut vec![probe("/a", Family::Doorbell, None)]);
         assert!(inventory.warnings.is_empty() && inventory.losses.is_empty());
         // The library is found again.
-        inventory.add_of_library("/a", &mut vec![probe("/a", "doorbell", None)]);
+        inventory.add_of_library("/a", &mut vec![probe("/a", Family::Doorbell, None)]);
         assert_eq!(inventory.probes.len(), 1);
         let mut some = vec![
-            probe("/b", "doorbell", None),
-            probe("/b", "doorbell", Some("no file")),
-            probe("/b", "sdma", Some("no file")),
-            probe("/b", "doorbell", Some("no room")),
+            probe("/b", Family::Doorbell, None),
+            probe("/b", Family::Doorbell, Some("no file")),
+            probe("/b", Family::Sdma, Some("no file")),
+            probe("/b", Family::Doorbell, Some("no room")),
         ];
         inventory.add_of_library("/b", &mut some);
         assert_eq!((inventory.probes.len(), inventory.warnings.len()), (5, 1));

@@ -47,6 +47,7 @@ use crate::{
     runtime::resolver::{Confidence, ProbePoint, ResolverStep},
     target::proc_maps::FileId,
 };
+use tracer_core::family::Family;
 
 /// Attaches programs of the loaded object. They stay attached while this value lives.
 pub struct Prober {
@@ -216,7 +217,7 @@ impl Prober {
     ///
     /// All processes that map the file are probed, and the program skips those that are not traced. A second process of the tree
     /// therefore has its probes from its first instruction on.
-    pub fn uprobe(&mut self, program: &'static str, family: &'static str, target: &Target<'_>, site: Site) -> Probe {
+    pub fn uprobe(&mut self, program: &'static str, family: Family, target: &Target<'_>, site: Site) -> Probe {
         let cookie = u64::from(site.upper) << 32 | u64::from(self.sites);
         self.sites += 1;
         let link = self.site(program, target, site.point.file_offset, cookie);
@@ -302,7 +303,7 @@ impl Prober {
     }
 
     /// Attaches to a trace event.
-    pub fn tracepoint(&mut self, program: &'static str, family: &'static str, group: &str, event: &str) -> Probe {
+    pub fn tracepoint(&mut self, program: &'static str, family: Family, group: &str, event: &str) -> Probe {
         let link = self.program::<TracePoint>(program).and_then(|p| {
             p.attach(group, event)
                 .and_then(|id| p.take_link(id))
@@ -325,7 +326,7 @@ impl Prober {
     }
 
     /// Attaches to a trace event's arguments, without the record that the event makes of them.
-    pub fn raw_tracepoint(&mut self, program: &'static str, family: &'static str, group: &str, event: &str) -> Probe {
+    pub fn raw_tracepoint(&mut self, program: &'static str, family: Family, group: &str, event: &str) -> Probe {
         let link = self.program::<RawTracePoint>(program).and_then(|p| {
             p.attach(event)
                 .and_then(|id| p.take_link(id))

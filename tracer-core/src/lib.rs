@@ -8,6 +8,7 @@
 pub mod code_object;
 pub mod event;
 
+pub mod family;
 pub mod foreign;
 pub mod live;
 pub mod losses;

@@ -2,28 +2,30 @@
 
 use tracer_common::record::LossSource;
 
+use crate::family::Family;
+
 /// Returns the sources whose losses are counted while probes of some families are attached. `has` returns whether probes of a
 /// family are attached.
 ///
 /// For any other source, a count of 0 would be a guess. This is also true of the `missed-` sources: kernels before 6.7 do not
 /// report everything that they did not run.
 #[must_use]
-pub fn counted(has: impl Fn(&str) -> bool) -> Vec<&'static str> {
+pub fn counted(has: impl Fn(Family) -> bool) -> Vec<&'static str> {
     let of_programs = LossSource::ALL
         .into_iter()
-        .filter(|&source| families(source).iter().any(|family| has(family)));
+        .filter(|&source| families(source).iter().any(|&family| has(family)));
     let mut all: Vec<&str> = of_programs.map(LossSource::name).collect();
     let of_model = [
-        (JOB_LIMIT, "ring"),
-        (KERNEL_LIMIT, "code_object"),
-        (LIST_UNREAD, "code_object"),
-        (PROXY_UNREAD, "proxy"),
-        (PAUSE_LIMIT, "mapping"),
+        (JOB_LIMIT, Family::Ring),
+        (KERNEL_LIMIT, Family::CodeObject),
+        (LIST_UNREAD, Family::CodeObject),
+        (PROXY_UNREAD, Family::Proxy),
+        (PAUSE_LIMIT, Family::Mapping),
     ];
     all.extend(
         of_model
             .iter()
-            .filter(|(_, family)| has(family))
+            .filter(|&&(_, family)| has(family))
             .map(|(source, _)| source),
     );
     // The decoder sees every record, and every decoded event belongs to a queue or to none. Every mapped file is opened.
@@ -54,20 +56,20 @@ pub const LIBRARY_UNOPENED: &str = "library-unopened";
 pub const LIBRARY_UNTRACED: &str = "library-untraced";
 
 /// Sources of losses for probes that could not be attached to a library, by family.
-const UNATTACHED: [(&str, &str); 8] = [
-    ("api", "unattached-api"),
-    ("code_object", "unattached-code-object"),
-    ("doorbell", "unattached-doorbell"),
-    ("hsa_queue", "unattached-hsa-queue"),
-    ("mapping", "unattached-mapping"),
-    ("proxy", "unattached-proxy"),
-    ("reserve", "unattached-reserve"),
-    ("sdma", "unattached-sdma"),
+const UNATTACHED: [(Family, &str); 8] = [
+    (Family::Api, "unattached-api"),
+    (Family::CodeObject, "unattached-code-object"),
+    (Family::Doorbell, "unattached-doorbell"),
+    (Family::HsaQueue, "unattached-hsa-queue"),
+    (Family::Mapping, "unattached-mapping"),
+    (Family::Proxy, "unattached-proxy"),
+    (Family::Reserve, "unattached-reserve"),
+    (Family::Sdma, "unattached-sdma"),
 ];
 
 /// Returns the source of losses for probes of a family that could not be attached to a library.
 #[must_use]
-pub fn unattached(family: &str) -> &'static str {
+pub fn unattached(family: Family) -> &'static str {
     let found = UNATTACHED.iter().find(|(name, _)| *name == family);
     found.map_or("unattached-other", |(_, source)| source)
 }
@@ -79,22 +81,22 @@ pub const UNDECODED: &str = "undecoded";
 pub const PAUSE_LIMIT: &str = "pause-limit";
 
 /// Returns the families of the probes whose programs count losses of this source.
-const fn families(source: LossSource) -> &'static [&'static str] {
+const fn families(source: LossSource) -> &'static [Family] {
     match source {
-        LossSource::DoorbellRing | LossSource::PacketsRing | LossSource::SignalUnread => &["doorbell"],
-        LossSource::SdmaRing => &["sdma"],
-        LossSource::QueueMap => &["doorbell", "sdma", "ioctl"],
-        LossSource::IoctlRing | LossSource::IoctlMap => &["ioctl"],
-        LossSource::ReserveRing => &["reserve"],
-        LossSource::TaskRing | LossSource::TracedMap => &["process"],
-        LossSource::HoldRing | LossSource::HoldFailed => &["mapping"],
-        LossSource::RingJobRing => &["ring"],
-        LossSource::DriverRing | LossSource::DriverMap => &["driver"],
-        LossSource::DriverEventRing => &["driver_event"],
-        LossSource::CodeObjectRing => &["code_object"],
-        LossSource::ProgressRing => &["progress"],
-        LossSource::HsaQueueRing | LossSource::ProxyUnknown => &["hsa_queue"],
-        LossSource::ApiRing | LossSource::ApiMap | LossSource::ApiDepth => &["api"],
+        LossSource::DoorbellRing | LossSource::PacketsRing | LossSource::SignalUnread => &[Family::Doorbell],
+        LossSource::SdmaRing => &[Family::Sdma],
+        LossSource::QueueMap => &[Family::Doorbell, Family::Sdma, Family::Ioctl],
+        LossSource::IoctlRing | LossSource::IoctlMap => &[Family::Ioctl],
+        LossSource::ReserveRing => &[Family::Reserve],
+        LossSource::TaskRing | LossSource::TracedMap => &[Family::Process],
+        LossSource::HoldRing | LossSource::HoldFailed => &[Family::Mapping],
+        LossSource::RingJobRing => &[Family::Ring],
+        LossSource::DriverRing | LossSource::DriverMap => &[Family::Driver],
+        LossSource::DriverEventRing => &[Family::DriverEvent],
+        LossSource::CodeObjectRing => &[Family::CodeObject],
+        LossSource::ProgressRing => &[Family::Progress],
+        LossSource::HsaQueueRing | LossSource::ProxyUnknown => &[Family::HsaQueue],
+        LossSource::ApiRing | LossSource::ApiMap | LossSource::ApiDepth => &[Family::Api],
     }
 }
 
@@ -164,7 +166,7 @@ mod tests {
             counted(|_| false),
             [UNDECODED, QUEUE_LIMIT, LIBRARY_UNOPENED, LIBRARY_UNTRACED]
         );
-        let some = counted(|family| ["ioctl", "code_object"].contains(&family));
+        let some = counted(|family| [Family::Ioctl, Family::CodeObject].contains(&family));
         let expected = [
             "ioctl-ring",
             "queue-map",
@@ -186,8 +188,8 @@ mod tests {
         for (family, source) in UNATTACHED {
             assert_eq!(unattached(family), source);
         }
-        assert!(hide_doorbells(unattached("doorbell")) && !hide_doorbells(unattached("api")));
-        assert!(hide_queue_calls(unattached("hsa_queue")) && hide_requests(unattached("proxy")));
+        assert!(hide_doorbells(unattached(Family::Doorbell)) && !hide_doorbells(unattached(Family::Api)));
+        assert!(hide_queue_calls(unattached(Family::HsaQueue)) && hide_requests(unattached(Family::Proxy)));
         for source in [LIBRARY_UNOPENED, LIBRARY_UNTRACED] {
             assert!(hide_doorbells(source) && hide_queue_calls(source), "{source}");
         }

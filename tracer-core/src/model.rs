@@ -82,7 +82,7 @@ impl Model {
     /// Sets whether calls of `hsa_queue_create` are seen in every runtime of traced processes. Otherwise the model attributes no
     /// queue to a runtime.
     pub fn watch_queue_calls(&mut self, watched: bool) {
-        self.trackers.submissions.queues.makers.watched = watched;
+        self.trackers.submissions.queues.creators.watched = watched;
     }
 
     /// Ends the trace: reports the final numbers of everything that still exists. Missing packets become unread, reserved ones

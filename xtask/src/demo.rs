@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::build::{self, Profile};
+use crate::build;
 use crate::cmd;
 use crate::project::Project;
 use crate::setup::{self, Part, Rootfs};
@@ -22,7 +22,7 @@ const WORKLOADS: &str = r#"for workload in mixed "burst -n 20000"; do "$@" $work
 pub fn run(project: &Project) -> Result<()> {
     let started = Instant::now();
     setup::run(project, &Part::DEMO)?;
-    build::run(project, Profile::Dev)?;
+    build::simulation(project, ASIC)?;
     let tracer = project.bin_dir().join("tracer");
     let trace = project.target().join("demo/demo.trace");
     cmd::remove_all(&trace)?;

@@ -1,5 +1,7 @@
 //! Runtimes in unusual forms: with all addresses changed, without the parts that the resolver searches for, or with names.
 
+use tracer_core::family::Family;
+
 #[path = "../../../tracer-capture/tests/resolver/names.rs"]
 mod names;
 #[expect(dead_code, reason = "the resolver's own tests need more of it")]
@@ -47,7 +49,7 @@ fn record_with(mut scenario: Scenario, library: &Patched, prepare: impl FnOnce(&
 /// Returns step and confidence of each doorbell probe, and its purpose.
 fn probes(run: &Run) -> Vec<(String, String, String)> {
     let probes = run.trace.manifest().probes.iter();
-    let of_doorbells = probes.filter(|probe| probe.family == "doorbell" && probe.attached);
+    let of_doorbells = probes.filter(|probe| probe.family == Family::Doorbell && probe.attached);
     let word = |word: &Option<String>| word.clone().unwrap_or_default();
     of_doorbells
         .map(|probe| (word(&probe.resolver), word(&probe.confidence), probe.symbol.clone()))

@@ -1,5 +1,7 @@
 //! Exhausted resources: connections and file descriptors.
 
+use tracer_core::family::Family;
+
 use std::{
     fs,
     io::{Read, Write},
@@ -170,15 +172,15 @@ fn verify_does_not_fail_for_want_of_probes() {
         let manifest = manifest.manifest().clone();
         let missing = manifest.probes.iter().filter(|probe| !probe.attached);
         partial += usize::from(missing.clone().count() > 0);
-        let doorbells = missing.filter(|probe| probe.family == "doorbell").count() as u64;
+        let doorbells = missing.filter(|probe| probe.family == Family::Doorbell).count() as u64;
         let (code, judged) = verdict::verdict("doorbell-bypass", &trace);
         let told = manifest.losses.get("unattached-doorbell").copied().unwrap_or(0) == doorbells
             && (doorbells == 0 || !manifest.warnings.is_empty());
         let right = if doorbells > 0 {
             code == Some(3) && told
         } else {
-            let has = |family: &str| manifest.probes.iter().any(|probe| probe.family == family);
-            whole = has("doorbell") && manifest.probes.iter().all(|probe| probe.attached);
+            let has = |family: Family| manifest.probes.iter().any(|probe| probe.family == family);
+            whole = has(Family::Doorbell) && manifest.probes.iter().all(|probe| probe.attached);
             code != Some(1) && told
         };
         attack.count(if right {

@@ -7,6 +7,7 @@ use std::{fs::File, hint::black_box, io, os::fd::AsFd};
 
 use aya::maps::{MapData, PerCpuArray};
 use serde::Serialize;
+use tracer_core::family::Family;
 
 use super::{programs::Loaded, sample};
 use crate::{
@@ -133,7 +134,7 @@ fn difference(
         file: file.as_fd(),
         path: "/proc/self/exe",
     };
-    let probe = prober.uprobe("cost", "cost", &target, site);
+    let probe = prober.uprobe("cost", Family::Other, &target, site);
     if let Some(error) = probe.error {
         return Err(error);
     }

@@ -18,6 +18,7 @@ use crate::{
     probes::{LoadedProgram, Prober, driver, driver_event, ioctl, mapping, multi::Multi, process, ring},
     session::{self, Loading},
 };
+use tracer_core::family::Family;
 
 /// What the kernel accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -49,7 +50,7 @@ pub struct Program {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Event {
     /// Family of probes: `ioctl`, `process`, `mapping`, `ring`, `driver_event`, `driver`.
-    pub family: &'static str,
+    pub family: Family,
     /// Group and name of the event; for a function, the exact name that a kprobe takes.
     pub event: String,
     /// Why it is not attached; `None` if it is.
@@ -77,7 +78,7 @@ impl Programs {
 
     /// Returns why a family's events are not attached; `None` if all are.
     #[must_use]
-    pub fn unattached(&self, family: &str) -> Option<String> {
+    pub fn unattached(&self, family: Family) -> Option<String> {
         if let Some(error) = &self.error {
             return Some(error.clone());
         }
@@ -226,12 +227,16 @@ mod tests {
             error: error.map(str::to_owned),
         };
         let programs = Programs {
-            events: vec![event("ioctl", None), event("ioctl", Some("no")), event("process", None)],
+            events: vec![
+                event(Family::Ioctl, None),
+                event(Family::Ioctl, Some("no")),
+                event(Family::Process, None),
+            ],
             ..Programs::default()
         };
-        assert_eq!(programs.unattached("ioctl").as_deref(), Some("group:name: no"));
-        assert_eq!(programs.unattached("process"), None);
-        assert!(programs.unattached("ring").is_some());
+        assert_eq!(programs.unattached(Family::Ioctl).as_deref(), Some("group:name: no"));
+        assert_eq!(programs.unattached(Family::Process), None);
+        assert!(programs.unattached(Family::Ring).is_some());
         assert!(programs.refused("doorbell").is_some());
     }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::{Inspection, Library, driver::State};
 use crate::target::pid_namespace;
+use tracer_core::family::Family;
 
 /// Whether something would be captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -101,7 +102,7 @@ impl Inspection {
             ));
         }
         // The families that `record` needs: without them it does not begin, or misses its processes.
-        let needed = ["process", "mapping"].map(|family| self.programs.unattached(family));
+        let needed = [Family::Process, Family::Mapping].map(|family| self.programs.unattached(family));
         // `record` fails at the first program that is refused, whichever it is.
         let refused = self.programs.programs.iter().find_map(|p| p.error.clone());
         let error = self.programs.error.clone().or(refused);
@@ -188,7 +189,7 @@ impl Inspection {
         if let Some(blocked) = self.blocked() {
             return blocked;
         }
-        match self.programs.unattached("ioctl") {
+        match self.programs.unattached(Family::Ioctl) {
             None => yes("the trace events of the system call ioctl are attached".to_owned()),
             Some(error) => no(error, Some("run a kernel with CONFIG_FTRACE_SYSCALLS=y".to_owned())),
         }
@@ -230,7 +231,7 @@ impl Inspection {
                 ),
             };
         }
-        match self.programs.unattached("ring") {
+        match self.programs.unattached(Family::Ring) {
             // The scheduler is present for another driver. amdgpu will use the same one, unless it is a DKMS build.
             None if driver.state != State::Loaded => Capture {
                 captured: Answer::Unknown,

@@ -13,6 +13,7 @@ use crate::{
     inventory::Probe,
     runtime::resolver::{Argument, Confidence, Entries, Entry, ExportSite, ProbePoint, ResolverStep},
 };
+use tracer_core::family::Family;
 
 /// The programs.
 pub const PROGRAMS: [&str; 2] = ["api_enter", "api_return"];
@@ -51,7 +52,7 @@ impl Function {
     /// Returns the probe as the inventory lists it.
     pub fn probe(&self, target: &Target<'_>, error: Option<String>) -> Probe {
         Probe {
-            family: "api",
+            family: Family::Api,
             target: target.path.to_owned(),
             role: self.names.clone(),
             file_offset: Some(self.point.file_offset),

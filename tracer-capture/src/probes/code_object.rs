@@ -2,6 +2,7 @@
 
 use super::{Prober, Site, Target};
 use crate::{inventory::Probe, runtime::resolver::Resolution};
+use tracer_core::family::Family;
 
 /// Attaches to this function, if the resolver found it.
 pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution) -> Option<Probe> {
@@ -12,5 +13,5 @@ pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution)
         role: "_loader_debug_state".to_owned(),
         found: Some((site.step, site.confidence)),
     };
-    Some(prober.uprobe("code_object", "code_object", target, site))
+    Some(prober.uprobe("code_object", Family::CodeObject, target, site))
 }

@@ -8,6 +8,7 @@ use crate::{
     inventory::Probe,
     runtime::resolver::{Argument, Confidence, ExportSite, ProbePoint, Resolution, ResolverStep},
 };
+use tracer_core::family::Family;
 
 /// Attaches to every doorbell function.
 pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution) -> Vec<Probe> {
@@ -20,7 +21,7 @@ pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution)
                 role: site.role.to_string(),
                 found: Some((site.step, site.confidence)),
             };
-            prober.uprobe("doorbell", "doorbell", target, site)
+            prober.uprobe("doorbell", Family::Doorbell, target, site)
         })
         .collect()
 }
@@ -78,6 +79,6 @@ pub fn last_resort(resolution: &Resolution, process: Option<&Process<'_>>) -> Re
 
 /// Attaches to the sites that [`last_resort`] found.
 pub fn attach_last_resort(prober: &mut Prober, target: &Target<'_>, sites: Vec<Site>) -> Vec<Probe> {
-    let probe = |site| prober.uprobe("doorbell_by_signal", "doorbell", target, site);
+    let probe = |site| prober.uprobe("doorbell_by_signal", Family::Doorbell, target, site);
     sites.into_iter().map(probe).collect()
 }

@@ -10,6 +10,7 @@ use crate::{
     inventory::Probe,
     kernel::kallsyms::{self, Kallsyms, Presence, Symbol},
 };
+use tracer_core::family::Family;
 
 /// The functions by their names in the sources (drivers/gpu/drm/amd/amdkfd, amdgpu/mes_v1*.c), as patterns for
 /// [`Kallsyms::matching`]. A `*` stands for versions, and for variants of which a kernel has one or another.
@@ -105,7 +106,7 @@ fn attach_one(prober: &mut Prober, function: &str, symbol: &Symbol) -> Probe {
 /// Returns the probe without an error.
 fn probe(function: &str, symbol: &Symbol) -> Probe {
     Probe {
-        family: "driver",
+        family: Family::Driver,
         target: symbol.name.clone(),
         role: function.to_owned(),
         file_offset: None,

@@ -8,11 +8,12 @@ use tracer_common::{offset::ABSENT, record::DriverEventLayout};
 
 use super::{Prober, tracefs::Format};
 use crate::{CaptureError, inventory::Probe};
+use tracer_core::family::Family;
 use tracer_core::words::Named;
 
 /// The group of the events.
 const GROUP: &str = "amdgpu";
-const FAMILY: &str = "driver_event";
+const FAMILY: Family = Family::DriverEvent;
 
 /// Trace events of amdgpu (drivers/gpu/drm/amd/amdgpu/amdgpu_trace.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]

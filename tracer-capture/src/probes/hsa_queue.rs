@@ -8,6 +8,7 @@ use crate::{
     inventory::Probe,
     runtime::resolver::{Resolution, ResolverStep},
 };
+use tracer_core::family::Family;
 
 /// Attaches to the entry and the return of the function.
 pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution) -> Vec<Probe> {
@@ -23,7 +24,7 @@ pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution)
             role: format!("{what} hsa_queue_create"),
             found: Some((ResolverStep::Export, create.confidence)),
         };
-        prober.uprobe(program, "hsa_queue", target, site)
+        prober.uprobe(program, Family::HsaQueue, target, site)
     };
     programs.map(probe).into()
 }

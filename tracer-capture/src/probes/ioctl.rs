@@ -2,13 +2,14 @@
 
 use super::{Prober, second_programs};
 use crate::inventory::Probe;
+use tracer_core::family::Family;
 
 /// Attaches to entry and exit.
 pub fn attach(prober: &mut Prober, second_programs: bool) -> Vec<Probe> {
     second_programs::attach(
         prober,
         second_programs,
-        "ioctl",
+        Family::Ioctl,
         [
             ["ioctl_enter", "ioctl_enter_twin", "sys_enter_ioctl"],
             ["ioctl_exit", "ioctl_exit_twin", "sys_exit_ioctl"],

@@ -9,6 +9,7 @@ use crate::{
     kernel::btf::Btf,
     runtime::resolver::{Resolution, ResolverStep},
 };
+use tracer_core::family::Family;
 
 /// The offsets, in the kernel's structures, of what the programs read about processes and files.
 pub struct Tasks(Plain);
@@ -67,7 +68,7 @@ pub fn attach(prober: &mut Prober, second_programs: bool) -> Vec<Probe> {
     second_programs::attach(
         prober,
         second_programs,
-        "mapping",
+        Family::Mapping,
         [
             ["mmap_enter", "mmap_enter_twin", "sys_enter_mmap"],
             ["mmap_exit", "mmap_exit_twin", "sys_exit_mmap"],
@@ -84,5 +85,5 @@ pub fn attach_init(prober: &mut Prober, target: &Target<'_>, resolution: &Resolu
         role: "hsa_init".to_owned(),
         found: Some((ResolverStep::Export, init.confidence)),
     };
-    Some(prober.uprobe("runtime_init", "mapping", target, site))
+    Some(prober.uprobe("runtime_init", Family::Mapping, target, site))
 }

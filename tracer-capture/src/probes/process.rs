@@ -4,6 +4,7 @@ use aya::EbpfLoader;
 
 use super::{Prober, progress, tracefs};
 use crate::{CaptureError, inventory::Probe};
+use tracer_core::family::Family;
 
 /// The offsets of the fields that the programs read, by this kernel's format files.
 pub struct Layout {
@@ -45,8 +46,8 @@ impl Layout {
 /// Attaches to the three events.
 pub fn attach(prober: &mut Prober) -> Vec<Probe> {
     vec![
-        prober.tracepoint("task_new", "process", "task", "task_newtask"),
-        prober.tracepoint("task_exec", "process", "sched", "sched_process_exec"),
-        prober.tracepoint("task_exit", "process", "sched", "sched_process_exit"),
+        prober.tracepoint("task_new", Family::Process, "task", "task_newtask"),
+        prober.tracepoint("task_exec", Family::Process, "sched", "sched_process_exec"),
+        prober.tracepoint("task_exit", Family::Process, "sched", "sched_process_exit"),
     ]
 }

@@ -5,6 +5,7 @@ use aya::EbpfLoader;
 
 use super::{Prober, second_programs, tracefs};
 use crate::inventory::Probe;
+use tracer_core::family::Family;
 
 /// The offsets of the fields of `signal:signal_deliver`; 0 if they are not known, and then no signal is examined.
 #[derive(Default)]
@@ -40,9 +41,9 @@ pub fn attach(prober: &mut Prober, second_programs: bool) -> Vec<Probe> {
     let mut probes = second_programs::attach(
         prober,
         second_programs,
-        "progress",
+        Family::Progress,
         [["progress_exit", "progress_exit_twin", "sys_enter_exit_group"]],
     );
-    probes.push(prober.tracepoint("progress_signal", "progress", "signal", "signal_deliver"));
+    probes.push(prober.tracepoint("progress_signal", Family::Progress, "signal", "signal_deliver"));
     probes
 }

@@ -14,9 +14,10 @@ use crate::{
     },
     target::proc_maps::Mapping,
 };
+use tracer_core::family::Family;
 
 /// The name of the probe family.
-pub const FAMILY: &str = "proxy";
+pub const FAMILY: Family = Family::Proxy;
 
 /// The virtual functions of a signal that store, with their slots.
 const STORES: [(usize, &str); 2] = [

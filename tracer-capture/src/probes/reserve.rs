@@ -15,6 +15,7 @@ use crate::{
     inventory::Probe,
     runtime::resolver::{Argument, ExportSite, OwnReserveSite, ReserveOperation, Resolution, ResolverStep},
 };
+use tracer_core::family::Family;
 
 /// The exported function that ends in `AqlQueue::AddWriteIndexAcqRel`.
 const ADD_ACQ_REL: &str = "hsa_queue_add_write_index_scacq_screl";
@@ -83,7 +84,7 @@ pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution,
     let own_seen = runtime.as_ref().is_some_and(Probe::attached);
     let seen_there = |place: &Place| own_seen && place.ends_in_own;
     let places = places.into_iter().filter(|place| !seen_there(place));
-    let probes = places.map(|place| prober.uprobe("reserve", "reserve", target, place.site));
+    let probes = places.map(|place| prober.uprobe("reserve", Family::Reserve, target, place.site));
     let probes: Vec<Probe> = probes.collect();
     runtime.into_iter().chain(probes).collect()
 }
@@ -96,5 +97,5 @@ fn attach_own(prober: &mut Prober, target: &Target<'_>, own: &OwnReserveSite) ->
         role: "AqlQueue::AddWriteIndexAcqRel".to_owned(),
         found: Some((own.step, own.confidence)),
     };
-    prober.uprobe("reserve", "reserve", target, site)
+    prober.uprobe("reserve", Family::Reserve, target, site)
 }

@@ -8,6 +8,7 @@ use tracer_common::{
 
 use super::{Prober, tracefs::Format};
 use crate::{CaptureError, inventory::Probe, kernel::btf::Btf};
+use tracer_core::family::Family;
 
 /// The group of the events, in every version, also if the module is called amd-sched.
 pub const GROUP: &str = "gpu_scheduler";
@@ -125,15 +126,15 @@ impl Plan {
         let [submit, run, done] = self.set.names;
         if self.raw {
             vec![
-                prober.raw_tracepoint("ring_submit_raw", "ring", GROUP, submit),
-                prober.raw_tracepoint("ring_run_raw", "ring", GROUP, run),
-                prober.raw_tracepoint("ring_done_raw", "ring", GROUP, done),
+                prober.raw_tracepoint("ring_submit_raw", Family::Ring, GROUP, submit),
+                prober.raw_tracepoint("ring_run_raw", Family::Ring, GROUP, run),
+                prober.raw_tracepoint("ring_done_raw", Family::Ring, GROUP, done),
             ]
         } else {
             vec![
-                prober.tracepoint("ring_submit", "ring", GROUP, submit),
-                prober.tracepoint("ring_run", "ring", GROUP, run),
-                prober.tracepoint("ring_done", "ring", GROUP, done),
+                prober.tracepoint("ring_submit", Family::Ring, GROUP, submit),
+                prober.tracepoint("ring_run", Family::Ring, GROUP, run),
+                prober.tracepoint("ring_done", Family::Ring, GROUP, done),
             ]
         }
     }

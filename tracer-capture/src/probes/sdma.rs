@@ -2,6 +2,7 @@
 
 use super::{Prober, Site, Target};
 use crate::{inventory::Probe, runtime::resolver::Resolution};
+use tracer_core::family::Family;
 
 /// Attaches to every instance.
 pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution) -> Vec<Probe> {
@@ -14,7 +15,7 @@ pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution)
                 role: format!("BlitSdma::UpdateWriteAndDoorbellRegister ({} bits)", site.width),
                 found: Some((site.step, site.confidence)),
             };
-            prober.uprobe("sdma_doorbell", "sdma", target, site)
+            prober.uprobe("sdma_doorbell", Family::Sdma, target, site)
         })
         .collect()
 }

@@ -7,6 +7,7 @@
 
 use super::Prober;
 use crate::{inventory::Probe, kernel::kallsyms::Kallsyms};
+use tracer_core::family::Family;
 
 /// The function that runs programs preemptibly (kernel/trace/bpf_trace.c).
 pub const PREEMPTIBLE: &str = "trace_call_bpf_faultable";
@@ -24,7 +25,7 @@ pub fn needed(symbols: Option<&Kallsyms>) -> bool {
 pub fn attach<const N: usize>(
     prober: &mut Prober,
     twins: bool,
-    family: &'static str,
+    family: Family,
     events: [[&'static str; 3]; N],
 ) -> Vec<Probe> {
     let mut probes = Vec::new();

@@ -93,8 +93,8 @@ impl Losses {
     }
 
     /// Returns how often the kernel skipped programs, by family, because the processor was inside another program or inside a
-    /// system call for a map. The event may have belonged to a process that is not traced. Of second_programs, an event is missed only if
-    /// both were skipped: at most as often as the one that was skipped less.
+    /// system call for a map. The event may have belonged to a process that is not traced. If two programs
+    /// are for one event, it is missed only if both were skipped: at most as often as the one that was skipped less.
     fn missed(&self) -> BTreeMap<&'static str, u64> {
         // Kernels before 5.12 do not report misses.
         let of = |fd: &OwnedFd| sys::program_misses(fd.as_fd()).unwrap_or(0);

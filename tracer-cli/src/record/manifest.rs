@@ -7,6 +7,7 @@ use tracer_capture::{
     runtime::resolver::Confidence,
     session::Api,
 };
+use tracer_core::family::Family;
 use tracer_core::words::Named;
 use tracer_core::{live::Gpu, summary::Capabilities};
 use tracer_store::manifest::{
@@ -72,8 +73,8 @@ pub fn end(manifest: &mut Manifest, ending: &Ending) {
 /// Returns what was watched. A source counts only if it is whole: one library whose doorbells could not be found makes their number
 /// unknown.
 pub fn capabilities(inventory: &Inventory) -> Capabilities {
-    let failed = |family: &str| inventory.probes.iter().any(|p| p.family == family && !p.attached());
-    let whole = |family: &str| {
+    let failed = |family: Family| inventory.probes.iter().any(|p| p.family == family && !p.attached());
+    let whole = |family: Family| {
         // A probe with low confidence sees only a part.
         let sure = |p: &inventory::Probe| p.attached() && p.confidence != Some(Confidence::Low);
         let covers = |library: &inventory::Library| {
@@ -84,28 +85,28 @@ pub fn capabilities(inventory: &Inventory) -> Capabilities {
         let mut runtimes = inventory.libraries.iter().filter(|library| !library.hip).peekable();
         runtimes.peek().is_some() && !failed(family) && runtimes.all(covers)
     };
-    let events = |family: &str| {
+    let events = |family: Family| {
         let mut probes = inventory.probes.iter().filter(|p| p.family == family).peekable();
         probes.peek().is_some() && probes.all(inventory::Probe::attached)
     };
     Capabilities {
-        doorbells: whole("doorbell"),
-        packets: whole("doorbell"),
-        sdma_doorbells: whole("sdma"),
-        reserves: whole("reserve"),
-        ioctls: events("ioctl"),
-        kernel_rings: events("ring"),
-        driver: inventory.has("driver"),
-        driver_events: inventory.has("driver_event"),
-        code_objects: whole("code_object"),
-        api: inventory.has("api") && inventory.api != Api::Stats,
-        api_stats: inventory.has("api") && inventory.api == Api::Stats,
+        doorbells: whole(Family::Doorbell),
+        packets: whole(Family::Doorbell),
+        sdma_doorbells: whole(Family::Sdma),
+        reserves: whole(Family::Reserve),
+        ioctls: events(Family::Ioctl),
+        kernel_rings: events(Family::Ring),
+        driver: inventory.has(Family::Driver),
+        driver_events: inventory.has(Family::DriverEvent),
+        code_objects: whole(Family::CodeObject),
+        api: inventory.has(Family::Api) && inventory.api != Api::Stats,
+        api_stats: inventory.has(Family::Api) && inventory.api == Api::Stats,
         // No function that was found calls `hsaKmtQueueRingDoorbell`, so no call of it is missed.
-        thunk: whole("doorbell") && !inventory.libraries.iter().any(|library| library.thunk),
-        unseen: whole("doorbell") && events("progress"),
-        hsa_queues: whole("hsa_queue"),
+        thunk: whole(Family::Doorbell) && !inventory.libraries.iter().any(|library| library.thunk),
+        unseen: whole(Family::Doorbell) && events(Family::Progress),
+        hsa_queues: whole(Family::HsaQueue),
         // Every proxy that a program received has its probes.
-        requests: whole("hsa_queue") && !failed("proxy"),
+        requests: whole(Family::HsaQueue) && !failed(Family::Proxy),
     }
 }
 
@@ -186,7 +187,7 @@ fn library(library: &inventory::Library) -> Library {
 
 fn probe(probe: &inventory::Probe) -> Probe {
     Probe {
-        family: probe.family.to_owned(),
+        family: probe.family,
         library: probe.file_offset.is_some().then(|| probe.target.clone()),
         symbol: if probe.file_offset.is_some() {
             probe.role.clone()
@@ -221,7 +222,7 @@ mod tests {
     fn calls_that_are_counted_are_not_recorded() {
         let of = |api| {
             let probe = inventory::Probe {
-                family: "api",
+                family: Family::Api,
                 ..Default::default()
             };
             let inventory = Inventory {
@@ -244,7 +245,7 @@ mod tests {
             ..Default::default()
         };
         let probe = |path: &str| inventory::Probe {
-            family: "doorbell",
+            family: Family::Doorbell,
             target: path.to_owned(),
             ..Default::default()
         };

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use tracer_capture::inventory::Inventory;
+use tracer_core::family::Family;
 use tracer_core::{
     event::Event,
     tables::{Queue, QueueOrigin},
@@ -47,7 +48,7 @@ impl Probed {
         let mut runtimes = inventory.libraries.iter().filter(|library| !library.hip);
         let whole = runtimes.all(|library| {
             let mut probes = inventory.probes.iter();
-            probes.any(|probe| probe.family == "doorbell" && probe.target == library.path && probe.attached())
+            probes.any(|probe| probe.family == Family::Doorbell && probe.target == library.path && probe.attached())
         });
         queues.any(|queue| {
             let compute = queue.origin == QueueOrigin::Created && queue.kind.starts_with("compute");
@@ -86,7 +87,7 @@ mod tests {
                 ..Library::default()
             }],
             probes: vec![Probe {
-                family: "doorbell",
+                family: Family::Doorbell,
                 target: "a".to_owned(),
                 error: (!attached).then(|| "no room".to_owned()),
                 ..Probe::default()

@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::Context;
 use tracer_capture::{inventory::Inventory, sys};
+use tracer_core::family::Family;
 use tracer_core::{
     event::Event,
     summary::{Report, Summary},
@@ -99,7 +100,7 @@ impl Recorder {
             used,
             ..
         } = self;
-        let calls = summary.driver_calls(inventory.has("driver"));
+        let calls = summary.driver_calls(inventory.has(Family::Driver));
         let written = writer.finish(|manifest| {
             manifest::describe(manifest, inventory, &losses);
             manifest::end(manifest, ending);

@@ -1,6 +1,7 @@
 //! The context that a judge needs about a trace, from its manifest.
 
 use tracer_capture::inventory::RAW;
+use tracer_core::family::Family;
 use tracer_core::verify::{Context, Device, Ended, Scheduler};
 use tracer_store::{
     Trace,
@@ -33,14 +34,18 @@ pub fn of(trace: &Trace) -> Context {
 }
 
 fn doorbell_probes_missing(manifest: &manifest::Manifest) -> u64 {
-    let doorbells = manifest.probes.iter().filter(|probe| probe.family == "doorbell");
+    let doorbells = manifest.probes.iter().filter(|probe| probe.family == Family::Doorbell);
     doorbells.filter(|probe| !probe.attached).count() as u64
 }
 
 /// Returns whether missed submissions are counted. For raw programs, every kernel that tracer runs on counts what it passes over;
 /// for programs on trace events, only kernels since 6.7 do.
 fn submits_counted(manifest: &manifest::Manifest) -> bool {
-    let mut rings = manifest.probes.iter().filter(|probe| probe.family == "ring").peekable();
+    let mut rings = manifest
+        .probes
+        .iter()
+        .filter(|probe| probe.family == Family::Ring)
+        .peekable();
     rings.peek().is_some() && rings.all(|probe| probe.attached && probe.resolver.as_deref() == Some(RAW))
 }
 

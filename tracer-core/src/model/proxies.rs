@@ -95,7 +95,7 @@ impl Proxies {
 
     /// Returns the numbers so far of proxies that exist, or ended within the last second.
     pub(super) fn iter(&self) -> impl Iterator<Item = tables::Proxy> + '_ {
-        self.queues.iter().map(|queue| proxy(&queue.numbers(false)))
+        self.queues.iter().map(|queue| proxy(&queue.totals(false)))
     }
 }
 

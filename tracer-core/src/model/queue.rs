@@ -17,7 +17,7 @@ use tracer_common::aql::PACKET_LEN;
 use tracer_common::kfd::QueueType;
 
 use super::ioctls::CreateQueue;
-use super::queue_origin::Maker;
+use super::queue_origin::Creator;
 use super::signals::Use;
 use crate::event::{Origin, ReserveOp};
 use crate::tables::{Fact, OtherPacket, PacketKind, Path, Unread};
@@ -79,7 +79,7 @@ pub(super) struct Queue {
     pub(super) write_pointer: u64,
     pub(super) kind: QueueType,
     pub(super) created: Option<CreateQueue>,
-    pub(super) maker: Maker,
+    pub(super) creator: Creator,
     /// Exit of CREATE_QUEUE, or the first event of an adopted queue.
     pub(super) created_ns: u64,
     pub(super) end: Option<End>,
@@ -134,7 +134,7 @@ impl Queue {
             write_pointer: sight.write_pointer,
             kind: sight.kind,
             created: None,
-            maker: Maker::Unknown,
+            creator: Creator::Unknown,
             created_ns: origin.time_ns,
             end: None,
             ring_base: 0,
@@ -166,7 +166,7 @@ impl Queue {
     }
 
     /// Returns a queue whose creation was seen. Its first index is 0.
-    pub(super) fn created(number: u32, pid: u32, create: CreateQueue, maker: Maker) -> Self {
+    pub(super) fn created(number: u32, pid: u32, create: CreateQueue, creator: Creator) -> Self {
         let origin = Origin {
             time_ns: create.exit_ns,
             pid,
@@ -183,14 +183,14 @@ impl Queue {
             },
         );
         // The new queue has no facts to report.
-        queue.complete(create, maker, &mut |_| ());
+        queue.complete(create, creator, &mut |_| ());
         queue
     }
 
     /// Adds the creation to an adopted queue, if it was reported after the queue's first doorbell.
-    pub(super) fn complete(&mut self, create: CreateQueue, maker: Maker, out: &mut impl FnMut(Fact)) {
+    pub(super) fn complete(&mut self, create: CreateQueue, creator: Creator, out: &mut impl FnMut(Fact)) {
         self.dissolve(out);
-        self.maker = maker;
+        self.creator = creator;
         self.kind = create.kind;
         self.created_ns = create.exit_ns;
         self.ring_base = create.ring_base;
@@ -365,12 +365,12 @@ impl Queue {
     }
 
     /// Ends the queue: reports what waited or is missing, then the final numbers. `lost` is whether doorbells may be missing.
-    /// `makers_known` has the same meaning as for [`Self::numbers`].
-    pub(super) fn close(mut self, now: u64, lost: bool, makers_known: bool, out: &mut impl FnMut(Fact)) {
+    /// `creators_known` has the same meaning as for [`Self::totals`].
+    pub(super) fn close(mut self, now: u64, lost: bool, creators_known: bool, out: &mut impl FnMut(Fact)) {
         self.reserves.flush(out);
         self.conclude(out);
         self.conclude_samples(lost);
         self.give_up_all(now, out);
-        out(Fact::Queue(self.numbers(makers_known)));
+        out(Fact::Queue(self.totals(creators_known)));
     }
 }

@@ -11,7 +11,7 @@ use crate::losses;
 
 /// Creator of a queue, as far as calls show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Maker {
+pub(super) enum Creator {
     /// The program.
     Program,
     /// No call that was seen so far.
@@ -22,7 +22,7 @@ pub(super) enum Maker {
 
 /// Knowledge of the calls of `hsa_queue_create`.
 #[derive(Debug, Default)]
-pub(super) struct Makers {
+pub(super) struct Creators {
     /// Whether calls are seen in every runtime.
     pub(super) watched: bool,
     /// Whether events of calls may have been lost.
@@ -31,7 +31,7 @@ pub(super) struct Makers {
     unsure: HashSet<u32>,
 }
 
-impl Makers {
+impl Creators {
     /// Returns whether every call is seen.
     pub(super) fn are_known(&self) -> bool {
         self.watched && !self.lost
@@ -53,11 +53,11 @@ impl Makers {
     }
 
     /// Returns the creator of a queue that was just created.
-    pub(super) fn of_new(&self, pid: u32) -> Maker {
+    pub(super) fn of_new(&self, pid: u32) -> Creator {
         if self.unsure.contains(&pid) {
-            Maker::Unknown
+            Creator::Unknown
         } else {
-            Maker::NotSeen
+            Creator::NotSeen
         }
     }
 }

@@ -12,7 +12,7 @@ use tracer_common::kfd::QueueType;
 
 use super::ioctls::CreateQueue;
 use super::queue::{End, Queue, Sight};
-use super::queue_origin::{Maker, Makers};
+use super::queue_origin::{Creator, Creators};
 use super::{LINGER_NS, MAX_LINGERING, write_pointer};
 use crate::event::{HsaQueue, Progress, Reserve};
 use crate::tables::Fact;
@@ -34,7 +34,7 @@ pub(super) struct Queues {
     /// Queues that ended, in the order in which their ends were seen.
     ended: VecDeque<(u64, Key, u32)>,
     /// Creators of the queues.
-    pub(super) makers: Makers,
+    pub(super) creators: Creators,
     /// Whether doorbells may have been lost, on any queue.
     pub(super) doorbells_lost: bool,
     /// Changes whenever a queue begins or ends.
@@ -84,12 +84,12 @@ impl Queues {
     /// Processes a successful CREATE_QUEUE. Returns false if there are too many queues.
     pub(super) fn create(&mut self, pid: u32, create: CreateQueue, out: &mut impl FnMut(Fact)) -> bool {
         self.revision += 1;
-        let maker = self.makers.of_new(pid);
+        let creator = self.creators.of_new(pid);
         let key = (pid, create.write_pointer);
         if let Some(last) = self.by_key.get_mut(&key).and_then(|queues| queues.last_mut()) {
             // No doorbell can be rung before the queue is created: the doorbell's record overtook the ioctl's.
             if last.created.is_none() && last.created_ns >= create.enter_ns {
-                last.complete(create, maker, out);
+                last.complete(create, creator, out);
                 return true;
             }
             // An address belongs to one queue. The end of the former queue was lost, or has not arrived yet.
@@ -99,7 +99,7 @@ impl Queues {
                 self.ended.push_back((create.enter_ns, key, number));
             }
         }
-        let new = |number| Queue::created(number, pid, create, maker);
+        let new = |number| Queue::created(number, pid, create, creator);
         let Some(queue) = self.births.make(key, new) else {
             return false;
         };
@@ -111,11 +111,11 @@ impl Queues {
     pub(super) fn made(&mut self, event: &HsaQueue) {
         let pid = event.origin.pid;
         match self.at(pid, write_pointer(event.handle), event.exit_ns) {
-            Some(queue) if event.handle != 0 => queue.maker = Maker::Program,
+            Some(queue) if event.handle != 0 => queue.creator = Creator::Program,
             _ => {
-                self.makers.attached(pid);
-                let others = self.of(pid).filter(|queue| queue.maker == Maker::NotSeen);
-                others.for_each(|queue| queue.maker = Maker::Unknown);
+                self.creators.attached(pid);
+                let others = self.of(pid).filter(|queue| queue.creator == Creator::NotSeen);
+                others.for_each(|queue| queue.creator = Creator::Unknown);
             }
         }
     }
@@ -203,7 +203,7 @@ impl Queues {
             }
             self.ended.pop_front();
             if let Some(queue) = self.take(key, number) {
-                queue.close(end, self.doorbells_lost, self.makers.are_known(), out);
+                queue.close(end, self.doorbells_lost, self.creators.are_known(), out);
             }
         }
     }
@@ -216,7 +216,7 @@ impl Queues {
         all.sort_unstable_by_key(|queue| queue.number);
         for queue in all {
             let end = queue.end.map_or(now, End::time_ns);
-            queue.close(end, self.doorbells_lost, self.makers.are_known(), out);
+            queue.close(end, self.doorbells_lost, self.creators.are_known(), out);
         }
     }
 

@@ -69,14 +69,14 @@ impl Submissions {
     pub(super) fn there(&mut self, there: &There<'_>) {
         self.kfd_queues.there(there.origin.pid, there.queues);
         if !there.idle {
-            self.queues.makers.attached(there.origin.pid);
+            self.queues.creators.attached(there.origin.pid);
         }
     }
 
     /// Ends everything of a process that runs a new program, or exits.
     pub(super) fn end_process(&mut self, pid: u32, end: End, out: &mut impl FnMut(Fact)) {
         self.kfd_queues.forget(pid);
-        self.queues.makers.forget(pid);
+        self.queues.creators.forget(pid);
         self.queues.end_process(pid, end);
         self.proxies.end_process(pid, end);
         self.memory.end_process(pid);
@@ -90,7 +90,7 @@ impl Submissions {
             self.queues.doorbells_lost = true;
             self.signals.lost();
         }
-        self.queues.makers.lost(source);
+        self.queues.creators.lost(source);
     }
 
     /// Ends the trace: reports everything that still exists.

@@ -50,12 +50,12 @@ impl Model {
 
     /// Returns the numbers so far of every queue that exists (or ended within the last second), in no particular order.
     pub fn queues(&self) -> impl Iterator<Item = tables::Queue> + '_ {
-        let makers_known = self.trackers.submissions.queues.makers.are_known();
+        let creators_known = self.trackers.submissions.queues.creators.are_known();
         self.trackers
             .submissions
             .queues
             .iter()
-            .map(move |queue| queue.numbers(makers_known))
+            .map(move |queue| queue.totals(creators_known))
     }
 
     /// Returns the same for every proxy.

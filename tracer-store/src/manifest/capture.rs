@@ -1,6 +1,7 @@
 //! The traced devices, libraries and probes.
 
 use serde::{Deserialize, Serialize};
+use tracer_core::family::Family;
 
 /// A GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,8 +66,8 @@ pub struct Library {
 /// A probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
-    /// Family: `doorbell`, `reserve`, ...
-    pub family: String,
+    /// Family.
+    pub family: Family,
     /// Path of the library, as in [`Library::path`]; `None` for a probe in the kernel.
     #[serde(default)]
     pub library: Option<String>,

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tracer_core::family::Family;
 use tracer_core::tables::{
     Copy, Dispatch, Doorbell, Evidence, Fact, Ioctl, Loss, OtherPacket, PacketKind, Path as Way, Process, Table, Unread,
 };
@@ -163,7 +164,7 @@ fn manifest() -> Manifest {
         soname: None,
     });
     manifest.probes.push(Probe {
-        family: "doorbell".into(),
+        family: Family::Doorbell,
         library: Some("/opt/rocm/lib/libhsa-runtime64.so.1".into()),
         symbol: "AqlQueue::StoreRelaxed".into(),
         file_offset: Some(0x4e5c4),

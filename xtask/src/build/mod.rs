@@ -37,7 +37,7 @@ impl Profile {
 
 /// Builds the eBPF object, the GPU code objects and all programs of the workspace.
 pub fn run(project: &Project, profile: Profile) -> Result<()> {
-    objects(project)?;
+    objects(project, &gpu::CPUS)?;
     let mut cargo = cargo::workspace(project);
     cargo.args(["build", "--workspace"]).envs(project.variables());
     if profile == Profile::Release {
@@ -46,10 +46,22 @@ pub fn run(project: &Project, profile: Profile) -> Result<()> {
     cmd::run(&mut cargo)
 }
 
+/// Builds only what a run on the simulated GPU `cpu` needs, with the features that the workspace gives these packages: a later build
+/// of the workspace builds none of them again.
+pub fn simulation(project: &Project, cpu: &'static str) -> Result<()> {
+    objects(project, &[cpu])?;
+    let mut cargo = cargo::workspace(project);
+    cargo.arg("build").envs(project.variables());
+    for package in ["tracer-cli", "kfd-sim", "hsa-dispatch", "tracer-core"] {
+        cargo.args(["--package", package]);
+    }
+    cmd::run(cargo.args(["--features", "tracer-core/sample"]))
+}
+
 /// Runs clippy over everything, and checks the imports of modules. Warnings are errors.
 pub fn lint(project: &Project) -> Result<()> {
     imports::check(project)?;
-    objects(project)?;
+    objects(project, &gpu::CPUS)?;
     ebpf::lint(project, &BpfLinker::choose(project)?)?;
     gpu::lint(project)?;
     let mut cargo = cargo::workspace(project);
@@ -57,13 +69,13 @@ pub fn lint(project: &Project) -> Result<()> {
     cmd::run(cargo.envs(project.variables()).args(["--", "--deny", "warnings"]))
 }
 
-/// Builds the eBPF object and the GPU code objects if their sources changed.
-fn objects(project: &Project) -> Result<()> {
+/// Builds the eBPF objects, and the GPU code objects for these processors, if their sources changed.
+fn objects(project: &Project, cpus: &[&'static str]) -> Result<()> {
     setup::run(project, &Part::BUILD)?;
     let linker = BpfLinker::choose(project)?;
     let ebpf: Job<'_> = Box::new(|| ebpf::build(project, &linker));
     // The last job is started first, and this one takes longest.
-    side_by_side(gpu::jobs(project).chain(std::iter::once(ebpf)))
+    side_by_side(gpu::jobs(project, cpus).chain(std::iter::once(ebpf)))
 }
 
 /// A build that depends on no other.

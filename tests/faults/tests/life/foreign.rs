@@ -9,6 +9,7 @@ use std::{
     sync::Arc,
 };
 
+use tracer_core::family::Family;
 use tracer_core::{
     foreign::{HOSTILE, from_bytes, is_unsafe},
     sample,
@@ -59,7 +60,7 @@ fn trace(dir: &Path) -> PathBuf {
         soname: Some(name.clone()),
     }];
     manifest.probes = vec![Probe {
-        family: name.clone(),
+        family: Family::Other,
         library: Some(name.clone()),
         symbol: name.clone(),
         file_offset: Some(1),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tracer_common::api::Layer;
+use tracer_core::family::Family;
 use tracer_core::{
     event::Origin,
     losses::{LIBRARY_UNTRACED, unattached},
@@ -97,7 +98,11 @@ impl Work {
                 probes.extend(mapping::attach_init(prober, &target, resolution));
             }
             // Otherwise the probes are placed where `hsa_init` begins.
-            if last_resort && !probes.iter().any(|probe| probe.family == "mapping" && probe.attached()) {
+            if last_resort
+                && !probes
+                    .iter()
+                    .any(|probe| probe.family == Family::Mapping && probe.attached())
+            {
                 let sites = doorbell::last_resort(resolution, None).unwrap_or_default();
                 probes.extend(doorbell::attach_last_resort(prober, &target, sites));
             }
@@ -186,7 +191,7 @@ impl Work {
         let warnings: Vec<String> = warnings
             .filter(|warning| !inventory.warnings.contains(warning))
             .collect();
-        warnings.iter().for_each(|_| inventory.lose(unattached("proxy")));
+        warnings.iter().for_each(|_| inventory.lose(unattached(Family::Proxy)));
         inventory.warnings.extend(warnings);
         // A program may be given any number of proxies.
         probes.retain(|probe| !inventory.probes.contains(probe));

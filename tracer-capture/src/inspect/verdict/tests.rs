@@ -19,7 +19,9 @@ fn good() -> Inspection {
             programs: ["doorbell", "reserve", "runtime_init", "sdma_doorbell"]
                 .map(program)
                 .into(),
-            events: ["ioctl", "process", "mapping", "ring"].map(event).into(),
+            events: [Family::Ioctl, Family::Process, Family::Mapping, Family::Ring]
+                .map(event)
+                .into(),
             ..Programs::default()
         },
         driver: Driver {

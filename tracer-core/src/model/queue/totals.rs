@@ -7,7 +7,7 @@ use tracer_common::queue::{READ_DISPATCH_ID, WRITE_DISPATCH_ID};
 use super::adoption::Adoption;
 use super::{End, Queue};
 use crate::model::Position;
-use crate::model::queue_origin::Maker;
+use crate::model::queue_origin::Creator;
 use crate::tables::{self, QueueOrigin};
 
 impl Queue {
@@ -26,18 +26,20 @@ impl Queue {
         })
     }
 
-    /// Returns whether the runtime created it for itself. `makers_known` is whether every call of `hsa_queue_create` is seen.
-    fn internal(&self, makers_known: bool) -> Option<bool> {
-        match self.maker {
-            Maker::Program => Some(false),
+    /// Returns whether the runtime created it for itself. `creators_known` is whether every call of `hsa_queue_create` is seen.
+    fn internal(&self, creators_known: bool) -> Option<bool> {
+        match self.creator {
+            Creator::Program => Some(false),
             // Until something is submitted on the queue, the call that returns it to the program may not have returned yet.
-            Maker::NotSeen if makers_known && self.kind == QueueType::ComputeAql && self.doorbells > 0 => Some(true),
-            Maker::NotSeen | Maker::Unknown => None,
+            Creator::NotSeen if creators_known && self.kind == QueueType::ComputeAql && self.doorbells > 0 => {
+                Some(true)
+            }
+            Creator::NotSeen | Creator::Unknown => None,
         }
     }
 
-    /// Returns its numbers so far. `makers_known` has the same meaning as for `internal`.
-    pub(in crate::model) fn numbers(&self, makers_known: bool) -> tables::Queue {
+    /// Returns its numbers so far. `creators_known` has the same meaning as for `internal`.
+    pub(in crate::model) fn totals(&self, creators_known: bool) -> tables::Queue {
         let create = self.created;
         let standing = self.standing();
         let adoption = self.adoption.as_ref();
@@ -71,7 +73,7 @@ impl Queue {
             }),
             doorbell_offset: create.and_then(|create| create.doorbell_offset),
             priority: create.map(|create| create.priority),
-            internal: self.internal(makers_known),
+            internal: self.internal(creators_known),
             create_enter_ns: create.map(|create| create.enter_ns),
             created_ns: self.created_ns,
             destroyed_ns: self.end.map(End::time_ns),
