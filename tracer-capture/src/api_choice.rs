@@ -22,12 +22,10 @@ impl Api {
     /// Returns whether functions of this layer are probed.
     #[must_use]
     pub fn wants(self, layer: Layer) -> bool {
-        match self {
-            Self::None => false,
-            Self::Hip => layer == Layer::Hip,
-            Self::Hsa => layer == Layer::Hsa,
-            Self::All | Self::Stats => true,
-        }
+        matches!(
+            (self, layer),
+            (Self::All | Self::Stats, _) | (Self::Hip, Layer::Hip) | (Self::Hsa, Layer::Hsa)
+        )
     }
 
     /// Returns the value by which the programs know the choice (`API` in tracer-ebpf/src/api.rs).

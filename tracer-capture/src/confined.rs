@@ -30,8 +30,9 @@ mod sealed;
 mod spawner;
 mod user;
 
-pub use answer::{Answer, Contents, ReadError};
-pub use examine::{Debug, Examine, File, NotRead, Remote};
+pub use answer::{Answer, Contents, File, ReadError};
+pub(crate) use channel::Channel;
+pub use examine::{Debug, Examine, NotRead, Remote};
 pub use parser::{Job, Kernels, Output};
 pub use parsers::{Input, ParseFailed, Parsers};
 pub use readers::{MAX_PER_USER, Pending, Readers};

@@ -22,36 +22,20 @@ use fetch::Fetch;
 /// # Safety
 /// Implement it only for `repr(C)` structs of integers and byte arrays.
 unsafe trait Record: Copy {}
-// SAFETY: `repr(C)`, integers and byte arrays.
-unsafe impl Record for Header {}
-// SAFETY: as above.
-unsafe impl Record for record::Doorbell {}
-// SAFETY: as above.
-unsafe impl Record for record::Packets {}
-// SAFETY: as above.
-unsafe impl Record for record::Ioctl {}
-// SAFETY: as above.
-unsafe impl Record for record::Reserve {}
-// SAFETY: as above.
-unsafe impl Record for record::Task {}
-// SAFETY: as above.
-unsafe impl Record for record::SdmaDoorbell {}
-// SAFETY: as above.
-unsafe impl Record for record::Hold {}
-// SAFETY: as above.
-unsafe impl Record for record::RingJob {}
-// SAFETY: as above.
-unsafe impl Record for record::DriverCall {}
-// SAFETY: as above.
-unsafe impl Record for record::DriverEvent {}
-// SAFETY: as above.
-unsafe impl Record for record::Progress {}
-// SAFETY: as above.
-unsafe impl Record for record::HsaQueue {}
-// SAFETY: as above.
-unsafe impl Record for record::Signals {}
-// SAFETY: as above.
-unsafe impl Record for record::ApiCall {}
+
+macro_rules! records {
+    ($($name:ident,)*) => {
+        $(
+            // SAFETY: `repr(C)`, integers and byte arrays.
+            unsafe impl Record for record::$name {}
+        )*
+    };
+}
+
+records! {
+    Header, Doorbell, Packets, Ioctl, Reserve, Task, Hold, SdmaDoorbell,
+    RingJob, DriverCall, DriverEvent, Progress, HsaQueue, Signals, ApiCall,
+}
 
 fn view<T: Record>(bytes: &[u8]) -> Option<&T> {
     let aligned = bytes.as_ptr().cast::<T>().is_aligned();
@@ -67,12 +51,17 @@ pub fn hold(bytes: &[u8]) -> Option<record::Hold> {
         .copied()
 }
 
-fn origin(header: &Header) -> Origin {
+pub(crate) fn origin(header: &Header) -> Origin {
     Origin {
         time_ns: header.time_ns,
         pid: header.tgid,
         tid: header.tid,
     }
+}
+
+/// Returns the bytes before the first 0.
+fn text(bytes: &[u8]) -> &[u8] {
+    bytes.split(|b| *b == 0).next().unwrap_or_default()
 }
 
 /// Turns one record into its events; `memory` copies data that is not in the record. Returns `false` for a record that this build
@@ -101,34 +90,31 @@ pub fn record(bytes: &[u8], functions: &Functions, memory: &mut impl Fetch, sink
 }
 
 fn doorbell(r: &record::Doorbell, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
-    let flags = r.header.flags;
-    let origin = origin(&r.header);
-    let mut read = r.first;
-    let before = before(r.rung_end, r.value, r.read_index);
-    let proxy = is_proxy(&r.header);
+    let has = |flag| r.header.flags & flag != 0;
+    let mut walk = Packets {
+        origin: origin(&r.header),
+        handle: r.queue,
+        first: r.first,
+        ring_packets: r.size,
+        read_index: r.read_index,
+        write_index: r.limit,
+        value: r.value,
+        call: api::in_call(r.call),
+        packets: std::slice::from_ref(&r.packet),
+        ready: r.ready,
+        stamps: std::slice::from_ref(&r.stamps),
+        before: before(r.rung_end, r.value, r.read_index),
+        proxy: is_proxy(&r.header),
+    };
     if r.count == 1 {
-        read = read.saturating_add(1);
-        sink(&Event::Packets(Packets {
-            origin,
-            handle: r.queue,
-            first: r.first,
-            ring_packets: r.size,
-            read_index: r.read_index,
-            write_index: r.limit,
-            value: r.value,
-            call: api::in_call(r.call),
-            packets: std::slice::from_ref(&r.packet),
-            ready: r.ready,
-            stamps: std::slice::from_ref(&r.stamps),
-            before,
-            proxy,
-        }));
+        sink(&Event::Packets(walk));
+        walk.first = walk.first.saturating_add(1);
     }
-    if flags & doorbell_flags::TRUNCATED != 0 {
-        continue_walk(r, origin, read, memory, sink);
+    if has(doorbell_flags::TRUNCATED) {
+        continue_walk(r, walk, memory, sink);
     }
     sink(&Event::Doorbell(Doorbell {
-        origin,
+        origin: walk.origin,
         handle: r.queue,
         value: r.value,
         first: r.first,
@@ -137,11 +123,10 @@ fn doorbell(r: &record::Doorbell, memory: &mut impl Fetch, sink: &mut impl FnMut
         write_index: r.write_index,
         ring_base: r.base,
         ring_packets: r.size,
-        unreadable: flags & doorbell_flags::UNREADABLE != 0,
-        beyond: flags & doorbell_flags::BEYOND != 0,
-        adopted: flags & doorbell_flags::ADOPTED != 0,
-        proxy,
-        rung_end: before.map(|before| before.rung_end),
+        unreadable: has(doorbell_flags::UNREADABLE),
+        beyond: has(doorbell_flags::BEYOND),
+        proxy: walk.proxy,
+        rung_end: walk.before.map(|before| before.rung_end),
     }));
 }
 
@@ -163,18 +148,14 @@ const AT_ONCE: usize = 512;
 
 /// Reads the packets that the program's walk could not read: in pages that were not resident, or beyond its bound. The indexes
 /// around each read show whether a slot still belonged to its packet; the model leaves out the packets whose slot did not.
-fn continue_walk(
-    r: &record::Doorbell,
-    origin: Origin,
-    from: u64,
-    memory: &mut impl Fetch,
-    sink: &mut impl FnMut(&Event<'_>),
-) {
+///
+/// `walk` is the walk so far; its `first` is the first packet to read.
+fn continue_walk(r: &record::Doorbell, walk: Packets<'_>, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
     if r.size == 0 || !r.size.is_power_of_two() || r.size > queue::MAX_PACKETS {
         return;
     }
     let index = |offset: usize| r.queue.wrapping_add(offset as u64);
-    let mut first = from;
+    let mut first = walk.first;
     let mut slots = [Packet::ZERO; AT_ONCE];
     while first < r.end {
         let slot = first & u64::from(r.size - 1);
@@ -192,20 +173,14 @@ fn continue_walk(
         }
         for packets in slots.chunks(PACKETS_PER_RECORD) {
             sink(&Event::Packets(Packets {
-                origin,
-                handle: r.queue,
                 first,
-                ring_packets: r.size,
                 read_index: u64::from_ne_bytes(read_index),
                 write_index: u64::from_ne_bytes(write_index),
-                value: r.value,
-                call: api::in_call(r.call),
                 packets,
                 // The packets may have completed in between.
                 ready: 0,
                 stamps: &[],
-                before: before(r.rung_end, r.value, r.read_index),
-                proxy: is_proxy(&r.header),
+                ..walk
             }));
             first += packets.len() as u64;
         }
@@ -244,7 +219,6 @@ fn ioctl(r: &record::Ioctl, sink: &mut impl FnMut(&Event<'_>)) {
         exit_ns: r.exit_ns,
         fd: r.fd,
         cmd: r.cmd,
-        arg: r.arg,
         ret: (flags & ioctl_flags::NEVER_RETURNED == 0).then_some(r.ret),
         arg_in: bytes(&r.arg_in[..len], ioctl_flags::IN_UNREADABLE),
         arg_out: bytes(&r.arg_out[..len], ioctl_flags::OUT_UNREADABLE),
@@ -271,7 +245,7 @@ fn reserve(r: &record::Reserve, sink: &mut impl FnMut(&Event<'_>)) {
 
 fn task(r: &record::Task, sink: &mut impl FnMut(&Event<'_>)) {
     let origin = origin(&r.header);
-    let comm = r.comm.split(|&b| b == 0).next().unwrap_or_default();
+    let comm = text(&r.comm);
     sink(&match r.header.flags {
         task_op::FORK => Event::Fork(origin, r.child),
         task_op::EXEC => Event::Exec(origin, comm),

@@ -19,12 +19,11 @@ use std::{
 use aya::maps::{MapData, RingBuf};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::{decode, inventory::Inventory, probes::Prober, sys};
+use crate::{decode, probes::Prober, sys};
 use threads::Threads;
 use work::{Job, scan};
 
-pub use work::scan::Ask;
-pub use work::{Settings, Work};
+pub use work::{Work, scan::Ask};
 
 /// The interval at which the holder wakes up when nothing happens, to notice the end of the session.
 const IDLE: Duration = Duration::from_millis(50);
@@ -46,9 +45,9 @@ pub struct Examiner {
     pub stop: Arc<AtomicBool>,
 }
 
-/// Locks the inventory, also after a panic elsewhere: it is plain data.
-pub fn lock(inventory: &Mutex<Inventory>) -> MutexGuard<'_, Inventory> {
-    inventory.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks a mutex, also after a panic elsewhere: the data in these mutexes, as in the inventory's, is complete after each step.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Examiner {
@@ -59,8 +58,8 @@ impl Examiner {
         let threads = Threads::new(move |job| work.run(job));
         loop {
             let ended = self.stop.load(Ordering::Acquire);
-            while let Ok(Ask::Scan(pids, reply)) = self.asked.try_recv() {
-                scan::spread(&threads, pids, reply);
+            while let Ok(ask) = self.asked.try_recv() {
+                scan::spread(&threads, ask);
             }
             while let Some(hold) = self.ring.next().and_then(|item| decode::hold(&item)) {
                 threads.push(hold.header.tgid, Job::Hold(hold));
@@ -86,11 +85,8 @@ impl Examiner {
     fn wait(&self) {
         // SAFETY: the ring outlives the borrow, which ends with this function.
         let fd = unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) };
-        let timeout = Timespec {
-            tv_sec: 0,
-            tv_nsec: i64::from(IDLE.subsec_nanos()),
-        };
+        let timeout = Timespec::try_from(IDLE).ok();
         // An interrupted or failed wait only makes the next check early.
-        let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout));
+        let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], timeout.as_ref());
     }
 }

@@ -16,14 +16,17 @@ mod rights;
 mod sample;
 mod verdict;
 
-use std::{path::PathBuf, thread};
+use std::{
+    path::{Path, PathBuf},
+    thread,
+};
 
 use serde::Serialize;
 
 pub use cost::{Cost, Kind};
 pub use driver::{Driver, Events, Function, State};
 pub use features::Features;
-pub use gpus::{Gpu, Gpus, Node};
+pub use gpus::{Gpus, Node};
 pub use kernel::Kernel;
 pub use libraries::{Library, Site};
 pub use programs::{Event, Program, Programs};
@@ -66,8 +69,13 @@ pub fn inspect(options: &Options) -> Inspection {
     // This has a thread of its own: it may need its own mount namespace to see tracefs, which ends with the thread.
     let tried = thread::scope(|scope| scope.spawn(try_out).join());
     let (programs, events, uprobe_cost) = tried.unwrap_or_else(|_| {
+        let error = "loading the eBPF programs panicked; run again with RUST_BACKTRACE=1";
+        let programs = Programs {
+            error: Some(error.to_owned()),
+            ..Programs::default()
+        };
         let events = Events::of(Err("the search for them failed".to_owned()));
-        (Programs::panicked(), events, Cost::default())
+        (programs, events, Cost::default())
     });
     driver.events = events;
     let libraries = if options.libraries.is_empty() {
@@ -87,6 +95,13 @@ pub fn inspect(options: &Options) -> Inspection {
             .collect(),
         uprobe_cost,
     }
+}
+
+/// Returns which modules of the driver and of the scheduler have an entry in a folder; amd_sched is the scheduler of DKMS drivers.
+fn modules_in(folder: &Path) -> Vec<String> {
+    let modules = ["amdgpu", "gpu_sched", "amd_sched"].into_iter();
+    let there = modules.filter(|module| folder.join(module).exists());
+    there.map(str::to_owned).collect()
 }
 
 fn try_out() -> (Programs, Events, Cost) {

@@ -22,21 +22,23 @@ pub mod tracefs;
 
 use std::{
     collections::HashMap,
-    ffi::{CStr, CString},
+    ffi::CString,
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
     thread,
 };
 
 use aya::{
-    Ebpf,
+    Ebpf, Pod,
+    maps::Map,
     programs::{
-        KProbe, ProgramError, RawTracePoint, TracePoint, UProbe,
-        kprobe::KProbeLink,
-        raw_trace_point::RawTracePointLink,
-        trace_point::TracePointLink,
-        uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope},
+        Program, ProgramError,
+        uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeScope},
     },
+};
+use tracer_common::{
+    pause::TaskLayout,
+    record::{DriverEventLayout, EventLayout, StructLayout},
 };
 
 use self::multi::Multi;
@@ -44,7 +46,7 @@ use crate::{
     CaptureError,
     inventory::{Probe, RAW},
     kernel::descriptors,
-    runtime::resolver::{Confidence, ProbePoint, ResolverStep},
+    runtime::resolver::{Confidence, ExportSite, ProbePoint, ResolverStep},
     target::proc_maps::FileId,
 };
 use tracer_core::family::Family;
@@ -63,15 +65,21 @@ pub struct Prober {
     attached: Vec<&'static str>,
 }
 
+/// A value in the form in which the programs and their maps take it.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plain<T>(pub T);
+// SAFETY: the type is `repr(C)` and consists of u32 only.
+unsafe impl Pod for Plain<TaskLayout> {}
+// SAFETY: as above.
+unsafe impl Pod for Plain<EventLayout> {}
+// SAFETY: as above.
+unsafe impl Pod for Plain<StructLayout> {}
+// SAFETY: as above.
+unsafe impl Pod for Plain<DriverEventLayout> {}
+
 /// An attachment; dropping it detaches.
-enum Attached {
-    Site(#[expect(dead_code, reason = "kept for its end")] UProbeLink),
-    Link(#[expect(dead_code, reason = "kept for its end")] OwnedFd),
-    Event(#[expect(dead_code, reason = "kept for its end")] TracePointLink),
-    Function(#[expect(dead_code, reason = "kept for its end")] KProbeLink),
-    RawEvent(#[expect(dead_code, reason = "kept for its end")] RawTracePointLink),
-    Functions(#[expect(dead_code, reason = "kept for its end")] [OwnedFd; 2]),
-}
+type Attached = Box<dyn Send>;
 
 /// The number of attachments that are detached at once.
 const AT_ONCE: usize = 64;
@@ -113,6 +121,14 @@ pub struct Target<'a> {
     pub path: &'a str,
 }
 
+impl Target<'_> {
+    /// Returns the path at which this process reaches the file.
+    fn own_path(&self) -> CString {
+        // The path contains no 0 byte, so this never returns the default.
+        CString::new(format!("/proc/self/fd/{}", self.file.as_raw_fd())).unwrap_or_default()
+    }
+}
+
 /// A place in the library, and the purpose of the probe there.
 pub struct Site {
     /// The instruction.
@@ -123,6 +139,32 @@ pub struct Site {
     pub role: String,
     /// The resolver's step that found the site, and its confidence; `None` if there was no choice.
     pub found: Option<(ResolverStep, Confidence)>,
+}
+
+impl Site {
+    /// Returns the site for an exported function: in it, or in the function behind it.
+    fn of(export: &ExportSite, point: ProbePoint, step: ResolverStep) -> Self {
+        Self {
+            point,
+            upper: 0,
+            role: export.names.join(", "),
+            found: Some((step, export.confidence)),
+        }
+    }
+
+    /// Returns the probe as the inventory lists it.
+    fn probe(self, family: Family, target: &Target<'_>, error: Option<String>) -> Probe {
+        Probe {
+            family,
+            target: target.path.to_owned(),
+            role: self.role,
+            file_offset: Some(self.point.file_offset),
+            instruction: Some(self.point.instruction.to_string()),
+            step: self.found.map(|(step, _)| step.to_string()),
+            confidence: self.found.map(|(_, confidence)| confidence),
+            error,
+        }
+    }
 }
 
 /// The result of loading a program of the object.
@@ -153,11 +195,10 @@ impl Prober {
         let mut programs = Vec::new();
         for (name, program) in ebpf.programs_mut().filter(|(name, _)| !multi.has(name)) {
             let loaded = match program {
-                aya::programs::Program::UProbe(p) => p.load(),
-                aya::programs::Program::TracePoint(p) => p.load(),
+                Program::UProbe(p) => p.load(),
+                Program::TracePoint(p) => p.load(),
+                Program::RawTracePoint(p) => p.load(),
                 // Kernels without kprobes have none of the functions either, so these programs are loaded when one is attached.
-                aya::programs::Program::KProbe(_) => Ok(()),
-                aya::programs::Program::RawTracePoint(p) => p.load(),
                 _ => Ok(()),
             };
             programs.push(LoadedProgram {
@@ -178,7 +219,16 @@ impl Prober {
         (prober, programs)
     }
 
-    /// Returns descriptors of the loaded programs, with their names; of second_programs, only those that are attached.
+    /// Takes a map out of the object.
+    ///
+    /// # Errors
+    /// Fails with [`CaptureError::Missing`] if the object has no such map of this kind.
+    pub fn take_map<M: TryFrom<Map>>(&mut self, name: &'static str) -> Result<M, CaptureError> {
+        let map = self.ebpf.take_map(name).and_then(|map| map.try_into().ok());
+        map.ok_or(CaptureError::Missing(name))
+    }
+
+    /// Returns descriptors of the loaded programs, with their names; of second programs, only those that are attached.
     ///
     /// # Errors
     /// Fails if no descriptor is left.
@@ -222,16 +272,7 @@ impl Prober {
         self.sites += 1;
         let link = self.site(program, target, site.point.file_offset, cookie);
         let error = self.keep(link);
-        Probe {
-            family,
-            target: target.path.to_owned(),
-            role: site.role,
-            file_offset: Some(site.point.file_offset),
-            instruction: Some(site.point.instruction.to_string()),
-            step: site.found.map(|(step, _)| step.to_string()),
-            confidence: site.found.map(|(_, confidence)| confidence),
-            error,
-        }
+        site.probe(family, target, error)
     }
 
     fn site(
@@ -242,46 +283,44 @@ impl Prober {
         cookie: u64,
     ) -> Result<Attached, CaptureError> {
         descriptors::room_for_probe(target.file).map_err(CaptureError::NoDescriptor)?;
-        let path = format!("/proc/self/fd/{}", target.file.as_raw_fd());
+        let path = target.own_path();
         if self.multi.has(program) {
-            let path = CString::new(path).map_err(|error| CaptureError::Refused {
-                program: program.to_owned(),
-                reason: error.to_string(),
-            })?;
-            let link = self.multi.attach(program, &path, &[file_offset], &[cookie]);
-            return link.map(Attached::Link).map_err(|error| CaptureError::Refused {
-                program: program.to_owned(),
-                reason: error.to_string(),
-            });
+            return match self.multi.attach(program, &path, &[file_offset], &[cookie]) {
+                Ok(link) => Ok(Box::new(link)),
+                Err(error) => Err(CaptureError::Refused {
+                    program: program.to_owned(),
+                    reason: error.to_string(),
+                }),
+            };
         }
         let point = UProbeAttachPoint {
             location: UProbeAttachLocation::AbsoluteOffset(file_offset),
             cookie: Some(cookie),
         };
-        self.program::<UProbe>(program).and_then(|p| {
-            p.attach(point, path, UProbeScope::AllProcesses)
-                .and_then(|id| p.take_link(id))
-                .map(Attached::Site)
-                .map_err(|error| refused(program, &error))
-        })
+        let Some(Program::UProbe(p)) = self.ebpf.program_mut(program) else {
+            return Err(CaptureError::Missing(program));
+        };
+        let link = p.attach(point, &*path.to_string_lossy(), UProbeScope::AllProcesses);
+        kept(program, link.and_then(|id| p.take_link(id)))
     }
 
-    /// Attaches `[entry, return]` to functions of the file at `path`, by one link each.
+    /// Attaches `[entry, return]` to functions of a library, by one link each.
     ///
     /// # Errors
     /// Fails with the kernel's error; nothing is attached then.
     pub fn function_probes(
         &mut self,
         [enter, leave]: [&'static str; 2],
-        path: &CStr,
+        target: &Target<'_>,
         functions: &[api::Function],
     ) -> io::Result<()> {
-        let offsets: Vec<u64> = functions.iter().map(|f| f.point().file_offset).collect();
-        let cookies: Vec<u64> = functions.iter().map(api::Function::cookie).collect();
+        let path = target.own_path();
+        let offsets: Vec<u64> = functions.iter().map(|f| f.site.point.file_offset).collect();
+        let cookies: Vec<u64> = functions.iter().map(|f| f.cookie.0).collect();
         // The return is attached first: an entry without its return would wait for one forever.
-        let returns = self.multi.attach(leave, path, &offsets, &cookies)?;
-        let entries = self.multi.attach(enter, path, &offsets, &cookies)?;
-        self.push(Attached::Functions([entries, returns]));
+        let returns = self.multi.attach(leave, &path, &offsets, &cookies)?;
+        let entries = self.multi.attach(enter, &path, &offsets, &cookies)?;
+        self.push(Box::new([entries, returns]));
         Ok(())
     }
 
@@ -296,20 +335,24 @@ impl Prober {
         function: &api::Function,
     ) -> Result<(), CaptureError> {
         for program in [leave, enter] {
-            let link = self.site(program, target, function.point().file_offset, function.cookie())?;
+            let link = self.site(program, target, function.site.point.file_offset, function.cookie.0)?;
             self.push(link);
         }
         Ok(())
     }
 
-    /// Attaches to a trace event.
+    /// Attaches to a trace event; a raw program takes the event's arguments, without the record that the event makes of them.
     pub fn tracepoint(&mut self, program: &'static str, family: Family, group: &str, event: &str) -> Probe {
-        let link = self.program::<TracePoint>(program).and_then(|p| {
-            p.attach(group, event)
-                .and_then(|id| p.take_link(id))
-                .map_err(|error| refused(program, &error))
-        });
-        let error = self.keep(link.map(Attached::Event));
+        let mut step = None;
+        let link = match self.ebpf.program_mut(program) {
+            Some(Program::TracePoint(p)) => kept(program, p.attach(group, event).and_then(|id| p.take_link(id))),
+            Some(Program::RawTracePoint(p)) => {
+                step = Some(RAW.to_owned());
+                kept(program, p.attach(event).and_then(|id| p.take_link(id)))
+            }
+            _ => Err(CaptureError::Missing(program)),
+        };
+        let error = self.keep(link);
         if error.is_none() {
             self.attached.push(program);
         }
@@ -317,31 +360,9 @@ impl Prober {
             family,
             target: format!("{group}:{event}"),
             role: program.to_owned(),
-            file_offset: None,
-            instruction: None,
-            step: None,
-            confidence: None,
+            step,
             error,
-        }
-    }
-
-    /// Attaches to a trace event's arguments, without the record that the event makes of them.
-    pub fn raw_tracepoint(&mut self, program: &'static str, family: Family, group: &str, event: &str) -> Probe {
-        let link = self.program::<RawTracePoint>(program).and_then(|p| {
-            p.attach(event)
-                .and_then(|id| p.take_link(id))
-                .map_err(|error| refused(program, &error))
-        });
-        let error = self.keep(link.map(Attached::RawEvent));
-        Probe {
-            family,
-            target: format!("{group}:{event}"),
-            role: program.to_owned(),
-            file_offset: None,
-            instruction: None,
-            step: Some(RAW.to_owned()),
-            confidence: None,
-            error,
+            ..Probe::default()
         }
     }
 
@@ -350,15 +371,14 @@ impl Prober {
     /// # Errors
     /// Fails with [`CaptureError::Refused`] if the kernel can't probe the function.
     pub fn kprobe(&mut self, program: &'static str, function: &str) -> Result<(), CaptureError> {
-        let probe = self.program::<KProbe>(program)?;
-        if probe.fd().is_err() {
-            probe.load().map_err(|error| refused(program, &error))?;
+        let Some(Program::KProbe(p)) = self.ebpf.program_mut(program) else {
+            return Err(CaptureError::Missing(program));
+        };
+        if p.fd().is_err() {
+            p.load().map_err(|error| refused(program, &error))?;
         }
-        let link = probe
-            .attach(function, 0)
-            .and_then(|id| probe.take_link(id))
-            .map_err(|error| refused(program, &error))?;
-        self.push(Attached::Function(link));
+        let link = kept(program, p.attach(function, 0).and_then(|id| p.take_link(id)))?;
+        self.push(link);
         Ok(())
     }
 
@@ -374,15 +394,13 @@ impl Prober {
     fn keep(&mut self, link: Result<Attached, CaptureError>) -> Option<String> {
         link.map(|link| self.push(link)).err().map(|e| e.to_string())
     }
+}
 
-    fn program<'a, P>(&'a mut self, name: &'static str) -> Result<&'a mut P, CaptureError>
-    where
-        &'a mut P: TryFrom<&'a mut aya::programs::Program>,
-    {
-        self.ebpf
-            .program_mut(name)
-            .and_then(|p| p.try_into().ok())
-            .ok_or(CaptureError::Missing(name))
+/// Returns the attachment of a program, or the error with which the kernel refused it.
+fn kept<L: Send + 'static>(program: &str, link: Result<L, ProgramError>) -> Result<Attached, CaptureError> {
+    match link {
+        Ok(link) => Ok(Box::new(link)),
+        Err(error) => Err(refused(program, &error)),
     }
 }
 

@@ -20,11 +20,15 @@ use std::{
 };
 
 use tracer_core::{
-    event::{Event, Occasion, Origin, Progress, Signal},
+    event::{Event, Occasion, Progress, Signal},
     model::Position,
 };
 
-use crate::{CaptureError, confined::Readers, sampler::memory::Scattered};
+use crate::{
+    CaptureError,
+    confined::Readers,
+    sampler::memory::{Scattered, Seen},
+};
 
 /// Time between two samples of a queue whose indexes move.
 const FAST: Duration = Duration::from_millis(2);
@@ -131,12 +135,16 @@ impl Sampler {
     /// Samples every queue a last time, reads the signals that were asked for, and ends. Earlier samples come first.
     #[must_use]
     pub fn finish(mut self) -> Vec<Sample> {
+        let last = self.end();
+        self.samples.try_iter().chain(last).collect()
+    }
+
+    /// Ends the thread, and returns its last samples.
+    fn end(&mut self) -> Vec<Sample> {
         self.shared.stop.store(true, Ordering::Release);
         self.wake();
-        let last = self.thread.take().map(JoinHandle::join);
-        let mut samples: Vec<Sample> = self.samples.try_iter().collect();
-        samples.extend(last.and_then(Result::ok).unwrap_or_default());
-        samples
+        let last = self.thread.take().and_then(|thread| thread.join().ok());
+        last.unwrap_or_default()
     }
 
     fn wake(&self) {
@@ -148,12 +156,8 @@ impl Sampler {
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Release);
-        self.wake();
-        if let Some(thread) = self.thread.take() {
-            // Its samples have no reader any more.
-            let _ = thread.join();
-        }
+        // The samples have no reader any more.
+        self.end();
     }
 }
 
@@ -191,8 +195,7 @@ impl Worker {
         self.renew();
         let mut last = Vec::new();
         let all: Vec<Position> = self.queues.iter().map(|watched| watched.position).collect();
-        let memory = &mut self.memory;
-        look(memory, &all, Occasion::TraceEnd, |_, look| {
+        look(&mut self.memory, &all, Occasion::TraceEnd, |look| {
             last.extend(look.map(Sample::Queue));
         });
         self.renew_signals();
@@ -211,19 +214,13 @@ impl Worker {
     /// Reads those signals; returns the number of reads.
     fn pass_over_signals(&mut self) -> u32 {
         self.renew_signals();
-        let Self {
-            signals,
-            sender,
-            memory,
-            ..
-        } = self;
-        signals.truncate(SIGNALS);
-        let count = signals.len();
-        signals::look(memory, signals, |signal| {
+        self.signals.truncate(SIGNALS);
+        let count = self.signals.len();
+        signals::look(&mut self.memory, &mut self.signals, |signal| {
             // A recorder that is behind asks again.
-            let _ = sender.try_send(Sample::Signal(signal));
+            let _ = self.sender.try_send(Sample::Signal(signal));
         });
-        signals.clear();
+        self.signals.clear();
         count as u32
     }
 
@@ -263,9 +260,8 @@ impl Worker {
         }
         let positions: Vec<Position> = due.iter().map(|&at| self.queues[at].position).collect();
         let mut at = due.iter();
-        let (queues, sender, memory) = (&mut self.queues, &self.sender, &mut self.memory);
-        look(memory, &positions, Occasion::Sample, |_, look| {
-            let Some(watched) = at.next().and_then(|&at| queues.get_mut(at)) else {
+        look(&mut self.memory, &positions, Occasion::Sample, |look| {
+            let Some(watched) = at.next().and_then(|&at| self.queues.get_mut(at)) else {
                 return;
             };
             let seen = look.map(|look| [look.read_index, look.write_index]);
@@ -275,41 +271,30 @@ impl Worker {
             watched.seen = seen.or(watched.seen);
             // A recorder that is behind gets a later sample; one that is gone gets none. A sample that shows no change is
             // information, too: it bounds when the indexes moved.
-            let _ = look.map(|look| sender.try_send(Sample::Queue(look)));
+            let _ = look.map(|look| self.sender.try_send(Sample::Queue(look)));
         });
         positions.len() as u32
     }
 }
 
-/// Samples queues, which are sorted by process; `seen` receives each queue with its sample.
-fn look(
-    memory: &mut Scattered,
-    queues: &[Position],
-    occasion: Occasion,
-    mut seen: impl FnMut(&Position, Option<Progress>),
-) {
+/// Samples queues, which are sorted by process; `seen` receives the sample of each queue in order.
+fn look(memory: &mut Scattered, queues: &[Position], occasion: Occasion, mut seen: impl FnMut(Option<Progress>)) {
     // The read index comes first, so that it is never above the write index of a real queue.
     let places = |queue: &Position| [queue.read_pointer, queue.write_pointer];
+    let progress = |queue: &Position, indexes: Seen<2>| Progress {
+        origin: indexes.origin,
+        after_ns: indexes.after_ns,
+        handle: queue.handle,
+        read_index: indexes.words[0],
+        write_index: indexes.words[1],
+        rung_end: None,
+        occasion,
+    };
     memory.read_each(
         queues,
         |queue| queue.pid,
         places,
-        |queue, indexes| {
-            let progress = indexes.map(|indexes| Progress {
-                origin: Origin {
-                    time_ns: indexes.time_ns,
-                    pid: queue.pid,
-                    tid: 0,
-                },
-                after_ns: indexes.after_ns,
-                handle: queue.handle,
-                read_index: indexes.words[0],
-                write_index: indexes.words[1],
-                rung_end: None,
-                occasion,
-            });
-            seen(queue, progress);
-        },
+        |queue, indexes| seen(indexes.map(|indexes| progress(queue, indexes))),
     );
 }
 

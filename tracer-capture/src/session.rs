@@ -38,12 +38,16 @@ use crate::{
     },
     probes::{Prober, driver::Functions},
     shared_maps::{
-        api_stats::ApiStats, counting::Counting, losses::Losses, open_calls::OpenCalls, positions::Positions,
+        api_stats::ApiStats,
+        counting::Counting,
+        losses::{HandedOver, Losses},
+        open_calls::OpenCalls,
+        positions::Positions,
     },
     sys,
     target::pid_namespace,
 };
-use load::{Loaded, Maps, load};
+use load::{Loaded, load};
 
 pub use crate::api_choice::Api;
 pub(crate) use load::{Loading, see_tracefs};
@@ -92,7 +96,7 @@ pub struct Session {
     memory: Remote,
     undecoded: u64,
     /// Losses of the inventory that were handed over.
-    reported: std::collections::BTreeMap<&'static str, u64>,
+    reported: HandedOver,
     functions: Functions,
     pub(crate) inventory: Arc<Mutex<Inventory>>,
     stop: Arc<AtomicBool>,
@@ -129,24 +133,19 @@ impl Session {
         let stop = Arc::new(AtomicBool::new(false));
         let loaded = std::thread::scope(|scope| scope.spawn(|| load(options, &mut inventory, &stop)).join());
         let Loaded {
-            mut maps,
+            mut prober,
             functions,
-            prober,
             listener,
         } = loaded.map_err(|_| CaptureError::system("loading", io::Error::other("the loader panicked")))??;
-        let counters = maps.remove("LOSSES").ok_or(CaptureError::Missing("LOSSES"))?;
-        let losses = Losses::new(&counters, prober.programs()?)?;
-        let counting = maps.remove("COUNTING").ok_or(CaptureError::Missing("COUNTING"))?;
-        let gate = Counting::new(&counting)?;
-        let marks = Positions::new(maps.get("EVENTS").ok_or(CaptureError::Missing("EVENTS"))?)?;
-        let api_stats = match options.api {
-            Api::Stats => {
-                let stats = maps.remove("API_STATS").ok_or(CaptureError::Missing("API_STATS"))?;
-                Some(ApiStats::new(&stats)?)
-            }
-            _ => None,
-        };
-        let pauses = maps.remove("PAUSES").ok_or(CaptureError::Missing("PAUSES"))?;
+        let losses = Losses::new(&prober.take_map("LOSSES")?, prober.programs()?)?;
+        let counting = Counting::new(&prober.take_map("COUNTING")?)?;
+        let events: Map = prober.take_map("EVENTS")?;
+        let marks = Positions::new(&events)?;
+        let events = RingBuf::try_from(events).map_err(|_| CaptureError::Missing("EVENTS"))?;
+        let stats: Map = prober.take_map("API_STATS")?;
+        let api_stats = (options.api == Api::Stats).then(|| ApiStats::new(&stats));
+        let api_stats = api_stats.transpose()?;
+        let pauses: Map = prober.take_map("PAUSES")?;
         let entries = guardian::descriptor(&pauses)?;
         let own = Pauses::new(Entries::new(entries)?, options.pause_limit);
         let pin = Pin::new(&pauses).inspect_err(|error| log::info!("{error}")).ok();
@@ -155,38 +154,31 @@ impl Session {
             guardian.share(entries, pin.as_ref().map(|pin| pin.path.as_path()))?;
         }
         let keeper = Keeper::start(own)?;
-        let known = maps.remove("KNOWN").ok_or(CaptureError::Missing("KNOWN"))?;
-        let mut open = |name| maps.remove(name).ok_or(CaptureError::Missing(name));
-        let (ioctls, threads) = (open("ENTERED")?, open("API_THREADS")?);
+        let known = KnownFiles::new(&prober.take_map("KNOWN")?)?;
+        let (ioctls, threads) = (prober.take_map("ENTERED")?, prober.take_map("API_THREADS")?);
         let recorded = !matches!(options.api, Api::None | Api::Stats);
         let open_calls = OpenCalls::new(ioctls, threads, recorded).map_err(|_| CaptureError::Missing("ENTERED"))?;
+        let (traced, users) = (prober.take_map("TRACED")?, prober.take_map("USERS")?);
+        let ring = prober.take_map("HOLDS")?;
         let inventory = Arc::new(Mutex::new(inventory));
         let (finder, discoveries) = discoveries();
         let (asks, asked) = mpsc::channel();
-        let settings = examination::Settings {
-            reserves: options.reserves,
-            debuginfod: options.debuginfod,
-            api: options.api,
-            user: options.user,
-            pause_limit: options.pause_limit,
-        };
         let pauses = Arc::clone(keeper.pauses());
-        let known = KnownFiles::new(&known)?;
         let memory = Remote::new(readers.clone(), options.pause_limit);
-        let work = Work::new(settings, readers, prober, pauses, known, finder, Arc::clone(&inventory));
+        let work = Work::new(options, readers, prober, pauses, known, finder, Arc::clone(&inventory));
         let work = Arc::new(work);
         let holder = Examiner {
-            ring: take(&mut maps, "HOLDS")?,
+            ring,
             work: Arc::clone(&work),
             asked,
             stop: Arc::clone(&stop),
         };
         let spawned = std::thread::Builder::new().name("holder".into()).spawn(|| holder.run());
         Ok(Self {
-            events: take(&mut maps, "EVENTS")?,
+            events,
             marks,
-            traced: take(&mut maps, "TRACED")?,
-            users: take(&mut maps, "USERS")?,
+            traced,
+            users,
             keeper,
             pin,
             _guardian: guardian,
@@ -194,11 +186,11 @@ impl Session {
             api_stats,
             open_calls,
             discoveries,
-            counting: gate,
+            counting,
             asks,
             memory,
             undecoded: 0,
-            reported: std::collections::BTreeMap::new(),
+            reported: HandedOver::default(),
             functions,
             inventory,
             stop,
@@ -220,16 +212,12 @@ impl Session {
 
     /// Enters a process among the traced ones. Its submissions do not count yet.
     pub(crate) fn insert(&mut self, pid: u32) -> Result<(), CaptureError> {
-        self.traced
-            .insert(pid, GENERATION, 0)
-            .map_err(|e| CaptureError::system("tracing a process", io::Error::other(e)))
+        self.traced.insert(pid, GENERATION, 0).map_err(not_traced)
     }
 
     /// Enters a process among those that use the KFD: tracer pauses it for the files that it maps from now on.
     pub(crate) fn insert_user(&mut self, pid: u32) -> Result<(), CaptureError> {
-        self.users
-            .insert(pid, 1, 0)
-            .map_err(|e| CaptureError::system("tracing a process", io::Error::other(e)))
+        self.users.insert(pid, 1, 0).map_err(not_traced)
     }
 
     /// Makes submissions of traced processes count from now on. tracer makes no system call for a map from then on.
@@ -286,11 +274,7 @@ impl Session {
             lost(UNDECODED, std::mem::take(&mut self.undecoded));
         }
         for (&source, &total) in &examination::lock(&self.inventory).losses {
-            let reported = self.reported.entry(source).or_default();
-            if total > *reported {
-                lost(source, total - *reported);
-                *reported = total;
-            }
+            self.reported.up_to(total, source, &mut lost);
         }
     }
 
@@ -336,14 +320,12 @@ impl Session {
     }
 }
 
+fn not_traced(error: MapError) -> CaptureError {
+    CaptureError::system("tracing a process", io::Error::other(error))
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
         self.detach();
     }
-}
-
-/// Takes a map out of the object.
-fn take<M: TryFrom<Map, Error = MapError>>(maps: &mut Maps, name: &'static str) -> Result<M, CaptureError> {
-    let map = maps.remove(name).ok_or(CaptureError::Missing(name))?;
-    M::try_from(map).map_err(|_| CaptureError::Missing(name))
 }

@@ -1,12 +1,18 @@
 //! System calls that have no safe wrapper in the libraries used.
 
 use std::{
+    ffi::CStr,
     io,
-    mem::MaybeUninit,
     os::fd::{AsRawFd, BorrowedFd, OwnedFd},
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    mount::{MountFlags, MountPropagationFlags, mount, mount_change},
+    process::setpriority_process,
+    thread::{UnshareFlags, unshare_unsafe},
+    time::{ClockId, clock_gettime},
+};
 
 /// Makes the calling thread, and the threads that it creates, run as soon as a processor is free, but not preempt the thread that
 /// wakes them. That thread belongs to a process that is about to stop: until it has stopped, a stop that its user requests cannot
@@ -20,14 +26,24 @@ pub fn let_others_stop() {
 /// Makes this thread run before others: a reader that waits for its turn among busy threads loses events. Without the right to do
 /// so, its priority stays as it is.
 pub fn run_first() {
-    // SAFETY: no memory is passed. 0 is the calling thread.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -15) };
+    // Without an id, the system call means the calling thread.
+    let _ = setpriority_process(None, -15);
 }
 
 /// Returns the time of CLOCK_MONOTONIC, ns: the clock of `bpf_ktime_get_ns`.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    clock_ns(ClockId::Monotonic)
+}
+
+/// Reads the monotonic, boot and real-time clocks, ns, one after the other.
+#[must_use]
+pub fn clocks() -> [u64; 3] {
+    [ClockId::Monotonic, ClockId::Boottime, ClockId::Realtime].map(clock_ns)
+}
+
+fn clock_ns(clock: ClockId) -> u64 {
+    let t = clock_gettime(clock);
     (t.tv_sec as u64)
         .saturating_mul(1_000_000_000)
         .saturating_add(t.tv_nsec as u64)
@@ -109,34 +125,17 @@ pub fn read_u64(pid: u32, address: u64) -> io::Result<u64> {
 /// # Errors
 /// EPERM without CAP_SYS_ADMIN, ENODEV on a kernel without tracefs.
 pub fn ensure_tracefs() -> io::Result<()> {
-    const AT: &std::ffi::CStr = c"/sys/kernel/tracing";
     if std::path::Path::new("/sys/kernel/tracing/events").is_dir()
         || std::path::Path::new("/sys/kernel/debug/tracing/events").is_dir()
     {
         return Ok(());
     }
     // SAFETY: unshares the namespace of this thread only; the thread then shares its file system context with no other.
-    if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE)?;
-    mount(Some(c"tracefs"), AT, Some(c"tracefs"), 0)
-}
-
-fn mount(
-    source: Option<&std::ffi::CStr>,
-    at: &std::ffi::CStr,
-    kind: Option<&std::ffi::CStr>,
-    flags: libc::c_ulong,
-) -> io::Result<()> {
-    let ptr = |s: Option<&std::ffi::CStr>| s.map_or(std::ptr::null(), std::ffi::CStr::as_ptr);
-    // SAFETY: the strings live until the call returns; null is allowed for source and type where the kernel ignores them.
-    let result = unsafe { libc::mount(ptr(source), at.as_ptr(), ptr(kind), flags, std::ptr::null()) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
+    mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
+    let at = c"/sys/kernel/tracing";
+    mount(c"tracefs", at, c"tracefs", MountFlags::empty(), None::<&CStr>)?;
+    Ok(())
 }
 
 /// Returns whether the process behind a pidfd has exited.
@@ -145,20 +144,4 @@ pub fn has_ended(pidfd: &OwnedFd) -> bool {
     let none = Timespec { tv_sec: 0, tv_nsec: 0 };
     // A pidfd is readable from the process exit on.
     poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&none)).is_ok_and(|ready| ready > 0)
-}
-
-/// Reads the monotonic, boot and real-time clocks, ns, one after the other.
-#[must_use]
-pub fn clocks() -> [u64; 3] {
-    [libc::CLOCK_MONOTONIC, libc::CLOCK_BOOTTIME, libc::CLOCK_REALTIME].map(|clock| {
-        let mut t = MaybeUninit::<libc::timespec>::zeroed();
-        // SAFETY: `t` takes a timespec; on failure it stays zero, which is a valid one.
-        let t = unsafe {
-            libc::clock_gettime(clock, t.as_mut_ptr());
-            t.assume_init()
-        };
-        (t.tv_sec as u64)
-            .saturating_mul(1_000_000_000)
-            .saturating_add(t.tv_nsec as u64)
-    })
 }

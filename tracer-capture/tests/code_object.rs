@@ -104,7 +104,7 @@ fn version_2_has_symbols_of_another_kind() {
 }
 
 #[test]
-fn mangled_names_are_told_both_ways() {
+fn mangled_names_are_recorded_both_ways() {
     let mut bytes = load("gfx942.co");
     let strings = section(&bytes, ".dynstr");
     let text = &mut bytes[strings];

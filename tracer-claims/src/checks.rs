@@ -15,19 +15,17 @@ pub(super) struct Checks {
 impl Checks {
     /// Adds a check of a part of the claim.
     pub(super) fn say(&mut self, what: &str, verdict: Standing, evidence: impl Into<String>) -> &mut Check {
-        self.checks.push(Check {
+        self.checks.push_mut(Check {
             what: what.to_owned(),
             verdict,
             evidence: evidence.into(),
             counts: BTreeMap::new(),
             missing: Vec::new(),
-        });
-        let last = self.checks.len() - 1;
-        &mut self.checks[last]
+        })
     }
 
-    /// Adds a check of a part of the claim for which evidence is missing.
-    pub(super) fn lack(&mut self, what: &str, evidence: impl Into<String>, source: &str, fix: &str) -> &mut Check {
+    /// Adds a check of a part of the claim for which evidence is missing: its source, and how to get it.
+    pub(super) fn lack(&mut self, what: &str, evidence: impl Into<String>, (source, fix): (&str, &str)) -> &mut Check {
         let check = self.say(what, Standing::Inconclusive, evidence);
         check.missing.push(Missing {
             source: source.to_owned(),
@@ -36,11 +34,11 @@ impl Checks {
         check
     }
 
-    /// Adds the verdict of a rule as a check. `pass` and `fail` say what these outcomes mean for the claim.
-    pub(super) fn rule(&mut self, what: &str, rule: &RuleVerdict, pass: Standing, fail: Standing) -> &mut Check {
+    /// Adds the verdict of a rule as a check: a rule that fails contradicts the claim.
+    pub(super) fn rule(&mut self, what: &str, rule: &RuleVerdict) -> &mut Check {
         let verdict = match rule.outcome {
-            Outcome::Pass | Outcome::Warn => pass,
-            Outcome::Fail => fail,
+            Outcome::Pass | Outcome::Warn => Standing::Holds,
+            Outcome::Fail => Standing::Contradicted,
             Outcome::Inconclusive => Standing::Inconclusive,
         };
         let check = self.say(what, verdict, rule.sentence.clone());
@@ -66,5 +64,12 @@ impl Check {
     pub(super) fn count(&mut self, name: &str, count: Option<u64>) -> &mut Self {
         self.counts.insert(name.to_owned(), count);
         self
+    }
+}
+
+impl Standing {
+    /// Returns `Holds` if `holds`, or else `otherwise`.
+    pub(super) fn holds_if(holds: bool, otherwise: Self) -> Self {
+        if holds { Self::Holds } else { otherwise }
     }
 }

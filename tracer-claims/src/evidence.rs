@@ -7,17 +7,18 @@ use tracer_core::summary::{self, Summary};
 use tracer_core::tables::{Fact, Ioctl, RingJob};
 use tracer_core::verify::{Context, Device, Judge, Outcome, Policy, RuleVerdict, Rules, Scheduler, Scope, Verdict};
 
-/// Returns the policy that kernels meet if they bypass the driver under the MES.
-fn bypass() -> Policy {
+/// Returns a policy with all rules that claims depend on, for GPUs with this scheduler.
+fn policy(scheduler: Scheduler) -> Policy {
     Policy {
-        name: "bypass".to_owned(),
+        name: "claims".to_owned(),
         description: String::new(),
         rules: Rules {
-            scheduler: Some(Scheduler::Mes),
+            scheduler: Some(scheduler),
             coverage: true,
             no_ring: true,
             // Reserves that the runtime makes for itself may be unknown: the claims are about the reserves of the program.
             no_syscall: Some(Scope::Seen),
+            ring_submission: true,
             ..Rules::default()
         },
         limits: Default::default(),
@@ -25,24 +26,11 @@ fn bypass() -> Policy {
     }
 }
 
-/// Returns the policy that kernels meet if they are submitted as jobs under the HWS.
-fn jobs() -> Policy {
-    Policy {
-        name: "jobs".to_owned(),
-        rules: Rules {
-            scheduler: Some(Scheduler::Hws),
-            ring_submission: true,
-            ..Rules::default()
-        },
-        ..bypass()
-    }
-}
-
 /// Examines the facts of one scenario.
 pub struct Observer {
     context: Context,
-    bypass: Judge,
-    jobs: Judge,
+    /// The rules for GPUs that the MES schedules, and for GPUs that the HWS schedules.
+    judges: [Judge; 2],
     summary: Summary,
     gws: Vec<Ioctl>,
     copy_jobs: CopyJobs,
@@ -56,7 +44,7 @@ pub(super) struct CopyJobs {
     /// Jobs that the driver created for itself while it served the process.
     pub(super) own: u64,
     /// Jobs whose creator the kernel's events do not name.
-    pub(super) untold: u64,
+    pub(super) unknown: u64,
 }
 
 /// The observations of one scenario.
@@ -65,9 +53,9 @@ pub struct Observed {
     pub(super) context: Context,
     pub(super) summary: summary::Report,
     pub(super) copy_jobs: CopyJobs,
-    bypass: Verdict,
-    jobs: Verdict,
-    /// Calls of `ALLOC_QUEUE_GWS`.
+    mes: Verdict,
+    hws: Verdict,
+    /// Calls of `ALLOC_QUEUE_GWS` that succeeded.
     gws: Vec<Ioctl>,
 }
 
@@ -89,8 +77,7 @@ impl Observer {
     #[must_use]
     pub fn new(context: Context) -> Self {
         Self {
-            bypass: Judge::new(&bypass(), context.clone()),
-            jobs: Judge::new(&jobs(), context.clone()),
+            judges: [Scheduler::Mes, Scheduler::Hws].map(|scheduler| Judge::new(&policy(scheduler), context.clone())),
             summary: Summary::new(context.capabilities),
             gws: Vec::new(),
             copy_jobs: CopyJobs::default(),
@@ -100,11 +87,10 @@ impl Observer {
 
     /// Takes a fact. Dispatches and ioctls must come in the order of their times, as they are in a stored trace.
     pub fn add(&mut self, fact: &Fact) {
-        self.bypass.add(fact);
-        self.jobs.add(fact);
+        self.judges.iter_mut().for_each(|judge| judge.add(fact));
         self.summary.add(fact);
         match fact {
-            Fact::Ioctl(ioctl) if ioctl.name == "ALLOC_QUEUE_GWS" => self.gws.push(ioctl.clone()),
+            Fact::Ioctl(call) if call.name == "ALLOC_QUEUE_GWS" && call.ret == Some(0) => self.gws.push(call.clone()),
             Fact::RingJob(job) => self.copy_jobs.add(job),
             _ => {}
         }
@@ -113,15 +99,16 @@ impl Observer {
     /// Returns the observations. `damage` lists the parts of the trace that could not be read, one sentence each.
     #[must_use]
     pub fn finish(mut self, damage: Vec<String>) -> Observed {
-        for judge in [&mut self.bypass, &mut self.jobs] {
-            judge.context().damage.extend(damage.iter().cloned());
-        }
         let complete = self.context.complete && damage.is_empty();
         self.context.damage.extend(damage);
+        let [mes, hws] = self.judges.map(|mut judge| {
+            judge.context().damage.clone_from(&self.context.damage);
+            judge.finish()
+        });
         Observed {
             summary: self.summary.finish(complete),
-            bypass: self.bypass.finish(),
-            jobs: self.jobs.finish(),
+            mes,
+            hws,
             gws: self.gws,
             copy_jobs: self.copy_jobs,
             context: self.context,
@@ -137,38 +124,38 @@ impl CopyJobs {
         match (&job.reason, job.client_id) {
             (Some(_), _) => self.own += 1,
             (None, Some(_)) => self.clients += 1,
-            (None, None) => self.untold += 1,
+            (None, None) => self.unknown += 1,
         }
     }
 }
 
 impl Observed {
-    /// Returns the verdict of a rule in the policy for kernels that bypass the driver under the MES.
-    pub(super) fn bypass(&self, rule: &str) -> &RuleVerdict {
-        find(&self.bypass, rule)
+    /// Returns the verdict of a rule that does not depend on the scheduler.
+    pub(super) fn rule(&self, name: &str) -> &RuleVerdict {
+        find(&self.mes, name)
     }
 
-    /// Returns the verdict of a rule in the policy for kernels that are submitted as jobs under the HWS.
-    pub(super) fn jobs(&self, rule: &str) -> &RuleVerdict {
-        find(&self.jobs, rule)
+    /// Returns the verdict of the rule that this scheduler schedules the GPUs in use.
+    pub(super) fn scheduler(&self, scheduler: Scheduler) -> &RuleVerdict {
+        let verdict = match scheduler {
+            Scheduler::Mes => &self.mes,
+            Scheduler::Hws | Scheduler::Nohws => &self.hws,
+        };
+        find(verdict, "scheduler")
     }
 
     /// Returns why the recording is not evidence: the rules about the recording itself that did not pass.
     pub(super) fn unsound(&self) -> Vec<&RuleVerdict> {
-        let rules = self.bypass.rules.iter();
-        rules
-            .filter(|rule| ["sound-capture", "command"].contains(&rule.rule.as_str()))
-            .filter(|rule| rule.outcome != Outcome::Pass)
-            .collect()
+        let own = |rule: &&RuleVerdict| ["sound-capture", "command"].contains(&rule.rule.as_str());
+        let rules = self.mes.rules.iter().filter(own);
+        rules.filter(|rule| rule.outcome != Outcome::Pass).collect()
     }
 
     /// Returns the GPUs on which compute queues were created; all GPUs of the machine if these are unknown.
     pub(super) fn gpus(&self) -> Vec<&Device> {
         let used: BTreeSet<u32> = self.summary.queues.iter().filter_map(|queue| queue.gpu_id).collect();
-        let devices = self.context.devices.iter();
-        devices
-            .filter(|device| used.is_empty() || used.contains(&device.gpu_id))
-            .collect()
+        let in_use = |device: &&Device| used.is_empty() || used.contains(&device.gpu_id);
+        self.context.devices.iter().filter(in_use).collect()
     }
 
     /// Returns the number of successful calls of an ioctl; `None` if ioctls were not watched.
@@ -188,26 +175,20 @@ impl Observed {
 
     /// Returns the queues for which the driver was asked to allocate global wave sync, by their number in the trace.
     pub(super) fn queues_with_gws(&self) -> BTreeSet<u32> {
-        let of = |call: &Ioctl| {
-            let id = u32::from_le_bytes(call.arg_in.as_ref()?.get(..4)?.try_into().ok()?);
-            let lived = |queue: &&tracer_core::tables::Queue| {
-                let from = queue.created_ns;
-                (from..=queue.destroyed_ns.unwrap_or(u64::MAX)).contains(&call.enter_ns)
-            };
-            let mut queues = self.summary.queues.iter();
-            let queue = queues.find(|queue| queue.pid == call.pid && queue.queue_id == Some(id) && lived(queue));
-            Some(queue?.queue)
+        let queue_of = |call: &Ioctl| {
+            let id = u32::from_le_bytes(*call.arg_in.as_ref()?.first_chunk()?);
+            let queue = self.summary.queues.iter().find(|queue| {
+                let lived = queue.created_ns..=queue.destroyed_ns.unwrap_or(u64::MAX);
+                queue.pid == call.pid && queue.queue_id == Some(id) && lived.contains(&call.enter_ns)
+            })?;
+            Some(queue.queue)
         };
-        self.gws
-            .iter()
-            .filter(|call| call.ret == Some(0))
-            .filter_map(of)
-            .collect()
+        self.gws.iter().filter_map(queue_of).collect()
     }
 }
 
-/// Returns the verdict of a rule. The policy of `verdict` must have the rule.
+/// Returns the verdict of a rule. [`policy`] must have the rule.
 fn find<'a>(verdict: &'a Verdict, rule: &str) -> &'a RuleVerdict {
     let found = verdict.rules.iter().find(|found| found.rule == rule);
-    found.unwrap_or_else(|| panic!("the policy {} has a rule {rule}", verdict.policy))
+    found.unwrap_or_else(|| panic!("the policy has a rule {rule}"))
 }

@@ -1,7 +1,7 @@
 //! The scenarios that test claims: workloads of the bundled dispatcher (tests/hsa-dispatch).
 
 /// A workload of the dispatcher.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Scenario {
     /// Kernels on one queue. The program waits for each of them.
@@ -33,15 +33,7 @@ pub struct Asked {
 
 impl Scenario {
     /// Every scenario, in the order in which they are run.
-    pub const ALL: [Self; 7] = [
-        Self::Launches,
-        Self::Copies,
-        Self::Queues,
-        Self::Cooperative,
-        Self::Failures,
-        Self::Inference,
-        Self::Streams,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// Returns the workload of the dispatcher, with its options.
     #[must_use]

@@ -72,22 +72,22 @@ impl<S: Sink> Collector<S> {
     /// Starts the collector. `there`: processes that tracer attached to.
     pub fn start(session: Session, sink: S, there: &[Attached]) -> anyhow::Result<Self> {
         let gauges = Arc::new(Gauges::default());
+        let out = Out {
+            sink,
+            facts: 0,
+            lost: 0,
+        };
         let mut work = Work {
             session,
-            out: Out {
-                sink,
-                facts: 0,
-                lost: 0,
-            },
+            out,
             model: Model::new(),
             samples: Samples::start(target::readers()?)?,
             gauges: Arc::clone(&gauges),
         };
         work.begin_with(there);
         // The kernel keeps the first 15 bytes of the name.
-        let thread = std::thread::Builder::new()
-            .name("collector".into())
-            .spawn(|| work.run());
+        let thread = std::thread::Builder::new().name("collector".into());
+        let thread = thread.spawn(|| work.run());
         Ok(Self {
             gauges,
             began: Instant::now(),
@@ -114,11 +114,8 @@ impl<S: Sink> Collector<S> {
     /// Stops the capture and drains what is left. The sink then has everything.
     pub fn finish(self) -> anyhow::Result<(S, Inventory)> {
         self.gauges.stop.store(true, Ordering::Release);
-        let work = self
-            .thread
-            .join()
-            .map_err(|_| anyhow!("the collector's thread panicked"))??;
-        Ok(work.finish())
+        let ended = self.thread.join();
+        Ok(ended.map_err(|_| anyhow!("the collector's thread panicked"))??.finish())
     }
 }
 
@@ -137,6 +134,11 @@ impl<S: Sink> Out<S> {
         }
         self.sink.take(fact);
     }
+
+    /// Takes what the model concludes from an event.
+    fn conclude(&mut self, model: &mut Model, event: &Event<'_>) {
+        model.apply(event, &mut |fact| self.take(&fact));
+    }
 }
 
 /// The state of the thread.
@@ -151,7 +153,6 @@ struct Work<S> {
 impl<S: Sink> Work<S> {
     /// Applies the processes that existed before the session.
     fn begin_with(&mut self, there: &[Attached]) {
-        let Self { out, model, .. } = self;
         for process in there {
             let origin = Origin {
                 time_ns: process.time_ns,
@@ -164,7 +165,7 @@ impl<S: Sink> Work<S> {
                 queues: &process.queues,
                 idle: !process.has_runtime,
             });
-            model.apply(&event, &mut |fact| out.take(&fact));
+            self.out.conclude(&mut self.model, &event);
         }
     }
 
@@ -172,30 +173,22 @@ impl<S: Sink> Work<S> {
         sys::run_first();
         let mut ticked = Instant::now();
         let mut shown = Instant::now();
-        let mut stopped = false;
-        // The position where the records end, and how long to wait for them. Both are set when the collector stops.
-        let (mut end, mut last) = (0, ticked);
+        // The position where the records end, and until when to wait for them, once the collector stops.
+        let mut last = None;
         loop {
             let stopping = self.gauges.stop.load(Ordering::Acquire);
-            if stopping && !stopped {
-                stopped = true;
+            if stopping && last.is_none() {
                 // The last queues are known only after the records of their creation.
                 self.drain_to(self.session.mark());
                 self.samples.finish(&self.session, &mut self.model);
                 self.session.detach();
-                end = self.session.mark();
-                last = Instant::now() + PATIENCE;
+                last = Some((self.session.mark(), Instant::now() + PATIENCE));
             }
             self.samples.collect(&self.session);
             let drained = self.drain();
-            let Self {
-                session,
-                samples,
-                model,
-                out,
-                ..
-            } = &mut self;
-            samples.apply(session, model, |fact| out.take(fact));
+            let out = &mut self.out;
+            self.samples
+                .apply(&self.session, &mut self.model, |fact| out.take(fact));
             if ticked.elapsed() >= TICK || stopping {
                 ticked = Instant::now();
                 self.tick()?;
@@ -205,23 +198,19 @@ impl<S: Sink> Work<S> {
                 self.snapshot();
             }
             if drained == 0 {
-                if stopping && (self.session.is_drained_to(end) || Instant::now() >= last) {
+                if let Some((end, until)) = last
+                    && (self.session.is_drained_to(end) || Instant::now() >= until)
+                {
                     self.session.give_up_before(end);
-                    self.open_calls();
+                    // The calls that were still open when the recording ended.
+                    let (out, model) = (&mut self.out, &mut self.model);
+                    self.session.report_open_calls(&mut |event| out.conclude(model, event));
                     self.tick()?;
                     return Ok(self);
                 }
                 std::thread::sleep(NAP);
             }
         }
-    }
-
-    /// Takes the calls that were still open when the recording ended.
-    fn open_calls(&mut self) {
-        let Self {
-            session, out, model, ..
-        } = self;
-        session.report_open_calls(&mut |event| model.apply(event, &mut |fact| out.take(&fact)));
     }
 
     /// Drains the records up to `mark` while programs continue to run, for at most [`PATIENCE`].
@@ -235,63 +224,47 @@ impl<S: Sink> Work<S> {
     }
 
     fn drain(&mut self) -> usize {
-        let Self {
-            session, out, model, ..
-        } = self;
-        session.drain(BATCH, &mut |event: &Event<'_>| {
+        let (out, model) = (&mut self.out, &mut self.model);
+        self.session.drain(BATCH, &mut |event: &Event<'_>| {
             out.sink.saw(event);
-            model.apply(event, &mut |fact| out.take(&fact));
+            out.conclude(model, event);
         })
     }
 
     fn tick(&mut self) -> anyhow::Result<()> {
-        let Self {
-            session,
-            out,
-            model,
-            gauges,
-            samples,
-        } = self;
-        session.report_losses(&mut |event| model.apply(event, &mut |fact| out.take(&fact)));
-        samples.watch(model);
-        gauges.facts.store(out.facts, Ordering::Relaxed);
-        gauges.lost.store(out.lost, Ordering::Relaxed);
+        let (out, model) = (&mut self.out, &mut self.model);
+        self.session.report_losses(&mut |event| out.conclude(model, event));
+        self.samples.watch(model);
+        self.gauges.facts.store(out.facts, Ordering::Relaxed);
+        self.gauges.lost.store(out.lost, Ordering::Relaxed);
         out.sink.tick()
     }
 
-    fn snapshot(&mut self) {
-        let Self {
-            session, out, model, ..
-        } = self;
-        let inventory = session.inventory();
+    /// Takes the counts of API calls, and returns the current inventory.
+    fn take_stock(&mut self) -> Inventory {
+        let (out, model) = (&mut self.out, &mut self.model);
+        let inventory = self.session.inventory();
         model.watch_queue_calls(capabilities(&inventory).hsa_queues);
-        session.report_api_stats(&mut |event| model.apply(event, &mut |fact| out.take(&fact)));
-        for stats in model.api_stats() {
-            out.sink.snapshot(&Fact::ApiStats(stats.clone()));
-        }
-        for queue in model.queues() {
-            out.sink.snapshot(&Fact::Queue(queue));
-        }
-        for proxy in model.proxies() {
-            out.sink.snapshot(&Fact::Proxy(proxy));
-        }
-        for process in model.processes() {
-            out.sink.snapshot(&Fact::Process(process.clone()));
-        }
-        for code_object in model.code_objects() {
-            out.sink.snapshot(&Fact::CodeObject(code_object.clone()));
-        }
-        out.sink.describe(&inventory);
+        self.session.report_api_stats(&mut |event| out.conclude(model, event));
+        inventory
+    }
+
+    fn snapshot(&mut self) {
+        let inventory = self.take_stock();
+        let (model, sink) = (&self.model, &mut self.out.sink);
+        let stats = model.api_stats().cloned().map(Fact::ApiStats);
+        let queues = model.queues().map(Fact::Queue).chain(model.proxies().map(Fact::Proxy));
+        let processes = model.processes().cloned().map(Fact::Process);
+        let code_objects = model.code_objects().cloned().map(Fact::CodeObject);
+        let all = stats.chain(queues).chain(processes).chain(code_objects);
+        all.for_each(|fact| sink.snapshot(&fact));
+        sink.describe(&inventory);
     }
 
     fn finish(mut self) -> (S, Inventory) {
-        let Self {
-            session, out, model, ..
-        } = &mut self;
-        session.report_api_stats(&mut |event| model.apply(event, &mut |fact| out.take(&fact)));
-        let inventory = session.inventory();
-        model.watch_queue_calls(capabilities(&inventory).hsa_queues);
-        model.finish(sys::monotonic_ns(), &mut |fact| out.take(&fact));
+        let inventory = self.take_stock();
+        let out = &mut self.out;
+        self.model.finish(sys::monotonic_ns(), &mut |fact| out.take(&fact));
         (self.out.sink, inventory)
     }
 }

@@ -14,9 +14,11 @@ use tracer_capture::{
     inspect::{self, Inspection, Verdict},
     pause::left,
 };
-use tracer_core::foreign;
 
-use crate::{cli::Doctor, say::say};
+use crate::{
+    cli::Doctor,
+    say::{self, say},
+};
 
 /// Exit code if a recording would not capture everything, or if this could not be determined.
 const LACKING: u8 = 1;
@@ -38,18 +40,16 @@ fn resume() -> ExitCode {
     let recovered = match left::recover() {
         Ok(recovered) => recovered,
         Err(error) => {
-            eprintln!("tracer: {error}");
+            say!("tracer: {error}");
             return ExitCode::from(LACKING);
         }
     };
-    let mut out = io::stdout().lock();
-    let mut lines = recovered.iter().map(|left| {
-        let (pid, recorder, outcome) = (left.pid, left.recorder, left.outcome);
-        writeln!(out, "process {pid}, paused by tracer {recorder}, which died: {outcome}")
-    });
     // A reader that closes the pipe early is not a failure.
-    let _ = lines.try_for_each(|line| line);
-    drop(lines);
+    let mut out = io::stdout().lock();
+    for left in &recovered {
+        let (pid, recorder, outcome) = (left.pid, left.recorder, left.outcome);
+        let _ = writeln!(out, "process {pid}, paused by tracer {recorder}, which died: {outcome}");
+    }
     if recovered.is_empty() {
         let _ = writeln!(out, "no process was left paused");
     }
@@ -66,30 +66,23 @@ pub fn run(options: &Doctor) -> ExitCode {
         debuginfod: options.debuginfod,
     });
     let verdict = inspection.verdict();
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    let written = if options.json {
-        json(&mut out, &inspection, &verdict)
+    let text = if options.json {
+        say::json(&Json {
+            format_version: FORMAT_VERSION,
+            complete: verdict.is_whole(),
+            record_would_capture: &verdict,
+            inspection: &inspection,
+        })
     } else {
-        text::write(&mut out, &inspection, &verdict)
+        Ok(text::write(&inspection, &verdict))
     };
+    let mut out = io::stdout().lock();
+    let written = text.and_then(|text| out.write_all(text.as_bytes()));
     match written.and_then(|()| out.flush()) {
-        Ok(()) if verdict.is_whole() => ExitCode::SUCCESS,
+        Ok(()) if verdict.is_whole() => return ExitCode::SUCCESS,
         // A reader that closes the pipe early is not a failure to report.
-        Ok(()) => ExitCode::from(LACKING),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(LACKING),
-        Err(error) => {
-            say!("tracer: cannot write the result: {error}");
-            ExitCode::from(LACKING)
-        }
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => say!("tracer: cannot write the result: {error}"),
+        _ => {}
     }
-}
-
-fn json(out: &mut impl Write, inspection: &Inspection, verdict: &Verdict) -> io::Result<()> {
-    let json = Json {
-        format_version: FORMAT_VERSION,
-        complete: verdict.is_whole(),
-        record_would_capture: verdict,
-        inspection,
-    };
-    writeln!(out, "{}", foreign::Json(&serde_json::to_string_pretty(&json)?))
+    ExitCode::from(LACKING)
 }

@@ -19,6 +19,7 @@ mod verify;
 use std::process::ExitCode;
 
 use clap::Parser;
+use scratch::Scratch;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
@@ -33,8 +34,8 @@ fn main() -> ExitCode {
     // This comes after the guardian: the child that it forks closes the guardian's pipe, so that both processes end independently.
     let scratch = match &cli.command {
         // SAFETY: no thread has been started yet.
-        cli::Command::Verify(options) if options.needs_scratch() => unsafe { scratch::prepare() },
-        _ => Ok(()),
+        cli::Command::Verify(options) if options.needs_scratch() => unsafe { Scratch::create().map(Some) },
+        _ => Ok(None),
     };
     say::log(cli.verbosity());
     let done = match cli.command {
@@ -42,9 +43,7 @@ fn main() -> ExitCode {
         cli::Command::Report(options) => report::run(&options),
         cli::Command::Top(options) => guardian.and_then(|guardian| top::run(&options, guardian)),
         cli::Command::Serve(options) => guardian.and_then(|guardian| serve::run(&options, guardian)),
-        cli::Command::Verify(options) => scratch
-            .and(guardian)
-            .and_then(|guardian| verify::run(&options, guardian)),
+        cli::Command::Verify(options) => scratch.and_then(|scratch| verify::run(&options, guardian?, scratch.as_ref())),
         cli::Command::Doctor(options) => Ok(doctor::run(&options)),
         cli::Command::Generate { share } => generate::run(&share),
     };

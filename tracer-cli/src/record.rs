@@ -13,7 +13,6 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context;
 use tracer_capture::{
     pause::guardian::Guardian,
     target::{
@@ -22,9 +21,12 @@ use tracer_capture::{
     },
 };
 use tracer_core::foreign;
-use tracer_store::{Placing, TraceWriter, manifest::EndedBy};
+use tracer_files::Owner;
+use tracer_store::{
+    Placing, TraceWriter,
+    manifest::{EndedBy, Target},
+};
 
-use manifest::Ending;
 pub use recorder::{OnFailure, Outcome, Recorder};
 
 use crate::{
@@ -32,8 +34,8 @@ use crate::{
     collect::Collector,
     exit,
     say::{self, say},
-    signals::{Signals, Wish},
-    target::{Ready, Subject, Watched},
+    signals::{self, Signals, Wish},
+    target::{Ending, Ready, Watched},
 };
 
 /// Interval between two updates of the progress line.
@@ -49,20 +51,10 @@ pub struct Recorded {
     pub outcome: Outcome,
 }
 
-/// Converts MiB to bytes.
-pub fn row_memory(mib: u32) -> usize {
-    (mib as usize).saturating_mul(1 << 20)
-}
-
 /// Runs the command, records it, and prints a summary.
 pub fn run(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
-    let placing = Placing {
-        owner: output::owner(options.capture.as_root)?,
-        mode: options.mode,
-        overwrite: options.overwrite,
-        row_memory: row_memory(options.row_memory),
-    };
-    let recorded = capture(options, placing, guardian)?;
+    let owner = output::owner(options.capture.as_root)?;
+    let recorded = capture(options, owner, guardian)?;
     tell(&recorded.outcome)?;
     if recorded.outcome.idle && !recorded.attached {
         say!(
@@ -72,33 +64,32 @@ pub fn run(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<ExitC
     Ok(ExitCode::from(code(&recorded)))
 }
 
-/// Runs the command and records it.
-pub fn capture(options: &Record, placing: Placing, guardian: Option<Guardian>) -> anyhow::Result<Recorded> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("starting tokio")?;
-    runtime.block_on(record(options, placing, guardian))
+/// Runs the command and records it, into a trace of this owner.
+pub fn capture(options: &Record, owner: Owner, guardian: Option<Guardian>) -> anyhow::Result<Recorded> {
+    signals::block_on(record(options, owner, guardian))
 }
 
-async fn record(options: &Record, placing: Placing, guardian: Option<Guardian>) -> anyhow::Result<Recorded> {
+async fn record(options: &Record, owner: Owner, guardian: Option<Guardian>) -> anyhow::Result<Recorded> {
     // The signal handlers come first: the command inherits none of them, and no signal arrives before the recorder is prepared.
     let mut signals = Signals::new()?;
     let ready = Ready::prepare(&options.capture, &options.command, Terminal::Shared, guardian)?;
     let subject = &ready.subject;
-    let wanted = options.output.clone().or_else(|| subject.place());
-    let dir = output::directory(wanted.as_deref(), &subject.name(), subject.pid());
-    let writer = TraceWriter::create_as(&dir, manifest::begin(subject.target()), placing)?;
+    // One machine is recorded many times.
+    let several = subject.target == Target::System;
+    let dir = output::directory(options.output.as_deref(), &subject.name, subject.pid, several);
+    let placing = Placing {
+        owner,
+        mode: options.mode,
+        overwrite: options.overwrite,
+        row_memory: (options.row_memory as usize).saturating_mul(1 << 20),
+    };
+    let writer = TraceWriter::create_as(&dir, manifest::begin(subject.target.clone()), placing)?;
     ready.tell();
-    let Ready {
-        session,
-        there,
-        subject,
-    } = ready;
-    let attached = !matches!(subject, Subject::Command { .. });
-    let collector = Collector::start(session, Recorder::new(writer, OnFailure::GoOn), &there)?;
+    let attached = !matches!(subject.target, Target::Command { .. });
+    let recorder = Recorder::new(writer, OnFailure::GoOn);
+    let collector = Collector::start(ready.session, recorder, &ready.there)?;
     let since = Since::now();
-    let watched = match subject.go() {
+    let watched = match ready.start.go() {
         Ok(watched) => watched,
         Err(error) => {
             // A trace without content would block the next attempt.
@@ -111,14 +102,12 @@ async fn record(options: &Record, placing: Placing, guardian: Option<Guardian>) 
     };
     let ending = watch(watched, options.duration, &collector, &mut signals).await?;
     let (recorder, mut inventory) = collector.finish()?;
-    if let Some(known) = recorder
-        .idle_processes()
-        .filter(|_| !attached && !options.capture.no_follow)
-    {
+    let alone = !attached && !options.capture.no_follow;
+    if let Some(known) = recorder.idle_processes().filter(|_| alone) {
         inventory.warnings.extend(since.users(known).iter().map(elsewhere));
     }
     let outcome = recorder.finish(&inventory, &ending)?;
-    for warning in &outcome.manifest.warnings {
+    for warning in &outcome.written.manifest.warnings {
         log::warn!("{warning}");
     }
     Ok(Recorded {
@@ -158,11 +147,11 @@ async fn watch(
     let mut ticks = tokio::time::interval(PROGRESS);
     let ending = loop {
         tokio::select! {
-            end = &mut ended => break end?.into(),
-            () = &mut enough => break before_its_end(EndedBy::Duration),
+            ending = &mut ended => break ending?,
+            () = &mut enough => break Ending::early(EndedBy::Duration),
             wish = signals.next(command.as_deref()) => if wish == Wish::Force {
                 let name = signals.last().unwrap_or_default().to_owned();
-                break before_its_end(EndedBy::Signal { name });
+                break Ending::early(EndedBy::Signal { name });
             },
             _ = ticks.tick(), if terminal => say::words(&format!("\r\x1b[K{}", collector.progress())),
         }
@@ -173,19 +162,16 @@ async fn watch(
     Ok(ending)
 }
 
-fn before_its_end(by: EndedBy) -> Ending {
-    Ending { status: None, by }
-}
-
 /// Prints the path summary.
 fn tell(outcome: &Outcome) -> anyhow::Result<()> {
     let mut text = Vec::new();
-    crate::report::text::summary(&mut text, &outcome.manifest, &outcome.report)?;
+    let written = &outcome.written;
+    crate::report::text::summary(&mut text, &written.manifest, &outcome.report)?;
     say::words(&String::from_utf8_lossy(&text));
-    let size = tracer_core::units::bytes(outcome.written.bytes);
+    let size = tracer_core::units::bytes(written.bytes);
     say!(
         "trace      {} ({size}); read it with `tracer report {0}`",
-        foreign::line(outcome.written.dir.display())
+        foreign::line(written.dir.display())
     );
     Ok(())
 }

@@ -45,16 +45,11 @@ pub fn run(options: &Report) -> anyhow::Result<ExitCode> {
         log::warn!("{warning}");
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
+    let most = if options.all { usize::MAX } else { MAX_RUNS };
     let written = match options.format {
         Format::Json => json::write(&mut out, &trace, &report, &warnings),
-        Format::Text => text::summary(&mut out, trace.manifest(), &report).and_then(|()| {
-            text::details(
-                &mut out,
-                &report,
-                &runs,
-                if options.all { usize::MAX } else { MAX_RUNS },
-            )
-        }),
+        Format::Text => text::summary(&mut out, trace.manifest(), &report)
+            .and_then(|()| text::details(&mut out, &report, &runs, most)),
     };
     // A reader that closes the pipe early (`| head`) is not a failure.
     match written.and_then(|()| out.flush()) {

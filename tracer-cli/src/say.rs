@@ -10,7 +10,8 @@ use std::{
 };
 
 use anyhow::Context;
-use tracer_core::foreign::Lines;
+use serde::Serialize;
+use tracer_core::foreign::{Json, Lines};
 
 /// Writes a line to standard error. Foreign text in it must be escaped ([`tracer_core::foreign`]).
 macro_rules! say {
@@ -45,6 +46,14 @@ pub fn print(result: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         done => done.context("writing the result"),
     }
+}
+
+/// Formats a JSON document, with a newline at the end.
+///
+/// # Errors
+/// Returns an error if the value can't be represented in JSON.
+pub fn json(value: &impl Serialize) -> io::Result<String> {
+    Ok(format!("{}\n", Json(&serde_json::to_string_pretty(value)?)))
 }
 
 /// Sets up the log of tracer's own crates on standard error. Messages of other crates are not useful to a user.

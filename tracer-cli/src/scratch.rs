@@ -9,14 +9,10 @@ use std::{
     io::{self, Read},
     os::fd::AsRawFd,
     path::{Path, PathBuf},
-    sync::Mutex,
 };
 
 use anyhow::Context;
 use tempfile::TempDir;
-
-/// The folder of this process, once [`prepare`] has created it.
-static PREPARED: Mutex<Option<Scratch>> = Mutex::new(None);
 
 /// A folder, and the pipe whose end tells the child to exit.
 #[derive(Debug)]
@@ -26,39 +22,27 @@ pub struct Scratch {
     _alive: io::PipeWriter,
 }
 
-/// Creates the folder of this process, for [`Scratch::take`], and the child that removes it.
-///
-/// # Errors
-/// Returns an error if the folder, the pipe or the process can't be created.
-///
-/// # Safety
-/// The process must have one thread only, because the child runs Rust code after a fork.
-pub unsafe fn prepare() -> anyhow::Result<()> {
-    let dir = TempDir::with_prefix("tracer-verify-").context("creating a folder for the trace")?;
-    let (reader, alive) = io::pipe().context("creating a pipe")?;
-    // SAFETY: by this function's contract there is one thread only, so no other thread can hold a lock.
-    match unsafe { libc::fork() } {
-        -1 => return Err(io::Error::last_os_error()).context("starting a process"),
-        0 => {
-            remove_at_end(reader, dir.path());
-            // SAFETY: ends the child without running the exit handlers or destructors of the process that it is a copy of.
-            unsafe { libc::_exit(0) }
-        }
-        _ => {}
-    }
-    let scratch = Scratch { dir, _alive: alive };
-    *PREPARED.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(scratch);
-    Ok(())
-}
-
 impl Scratch {
-    /// Returns the folder that [`prepare`] created.
+    /// Creates a folder, and the child that removes it.
     ///
     /// # Errors
-    /// Returns an error if [`prepare`] created none.
-    pub fn take() -> anyhow::Result<Self> {
-        let mut prepared = PREPARED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        prepared.take().context("there is no folder for the trace")
+    /// Returns an error if the folder, the pipe or the process can't be created.
+    ///
+    /// # Safety
+    /// The process must have one thread only, because the child runs Rust code after a fork.
+    pub unsafe fn create() -> anyhow::Result<Self> {
+        let dir = TempDir::with_prefix("tracer-verify-").context("creating a folder for the trace")?;
+        let (reader, alive) = io::pipe().context("creating a pipe")?;
+        // SAFETY: by this function's contract there is one thread only, so no other thread can hold a lock.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()).context("starting a process"),
+            0 => {
+                remove_at_end(reader, dir.path());
+                // SAFETY: ends the child without running the exit handlers or destructors of the process that it is a copy of.
+                unsafe { libc::_exit(0) }
+            }
+            _ => Ok(Self { dir, _alive: alive }),
+        }
     }
 
     /// Returns the path of the folder.

@@ -15,8 +15,8 @@ use crate::{
     exit,
     record::manifest,
     say::say,
-    signals::{Signals, Wish},
-    target::{End, Ready, Subject, Watched},
+    signals::{self, Signals, Wish},
+    target::{Ending, Ready, Subject, Watched},
 };
 
 /// The sink.
@@ -26,16 +26,6 @@ struct Feed {
     about: Option<About>,
     /// Number of warnings that were reported.
     warned: usize,
-}
-
-impl Feed {
-    /// Reports the warnings that are new since the last call: a service has no end at which a user would read them.
-    fn warn(&mut self, inventory: &Inventory) {
-        for warning in inventory.warnings.iter().skip(self.warned) {
-            log::warn!("{warning}");
-        }
-        self.warned = self.warned.max(inventory.warnings.len());
-    }
 }
 
 /// Returns the limits on connections. There are few enough that capture has most of the file descriptors. Capture may take its
@@ -66,7 +56,11 @@ impl Sink for Feed {
     fn describe(&mut self, inventory: &Inventory) {
         self.board.set_gpus(manifest::gpus(&manifest::devices(inventory)));
         self.about = Some(about(inventory));
-        self.warn(inventory);
+        // A service has no end at which a user would read the warnings.
+        for warning in inventory.warnings.iter().skip(self.warned) {
+            log::warn!("{warning}");
+        }
+        self.warned = self.warned.max(inventory.warnings.len());
     }
 }
 
@@ -81,11 +75,7 @@ fn about(inventory: &Inventory) -> About {
 
 /// Answers requests until the watched processes have exited, or with `--stay` until the user stops the server.
 pub fn run(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("starting tokio")?;
-    runtime.block_on(serve(options, guardian))
+    signals::block_on(serve(options, guardian))
 }
 
 async fn serve(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
@@ -99,24 +89,19 @@ async fn serve(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<Ex
     let server = Server::bind(listen.with_limits(limits()))?;
     let ready = Ready::prepare(&options.capture, &options.command, Terminal::Shared, guardian)?;
     ready.tell();
-    let Ready {
-        session,
-        there,
-        subject,
-    } = ready;
-    let board = Board::new(about(&session.inventory()));
+    let board = Board::new(about(&ready.session.inventory()));
     board.advance(sys::monotonic_ns(), None);
-    say!("serving    {} until {}", server.url(), until(options, &subject));
+    say!("serving    {} until {}", server.url(), until(options, &ready.subject));
     let feed = Feed {
         board: board.clone(),
         about: None,
         warned: 0,
     };
-    let collector = Collector::start(session, feed, &there)?;
+    let collector = Collector::start(ready.session, feed, &ready.there)?;
     let stop = server.stopper();
     let answering = tokio::spawn(server.run(board.clone(), sys::monotonic_ns));
     tokio::pin!(answering);
-    let ended = match subject.go() {
+    let ended = match ready.start.go() {
         Ok(watched) => watch(watched, &mut answering, &mut signals).await,
         Err(error) => Err(error),
     };
@@ -125,9 +110,8 @@ async fn serve(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<Ex
     feed.tick()?;
     board.end();
     let ended = ended?;
-    let code = match ended {
-        Some(End { status: Some(status) }) => exit::of_status(status),
-        Some(End { status: None }) => 0,
+    let code = match &ended {
+        Some(ending) => ending.status.map_or(0, exit::of_status),
         // A command that continues has no status to report. Processes that were already running do not belong to the server.
         None if options.command.is_empty() => 0,
         None => exit::FORCED,
@@ -146,7 +130,7 @@ fn until(options: &Serve, subject: &Subject) -> String {
     if options.stay || options.capture.all {
         "Ctrl-C".to_owned()
     } else {
-        format!("{} ends", foreign::line(subject.title()))
+        format!("{} ends", foreign::line(&subject.title))
     }
 }
 
@@ -155,7 +139,7 @@ async fn watch<E>(
     mut watched: Watched,
     answering: &mut (impl Future<Output = Result<Result<(), E>, tokio::task::JoinError>> + Unpin),
     signals: &mut Signals,
-) -> anyhow::Result<Option<End>>
+) -> anyhow::Result<Option<Ending>>
 where
     E: std::error::Error + Send + Sync + 'static,
 {
@@ -164,7 +148,7 @@ where
     tokio::pin!(ended);
     loop {
         tokio::select! {
-            end = &mut ended => return end.map(Some),
+            ending = &mut ended => return ending.map(Some),
             failed = &mut *answering => {
                 failed.context("the server's task")??;
                 anyhow::bail!("the server stopped unexpectedly");

@@ -11,6 +11,12 @@ use rustix::process::Signal as Kind;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracer_capture::target::launch::Process;
 
+/// Runs the work of a command, which may wait for signals.
+pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().context("starting tokio")?.block_on(work)
+}
+
 /// What the user asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
@@ -20,13 +26,12 @@ pub enum Wish {
     Force,
 }
 
-/// The signal handlers, and the number of signals received.
+/// The signal handlers, and the last signal received.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     /// `None` if the process that started tracer (nohup) made it ignore this signal.
     hangup: Option<Signal>,
-    count: u32,
     last: Option<Kind>,
 }
 
@@ -45,10 +50,9 @@ impl Signals {
     pub fn flag() -> anyhow::Result<Arc<AtomicBool>> {
         let stop = Arc::new(AtomicBool::new(false));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-        let mut signals = {
-            let _inside = runtime.enter();
-            Self::new()?
-        };
+        let inside = runtime.enter();
+        let mut signals = Self::new()?;
+        drop(inside);
         let flag = Arc::clone(&stop);
         let wait = async move {
             loop {
@@ -63,9 +67,8 @@ impl Signals {
         };
         // The kernel keeps the first 15 bytes of the name.
         let thread = thread::Builder::new().name("signals".into());
-        thread
-            .spawn(move || runtime.block_on(wait))
-            .context("starting a thread")?;
+        let started = thread.spawn(move || runtime.block_on(wait));
+        started.context("starting a thread")?;
         Ok(flag)
     }
 
@@ -76,7 +79,6 @@ impl Signals {
             interrupt: handler(SignalKind::interrupt())?,
             terminate: handler(SignalKind::terminate())?,
             hangup: (!ignores_hangup()).then(|| handler(SignalKind::hangup())).transpose()?,
-            count: 0,
             last: None,
         })
     }
@@ -95,9 +97,8 @@ impl Signals {
             _ = self.terminate.recv() => Kind::TERM,
             _ = hangup => Kind::HUP,
         };
-        self.count += 1;
-        self.last = Some(signal);
-        let Some(command) = command.filter(|_| self.count == 1) else {
+        let is_first = self.last.replace(signal).is_none();
+        let Some(command) = command.filter(|_| is_first) else {
             return Wish::Force;
         };
         if !(signal == Kind::INT && shares_terminal(command.pid)) {

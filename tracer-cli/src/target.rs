@@ -2,7 +2,6 @@
 
 use std::{
     ffi::OsString,
-    path::PathBuf,
     process::ExitStatus,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -21,7 +20,7 @@ use tracer_capture::{
     },
 };
 use tracer_core::foreign;
-use tracer_store::manifest::Target;
+use tracer_store::manifest::{EndedBy, Target};
 
 use crate::{
     cli::{Capture, Detail},
@@ -59,21 +58,28 @@ pub struct Ready {
     pub there: Vec<Attached>,
     /// What the session traces.
     pub subject: Subject,
+    /// Starts the subject.
+    pub start: Start,
 }
 
 /// What a session traces.
-pub enum Subject {
-    /// A command that waits to start.
-    Command {
-        /// The process that will run the command.
-        waiting: Waiting,
-        /// The command with its arguments.
-        words: Vec<OsString>,
-    },
-    /// Running processes.
-    Processes(Vec<Candidate>),
-    /// Every process of the machine.
-    System,
+pub struct Subject {
+    /// The target for the manifest of a trace.
+    pub target: Target,
+    /// A name to show to users.
+    pub title: String,
+    /// The default name of a trace of this subject.
+    pub name: OsString,
+    /// The id of the first process; for the whole machine, tracer's own process id.
+    pub pid: u32,
+}
+
+/// What is left to do until a subject runs.
+pub enum Start {
+    /// The command waits in a process of its own.
+    Command(Waiting),
+    /// The subject runs already.
+    Running(Watched),
 }
 
 impl Ready {
@@ -91,44 +97,37 @@ impl Ready {
         let candidates = pids.into_iter().map(Candidate::look).collect::<Result<Vec<_>, _>>()?;
         let options = options(capture)?;
         let mut session = Session::start(options, guardian, readers()?)?;
-        if options.system {
+        let (there, subject, start) = if options.system {
             let there = session.trace_all()?;
-            return Ok(Self {
-                session,
-                there,
-                subject: Subject::System,
-            });
-        }
-        if !candidates.is_empty() {
+            (there, Subject::system(), Start::Running(Watched::System))
+        } else if !candidates.is_empty() {
             let there = session.attach(&candidates, options.follow)?;
-            return Ok(Self {
-                session,
-                there,
-                subject: Subject::Processes(candidates),
-            });
-        }
-        let waiting = Waiting::spawn(command, capture.user()?.as_ref(), terminal)?;
-        session.trace(waiting.pid())?;
+            let subject = Subject::processes(&candidates);
+            (there, subject, Start::Running(Watched::Processes(candidates)))
+        } else {
+            let waiting = Waiting::spawn(command, user(capture.as_root)?.as_ref(), terminal)?;
+            session.trace(waiting.pid())?;
+            let subject = Subject::command(command, waiting.pid());
+            (Vec::new(), subject, Start::Command(waiting))
+        };
         Ok(Self {
             session,
-            there: Vec::new(),
-            subject: Subject::Command {
-                waiting,
-                words: command.to_vec(),
-            },
+            there,
+            subject,
+            start,
         })
     }
 
     /// Prints which processes tracer attached to.
     pub fn tell(&self) {
-        if matches!(self.subject, Subject::System) {
+        if self.subject.target == Target::System {
             say!("watching   every process that submits to AMD GPUs");
         }
         for process in &self.there {
             let name = match process.comm.as_slice() {
                 // Its name could not be read: it exited in between.
                 [] => "name unknown".to_owned(),
-                comm => foreign::line(foreign::from_bytes(comm)).to_string(),
+                comm => foreign::line(foreign::from_bytes(comm)),
             };
             let later = if process.has_runtime {
                 ""
@@ -157,74 +156,52 @@ fn options(capture: &Capture) -> anyhow::Result<session::Options> {
     })
 }
 
-impl Capture {
-    /// Returns the user that the command runs as; `None` means the user of this process.
-    pub fn user(&self) -> anyhow::Result<Option<User>> {
-        Ok(if self.as_root { None } else { User::to_act_as()? })
-    }
+/// Returns the user that the command runs as; `None` means the user of this process.
+pub fn user(as_root: bool) -> anyhow::Result<Option<User>> {
+    Ok(if as_root { None } else { User::to_act_as()? })
 }
 
 impl Subject {
-    /// Returns the target for the manifest of a trace.
-    pub fn target(&self) -> Target {
-        match self {
-            Self::Command { words, .. } => Target::Command {
-                argv: words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-            },
-            Self::Processes(candidates) => Target::Attached {
+    fn command(words: &[OsString], pid: u32) -> Self {
+        let argv: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        Self {
+            title: argv.join(" "),
+            target: Target::Command { argv },
+            name: words.first().cloned().unwrap_or_default(),
+            pid,
+        }
+    }
+
+    fn processes(candidates: &[Candidate]) -> Self {
+        let comm = |candidate: &Candidate| foreign::from_bytes(&candidate.comm).into_owned();
+        let titles = candidates.iter().map(|c| format!("{} ({})", c.pid, comm(c)));
+        let name = |c: &Candidate| format!("{}-{}", comm(c).replace('/', "-"), c.pid);
+        Self {
+            title: titles.collect::<Vec<_>>().join(", "),
+            target: Target::Attached {
                 pids: candidates.iter().map(|candidate| candidate.pid).collect(),
             },
-            Self::System => Target::System,
+            name: candidates.first().map(name).unwrap_or_default().into(),
+            pid: candidates.first().map_or(0, |candidate| candidate.pid),
         }
     }
 
-    /// Returns the default name of a trace of this subject.
-    pub fn name(&self) -> OsString {
-        match self {
-            Self::Command { words, .. } => words.first().cloned().unwrap_or_default(),
-            Self::Processes(candidates) => candidates.first().map_or_else(OsString::new, |candidate| {
-                let comm = foreign::from_bytes(&candidate.comm).replace('/', "-");
-                format!("{comm}-{}", candidate.pid).into()
-            }),
-            Self::System => "system".into(),
+    fn system() -> Self {
+        Self {
+            title: "every process".to_owned(),
+            target: Target::System,
+            name: "system".into(),
+            pid: std::process::id(),
         }
     }
+}
 
-    /// Returns the default path of a trace if it differs from the path that the name gives: one machine is recorded many times.
-    pub fn place(&self) -> Option<PathBuf> {
-        matches!(self, Self::System).then(|| "system-%time%.trace".into())
-    }
-
-    /// Returns the id of the first process; for the whole machine, tracer's own process id.
-    pub fn pid(&self) -> u32 {
-        match self {
-            Self::Command { waiting, .. } => waiting.pid(),
-            Self::Processes(candidates) => candidates.first().map_or(0, |candidate| candidate.pid),
-            Self::System => std::process::id(),
-        }
-    }
-
-    /// Returns a name to show to users.
-    pub fn title(&self) -> String {
-        match self {
-            Self::Command { words, .. } => {
-                let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-                words.join(" ")
-            }
-            Self::Processes(candidates) => {
-                let named = |c: &Candidate| format!("{} ({})", c.pid, foreign::from_bytes(&c.comm));
-                candidates.iter().map(named).collect::<Vec<_>>().join(", ")
-            }
-            Self::System => "every process".to_owned(),
-        }
-    }
-
+impl Start {
     /// Starts the command; running processes need nothing.
     pub fn go(self) -> anyhow::Result<Watched> {
         Ok(match self {
-            Self::Command { waiting, .. } => Watched::Command(waiting.go()?),
-            Self::Processes(candidates) => Watched::Processes(candidates),
-            Self::System => Watched::System,
+            Self::Command(waiting) => Watched::Command(waiting.go()?),
+            Self::Running(watched) => watched,
         })
     }
 }
@@ -239,11 +216,20 @@ pub enum Watched {
     System,
 }
 
-/// How a subject ended.
-#[derive(Clone, Copy, Debug)]
-pub struct End {
-    /// The exit status of the command; `None` for processes that tracer did not create.
+/// How a recording ended.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// The command's status, if it has exited; `None` for processes that tracer did not create.
     pub status: Option<ExitStatus>,
+    /// What ended the recording.
+    pub by: EndedBy,
+}
+
+impl Ending {
+    /// Returns the ending of a recording that did not wait for its subject.
+    pub fn early(by: EndedBy) -> Self {
+        Self { status: None, by }
+    }
 }
 
 impl Watched {
@@ -255,23 +241,26 @@ impl Watched {
         }
     }
 
-    /// Returns an [`End`] if the whole subject has exited. It must not be called again after that.
-    pub fn ended(&mut self) -> anyhow::Result<Option<End>> {
+    /// Returns an [`Ending`] if the whole subject has exited. It must not be called again after that.
+    pub fn ended(&mut self) -> anyhow::Result<Option<Ending>> {
         Ok(match self {
-            Self::Command(running) => running.wait(Duration::ZERO)?.map(|status| End { status: Some(status) }),
+            Self::Command(running) => running.wait(Duration::ZERO)?.map(|status| Ending {
+                status: Some(status),
+                by: EndedBy::CommandExited,
+            }),
             Self::Processes(candidates) => {
                 candidates.retain(|candidate| !sys::has_ended(&candidate.pidfd));
-                candidates.is_empty().then_some(End { status: None })
+                candidates.is_empty().then(|| Ending::early(EndedBy::TargetExited))
             }
             Self::System => None,
         })
     }
 
     /// Waits until the whole subject has exited.
-    pub async fn end(&mut self) -> anyhow::Result<End> {
+    pub async fn end(&mut self) -> anyhow::Result<Ending> {
         loop {
-            if let Some(end) = self.ended()? {
-                return Ok(end);
+            if let Some(ending) = self.ended()? {
+                return Ok(ending);
             }
             tokio::time::sleep(LOOK).await;
         }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// Formats a number that may be unknown.
-pub fn known(n: Option<u64>) -> String {
-    n.map_or_else(|| "unknown".to_owned(), |n| n.to_string())
+/// Formats a value that may be unknown.
+pub fn known<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "unknown".to_owned(), |value| value.to_string())
 }
 
 /// Parses a time as users write it: seconds, or a number with a unit.
@@ -43,6 +43,6 @@ mod tests {
 
     #[test]
     fn unknown_numbers_are_words() {
-        assert_eq!([known(None), known(Some(0))], ["unknown", "0"]);
+        assert_eq!([known(None::<u64>), known(Some(0))], ["unknown", "0"]);
     }
 }

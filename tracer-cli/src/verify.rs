@@ -7,18 +7,14 @@ mod json;
 mod junit;
 mod text;
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{ffi::OsStr, fs, io, path::Path, process::ExitCode};
 
 use anyhow::{Context, anyhow};
 use tracer_capture::pause::guardian::Guardian;
 use tracer_core::tables::Table;
 use tracer_core::verify::{Judge, Outcome, Policy, Verdict};
 use tracer_files::{Folder, Owner};
-use tracer_store::{Placing, StoreError, Trace};
+use tracer_store::{StoreError, Trace};
 
 use crate::{
     cli::{Api, Capture, Detail, Record, VerdictFormat, Verify},
@@ -27,10 +23,10 @@ use crate::{
     scratch::Scratch,
 };
 
-/// Judges the trace and writes the verdict.
-pub fn run(options: &Verify, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
+/// Judges the trace and writes the verdict. A trace that is not kept is in `scratch`.
+pub fn run(options: &Verify, guardian: Option<Guardian>, scratch: Option<&Scratch>) -> anyhow::Result<ExitCode> {
     if options.claims.is_some() {
-        return claims::run(options);
+        return claims::run(options, scratch);
     }
     // The policy is read before the command runs: hours later is too late to report a typing error in it.
     let policy = match policy(&options.policy) {
@@ -39,19 +35,29 @@ pub fn run(options: &Verify, guardian: Option<Guardian>) -> anyhow::Result<ExitC
     };
     // For the same reason, invalid variables of sudo are reported now.
     let owner = record::output::owner(options.as_root)?;
-    let kept = recorded(options, &owner, guardian)?;
-    let verdict = match judge(&policy, kept.open()) {
+    let trace = match &options.trace {
+        Some(trace) => Trace::open(trace),
+        None => Trace::of(recorded(options, &owner, guardian, scratch)?),
+    };
+    let verdict = match judge(&policy, trace) {
         Ok(verdict) => verdict,
         Err(error @ (StoreError::NotFound(_) | StoreError::NotATrace { .. })) => return Ok(misused(&error.into())),
         Err(error) => return Err(error.into()),
     };
-    write(options, &owner, &kept, &verdict)?;
-    Ok(ExitCode::from(match verdict.outcome {
+    write(options, &owner, &verdict)?;
+    Ok(ExitCode::from(match strictly(verdict.outcome, options.strict) {
         Outcome::Fail => exit::FAILS,
-        Outcome::Warn if options.strict => exit::FAILS,
         Outcome::Inconclusive => exit::INCONCLUSIVE,
         Outcome::Pass | Outcome::Warn => 0,
     }))
+}
+
+/// Returns what an outcome means: with `--strict`, a warning is a failure.
+fn strictly(outcome: Outcome, strict: bool) -> Outcome {
+    match outcome {
+        Outcome::Warn if strict => Outcome::Fail,
+        outcome => outcome,
+    }
 }
 
 fn misused(error: &anyhow::Error) -> ExitCode {
@@ -78,72 +84,36 @@ fn policy(wanted: &Path) -> anyhow::Result<Policy> {
     Policy::parse(&text).with_context(|| format!("cannot use the policy {name}"))
 }
 
-/// A trace to judge, and the objects that keep it until then.
-struct Kept {
-    trace: PathBuf,
-    /// The folder that was recorded. The command may have put something else at its path by now.
-    folder: Option<Folder>,
-    temporary: Option<Scratch>,
-}
-
-impl Kept {
-    fn open(&self) -> Result<Trace, StoreError> {
-        match &self.folder {
-            Some(folder) => Trace::of(folder.clone()),
-            None => Trace::open(&self.trace),
-        }
-    }
-}
-
-/// Returns the given trace, or records the command.
-fn recorded(options: &Verify, owner: &Owner, guardian: Option<Guardian>) -> anyhow::Result<Kept> {
-    if let Some(trace) = &options.trace {
-        return Ok(Kept {
-            trace: trace.clone(),
-            folder: None,
-            temporary: None,
-        });
-    }
-    let temporary = match options.output {
-        Some(_) => None,
-        None => Some(Scratch::take()?),
-    };
-    let output = options.output.clone();
-    let placing = Placing {
-        // A folder in /tmp that no other user can enter is safest from the command that is judged.
-        owner: temporary.as_ref().map_or_else(|| owner.clone(), |_| Owner::process()),
-        mode: options.mode,
+/// Records the command. Returns the folder that was recorded: the command may have put something else at its path by now.
+fn recorded(
+    options: &Verify,
+    owner: &Owner,
+    guardian: Option<Guardian>,
+    scratch: Option<&Scratch>,
+) -> anyhow::Result<Folder> {
+    let temporary = scratch.map(|dir| dir.path().join("trace"));
+    // A folder in /tmp that no other user can enter is safest from the command that is judged.
+    let owner = scratch.map_or_else(|| owner.clone(), |_| Owner::process());
+    let record = Record {
+        output: temporary.or_else(|| options.output.clone()),
         overwrite: options.overwrite,
-        row_memory: record::row_memory(options.row_memory),
-    };
-    let recorded = record::capture(
-        &Record {
-            output: output.or_else(|| temporary.as_ref().map(|dir| dir.path().join("trace"))),
-            overwrite: options.overwrite,
-            mode: options.mode,
-            row_memory: options.row_memory,
-            capture: Capture {
-                detail: Detail::Full,
-                api: Api::None,
-                no_follow: options.no_follow,
-                as_root: options.as_root,
-                debuginfod: false,
-                pid: Vec::new(),
-                all: false,
-                pause_limit: options.pause_limit,
-                buffer: options.buffer,
-            },
-            duration: None,
-            command: options.command.clone(),
+        mode: options.mode,
+        row_memory: options.row_memory,
+        capture: Capture {
+            detail: Detail::Full,
+            api: Api::None,
+            no_follow: options.no_follow,
+            as_root: options.as_root,
+            debuginfod: false,
+            pid: Vec::new(),
+            all: false,
+            pause_limit: options.pause_limit,
+            buffer: options.buffer,
         },
-        placing,
-        guardian,
-    )?;
-    Ok(Kept {
-        trace: recorded.outcome.written.dir,
-        folder: Some(recorded.outcome.written.folder),
-        temporary,
-    })
+        duration: None,
+        command: options.command.clone(),
+    };
+    Ok(record::capture(&record, owner, guardian)?.outcome.written.folder)
 }
 
 /// Reads the trace and judges it. Parts that can't be read make the verdict inconclusive.
@@ -151,11 +121,9 @@ fn judge(policy: &Policy, trace: Result<Trace, StoreError>) -> Result<Verdict, S
     let trace = match trace {
         // Nothing is known of the trace, so nothing passes.
         Err(error @ StoreError::Manifest { .. }) => {
-            let unknown = tracer_core::verify::Context {
-                damage: vec![error.to_string()],
-                ..Default::default()
-            };
-            return Ok(Judge::new(policy, unknown).finish());
+            let mut judge = Judge::new(policy, Default::default());
+            judge.context().damage.push(error.to_string());
+            return Ok(judge.finish());
         }
         trace => trace?,
     };
@@ -170,14 +138,10 @@ fn judge(policy: &Policy, trace: Result<Trace, StoreError>) -> Result<Verdict, S
 }
 
 /// Writes the verdict in every requested form.
-fn write(options: &Verify, owner: &Owner, kept: &Kept, verdict: &Verdict) -> anyhow::Result<()> {
-    let subject = match options.command.as_slice() {
-        [] => kept.trace.display().to_string(),
-        words => words
-            .iter()
-            .map(|word| word.to_string_lossy())
-            .collect::<Vec<_>>()
-            .join(" "),
+fn write(options: &Verify, owner: &Owner, verdict: &Verdict) -> anyhow::Result<()> {
+    let subject = match &options.trace {
+        Some(trace) => trace.display().to_string(),
+        None => options.command.join(OsStr::new(" ")).to_string_lossy().into_owned(),
     };
     let file = |path: &Path, content: anyhow::Result<String>| {
         tracer_files::write(owner, path, options.mode, content?.as_bytes())
@@ -204,7 +168,7 @@ fn write(options: &Verify, owner: &Owner, kept: &Kept, verdict: &Verdict) -> any
         }
         VerdictFormat::Markdown => github::summary(&subject, verdict),
     };
-    if kept.temporary.is_some() && verdict.outcome != Outcome::Pass {
+    if options.needs_scratch() && verdict.outcome != Outcome::Pass {
         say!("tracer: removed the trace; use `tracer verify -o DIR -- COMMAND` to keep it");
     }
     print(&content)

@@ -8,23 +8,14 @@ pub mod stats;
 
 pub use catalog::FUNCTIONS;
 
-/// The library that exports a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Layer {
-    /// libamdhip64.
-    Hip,
-    /// libhsa-runtime64.
-    Hsa,
-}
-
-impl Layer {
-    /// Returns the layer's name in data.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Hip => "hip",
-            Self::Hsa => "hsa",
-        }
+named! {
+    /// The library that exports a function.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Layer {
+        /// libamdhip64.
+        Hip = "hip",
+        /// libhsa-runtime64.
+        Hsa = "hsa",
     }
 }
 

@@ -53,6 +53,44 @@ pub enum Scope {
     Reserved,
 }
 
+/// Declares getters of a packet's fields: the name, type and offset of each.
+macro_rules! fields {
+    ($($(#[$doc:meta])* $name:ident: $type:ty = $offset:expr,)*) => {
+        impl Packet {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $name(&self) -> $type {
+                    <$type>::from_le_bytes(self.at($offset))
+                }
+            )*
+        }
+    };
+}
+
+fields! {
+    /// Returns the 16-bit header.
+    header: u16 = 0,
+    /// Returns the packet type: one of [`packet_type`], or a value that the specification does not define.
+    kind: u8 = 0,
+    /// Returns the second 16-bit word: dimensions of a dispatch, type of an agent dispatch.
+    setup: u16 = 2,
+    /// Returns the format of an AMD vendor packet: one of [`amd_format`].
+    amd_format: u8 = 2,
+    /// Returns the private (scratch) segment of a dispatch, in bytes per work item.
+    private_segment: u32 = 0x18,
+    /// Returns the group (LDS) segment of a dispatch, in bytes per workgroup.
+    group_segment: u32 = 0x1c,
+    /// Returns the address of the kernel descriptor of a dispatch.
+    kernel_object: u64 = 0x20,
+    /// Returns the address of the kernel arguments of a dispatch.
+    kernarg: u64 = 0x28,
+    /// Returns `reserved2` of a dispatch. HIP stores a profiler's correlation id there.
+    correlation: u64 = 0x30,
+    /// Returns the handle of the completion signal (every kind), or 0.
+    completion_signal: u64 = COMPLETION_SIGNAL,
+}
+
 impl Packet {
     /// A packet of zeros: a vendor packet of no known format. The content of a buffer before it is filled.
     pub const ZERO: Self = Self { bytes: [0; PACKET_LEN] };
@@ -62,26 +100,7 @@ impl Packet {
         out.copy_from_slice(&self.bytes[offset..offset + N]);
         out
     }
-    fn u16_at(&self, offset: usize) -> u16 {
-        u16::from_le_bytes(self.at(offset))
-    }
-    fn u32_at(&self, offset: usize) -> u32 {
-        u32::from_le_bytes(self.at(offset))
-    }
-    fn u64_at(&self, offset: usize) -> u64 {
-        u64::from_le_bytes(self.at(offset))
-    }
 
-    /// Returns the 16-bit header.
-    #[must_use]
-    pub fn header(&self) -> u16 {
-        self.u16_at(0)
-    }
-    /// Returns the packet type: one of [`packet_type`], or a value that the specification does not define.
-    #[must_use]
-    pub fn kind(&self) -> u8 {
-        self.bytes[0]
-    }
     /// Returns whether the barrier bit is set.
     #[must_use]
     pub fn barrier(&self) -> bool {
@@ -97,55 +116,15 @@ impl Packet {
     pub fn release(&self) -> Scope {
         scope(self.header() >> 11)
     }
-    /// Returns the second 16-bit word: dimensions of a dispatch, type of an agent dispatch.
-    #[must_use]
-    pub fn setup(&self) -> u16 {
-        self.u16_at(2)
-    }
-    /// Returns the format of an AMD vendor packet: one of [`amd_format`].
-    #[must_use]
-    pub fn amd_format(&self) -> u8 {
-        self.bytes[2]
-    }
     /// Returns the workgroup size of a dispatch, in work items.
     #[must_use]
     pub fn workgroup(&self) -> [u16; 3] {
-        [self.u16_at(4), self.u16_at(6), self.u16_at(8)]
+        [4, 6, 8].map(|offset| u16::from_le_bytes(self.at(offset)))
     }
     /// Returns the grid size of a dispatch, in work items (not in workgroups).
     #[must_use]
     pub fn grid(&self) -> [u32; 3] {
-        [self.u32_at(0x0c), self.u32_at(0x10), self.u32_at(0x14)]
-    }
-    /// Returns the private (scratch) segment of a dispatch, in bytes per work item.
-    #[must_use]
-    pub fn private_segment(&self) -> u32 {
-        self.u32_at(0x18)
-    }
-    /// Returns the group (LDS) segment of a dispatch, in bytes per workgroup.
-    #[must_use]
-    pub fn group_segment(&self) -> u32 {
-        self.u32_at(0x1c)
-    }
-    /// Returns the address of the kernel descriptor of a dispatch.
-    #[must_use]
-    pub fn kernel_object(&self) -> u64 {
-        self.u64_at(0x20)
-    }
-    /// Returns the address of the kernel arguments of a dispatch.
-    #[must_use]
-    pub fn kernarg(&self) -> u64 {
-        self.u64_at(0x28)
-    }
-    /// Returns `reserved2` of a dispatch. HIP stores a profiler's correlation id there.
-    #[must_use]
-    pub fn correlation(&self) -> u64 {
-        self.u64_at(0x30)
-    }
-    /// Returns the handle of the completion signal (every kind), or 0.
-    #[must_use]
-    pub fn completion_signal(&self) -> u64 {
-        self.u64_at(COMPLETION_SIGNAL)
+        [0x0c, 0x10, 0x14].map(|offset| u32::from_le_bytes(self.at(offset)))
     }
 
     /// Returns whether the body alone, without a header, can only be a kernel dispatch.
@@ -157,13 +136,13 @@ impl Packet {
     pub fn body_is_dispatch(&self) -> bool {
         let setup = self.setup();
         let (wg, grid) = (self.workgroup(), self.grid());
-        let items = u64::from(wg[0]) * u64::from(wg[1]) * u64::from(wg[2]);
+        let items: u64 = wg.map(u64::from).iter().product();
         let unused_are_one = (1..3).all(|d| d < usize::from(setup) || (wg[d] == 1 && grid[d] == 1));
         (1..=3).contains(&setup)
             && (1..=1024).contains(&items)
             && grid.iter().all(|&g| g > 0)
             && unused_are_one
-            && self.u16_at(0x0a) == 0
+            && self.at::<2>(0x0a) == [0, 0]
             && self.kernel_object() != 0
             && self.kernel_object().is_multiple_of(64)
     }
@@ -180,12 +159,7 @@ impl core::fmt::Debug for Packet {
 }
 
 fn scope(bits: u16) -> Scope {
-    match bits & 3 {
-        0 => Scope::None,
-        1 => Scope::Agent,
-        2 => Scope::System,
-        _ => Scope::Reserved,
-    }
+    [Scope::None, Scope::Agent, Scope::System, Scope::Reserved][usize::from(bits & 3)]
 }
 
 #[cfg(test)]

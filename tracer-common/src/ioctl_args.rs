@@ -5,7 +5,7 @@
 //! Structures only ever grew at their ends, so an offset is valid for a caller of any age, and a field beyond the size in the
 //! command does not exist. The drivers dispatch on the number alone.
 
-use crate::kfd::{self, QueueType, ioc_nr, ioc_type};
+use crate::kfd::{self, IOC_TYPE_DRM as DRM, IOC_TYPE_KFD as KFD, QueueType, ioc_nr, ioc_type};
 
 /// A field of an argument.
 #[derive(Clone, Copy, Debug)]
@@ -44,16 +44,6 @@ pub struct Layout {
     pub output: &'static [Field],
 }
 
-/// Returns the layout of a command's argument; `None` if tracer shows none of its fields by name.
-#[must_use]
-pub const fn layout(cmd: u32) -> Option<Layout> {
-    match ioc_type(cmd) {
-        kfd::IOC_TYPE_DRM => drm(ioc_nr(cmd)),
-        kfd::IOC_TYPE_KFD => of_kfd(ioc_nr(cmd)),
-        _ => None,
-    }
-}
-
 macro_rules! fields {
     ($($name:ident @ $offset:literal $form:expr),* $(,)?) => {
         &[$(Field { name: stringify!($name), offset: $offset, form: $form }),*]
@@ -62,38 +52,39 @@ macro_rules! fields {
 
 use Form::{Bits32, Bits64, I32, U32, U64, Word};
 
-/// Driver commands begin at 0x40.
-const fn drm(nr: u8) -> Option<Layout> {
-    let (input, output): (&[Field], &[Field]) = match nr {
+/// Returns the layout of a command's argument; `None` if tracer shows none of its fields by name.
+#[must_use]
+pub const fn layout(cmd: u32) -> Option<Layout> {
+    let (input, output): (&[Field], &[Field]) = match (ioc_type(cmd), ioc_nr(cmd)) {
         // union drm_amdgpu_gem_create
-        0x40 => (
+        (DRM, 0x40) => (
             fields![bo_size @ 0 U64, alignment @ 8 U64, domains @ 16 Bits64, domain_flags @ 24 Bits64],
             fields![handle @ 0 U32],
         ),
         // union drm_amdgpu_gem_mmap
-        0x41 => (fields![handle @ 0 U32], fields![addr_ptr @ 0 Bits64]),
+        (DRM, 0x41) => (fields![handle @ 0 U32], fields![addr_ptr @ 0 Bits64]),
         // union drm_amdgpu_ctx
-        0x42 => (
+        (DRM, 0x42) => (
             fields![op @ 0 Word(ctx_op), flags @ 4 Bits32, ctx_id @ 8 U32, priority @ 12 I32],
             // An allocation returns the new context; a query returns other fields.
             fields![],
         ),
         // union drm_amdgpu_bo_list
-        0x43 => (
+        (DRM, 0x43) => (
             fields![operation @ 0 Word(bo_list_op), list_handle @ 4 U32, bo_number @ 8 U32],
             fields![list_handle @ 0 U32],
         ),
         // union drm_amdgpu_cs: the chunks themselves are behind pointers, which tracer does not follow.
-        0x44 => (
+        (DRM, 0x44) => (
             fields![
                 ctx_id @ 0 U32, bo_list_handle @ 4 U32, num_chunks @ 8 U32, flags @ 12 Bits32, chunks @ 16 Bits64,
             ],
             fields![handle @ 0 U64],
         ),
         // struct drm_amdgpu_info
-        0x45 => (fields![query @ 12 Bits32, return_size @ 8 U32], &[]),
+        (DRM, 0x45) => (fields![query @ 12 Bits32, return_size @ 8 U32], &[]),
         // struct drm_amdgpu_gem_va
-        0x48 => (
+        (DRM, 0x48) => (
             fields![
                 handle @ 0 U32, operation @ 8 U32, flags @ 12 Bits32, va_address @ 16 Bits64, offset_in_bo @ 24 U64,
                 map_size @ 32 U64,
@@ -101,12 +92,12 @@ const fn drm(nr: u8) -> Option<Layout> {
             &[],
         ),
         // union drm_amdgpu_wait_cs
-        0x49 => (
+        (DRM, 0x49) => (
             fields![handle @ 0 U64, timeout @ 8 U64, ip_type @ 16 Word(ip_type), ring @ 24 U32, ctx_id @ 28 U32],
             fields![status @ 0 U64],
         ),
         // union drm_amdgpu_userq
-        0x56 => (
+        (DRM, 0x56) => (
             fields![
                 op @ 0 Word(userq_op), queue_id @ 4 U32, ip_type @ 8 Word(ip_type), doorbell_handle @ 12 U32,
                 doorbell_offset @ 16 U32, flags @ 20 Bits32, queue_va @ 24 Bits64, queue_size @ 32 U64,
@@ -115,18 +106,11 @@ const fn drm(nr: u8) -> Option<Layout> {
             fields![queue_id @ 0 U32],
         ),
         // struct drm_amdgpu_userq_signal
-        0x57 => (fields![queue_id @ 0 U32], &[]),
+        (DRM, 0x57) => (fields![queue_id @ 0 U32], &[]),
         // struct drm_amdgpu_userq_wait
-        0x58 => (fields![waitq_id @ 0 U32], &[]),
-        _ => return None,
-    };
-    Some(Layout { input, output })
-}
-
-const fn of_kfd(nr: u8) -> Option<Layout> {
-    let (input, output): (&[Field], &[Field]) = match nr {
-        0x01 => (&[], fields![major_version @ 0 U32, minor_version @ 4 U32]),
-        kfd::NR_CREATE_QUEUE => (
+        (DRM, 0x58) => (fields![waitq_id @ 0 U32], &[]),
+        (KFD, 0x01) => (&[], fields![major_version @ 0 U32, minor_version @ 4 U32]),
+        (KFD, kfd::NR_CREATE_QUEUE) => (
             fields![
                 ring_base_address @ 0 Bits64, write_pointer_address @ 8 Bits64, read_pointer_address @ 16 Bits64,
                 ring_size @ 32 U32, gpu_id @ 36 U32, queue_type @ 40 Word(queue_type), queue_percentage @ 44 U32,
@@ -134,8 +118,8 @@ const fn of_kfd(nr: u8) -> Option<Layout> {
             ],
             fields![queue_id @ 52 U32, doorbell_offset @ 24 Bits64],
         ),
-        kfd::NR_DESTROY_QUEUE => (fields![queue_id @ 0 U32], &[]),
-        kfd::NR_UPDATE_QUEUE => (
+        (KFD, kfd::NR_DESTROY_QUEUE) => (fields![queue_id @ 0 U32], &[]),
+        (KFD, kfd::NR_UPDATE_QUEUE) => (
             fields![
                 queue_id @ 8 U32, ring_base_address @ 0 Bits64, ring_size @ 12 U32, queue_percentage @ 16 U32,
                 queue_priority @ 20 U32,
@@ -143,16 +127,16 @@ const fn of_kfd(nr: u8) -> Option<Layout> {
             &[],
         ),
         // ACQUIRE_VM
-        0x15 => (fields![drm_fd @ 0 U32, gpu_id @ 4 U32], &[]),
+        (KFD, 0x15) => (fields![drm_fd @ 0 U32, gpu_id @ 4 U32], &[]),
         // ALLOC_MEMORY_OF_GPU
-        0x16 => (
+        (KFD, 0x16) => (
             fields![va_addr @ 0 Bits64, size @ 8 U64, gpu_id @ 32 U32, flags @ 36 Bits32],
             fields![handle @ 16 Bits64, mmap_offset @ 24 Bits64],
         ),
         // FREE_MEMORY_OF_GPU
-        0x17 => (fields![handle @ 0 Bits64], &[]),
+        (KFD, 0x17) => (fields![handle @ 0 Bits64], &[]),
         // MAP_MEMORY_TO_GPU, UNMAP_MEMORY_FROM_GPU
-        0x18 | 0x19 => (
+        (KFD, 0x18 | 0x19) => (
             fields![handle @ 0 Bits64, n_devices @ 16 U32],
             fields![n_success @ 20 U32],
         ),
@@ -163,7 +147,7 @@ const fn of_kfd(nr: u8) -> Option<Layout> {
 
 fn queue_type(number: u32) -> Option<&'static str> {
     match QueueType::from_raw(number) {
-        QueueType::Other(_) => None,
+        QueueType::Other => None,
         kind => Some(kind.name()),
     }
 }

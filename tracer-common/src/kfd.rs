@@ -108,21 +108,23 @@ pub mod alloc_memory {
     pub const USERPTR: u32 = 4;
 }
 
-/// `queue_type` of CREATE_QUEUE.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueType {
-    /// 0: compute, PM4 packets.
-    ComputePm4,
-    /// 1: SDMA.
-    Sdma,
-    /// 2: compute, AQL packets.
-    ComputeAql,
-    /// 3: SDMA over XGMI.
-    SdmaXgmi,
-    /// 4: SDMA on a chosen engine (KFD 1.17 and later).
-    SdmaByEngine,
-    /// A number that is not in the header.
-    Other(u32),
+named! {
+    /// `queue_type` of CREATE_QUEUE.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum QueueType {
+        /// 0: compute, PM4 packets.
+        ComputePm4 = "compute-pm4",
+        /// 1: SDMA.
+        Sdma = "sdma",
+        /// 2: compute, AQL packets.
+        ComputeAql = "compute-aql",
+        /// 3: SDMA over XGMI.
+        SdmaXgmi = "sdma-xgmi",
+        /// 4: SDMA on a chosen engine (KFD 1.17 and later).
+        SdmaByEngine = "sdma-by-engine",
+        /// A number that is not in the header.
+        Other = "other",
+    }
 }
 
 impl QueueType {
@@ -135,19 +137,7 @@ impl QueueType {
             2 => Self::ComputeAql,
             3 => Self::SdmaXgmi,
             4 => Self::SdmaByEngine,
-            other => Self::Other(other),
-        }
-    }
-    /// Returns the project's name for the type.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ComputePm4 => "compute-pm4",
-            Self::Sdma => "sdma",
-            Self::ComputeAql => "compute-aql",
-            Self::SdmaXgmi => "sdma-xgmi",
-            Self::SdmaByEngine => "sdma-by-engine",
-            Self::Other(_) => "other",
+            _ => Self::Other,
         }
     }
     /// Returns whether packets of this queue are SDMA packets.

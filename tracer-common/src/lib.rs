@@ -4,6 +4,9 @@
 //! names its source.
 #![no_std]
 
+#[macro_use]
+mod declare;
+
 pub mod api;
 pub mod aql;
 pub mod ioctl_args;

@@ -5,6 +5,8 @@
 //!
 //! The memory is the map PAUSES: an array of [`Entry`]. The first one is the [`header`].
 
+use crate::offset::ABSENT;
+
 /// One paused thread. An entry is valid while `owner` is not 0 and equals `sealed`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -174,56 +176,37 @@ impl FileKey {
     }
 }
 
-/// Byte offsets of the fields that the programs read in the kernel's structures, by its BTF; [`ABSENT`](crate::offset::ABSENT) if
-/// an offset is not known.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TaskLayout {
-    /// `task_struct.group_leader`.
-    pub group_leader: u32,
-    /// `task_struct.start_boottime`.
-    pub start_boottime: u32,
-    /// `task_struct.tgid`, 4 bytes.
-    pub tgid: u32,
-    /// `task_struct.files`.
-    pub files: u32,
-    /// `files_struct.fdt`.
-    pub fdt: u32,
-    /// `fdtable.max_fds`, 4 bytes.
-    pub max_fds: u32,
-    /// `fdtable.fd`.
-    pub fd: u32,
-    /// `file.f_inode`.
-    pub f_inode: u32,
-    /// `inode.i_sb`.
-    pub i_sb: u32,
-    /// `inode.i_ino`.
-    pub i_ino: u32,
-    /// Seconds of `inode`'s change time.
-    pub i_ctime_sec: u32,
-    /// Nanoseconds of `inode`'s change time.
-    pub i_ctime_nsec: u32,
-    /// `super_block.s_dev`, 4 bytes.
-    pub s_dev: u32,
-}
-
-impl TaskLayout {
-    /// No field is known.
-    pub const NONE: Self = Self {
-        group_leader: crate::offset::ABSENT,
-        start_boottime: crate::offset::ABSENT,
-        tgid: crate::offset::ABSENT,
-        files: crate::offset::ABSENT,
-        fdt: crate::offset::ABSENT,
-        max_fds: crate::offset::ABSENT,
-        fd: crate::offset::ABSENT,
-        f_inode: crate::offset::ABSENT,
-        i_sb: crate::offset::ABSENT,
-        i_ino: crate::offset::ABSENT,
-        i_ctime_sec: crate::offset::ABSENT,
-        i_ctime_nsec: crate::offset::ABSENT,
-        s_dev: crate::offset::ABSENT,
-    };
+layout! {
+    /// Byte offsets of the fields that the programs read in the kernel's structures, by its BTF; [`ABSENT`] if an offset is not
+    /// known.
+    pub struct TaskLayout {
+        /// `task_struct.group_leader`.
+        group_leader = ABSENT,
+        /// `task_struct.start_boottime`.
+        start_boottime = ABSENT,
+        /// `task_struct.tgid`, 4 bytes.
+        tgid = ABSENT,
+        /// `task_struct.files`.
+        files = ABSENT,
+        /// `files_struct.fdt`.
+        fdt = ABSENT,
+        /// `fdtable.max_fds`, 4 bytes.
+        max_fds = ABSENT,
+        /// `fdtable.fd`.
+        fd = ABSENT,
+        /// `file.f_inode`.
+        f_inode = ABSENT,
+        /// `inode.i_sb`.
+        i_sb = ABSENT,
+        /// `inode.i_ino`.
+        i_ino = ABSENT,
+        /// Seconds of `inode`'s change time.
+        i_ctime_sec = ABSENT,
+        /// Nanoseconds of `inode`'s change time.
+        i_ctime_nsec = ABSENT,
+        /// `super_block.s_dev`, 4 bytes.
+        s_dev = ABSENT,
+    }
 }
 
 #[cfg(test)]

@@ -4,13 +4,9 @@
 //! and thread ids are those of the initial pid namespace.
 
 mod api;
-mod driver;
 mod driver_event;
-mod hsa_queue;
 mod loss;
-mod progress;
 mod ring_job;
-mod signals;
 
 use crate::{aql::Packet, pause::FileKey};
 
@@ -331,11 +327,123 @@ pub struct Hold {
     pub file: FileKey,
 }
 
+/// Bits of [`Header::flags`] in a [`DriverCall`].
+pub mod driver_flags {
+    /// The current process is traced.
+    pub const TRACED: u16 = 1;
+}
+
+/// One call of a probed kernel function, from entry to return. `header.time_ns` is the time of entry. `header` names the thread
+/// that ran the function. For evictions and restores this is a kernel thread.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DriverCall {
+    /// Header; [`driver_flags`].
+    pub header: Header,
+    /// Return, CLOCK_MONOTONIC ns.
+    pub exit_ns: u64,
+    /// Address of the function.
+    pub function: u64,
+    /// The content of the return register. For functions that return `int`, only the low half counts.
+    pub ret: i64,
+}
+
+/// Bits of [`Header::flags`] in an [`HsaQueue`].
+pub mod hsa_queue_flags {
+    /// The queue is a proxy: its doorbell is not a GPU's doorbell, but a signal in memory.
+    pub const PROXY: u16 = 1;
+}
+
+/// A call of `hsa_queue_create` that succeeded. `header.time_ns` is the time of entry.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HsaQueue {
+    /// Header; [`hsa_queue_flags`].
+    pub header: Header,
+    /// Return from the function, CLOCK_MONOTONIC ns.
+    pub exit_ns: u64,
+    /// The returned handle, which is the address of the `amd_queue_t`, or of an object that a tool put in its place; 0 if it could
+    /// not be read, or the entry was not seen.
+    pub queue: u64,
+    /// User address of the ring of a proxy; 0 if it could not be read.
+    pub base: u64,
+    /// Packets in the ring of a proxy; 0 if it could not be read.
+    pub size: u32,
+    /// Unused.
+    pub pad: u32,
+}
+
+/// Bits of [`Header::flags`] in a [`Progress`].
+pub mod progress_flags {
+    /// The bits of the occasion.
+    pub const OCCASION: u16 = 3;
+    /// The thread enters DESTROY_QUEUE.
+    pub const DESTROY: u16 = 0;
+    /// The thread returns from a DESTROY_QUEUE that succeeded.
+    pub const DESTROYED: u16 = 1;
+    /// The thread exits, and its process with it.
+    pub const PROCESS_END: u16 = 2;
+}
+
+/// A sample of the two indexes of an AQL queue.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Header; [`progress_flags`]. Its time is the time before the read.
+    pub header: Header,
+    /// User address of the `amd_queue_t`.
+    pub queue: u64,
+    /// Time after the read, CLOCK_MONOTONIC ns.
+    pub after_ns: u64,
+    /// Read index, read first.
+    pub read_index: u64,
+    /// Write index.
+    pub write_index: u64,
+    /// One past the highest index that doorbells published before the sample, including doorbells whose records were lost;
+    /// [`UNKNOWN`] if this queue's walks are not known.
+    pub rung_end: u64,
+}
+
+/// The times when a packet ran, in ticks of its GPU's clock. The GPU writes them into the packet's completion signal if the queue
+/// is profiled.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamps {
+    /// The start of the packet.
+    pub start: u64,
+    /// The end of the packet.
+    pub end: u64,
+}
+
+/// The state of a completion signal when it was read.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SignalState {
+    /// Handle of the signal, which is the user address of the `amd_signal_t`; 0 if there is none, or it could not be read.
+    pub signal: u64,
+    /// The signal's value, read before the stamps. The GPU writes the stamps before the value.
+    pub value: i64,
+    /// The stamps of the packet that last completed on the signal.
+    pub stamps: Stamps,
+}
+
+/// The number of signals in a [`Signals`] record.
+pub const SIGNALS_PER_RECORD: usize = 16;
+
+/// The completion signals of some of a queue's last packets, which are consecutive in the ring. A thread that ends the queue reads
+/// them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Signals {
+    /// Header. Its time is the time before the reads.
+    pub header: Header,
+    /// Time after the reads, CLOCK_MONOTONIC ns.
+    pub after_ns: u64,
+    /// The signals.
+    pub signals: [SignalState; SIGNALS_PER_RECORD],
+}
+
 pub use self::api::{ApiCall, Call, NO_STREAM, api_flags};
-pub use self::driver::{DriverCall, driver_flags};
 pub use self::driver_event::{DriverEvent, DriverEventLayout, driver_event_flags, driver_event_has, driver_event_kind};
-pub use self::hsa_queue::{HsaQueue, hsa_queue_flags};
 pub use self::loss::LossSource;
-pub use self::progress::{Progress, progress_flags};
 pub use self::ring_job::{EventLayout, NAME_LEN, RingJob, StructLayout, ring_flags, ring_step};
-pub use self::signals::{SIGNALS_PER_RECORD, SignalState, Signals, Stamps};

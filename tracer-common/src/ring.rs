@@ -4,29 +4,31 @@
 //! `comp_1.0.0`, `comp_0.1.0.3` (MI300), `sdma0`, `sdma1.2`, `page0`, `vcn_unified_1`, `jpeg_dec_0.7`. Documents also write forms
 //! without the underscore, such as `compute0.0`; the parser accepts them too.
 
-/// The kind of engine that a ring feeds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum RingClass {
-    /// `gfx*`: the graphics engine.
-    Gfx,
-    /// `comp_*`: kernel compute queues.
-    Compute,
-    /// `sdma*`: copy engines.
-    Sdma,
-    /// `page*`: page-table queues of the copy engines.
-    Page,
-    /// `vcn_*`: video.
-    Vcn,
-    /// `jpeg_*`.
-    Jpeg,
-    /// `uvd*`, `vce*`, `vpe`: older and other media engines.
-    Media,
-    /// `kiq_*`: the driver's queue to the scheduler firmware. It runs no DRM scheduler jobs.
-    Kiq,
-    /// `mes_*`: the queue to the MES. It runs no DRM scheduler jobs.
-    Mes,
-    /// A name of another driver, or of another form.
-    Other,
+named! {
+    /// The kind of engine that a ring feeds.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum RingClass {
+        /// `gfx*`: the graphics engine.
+        Gfx = "gfx",
+        /// `comp_*`: kernel compute queues.
+        Compute = "comp",
+        /// `sdma*`: copy engines.
+        Sdma = "sdma",
+        /// `page*`: page-table queues of the copy engines.
+        Page = "page",
+        /// `vcn_*`: video.
+        Vcn = "vcn",
+        /// `jpeg_*`.
+        Jpeg = "jpeg",
+        /// `uvd*`, `vce*`, `vpe`: older and other media engines.
+        Media = "media",
+        /// `kiq_*`: the driver's queue to the scheduler firmware. It runs no DRM scheduler jobs.
+        Kiq = "kiq",
+        /// `mes_*`: the queue to the MES. It runs no DRM scheduler jobs.
+        Mes = "mes",
+        /// A name of another driver, or of another form.
+        Other = "other",
+    }
 }
 
 /// The maximum count of numbers in a ring's name: xcc, me, pipe, queue.
@@ -55,23 +57,6 @@ pub struct Place {
 }
 
 impl RingClass {
-    /// Returns the name in data, metrics and policies.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Gfx => "gfx",
-            Self::Compute => "comp",
-            Self::Sdma => "sdma",
-            Self::Page => "page",
-            Self::Vcn => "vcn",
-            Self::Jpeg => "jpeg",
-            Self::Media => "media",
-            Self::Kiq => "kiq",
-            Self::Mes => "mes",
-            Self::Other => "other",
-        }
-    }
-
     /// Returns the class of a word; `None` if it is not the name of a ring.
     fn of(word: &str) -> Option<Self> {
         Some(match word {
@@ -136,19 +121,10 @@ impl RingName {
             self.class,
             RingClass::Gfx | RingClass::Compute | RingClass::Kiq | RingClass::Mes
         );
+        let at = |xcc, me, pipe, queue| placed.then_some(Place { xcc, me, pipe, queue });
         match *self.numbers() {
-            [me, pipe, queue] if placed => Some(Place {
-                xcc: None,
-                me,
-                pipe,
-                queue,
-            }),
-            [xcc, me, pipe, queue] if placed => Some(Place {
-                xcc: Some(xcc),
-                me,
-                pipe,
-                queue,
-            }),
+            [me, pipe, queue] => at(None, me, pipe, queue),
+            [xcc, me, pipe, queue] => at(Some(xcc), me, pipe, queue),
             _ => None,
         }
     }
@@ -268,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_told_from_clients() {
+    fn reasons_differ_from_clients() {
         assert_eq!(reason(u64::MAX), Some("vm-update"));
         assert_eq!(reason(u64::MAX - 17), Some("run-shader"));
         assert_eq!(reason(u64::MAX - 63), Some("driver-unknown"));

@@ -166,8 +166,6 @@ pub struct Ioctl<'a> {
     pub fd: i32,
     /// The ioctl command.
     pub cmd: u32,
-    /// User address of the argument.
-    pub arg: u64,
     /// Result (negative: errno); `None` if the thread exited inside the call.
     pub ret: Option<i64>,
     /// The argument at entry; `None` if it could not be read. It may be truncated: see `_IOC_SIZE` of the command.

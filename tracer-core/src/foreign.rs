@@ -60,9 +60,7 @@ pub fn from_bytes(bytes: &[u8]) -> Cow<'_, str> {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
-        for byte in chunk.invalid() {
-            text.push_str(&format!("\\x{byte:02x}"));
-        }
+        text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
     }
     Cow::Owned(text)
 }
@@ -113,58 +111,23 @@ fn one_line(text: &str) -> Cow<'_, str> {
     escape(text, |_| false)
 }
 
-impl fmt::Display for Terminal<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&one_line(self.0))
-    }
+/// Escapes each line, and joins the lines with `separator`.
+fn each_line(text: &str, separator: &str) -> String {
+    text.split('\n').map(one_line).collect::<Vec<_>>().join(separator)
 }
 
-impl fmt::Display for Lines<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, line) in self.0.trim_end_matches('\n').split('\n').enumerate() {
-            if at > 0 {
-                f.write_str("\n    ")?;
-            }
-            f.write_str(&one_line(line))?;
+fn json(text: &str) -> String {
+    let unmarked = |document: String, mark: &str| document.replace(mark, &mark.replacen("##", "#\\u0023", 1));
+    let document = MARKS.into_iter().fold(text.to_owned(), unmarked);
+    let mut clean = String::with_capacity(document.len());
+    for c in document.chars() {
+        if is_unsafe(c) && c >= '\u{7f}' {
+            clean.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            clean.push(c);
         }
-        Ok(())
     }
-}
-
-impl fmt::Display for Xml<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The document may be printed to the log of a step, so the rule applies to each of its lines.
-        for (at, line) in self.0.split('\n').enumerate() {
-            if at > 0 {
-                f.write_str("\n")?;
-            }
-            f.write_str(&one_line(line))?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for Json<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut document = Cow::Borrowed(self.0);
-        for mark in MARKS.into_iter().filter(|mark| self.0.contains(mark)) {
-            document = document.replace(mark, &mark.replacen("##", "#\\u0023", 1)).into();
-        }
-        let mut rest = &*document;
-        let outside = |c: char| is_unsafe(c) && c >= '\u{7f}';
-        while let Some(at) = rest.find(outside) {
-            let (before, found) = rest.split_at(at);
-            f.write_str(before)?;
-            let mut chars = found.chars();
-            if let Some(c) = chars.next() {
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    write!(f, "\\u{unit:04x}")?;
-                }
-            }
-            rest = chars.as_str();
-        }
-        f.write_str(rest)
-    }
+    clean
 }
 
 /// Applies `escapeData` of GitHub's toolkit to text that [`escape`] has processed.
@@ -175,36 +138,40 @@ fn data(text: &str) -> String {
         .replace('\n', "%0A")
 }
 
-impl fmt::Display for Github<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&data(self.0))
+fn markdown(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for c in one_line(text).chars() {
+        match c {
+            '&' => clean.push_str("&amp;"),
+            '<' => clean.push_str("&lt;"),
+            '>' => clean.push_str("&gt;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '|' | '~' | '@' => clean.extend(['\\', c]),
+            _ => clean.push(c),
+        }
     }
+    clean
 }
 
-impl fmt::Display for GithubProperty<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&data(self.0).replace(':', "%3A").replace(',', "%2C"))
-    }
-}
-
-impl fmt::Display for Markdown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = one_line(self.0);
-        let mut clean = String::with_capacity(line.len());
-        for c in line.chars() {
-            match c {
-                '&' => clean.push_str("&amp;"),
-                '<' => clean.push_str("&lt;"),
-                '>' => clean.push_str("&gt;"),
-                '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '|' | '~' | '@' => {
-                    clean.push('\\');
-                    clean.push(c);
-                }
-                _ => clean.push(c),
+/// Implements [`fmt::Display`] for each adapter by the function that escapes its text.
+macro_rules! display {
+    ($($adapter:ident, $escape:expr;)*) => {$(
+        impl fmt::Display for $adapter<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&$escape(self.0))
             }
         }
-        f.pad(&clean)
-    }
+    )*};
+}
+
+display! {
+    Terminal, one_line;
+    Lines, |text: &str| each_line(text.trim_end_matches('\n'), "\n    ");
+    // The document may be printed to the log of a step, so the rule applies to each of its lines.
+    Xml, |text| each_line(text, "\n");
+    Json, json;
+    Github, data;
+    GithubProperty, |text| data(text).replace(':', "%3A").replace(',', "%2C");
+    Markdown, markdown;
 }
 
 /// A name that tries to break out of every format. It has no NUL, because names of processes and files cannot contain one.

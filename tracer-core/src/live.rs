@@ -14,10 +14,9 @@ mod tables;
 use std::collections::BTreeMap;
 
 pub use picture::{IoctlRow, KernelRow, Loss, PacketRow, Picture, ProcessRow, QueueRow, RingRow, Share, Stuck, Totals};
-pub use rate::{HISTORY, Rate};
 
 use crate::tables::Fact;
-use crate::tally::{Entry, more};
+use crate::tally::{Entry, bounded, more};
 use counts::Counts;
 use kernels::Kernels;
 use queue::LiveQueue;
@@ -66,14 +65,13 @@ impl Live {
         if let Some(entry) = Entry::of(fact) {
             self.seen(entry.time_ns);
             self.counts.add(fact, &entry);
+            self.kernels.add(fact, &entry);
             self.processes.at(entry.pid).counts.add(fact, &entry);
             if let Some(queue) = entry.queue.and_then(|number| self.queue(number)) {
                 queue.add(fact, &entry);
             }
         }
         match fact {
-            Fact::Dispatch(dispatch) => self.kernels.add(dispatch),
-            Fact::DispatchRun(run) => self.kernels.add_run(run),
             Fact::Progress(progress) => {
                 self.seen(progress.until_ns);
                 if let Some(queue) = self.queue(progress.queue) {
@@ -106,11 +104,10 @@ impl Live {
     pub fn advance(&mut self, now_ns: u64) {
         self.seen(now_ns);
         let now = self.now_ns;
-        self.queues.values_mut().for_each(|queue| queue.advance(now));
         self.queues.retain(|_, queue| {
-            queue
-                .ended_ns(now)
-                .is_none_or(|ended| now.saturating_sub(ended) < SHOWN_AFTER_END_NS)
+            queue.advance(now);
+            let ended = queue.ended_ns(now);
+            ended.is_none_or(|ended| now.saturating_sub(ended) < SHOWN_AFTER_END_NS)
         });
         self.processes.forget(now, SHOWN_AFTER_END_NS);
     }
@@ -119,7 +116,9 @@ impl Live {
     #[must_use]
     pub fn picture(&self) -> Picture {
         let (now, tally) = (self.now_ns, &self.counts.tally);
-        let per_queue = |pid| self.queues.values().filter(|queue| queue.pid() == Some(pid)).count();
+        let of_process = |pid| self.queues.values().filter(|queue| queue.pid == Some(pid)).count();
+        let queues = self.queues.iter();
+        let losses = self.losses.iter();
         Picture {
             time_ns: now,
             elapsed_ns: self.began_ns.map(|began| now.saturating_sub(began)),
@@ -136,31 +135,22 @@ impl Live {
                 copies_per_s: self.counts.copies.per_second(now),
                 history: self.counts.dispatches.history(now),
             },
-            queues: self.queues.values().map(|queue| self.row(queue, now)).collect(),
+            queues: queues
+                .map(|(&number, queue)| queue.row(number, &self.gpus, now))
+                .collect(),
             other_queues: self.other_queues,
             kernels: self.kernels.rows(now),
-            other_kernels: self.kernels.others(),
+            other_kernels: self.kernels.others,
             rings: self.rings.rows(now),
             ioctls: self.ioctls.rows(now),
-            processes: self.processes.rows(now, &per_queue),
-            losses: self
-                .losses
-                .iter()
+            processes: self.processes.rows(now, &of_process),
+            losses: losses
                 .map(|(source, &count)| Loss {
                     source: source.clone(),
                     count,
                 })
                 .collect(),
         }
-    }
-
-    fn row(&self, queue: &LiveQueue, now: u64) -> QueueRow {
-        let mut row = queue.row(now);
-        if let Some(gpu) = row.gpu_id.and_then(|id| self.gpus.get(&id)) {
-            row.gpu = Some(gpu.name.clone());
-            row.scheduler.clone_from(&gpu.scheduler);
-        }
-        row
     }
 
     fn seen(&mut self, time_ns: u64) {
@@ -170,11 +160,9 @@ impl Live {
 
     /// Returns the queue with this number. Keeps it from now on, if there is room.
     fn queue(&mut self, number: u32) -> Option<&mut LiveQueue> {
-        if !self.queues.contains_key(&number) && self.queues.len() >= MAX_QUEUES {
-            self.other_queues += 1;
-            return None;
-        }
-        Some(self.queues.entry(number).or_insert_with(|| LiveQueue::new(number)))
+        let queue = bounded(&mut self.queues, &number, MAX_QUEUES);
+        self.other_queues += u64::from(queue.is_none());
+        queue
     }
 }
 
@@ -182,15 +170,12 @@ impl Live {
 /// queues and processes.
 #[must_use]
 pub fn time_of(fact: &Fact) -> Option<u64> {
-    if let Some(entry) = Entry::of(fact) {
-        return Some(entry.time_ns);
-    }
     match fact {
         Fact::Progress(progress) => Some(progress.until_ns),
         Fact::Ioctl(ioctl) => Some(ioctl.exit_ns),
         Fact::RingJob(job) => Some(job.done_ns.or(job.run_ns).unwrap_or(job.time_ns)),
         Fact::Loss(loss) => Some(loss.time_ns),
-        _ => None,
+        _ => Entry::of(fact).map(|entry| entry.time_ns),
     }
 }
 

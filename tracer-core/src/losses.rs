@@ -22,12 +22,8 @@ pub fn counted(has: impl Fn(Family) -> bool) -> Vec<&'static str> {
         (PROXY_UNREAD, Family::Proxy),
         (PAUSE_LIMIT, Family::Mapping),
     ];
-    all.extend(
-        of_model
-            .iter()
-            .filter(|&&(_, family)| has(family))
-            .map(|(source, _)| source),
-    );
+    let of_model = of_model.into_iter().filter(|&(_, family)| has(family));
+    all.extend(of_model.map(|(source, _)| source));
     // The decoder sees every record, and every decoded event belongs to a queue or to none. Every mapped file is opened.
     all.extend([UNDECODED, QUEUE_LIMIT, LIBRARY_UNOPENED, LIBRARY_UNTRACED]);
     all
@@ -106,11 +102,16 @@ const fn families(source: LossSource) -> &'static [Family] {
 /// pauses, stand for processes that may have run before their probes were attached.
 #[must_use]
 pub fn hide_doorbells(source: &str) -> bool {
-    const SOURCES: [LossSource; 2] = [LossSource::DoorbellRing, LossSource::SignalUnread];
-    // Without the mapping probe, tracer does not find the doorbell functions of last resort.
-    const NAMES: [&str; 4] = ["missed-other", QUEUE_LIMIT, "unattached-doorbell", "unattached-mapping"];
-    let doorbells = SOURCES.iter().any(|lost| lost.name() == source);
-    doorbells || NAMES.contains(&source) || hide_processes(source)
+    let doorbells = [
+        LossSource::DoorbellRing.name(),
+        LossSource::SignalUnread.name(),
+        QUEUE_LIMIT,
+        "missed-other",
+        "unattached-doorbell",
+        // Without the mapping probe, tracer does not find the doorbell functions of last resort.
+        "unattached-mapping",
+    ];
+    doorbells.contains(&source) || hide_processes(source)
 }
 
 /// Returns whether lost events of this source can hide that a program created a queue. In that case tracer cannot say that the
@@ -139,13 +140,11 @@ pub fn hide_requests(source: &str) -> bool {
 
 /// Returns whether lost events of this source can hide everything that the probes in a process's libraries report.
 fn hide_processes(source: &str) -> bool {
-    const SOURCES: [LossSource; 4] = [
-        LossSource::TaskRing,
-        LossSource::HoldRing,
-        LossSource::TracedMap,
-        LossSource::HoldFailed,
-    ];
-    let missed = [
+    let sources = [
+        LossSource::TaskRing.name(),
+        LossSource::HoldRing.name(),
+        LossSource::TracedMap.name(),
+        LossSource::HoldFailed.name(),
         "missed-mapping",
         "missed-process",
         UNDECODED,
@@ -153,7 +152,7 @@ fn hide_processes(source: &str) -> bool {
         LIBRARY_UNOPENED,
         LIBRARY_UNTRACED,
     ];
-    missed.contains(&source) || SOURCES.iter().any(|lost| lost.name() == source)
+    sources.contains(&source)
 }
 
 #[cfg(test)]

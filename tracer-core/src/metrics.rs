@@ -68,10 +68,7 @@ impl Metrics {
             self.tally(&entry).add(fact);
         }
         match fact {
-            Fact::Doorbell(doorbell) => doorbell
-                .reserve_to_doorbell_ns
-                .into_iter()
-                .for_each(|ns| self.latency.add(ns)),
+            Fact::Doorbell(doorbell) => self.latency.add_known(doorbell.reserve_to_doorbell_ns),
             Fact::Ioctl(ioctl) => self.ioctl(ioctl),
             Fact::RingJob(job) => self.ring_job(job),
             Fact::Queue(queue) => {
@@ -114,16 +111,13 @@ impl Metrics {
 
     /// Removes the series of the queue that was destroyed first. Returns false if no queue was destroyed.
     fn make_room(&mut self) -> bool {
-        let first = self
-            .queues
-            .iter()
-            .filter_map(|(&number, queue)| Some((queue.ended_ns?, number)))
-            .min();
-        let Some(queue) = first.and_then(|(_, number)| self.queues.remove(&number)) else {
-            return false;
-        };
-        self.ended.entry(queue.gpu_id).or_default().merge(&queue.tally);
-        true
+        let queues = self.queues.iter();
+        let ended = queues.filter_map(|(&number, queue)| Some((queue.ended_ns?, number)));
+        let first = ended.min().and_then(|(_, number)| self.queues.remove(&number));
+        if let Some(queue) = &first {
+            self.ended.entry(queue.gpu_id).or_default().merge(&queue.tally);
+        }
+        first.is_some()
     }
 
     fn tally(&mut self, entry: &Entry) -> &mut Tally {
@@ -145,11 +139,8 @@ impl Metrics {
         }
         let name = name(&self.ioctls, &ioctl.name);
         let (times, errors) = self.ioctls.entry(name).or_default();
-        // The duration of a call that never returned is unknown.
-        if let Some(ret) = ioctl.ret {
-            times.add(ioctl.exit_ns.saturating_sub(ioctl.enter_ns));
-            *errors += u64::from(ret < 0);
-        }
+        times.add_known(ioctl.duration_ns());
+        *errors += u64::from(ioctl.failed());
     }
 
     fn ring_job(&mut self, job: &RingJob) {

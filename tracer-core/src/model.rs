@@ -25,10 +25,11 @@ mod submissions;
 mod thunks;
 mod views;
 
+use std::collections::VecDeque;
+
 use tracer_common::queue::WRITE_DISPATCH_ID;
 
 use crate::event::{Event, Origin};
-use crate::losses::QUEUE_LIMIT;
 use crate::tables::{self, Fact};
 use annotate::Annotations;
 use api::Counted;
@@ -37,7 +38,7 @@ use queue::End;
 use ring_jobs::RingJobs;
 use submissions::Submissions;
 
-pub use views::{Position, QueueView};
+pub use views::Position;
 
 /// Time, by the clock of the trace, that a queue or process lingers after its end, so that late events can arrive. Buffers of
 /// different sources are read one after the other; even a busy collector makes none of them wait nearly as long.
@@ -76,7 +77,7 @@ impl Model {
         annotations.before(event, out);
         trackers.apply(event, &mut |fact| out(annotations.annotate(fact)));
         annotations.after(event, out);
-        trackers.submissions.publish(annotations.names(), out);
+        trackers.submissions.publish(&annotations.code_objects, out);
     }
 
     /// Sets whether calls of `hsa_queue_create` are seen in every runtime of traced processes. Otherwise the model attributes no
@@ -94,7 +95,7 @@ impl Model {
         trackers
             .submissions
             .finish(time_ns, &mut |fact| out(annotations.annotate(fact)));
-        annotations.finish(out);
+        annotations.code_objects.finish(out);
         trackers.ring_jobs.finish(out);
         trackers.counted.finish(out);
         trackers.processes.finish(out);
@@ -113,7 +114,7 @@ impl Trackers {
             Event::Packets(event) => self.submissions.packets(event, out),
             Event::Doorbell(event) => self.submissions.doorbell(event, out),
             Event::SdmaDoorbell(event) => self.submissions.sdma_doorbell(event, out),
-            Event::Progress(sample) => self.submissions.sample(sample, out),
+            Event::Progress(sample) => self.submissions.queues.sample(sample, out),
             Event::Signal(signal) => self.submissions.signal(signal, out),
             Event::HsaQueue(event) => self.submissions.hsa_queue(event, out),
             Event::Reserve(event) => self.submissions.reserve(event, out),
@@ -142,11 +143,7 @@ impl Trackers {
             }
             Event::Lost(lost) => {
                 self.submissions.lost(lost.source);
-                out(Fact::Loss(tables::Loss {
-                    time_ns: lost.time_ns,
-                    source: lost.source.to_owned(),
-                    count: lost.count,
-                }));
+                out(loss(lost.time_ns, lost.source, lost.count));
             }
         }
     }
@@ -183,11 +180,17 @@ fn origin(event: &Event<'_>) -> Option<Origin> {
     }
 }
 
-fn queue_limit(time_ns: u64) -> Fact {
+/// Takes the first of the things that ended, if it has lingered long enough: the time of its end, and what identifies it.
+fn lingered<T>(ended: &mut VecDeque<(u64, T)>, now: u64) -> Option<(u64, T)> {
+    let crowded = ended.len() > MAX_LINGERING;
+    ended.pop_front_if(|(end, _)| crowded || end.saturating_add(LINGER_NS) <= now)
+}
+
+fn loss(time_ns: u64, source: &str, count: u64) -> Fact {
     Fact::Loss(tables::Loss {
         time_ns,
-        source: QUEUE_LIMIT.to_owned(),
-        count: 1,
+        source: source.to_owned(),
+        count,
     })
 }
 

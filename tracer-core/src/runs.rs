@@ -49,10 +49,5 @@ impl Runs {
     }
 }
 
-/// Returns whether a run from `begin_ns` to `end_ns` may be extended to `time_ns`.
-fn within(begin_ns: u64, end_ns: u64, time_ns: u64) -> bool {
-    end_ns.max(time_ns) - begin_ns.min(time_ns) < WINDOW_NS
-}
-
 #[cfg(test)]
 mod tests;

@@ -30,7 +30,7 @@ pub use requested::Requested;
 pub use rings::{Ring, RingJobs};
 
 /// Counts facts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Summary {
     capabilities: Capabilities,
     tally: Tally,
@@ -38,7 +38,7 @@ pub struct Summary {
     latency: Histogram,
     packets: HashMap<PacketKind, u64>,
     unread: HashMap<Unread, u64>,
-    ioctls: BTreeMap<String, Calls>,
+    ioctls: BTreeMap<String, (IoctlCalls, Histogram)>,
     kernels: kernels::Counter,
     requested: requested::Counter,
     code_objects: u64,
@@ -49,16 +49,10 @@ pub struct Summary {
     losses: BTreeMap<String, u64>,
     queues: things::Queues,
     processes: things::Processes,
+    /// Greatest number of queues, and of processes, whose rows are kept; `None`: all of them.
+    most_rows: Option<usize>,
     /// Processes that published packets.
     published: HashSet<u32>,
-}
-
-/// Ioctls of one name.
-#[derive(Clone, Debug, Default)]
-struct Calls {
-    count: u64,
-    errors: u64,
-    ns: Histogram,
 }
 
 impl Summary {
@@ -67,33 +61,16 @@ impl Summary {
     pub fn new(capabilities: Capabilities) -> Self {
         Self {
             capabilities,
-            tally: Tally::default(),
-            copies: copies::Counter::default(),
-            latency: Histogram::default(),
-            packets: HashMap::new(),
-            unread: HashMap::new(),
-            ioctls: BTreeMap::new(),
-            kernels: kernels::Counter::default(),
-            requested: requested::Counter::default(),
-            code_objects: 0,
-            rings: rings::Counter::default(),
-            driver: driver::Counter::default(),
-            driver_events: driver_events::Counter::default(),
-            api: api::Counter::default(),
-            losses: BTreeMap::new(),
-            queues: things::Queues::new(usize::MAX),
-            processes: things::Processes::new(usize::MAX),
-            published: HashSet::new(),
+            ..Self::default()
         }
     }
 
-    /// Returns the same counts, but keeps the rows of at most `most` queues and processes, the last ones. The totals do not
-    /// change.
+    /// Returns the same counts, but keeps the rows of at most `most` queues and processes, the last ones of those that are added
+    /// from now on. The totals do not change.
     #[must_use]
-    pub fn keeping(mut self, most: usize) -> Self {
-        self.queues.keep(most);
-        self.processes.keep(most);
-        self
+    pub fn keeping(self, most: usize) -> Self {
+        let most_rows = Some(most);
+        Self { most_rows, ..self }
     }
 
     /// Returns the same counts, with the capabilities that were found: a live recording knows them only at its end.
@@ -104,25 +81,25 @@ impl Summary {
 
     /// Counts a fact.
     pub fn add(&mut self, fact: &Fact) {
+        let most = self.most_rows.unwrap_or(usize::MAX);
         self.tally.add(fact);
         match fact {
             Fact::Dispatch(dispatch) => {
                 self.published.insert(dispatch.pid);
                 self.api.submission(dispatch.pid, dispatch.stream, Some(dispatch.queue));
-                self.kernels.add(dispatch);
+                let (object, name) = (Some(dispatch.kernel_object), dispatch.kernel.as_deref());
+                self.kernels.add(dispatch.pid, object, name, 1);
             }
             Fact::DispatchRun(run) => {
                 self.published.insert(run.pid);
-                self.kernels.add_run(run);
+                let name = run.kernel.as_deref();
+                self.kernels.add(run.pid, run.kernel_object, name, run.count);
             }
             Fact::Request(_) => self.requested.dispatches += 1,
             Fact::Proxy(proxy) => self.requested.add(proxy),
             Fact::GpuTime(time) => self.kernels.add_time(time),
             Fact::Packet(packet) => self.packet(packet),
-            Fact::Doorbell(doorbell) => doorbell
-                .reserve_to_doorbell_ns
-                .into_iter()
-                .for_each(|ns| self.latency.add(ns)),
+            Fact::Doorbell(doorbell) => self.latency.add_known(doorbell.reserve_to_doorbell_ns),
             Fact::Copy(copy) => {
                 self.copies.add(copy);
                 self.api.submission(copy.pid, copy.stream, copy.queue);
@@ -136,9 +113,9 @@ impl Summary {
             Fact::Kernel(_) | Fact::Progress(_) | Fact::DoorbellRun(_) => {}
             Fact::ApiCall(call) => self.api.add(call),
             Fact::ApiStats(stats) => self.api.add_stats(stats),
-            Fact::Queue(queue) => self.queues.add(queue),
-            Fact::Process(process) => self.processes.add(process),
-            Fact::Loss(loss) => count(&mut self.losses, &loss.source, loss.count),
+            Fact::Queue(queue) => self.queues.add(queue, most),
+            Fact::Process(process) => self.processes.add(process, most),
+            Fact::Loss(loss) => more(self.losses.entry(loss.source.clone()).or_default(), loss.count),
         }
     }
 
@@ -158,32 +135,24 @@ impl Summary {
     pub fn finish(self, complete: bool) -> Report {
         let known = self.capabilities;
         let tally = &self.tally;
-        let told = self.queues.told();
-        let calls: Vec<u64> = self.ioctls.values().map(|calls| calls.count).collect();
-        let lost: Vec<u64> = self.losses.values().copied().collect();
+        let totals = self.queues.totals();
         // Kernels on a queue of PM4 commands are not in any packet.
-        let packets = known.packets && told.opaque == 0;
+        let packets = known.packets && totals.opaque == 0;
+        let thunk = known.thunk || self.thunks_known();
         let dispatches = Dispatches {
             total: when(packets, tally.all_dispatches()),
             aggregated: when(packets, tally.aggregated.dispatches),
-            by_path: ByPath {
-                thunk: when(
-                    known.thunk || self.thunks_known(),
-                    tally.dispatches[Path::Thunk as usize],
-                ),
-                ..self.by_path(&tally.dispatches, packets, known.unseen)
-            },
+            by_path: by_path(&tally.dispatches, [packets, known.kernel_rings, thunk, known.unseen]),
             by_evidence: ByEvidence {
                 header: when(packets, tally.evidence[Evidence::Header as usize]),
                 body: when(packets, tally.evidence[Evidence::Body as usize]),
             },
-            internal: told.internal.filter(|_| packets && known.hsa_queues),
+            internal: when(packets && known.hsa_queues && !totals.internal_unknown, totals.internal),
         };
         // tracer does not watch the progress of copy engines, nor what else the functions that ring their doorbells call.
-        let copies_by_path = ByPath {
-            thunk: None,
-            ..self.by_path(&tally.copies, known.sdma_doorbells, false)
-        };
+        let copy_paths = [known.sdma_doorbells, known.kernel_rings, false, false];
+        let copies_by_path = by_path(&tally.copies, copy_paths);
+        let requests_lost = self.losses.keys().any(|source| losses::hide_requests(source));
         let (queues, other_queues) = self.queues.rows();
         let (processes, other_processes) = self.processes.rows();
         Report {
@@ -196,32 +165,27 @@ impl Summary {
             },
             packets: Packets {
                 total: when(packets, tally.other_packets.saturating_add(tally.unread)),
-                by_kind: self
-                    .packets
-                    .iter()
-                    .map(|(kind, &n)| (kind.name().to_owned(), n))
-                    .collect(),
-                unread: self.unread.iter().map(|(why, &n)| (why.name().to_owned(), n)).collect(),
+                by_kind: by_name(self.packets),
+                unread: by_name(self.unread),
             },
-            requested: {
-                let lost = self.losses.keys().any(|source| losses::hide_requests(source));
-                // If queues existed before, proxies in front of them may have existed, too.
-                self.requested.report(known.requests && !lost && !told.adopted)
-            },
+            // If queues existed before, proxies in front of them may have existed, too.
+            requested: self
+                .requested
+                .report(known.requests && !requests_lost && !totals.adopted),
             copies: self
                 .copies
                 .report(known.sdma_doorbells, tally.all_copies(), copies_by_path),
-            unseen: UnseenPackets::of(told.open, tally.unseen(), known.unseen),
+            unseen: UnseenPackets {
+                total: when(known.unseen && totals.open == 0, tally.unseen()),
+                found: tally.unseen(),
+                queues_open: totals.open,
+            },
             queues,
             other_queues,
-            opaque_queues: told.opaque,
+            opaque_queues: totals.opaque,
             ioctls: Ioctls {
-                total: when(known.ioctls, total(&calls)),
-                by_name: self
-                    .ioctls
-                    .iter()
-                    .map(|(name, calls)| (name.clone(), calls.report()))
-                    .collect(),
+                total: when(known.ioctls, total(self.ioctls.values().map(|(calls, _)| calls.count))),
+                by_name: self.ioctls.into_iter().map(ioctl_calls).collect(),
             },
             ring_jobs: self.rings.report(known.kernel_rings),
             driver_calls: self.driver.report(known.driver),
@@ -229,10 +193,10 @@ impl Summary {
             code_objects: when(known.code_objects, self.code_objects),
             streams: self.api.streams(),
             api_calls: self.api.report(known.api, known.api_stats),
-            kernels: self.kernels.report(),
             other_kernels: self.kernels.others,
+            kernels: self.kernels.report(),
             losses: Losses {
-                total: total(&lost),
+                total: total(self.losses.values().copied()),
                 by_source: self.losses,
             },
             processes,
@@ -248,16 +212,15 @@ impl Summary {
     }
 
     fn ioctl(&mut self, ioctl: &Ioctl) {
-        // The two devices number their ioctls independently.
-        let ambiguous = ioctl.device == "drm" && ioctl.name.starts_with("nr-");
-        let calls = if ambiguous {
-            self.ioctls.entry(format!("drm-{}", ioctl.name)).or_default()
-        } else if let Some(calls) = self.ioctls.get_mut(ioctl.name.as_ref()) {
-            return calls.add(ioctl);
-        } else {
-            self.ioctls.entry(ioctl.name.clone().into_owned()).or_default()
+        let name = match ioctl.device {
+            // The two devices number their ioctls independently.
+            "drm" if ioctl.name.starts_with("nr-") => format!("drm-{}", ioctl.name),
+            _ => ioctl.name.clone().into_owned(),
         };
-        calls.add(ioctl);
+        let (calls, times) = self.ioctls.entry(name).or_default();
+        calls.count += 1;
+        calls.errors += u64::from(ioctl.failed());
+        times.add_known(ioctl.duration_ns());
     }
 
     /// Returns whether it is known, for every process that published anything, whether its runtime passes doorbells to the thunk
@@ -266,48 +229,31 @@ impl Summary {
         let mut published = self.published.iter();
         self.capabilities.doorbells && published.all(|&pid| self.processes.thunk_is_known(pid))
     }
+}
 
-    fn by_path(&self, counts: &[u64; Path::ALL.len()], doorbell: bool, unseen: bool) -> ByPath {
-        let of = |path: Path, known: bool| when(known, counts[path as usize]);
-        ByPath {
-            doorbell: of(Path::Doorbell, doorbell),
-            ring: of(Path::Ring, self.capabilities.kernel_rings),
-            thunk: of(Path::Thunk, self.capabilities.thunk),
-            unseen: of(Path::Unseen, unseen),
-        }
+fn ioctl_calls((name, (calls, times)): (String, (IoctlCalls, Histogram))) -> (String, IoctlCalls) {
+    let ns = times.stats();
+    (name, IoctlCalls { ns, ..calls })
+}
+
+/// Returns the counts by path. `known` says of each path whether it was watched.
+fn by_path(counts: &[u64; Path::ALL.len()], known: [bool; Path::ALL.len()]) -> ByPath {
+    let of = |path: Path| when(known[path as usize], counts[path as usize]);
+    ByPath {
+        doorbell: of(Path::Doorbell),
+        ring: of(Path::Ring),
+        thunk: of(Path::Thunk),
+        unseen: of(Path::Unseen),
     }
 }
 
-impl Calls {
-    fn add(&mut self, ioctl: &Ioctl) {
-        self.count += 1;
-        // A call that never returned has neither a result nor a duration.
-        if let Some(ret) = ioctl.ret {
-            self.errors += u64::from(ret < 0);
-            self.ns.add(ioctl.exit_ns.saturating_sub(ioctl.enter_ns));
-        }
-    }
-
-    fn report(&self) -> IoctlCalls {
-        IoctlCalls {
-            count: self.count,
-            errors: self.errors,
-            ns: self.ns.stats(),
-        }
-    }
+fn by_name(counts: HashMap<impl Named, u64>) -> BTreeMap<String, u64> {
+    let named = counts.into_iter().map(|(name, n)| (name.name().to_owned(), n));
+    named.collect()
 }
 
 fn when(known: bool, count: u64) -> Option<u64> {
     known.then_some(count)
-}
-
-fn count(counts: &mut BTreeMap<String, u64>, name: &str, n: u64) {
-    match counts.get_mut(name) {
-        Some(sum) => more(sum, n),
-        None => {
-            counts.insert(name.to_owned(), n);
-        }
-    }
 }
 
 #[cfg(test)]

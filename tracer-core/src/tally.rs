@@ -2,6 +2,9 @@
 
 mod histogram;
 
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+
 pub use histogram::{Histogram, Stats};
 
 use crate::tables::{Evidence, Fact, Path};
@@ -95,15 +98,11 @@ impl Tally {
                 more(&mut self.aggregated.dispatches, count);
             }
             Fact::Packet(row) => {
-                let is_unread = row.unread.is_some();
-                more(
-                    if is_unread {
-                        &mut self.unread
-                    } else {
-                        &mut self.other_packets
-                    },
-                    count,
-                );
+                let sum = match row.unread {
+                    Some(_) => &mut self.unread,
+                    None => &mut self.other_packets,
+                };
+                more(sum, count);
                 if row.path == Path::Unseen {
                     more(&mut self.unseen_packets, count);
                 }
@@ -145,24 +144,20 @@ impl Tally {
     /// Returns the number of dispatches on all paths.
     #[must_use]
     pub fn all_dispatches(&self) -> u64 {
-        total(&self.dispatches)
+        total(self.dispatches)
     }
 
     /// Returns the number of SDMA submissions on all paths.
     #[must_use]
     pub fn all_copies(&self) -> u64 {
-        total(&self.copies)
+        total(self.copies)
     }
 
     /// Returns the number of all submissions: packets, read or not, and SDMA submissions.
     #[must_use]
     pub fn rows(&self) -> u64 {
-        total(&[
-            self.all_dispatches(),
-            self.other_packets,
-            self.unread,
-            self.all_copies(),
-        ])
+        let (dispatches, copies) = (self.all_dispatches(), self.all_copies());
+        total([dispatches, self.other_packets, self.unread, copies])
     }
 
     /// Returns the number of indexes that bypassed every probe, whatever their packets are.
@@ -187,9 +182,25 @@ pub(crate) fn more(sum: &mut u64, n: u64) {
     *sum = sum.saturating_add(n);
 }
 
+/// Returns the value of a key in a map that may have `most` keys; `None` if the key is not in it, and there is no room.
+pub(crate) fn bounded<'a, K, Q, V>(map: &'a mut BTreeMap<K, V>, key: &Q, most: usize) -> Option<&'a mut V>
+where
+    K: Borrow<Q> + Ord,
+    Q: Ord + ToOwned<Owned = K> + ?Sized,
+    V: Default,
+{
+    if !map.contains_key(key) {
+        if map.len() >= most {
+            return None;
+        }
+        map.insert(key.to_owned(), V::default());
+    }
+    map.get_mut(key)
+}
+
 /// Returns a sum, which stops at the greatest number.
-pub(crate) fn total(counts: &[u64]) -> u64 {
-    counts.iter().copied().fold(0, u64::saturating_add)
+pub(crate) fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

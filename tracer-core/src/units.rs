@@ -4,18 +4,14 @@
 #[must_use]
 pub fn duration(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
-    match seconds {
-        3600.. => return format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
-        60.. => return format!("{}m{:02}s", seconds / 60, seconds % 60),
-        _ => {}
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..999_500 => three_digits(ns as f64 / 1e3) + " us",
+        999_500..999_500_000 => three_digits(ns as f64 / 1e6) + " ms",
+        999_500_000..60_000_000_000 => three_digits(ns as f64 / 1e9) + " s",
+        60_000_000_000..3_600_000_000_000 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3_600_000_000_000.. => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
     }
-    if ns < 1000 {
-        return format!("{ns} ns");
-    }
-    let units = [(1e3, "us"), (1e6, "ms"), (1e9, "s")];
-    let fits = units.into_iter().find(|(size, _)| ns as f64 / size < 999.5);
-    let (size, unit) = fits.unwrap_or((1e9, "s"));
-    format!("{} {unit}", three_digits(ns as f64 / size))
 }
 
 /// Formats a size in bytes: `64 B`, `1.3 MiB`, `512 GiB`.
@@ -37,17 +33,14 @@ pub fn bytes(n: u64) -> String {
 /// Formats a count in at most 6 characters: exact up to 99 999, then `1.2M`.
 #[must_use]
 pub fn count(n: u64) -> String {
-    const UNITS: [(u64, &str); 4] = [
-        (1_000_000_000_000, "T"),
-        (1_000_000_000, "G"),
-        (1_000_000, "M"),
-        (1_000, "k"),
-    ];
-    if n < 100_000 {
-        return n.to_string();
+    let in_units = |size: f64| three_digits(n as f64 / size);
+    match n {
+        0..100_000 => n.to_string(),
+        100_000..1_000_000 => in_units(1e3) + "k",
+        1_000_000..1_000_000_000 => in_units(1e6) + "M",
+        1_000_000_000..1_000_000_000_000 => in_units(1e9) + "G",
+        1_000_000_000_000.. => in_units(1e12) + "T",
     }
-    let (size, unit) = UNITS.into_iter().find(|&(size, _)| n >= size).unwrap_or((1, ""));
-    three_digits(n as f64 / size as f64) + unit
 }
 
 /// Formats a rate per second, without the unit: `0.4`, `13`, `1.2M`.

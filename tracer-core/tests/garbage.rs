@@ -141,7 +141,6 @@ fn doorbell() -> impl Strategy<Value = Owned> {
                     ring_packets,
                     unreadable: a && b,
                     beyond: b && c,
-                    adopted: c,
                     rung_end: c.then_some(first),
                     proxy: a && c,
                 }))
@@ -194,7 +193,6 @@ fn ioctl() -> impl Strategy<Value = Owned> {
                 exit_ns,
                 fd: 0,
                 cmd,
-                arg: 0,
                 ret,
                 arg_in: None,
                 arg_out: None,

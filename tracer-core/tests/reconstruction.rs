@@ -82,7 +82,6 @@ fn create(model: &mut Model, out: &mut impl FnMut(Fact)) {
             exit_ns: 20,
             fd: 3,
             cmd: 0xc060_4b02,
-            arg: 1,
             ret,
             arg_in,
             arg_out,

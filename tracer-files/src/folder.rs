@@ -203,11 +203,11 @@ impl Folder {
         created
     }
 
-    /// Opens a regular file in the folder for reading. Never waits for a file of another type, and never follows a link.
+    /// Returns the content of a regular file in the folder. Never waits for a file of another type, and never follows a link.
     ///
     /// # Errors
-    /// Those of openat(2); `InvalidInput` with a reason if it is not a regular file, or has more than `limit` bytes.
-    pub fn open_file(&self, name: &OsStr, limit: u64) -> io::Result<File> {
+    /// Those of openat(2) and read(2); `InvalidInput` with a reason if it is not a regular file, or has more than `limit` bytes.
+    pub fn read_file(&self, name: &OsStr, limit: u64) -> io::Result<Vec<u8>> {
         let unfit = |reason: String| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         let flags = OFlags::RDONLY | SAFE;
         let fd = match rustix::fs::openat(&self.fd, single(name)?, flags, Bits::empty()) {
@@ -220,21 +220,12 @@ impl Folder {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return unfit("it is not a regular file".to_owned());
         }
-        match u64::try_from(stat.st_size) {
-            Ok(size) if size <= limit => Ok(File::from(fd)),
-            _ => unfit(format!("it has {} bytes, more than the limit of {limit}", stat.st_size)),
+        if u64::try_from(stat.st_size).ok().is_none_or(|size| size > limit) {
+            return unfit(format!("it has {} bytes, more than the limit of {limit}", stat.st_size));
         }
-    }
-
-    /// Returns the content of a regular file in the folder, like [`Self::open_file`].
-    ///
-    /// # Errors
-    /// Those of [`Self::open_file`] and read(2).
-    pub fn read_file(&self, name: &OsStr, limit: u64) -> io::Result<Vec<u8>> {
-        let file = self.open_file(name, limit)?;
-        let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len()).unwrap_or(0));
+        let mut bytes = Vec::with_capacity(usize::try_from(stat.st_size).unwrap_or(0));
         // The file may have grown in between.
-        file.take(limit).read_to_end(&mut bytes)?;
+        File::from(fd).take(limit).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 

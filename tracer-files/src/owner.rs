@@ -4,6 +4,7 @@ use std::io;
 use std::panic;
 use std::thread;
 
+use rustix::process::Gid;
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_thread_groups};
 
 /// The user with whose rights files are written, and who therefore owns them.
@@ -87,8 +88,7 @@ impl Owner {
 impl Ids {
     /// Changes the ids of the calling thread only. The functions of libc would change all threads.
     fn assume(&self) -> io::Result<()> {
-        let id = |raw: u32| rustix::process::Gid::from_raw(raw);
-        let groups: Vec<_> = self.groups.iter().copied().map(id).collect();
+        let groups: Vec<_> = self.groups.iter().map(|&group| Gid::from_raw(group)).collect();
         set_thread_groups(&groups)?;
         // The group first: without the right to change users the group could no longer be changed.
         change(libc::SYS_setfsgid, self.gid)?;

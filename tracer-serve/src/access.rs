@@ -18,18 +18,15 @@ impl Token {
     /// Returns an error if the file can't be read, or contains nothing that could be a secret.
     pub fn read(path: &std::path::Path) -> Result<Self, ListenError> {
         const LEAST: usize = 16;
-        let text = fs::read_to_string(path).map_err(|error| ListenError::Unreadable {
-            file: path.display().to_string(),
-            error,
-        })?;
-        let token = text.lines().next().unwrap_or_default().trim();
-        if token.len() < LEAST {
-            return Err(ListenError::ShortToken {
-                file: path.display().to_string(),
-                least: LEAST,
-            });
+        let file = path.display().to_string();
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) => return Err(ListenError::Unreadable { file, error }),
+        };
+        match text.lines().next().unwrap_or_default().trim() {
+            token if token.len() >= LEAST => Ok(Self(token.to_owned())),
+            _ => Err(ListenError::ShortToken { file, least: LEAST }),
         }
-        Ok(Self(token.to_owned()))
     }
 
     /// Returns whether the value of a header contains the token. Takes the same time wherever the values differ.
@@ -62,10 +59,20 @@ pub struct Tls {
 #[derive(Clone, Debug)]
 pub struct Listen {
     pub(crate) address: SocketAddr,
-    pub(crate) token: Option<Token>,
+    pub(crate) gate: Gate,
     pub(crate) tls: Option<Tls>,
-    pub(crate) hosts: Hosts,
     pub(crate) limits: Limits,
+}
+
+/// Which requests are answered.
+#[derive(Clone, Debug)]
+pub(crate) enum Gate {
+    /// Requests that contain the token.
+    Token(Token),
+    /// Requests that call the server by one of its names. A foreign page in a browser could send others.
+    Hosts(Hosts),
+    /// All requests. With TLS, a foreign page can't send any: it has no certificate for its own name.
+    Open,
 }
 
 /// Why tracer does not listen on an address.
@@ -104,14 +111,16 @@ impl Listen {
     /// # Errors
     /// Returns [`ListenError::Open`] if the address is not on loopback and neither a token nor TLS is given.
     pub fn new(address: SocketAddr, token: Option<Token>, tls: Option<Tls>) -> Result<Self, ListenError> {
-        if !address.ip().to_canonical().is_loopback() && token.is_none() && tls.is_none() {
-            return Err(ListenError::Open(address));
-        }
+        let gate = match token {
+            Some(token) => Gate::Token(token),
+            None if tls.is_some() => Gate::Open,
+            None if address.ip().to_canonical().is_loopback() => Gate::Hosts(Hosts::default()),
+            None => return Err(ListenError::Open(address)),
+        };
         Ok(Self {
             address,
-            token,
+            gate,
             tls,
-            hosts: Hosts::default(),
             limits: Limits::default(),
         })
     }
@@ -119,23 +128,17 @@ impl Listen {
     /// Accepts requests that call the server by these names, besides addresses and localhost. Names matter only if neither a token
     /// nor TLS keeps foreign pages in a browser from reading the answers.
     #[must_use]
-    pub fn with_hosts(self, names: Vec<String>) -> Self {
-        Self {
-            hosts: Hosts::new(names),
-            ..self
+    pub fn with_hosts(mut self, names: Vec<String>) -> Self {
+        if let Gate::Hosts(hosts) = &mut self.gate {
+            *hosts = Hosts::new(names);
         }
+        self
     }
 
     /// Sets the limits on connections.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
-    }
-
-    /// Returns the names that requests have to use; `None` if a foreign page in a browser can't send requests anyway, because it
-    /// has no token, and no certificate for its own name.
-    pub(crate) fn named(&self) -> Option<Hosts> {
-        (self.token.is_none() && self.tls.is_none()).then(|| self.hosts.clone())
     }
 }
 

@@ -8,7 +8,6 @@
 use std::{
     collections::BTreeMap,
     io,
-    net::SocketAddr,
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -47,9 +46,9 @@ impl Default for Limits {
     }
 }
 
-/// The address of a client. The type also says that the listener is a [`Door`].
+/// A client, whose address nobody needs. The type says that the listener is a [`Door`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
+pub(crate) struct Peer;
 
 impl Address for Peer {
     type Stream = Connection;
@@ -78,23 +77,20 @@ impl Open {
 
 impl Door {
     pub(crate) fn new(listener: std::net::TcpListener, limits: Limits) -> io::Result<Self> {
-        Ok(Self::of(TcpListener::from_std(listener)?, limits))
-    }
-
-    fn of(listener: TcpListener, limits: Limits) -> Self {
-        Self {
-            listener,
+        Ok(Self {
+            listener: TcpListener::from_std(listener)?,
             places: Arc::new(Semaphore::new(limits.connections.max(2))),
             open: Arc::default(),
             silence: limits.silence,
             next: AtomicU64::new(0),
-        }
+        })
     }
 }
 
 impl AddrListener<Connection, Peer> for Door {
-    async fn bind_to(address: Peer) -> io::Result<Self> {
-        Ok(Self::of(TcpListener::bind(address.0).await?, Limits::default()))
+    /// Not used: a server gets a listener that is bound already.
+    async fn bind_to(_: Peer) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     async fn accept_stream(&self) -> io::Result<(Connection, Peer)> {
@@ -106,7 +102,7 @@ impl AddrListener<Connection, Peer> for Door {
                 freed.map_err(io::Error::other)?
             }
         };
-        let (stream, peer) = self.listener.accept().await?;
+        let (stream, _) = self.listener.accept().await?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (close, closed) = oneshot::channel();
         self.open.lock().insert(id, close);
@@ -120,11 +116,11 @@ impl AddrListener<Connection, Peer> for Door {
             deadline: Box::pin(sleep(self.silence)),
             _place: place,
         };
-        Ok((connection, Peer(peer)))
+        Ok((connection, Peer))
     }
 
     fn get_local_addr(&self) -> io::Result<Peer> {
-        self.listener.local_addr().map(Peer)
+        self.listener.local_addr().map(|_| Peer)
     }
 }
 
@@ -171,8 +167,8 @@ impl AsyncRead for Connection {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         if buffer.filled().len() > before {
-            let silence = self.silence;
-            self.deadline.as_mut().reset(Instant::now() + silence);
+            let end = Instant::now() + self.silence;
+            self.deadline.as_mut().reset(end);
         }
         read
     }

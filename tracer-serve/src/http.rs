@@ -10,7 +10,7 @@ use std::{
 use axum::{
     Router,
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderValue, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::get,
@@ -23,11 +23,10 @@ use hyper_util::rt::TokioTimer;
 use thiserror::Error;
 
 use crate::{
-    access::{Listen, Token},
+    access::{Gate, Listen},
     board::Board,
-    connections::{Door, Limits, Peer},
+    connections::{Door, Peer},
     expose,
-    hosts::Hosts,
 };
 
 /// The live page. It loads no file or script from elsewhere.
@@ -112,26 +111,29 @@ impl Server {
     /// # Errors
     /// Returns [`ServeError::Tls`] or [`ServeError::Ended`].
     pub async fn run(self, board: Board, now: fn() -> u64) -> Result<(), ServeError> {
-        let named = self.listen.named();
         let limits = self.listen.limits;
-        let service = router(Answering { board, now }, self.listen.token, named).into_make_service();
+        let service = router(Answering { board, now }, self.listen.gate).into_make_service();
         let door = Door::new(self.listener, limits).map_err(ServeError::Ended)?;
         let mut server = axum_server::Server::<Peer>::from_listener(door)
             .handle(self.handle)
             .http1_only();
-        limit_heads(&mut server, limits);
+        // Connections end whose request head is not complete in time.
+        server
+            .http_builder()
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.head);
         let ended = match self.listen.tls {
             None => server.serve(service).await,
             Some(tls) => {
                 // Another library in the process may have installed a provider before.
                 let _ = rustls::crypto::ring::default_provider().install_default();
-                let config = RustlsConfig::from_pem_file(&tls.certificate, &tls.key)
-                    .await
-                    .map_err(|error| ServeError::Tls {
-                        certificate: tls.certificate.display().to_string(),
-                        key: tls.key.display().to_string(),
-                        error,
-                    })?;
+                let config = RustlsConfig::from_pem_file(&tls.certificate, &tls.key).await;
+                let config = config.map_err(|error| ServeError::Tls {
+                    certificate: tls.certificate.display().to_string(),
+                    key: tls.key.display().to_string(),
+                    error,
+                })?;
                 server.acceptor(RustlsAcceptor::new(config)).serve(service).await
             }
         };
@@ -139,63 +141,41 @@ impl Server {
     }
 }
 
-/// Ends connections whose request head is not complete in time.
-fn limit_heads(server: &mut axum_server::Server<Peer>, limits: Limits) {
-    let mut http1 = server.http_builder().http1();
-    http1.timer(TokioTimer::new()).header_read_timeout(limits.head);
-}
-
-fn router(answering: Answering, token: Option<Token>, named: Option<Hosts>) -> Router {
+fn router(answering: Answering, gate: Gate) -> Router {
     Router::new()
         .route("/", get(page))
         .route("/metrics", get(metrics))
         .route("/api/live", get(live))
-        .layer(middleware::from_fn_with_state(Arc::new(token), allowed))
-        .layer(middleware::from_fn_with_state(Arc::new(named), called_by_name))
+        .layer(middleware::from_fn_with_state(Arc::new(gate), admitted))
         // The health is not secret, and a client that asks for it has no token.
         .route("/healthz", get(health))
         .with_state(answering)
 }
 
-async fn allowed(State(token): State<Arc<Option<Token>>>, request: Request, next: Next) -> Response {
-    let given = request.headers().get(header::AUTHORIZATION);
-    let refused = token
-        .as_ref()
-        .as_ref()
-        .is_some_and(|token| !given.is_some_and(|given| token.is_in(given.as_bytes())));
-    if refused {
-        let wanted = [(header::WWW_AUTHENTICATE, "Bearer")];
-        return (
-            StatusCode::UNAUTHORIZED,
-            wanted,
-            "this request needs a token: Authorization: Bearer TOKEN\n",
-        )
-            .into_response();
+/// Refuses requests that the gate does not let in.
+async fn admitted(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let given = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+    match &*gate {
+        Gate::Token(token) if !given.is_some_and(|given| token.is_in(given)) => {
+            let wanted = [(header::WWW_AUTHENTICATE, "Bearer")];
+            let why = "this request needs a token: Authorization: Bearer TOKEN\n";
+            (StatusCode::UNAUTHORIZED, wanted, why).into_response()
+        }
+        Gate::Hosts(hosts) if !hosts.allow(headers) => {
+            let why = "the Host header is neither an address nor localhost: name it by `tracer serve --host NAME`\n";
+            (StatusCode::MISDIRECTED_REQUEST, why).into_response()
+        }
+        _ => next.run(request).await,
     }
-    next.run(request).await
 }
 
-/// Refuses requests that call the server by a foreign name: a page in a browser may have made that name point to this server.
-async fn called_by_name(State(named): State<Arc<Option<Hosts>>>, request: Request, next: Next) -> Response {
-    if named
-        .as_ref()
-        .as_ref()
-        .is_some_and(|hosts| !hosts.allow(request.headers()))
-    {
-        let why = "the Host header is neither an address nor localhost: name it by `tracer serve --host NAME`\n";
-        return (StatusCode::MISDIRECTED_REQUEST, why).into_response();
-    }
-    next.run(request).await
-}
-
-async fn page() -> Response {
-    let mut headers = HeaderMap::new();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/html; charset=utf-8"),
-    );
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    (headers, PAGE).into_response()
+async fn page() -> impl IntoResponse {
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+    ];
+    (headers, PAGE)
 }
 
 async fn metrics(State(answering): State<Answering>) -> Response {
@@ -216,14 +196,10 @@ struct Shown {
 
 async fn live(State(answering): State<Answering>) -> Response {
     let about = answering.board.about();
+    let missing = about.watched.into_iter().filter(|(_, watched)| !watched);
     let shown = Shown {
         simulated: about.simulated,
-        not_watched: about
-            .watched
-            .into_iter()
-            .filter(|(_, watched)| !watched)
-            .map(|(what, _)| what)
-            .collect(),
+        not_watched: missing.map(|(what, _)| what).collect(),
         picture: answering.board.picture(),
     };
     match serde_json::to_vec(&shown) {

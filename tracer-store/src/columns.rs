@@ -1,7 +1,5 @@
 //! Rows in columns: the buffers that facts are pushed into, and their conversion to and from polars.
 
-use std::slice;
-
 use polars::prelude::*;
 use tracer_core::tables::{Column, Fact, Kind, Misfit, Source, Table, Target, Value};
 
@@ -29,34 +27,30 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    pub(crate) fn push_number(&mut self, number: u64) {
-        self.numbers.push(number);
+    /// Pushes a cell; `nullable` is the schema's.
+    fn push(&mut self, value: Value<'_>, nullable: bool) {
+        if nullable {
+            self.valid.push(!matches!(value, Value::Missing));
+        }
+        if let Value::Bytes(bytes) = value {
+            self.heap.extend_from_slice(bytes);
+        }
+        self.numbers.push(match value {
+            Value::Number(number) => number,
+            // The end in the heap. It is a valid placeholder of a missing cell, for numbers and for bytes.
+            Value::Bytes(_) | Value::Missing => self.heap.len() as u64,
+        });
     }
 
-    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
-        self.heap.extend_from_slice(bytes);
-        self.numbers.push(self.heap.len() as u64);
-    }
-
-    /// Records whether the next cell has a value. The caller then pushes it, or calls [`Self::push_missing`].
-    pub(crate) fn push_validity(&mut self, valid: bool) {
-        self.valid.push(valid);
-    }
-
-    /// Pushes the placeholder of a missing cell, which is valid for numbers and for bytes.
-    pub(crate) fn push_missing(&mut self) {
-        self.numbers.push(self.heap.len() as u64);
-    }
-
-    pub(crate) fn is_missing(&self, row: usize) -> bool {
+    fn is_missing(&self, row: usize) -> bool {
         self.valid.get(row) == Some(&false)
     }
 
-    pub(crate) fn number(&self, row: usize) -> Option<u64> {
+    fn number(&self, row: usize) -> Option<u64> {
         self.numbers.get(row).copied()
     }
 
-    pub(crate) fn bytes(&self, row: usize) -> Option<&[u8]> {
+    fn bytes(&self, row: usize) -> Option<&[u8]> {
         let begin = if row == 0 { 0 } else { self.number(row - 1)? };
         self.heap
             .get(usize::try_from(begin).ok()?..usize::try_from(self.number(row)?).ok()?)
@@ -120,63 +114,37 @@ impl Buffer {
 
     /// Takes the cells of a series; `nullable` is the schema's.
     fn fill(&mut self, series: &Series, kind: Kind, nullable: bool) -> PolarsResult<()> {
+        let mut push = |cell: Option<Value<'_>>| self.push(cell.unwrap_or(Value::Missing), nullable);
+        let mut number = |bits: Option<u64>| push(bits.map(Value::Number));
         match kind {
-            Kind::U32 => self.fill_numbers(series.u32()?.iter(), nullable, u64::from),
-            Kind::U64 => self.fill_numbers(series.u64()?.iter(), nullable, |number| number),
-            Kind::I32 => self.fill_numbers(series.i32()?.iter(), nullable, |number| {
-                i64::from(number).cast_unsigned()
-            }),
-            Kind::I64 => self.fill_numbers(series.i64()?.iter(), nullable, i64::cast_unsigned),
-            Kind::Bool => self.fill_numbers(series.bool()?.iter(), nullable, u64::from),
-            Kind::Text => self.fill_with(
-                series.str()?.iter().map(|text| text.map(str::as_bytes)),
-                nullable,
-                Self::push_bytes,
-            ),
-            Kind::Bytes => self.fill_with(series.binary()?.iter(), nullable, Self::push_bytes),
+            Kind::U32 => series.u32()?.iter().for_each(|cell| number(cell.map(u64::from))),
+            Kind::U64 => series.u64()?.iter().for_each(number),
+            Kind::I32 => series
+                .i32()?
+                .iter()
+                .for_each(|cell| number(cell.map(|value| i64::from(value).cast_unsigned()))),
+            Kind::I64 => series
+                .i64()?
+                .iter()
+                .for_each(|cell| number(cell.map(i64::cast_unsigned))),
+            Kind::Bool => series.bool()?.iter().for_each(|cell| number(cell.map(u64::from))),
+            Kind::Text => series
+                .str()?
+                .iter()
+                .for_each(|cell| push(cell.map(|text| Value::Bytes(text.as_bytes())))),
+            Kind::Bytes => series.binary()?.iter().for_each(|cell| push(cell.map(Value::Bytes))),
         }
         Ok(())
     }
-
-    fn fill_numbers<T>(&mut self, cells: impl Iterator<Item = Option<T>>, nullable: bool, bits: impl Fn(T) -> u64) {
-        self.fill_with(cells, nullable, |to, number| to.push_number(bits(number)));
-    }
-
-    fn fill_missing(&mut self, rows: usize) {
-        self.fill_with((0..rows).map(|_| None::<u64>), true, Self::push_number);
-    }
-
-    fn fill_with<T>(&mut self, cells: impl Iterator<Item = Option<T>>, nullable: bool, push: impl Fn(&mut Self, T)) {
-        for cell in cells {
-            if nullable {
-                self.push_validity(cell.is_some());
-            }
-            match cell {
-                Some(value) => push(self, value),
-                None => self.push_missing(),
-            }
-        }
-    }
 }
 
-/// Buffers that take the cells of one row.
-struct Cells<'a> {
-    columns: slice::Iter<'a, Column>,
-    buffers: slice::IterMut<'a, Buffer>,
-}
+/// Columns and their buffers, which take the cells of one row.
+struct Cells<I>(I);
 
-impl Target for Cells<'_> {
+impl<'a, I: Iterator<Item = (&'a Column, &'a mut Buffer)>> Target for Cells<I> {
     fn put(&mut self, value: Value<'_>) {
-        let (Some(column), Some(buffer)) = (self.columns.next(), self.buffers.next()) else {
-            return;
-        };
-        if column.nullable {
-            buffer.push_validity(!matches!(value, Value::Missing));
-        }
-        match value {
-            Value::Missing => buffer.push_missing(),
-            Value::Number(number) => buffer.push_number(number),
-            Value::Bytes(bytes) => buffer.push_bytes(bytes),
+        if let Some((column, buffer)) = self.0.next() {
+            buffer.push(value, column.nullable);
         }
     }
 }
@@ -242,19 +210,16 @@ impl Columns {
 
     /// Appends a fact, which must be a row of this table.
     pub(crate) fn push(&mut self, fact: &Fact) {
-        fact.put(&mut Cells {
-            columns: self.table.columns().iter(),
-            buffers: self.buffers.iter_mut(),
-        });
+        let cells = self.table.columns().iter().zip(&mut self.buffers);
+        fact.put(&mut Cells(cells));
         self.rows += 1;
     }
 
     /// Appends rows of the same table.
     pub(crate) fn append(&mut self, other: &Self) {
-        self.buffers
-            .iter_mut()
-            .zip(&other.buffers)
-            .for_each(|(buffer, other)| buffer.append(other));
+        for (buffer, other) in self.buffers.iter_mut().zip(&other.buffers) {
+            buffer.append(other);
+        }
         self.rows += other.rows;
     }
 
@@ -314,7 +279,7 @@ impl Columns {
                 Ok(cells) => buffer
                     .fill(cells.as_materialized_series(), column.kind, column.nullable)
                     .map_err(|error| error.to_string())?,
-                Err(_) => buffer.fill_missing(columns.rows),
+                Err(_) => (0..columns.rows).for_each(|_| buffer.push(Value::Missing, true)),
             }
         }
         Ok(columns)

@@ -20,17 +20,10 @@ pub(crate) fn compact(folder: &Folder, table: Table) -> Result<(), StoreError> {
     part::remove_replaced(folder)
 }
 
-/// Small parts at the end of a table, while it is recorded. [`FAN`] parts of a tier become one of the next, so that after n parts
-/// there are about log n, and each row is written again as often.
+/// Small parts at the end of a table, each with its tier, while it is recorded. [`FAN`] parts of a tier become one of the next, so
+/// that after n parts there are about log n, and each row is written again as often.
 #[derive(Debug, Default)]
-pub(crate) struct Tiers(Vec<Small>);
-
-/// A small part.
-#[derive(Clone, Copy, Debug)]
-struct Small {
-    name: PartName,
-    tier: u32,
-}
+pub(crate) struct Tiers(Vec<(PartName, u32)>);
 
 impl Tiers {
     /// Notes a written part, and merges a tier that has enough parts.
@@ -40,32 +33,25 @@ impl Tiers {
             self.0.clear();
             return Ok(());
         }
-        let name = PartName::single(number);
-        self.0.push(Small { name, tier: 0 });
-        while let Some(&Small { tier, .. }) = self.0.last() {
-            let same = self.0.iter().rev().take_while(|small| small.tier == tier).count();
+        self.0.push((PartName::single(number), 0));
+        while let Some(&(last, tier)) = self.0.last() {
+            let same = self.0.iter().rev().take_while(|small| small.1 == tier).count();
             if same < FAN {
                 break;
             }
-            let run = self.0.split_off(self.0.len() - same);
-            let (Some(first), Some(last)) = (run.first(), run.last()) else {
-                break;
-            };
+            let first = self.0.len() - same;
+            let within = PartName::range(self.0[first].0.first, last.last);
+            self.0.truncate(first);
             // Parts that were replaced the last time stay until now, because a reader may have been about to open them.
             part::remove_replaced(folder)?;
-            let within = PartName::range(first.name.first, last.name.last);
             let mut names = part::list(folder)?.parts;
             names.retain(|name| within.contains(*name));
-            let rows = merge(folder, table, &names)?;
-            if rows >= WINDOW {
+            if merge(folder, table, &names)? >= WINDOW {
                 // The part is large enough.
                 self.0.clear();
                 break;
             }
-            self.0.push(Small {
-                name: within,
-                tier: tier + 1,
-            });
+            self.0.push((within, tier + 1));
         }
         Ok(())
     }
@@ -73,63 +59,36 @@ impl Tiers {
 
 /// Merges runs of small parts among `names`. Returns the rows of the last run.
 fn merge(folder: &Folder, table: Table, names: &[PartName]) -> Result<usize, StoreError> {
-    let mut run = Run {
-        folder,
-        table,
-        first: None,
-        last: 0,
-        parts: 0,
-        rows: Columns::new(table),
-    };
+    let (mut run, mut rows) = (Vec::new(), Columns::new(table));
     for &name in names {
-        // A part that cannot be read stays, so that the reader can report it.
-        let small = Part::open(table, folder, name).ok().filter(|part| part.rows < WINDOW);
-        match small.and_then(|part| part.load().ok()?.read(0).ok()) {
-            Some(rows) => run.add(name, &rows)?,
-            None => run.write()?,
+        let more = read_small(folder, table, name);
+        if let Some(more) = &more {
+            run.push(name);
+            rows.append(more);
+        }
+        if more.is_none() || rows.rows() >= MERGED_ROWS {
+            write(folder, &run, &rows)?;
+            run.clear();
+            rows.clear();
         }
     }
-    let rows = run.rows.rows();
-    run.write()?;
-    Ok(rows)
+    write(folder, &run, &rows)?;
+    Ok(rows.rows())
 }
 
-/// Adjacent parts that become one.
-struct Run<'a> {
-    folder: &'a Folder,
-    table: Table,
-    /// Name of the first part.
-    first: Option<PartName>,
-    /// Last number of the last part.
-    last: u32,
-    parts: usize,
-    rows: Columns,
-}
-
-impl Run<'_> {
-    fn add(&mut self, name: PartName, rows: &Columns) -> Result<(), StoreError> {
-        self.first.get_or_insert(name);
-        self.last = name.last;
-        self.parts += 1;
-        self.rows.append(rows);
-        if self.rows.rows() < MERGED_ROWS {
-            Ok(())
-        } else {
-            self.write()
-        }
+/// Returns the rows of a small part. A part that cannot be read stays, so that the reader can report it.
+fn read_small(folder: &Folder, table: Table, name: PartName) -> Option<Columns> {
+    let part = Part::open(table, folder, name).ok()?;
+    if part.rows >= WINDOW {
+        return None;
     }
+    part.read(&part.load().ok()?, 0).ok()
+}
 
-    /// Writes the added parts, and begins again.
-    fn write(&mut self) -> Result<(), StoreError> {
-        let rows = std::mem::replace(&mut self.rows, Columns::new(self.table));
-        let parts = std::mem::take(&mut self.parts);
-        match self.first.take() {
-            // A single part stays unchanged.
-            Some(first) if parts > 1 => {
-                let name = PartName::range(first.first, self.last);
-                part::write(self.folder, name, &rows).map(drop)
-            }
-            _ => Ok(()),
-        }
+/// Writes the rows of adjacent parts as one part. A single part stays unchanged.
+fn write(folder: &Folder, run: &[PartName], rows: &Columns) -> Result<(), StoreError> {
+    match run {
+        [first, .., last] => part::write(folder, PartName::range(first.first, last.last), rows),
+        _ => Ok(()),
     }
 }

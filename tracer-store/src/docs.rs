@@ -1,8 +1,6 @@
 //! The schema as documentation.
 
-use std::fmt::Write;
-
-use tracer_core::tables::{Column, Table};
+use tracer_core::tables::Table;
 use tracer_core::words::Named;
 
 const INTRODUCTION: &str = "\
@@ -48,22 +46,10 @@ fn table_markdown(table: Table) -> String {
         text.push_str(" One row each: the last of the rows written during its life.");
     }
     text.push_str("\n\n| column | type | unit | nullable | meaning |\n|---|---|---|---|---|\n");
-    table
-        .columns()
-        .iter()
-        .for_each(|column| write_column(&mut text, column));
+    for column in table.columns() {
+        let (name, kind, unit) = (column.name, column.kind.name(), column.unit);
+        let nullable = if column.nullable { "yes" } else { "" };
+        text += &format!("| `{name}` | {kind} | {unit} | {nullable} | {} |\n", column.meaning);
+    }
     text
-}
-
-fn write_column(text: &mut String, column: &Column) {
-    let Column {
-        name,
-        kind,
-        nullable,
-        unit,
-        meaning,
-    } = column;
-    let nullable = if *nullable { "yes" } else { "" };
-    // Writing to a string does not fail.
-    let _ = writeln!(text, "| `{name}` | {} | {unit} | {nullable} | {meaning} |", kind.name());
 }

@@ -63,7 +63,7 @@ pub(crate) fn prepare(dir: &Path, overwrite: bool, mode: Mode) -> Result<Place, 
     };
     let folder = folder.with_mode(mode).with_path(dir);
     let lock = lock(&folder)?;
-    if !folder.entries().context("read", dir)?.is_empty() {
+    if !file::entries(&folder)?.is_empty() {
         match Manifest::read(&folder) {
             Ok(_) | Err(StoreError::Version { .. }) if overwrite => clear(&folder)?,
             Ok(_) | Err(StoreError::Version { .. }) => return Err(StoreError::Exists(dir.to_owned())),
@@ -81,15 +81,10 @@ impl Place {
     /// Removes the trace: its tables, its manifest, and the folder unless it contains other files.
     pub(crate) fn discard(&self) -> Result<(), StoreError> {
         clear(&self.folder)?;
-        let name = manifest::FILE_NAME;
-        let removed = self.folder.remove_file(OsStr::new(name));
-        removed.context("remove", &self.folder.path().join(name))?;
-        let Some((above, name)) = &self.above else {
-            return Ok(());
-        };
-        match above.remove_folder(name) {
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-            removed => removed.context("remove", self.folder.path()),
+        file::remove(&self.folder, manifest::FILE_NAME.as_ref())?;
+        match &self.above {
+            Some((above, name)) => remove_if_empty(above, name, self.folder.path()),
+            None => Ok(()),
         }
     }
 }
@@ -145,53 +140,51 @@ fn lock(folder: &Folder) -> Result<File, StoreError> {
 /// Removes the tables of a trace, and no other files. The manifest stays until the next one replaces it, so that the folder is a
 /// trace at every moment.
 fn clear(folder: &Folder) -> Result<(), StoreError> {
-    for entry in folder.entries().context("read", folder.path())? {
+    for entry in file::entries(folder)? {
         if entry.is_folder {
             clear_table(folder, &entry.name)?;
         }
     }
-    for name in [manifest::FILE_NAME, manifest::RESERVE] {
-        let name = format!(".{name}.tmp");
-        let removed = folder.remove_file(OsStr::new(&name));
-        removed.context("remove", &folder.path().join(name))?;
-    }
-    Ok(())
+    let mut names = [manifest::FILE_NAME, manifest::RESERVE].into_iter();
+    names.try_for_each(|name| file::remove(folder, &file::temporary(name)))
 }
 
 fn clear_table(trace: &Folder, name: &OsStr) -> Result<(), StoreError> {
     let path = trace.path().join(name);
     let folder = trace.folder(name).context("open", &path)?;
-    for entry in folder.entries().context("read", &path)? {
+    for entry in file::entries(&folder)? {
         let is_part = |name: &str| PartName::parse(name).is_some() || file::is_temporary(name);
         if entry.name.to_str().is_some_and(is_part) {
-            let removed = folder.remove_file(&entry.name);
-            removed.context("remove", &path.join(&entry.name))?;
+            file::remove(&folder, &entry.name)?;
         }
     }
-    match trace.remove_folder(name) {
+    remove_if_empty(trace, name, &path)
+}
+
+fn remove_if_empty(above: &Folder, name: &OsStr, path: &Path) -> Result<(), StoreError> {
+    match above.remove_folder(name) {
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-        removed => removed.context("remove", &path),
+        removed => removed.context("remove", path),
     }
 }
 
 /// Returns the bytes of all files of a trace.
 pub(crate) fn size(trace: &Folder) -> Result<u64, StoreError> {
     let mut bytes = 0;
-    for entry in trace.entries().context("read", trace.path())? {
+    for entry in file::entries(trace)? {
         if !entry.is_folder {
             bytes += size_of(trace, &entry.name)?;
             continue;
         }
-        let path = trace.path().join(&entry.name);
         match trace.folder(&entry.name) {
-            Ok(folder) => {
-                for entry in folder.entries().context("read", &path)? {
+            // A recorder also removes folders.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            folder => {
+                let folder = folder.context("read", &trace.path().join(&entry.name))?;
+                for entry in file::entries(&folder)? {
                     bytes += size_of(&folder, &entry.name)?;
                 }
             }
-            // A recorder also removes folders.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error).context("read", &path),
         }
     }
     Ok(bytes)

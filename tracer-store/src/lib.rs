@@ -36,5 +36,5 @@ pub use facts::Facts;
 pub use manifest::Manifest;
 pub use query::Frame;
 pub use reader::{State, Trace};
-pub use sink::Placing;
-pub use writer::{TraceWriter, Written};
+pub use sink::{Placing, Written};
+pub use writer::TraceWriter;

@@ -9,7 +9,7 @@ mod host;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::{self, Write};
+use std::io;
 
 use serde::{Deserialize, Serialize};
 use tracer_core::tables::Table;
@@ -213,24 +213,19 @@ impl Manifest {
             path: trace.path().to_owned(),
             reason,
         };
-        let text = match trace.read_file(OsStr::new(FILE_NAME), MAX_BYTES) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(not_a_trace(format!("it has no {FILE_NAME}")));
-            }
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                return Err(StoreError::Manifest {
-                    path,
-                    reason: error.to_string(),
-                });
-            }
-            text => text.context("read", &path)?,
-        };
-        let unfit = |error: serde_json::Error| StoreError::Manifest {
+        let unfit = |reason: String| StoreError::Manifest {
             path: path.clone(),
-            reason: error.to_string(),
+            reason,
         };
+        let text = trace.read_file(OsStr::new(FILE_NAME), MAX_BYTES);
+        let text = text.or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => Err(not_a_trace(format!("it has no {FILE_NAME}"))),
+            io::ErrorKind::InvalidInput => Err(unfit(error.to_string())),
+            _ => Err(error).context("read", &path),
+        })?;
         // The version determines how to read the rest.
-        let Header { format, format_version } = serde_json::from_slice(&text).map_err(unfit)?;
+        let header = serde_json::from_slice(&text).map_err(|error| unfit(error.to_string()))?;
+        let Header { format, format_version } = header;
         if format != FORMAT {
             return Err(not_a_trace(format!("its {FILE_NAME} belongs to another program")));
         }
@@ -241,17 +236,17 @@ impl Manifest {
                 known: FORMAT_VERSION,
             });
         }
-        serde_json::from_slice(&text).map_err(unfit)
+        serde_json::from_slice(&text).map_err(|error| unfit(error.to_string()))
     }
 
     /// Writes the manifest of a trace atomically.
     pub(crate) fn write(&self, trace: &Folder) -> Result<(), StoreError> {
         let path = trace.path().join(FILE_NAME);
-        file::write_atomically(trace, FILE_NAME, |file| {
+        let named = |_| FILE_NAME.to_owned();
+        file::write(trace, FILE_NAME, named, |file| {
             let written = serde_json::to_writer_pretty(&mut *file, self).map_err(io::Error::from);
             written.and_then(|()| file.write_all(b"\n")).context("write", &path)
-        })?;
-        Ok(())
+        })
     }
 }
 

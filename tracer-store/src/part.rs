@@ -10,18 +10,17 @@
 
 use std::cell::Cell;
 use std::cmp::Reverse;
-use std::ffi::OsStr;
 use std::io::{self, Cursor};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Once};
+use std::sync::Once;
 
 use polars::prelude::*;
 use tracer_core::tables::Table;
 use tracer_files::Folder;
 
 use crate::columns::{Columns, polars_type};
-use crate::error::{Damage, IoContext, StoreError};
+use crate::error::{Damage, StoreError};
 use crate::file;
 
 /// The maximum number of rows read, and kept, at a time: the size of a row group.
@@ -57,13 +56,13 @@ impl PartName {
 
     pub(crate) fn file_name(self) -> String {
         let Self { first, last, checksum } = self;
-        let numbers = if first == last {
-            format!("{first:06}")
+        let last = if first == last {
+            String::new()
         } else {
-            format!("{first:06}-{last:06}")
+            format!("-{last:06}")
         };
-        let checksum = checksum.map_or_else(String::new, |sum| format!(".{sum:08x}"));
-        format!("part-{numbers}{checksum}.parquet")
+        let checksum = checksum.map(|sum| format!(".{sum:08x}")).unwrap_or_default();
+        format!("part-{first:06}{last}{checksum}.parquet")
     }
 
     /// Parses a part's name; `None` if it is not one.
@@ -88,46 +87,39 @@ impl PartName {
     }
 }
 
-/// Returns the parts in a table's folder that count, in the order of their numbers, and the replaced parts.
-pub(crate) fn list(folder: &Folder) -> Result<Listing, StoreError> {
-    let entries = folder.entries().context("read", folder.path())?;
-    let names = entries.iter().filter_map(|entry| PartName::parse(entry.name.to_str()?));
-    Ok(Listing::of(names.collect()))
-}
-
-/// The result of [`list`].
-#[derive(Debug, Default, PartialEq, Eq)]
+/// The parts in a table's folder.
+#[derive(Debug, Default)]
 pub(crate) struct Listing {
+    /// The parts that count, in the order of their numbers.
     pub parts: Vec<PartName>,
     pub replaced: Vec<PartName>,
 }
 
-impl Listing {
-    fn of(mut names: Vec<PartName>) -> Self {
-        // A part that contains others comes before them.
-        names.sort_by_key(|name| (name.first, Reverse(name.last)));
-        let mut listing = Self::default();
-        for name in names {
-            match listing.parts.last() {
-                Some(last) if last.contains(name) => listing.replaced.push(name),
-                _ => listing.parts.push(name),
-            }
+/// Returns the parts in a table's folder.
+pub(crate) fn list(folder: &Folder) -> Result<Listing, StoreError> {
+    let entries = file::entries(folder)?;
+    let names = entries.iter().filter_map(|entry| PartName::parse(entry.name.to_str()?));
+    let mut names: Vec<_> = names.collect();
+    // A part that contains others comes before them.
+    names.sort_by_key(|name| (name.first, Reverse(name.last)));
+    let mut listing = Listing::default();
+    for name in names {
+        match listing.parts.last() {
+            Some(last) if last.contains(name) => listing.replaced.push(name),
+            _ => listing.parts.push(name),
         }
-        listing
     }
+    Ok(listing)
 }
 
 /// Removes replaced parts.
 pub(crate) fn remove_replaced(folder: &Folder) -> Result<(), StoreError> {
-    list(folder)?.replaced.into_iter().try_for_each(|name| {
-        let name = name.file_name();
-        let removed = folder.remove_file(OsStr::new(&name));
-        removed.context("remove", &folder.path().join(name))
-    })
+    let mut replaced = list(folder)?.replaced.into_iter();
+    replaced.try_for_each(|name| file::remove(folder, name.file_name().as_ref()))
 }
 
-/// Writes rows as a part, in the order of time. Returns its size in bytes.
-pub(crate) fn write(folder: &Folder, name: PartName, columns: &Columns) -> Result<u64, StoreError> {
+/// Writes rows as a part, in the order of time.
+pub(crate) fn write(folder: &Folder, name: PartName, columns: &Columns) -> Result<(), StoreError> {
     let failed = |error: PolarsError| StoreError::Table {
         action: "write",
         path: folder.path().join(name.file_name()),
@@ -135,14 +127,11 @@ pub(crate) fn write(folder: &Folder, name: PartName, columns: &Columns) -> Resul
     };
     let mut frame = columns.to_frame().map_err(failed)?;
     let first_time = columns.first_time().unwrap_or_default().to_string();
-    let named = |checksum| {
-        PartName {
-            checksum: Some(checksum),
-            ..name
-        }
-        .file_name()
+    let named = |sum| {
+        let checksum = Some(sum);
+        PartName { checksum, ..name }.file_name()
     };
-    file::write_summed(folder, &name.file_name(), named, |file| {
+    file::write(folder, &name.file_name(), named, |file| {
         ParquetWriter::new(file)
             .with_compression(ParquetCompression::Zstd(None))
             .with_row_group_size(Some(WINDOW))
@@ -174,16 +163,14 @@ impl Part {
             check_columns(table, &*reader.schema().map_err(|error| not_parquet(&error))?)?;
             let metadata = reader.get_metadata().map_err(|error| not_parquet(&error))?;
             let pairs = metadata.key_value_metadata().iter().flatten();
-            let first_time = pairs
-                .filter(|pair| pair.key == FIRST_TIME)
-                .find_map(|pair| pair.value.as_deref()?.parse().ok());
-            let first_time = first_time.unwrap_or_default();
+            let mut times = pairs.filter(|pair| pair.key == FIRST_TIME);
+            let first_time = times.find_map(|pair| pair.value.as_deref()?.parse().ok());
             Ok(Self {
                 table,
                 folder: folder.clone(),
                 name,
                 rows: metadata.num_rows,
-                first_time,
+                first_time: first_time.unwrap_or_default(),
             })
         })
     }
@@ -193,31 +180,18 @@ impl Part {
         self.folder.path().join(self.name.file_name())
     }
 
-    /// Reads the file, if it is still as it was written.
-    pub(crate) fn load(&self) -> Result<Loaded, Damage> {
-        guarded(&self.path(), || {
-            Ok(Loaded {
-                part: self.clone(),
-                content: content(&self.folder, self.name)?,
-            })
-        })
+    /// Returns the content of the file, if it is still as it was written. A mapping would fault if another process truncated the
+    /// file.
+    pub(crate) fn load(&self) -> Result<Vec<u8>, Damage> {
+        guarded(&self.path(), || content(&self.folder, self.name))
     }
-}
 
-/// A part whose file is in memory. The decoder reads the bytes that the checksum covers, whatever happens to the file in between.
-#[derive(Clone, Debug)]
-pub(crate) struct Loaded {
-    pub part: Part,
-    content: Content,
-}
-
-impl Loaded {
-    /// Reads at most [`WINDOW`] rows from the `offset`th on.
-    pub(crate) fn read(&self, offset: usize) -> Result<Columns, Damage> {
-        let table = self.part.table;
-        guarded(&self.part.path(), || {
-            let mut reader = ParquetReader::new(Cursor::new(self.content.clone()));
-            let names = table.columns().iter().map(|column| column.name.to_owned());
+    /// Reads at most [`WINDOW`] rows from the `offset`th on. `content` is what [`Self::load`] returned: the decoder reads the bytes
+    /// that the checksum covers, whatever happens to the file in between.
+    pub(crate) fn read(&self, content: &[u8], offset: usize) -> Result<Columns, Damage> {
+        guarded(&self.path(), || {
+            let mut reader = ParquetReader::new(Cursor::new(content));
+            let names = self.table.columns().iter().map(|column| column.name.to_owned());
             let schema = reader.schema().map_err(|error| not_parquet(&error))?;
             let frame = reader
                 .with_slice(Some((offset, WINDOW)))
@@ -225,24 +199,14 @@ impl Loaded {
                 .read_parallel(ParallelStrategy::None)
                 .finish()
                 .map_err(|error| error.to_string())?;
-            Columns::from_frame(table, &frame)
+            Columns::from_frame(self.table, &frame)
         })
     }
 }
 
-/// Bytes of a file, shared. A mapping would fault if another process truncated the file.
-#[derive(Clone, Debug)]
-struct Content(Arc<Vec<u8>>);
-
-impl AsRef<[u8]> for Content {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
 /// Reads the content of a part, and checks it against the checksum in its name, if the name has one.
-fn content(folder: &Folder, name: PartName) -> Result<Content, String> {
-    let bytes = folder.read_file(OsStr::new(&name.file_name()), MAX_BYTES);
+fn content(folder: &Folder, name: PartName) -> Result<Vec<u8>, String> {
+    let bytes = folder.read_file(name.file_name().as_ref(), MAX_BYTES);
     let bytes = bytes.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => "it no longer exists, because its recording ended in between; try again".to_owned(),
         _ => error.to_string(),
@@ -252,7 +216,7 @@ fn content(folder: &Folder, name: PartName) -> Result<Content, String> {
         Some(expected) if expected != found => Err(format!(
             "its contents changed: its CRC-32 is {found:08x}, not {expected:08x}"
         )),
-        _ => Ok(Content(Arc::new(bytes))),
+        _ => Ok(bytes),
     }
 }
 
@@ -263,17 +227,14 @@ fn not_parquet(error: &PolarsError) -> String {
 /// Checks that the columns can form the table.
 fn check_columns(table: Table, found: &ArrowSchema) -> Result<(), String> {
     for column in table.columns() {
-        let expected = polars_type(column.kind);
-        match found.get(column.name).map(DataType::from_arrow_field) {
+        let (name, expected) = (column.name, polars_type(column.kind));
+        match found.get(name).map(DataType::from_arrow_field) {
             Some(kind) if kind == expected => {}
-            Some(kind) => return Err(format!("column `{}` is {kind}, not {expected}", column.name)),
+            Some(kind) => return Err(format!("column `{name}` is {kind}, not {expected}")),
             None if column.nullable => {}
             None => {
-                return Err(format!(
-                    "it has no column `{}`, which table `{}` needs",
-                    column.name,
-                    table.name()
-                ));
+                let table = table.name();
+                return Err(format!("it has no column `{name}`, which table `{table}` needs"));
             }
         }
     }
@@ -314,6 +275,13 @@ fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, String>) -> Result<T
 pub(crate) struct Parts {
     pub readable: Vec<Part>,
     pub damaged: Vec<Damage>,
+}
+
+impl Parts {
+    /// Counts the rows of the readable parts.
+    pub(crate) fn rows(&self) -> u64 {
+        self.readable.iter().map(|part| part.rows as u64).sum()
+    }
 }
 
 #[cfg(test)]

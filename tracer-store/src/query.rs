@@ -5,7 +5,7 @@ use tracer_core::tables::Table;
 
 use crate::columns::Columns;
 use crate::error::{Damage, StoreError};
-use crate::part::{Parts, WINDOW};
+use crate::part::{Part, Parts, WINDOW};
 use crate::reader::Trace;
 
 /// A table to query.
@@ -29,26 +29,20 @@ impl Trace {
             path: self.dir().join(table.name()),
             reason: error.to_string(),
         };
-        let Parts { readable, mut damaged } = self.parts(table)?;
+        let Parts { readable, mut damaged } = self.parts(&[table])?;
         let mut frame = Columns::new(table).to_frame().map_err(failed)?;
-        for part in readable {
-            let loaded = match part.load() {
-                Ok(loaded) => loaded,
-                Err(damage) => {
-                    damaged.push(damage);
-                    continue;
-                }
-            };
+        let mut append = |part: &Part| -> Result<(), StoreError> {
+            let content = part.load().map_err(StoreError::Damaged)?;
             for offset in (0..part.rows).step_by(WINDOW) {
-                match loaded.read(offset) {
-                    Ok(rows) => {
-                        frame.vstack_mut(&rows.to_frame().map_err(failed)?).map_err(failed)?;
-                    }
-                    Err(damage) => {
-                        damaged.push(damage);
-                        break;
-                    }
-                }
+                let rows = part.read(&content, offset).map_err(StoreError::Damaged)?;
+                frame.vstack_mut(&rows.to_frame().map_err(failed)?).map_err(failed)?;
+            }
+            Ok(())
+        };
+        for part in &readable {
+            match append(part) {
+                Err(StoreError::Damaged(damage)) => damaged.push(damage),
+                appended => appended?,
             }
         }
         Ok(Frame { frame, damaged })

@@ -79,13 +79,7 @@ impl Trace {
     /// # Errors
     /// If a folder cannot be read. Damaged parts are found while iterating: see [`Facts`].
     pub fn facts(&self, tables: &[Table]) -> Result<Facts, StoreError> {
-        let mut all = Parts::default();
-        for &table in tables {
-            let Parts { readable, damaged } = self.parts(table)?;
-            all.readable.extend(readable);
-            all.damaged.extend(damaged);
-        }
-        Ok(Facts::new(all))
+        self.parts(tables).map(Facts::new)
     }
 
     /// Counts the rows of a table on disk, from the metadata of its parts.
@@ -93,7 +87,7 @@ impl Trace {
     /// # Errors
     /// If its folder cannot be read. Damaged parts do not count.
     pub fn rows(&self, table: Table) -> Result<u64, StoreError> {
-        Ok(self.parts(table)?.readable.iter().map(|part| part.rows as u64).sum())
+        Ok(self.parts(&[table])?.rows())
     }
 
     /// Returns the parts that cannot be read, because they are truncated, have foreign columns, or are not Parquet, and the tables
@@ -102,11 +96,7 @@ impl Trace {
     /// # Errors
     /// If a folder cannot be read.
     pub fn damage(&self) -> Result<Vec<Damage>, StoreError> {
-        let mut damaged = Vec::new();
-        for table in Table::ALL {
-            damaged.extend(self.parts(table)?.damaged);
-        }
-        Ok(damaged)
+        Ok(self.parts(&Table::ALL)?.damaged)
     }
 
     /// Returns the bytes of all files of the trace.
@@ -117,9 +107,19 @@ impl Trace {
         folder::size(&self.folder)
     }
 
-    /// Returns the parts of a table that count now, and its missing rows. If a recorder merges parts in between, their list
-    /// changes, and is read again.
-    pub(crate) fn parts(&self, table: Table) -> Result<Parts, StoreError> {
+    /// Returns the parts of these tables that count now, and missing rows.
+    pub(crate) fn parts(&self, tables: &[Table]) -> Result<Parts, StoreError> {
+        let mut all = Parts::default();
+        for &table in tables {
+            let Parts { readable, damaged } = self.parts_of(table)?;
+            all.readable.extend(readable);
+            all.damaged.extend(damaged);
+        }
+        Ok(all)
+    }
+
+    /// Returns the parts of a table. If a recorder merges parts in between, their list changes, and is read again.
+    fn parts_of(&self, table: Table) -> Result<Parts, StoreError> {
         let mut listed = self.list(table)?;
         loop {
             let mut parts = Parts::default();
@@ -163,7 +163,7 @@ impl Trace {
     /// Reports rows that the recorder counted and that no part has. Damaged parts explain missing rows.
     fn missing(&self, table: Table, listed: &Listed, parts: &Parts) -> Option<Damage> {
         let written = self.manifest.count(table).filter(|_| parts.damaged.is_empty())?;
-        let found: u64 = parts.readable.iter().map(|part| part.rows as u64).sum();
+        let found = parts.rows();
         let reason = match listed {
             _ if found == written => return None,
             Listed::Nothing => format!("the folder is missing, and the recorder wrote {written} rows into it"),

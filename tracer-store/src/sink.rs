@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
+use tracer_core::tables::Table;
 use tracer_core::tally::Aggregated;
 use tracer_files::{Folder, Mode, Owner};
 
@@ -46,17 +47,23 @@ impl Default for Placing {
     }
 }
 
-/// The result of a closed writer.
-pub(crate) struct Closed {
+/// The result of a recording.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The path at which the trace was begun.
+    pub dir: PathBuf,
+    /// The trace's folder, wherever it is now. `dir` can be another folder by now.
     pub folder: Folder,
-    /// Bytes of all files of the trace.
-    pub bytes: u64,
     /// The written manifest.
     pub manifest: Manifest,
-    /// Rows that could not be written; for runs, the things that they represent.
-    pub lost: u64,
-    /// The things that the written runs represent.
+    /// Rows, by table.
+    pub rows: Vec<(Table, u64)>,
+    /// Rows that were dropped because the disk did not keep up, or could not be written; for runs, the things that they represent.
+    pub dropped: u64,
+    /// Dispatches and doorbells without rows of their own that are in written runs.
     pub aggregated: Aggregated,
+    /// Size of the trace.
+    pub bytes: u64,
 }
 
 /// A job for the writer thread.
@@ -94,15 +101,12 @@ pub(crate) enum Report {
     /// Rows were written: a buffer to use again.
     Written(Columns),
     /// The disk refused. The thread continues with the next job.
-    Failed(Failure),
-}
-
-/// A job that failed.
-pub(crate) struct Failure {
-    /// The cause.
-    pub error: StoreError,
-    /// Rows that no later job can write to the disk; for runs, the things that they represent.
-    pub lost: u64,
+    Failed {
+        /// The cause.
+        error: StoreError,
+        /// Rows that no later job can write to the disk; for runs, the things that they represent.
+        lost: u64,
+    },
 }
 
 /// The jobs that were handed over and are not written yet.
@@ -131,7 +135,7 @@ pub(crate) struct Sink {
     jobs: Option<Sender<Job>>,
     reports: Receiver<Report>,
     pending: Arc<Pending>,
-    thread: Option<JoinHandle<Result<Option<Closed>, StoreError>>>,
+    thread: Option<JoinHandle<Result<Option<Written>, StoreError>>>,
 }
 
 impl Sink {
@@ -143,15 +147,10 @@ impl Sink {
         let pending = Arc::new(Pending::default());
         let body = {
             let (dir, pending) = (dir.to_owned(), Arc::clone(&pending));
-            move || match Worker::begin(&dir, &manifest, &placing, outbox) {
-                Ok(worker) => {
-                    let _ = ready.send(Ok(()));
-                    worker.run(&inbox, &pending)
-                }
-                Err(error) => {
-                    let _ = ready.send(Err(error));
-                    Ok(None)
-                }
+            move || {
+                let worker = Worker::begin(&dir, &manifest, &placing, outbox)?;
+                let _ = ready.send(());
+                worker.run(&inbox, &pending)
             }
         };
         let thread = thread::Builder::new().name("tracer-store".to_owned()).spawn(body);
@@ -163,14 +162,9 @@ impl Sink {
             thread: Some(thread.context("start the writer thread", dir)?),
         };
         match begun.recv() {
-            Ok(begun) => begun.map(|()| sink),
+            Ok(()) => Ok(sink),
             Err(_) => Err(sink.failure()),
         }
-    }
-
-    /// Returns the path at which the trace was begun.
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
     }
 
     /// Returns the bytes of rows that were handed over and are not written yet.
@@ -188,7 +182,7 @@ impl Sink {
         self.pending.add(job.bytes());
         match self.jobs.as_ref().map(|jobs| jobs.send(job)) {
             Some(Ok(())) => Ok(()),
-            Some(Err(_)) | None => Err(self.failure()),
+            _ => Err(self.failure()),
         }
     }
 
@@ -197,35 +191,39 @@ impl Sink {
         self.reports.try_iter()
     }
 
-    /// Waits until everything is written. The last job must be [`Job::Close`] or [`Job::Discard`].
-    pub(crate) fn finish(mut self) -> Result<Option<Closed>, StoreError> {
-        self.join()
+    /// Writes the last manifest, and waits until everything is written.
+    pub(crate) fn close(mut self, manifest: Manifest) -> Result<Written, StoreError> {
+        self.send(Job::Close(Box::new(manifest)))?;
+        self.join()?.ok_or_else(|| self.gone())
+    }
+
+    /// Removes the whole trace.
+    pub(crate) fn discard(mut self) -> Result<(), StoreError> {
+        self.send(Job::Discard)?;
+        self.join().map(drop)
     }
 
     /// Returns why the thread ended early.
     fn failure(&mut self) -> StoreError {
-        self.join()
-            .err()
-            .unwrap_or_else(|| StoreError::WriterGone(self.dir.clone()))
+        self.join().err().unwrap_or_else(|| self.gone())
     }
 
-    fn join(&mut self) -> Result<Option<Closed>, StoreError> {
+    fn gone(&self) -> StoreError {
+        StoreError::WriterGone(self.dir.clone())
+    }
+
+    /// Waits until the thread ends, after its last job.
+    fn join(&mut self) -> Result<Option<Written>, StoreError> {
         self.jobs = None;
-        let Some(thread) = self.thread.take() else {
-            return Err(StoreError::WriterGone(self.dir.clone()));
-        };
-        thread
-            .join()
-            .unwrap_or_else(|_| Err(StoreError::WriterGone(self.dir.clone())))
+        let ended = self.thread.take().and_then(|thread| thread.join().ok());
+        ended.unwrap_or_else(|| Err(self.gone()))
     }
 }
 
 impl Drop for Sink {
     /// Writes the jobs that were handed over, also when a recorder gives up.
     fn drop(&mut self) {
-        if self.thread.is_some() {
-            // A caller that drops a sink without finishing it has its own error to report.
-            let _ = self.join();
-        }
+        // A caller that drops a sink without closing it has its own error to report.
+        let _ = self.join();
     }
 }

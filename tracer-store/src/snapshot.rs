@@ -28,14 +28,6 @@ pub(crate) struct Snapshot {
     ended: BTreeMap<Key, Fact>,
 }
 
-/// The rows to write.
-pub(crate) struct Taken {
-    /// Rows that are written again with the next change.
-    pub rows: Columns,
-    /// Rows that are not written again.
-    pub sealed: Option<Columns>,
-}
-
 impl Snapshot {
     pub(crate) const fn new(table: Table) -> Self {
         Self {
@@ -70,13 +62,12 @@ impl Snapshot {
         changes
     }
 
-    /// Returns the rows that must be on disk beside those that were sealed before. Removes the rows that it seals.
-    pub(crate) fn take(&mut self) -> Taken {
+    /// Returns the rows that must be on disk beside those that were sealed before: the rows that are written again with the next
+    /// change, and the rows that it seals and removes.
+    pub(crate) fn take(&mut self) -> (Columns, Option<Columns>) {
         let sealed = (self.ended.len() >= SEALED).then(|| std::mem::take(&mut self.ended));
-        Taken {
-            rows: self.columns(self.ended.values().chain(self.living.values())),
-            sealed: sealed.map(|rows| self.columns(rows.values())),
-        }
+        let rows = self.columns(self.ended.values().chain(self.living.values()));
+        (rows, sealed.map(|sealed| self.columns(sealed.values())))
     }
 
     fn columns<'a>(&self, rows: impl Iterator<Item = &'a Fact>) -> Columns {
@@ -123,9 +114,9 @@ mod tests {
                 snapshot.push_last(&row(number));
             }
             if number.is_multiple_of(100) {
-                let taken = snapshot.take();
-                sealed += taken.sealed.map_or(0, |rows| rows.rows());
-                assert!(taken.rows.rows() <= SEALED + 200, "{}", taken.rows.rows());
+                let (rows, taken) = snapshot.take();
+                sealed += taken.map_or(0, |rows| rows.rows());
+                assert!(rows.rows() <= SEALED + 200, "{}", rows.rows());
             }
         }
         assert_eq!((snapshot.living.len(), snapshot.ended.len() + sealed), (100, 99_900));

@@ -7,7 +7,7 @@ use tracer_core::tables::Table;
 use crate::columns::Columns;
 use crate::part::WINDOW;
 use crate::sink::Job;
-use crate::snapshot::{Snapshot, Taken};
+use crate::snapshot::Snapshot;
 
 /// Rows of a full batch.
 pub(crate) const BATCH: usize = WINDOW;
@@ -57,7 +57,7 @@ impl Waiting {
         self.since = None;
         Some(match &mut self.snapshot {
             Some(snapshot) => {
-                let Taken { rows, sealed } = snapshot.take();
+                let (rows, sealed) = snapshot.take();
                 Job::Replace { rows, sealed }
             }
             None => {

@@ -1,17 +1,15 @@
 //! Recording: takes facts and writes parts.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tracer_core::runs::Runs;
 use tracer_core::tables::{Fact, Loss, Table};
-use tracer_core::tally::Aggregated;
-use tracer_files::Folder;
 
 use crate::error::StoreError;
 use crate::manifest::Manifest;
 use crate::sink::worker::LOSS_SOURCE;
-use crate::sink::{Closed, Failure, Job, Placing, Report, Sink};
+use crate::sink::{Job, Placing, Report, Sink, Written};
 use crate::waiting::{BATCH, Waiting};
 
 /// Age at which rows are handed to the writer thread. Together with the time between ticks and the time of a write, it stays below
@@ -61,25 +59,6 @@ pub struct TraceWriter {
     failure: Option<StoreError>,
     /// Whether the disk refused the last rows.
     failing: bool,
-}
-
-/// The result of a recording.
-#[derive(Clone, Debug)]
-pub struct Written {
-    /// The path at which the trace was begun.
-    pub dir: PathBuf,
-    /// The trace's folder, wherever it is now. `dir` can be another folder by now.
-    pub folder: Folder,
-    /// The written manifest.
-    pub manifest: Manifest,
-    /// Rows, by table.
-    pub rows: Vec<(Table, u64)>,
-    /// Rows that were dropped because the disk did not keep up, or could not be written; for runs, the things that they represent.
-    pub dropped: u64,
-    /// Dispatches and doorbells without rows of their own that are in written runs.
-    pub aggregated: Aggregated,
-    /// Size of the trace.
-    pub bytes: u64,
 }
 
 impl TraceWriter {
@@ -211,8 +190,10 @@ impl TraceWriter {
     pub fn tick(&mut self, now: Instant) -> Result<(), StoreError> {
         for table in Table::ALL {
             let waiting = &mut self.waiting[table as usize];
-            if waiting.dirty && now.saturating_duration_since(*waiting.since.get_or_insert(self.last_tick)) >= MAX_AGE {
-                self.offer(table);
+            let due =
+                waiting.dirty && now.saturating_duration_since(*waiting.since.get_or_insert(self.last_tick)) >= MAX_AGE;
+            if due && self.sink.has_room() {
+                self.hand_over(table);
             }
         }
         self.end_runs();
@@ -260,37 +241,17 @@ impl TraceWriter {
                 self.sink.send(job)?;
             }
         }
-        self.sink.send(Job::Close(Box::new(self.manifest)))?;
-        let dir = self.sink.dir().to_owned();
-        let Some(closed) = self.sink.finish()? else {
-            return Err(StoreError::WriterGone(dir));
-        };
-        let Closed {
-            folder,
-            bytes,
-            manifest,
-            lost,
-            aggregated,
-        } = closed;
-        let rows = |table| (table, manifest.count(table).unwrap_or(0));
-        Ok(Written {
-            dir,
-            folder,
-            rows: Table::ALL.into_iter().map(rows).collect(),
-            manifest,
-            dropped: self.dropped.saturating_add(lost),
-            aggregated,
-            bytes,
-        })
+        let mut written = self.sink.close(self.manifest)?;
+        written.dropped = written.dropped.saturating_add(self.dropped);
+        Ok(written)
     }
 
     /// Removes everything that was written, because an empty trace would block the next attempt.
     ///
     /// # Errors
     /// If the disk refuses, or refused something earlier.
-    pub fn discard(mut self) -> Result<(), StoreError> {
-        self.sink.send(Job::Discard)?;
-        self.sink.finish().map(drop)
+    pub fn discard(self) -> Result<(), StoreError> {
+        self.sink.discard()
     }
 
     /// Notes in the trace itself that it misses rows.
@@ -298,18 +259,13 @@ impl TraceWriter {
         if self.dropped() == 0 {
             return;
         }
-        let count = self.dropped();
-        let time_ns = self
-            .manifest
-            .ended
-            .as_ref()
-            .unwrap_or(&self.manifest.started)
-            .monotonic_ns;
-        self.push(&Fact::Loss(Loss {
-            time_ns,
+        let end = self.manifest.ended.as_ref().unwrap_or(&self.manifest.started);
+        let loss = Loss {
+            time_ns: end.monotonic_ns,
             source: LOSS_SOURCE.to_owned(),
-            count,
-        }));
+            count: self.dropped(),
+        };
+        self.push(&Fact::Loss(loss));
         // The thread adds the rows that could not be written.
         *self.manifest.losses.entry(LOSS_SOURCE.to_owned()).or_default() += self.dropped;
     }
@@ -324,13 +280,6 @@ impl TraceWriter {
         }
     }
 
-    /// Hands over the waiting rows of a table, unless too many jobs wait already.
-    fn offer(&mut self, table: Table) {
-        if self.sink.has_room() {
-            self.hand_over(table);
-        }
-    }
-
     /// Takes buffers back, and notes the disk's failures.
     fn take_reports(&mut self) {
         let reports: Vec<Report> = self.sink.reports().collect();
@@ -340,7 +289,7 @@ impl TraceWriter {
                     self.failing = false;
                     self.waiting[columns.table() as usize].keep(columns);
                 }
-                Report::Failed(Failure { error, lost }) => {
+                Report::Failed { error, lost } => {
                     self.lost = self.lost.saturating_add(lost);
                     if !std::mem::replace(&mut self.failing, true) {
                         self.fail(error);
@@ -382,14 +331,15 @@ const fn things(fact: &Fact) -> u64 {
 
 /// Returns the bytes of a row that its table's columns do not count.
 fn text(fact: &Fact) -> usize {
-    match fact {
-        Fact::Dispatch(row) => row.kernel.as_ref().map_or(0, |name| name.len()),
-        Fact::DispatchRun(row) => row.kernel.as_ref().map_or(0, |name| name.len()),
-        Fact::Request(row) => row.kernel.as_ref().map_or(0, |name| name.len()),
-        Fact::Kernel(row) => row.name.len(),
-        Fact::Ioctl(row) => row.args.as_ref().map_or(0, String::len),
-        _ => 0,
-    }
+    let text = match fact {
+        Fact::Dispatch(row) => row.kernel.as_deref(),
+        Fact::DispatchRun(row) => row.kernel.as_deref(),
+        Fact::Request(row) => row.kernel.as_deref(),
+        Fact::Kernel(row) => Some(&*row.name),
+        Fact::Ioctl(row) => row.args.as_deref(),
+        _ => None,
+    };
+    text.map_or(0, str::len)
 }
 
 #[cfg(test)]

@@ -34,8 +34,7 @@ pub fn draw(frame: &mut Frame<'_>, top: &Top) {
     }
     let buffer = frame.buffer_mut();
     if area.height <= HEAD + FOOT || area.width < 20 {
-        buffer.set_stringn(area.x, area.y, "too small", usize::from(area.width), Style::new());
-        return;
+        return line(area, 0, "too small", Style::new(), buffer);
     }
     let empty = Picture::default();
     let picture = top.picture().unwrap_or(&empty);
@@ -54,27 +53,23 @@ pub fn draw(frame: &mut Frame<'_>, top: &Top) {
     }
 }
 
+/// Draws a line of an area.
+fn line(area: Rect, down: u16, text: &str, style: Style, buffer: &mut Buffer) {
+    buffer.set_stringn(area.x, area.y + down, text, usize::from(area.width), style);
+}
+
 fn head(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
     let totals = &picture.totals;
-    let line = |buffer: &mut Buffer, down: u16, text: &str, style: Style| {
-        buffer.set_stringn(area.x, area.y + down, text, usize::from(area.width), style);
+    let (dispatches, doorbells) = (rate(totals.dispatches_per_s), rate(totals.doorbells_per_s));
+    let mut first = if area.width < 60 {
+        format!("{dispatches} disp/s {doorbells} db/s ")
+    } else {
+        let copies = rate(totals.copies_per_s);
+        format!("tracer  {dispatches} disp/s  {doorbells} doorbells/s  {copies} copies/s ")
     };
-    let mut first = format!(
-        "tracer  {} disp/s  {} doorbells/s  {} copies/s ",
-        rate(totals.dispatches_per_s),
-        rate(totals.doorbells_per_s),
-        rate(totals.copies_per_s),
-    );
-    if area.width < 60 {
-        first = format!(
-            "{} disp/s {} db/s ",
-            rate(totals.dispatches_per_s),
-            rate(totals.doorbells_per_s)
-        );
-    }
     let room = usize::from(area.width).saturating_sub(first.chars().count());
     first.push_str(&sparkline(&totals.history, room.min(60)));
-    line(buffer, 0, &first, Style::new().add_modifier(Modifier::BOLD));
+    line(area, 0, &first, Style::new().add_modifier(Modifier::BOLD), buffer);
     let paths = &totals.by_path;
     let mut second = format!("{} dispatches", count(totals.dispatches));
     for (name, n) in [
@@ -95,7 +90,7 @@ fn head(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
     if totals.aggregated > 0 {
         second.push_str(&format!(", {} aggregated", count(totals.aggregated)));
     }
-    line(buffer, 1, &second, Style::new());
+    line(area, 1, &second, Style::new(), buffer);
     tabs(top, Rect::new(area.x, area.y + 2, area.width, 1), buffer);
 }
 
@@ -104,11 +99,7 @@ fn tabs(top: &Top, area: Rect, buffer: &mut Buffer) {
     let mut x = area.x;
     for (at, tab) in View::TABS.into_iter().enumerate() {
         let here = tab == top.view() || (tab == View::Queues && top.view() == View::Queue);
-        let name = if short {
-            &tab.name()[..4.min(tab.name().len())]
-        } else {
-            tab.name()
-        };
+        let name = tab.name().get(..4).filter(|_| short).unwrap_or(tab.name());
         let text = format!("{} {name}", at + 1);
         let style = if here {
             Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
@@ -162,9 +153,9 @@ fn body(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) -> usize 
             match top.queue(picture) {
                 Some(row) => queue::draw(row, &picture.kernels, picture.time_ns, top.selected(), area, buffer),
                 None => {
-                    let number = top.detail().map(|n| n.to_string()).unwrap_or_default();
+                    let number = top.detail.map(|n| n.to_string()).unwrap_or_default();
                     let text = format!("queue {number} no longer exists; Esc goes back");
-                    buffer.set_stringn(area.x, area.y, text, usize::from(area.width), Style::new());
+                    line(area, 0, &text, Style::new(), buffer);
                 }
             }
             0
@@ -174,12 +165,12 @@ fn body(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) -> usize 
 
 /// Draws the reason why there is nothing to see.
 fn nothing(top: &Top, area: Rect, buffer: &mut Buffer) {
-    let text = if top.filter().is_empty() {
-        format!("no {} seen", top.view().name())
-    } else {
-        format!("no {} with \"{}\"; Esc shows all", top.view().name(), top.filter())
+    let view = top.view().name();
+    let text = match top.filter() {
+        "" => format!("no {view} seen"),
+        filter => format!("no {view} with \"{filter}\"; Esc shows all"),
     };
-    buffer.set_stringn(area.x, area.y, text, usize::from(area.width), Style::new());
+    line(area, 0, &text, Style::new(), buffer);
 }
 
 /// Draws losses and blind spots, which are always shown.
@@ -194,13 +185,9 @@ fn foot(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
         let source = most.map(|loss| loss.source.as_str()).unwrap_or_default();
         words.push(format!("LOST {} ({source})", count(lost)));
     }
-    if status.simulated {
-        words.push("SIMULATED".to_owned());
-    }
+    words.extend(status.simulated.then(|| "SIMULATED".to_owned()));
     let stuck = picture.queues.iter().filter(|queue| queue.stuck.is_some()).count();
-    if stuck > 0 {
-        words.push(format!("{stuck} STUCK"));
-    }
+    words.extend((stuck > 0).then(|| format!("{stuck} STUCK")));
     if !status.blind.is_empty() {
         words.push(format!("not watched: {}", status.blind.join(", ")));
     }
@@ -209,43 +196,25 @@ fn foot(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
     }
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let style = if lost > 0 { bold.fg(Color::Yellow) } else { bold };
-    let words = foreign::line(words.join("  "));
-    buffer.set_stringn(area.x, area.y, words, usize::from(area.width), style);
-    let mut words = Vec::new();
-    if let Some(message) = &status.message {
-        words.push(message.clone());
-    }
-    match top.behind_ns() {
-        Some(0) => words.push("FROZEN".to_owned()),
-        Some(ns) => words.push(format!("FROZEN, {} back", duration(ns))),
-        None if status.ended => words.push("ended".to_owned()),
-        None => {}
-    }
-    if let Some(dir) = &status.recording {
-        words.push(format!("REC {dir}"));
-    }
-    if let Some(speed) = status.speed {
-        words.push(format!("replay x{speed}"));
-    }
-    words.push(status.source.clone());
-    words.push("? help  q quit".to_owned());
-    buffer.set_stringn(
-        area.x,
-        area.y + 1,
-        foreign::line(words.join("  ")),
-        usize::from(area.width),
-        Style::new(),
-    );
+    line(area, 0, &foreign::line(words.join("  ")), style, buffer);
+    let mut words = Vec::from_iter(status.message.clone());
+    words.extend(match top.behind_ns() {
+        Some(0) => Some("FROZEN".to_owned()),
+        Some(ns) => Some(format!("FROZEN, {} back", duration(ns))),
+        None => status.ended.then(|| "ended".to_owned()),
+    });
+    words.extend(status.recording.as_ref().map(|dir| format!("REC {dir}")));
+    words.extend(status.speed.map(|speed| format!("replay x{speed}")));
+    words.extend([status.source.clone(), "? help  q quit".to_owned()]);
+    line(area, 1, &foreign::line(words.join("  ")), Style::new(), buffer);
 }
 
 fn help(area: Rect, buffer: &mut Buffer) {
-    for (y, (keys, what)) in (area.y..area.bottom()).zip(HELP) {
-        let wide = area.width >= 60;
-        let text = if wide {
-            format!("{keys:<22} {what}")
-        } else {
-            format!("{keys}: {what}")
+    for (down, (keys, what)) in (0..area.height).zip(HELP) {
+        let text = match area.width {
+            ..60 => format!("{keys}: {what}"),
+            60.. => format!("{keys:<22} {what}"),
         };
-        buffer.set_stringn(area.x, y, text, usize::from(area.width), Style::new());
+        line(area, down, &text, Style::new(), buffer);
     }
 }

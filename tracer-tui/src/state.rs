@@ -35,17 +35,6 @@ pub enum View {
 impl View {
     /// The views with a number key, in the order of the keys.
     pub const TABS: [Self; 5] = [Self::Queues, Self::Kernels, Self::Rings, Self::Ioctls, Self::Processes];
-
-    const fn place(self) -> usize {
-        match self {
-            Self::Queues => 0,
-            Self::Kernels => 1,
-            Self::Rings => 2,
-            Self::Ioctls => 3,
-            Self::Processes => 4,
-            Self::Queue => 5,
-        }
-    }
 }
 
 /// The status of the screen that does not come from facts.
@@ -79,7 +68,7 @@ pub struct Top {
     pub(crate) editing: bool,
     pub(crate) help: bool,
     /// The number of the queue in [`View::Queue`].
-    detail: Option<u32>,
+    pub(crate) detail: Option<u32>,
     pictures: VecDeque<Picture>,
     rows: usize,
     /// The picture that stays on the screen, counted from the newest; `None` follows the newest.
@@ -96,16 +85,11 @@ impl Top {
     /// Creates a screen that shows the view of the queues and has no picture yet.
     #[must_use]
     pub fn new(status: Status) -> Self {
+        let mut sorting = [(0, false); 6];
+        sorting[View::Queues as usize].0 = queues::FIRST;
         Self {
             view: View::Queues,
-            sorting: [
-                (queues::FIRST, false),
-                (0, false),
-                (0, false),
-                (0, false),
-                (0, false),
-                (0, false),
-            ],
+            sorting,
             selected: [0; 6],
             filter: String::new(),
             editing: false,
@@ -124,17 +108,13 @@ impl Top {
     pub fn push(&mut self, picture: Picture) {
         self.rows += size(&picture);
         self.pictures.push_back(picture);
-        if let Some(back) = &mut self.frozen {
-            *back += 1;
-        }
         while self.pictures.len() > MOST_PICTURES || (self.rows > MOST_ROWS && self.pictures.len() > 1) {
             if let Some(oldest) = self.pictures.pop_front() {
                 self.rows -= size(&oldest);
             }
         }
-        if let Some(back) = &mut self.frozen {
-            *back = (*back).min(self.pictures.len() - 1);
-        }
+        let oldest = self.pictures.len() - 1;
+        self.frozen = self.frozen.map(|back| (back + 1).min(oldest));
         self.bound();
     }
 
@@ -178,7 +158,7 @@ impl Top {
 
     /// Returns the rows that the user chose for the current view.
     pub(crate) fn choice(&self) -> Choice<'_> {
-        let (sorted, reversed) = self.sorting[self.view.place()];
+        let (sorted, reversed) = self.sorting[self.view as usize];
         Choice {
             filter: &self.filter,
             sorted,
@@ -194,23 +174,22 @@ impl Top {
             View::Kernels => (kernels::rows(choice, picture).len(), kernels::COLUMNS.len()),
             View::Rings => (rings::rows(choice, picture).len(), rings::COLUMNS.len()),
             View::Ioctls => (ioctls::rows(choice, picture).len(), ioctls::COLUMNS.len()),
-            View::Processes => (processes::count_rows(choice, picture), processes::COLUMNS.len()),
+            View::Processes => {
+                let tree = processes::tree(picture);
+                (processes::sorted(choice, &tree).len(), processes::COLUMNS.len())
+            }
             View::Queue => (self.queue(picture).map_or(0, |queue| queue.packets.len()), 0),
         }
     }
 
     pub(crate) fn selected(&self) -> usize {
-        self.selected[self.view.place()]
+        self.selected[self.view as usize]
     }
 
     /// Returns the queue of [`View::Queue`], if it still exists.
     pub(crate) fn queue<'a>(&self, picture: &'a Picture) -> Option<&'a QueueRow> {
         let number = self.detail?;
         picture.queues.iter().find(|queue| queue.queue == number)
-    }
-
-    pub(crate) fn detail(&self) -> Option<u32> {
-        self.detail
     }
 
     pub(crate) fn show(&mut self, view: View) {
@@ -220,7 +199,7 @@ impl Top {
 
     pub(crate) fn next_view(&mut self, step: usize) {
         let tabs = View::TABS.len();
-        let at = self.view.place().min(tabs - 1);
+        let at = (self.view as usize).min(tabs - 1);
         self.show(View::TABS[(at + step) % tabs]);
     }
 
@@ -240,7 +219,7 @@ impl Top {
     }
 
     pub(crate) fn select(&mut self, change: impl Fn(usize) -> usize) {
-        let place = self.view.place();
+        let place = self.view as usize;
         self.selected[place] = change(self.selected[place]);
         self.bound();
     }
@@ -248,13 +227,13 @@ impl Top {
     pub(crate) fn sort_by_next(&mut self, step: isize) {
         let columns = self.picture().map_or(0, |picture| self.extent(picture).1);
         if columns > 0 {
-            let sorting = &mut self.sorting[self.view.place()];
+            let sorting = &mut self.sorting[self.view as usize];
             sorting.0 = (sorting.0 as isize + step).rem_euclid(columns as isize) as usize;
         }
     }
 
     pub(crate) fn reverse(&mut self) {
-        let reversed = &mut self.sorting[self.view.place()].1;
+        let reversed = &mut self.sorting[self.view as usize].1;
         *reversed = !*reversed;
     }
 
@@ -265,10 +244,7 @@ impl Top {
 
     /// Stops at the picture that is shown, or follows the newest again.
     pub(crate) fn freeze(&mut self) {
-        self.frozen = match self.frozen {
-            None => Some(0),
-            Some(_) => None,
-        };
+        self.frozen = self.frozen.is_none().then_some(0);
         self.bound();
     }
 
@@ -283,7 +259,7 @@ impl Top {
     /// Keeps the selection on a row.
     fn bound(&mut self) {
         let rows = self.picture().map_or(0, |picture| self.extent(picture).0);
-        let selected = &mut self.selected[self.view.place()];
+        let selected = &mut self.selected[self.view as usize];
         *selected = (*selected).min(rows.saturating_sub(1));
     }
 }

@@ -46,36 +46,17 @@ pub(crate) use columns;
 fn fitting<R>(columns: &[Column<R>], width: u16) -> Vec<(usize, u16)> {
     const LEAST_REST: u16 = 8;
     let needed = |column: &Column<R>| if column.width == 0 { LEAST_REST } else { column.width };
-    let mut chosen: Vec<usize> = (0..columns.len()).collect();
+    let mut chosen: Vec<(usize, u16)> = columns.iter().map(needed).enumerate().collect();
     loop {
-        let taken: u16 = chosen
-            .iter()
-            .map(|&at| needed(&columns[at]) + 1)
-            .sum::<u16>()
-            .saturating_sub(1);
+        let taken = chosen.iter().map(|(_, width)| width + 1).sum::<u16>().saturating_sub(1);
         if taken <= width || chosen.len() <= 1 {
-            let rest = width.saturating_sub(taken);
-            return chosen
-                .into_iter()
-                .map(|at| {
-                    let column = &columns[at];
-                    (
-                        at,
-                        if column.width == 0 {
-                            LEAST_REST + rest
-                        } else {
-                            column.width
-                        },
-                    )
-                })
-                .collect();
+            let open = chosen.iter_mut().filter(|(at, _)| columns[*at].width == 0);
+            open.for_each(|(_, taking)| *taking += width.saturating_sub(taken));
+            return chosen;
         }
-        let worst = chosen
-            .iter()
-            .enumerate()
-            .max_by_key(|&(place, &at)| (columns[at].rank, place))
-            .map_or(0, |(place, _)| place);
-        chosen.remove(worst);
+        // Of several, the last one.
+        let worst = (0..chosen.len()).max_by_key(|&place| columns[chosen[place].0].rank);
+        chosen.remove(worst.unwrap_or(0));
     }
 }
 

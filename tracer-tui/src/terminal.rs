@@ -22,7 +22,10 @@ use crossterm::{
     terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode},
 };
 use ratatui::Terminal;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::retry_on_intr,
+};
 
 use crate::{Top, draw};
 use backend::Bounded;
@@ -101,17 +104,6 @@ pub struct Input {
     events: mpsc::Receiver<Event>,
 }
 
-/// The result of waiting for input.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// A key, or an event of the mouse.
-    Event(Event),
-    /// No event in that time.
-    Nothing,
-    /// The terminal is gone.
-    HungUp,
-}
-
 impl Input {
     /// Starts the thread, which reads the terminal that crossterm reads: standard input, otherwise /dev/tty.
     ///
@@ -131,14 +123,12 @@ impl Input {
         Ok(Self { events })
     }
 
-    /// Waits for the next event.
-    #[must_use]
-    pub fn next(&self, timeout: Duration) -> Heard {
-        match self.events.recv_timeout(timeout) {
-            Ok(event) => Heard::Event(event),
-            Err(mpsc::RecvTimeoutError::Timeout) => Heard::Nothing,
-            Err(mpsc::RecvTimeoutError::Disconnected) => Heard::HungUp,
-        }
+    /// Waits for the next event: a key, or an event of the mouse.
+    ///
+    /// # Errors
+    /// Returns `Timeout` if there was no event in that time, and `Disconnected` if the terminal is gone.
+    pub fn next(&self, timeout: Duration) -> Result<Event, mpsc::RecvTimeoutError> {
+        self.events.recv_timeout(timeout)
     }
 }
 
@@ -161,17 +151,12 @@ fn read(terminal: &File, tell: &mpsc::Sender<Event>) {
 
 /// Waits for input. Returns `false` if the terminal hung up.
 fn is_readable(terminal: &File) -> bool {
-    loop {
-        let mut polled = [PollFd::new(terminal, PollFlags::IN)];
-        let forever: Option<&Timespec> = None;
-        match poll(&mut polled, forever) {
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(_) => return false,
-        }
-        let state = polled[0].revents();
-        return state.contains(PollFlags::IN) && !state.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL);
+    let mut polled = [PollFd::new(terminal, PollFlags::IN)];
+    if retry_on_intr(|| poll(&mut polled, None)).is_err() {
+        return false;
     }
+    let state = polled[0].revents();
+    state.contains(PollFlags::IN) && !state.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
 }
 
 #[cfg(test)]

@@ -146,7 +146,7 @@ fn a_filter_keeps_what_contains_it_and_escape_shows_all() {
 }
 
 #[test]
-fn what_is_held_stays_and_the_past_can_be_seen() {
+fn a_frozen_screen_stays_and_the_past_can_be_seen() {
     let mut top = Top::new(status());
     for dispatches in 0..5 {
         let mut picture = pictures::usual();

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_of_the_outer_cargo_are_told_apart() {
+    fn variables_of_the_outer_cargo_are_recognized() {
         assert!(is_of_cargo_run("CARGO_PKG_NAME") && is_of_cargo_run("CARGO_MANIFEST_DIR"));
         assert!(!is_of_cargo_run("CARGO_HOME") && !is_of_cargo_run("RUSTFLAGS"));
         assert!(is_of_workspace_build("RUSTFLAGS") && is_of_workspace_build("CARGO_BUILD_TARGET"));

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_and_those_inside_it_may_import_each_other() {
+    fn a_module_and_its_children_may_import_each_other() {
         let sources = [
             ("a", "mod b; use self::b::One; use b::Two;"),
             ("a::b", "use super::Three; use crate::a::Four;"),

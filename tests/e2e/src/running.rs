@@ -215,14 +215,14 @@ impl Recorder {
             .stdout(Stdio::null())
             .spawn()
             .expect("tracer runs");
-        let (tell, lines) = mpsc::channel();
+        let (sender, lines) = mpsc::channel();
         let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
         let reader = std::thread::spawn(move || {
             let mut said = String::new();
             let mut line = String::new();
             while stderr.read_line(&mut line).is_ok_and(|n| n > 0) {
                 said.push_str(&line);
-                let _ = tell.send(std::mem::take(&mut line));
+                let _ = sender.send(std::mem::take(&mut line));
             }
             let _ = stderr.read_to_string(&mut said);
             said

@@ -14,7 +14,7 @@ fn count(calls: &[&ApiCall], function: &str) -> u64 {
 
 /// Copies use SDMA, from the thread that requests them. The program rings for its dispatches itself, in no call.
 #[test]
-fn hsa_calls_are_those_that_the_program_makes() {
+fn hsa_calls_equal_the_calls_of_the_program() {
     for (suite, gpu) in each_release(1) {
         let mut scenario = Scenario::new(suite, gpu, &["mixed", "-n", "2", "--dispatches", "6"]);
         scenario.api = "hsa";
@@ -134,7 +134,7 @@ fn hip(suite: &'static str, gpu: &'static str, api: &'static str, workload: &[&'
 }
 
 #[test]
-fn hip_calls_are_those_that_the_program_made() {
+fn hip_calls_equal_the_calls_of_the_program() {
     for (suite, gpu) in each_release(0) {
         let run = hip(suite, gpu, "hip", &["launches", "-n", "2"]);
         let pairs = through_hip(&run);
@@ -148,7 +148,7 @@ fn hip_calls_are_those_that_the_program_made() {
 
 /// HIP copies and fills by the HSA functions that it calls, or by its own kernels.
 #[test]
-fn hsa_calls_lie_in_those_of_hip() {
+fn hsa_calls_lie_within_hip_calls() {
     for (suite, gpu) in each_release(1) {
         let run = hip(suite, gpu, "all", &["mixed"]);
         let pairs = through_hip(&run);

@@ -28,7 +28,7 @@ fn end(mut child: Child) {
 }
 
 #[test]
-fn what_is_no_process_is_told_with_the_fix() {
+fn an_error_for_a_pid_without_process_names_the_fix() {
     assert!(refused(4_000_000).contains("no such process"));
     if fs::read_to_string("/proc/2/comm").is_ok_and(|comm| comm.trim() == "kthreadd") {
         assert!(refused(2).contains("a thread of the kernel"));
@@ -57,7 +57,7 @@ fn program_of_32_bits(path: &Path) {
 }
 
 #[test]
-fn a_process_of_32_bits_is_told_so() {
+fn a_process_of_32_bits_is_refused_with_its_reason() {
     let dir = folder();
     let path = dir.path().join("old");
     program_of_32_bits(&path);
@@ -138,7 +138,7 @@ fn a_process_that_ends_meanwhile_does_no_harm() {
 }
 
 #[test]
-fn wrong_usage_is_told_before_anything_runs() {
+fn wrong_usage_is_refused_before_anything_runs() {
     for (words, hint) in [
         (vec!["-p", "0"], "0 is not in 1.."),
         (vec!["-p", "1", "--", "/bin/true"], "cannot be used with"),

@@ -157,7 +157,7 @@ fn a_scenario_that_fails_leaves_its_claims_open() {
 }
 
 #[test]
-fn what_can_not_be_run_is_told_with_the_way_to_mend_it() {
+fn a_scenario_that_cannot_run_names_the_fix() {
     let dir = TempDir::new().expect("a folder");
     let no_report = dir.path().join("x.json");
     fs::write(&no_report, "{}").expect("it can be written");

@@ -125,7 +125,7 @@ fn every_program_loads_and_uprobes_of_each_kind_are_measured() {
 }
 
 #[test]
-fn what_is_no_runtime_is_told_in_a_sentence() {
+fn a_file_that_is_no_runtime_gives_one_sentence() {
     let dir = TempDir::new().unwrap();
     let cut = dir.path().join("cut.so");
     let whole = fs::read(runtime("trixie")).unwrap();
@@ -183,7 +183,7 @@ fn a_simulated_gpu_is_called_so_and_its_runtime_is_found() {
 }
 
 #[test]
-fn a_user_without_rights_is_told_of_sudo() {
+fn the_error_for_a_user_without_rights_names_sudo() {
     let output = place::without_rights().arg("doctor").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output);

@@ -31,7 +31,7 @@ unsafe impl Pod for Plain {}
 
 /// An owned copy of one reported event.
 #[derive(Debug, PartialEq, Eq)]
-struct Told {
+struct Seen {
     pid: u32,
     ring: Option<String>,
     context: Option<u64>,
@@ -43,7 +43,7 @@ struct Told {
 
 /// Attaches the program to `sched:sched_process_exec`, runs a command, and returns the events of its two execs: one of a shell,
 /// which is not traced yet, and one of /bin/true, which is traced.
-fn of_execs(program: &str, variable: &str, layout: DriverEventLayout, kind: DriverEventKind) -> [Told; 2] {
+fn of_execs(program: &str, variable: &str, layout: DriverEventLayout, kind: DriverEventKind) -> [Seen; 2] {
     let layout = Plain(layout);
     let mut ebpf = EbpfLoader::new()
         .override_global(variable, &layout, true)
@@ -66,7 +66,7 @@ fn of_execs(program: &str, variable: &str, layout: DriverEventLayout, kind: Driv
     traced.insert(pid, 1, 0).unwrap();
     child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     assert!(child.wait().unwrap().success());
-    let mut told = Vec::new();
+    let mut seen = Vec::new();
     while let Some(item) = events.next() {
         let header = header(&item);
         let known = decode::record(&item, &Default::default(), &mut (), &mut |event| {
@@ -75,12 +75,12 @@ fn of_execs(program: &str, variable: &str, layout: DriverEventLayout, kind: Driv
                 && header.tgid == pid
             {
                 assert_eq!(event.event, kind.name());
-                told.push(owned(&header, event));
+                seen.push(owned(&header, event));
             }
         });
         assert!(known, "a record that decoding does not know");
     }
-    told.try_into().expect("two execs")
+    seen.try_into().expect("two execs")
 }
 
 /// Returns the head of a record, which has the process also of an event that the row attributes to nobody.
@@ -90,8 +90,8 @@ fn header(record: &[u8]) -> Header {
     unsafe { record.as_ptr().cast::<Header>().read_unaligned() }
 }
 
-fn owned(header: &Header, event: &DriverEvent) -> Told {
-    Told {
+fn owned(header: &Header, event: &DriverEvent) -> Seen {
+    Seen {
         pid: header.tgid,
         ring: event.ring.clone(),
         context: event.context,
@@ -133,14 +133,14 @@ fn layout() -> DriverEventLayout {
 
 #[test]
 fn names_and_short_numbers_are_read_where_the_layout_says() {
-    let told = of_execs(
+    let seen = of_execs(
         "driver_event_flush",
         "DRIVER_EVENT_FLUSH",
         layout(),
         DriverEventKind::VmFlush,
     );
-    let pid = told[0].pid;
-    let expected = |file: &str, traced| Told {
+    let pid = seen[0].pid;
+    let expected = |file: &str, traced| Seen {
         pid,
         ring: Some(file.to_owned()),
         context: Some(u64::from(pid)),
@@ -149,11 +149,11 @@ fn names_and_short_numbers_are_read_where_the_layout_says() {
         bytes: None,
         traced,
     };
-    assert_eq!(told, [expected("/bin/sh", false), expected("/bin/true", true)]);
+    assert_eq!(seen, [expected("/bin/sh", false), expected("/bin/true", true)]);
 }
 
 #[test]
-fn eight_bytes_are_read_as_eight_and_what_is_absent_is_not_told() {
+fn eight_bytes_are_read_as_eight_and_absent_fields_are_null() {
     let long = DriverEventLayout {
         // `pid` and the `old_pid` behind it, as one number.
         context: offset("pid"),
@@ -163,10 +163,10 @@ fn eight_bytes_are_read_as_eight_and_what_is_absent_is_not_told() {
         ..DriverEventLayout::NONE
     };
     assert_eq!(offset("old_pid"), offset("pid") + 4);
-    let [_, told] = of_execs("driver_event_cs", "DRIVER_EVENT_CS", long, DriverEventKind::CsIoctl);
-    let both = u64::from(told.pid) << 32 | u64::from(told.pid);
-    let expected = Told {
-        pid: told.pid,
+    let [_, seen] = of_execs("driver_event_cs", "DRIVER_EVENT_CS", long, DriverEventKind::CsIoctl);
+    let both = u64::from(seen.pid) << 32 | u64::from(seen.pid);
+    let expected = Seen {
+        pid: seen.pid,
         ring: None,
         context: Some(both),
         seqno: None,
@@ -174,7 +174,7 @@ fn eight_bytes_are_read_as_eight_and_what_is_absent_is_not_told() {
         bytes: Some(both),
         traced: true,
     };
-    assert_eq!(told, expected);
+    assert_eq!(seen, expected);
 }
 
 /// Each program reports the event that it is for, and reads by the layout of that event.
@@ -191,7 +191,7 @@ fn every_program_names_its_event() {
             DriverEventKind::CleanerShader,
         ),
     ] {
-        let [_, told] = of_execs(program, variable, layout(), kind);
-        assert_eq!(told.ring.as_deref(), Some("/bin/true"), "{program}");
+        let [_, seen] = of_execs(program, variable, layout(), kind);
+        assert_eq!(seen.ring.as_deref(), Some("/bin/true"), "{program}");
     }
 }

@@ -45,20 +45,20 @@ fn each_dispatch_of_a_program_that_asks_has_the_times_that_it_gets() {
         assert_eq!(timed_by_device(run), 40);
         let asked = run.did()["gpu_times"].clone();
         let asked: Vec<[u64; 2]> = serde_json::from_value(asked).expect("pairs of ns");
-        let mut told: Vec<_> = run.gpu_times().collect();
-        told.sort_by_key(|time| time.index);
-        assert_eq!(told.len(), asked.len());
+        let mut recorded: Vec<_> = run.gpu_times().collect();
+        recorded.sort_by_key(|time| time.index);
+        assert_eq!(recorded.len(), asked.len());
         let runtimes_error_ns = runtimes_error_ns(run);
-        for (time, [start, end]) in told.iter().zip(asked) {
+        for (time, [start, end]) in recorded.iter().zip(asked) {
             let error = time.clock_error_ns.expect("dated") + runtimes_error_ns + 20_000;
-            for (told, asked) in [(time.start_ns, start), (time.end_ns, end)] {
-                let off = told.expect("dated").abs_diff(monotonic_ns(asked));
+            for (recorded, asked) in [(time.start_ns, start), (time.end_ns, end)] {
+                let off = recorded.expect("dated").abs_diff(monotonic_ns(asked));
                 assert!(off <= error, "off by {off} ns: {time:?}");
             }
         }
         let kernels = run.report["kernels"].as_array().expect("kernels");
         let sums = kernels.iter().find(|kernel| kernel["timed"] == 40).expect("the kernel");
-        let total: u64 = told
+        let total: u64 = recorded
             .iter()
             .map(|time| time.end_ns.unwrap_or(0) - time.start_ns.unwrap_or(0))
             .sum();

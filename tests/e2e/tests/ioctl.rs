@@ -64,7 +64,7 @@ const DRM_ARGS: [Option<&str>; 6] = [
 ];
 
 #[test]
-fn amdgpus_ioctls_are_told_by_name_with_arguments_and_results() {
+fn amdgpu_ioctls_have_names_arguments_and_results() {
     let dir = TempDir::with_prefix("tracer-e2e-").unwrap();
     let at = |name: &str| dir.path().join(name);
     let programs = place::programs();

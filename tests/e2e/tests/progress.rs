@@ -112,7 +112,7 @@ fn looks(run: &Run, queue: u32) -> Vec<&Progress> {
 
 /// No sample shows the GPU further than it was, and the last sample shows it at the end.
 #[test]
-fn looks_bound_when_packets_were_taken() {
+fn samples_bound_when_packets_were_taken() {
     for (workload, (suite, asic)) in [
         &["long", "-n", "6", "--ms", "20"] as &[&str],
         &["burst", "-n", "20000"],

@@ -80,7 +80,7 @@ fn the_exit_code_is_the_commands() {
 }
 
 #[test]
-fn a_command_that_cannot_run_is_told_from_one_that_is_not_there() {
+fn a_command_that_cannot_run_differs_from_one_that_is_missing() {
     let dir = TempDir::new().unwrap();
     let output = record(&dir.path().join("a"), &["/no/such/program"]);
     assert_eq!(output.status.code(), Some(127), "{}", said(&output));

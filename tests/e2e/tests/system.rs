@@ -56,7 +56,7 @@ fn start(scenario: &Scenario) -> Program {
 }
 
 #[test]
-fn those_that_run_and_those_that_come() {
+fn processes_that_run_already_and_later_ones() {
     let running = Program::steady("trixie", "gfx1100", &["--threads=2"]);
     running.goes_on(500);
     let pid = running.pid();

@@ -14,20 +14,20 @@ fn every_program_passes_the_verifier_far_from_its_limit() {
 }
 
 #[test]
-fn so_do_those_with_diagnostics() {
+fn programs_with_diagnostics_load() {
     load_all(Object::Diagnostic, Api::None, 0);
 }
 
 /// Whether processes are added automatically is decided when the programs are loaded, too.
 #[test]
-fn so_do_those_for_every_process() {
+fn programs_for_every_process_load() {
     load_all(Object::Plain, Api::None, std::process::id());
     load_all(Object::Diagnostic, Api::None, std::process::id());
 }
 
 /// The handling of API calls is decided when the programs are loaded. The verifier removes the rest.
 #[test]
-fn so_do_those_for_api_calls() {
+fn programs_for_api_calls_load() {
     load_all(Object::Plain, Api::All, 0);
     load_all(Object::Plain, Api::Stats, 0);
 }

@@ -266,7 +266,7 @@ fn a_command_that_fails_fails_the_rule_of_its_own() {
 }
 
 #[test]
-fn wrong_usage_is_told_before_anything_runs() {
+fn wrong_usage_is_refused_before_anything_runs() {
     let dir = TempDir::new().expect("a folder");
     let bad = dir.path().join("bad.toml");
     fs::write(&bad, "name = 'a'\n[rules]\nno-rings = true\n").expect("it can be written");

@@ -1,5 +1,5 @@
 //! Recordings of a process whose files or memory block their readers. No other process waits for that, and the recording stops when
-//! it is told to.
+//! somebody asks for it.
 
 use std::{fs, process::Command};
 
@@ -101,7 +101,7 @@ fn no_process_waits_for_a_file_that_another_one_mapped() {
 }
 
 #[test]
-fn a_recording_that_waits_for_a_reader_ends_when_it_is_told_to() {
+fn a_recording_that_waits_for_a_reader_ends_on_request() {
     let mut attack = Attack::new("SIGTERM and SIGINT while a file on FUSE blocks a reader");
     for number in [libc::SIGTERM, libc::SIGINT] {
         for _ in 0..tries(1, 10) {

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the trace must report about a trap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum Expected {
     /// Rows of `losses` with this source.
     Loss(&'static str),
     /// A code object whose kernels are unknown.
@@ -37,7 +37,7 @@ enum Told {
     Dispatches,
 }
 
-fn told(mode: &str) -> Told {
+fn expected(mode: &str) -> Expected {
     match mode {
         "list-loops"
         | "list-loops-with-long-names"
@@ -48,12 +48,12 @@ fn told(mode: &str) -> Told {
         | "list-at-the-end-of-memory"
         | "name-nowhere"
         | "name-of-64-kib"
-        | "name-without-end" => Told::Loss("code-object-list"),
-        "code-with-escapes-in-names" => Told::Named,
-        "memory-without-end" => Told::Dispatches,
-        _ if mode.starts_with("uri-") || mode.starts_with("memory-") || mode.starts_with("code-") => Told::Unread,
-        _ if mode.starts_with("ring-") || mode.starts_with("queue-") => Told::Unreadable,
-        _ => Told::Dispatches,
+        | "name-without-end" => Expected::Loss("code-object-list"),
+        "code-with-escapes-in-names" => Expected::Named,
+        "memory-without-end" => Expected::Dispatches,
+        _ if mode.starts_with("uri-") || mode.starts_with("memory-") || mode.starts_with("code-") => Expected::Unread,
+        _ if mode.starts_with("ring-") || mode.starts_with("queue-") => Expected::Unreadable,
+        _ => Expected::Dispatches,
     }
 }
 
@@ -117,16 +117,16 @@ fn harmless(what: &str, bytes: &[u8]) -> Result<(), String> {
 }
 
 /// Returns whether the trace reports the trap of that process.
-fn is_told(run: &Run, pid: u32, wanted: Told) -> bool {
+fn is_recorded(run: &Run, pid: u32, wanted: Expected) -> bool {
     run.facts.iter().any(|fact| match (wanted, fact) {
-        (Told::Loss(source), Fact::Loss(loss)) => loss.source == source,
-        (Told::Unread, Fact::CodeObject(code)) => code.pid == pid && code.unread.is_some(),
-        (Told::Named, Fact::Kernel(kernel)) => kernel.pid == pid && kernel.name.contains('\u{1b}'),
-        (Told::Unreadable, Fact::Doorbell(doorbell)) => doorbell.pid == pid && doorbell.queue.is_none(),
-        (Told::Unreadable, Fact::Queue(queue)) => queue.pid == pid && queue.unread > 0,
+        (Expected::Loss(source), Fact::Loss(loss)) => loss.source == source,
+        (Expected::Unread, Fact::CodeObject(code)) => code.pid == pid && code.unread.is_some(),
+        (Expected::Named, Fact::Kernel(kernel)) => kernel.pid == pid && kernel.name.contains('\u{1b}'),
+        (Expected::Unreadable, Fact::Doorbell(doorbell)) => doorbell.pid == pid && doorbell.queue.is_none(),
+        (Expected::Unreadable, Fact::Queue(queue)) => queue.pid == pid && queue.unread > 0,
         // The doorbell after the trap found the packet in its slot, where the GPU had left the body.
-        (Told::Unreadable, Fact::Dispatch(dispatch)) => dispatch.pid == pid && dispatch.evidence == Evidence::Body,
-        (Told::Dispatches, Fact::Dispatch(dispatch)) => dispatch.pid == pid,
+        (Expected::Unreadable, Fact::Dispatch(dispatch)) => dispatch.pid == pid && dispatch.evidence == Evidence::Body,
+        (Expected::Dispatches, Fact::Dispatch(dispatch)) => dispatch.pid == pid,
         _ => false,
     })
 }
@@ -164,10 +164,10 @@ fn record(modes: &[String]) -> Result<(), String> {
     });
     for (mode, pid) in fallen {
         let pid = pid?;
-        if !is_told(&run, pid, told(mode)) {
+        if !is_recorded(&run, pid, expected(mode)) {
             return Err(format!(
-                "{mode}: the trace does not tell: {:?}, process {pid}; losses {}, warnings {}",
-                told(mode),
+                "{mode}: the trace does not show {:?}, process {pid}; losses {}, warnings {}",
+                expected(mode),
                 run.report["losses"],
                 run.report["warnings"]
             ));

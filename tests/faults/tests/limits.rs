@@ -174,14 +174,14 @@ fn verify_does_not_fail_for_want_of_probes() {
         partial += usize::from(missing.clone().count() > 0);
         let doorbells = missing.filter(|probe| probe.family == Family::Doorbell).count() as u64;
         let (code, judged) = verdict::verdict("doorbell-bypass", &trace);
-        let told = manifest.losses.get("unattached-doorbell").copied().unwrap_or(0) == doorbells
+        let counted = manifest.losses.get("unattached-doorbell").copied().unwrap_or(0) == doorbells
             && (doorbells == 0 || !manifest.warnings.is_empty());
         let right = if doorbells > 0 {
-            code == Some(3) && told
+            code == Some(3) && counted
         } else {
             let has = |family: Family| manifest.probes.iter().any(|probe| probe.family == family);
             whole = has(Family::Doorbell) && manifest.probes.iter().all(|probe| probe.attached);
-            code != Some(1) && told
+            code != Some(1) && counted
         };
         attack.count(if right {
             Ok(())

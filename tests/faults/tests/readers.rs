@@ -102,7 +102,7 @@ fn others_are_served(readers: &Readers) -> Result<(), String> {
         want: Want::Ranges(vec![(0, 4)]),
     };
     match readers.request(OTHER, &request, far()) {
-        Ok(Answer::File { contents, .. }) => expect("another user's file", contents.bytes(), b"\x7fELF"),
+        Ok(Answer::File(file)) => expect("another user's file", file.contents.bytes(), b"\x7fELF"),
         other => Err(format!("another user's file: {other:?}")),
     }
 }
@@ -166,9 +166,7 @@ fn a_file_system_that_never_answers_blocks_its_user_only() {
                 fs.block(None);
                 until("the blocked readers go", || readers.blocked().is_empty())?;
                 match readers.request(USER, &mapping(all()), far()) {
-                    Ok(Answer::File { contents: read, .. }) => {
-                        expect("the file", read.bytes() == contents.as_slice(), true)
-                    }
+                    Ok(Answer::File(read)) => expect("the file", read.contents.bytes() == contents.as_slice(), true),
                     other => Err(format!("the file, when its system answers: {other:?}")),
                 }
             };
@@ -278,10 +276,10 @@ fn an_event_loop_waits_for_nobody() {
     assert_eq!(readers.begin(USER, &request, None).err(), Some(ReadError::Busy));
     fs.block(None);
     poll(&mut [PollFd::new(&pending, PollFlags::IN)], None).unwrap();
-    let Some(Ok(Answer::File { contents, .. })) = pending.take() else {
+    let Some(Ok(Answer::File(file))) = pending.take() else {
         panic!("no file");
     };
-    assert_eq!(contents.bytes(), [1; 100]);
+    assert_eq!(file.contents.bytes(), [1; 100]);
     assert!(pending.take().is_none());
     // Requests cancelled before they are answered, or after. Both end.
     drop(more);

@@ -1,6 +1,9 @@
 //! The answers of readers, and the check of which answers the recorder accepts.
 
-use std::{io, os::fd::OwnedFd};
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
 
 use super::{
     channel::Message,
@@ -40,22 +43,44 @@ pub enum ReadError {
 /// The answer to a request.
 #[derive(Debug)]
 pub enum Answer {
-    /// A file, found by its path. The descriptor (O_PATH: using and closing it asks no file system) keeps the inode from being
-    /// reused, and allows a probe to name the file as `/proc/self/fd/N`.
-    File {
-        /// The descriptor.
-        file: OwnedFd,
-        /// The properties of the file.
-        info: FileInfo,
-        /// The requested contents of the file.
-        contents: Contents,
-    },
+    /// A file, found by its path.
+    File(File),
     /// The contents of a file in /proc, or the target of a link.
     Bytes(Contents),
     /// Pieces of memory.
     Memory(Memory),
     /// Threads, and the system call that each of them is in.
     Calls(Vec<(u32, String)>),
+}
+
+/// A file that a reader found. Its descriptor (O_PATH: using and closing it asks no file system) keeps the inode from being reused,
+/// and allows a probe to name the file as `/proc/self/fd/N`.
+#[derive(Debug)]
+pub struct File {
+    path: OwnedFd,
+    pub(super) info: FileInfo,
+    /// The requested contents of the file.
+    pub contents: Contents,
+}
+
+impl File {
+    /// Returns the properties of the file.
+    #[must_use]
+    pub fn info(&self) -> FileInfo {
+        self.info
+    }
+
+    /// Returns the first bytes of the file, which are read when it is found: all bytes of a small file.
+    #[must_use]
+    pub fn start(&self) -> &[u8] {
+        self.contents.bytes()
+    }
+}
+
+impl AsFd for File {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.path.as_fd()
+    }
 }
 
 /// Bytes that were read.
@@ -106,7 +131,6 @@ impl Shape {
             | Request::Own { want, .. }
             | Request::Again { want } => Self::File {
                 most: match want {
-                    Want::Nothing => 0,
                     Want::Start(most) | Want::Whole(most) => *most,
                     Want::Ranges(_) => MAX_MEMORY,
                 },
@@ -136,36 +160,21 @@ impl Shape {
             (Self::File { .. }, Reply::Other) => Err(ReadError::Other),
             (Self::File { .. }, Reply::TooLarge) => Err(ReadError::TooLarge),
             (Self::File { most }, Reply::File(info, body)) => {
-                let file = descriptors.next().filter(is_path).ok_or(ReadError::Gone)?;
-                Ok(Answer::File {
-                    file,
-                    info,
-                    contents: contents(body, most, descriptors.next())?,
-                })
+                let path = descriptors.next().filter(is_path).ok_or(ReadError::Gone)?;
+                let contents = contents(body, most, descriptors.next())?;
+                Ok(Answer::File(File { path, info, contents }))
             }
             (Self::Bytes, Reply::Bytes(body)) => Ok(Answer::Bytes(contents(body, MAX_PROC, descriptors.next())?)),
-            (
-                Self::Memory { pieces, bytes },
-                Reply::Memory {
-                    body,
-                    there,
-                    time_ns,
-                    after_ns,
-                },
-            ) => {
-                let read = match contents(body, bytes, descriptors.next())? {
+            (Self::Memory { pieces, bytes: len }, Reply::Memory(body, memory)) => {
+                let bytes = match contents(body, len, descriptors.next())? {
                     Contents::Inline(bytes) => bytes,
                     Contents::Sealed(file) => file.bytes().to_vec(),
                 };
-                if read.len() as u64 != bytes || there.len() != pieces || time_ns > after_ns {
+                let is_whole = bytes.len() as u64 == len && memory.there.len() == pieces;
+                if !is_whole || memory.time_ns > memory.after_ns {
                     return Err(ReadError::Gone);
                 }
-                Ok(Answer::Memory(Memory {
-                    bytes: read,
-                    there,
-                    time_ns,
-                    after_ns,
-                }))
+                Ok(Answer::Memory(Memory { bytes, ..memory }))
             }
             (Self::Calls, Reply::Calls(calls)) => Ok(Answer::Calls(calls)),
             _ => Err(ReadError::Gone),
@@ -181,8 +190,6 @@ fn is_path(file: &OwnedFd) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::{AsFd, BorrowedFd};
-
     use super::{super::channel::Channel, *};
     use crate::confined::request::Piece;
 
@@ -213,11 +220,14 @@ mod tests {
         };
         let proc = Request::Root { pid: 1 };
         let inline = |bytes: &[u8]| Body::Inline(bytes.to_vec());
-        let read = |body: Body, there: &[bool], time_ns: u64| Reply::Memory {
-            body,
-            there: there.to_vec(),
-            time_ns,
-            after_ns: 7,
+        let read = |body: Body, there: &[bool], time_ns: u64| {
+            let memory = Memory {
+                bytes: Vec::new(),
+                there: there.to_vec(),
+                time_ns,
+                after_ns: 7,
+            };
+            Reply::Memory(body, memory)
         };
         let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
         let path = rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty()).unwrap();

@@ -1,4 +1,4 @@
-//! Messages between the recorder and its confined processes: packets of a socket pair, with descriptors beside them.
+//! Messages between the recorder and its helper processes: packets of a socket pair, with descriptors beside them.
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -118,9 +118,8 @@ impl Channel {
     /// Fails as [`Self::receive`] does.
     pub fn try_receive(&self) -> io::Result<Option<Message>> {
         match self.receive_with(RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT) {
-            Ok(message) => Ok(Some(message)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error),
+            done => done.map(Some),
         }
     }
 
@@ -168,11 +167,9 @@ impl Channel {
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        let left = Timespec::try_from(left).unwrap_or(Timespec {
-            tv_sec: i64::from(i32::MAX),
-            tv_nsec: 0,
-        });
-        match poll(&mut [PollFd::new(&self.socket, what)], Some(&left)) {
+        // A time that is too long for the system is as long as any.
+        let left = Timespec::try_from(left).ok();
+        match poll(&mut [PollFd::new(&self.socket, what)], left.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }

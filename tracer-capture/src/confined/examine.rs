@@ -5,10 +5,7 @@ mod remote;
 
 use std::{
     io,
-    os::{
-        fd::{AsFd, BorrowedFd, OwnedFd},
-        unix::ffi::OsStrExt,
-    },
+    os::{fd::AsFd, unix::ffi::OsStrExt},
     time::Instant,
 };
 
@@ -19,12 +16,12 @@ pub use debug::Debug;
 pub use remote::Remote;
 
 use super::{
-    answer::{Answer, Contents, ReadError},
+    answer::{Answer, Contents, File, ReadError},
     channel::MAX_INLINE,
     parser::{Job, Output},
     parsers::{Input, ParseFailed, Parsers},
     readers::Readers,
-    request::{FileInfo, MAX_RANGES, Piece, ProcFile, Request, Want},
+    request::{MAX_RANGES, Piece, ProcFile, Request, Want},
     sealed::Sealed,
     user::user_of,
 };
@@ -59,43 +56,15 @@ pub enum NotRead {
     Parse(#[from] ParseFailed),
 }
 
-/// A file that a reader found. Its descriptor (O_PATH) keeps the inode from being reused, and asks no file system for anything.
-#[derive(Debug)]
-pub struct File {
-    path: OwnedFd,
-    info: FileInfo,
-    /// The first bytes of the file: most of what a first examination takes.
-    start: Contents,
-}
-
-impl File {
-    /// Returns the properties of the file.
-    #[must_use]
-    pub fn info(&self) -> FileInfo {
-        self.info
-    }
-
-    /// Returns the first bytes of the file: all bytes of a small file.
-    #[must_use]
-    pub fn start(&self) -> &[u8] {
-        self.start.bytes()
-    }
-}
-
-impl AsFd for File {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.path.as_fd()
-    }
-}
-
 /// Examines one process until a deadline. Each method waits for its answer, but not beyond the deadline.
 #[derive(Clone, Copy)]
 pub struct Examine<'a> {
     readers: &'a Readers,
     parsers: &'a Parsers,
+    /// The user of the process, to whom readers are charged.
     user: u32,
-    pid: u32,
-    deadline: Instant,
+    pub(crate) pid: u32,
+    pub(crate) deadline: Instant,
 }
 
 impl<'a> Examine<'a> {
@@ -114,34 +83,26 @@ impl<'a> Examine<'a> {
         })
     }
 
-    /// Returns the user of the process, to whom readers are charged.
-    #[must_use]
-    pub fn user(&self) -> u32 {
-        self.user
-    }
-
     fn ask(&self, request: &Request) -> Result<Answer, ReadError> {
         self.readers.request(self.user, request, self.deadline)
     }
 
-    fn file(&self, request: &Request) -> Result<File, ReadError> {
-        match self.ask(request)? {
-            Answer::File {
-                file: path,
-                info,
-                contents: start,
-            } => Ok(File { path, info, start }),
+    /// Asks for a file; `known` is the file that [`Request::Again`] refers to.
+    fn file(&self, request: &Request, known: Option<&File>) -> Result<File, ReadError> {
+        let known = known.map(File::as_fd);
+        match self.readers.again(self.user, request, known, self.deadline)? {
+            Answer::File(file) => Ok(file),
             _ => Err(ReadError::Gone),
         }
     }
 
     fn again(&self, file: &File, want: Want) -> Result<Contents, ReadError> {
-        let request = Request::Again { want };
-        let answer = self
-            .readers
-            .again(self.user, &request, Some(file.as_fd()), self.deadline)?;
-        match answer {
-            Answer::File { contents, .. } => Ok(contents),
+        Ok(self.file(&Request::Again { want }, Some(file))?.contents)
+    }
+
+    fn bytes(&self, request: &Request) -> Result<Vec<u8>, ReadError> {
+        match self.ask(request)? {
+            Answer::Bytes(contents) => Ok(contents.bytes().to_vec()),
             _ => Err(ReadError::Gone),
         }
     }
@@ -151,10 +112,7 @@ impl<'a> Examine<'a> {
     /// # Errors
     /// Fails with a [`ReadError`].
     pub fn proc_file(&self, file: ProcFile) -> Result<Vec<u8>, ReadError> {
-        match self.ask(&Request::Proc { pid: self.pid, file })? {
-            Answer::Bytes(contents) => Ok(contents.bytes().to_vec()),
-            _ => Err(ReadError::Gone),
-        }
+        self.bytes(&Request::Proc { pid: self.pid, file })
     }
 
     /// Returns the threads of the process, and the system call that each of them is in, as `/proc/PID/task/TID/syscall` shows it.
@@ -183,13 +141,9 @@ impl<'a> Examine<'a> {
     /// Fails with a [`ReadError`].
     pub fn names(&self, path: &[u8]) -> Result<Vec<Vec<u8>>, ReadError> {
         let (pid, path) = (self.pid, path.to_vec());
-        match self.ask(&Request::List { pid, path })? {
-            Answer::Bytes(contents) => {
-                let names = contents.bytes().split(|&byte| byte == 0);
-                Ok(names.filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
-            }
-            _ => Err(ReadError::Gone),
-        }
+        let names = self.bytes(&Request::List { pid, path })?;
+        let names = names.split(|&byte| byte == 0).filter(|name| !name.is_empty());
+        Ok(names.map(<[u8]>::to_vec).collect())
     }
 
     /// Returns the memory of the process.
@@ -211,6 +165,12 @@ impl<'a> Examine<'a> {
             Answer::Memory(memory) => Ok(memory),
             _ => Err(ReadError::Gone),
         }
+    }
+
+    /// Reads one piece of the memory of the process; `None` if it is not there.
+    fn piece(&self, address: u64, len: u32) -> Result<Option<Vec<u8>>, ReadError> {
+        let memory = self.pieces(vec![Piece { address, len }])?;
+        Ok((memory.there == [true]).then_some(memory.bytes))
     }
 }
 
@@ -238,7 +198,7 @@ impl Examine<'_> {
             path: mapping.path.clone().into_bytes(),
             want: START,
         };
-        self.file(&request)
+        self.file(&request, None)
     }
 
     /// Finds a regular file by its path in the root of the process. No link leads out of that root.
@@ -248,7 +208,7 @@ impl Examine<'_> {
     pub fn in_root(&self, path: &[u8]) -> Result<File, ReadError> {
         let (pid, path) = (self.pid, path.to_vec());
         let want = START;
-        self.file(&Request::InRoot { pid, path, want })
+        self.file(&Request::InRoot { pid, path, want }, None)
     }
 
     /// Finds a regular file by its path in the recorder's own root.
@@ -258,7 +218,7 @@ impl Examine<'_> {
     pub fn own(&self, path: &std::path::Path) -> Result<File, ReadError> {
         let path = path.as_os_str().as_bytes().to_vec();
         let want = START;
-        self.file(&Request::Own { path, want })
+        self.file(&Request::Own { path, want }, None)
     }
 
     /// Reads all bytes of a file that has at most `most` bytes.
@@ -274,14 +234,20 @@ impl Examine<'_> {
         Ok(self.parsers.run(job, whole, input, self.deadline)?)
     }
 
+    /// Runs a job on a file, whose bytes are fetched as the parser asks for them.
+    fn run_on(&self, file: &File, job: &Job) -> Result<Output, NotRead> {
+        let mut input = Bytes::of(*self, file);
+        let output = self.run(job, None, &mut input)?;
+        input.failed.map_or(Ok(output), |error| Err(error.into()))
+    }
+
     /// Examines a file for the first time: reports whether the file is an HSA runtime, uses one, or is HIP.
     ///
     /// # Errors
     /// Fails with [`NotRead`].
     pub fn peek(&self, file: &File) -> Result<Peek, NotRead> {
-        let mut input = Bytes::of(*self, file);
-        match self.run(&Job::Peek, None, &mut input)? {
-            Output::Peek(peek) => input.failed.map_or(Ok(peek), |error| Err(error.into())),
+        match self.run_on(file, &Job::Peek)? {
+            Output::Peek(peek) => Ok(peek),
             _ => Err(ParseFailed::Crashed.into()),
         }
     }
@@ -348,22 +314,11 @@ impl Examine<'_> {
         functions: &[(u64, u64)],
         keep: &[Argument],
     ) -> Result<Vec<Option<FunctionSite>>, NotRead> {
-        let is_there = |(offset, _): (u64, u64)| offset.checked_add(CODE_LEN).is_some_and(|end| end <= file.info.size);
-        if !functions.iter().all(|&function| is_there(function)) {
-            // A function that a process has invented affects only its own result.
-            let there: Vec<_> = functions
-                .iter()
-                .copied()
-                .filter(|&function| is_there(function))
-                .collect();
-            let mut sites = self.sites(file, &there, keep)?.into_iter();
-            let all = functions
-                .iter()
-                .map(|&function| if is_there(function) { sites.next()? } else { None });
-            return Ok(all.collect());
-        }
-        let mut sites = Vec::with_capacity(functions.len());
-        for some in functions.chunks(MAX_RANGES) {
+        // A function that a process has invented affects only its own result.
+        let is_there = |(offset, _): &(u64, u64)| offset.checked_add(CODE_LEN).is_some_and(|end| end <= file.info.size);
+        let there: Vec<(u64, u64)> = functions.iter().copied().filter(is_there).collect();
+        let mut sites = Vec::with_capacity(there.len());
+        for some in there.chunks(MAX_RANGES) {
             // The code is read from the file, because memory may show the breakpoints of other probes.
             let ranges = some.iter().map(|&(file_offset, _)| (file_offset, CODE_LEN)).collect();
             let code = self.again(file, Want::Ranges(ranges))?;
@@ -375,7 +330,11 @@ impl Examine<'_> {
                 _ => return Err(ParseFailed::Crashed.into()),
             }
         }
-        Ok(sites)
+        let mut sites = sites.into_iter();
+        let of_each = functions
+            .iter()
+            .map(|function| if is_there(function) { sites.next()? } else { None });
+        Ok(of_each.collect())
     }
 
     /// Returns the kernels of a code object, given by its URI. Its file must not have changed since `unchanged_since` (seconds of
@@ -391,9 +350,8 @@ impl Examine<'_> {
     ) -> Result<code_object::Contents, KernelsUnread> {
         match Place::parse(uri).ok_or(KernelsUnread::UnknownSource)? {
             Place::Memory(part) => self.kernels(part, &mut Pieces(*self), |part| {
-                let (address, len) = (part.offset, u32::try_from(part.size).ok()?);
-                let memory = self.pieces(vec![Piece { address, len }]).ok()?;
-                (memory.there == [true]).then(|| Sealed::copy_of(&memory.bytes).ok())?
+                let bytes = self.piece(part.offset, u32::try_from(part.size).ok()?).ok()??;
+                Sealed::copy_of(&bytes).ok()
             }),
             Place::File { path, part } => {
                 let file = self.in_root(&path).map_err(|_| KernelsUnread::Unreadable)?;
@@ -416,15 +374,11 @@ impl Examine<'_> {
         input: &mut impl Input,
         whole: impl FnOnce(Part) -> Option<Sealed>,
     ) -> Result<code_object::Contents, KernelsUnread> {
-        let (job, whole) = if part.size <= READ_WHOLE {
-            let whole = whole(part).ok_or(KernelsUnread::Unreadable)?;
-            let Part { size, .. } = part;
-            (Job::CodeObject { offset: 0, size }, Some(whole))
-        } else {
-            let Part { offset, size } = part;
-            (Job::CodeObject { offset, size }, None)
-        };
-        match self.run(&job, whole.as_ref(), input) {
+        let Part { offset, size } = part;
+        let whole = (size <= READ_WHOLE).then(|| whole(part).ok_or(KernelsUnread::Unreadable));
+        let whole = whole.transpose()?;
+        let offset = if whole.is_some() { 0 } else { offset };
+        match self.run(&Job::CodeObject { offset, size }, whole.as_ref(), input) {
             Ok(Output::CodeObject(kernels)) => kernels.map(code_object::Contents::from),
             Err(NotRead::Parse(ParseFailed::Crashed)) => Err(KernelsUnread::Malformed),
             _ => Err(KernelsUnread::Unreadable),
@@ -455,7 +409,7 @@ impl Input for Bytes<'_> {
             return None;
         }
         let end = usize::try_from(offset.checked_add(len)?).ok()?;
-        if let Some(bytes) = self.file.start.bytes().get(offset as usize..end) {
+        if let Some(bytes) = self.file.start().get(offset as usize..end) {
             return Some(bytes.to_vec());
         }
         match self.examine.again(self.file, Want::Ranges(vec![(offset, len)])) {
@@ -476,9 +430,7 @@ struct Pieces<'a>(Examine<'a>);
 impl Input for Pieces<'_> {
     fn bytes(&mut self, offset: u64, len: u64) -> Option<Vec<u8>> {
         let len = u32::try_from(len).ok().filter(|&len| len as usize <= MAX_READ)?;
-        let address = offset;
-        let memory = self.0.pieces(vec![Piece { address, len }]).ok()?;
-        (memory.there == [true]).then_some(memory.bytes)
+        self.0.piece(offset, len).ok()?
     }
 }
 
@@ -486,10 +438,6 @@ impl Input for Pieces<'_> {
 struct Looking<'a>(&'a mut dyn DebugFiles);
 
 impl Input for Looking<'_> {
-    fn bytes(&mut self, _: u64, _: u64) -> Option<Vec<u8>> {
-        None
-    }
-
     fn debug_file(&mut self, key: &DebugKey) -> Option<Lookup> {
         Some(self.0.look(key))
     }

@@ -11,7 +11,7 @@ use super::{
     sealed::Sealed,
 };
 use crate::runtime::{
-    code_object::{self, Contents, Part, ReadAt},
+    code_object::{self, Contents, Part},
     debug_files::{self, DebugSymbols, Source},
     elf_peek::{self, Peek},
     resolver::{
@@ -21,7 +21,7 @@ use crate::runtime::{
 };
 
 /// The work of a parser on the input that goes with it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 pub enum Job {
     /// A first examination of a library.
     Peek,
@@ -57,23 +57,16 @@ pub enum Job {
 }
 
 /// The result of a job: the variant of the same name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[expect(missing_docs, reason = "the variants are those of the job")]
 pub enum Output {
-    #[expect(missing_docs, reason = "as the job")]
     Peek(Peek),
-    #[expect(missing_docs, reason = "as the job")]
     Resolve(Box<Result<Resolution, ResolveError>>),
-    #[expect(missing_docs, reason = "as the job")]
     Entries(Result<Entries, ResolveError>),
-    #[expect(missing_docs, reason = "as the job")]
     BuildId(Option<String>),
-    #[expect(missing_docs, reason = "as the job")]
     DebugSymbols(Result<DebugSymbols, String>),
-    #[expect(missing_docs, reason = "as the job")]
     Checksum(u32),
-    #[expect(missing_docs, reason = "as the job")]
     CodeObject(Result<Kernels, KernelsUnread>),
-    #[expect(missing_docs, reason = "as the job")]
     Sites(Vec<Option<FunctionSite>>),
 }
 
@@ -144,20 +137,21 @@ pub(super) fn serve(channel: &Channel) {
     while let Ok(message) = channel.receive() {
         let Ok(Told::Job(job)) = message.value() else { return };
         let output = whole(message).and_then(|whole| run(channel, job, whole.as_ref()));
-        let sent = output.and_then(|output| {
-            let bytes = postcard::to_stdvec(&output).map_err(io::Error::other)?;
-            let count = bytes.len().div_ceil(MAX_INLINE).max(1);
-            let mut pieces = bytes.chunks(MAX_INLINE);
-            (1..=count).try_for_each(|at| {
-                let piece = pieces.next().unwrap_or_default().to_vec();
-                let is_last = at == count;
-                channel.send(&Said::Output { piece, is_last }, &[])
-            })
-        });
-        if sent.is_err() {
+        if output.and_then(|output| send(channel, &output)).is_err() {
             return;
         }
     }
+}
+
+/// Sends an output in pieces: at least one, because no output is encoded in no bytes.
+fn send(channel: &Channel, output: &Output) -> io::Result<()> {
+    let bytes = postcard::to_stdvec(output).map_err(io::Error::other)?;
+    let mut pieces = bytes.chunks(MAX_INLINE).peekable();
+    while let Some(piece) = pieces.next() {
+        let (piece, is_last) = (piece.to_vec(), pieces.peek().is_none());
+        channel.send(&Said::Output { piece, is_last }, &[])?;
+    }
+    Ok(())
 }
 
 /// Takes the memory file beside a message.
@@ -167,10 +161,11 @@ fn whole(mut message: Message) -> io::Result<Option<Sealed>> {
 }
 
 fn run(channel: &Channel, job: Job, whole: Option<&Sealed>) -> io::Result<Output> {
-    let bytes = whole.map(Sealed::bytes).unwrap_or_default();
+    let whole = whole.map(Sealed::bytes);
+    let bytes = whole.unwrap_or_default();
     let asked = Asked {
         channel,
-        whole: whole.map(Sealed::bytes),
+        whole,
         broken: Cell::new(false),
     };
     let output = match job {
@@ -238,16 +233,6 @@ impl Source for Asked<'_> {
         }
         let bytes = self.ask(&Said::Bytes { offset, len })?;
         (bytes.len() as u64 == len).then_some(bytes)
-    }
-}
-
-impl ReadAt for &Asked<'_> {
-    fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<()> {
-        let bytes = self
-            .bytes(offset, to.len() as u64)
-            .ok_or(io::ErrorKind::UnexpectedEof)?;
-        to.copy_from_slice(&bytes);
-        Ok(())
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::{
     io,
-    os::fd::{AsFd, BorrowedFd},
+    os::fd::AsFd,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
+
+use tracer_core::words::Named;
 
 use super::{
     channel::{MAX_INLINE, decode},
@@ -39,24 +41,21 @@ pub enum ParseFailed {
     None,
 }
 
-/// The source of what a parser asks for while it works.
+/// The source of what a parser asks for while it works. By default there is nothing.
 pub trait Input {
     /// Returns `len` bytes of the input at `offset`; `None` if they can't be provided.
-    fn bytes(&mut self, offset: u64, len: u64) -> Option<Vec<u8>>;
+    fn bytes(&mut self, _offset: u64, _len: u64) -> Option<Vec<u8>> {
+        None
+    }
 
     /// Returns the debug file of a library.
-    fn debug_file(&mut self, key: &DebugKey) -> Option<Lookup> {
-        let _ = key;
+    fn debug_file(&mut self, _key: &DebugKey) -> Option<Lookup> {
         None
     }
 }
 
 /// The input of a job that asks for nothing, because the whole input goes with the job.
-impl Input for () {
-    fn bytes(&mut self, _: u64, _: u64) -> Option<Vec<u8>> {
-        None
-    }
-}
+impl Input for () {}
 
 /// The parsers of a recorder. Clones share the same parsers.
 #[derive(Clone)]
@@ -122,30 +121,20 @@ impl Parsers {
             return Err(ParseFailed::Crashed);
         }
         worker.worked += began.elapsed();
-        if worker.worked < MAX_WORK {
-            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            if idle.len() < MAX_IDLE {
-                idle.push(worker);
-            }
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if worker.worked < MAX_WORK && idle.len() < MAX_IDLE {
+            idle.push(worker);
         }
         Ok(output)
     }
 }
 
+/// Returns whether an output is of the variant with the name of its job, and has a site for each function.
 fn fits(job: &Job, output: &Output) -> bool {
-    if let (Job::Sites { functions, .. }, Output::Sites(sites)) = (job, output) {
-        return functions.len() == sites.len();
+    match (job, output) {
+        (Job::Sites { functions, .. }, Output::Sites(sites)) => functions.len() == sites.len(),
+        _ => job.name() == output.name(),
     }
-    matches!(
-        (job, output),
-        (Job::Peek, Output::Peek(_))
-            | (Job::Resolve, Output::Resolve(_))
-            | (Job::Entries { .. }, Output::Entries(_))
-            | (Job::BuildId, Output::BuildId(_))
-            | (Job::DebugSymbols, Output::DebugSymbols(_))
-            | (Job::Checksum, Output::Checksum(_))
-            | (Job::CodeObject { .. }, Output::CodeObject(_))
-    )
 }
 
 fn converse(
@@ -156,8 +145,8 @@ fn converse(
     deadline: Instant,
 ) -> io::Result<Output> {
     let channel = &child.channel;
-    let beside: Vec<BorrowedFd<'_>> = whole.map(AsFd::as_fd).into_iter().collect();
-    channel.send_until(&Told::Job(job.clone()), &beside, deadline)?;
+    let beside = whole.map(AsFd::as_fd);
+    channel.send_until(&Told::Job(job.clone()), beside.as_slice(), deadline)?;
     let (mut output, mut asked) = (Vec::new(), 0);
     loop {
         let answer = match channel.receive_until(deadline)?.value()? {
@@ -180,13 +169,12 @@ fn converse(
         if asked > MAX_ASKED {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        match answer {
-            None => channel.send_until(&Told::Nothing, &[], deadline)?,
-            Some(bytes) if bytes.len() <= MAX_INLINE => channel.send_until(&Told::Inline(bytes), &[], deadline)?,
-            Some(bytes) => {
-                let file = Sealed::copy_of(&bytes)?;
-                channel.send_until(&Told::Sealed, &[file.as_fd()], deadline)?;
-            }
-        }
+        let (told, file) = match answer {
+            None => (Told::Nothing, None),
+            Some(bytes) if bytes.len() <= MAX_INLINE => (Told::Inline(bytes), None),
+            Some(bytes) => (Told::Sealed, Some(Sealed::copy_of(&bytes)?)),
+        };
+        let beside = file.as_ref().map(AsFd::as_fd);
+        channel.send_until(&told, beside.as_slice(), deadline)?;
     }
 }

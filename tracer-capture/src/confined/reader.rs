@@ -19,28 +19,8 @@ use super::{
 };
 use tracer_core::words::Named;
 
-/// An answer that is ready to be sent.
-struct Answer {
-    reply: Reply,
-    descriptors: Vec<OwnedFd>,
-}
-
-impl Answer {
-    fn plain(reply: Reply) -> Self {
-        Self {
-            reply,
-            descriptors: Vec::new(),
-        }
-    }
-
-    fn bytes(bytes: Vec<u8>) -> io::Result<Self> {
-        let (body, file) = body(bytes)?;
-        Ok(Self {
-            reply: Reply::Bytes(body),
-            descriptors: file.into_iter().collect(),
-        })
-    }
-}
+/// A reply that is ready to be sent, and the descriptors beside it.
+type Answer = (Reply, Vec<OwnedFd>);
 
 /// Answers requests until the recorder has no more.
 pub fn serve(channel: &Channel) {
@@ -48,11 +28,11 @@ pub fn serve(channel: &Channel) {
         let Ok(request) = message.value::<Request>() else {
             return;
         };
-        let answer = answer(&request, &mut message)
-            .unwrap_or_else(|error| Answer::plain(Reply::Failed(error.raw_os_error().unwrap_or(libc::EIO))));
+        let (reply, descriptors) = answer(&request, &mut message)
+            .unwrap_or_else(|error| (Reply::Failed(error.raw_os_error().unwrap_or(libc::EIO)), Vec::new()));
         drop(message);
-        let descriptors: Vec<BorrowedFd<'_>> = answer.descriptors.iter().map(AsFd::as_fd).collect();
-        if channel.send(&answer.reply, &descriptors).is_err() {
+        let descriptors: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
+        if channel.send(&reply, &descriptors).is_err() {
             return;
         }
     }
@@ -76,14 +56,19 @@ fn answer(request: &Request, message: &mut Message) -> io::Result<Answer> {
             file::again(file, want)
         }
         Request::Memory { pid, pieces } => memory::read(*pid, pieces),
-        Request::Proc { pid, file } => Answer::bytes(proc_file(*pid, *file)?),
+        Request::Proc { pid, file } => bytes(proc_file(*pid, *file)?),
         Request::Calls { pid } => calls(*pid),
-        Request::List { pid, path } => Answer::bytes(file::names(*pid, path)?),
+        Request::List { pid, path } => bytes(file::names(*pid, path)?),
         Request::Root { pid } => {
             let link = rustix::fs::readlink(format!("/proc/{pid}/root"), Vec::new())?;
-            Answer::bytes(link.into_bytes())
+            bytes(link.into_bytes())
         }
     }
+}
+
+fn bytes(bytes: Vec<u8>) -> io::Result<Answer> {
+    let (body, file) = body(bytes)?;
+    Ok((Reply::Bytes(body), file))
 }
 
 fn proc_file(pid: u32, file: ProcFile) -> io::Result<Vec<u8>> {
@@ -102,15 +87,14 @@ fn calls(pid: u32) -> io::Result<Answer> {
             calls.push((tid, text));
         }
     }
-    Ok(Answer::plain(Reply::Calls(calls)))
+    Ok((Reply::Calls(calls), Vec::new()))
 }
 
 /// Returns bytes as a body: in the message, or in a memory file beside it.
-fn body(bytes: Vec<u8>) -> io::Result<(Body, Option<OwnedFd>)> {
+fn body(bytes: Vec<u8>) -> io::Result<(Body, Vec<OwnedFd>)> {
     if bytes.len() <= MAX_INLINE {
-        return Ok((Body::Inline(bytes), None));
+        Ok((Body::Inline(bytes), Vec::new()))
+    } else {
+        Ok((Body::Sealed, vec![sealed::file_of(&bytes)?]))
     }
-    let mut file = fs::File::from(sealed::new_file()?);
-    io::Write::write_all(&mut file, &bytes)?;
-    Ok((Body::Sealed, Some(sealed::seal(file.into())?)))
 }

@@ -4,10 +4,7 @@ use std::{
     collections::HashMap,
     io,
     os::fd::{AsFd, BorrowedFd},
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -40,14 +37,14 @@ struct Shared {
     state: Mutex<State>,
     /// Notified when a request has ended.
     ended: Condvar,
-    /// The time in ns after which a request that is under way counts as blocked.
-    slow_ns: AtomicU64,
 }
 
 #[derive(Default)]
 struct State {
     idle: Vec<Arc<Child>>,
     users: HashMap<u32, User>,
+    /// The time after which a request that is under way counts as blocked; `None` if there is no such time.
+    slow: Option<Duration>,
 }
 
 /// The readers that one user occupies.
@@ -69,12 +66,13 @@ impl State {
 
     /// Takes one of the user's places. A request that takes longer than `slow` counts as blocked, and no other request waits for
     /// its place.
-    fn occupy(&mut self, user: u32, slow: Duration) -> Result<Instant, ReadError> {
+    fn occupy(&mut self, user: u32) -> Result<Instant, ReadError> {
         self.forget_gone();
         let blocked: usize = self.users.values().map(|user| user.blocked.len()).sum();
         let of_user = self.users.entry(user).or_default();
         let now = Instant::now();
-        let late = of_user.busy.iter().filter(|&&began| now - began >= slow).count();
+        let is_late = |began: &&Instant| self.slow.is_some_and(|slow| now - **began >= slow);
+        let late = of_user.busy.iter().filter(is_late).count();
         if of_user.blocked.len() + late >= MAX_PER_USER || blocked >= MAX_BLOCKED {
             return Err(ReadError::NotExamined);
         }
@@ -89,10 +87,6 @@ impl State {
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn slow(&self) -> Duration {
-        Duration::from_nanos(self.slow_ns.load(Ordering::Relaxed))
     }
 }
 
@@ -111,7 +105,6 @@ impl Readers {
             spawner: unsafe { Spawner::start() }?,
             state: Mutex::default(),
             ended: Condvar::new(),
-            slow_ns: AtomicU64::new(u64::MAX),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -121,8 +114,7 @@ impl Readers {
     /// Sets the time after which a request counts as blocked, although its answer is still awaited. Without this call no request
     /// counts as blocked before its deadline.
     pub fn count_as_blocked_after(&self, slow: Duration) {
-        let slow_ns = u64::try_from(slow.as_nanos()).unwrap_or(u64::MAX);
-        self.shared.slow_ns.store(slow_ns, Ordering::Relaxed);
+        self.shared.state().slow = Some(slow);
     }
 
     pub(super) fn spawn(&self, kind: Kind) -> io::Result<Child> {
@@ -164,7 +156,7 @@ impl Readers {
     /// # Errors
     /// Fails with a [`ReadError`]; no request is under way then.
     pub fn begin(&self, user: u32, request: &Request, file: Option<BorrowedFd<'_>>) -> Result<Pending, ReadError> {
-        let began = self.shared.state().occupy(user, self.shared.slow())?;
+        let began = self.shared.state().occupy(user)?;
         self.begin_occupied(user, began, request, file)
     }
 
@@ -177,18 +169,10 @@ impl Readers {
         users.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Returns the process ids of the blocked readers of all users.
-    #[must_use]
-    pub fn blocked_pids(&self) -> Vec<u32> {
-        let state = self.shared.state();
-        let blocked = state.users.values().flat_map(|user| &user.blocked);
-        blocked.map(|child| child.pid).collect()
-    }
-
     /// Returns the process id of the process that forks readers and parsers.
     #[must_use]
     pub fn spawner_pid(&self) -> u32 {
-        self.shared.spawner.pid()
+        self.shared.spawner.pid
     }
 
     /// Returns the process ids of the readers that wait for work.
@@ -202,7 +186,7 @@ impl Readers {
         let mut state = self.shared.state();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            match state.occupy(user, self.shared.slow()) {
+            match state.occupy(user) {
                 Err(ReadError::Busy) if !left.is_zero() => {
                     let waited = self.shared.ended.wait_timeout(state, left.min(AGAIN));
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -225,7 +209,6 @@ impl Readers {
             user,
             began,
         };
-        let descriptors: Vec<BorrowedFd<'_>> = file.into_iter().collect();
         // Another process may have killed an idle reader in between.
         loop {
             let idle = self.shared.state().idle.pop();
@@ -235,7 +218,7 @@ impl Readers {
                 None => Arc::new(self.spawn(Kind::Reader).map_err(|_| ReadError::Gone)?),
             };
             // The reader is idle, so there is room for the whole message.
-            match child.channel.send_until(request, &descriptors, Instant::now()) {
+            match child.channel.send_until(request, file.as_slice(), Instant::now()) {
                 Ok(()) => {
                     return Ok(Pending {
                         child,
@@ -302,11 +285,9 @@ impl Pending {
         if self.answered {
             return None;
         }
-        match self.child.channel.try_receive() {
-            Ok(None) => None,
-            Ok(Some(message)) => Some(self.answer(message)),
-            Err(_) => Some(Err(ReadError::Gone)),
-        }
+        let message = self.child.channel.try_receive().transpose()?;
+        let message = message.map_err(|_| ReadError::Gone);
+        Some(message.and_then(|message| self.answer(message)))
     }
 
     /// Waits for the answer; if it does not come before `deadline`, abandons the reader.

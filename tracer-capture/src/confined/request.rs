@@ -93,8 +93,6 @@ pub enum Request {
 /// The requested part of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Want {
-    /// No part.
-    Nothing,
     /// Up to that many bytes from the start of the file, and at most what a message holds.
     Start(u64),
     /// The whole file, if it has no more than that many bytes.
@@ -144,9 +142,10 @@ pub struct FileInfo {
 }
 
 /// The result of reading memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// The pieces, one after the other; pieces that are not there are zeros.
+    /// The pieces, one after the other; pieces that are not there are zeros. In a reply, they are in its body.
+    #[serde(skip)]
     pub bytes: Vec<u8>,
     /// For each piece, whether it is there.
     pub there: Vec<bool>,
@@ -172,12 +171,7 @@ pub(super) enum Reply {
     /// The bytes of something other than a file.
     Bytes(Body),
     /// Memory.
-    Memory {
-        body: Body,
-        there: Vec<bool>,
-        time_ns: u64,
-        after_ns: u64,
-    },
+    Memory(Body, Memory),
     /// Threads, and the contents of their `syscall` files.
     Calls(Vec<(u32, String)>),
 }

@@ -58,15 +58,12 @@ pub fn confine_spawner() -> io::Result<()> {
 }
 
 fn keep(capabilities: CapabilitySet) -> io::Result<()> {
-    set_capabilities(
-        None,
-        CapabilitySets {
-            effective: capabilities,
-            permitted: capabilities,
-            inheritable: CapabilitySet::empty(),
-        },
-    )?;
-    Ok(())
+    let sets = CapabilitySets {
+        effective: capabilities,
+        permitted: capabilities,
+        inheritable: CapabilitySet::empty(),
+    };
+    Ok(set_capabilities(None, sets)?)
 }
 
 /// Makes the kernel kill the calling process when its parent, whose id was `parent`, exits.
@@ -75,11 +72,10 @@ fn keep(capabilities: CapabilitySet) -> io::Result<()> {
 /// Fails with `NotFound` if the parent is gone already.
 pub fn end_with_parent(parent: rustix::process::Pid) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    if getppid() == Some(parent) {
-        Ok(())
-    } else {
-        Err(io::ErrorKind::NotFound.into())
+    if getppid() != Some(parent) {
+        return Err(io::ErrorKind::NotFound.into());
     }
+    Ok(())
 }
 
 /// Confines a reader, a fork of the spawner.
@@ -114,7 +110,7 @@ pub fn confine_parser() -> io::Result<()> {
         .and_then(Ruleset::create)
         .and_then(landlock::RulesetCreated::restrict_self)
         .map_err(io::Error::other)?;
-    filter(parser_calls()?)
+    filter(common_calls()?)
 }
 
 fn limit(resource: Resource, most: u64) -> io::Result<()> {
@@ -150,7 +146,7 @@ fn bits(argument: u8, mask: u64, value: u64) -> io::Result<Vec<SeccompRule>> {
     Ok(vec![rule.map_err(io::Error::other)?])
 }
 
-/// The system calls of Rust and the C library themselves (memory, time, exit), and of messages.
+/// The system calls of Rust and the C library themselves (memory, time, exit), and of messages: all that a parser needs.
 fn common_calls() -> io::Result<Calls> {
     let mut calls: Calls = [
         libc::SYS_recvmsg,
@@ -180,10 +176,6 @@ fn common_calls() -> io::Result<Calls> {
         calls.insert(call, bits(2, libc::PROT_EXEC as u64, 0)?);
     }
     Ok(calls)
-}
-
-fn parser_calls() -> io::Result<Calls> {
-    common_calls()
 }
 
 fn reader_calls() -> io::Result<Calls> {

@@ -61,10 +61,7 @@ impl Sealed {
     /// # Errors
     /// Fails with EMFILE or ENOMEM.
     pub fn copy_of(bytes: &[u8]) -> io::Result<Self> {
-        let file = new_file()?;
-        let mut file = File::from(file);
-        file.write_all(bytes)?;
-        Self::take(seal(file.into())?, bytes.len() as u64)
+        Self::take(file_of(bytes)?, bytes.len() as u64)
     }
 
     /// Returns the bytes.
@@ -91,6 +88,13 @@ impl Drop for Sealed {
             let _ = unsafe { munmap(self.start, self.len) };
         }
     }
+}
+
+/// Creates a sealed memory file with these bytes.
+pub fn file_of(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let mut file = File::from(new_file()?);
+    file.write_all(bytes)?;
+    seal(file.into())
 }
 
 /// Creates an empty memory file that can be sealed.

@@ -2,11 +2,12 @@
 
 use std::{
     io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+    os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
+use nix::errno::Errno;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal, waitid},
@@ -32,7 +33,8 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Spawner {
     control: Mutex<Control>,
-    pid: u32,
+    /// The process id, for reports only.
+    pub pid: u32,
 }
 
 #[derive(Debug)]
@@ -108,11 +110,6 @@ impl Spawner {
         }
     }
 
-    /// Returns the process id of the spawner, for reports only.
-    pub fn pid(&self) -> u32 {
-        self.pid
-    }
-
     /// Forks a reader or parser.
     ///
     /// # Errors
@@ -181,7 +178,7 @@ fn serve(control: Channel, recorder: Pid) {
         let forked = fork(kind, own);
         let done = |result| -> Done { (number, result) };
         let sent = match &forked {
-            Ok((pid, socket, pidfd)) => control.send(&done(Ok(*pid)), &[socket.as_fd(), pidfd.as_fd()]),
+            Ok(child) => control.send(&done(Ok(child.pid)), &[child.channel.as_fd(), child.pidfd.as_fd()]),
             Err(error) => {
                 let code = error.raw_os_error().unwrap_or(libc::EIO);
                 control.send(&done(Err(code)), &[])
@@ -190,19 +187,18 @@ fn serve(control: Channel, recorder: Pid) {
         if sent.is_err() {
             return;
         }
-        children.extend(forked.ok().map(|(_, _, pidfd)| pidfd));
+        children.extend(forked.ok().map(|child| child.pidfd));
     }
 }
 
-fn fork(kind: Kind, spawner: Pid) -> io::Result<(u32, Channel, OwnedFd)> {
-    let (ours, theirs) = Channel::pair()?;
+fn fork(kind: Kind, spawner: Pid) -> io::Result<Child> {
+    let (channel, theirs) = Channel::pair()?;
     // SAFETY: the spawner has one thread.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            drop(ours);
-            let channel = keep_only(theirs);
-            if let Ok(channel) = channel
+            drop(channel);
+            if let Ok(channel) = keep_only(theirs)
                 && sandbox::end_with_parent(spawner).is_ok()
             {
                 work(kind, &channel);
@@ -213,7 +209,8 @@ fn fork(kind: Kind, spawner: Pid) -> io::Result<(u32, Channel, OwnedFd)> {
             // No process has waited for the child yet, so the id is still the child's.
             let child = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
             let pidfd = pidfd_open(child, PidfdFlags::empty())?;
-            Ok((pid.unsigned_abs(), ours, pidfd))
+            let pid = pid.unsigned_abs();
+            Ok(Child { channel, pidfd, pid })
         }
     }
 }
@@ -251,9 +248,7 @@ fn keep_only(channel: Channel) -> io::Result<Channel> {
     let own = socket.as_raw_fd().unsigned_abs();
     for (first, last) in [(0, own - 1), (own + 1, u32::MAX)] {
         // SAFETY: this process was forked for the work that follows, and uses none of these descriptors.
-        if unsafe { libc::close_range(first, last, 0) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        Errno::result(unsafe { libc::close_range(first, last, 0) })?;
     }
     // A pipe without a writer: reading from it returns no bytes, writing to it fails.
     let (nothing, writer) = rustix::pipe::pipe()?;
@@ -272,11 +267,4 @@ fn keep_only(channel: Channel) -> io::Result<Channel> {
 fn exit() -> ! {
     // SAFETY: always sound.
     unsafe { libc::_exit(0) }
-}
-
-/// The descriptor of the channel's end, to poll.
-impl AsFd for Child {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.channel.as_fd()
-    }
 }

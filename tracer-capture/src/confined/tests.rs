@@ -77,7 +77,7 @@ fn only_sealed_memory_files_are_taken() {
 }
 
 #[test]
-fn memory_is_read_and_what_is_not_there_is_told() {
+fn memory_is_read_and_absent_pieces_are_marked() {
     let readers = readers();
     let memory: Vec<u64> = (0..2048).collect();
     let at = memory.as_ptr().expose_provenance() as u64;

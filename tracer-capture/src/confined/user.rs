@@ -30,13 +30,11 @@ pub fn user_of(pid: u32) -> io::Result<u32> {
 
 fn real_user(pid: u32) -> io::Result<u32> {
     let status = std::fs::read(format!("/proc/{pid}/status"))?;
+    let status = String::from_utf8_lossy(&status);
     // The name comes first, and has its newlines escaped.
-    let mut lines = status.split(|&byte| byte == b'\n');
-    let line = lines.find_map(|line| line.strip_prefix(b"Uid:\t"));
-    let first = line.and_then(|line| line.split(|&byte| byte == b'\t').next());
-    first
-        .and_then(|digits| str::from_utf8(digits).ok()?.parse().ok())
-        .ok_or_else(|| io::ErrorKind::InvalidData.into())
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:\t"));
+    let real = ids.and_then(|ids| ids.split('\t').next()?.parse().ok());
+    real.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// Returns the user who created the outermost user namespace around the process, except the initial namespace. Returns `None` if

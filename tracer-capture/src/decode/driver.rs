@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use tracer_common::{
     placement,
     record::{
-        self, driver_event_flags, driver_event_has as has, driver_event_kind as kind, driver_flags, ring_flags,
-        ring_step,
+        self, driver_event_flags, driver_event_has as has, driver_event_kind, driver_flags, ring_flags, ring_step,
     },
 };
 use tracer_core::words::Named;
@@ -15,8 +14,11 @@ use tracer_core::{
     tables::{DriverCall, DriverEvent},
 };
 
-use super::origin;
-use crate::probes::{driver::Functions, driver_event::DriverEventKind};
+use super::{origin, text};
+use crate::probes::{
+    driver::Functions,
+    driver_event::{DriverEventKind, EVENTS},
+};
 
 /// Reports a call of a driver function; `None` for a function that has no probe.
 pub(super) fn call(r: &record::DriverCall, functions: &Functions, sink: &mut impl FnMut(&Event<'_>)) -> Option<()> {
@@ -34,14 +36,8 @@ pub(super) fn call(r: &record::DriverCall, functions: &Functions, sink: &mut imp
 
 /// Reports a trace event of the driver; `None` for an event that this build does not know.
 pub(super) fn event(r: &record::DriverEvent, sink: &mut impl FnMut(&Event<'_>)) -> Option<()> {
-    let event = match r.header.flags & kind::MASK {
-        kind::CS_IOCTL => DriverEventKind::CsIoctl,
-        kind::SCHED_RUN_JOB => DriverEventKind::SchedRunJob,
-        kind::BO_MOVE => DriverEventKind::BoMove,
-        kind::VM_FLUSH => DriverEventKind::VmFlush,
-        kind::CLEANER_SHADER => DriverEventKind::CleanerShader,
-        _ => return None,
-    };
+    let number = r.header.flags & driver_event_kind::MASK;
+    let (event, ..) = EVENTS.into_iter().find(|(event, ..)| *event as u16 == number)?;
     // amdgpu_cs_submit (amdgpu_cs.c) emits amdgpu_cs_ioctl in the ioctl. A buffer is moved by the thread that needs its memory, or
     // that needs the buffer at its new place. The other events come from amdgpu_job_run, which the scheduler calls in a thread of
     // its own.
@@ -98,9 +94,4 @@ pub(super) fn ring_job(r: &record::RingJob, sink: &mut impl FnMut(&Event<'_>)) {
         queued: has(ring_flags::QUEUED).then_some(r.queued),
         traced: has(ring_flags::TRACED),
     }));
-}
-
-/// Returns the bytes before the first 0.
-fn text(bytes: &[u8]) -> &[u8] {
-    bytes.split(|b| *b == 0).next().unwrap_or_default()
 }

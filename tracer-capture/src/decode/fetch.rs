@@ -64,20 +64,16 @@ impl Fetch for Remote {
         if self.blocked.contains(&pid) {
             return false;
         }
-        let Ok(user) = user_of(pid) else {
+        let is_trusted = |user: &u32| self.strikes.get(user).is_none_or(|&strikes| strikes < MAX_STRIKES);
+        let user = user_of(pid).ok().filter(is_trusted);
+        let piece = |(address, to): &Wanted<'_>| {
+            let len = u32::try_from(to.len()).ok()?;
+            Some(Piece { address: *address, len })
+        };
+        let pieces: Option<Vec<Piece>> = wanted.iter().map(piece).collect();
+        let (Some(user), Some(pieces)) = (user, pieces) else {
             return false;
         };
-        if self.strikes.get(&user).is_some_and(|&strikes| strikes >= MAX_STRIKES) {
-            return false;
-        }
-        let mut pieces = Vec::with_capacity(wanted.len());
-        for (address, to) in wanted.iter() {
-            let Ok(len) = u32::try_from(to.len()) else {
-                return false;
-            };
-            let address = *address;
-            pieces.push(Piece { address, len });
-        }
         let request = Request::Memory { pid, pieces };
         match self.readers.request(user, &request, Instant::now() + self.patience) {
             Ok(Answer::Memory(memory)) if memory.there.iter().all(|there| *there) => {

@@ -9,7 +9,7 @@ use std::sync::{
 
 use tracer_core::{
     code_object::CodeObject,
-    event::{self, Event, Origin},
+    event::{self, CodeObjectChange, Event, Origin},
 };
 
 /// A discovery.
@@ -61,24 +61,21 @@ impl DiscoverySender {
 impl Discoveries {
     /// Hands over the discoveries that have arrived. Costs nothing if there are none.
     ///
-    /// Call this after discovery a record in the ring buffer and before taking it: a process's record of what it did after a change
-    /// is later than the discovery of that change.
+    /// Call this after a record was found in the ring buffer, and before it is handled: a process's record of what it did after a
+    /// change is later than the discovery of that change.
     pub fn take(&self, sink: &mut impl FnMut(&Event<'_>)) {
         while self.waiting.load(Ordering::Acquire) > 0 {
             let Ok((origin, discovery)) = self.receiver.try_recv() else {
                 return;
             };
             self.waiting.fetch_sub(1, Ordering::AcqRel);
-            let change = match &discovery {
-                Discovery::HandsOver(hands_over) => {
-                    sink(&Event::Thunk(origin, *hands_over));
-                    continue;
-                }
-                Discovery::Loaded(loaded) => event::CodeObjectChange::Loaded(loaded),
-                Discovery::Unloaded(id) => event::CodeObjectChange::Unloaded { id: *id },
-                Discovery::ListUnread => event::CodeObjectChange::Unread,
-            };
-            sink(&Event::CodeObject(event::CodeObject { origin, change }));
+            let changed = |change| Event::CodeObject(event::CodeObject { origin, change });
+            sink(&match &discovery {
+                Discovery::HandsOver(hands_over) => Event::Thunk(origin, *hands_over),
+                Discovery::Loaded(loaded) => changed(CodeObjectChange::Loaded(loaded)),
+                Discovery::Unloaded(id) => changed(CodeObjectChange::Unloaded { id: *id }),
+                Discovery::ListUnread => changed(CodeObjectChange::Unread),
+            });
         }
     }
 }

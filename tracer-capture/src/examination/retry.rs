@@ -1,9 +1,6 @@
 //! Processes that mapped something that could not be opened: tracer counts a loss, and tries again.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    sync::{MutexGuard, PoisonError},
-};
+use std::collections::{BTreeMap, HashSet};
 
 use tracer_core::losses::LIBRARY_UNOPENED;
 
@@ -57,20 +54,12 @@ impl Retry {
 }
 
 impl Work {
-    fn retry(&self) -> MutexGuard<'_, Retry> {
-        self.retry.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Records that a file that the process mapped could not be examined.
     pub(super) fn unopened(&self, pid: u32, mapping: &Mapping, error: &NotRead) {
-        self.lost(
-            pid,
-            |retry| retry.files.len() < MAX_TOLD && retry.files.insert(mapping.file.clone()),
-            || {
-                let path = &mapping.path;
-                format!("cannot examine {path}, will try again: {error}")
-            },
-        );
+        let warning = format!("cannot examine {}, will try again: {error}", mapping.path);
+        self.lost(pid, warning, |retry| {
+            retry.files.len() < MAX_TOLD && retry.files.insert(mapping.file.clone())
+        });
     }
 
     /// Records that the mappings or the memory of the process could not be read.
@@ -78,27 +67,26 @@ impl Work {
         if is_gone(error) {
             return;
         }
-        self.lost(
-            pid,
-            |retry| retry.pids.len() < MAX_TOLD && retry.pids.insert(pid),
-            || format!("cannot examine process {pid}, will try again: {error}"),
-        );
+        let warning = format!("cannot examine process {pid}, will try again: {error}");
+        self.lost(pid, warning, |retry| {
+            retry.pids.len() < MAX_TOLD && retry.pids.insert(pid)
+        });
     }
 
-    fn lost(&self, pid: u32, is_new: impl FnOnce(&mut Retry) -> bool, warning: impl FnOnce() -> String) {
-        let mut retry = self.retry();
+    fn lost(&self, pid: u32, warning: String, is_new: impl FnOnce(&mut Retry) -> bool) {
+        let mut retry = lock(&self.retry);
         retry.add(pid);
         if is_new(&mut retry) {
             drop(retry);
             let mut inventory = lock(&self.inventory);
-            inventory.warnings.push(warning());
+            inventory.warnings.push(warning);
             inventory.lose(LIBRARY_UNOPENED);
         }
     }
 
     /// Returns the processes whose examination failed, with their generations, once the next try is due.
     pub(super) fn due(&self) -> Vec<(u32, u32)> {
-        let mut retry = self.retry();
+        let mut retry = lock(&self.retry);
         let now = sys::monotonic_ns();
         if retry.waiting.is_empty() || now < retry.due_ns {
             return Vec::new();
@@ -114,12 +102,12 @@ impl Work {
 
     /// Examines a process again, after an examination that failed.
     pub(super) fn again(&self, pid: u32, generation: u32) {
-        let Some(waiting) = self.retry().waiting.remove(&pid) else {
+        let Some(waiting) = lock(&self.retry).waiting.remove(&pid) else {
             return;
         };
         self.scan(pid, generation);
         let tries = waiting.tries + 1;
-        let mut retry = self.retry();
+        let mut retry = lock(&self.retry);
         if tries >= TRIES {
             retry.waiting.remove(&pid);
         } else if let Some(again) = retry.waiting.get_mut(&pid) {

@@ -8,6 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use super::lock;
+
 /// The maximum number of threads: as many as readers can be blocked, and some that work.
 const MAX_THREADS: usize = 72;
 /// The time after which a thread without work exits.
@@ -30,10 +32,8 @@ struct Shared<J> {
 struct State<J> {
     /// Processes with work, at which no thread works.
     ready: VecDeque<u32>,
-    /// The work of each process that a thread works at, or that is ready.
+    /// The work of each process that a thread works at, or that is ready. A piece that is under way is the first one.
     jobs: HashMap<u32, VecDeque<J>>,
-    /// The piece of work that is under way for each process.
-    begun: HashMap<u32, J>,
     threads: usize,
     idle: usize,
     ended: bool,
@@ -43,15 +43,14 @@ impl<J: Clone> State<J> {
     /// Takes the next piece of work, if there is any.
     fn take(&mut self) -> Option<(u32, J)> {
         let pid = self.ready.pop_front()?;
-        let job = self.jobs.get_mut(&pid)?.pop_front()?;
-        self.begun.insert(pid, job.clone());
-        Some((pid, job))
+        let job = self.jobs.get(&pid)?.front()?;
+        Some((pid, job.clone()))
     }
 
-    /// Marks a piece of work of this process as done.
+    /// Marks the piece of work of this process that was under way as done.
     fn finish(&mut self, pid: u32) {
-        self.begun.remove(&pid);
-        if let Entry::Occupied(jobs) = self.jobs.entry(pid) {
+        if let Entry::Occupied(mut jobs) = self.jobs.entry(pid) {
+            jobs.get_mut().pop_front();
             if jobs.get().is_empty() {
                 jobs.remove();
             } else {
@@ -63,7 +62,7 @@ impl<J: Clone> State<J> {
 
 impl<J> Shared<J> {
     fn state(&self) -> MutexGuard<'_, State<J>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -105,12 +104,11 @@ impl<J: Clone> Shared<J> {
 }
 
 impl<J: Clone + Send + 'static> Threads<J> {
-    /// Creates a threads without threads; `run` does a piece of work.
+    /// Prepares for work, without a thread yet; `run` does a piece of work.
     pub fn new(run: impl Fn(J) + Send + Sync + 'static) -> Self {
         let state = State {
             ready: VecDeque::new(),
             jobs: HashMap::new(),
-            begun: HashMap::new(),
             threads: 0,
             idle: 0,
             ended: false,
@@ -128,14 +126,12 @@ impl<J: Clone + Send + 'static> Threads<J> {
     /// Adds a piece of work for a process, after its earlier work.
     pub fn push(&self, pid: u32, job: J) {
         let mut state = self.shared.state();
-        match state.jobs.entry(pid) {
-            Entry::Occupied(mut jobs) => {
-                // A thread works at this process, or will do so.
-                jobs.get_mut().push_back(job);
-                return;
-            }
-            Entry::Vacant(jobs) => jobs.insert(VecDeque::from([job])),
-        };
+        let jobs = state.jobs.entry(pid).or_default();
+        jobs.push_back(job);
+        if jobs.len() > 1 {
+            // A thread works at this process, or will do so.
+            return;
+        }
         state.ready.push_back(pid);
         if state.idle >= state.ready.len() {
             self.shared.work.notify_one();
@@ -147,18 +143,14 @@ impl<J: Clone + Send + 'static> Threads<J> {
                 .spawn(move || shared.work());
             if spawned.is_err() {
                 state.threads -= 1;
-                self.without_thread(state);
+                // If there are no threads at all, the work is done here.
+                if state.threads == 0
+                    && let Some((pid, job)) = state.take()
+                {
+                    drop(state);
+                    self.shared.run(pid, job);
+                }
             }
-        }
-    }
-
-    /// Handles a thread that can't be created: if there are no threads at all, the work is done here.
-    fn without_thread(&self, mut state: MutexGuard<'_, State<J>>) {
-        if state.threads == 0
-            && let Some((pid, job)) = state.take()
-        {
-            drop(state);
-            self.shared.run(pid, job);
         }
     }
 
@@ -176,9 +168,7 @@ impl<J: Clone + Send + 'static> Threads<J> {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         state.ready.clear();
-        let state = &mut *state;
-        let waiting = state.jobs.values_mut().flat_map(std::mem::take);
-        waiting.chain(state.begun.values().cloned()).collect()
+        state.jobs.values_mut().flat_map(std::mem::take).collect()
     }
 }
 

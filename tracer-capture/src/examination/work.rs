@@ -6,17 +6,16 @@ pub(super) mod unused;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use tracer_common::record::{Hold, hold_reason};
-use tracer_core::event::Origin;
 
 use super::{lock, retry::Retry};
 use crate::{
-    api_choice::Api,
     confined::{Examine, NotRead, Parsers, ReadError, Readers},
+    decode,
     examination::discoveries::DiscoverySender,
     inventory::Inventory,
     pause::{keeper::Pauses, known::KnownFiles},
@@ -25,10 +24,11 @@ use crate::{
         code_object::lists::Lists,
         library::{Libraries, PATIENCE},
     },
-    session, sys,
+    session::{self, Options},
+    sys,
 };
 
-use scan::{Answer, Reply};
+use scan::Reply;
 use unused::Uses;
 
 /// The maximum time of the examination of a process, paused or not. What was not read by then is abandoned, and tried again.
@@ -47,24 +47,9 @@ pub enum Job {
     Unused,
 }
 
-/// The options of the session.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Whether reserve functions are probed.
-    pub reserves: bool,
-    /// Whether debug files may come from the network.
-    pub debuginfod: bool,
-    /// The functions whose calls are captured.
-    pub api: Api,
-    /// The invoking user's id.
-    pub user: u32,
-    /// The maximum length of a pause.
-    pub pause_limit: Duration,
-}
-
 /// The data that the threads that examine processes share.
 pub struct Work {
-    settings: Settings,
+    settings: Options,
     readers: Readers,
     parsers: Parsers,
     /// Attaches probes; `None` once the session ends.
@@ -83,23 +68,10 @@ pub struct Work {
     pub(super) inventory: Arc<Mutex<Inventory>>,
 }
 
-/// One process, while it is examined.
-#[derive(Clone, Copy)]
-pub(super) struct Subject<'a> {
-    pub(super) pid: u32,
-    pub(super) examine: Examine<'a>,
-    pub(super) deadline: Instant,
-}
-
-/// Locks a mutex, also after a panic elsewhere: the data in these mutexes is complete after each step.
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Work {
     /// Creates the shared data of a session that begins.
     pub fn new(
-        settings: Settings,
+        settings: Options,
         readers: Readers,
         prober: Prober,
         pauses: Arc<Pauses>,
@@ -136,7 +108,7 @@ impl Work {
 
     /// Takes the prober away, after which no probe can be attached any more.
     pub fn take_prober(&self) -> Option<Prober> {
-        locked(&self.prober).take()
+        lock(&self.prober).take()
     }
 
     /// Logs how long processes were paused.
@@ -151,7 +123,7 @@ impl Work {
         match job {
             Job::Hold(hold) => self.serve(&hold),
             Job::Scan(pid, reply) => {
-                if self.scan(pid, session::GENERATION) == Answer::Runtime {
+                if self.scan(pid, session::GENERATION) {
                     reply.found(pid);
                 }
             }
@@ -180,30 +152,26 @@ impl Work {
         }
     }
 
-    pub(super) fn subject(&self, pid: u32) -> Result<Subject<'_>, ReadError> {
+    /// Begins a piece of work for a process.
+    pub(super) fn begin(&self, pid: u32) -> Result<Examine<'_>, NotRead> {
         let mut limit = LIMIT.max(self.settings.pause_limit);
         if self.settings.debuginfod {
             limit += PATIENCE;
         }
-        let deadline = Instant::now() + limit;
-        let examine = Examine::new(&self.readers, &self.parsers, pid, deadline)?;
-        Ok(Subject { pid, examine, deadline })
+        Ok(self.examine(pid, limit)?)
     }
 
     fn serve(&self, hold: &Hold) {
         let pid = hold.header.tgid;
-        let served = self
-            .subject(pid)
-            .map_err(NotRead::from)
-            .and_then(|subject| self.answer(&subject, hold));
+        let served = self.begin(pid).and_then(|examine| self.answer(&examine, hold));
         if let Err(error) = served {
             if hold.header.flags == hold_reason::CODE_OBJECTS {
-                let origin = origin_of(hold);
+                let origin = decode::origin(&hold.header);
                 self.code_objects.unread(origin, hold.generation, hold.address);
             }
             self.unread(pid, &error);
         }
-        locked(&self.retry).is_of(pid, hold.generation);
+        lock(&self.retry).is_of(pid, hold.generation);
         self.resume(hold);
         let mut inventory = lock(&self.inventory);
         inventory.holds += 1;
@@ -212,47 +180,38 @@ impl Work {
             .max(sys::monotonic_ns().saturating_sub(hold.header.time_ns));
     }
 
-    fn answer(&self, subject: &Subject<'_>, hold: &Hold) -> Result<(), NotRead> {
-        let pid = subject.pid;
+    fn answer(&self, examine: &Examine<'_>, hold: &Hold) -> Result<(), NotRead> {
         match hold.header.flags {
-            hold_reason::MAPPED => self.mapped_one(subject, hold),
+            hold_reason::MAPPED => self.mapped_one(examine, hold),
             hold_reason::ENTERED => {
-                self.scan(pid, hold.generation);
+                self.scan(examine.pid, hold.generation);
                 Ok(())
             }
             hold_reason::CODE_OBJECTS => {
-                let origin = origin_of(hold);
+                let origin = decode::origin(&hold.header);
                 self.code_objects
-                    .changed(&subject.examine, origin, hold.generation, hold.address);
+                    .changed(examine, origin, hold.generation, hold.address);
                 // The runtime of the process is initialised by now, and the process has dispatched no packet of its own.
-                self.thunk(subject, origin, hold.generation)
+                self.thunk(examine, origin, hold.generation)
             }
-            hold_reason::PROXY => self.proxy(subject, hold.address),
-            _ => self.initialising(subject, &subject.examine.mappings()?),
+            hold_reason::PROXY => self.proxy(examine, hold.address),
+            _ => self.initialising(examine, &examine.mappings()?),
         }
     }
 
     /// Handles a file that the process mapped. If the file was examined before, and has changed since, it is examined again.
-    fn mapped_one(&self, subject: &Subject<'_>, hold: &Hold) -> Result<(), NotRead> {
-        let mappings = subject.examine.mappings()?;
+    fn mapped_one(&self, examine: &Examine<'_>, hold: &Hold) -> Result<(), NotRead> {
+        let mappings = examine.mappings()?;
         let own = mappings
             .iter()
             .find(|mapping| (mapping.start..mapping.end).contains(&hold.address));
         if let Some(own) = own {
             self.libraries.forget_if_changed(&own.file, hold.file);
         }
-        self.look(subject, &mappings);
+        self.look(examine, &mappings);
         if let Some(own) = own.filter(|own| self.libraries.is_examined(&own.file)) {
             self.know(&own.file, hold.file);
         }
         Ok(())
-    }
-}
-
-fn origin_of(hold: &Hold) -> Origin {
-    Origin {
-        time_ns: hold.header.time_ns,
-        pid: hold.header.tgid,
-        tid: hold.header.tid,
     }
 }

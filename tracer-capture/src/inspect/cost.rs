@@ -5,11 +5,13 @@
 
 use std::{fs::File, hint::black_box, io, os::fd::AsFd};
 
-use aya::maps::{MapData, PerCpuArray};
 use serde::Serialize;
 use tracer_core::family::Family;
 
-use super::{programs::Loaded, sample};
+use super::{
+    programs::{Hits, Loaded},
+    sample::{self, Sample},
+};
 use crate::{
     probes::{Prober, Site, Target},
     runtime::resolver::{InstructionKind, ProbePoint},
@@ -87,35 +89,25 @@ pub fn measure(loaded: Option<&mut Loaded>) -> Cost {
         Ok(file) => file,
         Err(error) => return Cost::failed(format!("this program's file can't be opened: {error}")),
     };
-    let kinds: Vec<Kind> = sample::all()
-        .iter()
-        .map(|sample| kind(&mut loaded.prober, hits, &file, sample))
-        .collect();
+    let kind = |sample: Sample| {
+        let measured = difference(&mut loaded.prober, hits, &file, &sample);
+        Kind {
+            instruction: sample.instruction,
+            emulated: sample.kind.is_emulated(),
+            ns: measured.as_ref().ok().copied(),
+            error: measured.err(),
+        }
+    };
+    let kinds: Vec<Kind> = sample::all().into_iter().map(kind).collect();
+    let none = || "there are no samples for this architecture".to_owned();
     Cost {
-        error: kinds
-            .is_empty()
-            .then(|| "there are no samples for this architecture".to_owned()),
+        error: kinds.is_empty().then(none),
         calls: CALLS,
         kinds,
     }
 }
 
-fn kind(prober: &mut Prober, hits: &PerCpuArray<MapData, u64>, file: &File, sample: &sample::Sample) -> Kind {
-    let measured = difference(prober, hits, file, sample);
-    Kind {
-        instruction: sample.instruction,
-        emulated: sample.kind.is_emulated(),
-        ns: measured.as_ref().ok().copied(),
-        error: measured.err(),
-    }
-}
-
-fn difference(
-    prober: &mut Prober,
-    hits: &PerCpuArray<MapData, u64>,
-    file: &File,
-    sample: &sample::Sample,
-) -> Result<u64, String> {
+fn difference(prober: &mut Prober, hits: &Hits, file: &File, sample: &Sample) -> Result<u64, String> {
     let vaddr = sample.function as usize as u64;
     let file_offset = file_offset(vaddr).map_err(|e| format!("its place in the file is not known: {e}"))?;
     let without = fastest(sample.function);
@@ -160,7 +152,7 @@ fn fastest(function: sample::Function) -> u64 {
     (0..BATCHES).map(|_| batch()).min().unwrap_or(0)
 }
 
-fn count(hits: &PerCpuArray<MapData, u64>) -> Result<u64, String> {
+fn count(hits: &Hits) -> Result<u64, String> {
     let values = hits.get(&0, 0).map_err(|e| format!("hits can't be counted: {e}"))?;
     Ok(values.iter().sum())
 }

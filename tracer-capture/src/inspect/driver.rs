@@ -1,6 +1,6 @@
 //! The kernel driver: whether it is present, whether its scheduler has events, and which of its functions can be probed.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, slice};
 
 use serde::Serialize;
 
@@ -8,9 +8,6 @@ use crate::{
     kernel::kallsyms::{self, Kallsyms, Presence},
     probes::{driver::FUNCTIONS, ring},
 };
-
-/// The modules of the driver and of the scheduler; amd_sched is the scheduler of DKMS drivers.
-const MODULES: [&str; 3] = ["amdgpu", "gpu_sched", "amd_sched"];
 
 /// The state of the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -71,11 +68,7 @@ pub struct Function {
 /// Examines the modules and functions of this kernel. The events are known only where tracefs is: see [`Events::of`].
 #[must_use]
 pub fn read(release: &str) -> Driver {
-    let modules: Vec<String> = MODULES
-        .into_iter()
-        .filter(|module| Path::new("/sys/module").join(module).is_dir())
-        .map(str::to_owned)
-        .collect();
+    let modules = super::modules_in(Path::new("/sys/module"));
     let folder = Path::new("/lib/modules").join(release);
     let list = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
     let kallsyms = Kallsyms::read(&FUNCTIONS);
@@ -100,10 +93,8 @@ pub fn read(release: &str) -> Driver {
 fn state(loaded: bool, takes_modules: bool, lists: &[String]) -> State {
     // Lines are like `kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko.xz: ...`, or in updates/dkms.
     let is_driver = |line: &str| {
-        let path = line.split(':').next().unwrap_or(line);
-        path.rsplit('/')
-            .next()
-            .is_some_and(|file| file.starts_with("amdgpu.ko"))
+        let file = line.split(':').next().and_then(|path| path.rsplit('/').next());
+        file.is_some_and(|file| file.starts_with("amdgpu.ko"))
     };
     if loaded {
         State::Loaded
@@ -121,9 +112,9 @@ impl Events {
     pub(crate) fn of(plan: Result<&ring::Plan, String>) -> Self {
         match plan {
             Ok(plan) => Self {
-                set: Some(if plan.set.is_old() { "old" } else { "new" }),
+                set: Some(if plan.set.old { "old" } else { "new" }),
                 names: plan.set.names.to_vec(),
-                raw: plan.is_raw(),
+                raw: plan.raw,
                 error: None,
             },
             Err(error) => Self {
@@ -148,18 +139,15 @@ fn functions(kallsyms: &Kallsyms) -> Vec<Function> {
 }
 
 fn function(name: &str, symbols: &[kallsyms::Symbol]) -> Function {
+    let (presence, probed) = match kallsyms::presence(symbols) {
+        Presence::Absent => ("absent", symbols),
+        Presence::One(one) => ("present", slice::from_ref(one)),
+        Presence::Ambiguous(all) => ("ambiguous", all),
+    };
     Function {
         name: name.to_owned(),
-        presence: match kallsyms::presence(symbols) {
-            Presence::Absent => "absent",
-            Presence::One(_) => "present",
-            Presence::Ambiguous(_) => "ambiguous",
-        },
-        symbols: match kallsyms::presence(symbols) {
-            Presence::Absent => Vec::new(),
-            Presence::One(one) => vec![one.name.clone()],
-            Presence::Ambiguous(all) => all.iter().map(|s| s.name.clone()).collect(),
-        },
+        presence,
+        symbols: probed.iter().map(|s| s.name.clone()).collect(),
         module: symbols.first().and_then(|s| s.module.clone()),
     }
 }
@@ -181,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn families_are_told_one_by_one_and_absent_ones_by_their_pattern() {
+    fn families_are_listed_one_by_one_and_absent_ones_by_their_pattern() {
         let kallsyms = Kallsyms::parse(
             &FUNCTIONS,
             "ffffffffc0000001 t mes_v11_0_add_hw_queue\t[amdgpu]\n\

@@ -31,8 +31,8 @@ impl Features {
             ("bpf_get_attach_cookie", self.attach_cookie),
             ("bpf_send_signal", self.send_signal),
         ];
-        let missing = all.into_iter().filter(|(_, there)| *there == Some(false));
-        missing.map(|(name, _)| name).collect()
+        let missing = |(name, there): (&'static str, Option<bool>)| (there == Some(false)).then_some(name);
+        all.into_iter().filter_map(missing).collect()
     }
 }
 

@@ -1,13 +1,18 @@
 //! The GPUs, and whether the user may access them.
 
-use std::{fs, os::unix::fs::MetadataExt, path::Path};
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
 
 use rustix::fs::{Access, access};
 use serde::Serialize;
 
+use super::places::children;
 use crate::{
     kernel::{
-        devices,
+        devices::{self, Gpu},
         kfd_proc::{self, Numbering},
     },
     target::launch::User,
@@ -28,21 +33,6 @@ pub struct Gpus {
     pub processes: Option<Vec<kfd_proc::Process>>,
 }
 
-/// A GPU.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Gpu {
-    /// KFD's id.
-    pub gpu_id: u32,
-    /// Name of its ISA.
-    pub name: String,
-    /// The scheduler of its user queues.
-    pub scheduler: &'static str,
-    /// The evidence for the scheduler.
-    pub evidence: String,
-    /// Its render node's number.
-    pub render_minor: Option<u32>,
-}
-
 /// A device file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Node {
@@ -60,19 +50,10 @@ pub fn read() -> Gpus {
     let found = devices::below(Path::new("/"));
     let user = User::invoking().ok().flatten();
     let groups = fs::read_to_string("/etc/group").unwrap_or_default();
-    let mut paths = vec!["/dev/kfd".to_owned()];
-    let mut render: Vec<String> = fs::read_dir("/dev/dri")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| name.starts_with("renderD"))
-        .map(|name| format!("/dev/dri/{name}"))
-        .collect();
-    render.sort();
-    paths.append(&mut render);
+    let mut paths = vec![PathBuf::from("/dev/kfd")];
+    paths.extend(children(Path::new("/dev/dri"), "renderD"));
     Gpus {
-        gpus: found.gpus.into_iter().map(gpu).collect(),
+        gpus: found.gpus,
         simulated: found.simulated,
         nodes: paths
             .iter()
@@ -86,18 +67,8 @@ pub fn read() -> Gpus {
     }
 }
 
-fn gpu(gpu: devices::Gpu) -> Gpu {
-    Gpu {
-        gpu_id: gpu.gpu_id,
-        name: gpu.gfx,
-        scheduler: gpu.scheduler,
-        evidence: gpu.scheduler_evidence,
-        render_minor: gpu.drm_render_minor,
-    }
-}
-
 /// Examines a device file; `None` if there is no such file.
-fn node(path: &str, user: Option<&User>, groups: &str) -> Option<Node> {
+fn node(path: &Path, user: Option<&User>, groups: &str) -> Option<Node> {
     let metadata = fs::metadata(path).ok()?;
     let accessible = match user {
         // The kernel's own answer, access lists included.
@@ -110,7 +81,7 @@ fn node(path: &str, user: Option<&User>, groups: &str) -> Option<Node> {
         }
     };
     Some(Node {
-        path: path.to_owned(),
+        path: path.display().to_string(),
         group: group_name(groups, metadata.gid()).map_or_else(|| metadata.gid().to_string(), str::to_owned),
         accessible,
     })
@@ -118,23 +89,18 @@ fn node(path: &str, user: Option<&User>, groups: &str) -> Option<Node> {
 
 /// Returns whether the mode allows reading and writing, by its class for the owner, the group or others.
 fn may(mode: u32, owner: bool, member: bool) -> bool {
-    let class = if owner {
-        mode >> 6
-    } else if member {
-        mode >> 3
-    } else {
-        mode
+    let class = match (owner, member) {
+        (true, _) => mode >> 6,
+        (false, true) => mode >> 3,
+        (false, false) => mode,
     };
     class & 0o6 == 0o6
 }
 
 /// Returns the fields of the group's line in /etc/group: `name:password:id:member,member` (group(5)).
 fn group(groups: &str, id: u32) -> Option<Vec<&str>> {
-    let fields = |line: &'_ str| -> bool { line.split(':').nth(2) == Some(&id.to_string()) };
-    groups
-        .lines()
-        .find(|line| fields(line))
-        .map(|line| line.split(':').collect())
+    let mut all = groups.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    all.find(|fields| fields.get(2).is_some_and(|number| *number == id.to_string()))
 }
 
 fn group_name(groups: &str, id: u32) -> Option<&str> {
@@ -142,9 +108,8 @@ fn group_name(groups: &str, id: u32) -> Option<&str> {
 }
 
 fn is_member(groups: &str, id: u32, user: &str) -> bool {
-    group(groups, id)
-        .and_then(|fields| fields.get(3).copied())
-        .is_some_and(|members| members.split(',').any(|member| member == user))
+    let members = group(groups, id).and_then(|fields| fields.get(3).copied());
+    members.is_some_and(|members| members.split(',').any(|member| member == user))
 }
 
 #[cfg(test)]

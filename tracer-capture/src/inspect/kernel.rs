@@ -33,26 +33,20 @@ pub struct Kernel {
     pub kprobes: bool,
 }
 
-/// The modules whose BTF is useful.
-const MODULES: [&str; 3] = ["amdgpu", "gpu_sched", "amd_sched"];
-
 /// Examines this kernel.
 #[must_use]
 pub fn read() -> Kernel {
     let name = rustix::system::uname();
     let btf = Path::new("/sys/kernel/btf");
+    let is_tracefs = |root: &&str| Path::new(root).join("events").is_dir();
     let source = |name: &str| Path::new("/sys/bus/event_source/devices").join(name).join("type");
     let setting = |name: &str| number(&fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok()?);
     Kernel {
         release: name.release().to_string_lossy().into_owned(),
         architecture: name.machine().to_string_lossy().into_owned(),
         btf: btf.join("vmlinux").exists(),
-        btf_modules: MODULES
-            .into_iter()
-            .filter(|m| btf.join(m).exists())
-            .map(str::to_owned)
-            .collect(),
-        tracefs: mounted(),
+        btf_modules: super::modules_in(btf),
+        tracefs: tracefs::ROOTS.into_iter().find(is_tracefs).map(str::to_owned),
         lockdown: lockdown(fs::read_to_string("/sys/kernel/security/lockdown")),
         unprivileged_bpf_disabled: setting("unprivileged_bpf_disabled"),
         perf_event_paranoid: setting("perf_event_paranoid"),
@@ -60,11 +54,6 @@ pub fn read() -> Kernel {
         uprobes: source("uprobe").exists(),
         kprobes: source("kprobe").exists(),
     }
-}
-
-fn mounted() -> Option<String> {
-    let seen = |root: &&str| Path::new(root).join("events").is_dir();
-    tracefs::ROOTS.into_iter().find(seen).map(str::to_owned)
 }
 
 /// Returns the mode in brackets: `none [integrity] confidentiality`. The file is absent if securityfs is not mounted, and if the

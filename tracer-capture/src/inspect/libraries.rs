@@ -1,7 +1,8 @@
 //! HSA runtimes on this machine, and what the resolver finds in each.
 
 use std::{
-    fs::{File, OpenOptions},
+    collections::HashSet,
+    fs::{File, Metadata, OpenOptions},
     io::Read,
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
@@ -14,8 +15,8 @@ use crate::runtime::{
     debug_files::{Network, Search},
     elf_peek,
     resolver::{
-        self, Confidence, Decision, DoorbellSite, ExportSite, MAX_FILE, ProbePoint, ReserveOperation, Resolution,
-        ResolverStep, SdmaSite,
+        self, Confidence, Decision, DoorbellSite, ExportSite, MAX_FILE, ProbePoint, QueueFunction, ReserveOperation,
+        ReserveSite, Resolution, ResolverStep, SdmaSite, ThunkFlags,
     },
 };
 
@@ -139,62 +140,39 @@ fn fill(library: &mut Library, resolution: Resolution, cost: &super::Cost) {
         ns: cost.of(point.instruction),
         details,
     };
-    library.doorbells = resolution
-        .doorbells
-        .iter()
-        .map(|d| site(d.probe, d.role.to_string(), (d.step, d.confidence), doorbell_details(d)))
-        .collect();
-    library.sdma = resolution
-        .sdma
-        .iter()
-        .map(|s| {
-            let role = format!("BlitSdma::UpdateWriteAndDoorbellRegister ({} bits)", s.width);
-            site(s.probe, role, (s.step, s.confidence), sdma_details(s))
-        })
-        .collect();
-    library.queue_functions = resolution
-        .queue_functions
-        .iter()
-        .map(|f| {
-            let queue = f
-                .queue_offset
-                .map(|offset| format!("queue at rdi{:+#x}", Signed(offset)));
-            site(
-                f.probe,
-                f.role.to_string(),
-                (f.step, f.confidence),
-                queue.into_iter().collect(),
-            )
-        })
-        .collect();
-    library.reserves = resolution
-        .exports
-        .reserves
-        .iter()
-        .map(|r| {
-            let operation = match r.operation {
-                ReserveOperation::Add => "adds",
-                ReserveOperation::Store => "stores",
-                ReserveOperation::Cas => "compares and swaps",
-            };
-            let mut details = vec![operation.to_owned()];
-            details.extend(export_details(&r.export));
-            let found = (ResolverStep::Export, r.export.confidence);
-            site(r.export.probe, r.export.names.join(", "), found, details)
-        })
-        .collect();
-    library.last_resort = resolution
-        .last_resort()
-        .iter()
-        .map(|e| {
-            let found = (ResolverStep::Export, Confidence::Low);
-            site(e.probe, e.names.join(", "), found, export_details(e))
-        })
-        .collect();
+    let doorbell = |d: &DoorbellSite| site(d.probe, d.role.to_string(), (d.step, d.confidence), doorbell_details(d));
+    let sdma = |s: &SdmaSite| {
+        let role = format!("BlitSdma::UpdateWriteAndDoorbellRegister ({} bits)", s.width);
+        site(s.probe, role, (s.step, s.confidence), sdma_details(s))
+    };
+    let queue_function = |f: &QueueFunction| {
+        let queue = f.queue_offset.map(|offset| format!("queue at {}", from_rdi(offset)));
+        let found = (f.step, f.confidence);
+        site(f.probe, f.role.to_string(), found, Vec::from_iter(queue))
+    };
     let export = |e: &ExportSite| {
         let found = (ResolverStep::Export, e.confidence);
         site(e.probe, e.names.join(", "), found, export_details(e))
     };
+    let reserve = |r: &ReserveSite| {
+        let operation = match r.operation {
+            ReserveOperation::Add => "adds",
+            ReserveOperation::Store => "stores",
+            ReserveOperation::Cas => "compares and swaps",
+        };
+        let mut site = export(&r.export);
+        site.details.insert(0, operation.to_owned());
+        site
+    };
+    let last_resort = |e: &ExportSite| Site {
+        confidence: Confidence::Low,
+        ..export(e)
+    };
+    library.doorbells = resolution.doorbells.iter().map(doorbell).collect();
+    library.sdma = resolution.sdma.iter().map(sdma).collect();
+    library.queue_functions = resolution.queue_functions.iter().map(queue_function).collect();
+    library.reserves = resolution.exports.reserves.iter().map(reserve).collect();
+    library.last_resort = resolution.last_resort().iter().map(last_resort).collect();
     library.init = resolution.exports.init.as_ref().map(export);
     library.queue_create = resolution.exports.queue_create.as_ref().map(export);
     library.build_id = resolution.build_id;
@@ -206,38 +184,31 @@ fn fill(library: &mut Library, resolution: Resolution, cost: &super::Cost) {
 fn doorbell_details(site: &DoorbellSite) -> Vec<String> {
     let stores: Vec<String> = site.doorbell_stores.iter().map(|s| format!("{s:#x}")).collect();
     let mut details = vec![
-        format!("signal at rdi{:+#x}", Signed(site.signal_offset)),
+        format!("signal at {}", from_rdi(site.signal_offset)),
         format!("value in {:?}", site.value_register).to_lowercase(),
         format!("doorbell stored at {}", stores.join(" and ")),
     ];
     if site.thunk_bypass {
         details.push("may call a driver function (hsaKmtQueueRingDoorbell) instead of storing".to_owned());
-        details.push(site.thunk_flags.as_ref().map_or_else(
-            || "the condition for that is unknown".to_owned(),
-            |decides| {
-                let hops: Vec<String> = decides.hops.iter().map(|hop| format!(" -> {hop:+#x}")).collect();
-                let flags: Vec<String> = decides.flags.iter().map(|flag| format!("{flag:+#x}")).collect();
-                format!(
-                    "if one of the bytes {} behind {:#x}{} is not 0",
-                    flags.join(", "),
-                    decides.pointer,
-                    hops.concat()
-                )
-            },
-        ));
+        details.push(match &site.thunk_flags {
+            None => "the condition for that is unknown".to_owned(),
+            Some(ThunkFlags { pointer, hops, flags }) => {
+                let hops: Vec<String> = hops.iter().map(|hop| format!(" -> {hop:+#x}")).collect();
+                let flags: Vec<String> = flags.iter().map(|flag| format!("{flag:+#x}")).collect();
+                let (hops, flags) = (hops.concat(), flags.join(", "));
+                format!("if one of the bytes {flags} behind {pointer:#x}{hops} is not 0")
+            }
+        });
     }
     details
 }
 
 fn sdma_details(site: &SdmaSite) -> Vec<String> {
+    let (from, to) = (site.curr_index_register, site.new_index_register);
     vec![
-        format!("doorbell pointer at rdi{:+#x}", Signed(site.doorbell_ptr_offset)),
-        format!("write pointer at rdi{:+#x}", Signed(site.wptr_ptr_offset)),
-        format!(
-            "indexes in {:?} and {:?}",
-            site.curr_index_register, site.new_index_register
-        )
-        .to_lowercase(),
+        format!("doorbell pointer at {}", from_rdi(site.doorbell_ptr_offset)),
+        format!("write pointer at {}", from_rdi(site.wptr_ptr_offset)),
+        format!("indexes in {from:?} and {to:?}").to_lowercase(),
         format!("doorbell stored at {:#x}", site.doorbell_store),
     ]
 }
@@ -249,32 +220,23 @@ fn export_details(site: &ExportSite) -> Vec<String> {
             t.slot_offset, t.pointer_vaddr
         )
     });
-    table.into_iter().collect()
+    Vec::from_iter(table)
 }
 
-/// A displacement as assemblers print it: `-0x10`, not its two's complement.
-struct Signed(i16);
-
-impl std::fmt::LowerHex for Signed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad_integral(self.0 >= 0, "0x", &format!("{:x}", self.0.unsigned_abs()))
-    }
+/// Returns a displacement as assemblers print it: `rdi-0x10`, not its two's complement.
+fn from_rdi(displacement: i16) -> String {
+    let sign = if displacement < 0 { '-' } else { '+' };
+    format!("rdi{sign}{:#x}", displacement.unsigned_abs())
 }
 
 /// Returns the runtimes in the usual places, each file once, with the first way in which it was found.
 #[must_use]
 pub fn search() -> Vec<(PathBuf, &'static str)> {
-    let mut found: Vec<(PathBuf, &'static str)> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
-    for (path, by) in super::places::all() {
-        // Links to one file are one library.
-        if let Ok(metadata) = path.metadata()
-            && metadata.is_file()
-            && seen.insert((metadata.dev(), metadata.ino()))
-        {
-            found.push((path, by));
-        }
-    }
+    let mut found = super::places::all();
+    // Links to one file are one library.
+    let mut seen = HashSet::new();
+    let mut is_new = |file: &Metadata| file.is_file() && seen.insert((file.dev(), file.ino()));
+    found.retain(|(path, _)| path.metadata().is_ok_and(|file| is_new(&file)));
     found
 }
 
@@ -291,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_library_is_told_in_a_sentence() {
+    fn a_file_that_is_no_library_gives_one_sentence() {
         assert!(error(Path::new("/no/such/file")).contains("can't be opened"));
         assert!(error(Path::new("/etc/passwd")).contains("not an ELF file"));
         assert!(error(Path::new("/dev/zero")).contains("not a regular file"));
@@ -312,7 +274,7 @@ mod tests {
 
     #[test]
     fn displacements_carry_their_sign() {
-        assert_eq!(format!("rdi{:+#x}", Signed(-0x20)), "rdi-0x20");
-        assert_eq!(format!("rdi{:+#x}", Signed(0x98)), "rdi+0x98");
+        assert_eq!(from_rdi(-0x20), "rdi-0x20");
+        assert_eq!(from_rdi(0x98), "rdi+0x98");
     }
 }

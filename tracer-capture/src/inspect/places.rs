@@ -1,7 +1,7 @@
 //! The usual places of HSA runtimes.
 
 use std::{
-    env, fs,
+    env, fs, iter,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -20,25 +20,16 @@ pub fn all() -> Vec<(PathBuf, &'static str)> {
     let mut add = |paths: Vec<PathBuf>, by| places.extend(paths.into_iter().map(|path| (path, by)));
     add(in_cache(), "ldconfig");
     // Folders that the loader searches without a cache too, as in small containers (ld.so(8)).
-    add(
-        SYSTEM.iter().flat_map(|folder| inside(Path::new(folder))).collect(),
-        "system",
-    );
+    add(SYSTEM.into_iter().flat_map(inside).collect(), "system");
     let path = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     // The loader takes an empty part as the working directory, which does not show where the command will run.
     let folders = env::split_paths(&path).filter(|folder| !folder.as_os_str().is_empty());
-    add(folders.flat_map(|folder| inside(&folder)).collect(), "LD_LIBRARY_PATH");
+    add(folders.flat_map(inside).collect(), "LD_LIBRARY_PATH");
     let rocm = children(Path::new("/opt"), "rocm").into_iter();
-    add(
-        rocm.flat_map(|folder| [folder.join("lib"), folder.join("lib64")])
-            .flat_map(|folder| inside(&folder))
-            .collect(),
-        "rocm",
-    );
-    add(
-        site_packages().iter().flat_map(|folder| in_packages(folder)).collect(),
-        "python",
-    );
+    let rocm = rocm.flat_map(|folder| [folder.join("lib"), folder.join("lib64")]);
+    add(rocm.flat_map(inside).collect(), "rocm");
+    let packages = site_packages().into_iter();
+    add(packages.flat_map(in_packages).collect(), "python");
     places
 }
 
@@ -66,11 +57,10 @@ fn site_packages() -> Vec<PathBuf> {
     };
     let user = home.map(|home| home.join(".local"));
     let venv = ["VIRTUAL_ENV", "CONDA_PREFIX"].map(|name| env::var_os(name).map(PathBuf::from));
-    let roots = [Some(PathBuf::from("/usr")), Some(PathBuf::from("/usr/local")), user];
+    let roots = ["/usr", "/usr/local"].map(PathBuf::from).into_iter();
     roots
-        .into_iter()
-        .chain(venv)
-        .flatten()
+        .chain(user)
+        .chain(venv.into_iter().flatten())
         .flat_map(|root| children(&root.join("lib"), "python3"))
         .flat_map(|python| [python.join("site-packages"), python.join("dist-packages")])
         .collect()
@@ -78,23 +68,20 @@ fn site_packages() -> Vec<PathBuf> {
 
 /// Returns the runtimes in Python packages. Wheels carry a runtime of their own: torch beside its libraries, ROCm in packages whose
 /// names begin with `_rocm_sdk`.
-fn in_packages(folder: &Path) -> Vec<PathBuf> {
-    let rocm = children(folder, "_rocm_sdk")
-        .into_iter()
-        .map(|package| package.join("lib"));
-    std::iter::once(folder.join("torch/lib"))
-        .chain(rocm)
-        .flat_map(|lib| inside(&lib))
-        .collect()
+fn in_packages(folder: impl AsRef<Path>) -> Vec<PathBuf> {
+    let folder = folder.as_ref();
+    let rocm = children(folder, "_rocm_sdk").into_iter();
+    let libs = iter::once(folder.join("torch/lib")).chain(rocm.map(|package| package.join("lib")));
+    libs.flat_map(inside).collect()
 }
 
 /// Returns the runtimes directly in a folder.
-fn inside(folder: &Path) -> Vec<PathBuf> {
-    children(folder, NAME)
+fn inside(folder: impl AsRef<Path>) -> Vec<PathBuf> {
+    children(folder.as_ref(), NAME)
 }
 
 /// Returns the entries of a folder whose names begin with `prefix`, in order; none if it cannot be read.
-fn children(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+pub fn children(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(folder)
         .into_iter()
         .flatten()

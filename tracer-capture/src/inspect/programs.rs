@@ -58,14 +58,6 @@ pub struct Event {
 }
 
 impl Programs {
-    /// Returns an empty result: the thread that tried the programs panicked.
-    pub(super) fn panicked() -> Self {
-        Self {
-            error: Some("loading the eBPF programs panicked; run again with RUST_BACKTRACE=1".to_owned()),
-            ..Self::default()
-        }
-    }
-
     /// Returns why a program is not loaded; `None` if it is.
     #[must_use]
     pub fn refused(&self, name: &str) -> Option<String> {
@@ -90,12 +82,15 @@ impl Programs {
     }
 }
 
+/// The map with which the program `cost` counts.
+pub type Hits = PerCpuArray<MapData, u64>;
+
 /// Everything that is loaded; dropping it removes it from the kernel.
 pub struct Loaded {
     /// The programs and attachments.
     pub prober: Prober,
     /// The counter of the program `cost`.
-    pub hits: Option<PerCpuArray<MapData, u64>>,
+    pub hits: Option<Hits>,
 }
 
 /// Loads and attaches the programs. Must run on a thread that may get a mount namespace of its own.
@@ -109,7 +104,7 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
     let driver_events = driver_event::Plan::read();
     let events = Events::of(plan.as_ref().map_err(no_events));
     let layout = process::Layout::read();
-    let tasks = mapping::Tasks::of(btf.as_ref());
+    let tasks = mapping::tasks(btf.as_ref());
     let opened = layout.and_then(|layout| {
         let loading = Loading {
             object: Object::Plain,
@@ -125,13 +120,11 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
         };
         loading.open()
     });
-    match opened {
-        Ok(ebpf) => {
-            let (programs, loaded) = attach(ebpf, plan.as_ref().ok(), &driver_events);
-            (programs, events, Some(loaded))
-        }
-        Err(error) => (failed(&error), events, None),
-    }
+    let (programs, loaded) = match opened {
+        Ok(ebpf) => attach(ebpf, plan.as_ref().ok(), &driver_events),
+        Err(error) => (failed(&error), None),
+    };
+    (programs, events, loaded)
 }
 
 /// Describes the error. The events are absent for want of a driver, not of a kernel option.
@@ -151,10 +144,13 @@ fn failed(error: &CaptureError) -> Programs {
     }
 }
 
-fn attach(mut ebpf: Ebpf, rings: Option<&ring::Plan>, driver_events: &driver_event::Plan) -> (Programs, Loaded) {
-    let hits = ebpf
-        .take_map("COST_HITS")
-        .and_then(|map| PerCpuArray::try_from(map).ok());
+fn attach(
+    mut ebpf: Ebpf,
+    rings: Option<&ring::Plan>,
+    driver_events: &driver_event::Plan,
+) -> (Programs, Option<Loaded>) {
+    let hits = ebpf.take_map("COST_HITS");
+    let hits = hits.and_then(|map| Hits::try_from(map).ok());
     let (mut prober, loaded) = Prober::load_each(ebpf, Multi::default());
     // Also attaches the programs that only some kernels need.
     let mut probes = ioctl::attach(&mut prober, true);
@@ -179,7 +175,7 @@ fn attach(mut ebpf: Ebpf, rings: Option<&ring::Plan>, driver_events: &driver_eve
         features: features::read(),
         ..Programs::default()
     };
-    (programs, Loaded { prober, hits })
+    (programs, Some(Loaded { prober, hits }))
 }
 
 fn program(loaded: LoadedProgram) -> Program {

@@ -27,33 +27,23 @@ pub struct Capability {
     pub effective: bool,
 }
 
-impl Rights {
-    /// Returns whether the process has a capability.
-    #[must_use]
-    pub fn has(&self, name: &str) -> bool {
-        self.capabilities.iter().any(|c| c.name == name && c.effective)
-    }
-}
-
 /// Reads the rights of this process.
 #[must_use]
 pub fn read() -> Rights {
     Rights {
+        euid: rustix::process::geteuid().as_raw(),
         own_pid_namespace: pid_namespace::is_own(),
-        ..of(rustix::process::geteuid().as_raw(), effective())
+        capabilities: capabilities(effective()),
     }
 }
 
-fn of(euid: u32, set: u64) -> Rights {
+/// Returns the useful capabilities, of which those in `set` are effective.
+fn capabilities(set: u64) -> Vec<Capability> {
     let capability = |(name, bit): (&'static str, u32)| Capability {
         name,
         effective: set >> bit & 1 != 0,
     };
-    Rights {
-        euid,
-        own_pid_namespace: false,
-        capabilities: RECORDING.into_iter().chain(OF_USE).map(capability).collect(),
-    }
+    RECORDING.into_iter().chain(OF_USE).map(capability).collect()
 }
 
 #[cfg(test)]
@@ -62,13 +52,14 @@ mod tests {
 
     #[test]
     fn the_effective_set_counts() {
-        let rights = of(1000, 0xc0_0000_0000);
-        assert!(rights.has("CAP_BPF") && rights.has("CAP_PERFMON"));
-        assert!(!rights.has("CAP_SYS_ADMIN") && !rights.has("CAP_SYS_PTRACE"));
+        let capabilities = capabilities(0xc0_0000_0000);
+        let has = |name: &str| capabilities.iter().any(|c| c.name == name && c.effective);
+        assert!(has("CAP_BPF") && has("CAP_PERFMON"));
+        assert!(!has("CAP_SYS_ADMIN") && !has("CAP_SYS_PTRACE"));
     }
 
     #[test]
     fn without_a_set_there_are_no_rights() {
-        assert!(of(0, 0).capabilities.iter().all(|c| !c.effective));
+        assert!(capabilities(0).iter().all(|c| !c.effective));
     }
 }

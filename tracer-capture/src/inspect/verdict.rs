@@ -71,7 +71,9 @@ impl Inspection {
     /// Draws the conclusions.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        let mut doorbells = self.in_libraries("doorbells", &["doorbell"], |l| l.doorbells.len());
+        let blocked = self.blocked();
+        let unless_blocked = |capture: Capture| blocked.clone().unwrap_or(capture);
+        let mut doorbells = unless_blocked(self.in_libraries("doorbells", &["doorbell"], |l| l.doorbells.len()));
         if self.libraries.iter().any(|l| !l.last_resort.is_empty()) {
             doorbells.reason += "; those that a program rings by hsa_signal_store_* would be seen, as a last resort";
         }
@@ -79,7 +81,8 @@ impl Inspection {
         if packets.captured == Answer::Yes {
             "the program that sees a doorbell copies its packets".clone_into(&mut packets.reason);
         }
-        let mut reserves = self.in_libraries("reserve functions", &["reserve", "runtime_init"], |l| l.reserves.len());
+        let reserves = self.in_libraries("reserve functions", &["reserve", "runtime_init"], |l| l.reserves.len());
+        let mut reserves = unless_blocked(reserves);
         if reserves.captured == Answer::Yes {
             reserves.reason += "; only with --detail full, or --api hip, hsa or all";
         }
@@ -87,19 +90,16 @@ impl Inspection {
             doorbells,
             packets,
             reserves,
-            sdma: self.in_libraries("SDMA doorbells", &["sdma_doorbell"], |l| l.sdma.len()),
-            ioctls: self.ioctls(),
-            rings: self.rings(),
+            sdma: unless_blocked(self.in_libraries("SDMA doorbells", &["sdma_doorbell"], |l| l.sdma.len())),
+            ioctls: unless_blocked(self.ioctls()),
+            rings: unless_blocked(self.rings()),
         }
     }
 
     /// Returns the verdict if nothing at all can be recorded.
     fn blocked(&self) -> Option<Capture> {
         if self.rights.own_pid_namespace {
-            return Some(no(
-                pid_namespace::REASON.to_owned(),
-                Some(pid_namespace::FIX.to_owned()),
-            ));
+            return Some(no(pid_namespace::REASON, Some(pid_namespace::FIX)));
         }
         // The families that `record` needs: without them it does not begin, or misses its processes.
         let needed = [Family::Process, Family::Mapping].map(|family| self.programs.unattached(family));
@@ -107,61 +107,46 @@ impl Inspection {
         let refused = self.programs.programs.iter().find_map(|p| p.error.clone());
         let error = self.programs.error.clone().or(refused);
         let reason = error.or_else(|| needed.into_iter().flatten().next())?;
-        Some(no(reason, self.fix_of_loading()))
+        Some(no(reason, self.fix_of_loading().as_deref()))
     }
 
     fn fix_of_loading(&self) -> Option<String> {
-        if self.programs.not_permitted && self.rights.euid != 0 {
-            Some("run it as root: sudo tracer doctor, and sudo tracer record".to_owned())
+        let missing = self.programs.features.missing().join(", ");
+        let fix = if self.programs.not_permitted && self.rights.euid != 0 {
+            "run it as root: sudo tracer doctor, and sudo tracer record"
         } else if self.programs.not_permitted {
-            Some(
-                "root lacks capabilities here, as in a container: docker run --privileged --pid=host, \
-                 or run tracer on the host"
-                    .to_owned(),
-            )
+            "root lacks capabilities here, as in a container: docker run --privileged --pid=host, \
+             or run tracer on the host"
         } else if self.kernel.lockdown.as_deref() == Some("confidentiality") {
-            Some("boot without lockdown=confidentiality, which prevents eBPF programs from reading memory".to_owned())
-        } else if !self.programs.features.missing().is_empty() {
-            let missing = self.programs.features.missing().join(", ");
-            Some(format!("run Linux 5.17 or later: this kernel lacks {missing}"))
+            "boot without lockdown=confidentiality, which prevents eBPF programs from reading memory"
+        } else if !missing.is_empty() {
+            return Some(format!("run Linux 5.17 or later: this kernel lacks {missing}"));
         } else if !self.kernel.btf {
-            Some("run a kernel with CONFIG_DEBUG_INFO_BTF=y, such as the kernel of a distribution".to_owned())
+            "run a kernel with CONFIG_DEBUG_INFO_BTF=y, such as the kernel of a distribution"
         } else {
-            None
-        }
+            return None;
+        };
+        Some(fix.to_owned())
     }
 
     fn in_libraries(&self, what: &str, programs: &[&str], count: impl Fn(&Library) -> usize) -> Capture {
-        if let Some(blocked) = self.blocked() {
-            return blocked;
-        }
         if let Some(error) = programs.iter().find_map(|program| self.programs.refused(program)) {
             return no(error, None);
         }
         if !self.uprobe_cost.works() {
             let kinds = self.uprobe_cost.kinds.iter().find_map(|k| k.error.clone());
-            let error = self.uprobe_cost.error.clone().or(kinds);
-            return no(
-                format!("uprobes do not work here: {}", error.unwrap_or_default()),
-                (!self.kernel.uprobes).then(|| "run a kernel with CONFIG_UPROBE_EVENTS=y".to_owned()),
-            );
+            let error = self.uprobe_cost.error.clone().or(kinds).unwrap_or_default();
+            let fix = (!self.kernel.uprobes).then_some("run a kernel with CONFIG_UPROBE_EVENTS=y");
+            return no(format!("uprobes do not work here: {error}"), fix);
         }
         let Some(first) = self.libraries.first() else {
-            return Capture {
-                captured: Answer::Unknown,
-                reason: format!("no HSA runtime was found, so its {what} are unknown"),
-                fix: Some(
-                    "install one (apt install libhsa-runtime64-1), or name that of your program: \
-                     sudo tracer doctor --library FILE"
-                        .to_owned(),
-                ),
-            };
+            let fix = "install one (apt install libhsa-runtime64-1), or name that of your program: \
+                       sudo tracer doctor --library FILE";
+            let reason = format!("no HSA runtime was found, so its {what} are unknown");
+            return capture(Answer::Unknown, reason, Some(fix));
         };
-        let lacking: Vec<&Library> = self
-            .libraries
-            .iter()
-            .filter(|l| count(l) == 0 || !l.recognised)
-            .collect();
+        let is_lacking = |l: &&Library| count(l) == 0 || !l.recognised;
+        let lacking: Vec<&Library> = self.libraries.iter().filter(is_lacking).collect();
         if let Some(library) = lacking.first() {
             let why = match &library.error {
                 Some(error) => error.clone(),
@@ -169,10 +154,8 @@ impl Inspection {
                 None => format!("no {what} were found in {}: {}", library.path, library.notes.join("; ")),
             };
             let more = self.libraries.len() > lacking.len();
-            return no(
-                why,
-                more.then(|| "if your program uses another one, name it: sudo tracer doctor --library FILE".to_owned()),
-            );
+            let fix = "if your program uses another one, name it: sudo tracer doctor --library FILE";
+            return no(why, more.then_some(fix));
         }
         let sites: usize = self.libraries.iter().map(&count).sum();
         let where_ = match self.libraries.len() {
@@ -186,79 +169,70 @@ impl Inspection {
     }
 
     fn ioctls(&self) -> Capture {
-        if let Some(blocked) = self.blocked() {
-            return blocked;
-        }
         match self.programs.unattached(Family::Ioctl) {
-            None => yes("the trace events of the system call ioctl are attached".to_owned()),
-            Some(error) => no(error, Some("run a kernel with CONFIG_FTRACE_SYSCALLS=y".to_owned())),
+            None => yes("the trace events of the system call ioctl are attached"),
+            Some(error) => no(error, Some("run a kernel with CONFIG_FTRACE_SYSCALLS=y")),
         }
     }
 
     fn rings(&self) -> Capture {
-        if let Some(blocked) = self.blocked() {
-            return blocked;
-        }
         let driver = &self.driver;
+        let release = &self.kernel.release;
+        let load = "load it before recording: sudo modprobe amdgpu";
         if let Some(error) = &driver.events.error {
-            return match driver.state {
-                State::NotLoaded => no(
+            let (reason, fix) = match driver.state {
+                State::NotLoaded => (
                     "amdgpu is not loaded, and rings of a driver that is loaded later are not watched".to_owned(),
-                    Some("load it before recording: sudo modprobe amdgpu".to_owned()),
+                    Some(load),
                 ),
-                State::NotInstalled => no(
-                    format!("amdgpu is not loaded, and not installed for kernel {}: {error}", self.kernel.release),
+                State::NotInstalled => (
+                    format!("amdgpu is not loaded, and not installed for kernel {release}: {error}"),
                     Some(
                         "install the driver (apt install linux-image-amd64, on Ubuntu linux-modules-extra-$(uname -r), \
-                         or amdgpu-dkms), then sudo modprobe amdgpu"
-                            .to_owned(),
+                         or amdgpu-dkms), then sudo modprobe amdgpu",
                     ),
                 ),
-                State::NoModules => no(
+                State::NoModules => (
                     format!("this kernel has no DRM scheduler and loads no modules: {error}"),
-                    Some(
-                        "boot a kernel that has amdgpu (apt install linux-image-amd64), then sudo modprobe amdgpu"
-                            .to_owned(),
-                    ),
+                    Some("boot a kernel that has amdgpu (apt install linux-image-amd64), then sudo modprobe amdgpu"),
                 ),
-                State::Loaded if self.gpus.simulated.is_some() => no(
-                    format!("the GPU is simulated, without a kernel driver: {error}"),
-                    None,
-                ),
-                State::Loaded => no(
+                State::Loaded if self.gpus.simulated.is_some() => {
+                    (format!("the GPU is simulated, without a kernel driver: {error}"), None)
+                }
+                State::Loaded => (
                     format!("amdgpu is loaded, but its scheduler's events can't be used: {error}"),
-                    Some("send the output of: sudo tracer doctor --json".to_owned()),
+                    Some("send the output of: sudo tracer doctor --json"),
                 ),
             };
+            return no(reason, fix);
         }
         match self.programs.unattached(Family::Ring) {
             // The scheduler is present for another driver. amdgpu will use the same one, unless it is a DKMS build.
-            None if driver.state != State::Loaded => Capture {
-                captured: Answer::Unknown,
-                reason: "the DRM scheduler has its events, but amdgpu is not loaded and may use a scheduler of its own"
-                    .to_owned(),
-                fix: Some("load it before recording: sudo modprobe amdgpu".to_owned()),
-            },
+            None if driver.state != State::Loaded => capture(
+                Answer::Unknown,
+                "the DRM scheduler has its events, but amdgpu is not loaded and may use a scheduler of its own",
+                Some(load),
+            ),
             None => yes(format!("the events {} are attached", driver.events.names.join(", "))),
             Some(error) => no(error, None),
         }
     }
 }
 
-fn yes(reason: String) -> Capture {
+fn capture(captured: Answer, reason: impl Into<String>, fix: Option<&str>) -> Capture {
     Capture {
-        captured: Answer::Yes,
-        reason,
-        fix: None,
+        captured,
+        reason: reason.into(),
+        fix: fix.map(str::to_owned),
     }
 }
 
-fn no(reason: String, fix: Option<String>) -> Capture {
-    Capture {
-        captured: Answer::No,
-        reason,
-        fix,
-    }
+fn yes(reason: impl Into<String>) -> Capture {
+    capture(Answer::Yes, reason, None)
+}
+
+fn no(reason: impl Into<String>, fix: Option<&str>) -> Capture {
+    capture(Answer::No, reason, fix)
 }
 
 #[cfg(test)]

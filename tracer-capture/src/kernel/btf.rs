@@ -4,31 +4,14 @@
 //! Layout: Documentation/bpf/btf.rst. The reader supports only structures, unions, the types that lead from a member to its
 //! structure, and enumerations of 32 bits.
 
-use std::{collections::HashMap, fs, io, path::Path};
+use std::{collections::HashMap, fs, ops::Range, path::Path};
+
+use aya_obj::btf::BtfKind;
 
 /// Magic number of the header.
-const MAGIC: u16 = 0xeb9f;
+const MAGIC: u32 = 0xeb9f;
 /// Length of the header's fixed part in bytes.
 const HEADER: usize = 24;
-
-/// Kinds of `btf_type.info` that the reader handles (include/uapi/linux/btf.h).
-mod kind {
-    pub const INT: u32 = 1;
-    pub const ARRAY: u32 = 3;
-    pub const STRUCT: u32 = 4;
-    pub const UNION: u32 = 5;
-    pub const ENUM: u32 = 6;
-    pub const TYPEDEF: u32 = 8;
-    pub const VOLATILE: u32 = 9;
-    pub const CONST: u32 = 10;
-    pub const RESTRICT: u32 = 11;
-    pub const FUNC_PROTO: u32 = 13;
-    pub const VAR: u32 = 14;
-    pub const DATASEC: u32 = 15;
-    pub const DECL_TAG: u32 = 17;
-    pub const TYPE_TAG: u32 = 18;
-    pub const ENUM64: u32 = 19;
-}
 
 /// The types of the kernel, and of at most one module.
 pub struct Btf {
@@ -42,7 +25,8 @@ struct Section {
     /// Offset of each type in `bytes`. The first type has id `first_id`.
     types: Vec<usize>,
     first_id: u32,
-    strings: (usize, usize),
+    /// Place of the strings in `bytes`.
+    strings: Range<usize>,
     first_string: u32,
     by_name: HashMap<Vec<u8>, Vec<u32>>,
 }
@@ -52,58 +36,51 @@ impl Btf {
     /// Call it once: a kernel has some hundred thousand types.
     #[must_use]
     pub fn of_kernel(modules: &[&str]) -> Option<Self> {
-        Self::read(Path::new("/sys/kernel/btf"), modules).ok()
+        Self::read(Path::new("/sys/kernel/btf"), modules)
     }
 
-    /// Reads the kernel's types, and those of the first of `modules` that has any.
-    ///
-    /// # Errors
-    /// Any error of reading the files; `InvalidData` if a file is not BTF.
-    pub fn read(folder: &Path, modules: &[&str]) -> io::Result<Self> {
-        let base = Section::parse(fs::read(folder.join("vmlinux"))?, 1, 0)?;
-        let (next_id, next_string) = (base.next_id(), base.next_string());
+    /// As [`Self::of_kernel`], from another folder. Returns `None` if a file cannot be read, or is not BTF.
+    fn read(folder: &Path, modules: &[&str]) -> Option<Self> {
+        let base = Section::parse(fs::read(folder.join("vmlinux")).ok()?, 1, 0)?;
+        let next_id = base.first_id + base.types.len() as u32;
+        let next_string = base.first_string + base.strings.len() as u32;
         let mut sections = vec![base];
         let module = modules.iter().find_map(|module| fs::read(folder.join(module)).ok());
         if let Some(bytes) = module {
             sections.push(Section::parse(bytes, next_id, next_string)?);
         }
-        Ok(Self { sections })
+        Some(Self { sections })
     }
 
     /// Returns the offset in bytes of a member in structure `name`. `path` leads to the member through nested structures:
     /// `["finished", "context"]`. Returns `None` if the kernel has no such member, or has it only as a bit field.
     #[must_use]
     pub fn offset(&self, name: &str, path: &[&str]) -> Option<u32> {
-        let ids = self
-            .sections
-            .iter()
-            .rev()
-            .filter_map(|s| s.by_name.get(name.as_bytes()))
-            .flatten();
         // Several structures may share a name. A structure that is only declared has no members.
-        ids.copied().find_map(|id| self.offset_in(id, path))
+        self.named(name).find_map(|id| self.offset_in(id, path))
     }
 
     /// Returns the value of a member of enumeration `name`; `None` if the kernel has no such member.
     #[must_use]
     pub fn enumerator(&self, name: &str, member: &str) -> Option<u32> {
-        let named = |s: &Section| s.by_name.get(name.as_bytes()).cloned().unwrap_or_default();
-        let ids: Vec<u32> = self.sections.iter().rev().flat_map(named).collect();
-        ids.into_iter().find_map(|id| self.value_in(id, member))
+        self.named(name).find_map(|id| self.value_in(id, member))
+    }
+
+    /// Returns the structures, unions and enumerations of this name. Those of the module come first.
+    fn named(&self, name: &str) -> impl Iterator<Item = u32> {
+        let sections = self.sections.iter().rev();
+        let ids = sections.filter_map(move |section| section.by_name.get(name.as_bytes()));
+        ids.flatten().copied()
     }
 
     fn value_in(&self, id: u32, member: &str) -> Option<u32> {
         let (section, at) = self.find(id)?;
-        if section.kind(at)? != kind::ENUM {
+        let (BtfKind::Enum, count, _) = section.info(at)? else {
             return None;
-        }
-        let (count, _) = section.members(at)?;
+        };
         let mut members = (0..count).map(|i| at + 12 + i * 8);
-        let found = members.find(|&at| {
-            let name = section.word(at).and_then(|name| self.string(name));
-            name == Some(member.as_bytes())
-        });
-        section.word(found? + 4)
+        let is_sought = |&at: &usize| section.word(at).and_then(|name| self.string(name)) == Some(member.as_bytes());
+        section.word(members.find(is_sought)? + 4)
     }
 
     fn offset_in(&self, id: u32, path: &[&str]) -> Option<u32> {
@@ -124,27 +101,19 @@ impl Btf {
             return None;
         }
         let (section, at) = self.structure(id)?;
-        let (count, bit_fields) = section.members(at)?;
+        let (_, count, bit_fields) = section.info(at)?;
         for i in 0..count {
-            let member = at + 12 + i * 12;
-            let (name_at, of, offset) = (
-                section.word(member)?,
-                section.word(member + 4)?,
-                section.word(member + 8)?,
-            );
+            let [name_at, of, offset] = section.words(at + 12 + i * 12)?;
             // In a structure with bit fields, the upper 8 bits are the bit field's size.
-            let (offset, bit_field) = if bit_fields {
-                (offset & 0xff_ffff, offset >> 24 != 0)
-            } else {
-                (offset, false)
-            };
+            let bit_field = offset & if bit_fields { 0xff00_0000 } else { 0 };
+            let offset = offset - bit_field;
             let own = self.string(name_at)?;
             if own.is_empty() {
                 if let Some((inner, of)) = self.member(of, name, depth + 1) {
                     return Some((offset.checked_add(inner)?, of));
                 }
             } else if own == name.as_bytes() {
-                return (!bit_field).then_some((offset, of));
+                return (bit_field == 0).then_some((offset, of));
             }
         }
         None
@@ -154,9 +123,9 @@ impl Btf {
     fn structure(&self, mut id: u32) -> Option<(&Section, usize)> {
         for _ in 0..16 {
             let (section, at) = self.find(id)?;
-            match section.kind(at)? {
-                kind::STRUCT | kind::UNION => return Some((section, at)),
-                kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::RESTRICT | kind::TYPE_TAG => {
+            match section.info(at)?.0 {
+                BtfKind::Struct | BtfKind::Union => return Some((section, at)),
+                BtfKind::Typedef | BtfKind::Volatile | BtfKind::Const | BtfKind::Restrict | BtfKind::TypeTag => {
                     id = section.word(at + 8)?;
                 }
                 _ => return None,
@@ -166,9 +135,9 @@ impl Btf {
     }
 
     fn find(&self, id: u32) -> Option<(&Section, usize)> {
-        let section = self.sections.iter().find(|s| (s.first_id..s.next_id()).contains(&id))?;
-        let at = *section.types.get((id - section.first_id) as usize)?;
-        Some((section, at))
+        let section = self.sections.iter().rev().find(|s| s.first_id <= id)?;
+        let at = section.types.get((id - section.first_id) as usize)?;
+        Some((section, *at))
     }
 
     fn string(&self, offset: u32) -> Option<&[u8]> {
@@ -178,93 +147,76 @@ impl Btf {
 }
 
 impl Section {
-    fn parse(bytes: Vec<u8>, first_id: u32, first_string: u32) -> io::Result<Self> {
-        Self::of(bytes, first_id, first_string)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not BTF, or truncated"))
-    }
-
-    fn of(bytes: Vec<u8>, first_id: u32, first_string: u32) -> Option<Self> {
-        let magic = u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?);
+    /// Returns `None` if the bytes are not BTF, or are cut short.
+    fn parse(bytes: Vec<u8>, first_id: u32, first_string: u32) -> Option<Self> {
         let mut section = Self {
             bytes,
             types: Vec::new(),
             first_id,
-            strings: (0, 0),
+            strings: 0..0,
             first_string,
             by_name: HashMap::new(),
         };
-        let header = section.word(4)? as usize;
-        if magic != MAGIC || header < HEADER {
+        let [start, header] = section.words(0)?;
+        let header = header as usize;
+        if start & 0xffff != MAGIC || header < HEADER {
             return None;
         }
         let range = |section: &Self, at: usize| {
-            let start = header.checked_add(section.word(at)? as usize)?;
-            let end = start.checked_add(section.word(at + 4)? as usize)?;
-            (end <= section.bytes.len()).then_some((start, end))
+            let [start, len] = section.words(at)?;
+            let start = header.checked_add(start as usize)?;
+            let end = start.checked_add(len as usize)?;
+            (end <= section.bytes.len()).then_some(start..end)
         };
-        let (mut at, end) = range(&section, 8)?;
+        let Range { start: mut at, end } = range(&section, 8)?;
         section.strings = range(&section, 16)?;
         while at < end {
             let id = first_id.checked_add(section.types.len() as u32)?;
             section.types.push(at);
-            if matches!(section.kind(at)?, kind::STRUCT | kind::UNION | kind::ENUM) {
-                section.name_type(at, id);
+            let (kind, count, _) = section.info(at)?;
+            if matches!(kind, BtfKind::Struct | BtfKind::Union | BtfKind::Enum) {
+                let name = section.word(at)?.checked_sub(first_string);
+                let name = name.and_then(|name| section.string(name)).map(<[u8]>::to_vec);
+                // If the kernel also uses the name of a module's type, the name is in the kernel's strings, and the type is found
+                // there.
+                if let Some(name) = name.filter(|name| !name.is_empty()) {
+                    section.by_name.entry(name).or_default().push(id);
+                }
             }
-            at += 12 + section.tail(at)?;
+            // Every type has 12 bytes, and what its kind adds.
+            let added = match kind {
+                BtfKind::Int | BtfKind::Var | BtfKind::DeclTag => 4,
+                BtfKind::Array => 12,
+                BtfKind::Struct | BtfKind::Union | BtfKind::DataSec | BtfKind::Enum64 => count * 12,
+                BtfKind::Enum | BtfKind::FuncProto => count * 8,
+                _ => 0,
+            };
+            at += 12 + added;
         }
         Some(section)
     }
 
-    fn name_type(&mut self, at: usize, id: u32) {
-        let name = self
-            .word(at)
-            .and_then(|name| self.string(name.checked_sub(self.first_string)?));
-        // If the kernel also uses the name of a module's type, the name is in the kernel's strings, and the type is found there.
-        if let Some(name) = name.filter(|name| !name.is_empty()).map(<[u8]>::to_vec) {
-            self.by_name.entry(name).or_default().push(id);
-        }
-    }
-
-    /// Returns the number of bytes after the 12 bytes that every type has.
-    fn tail(&self, at: usize) -> Option<usize> {
+    /// Reads `btf_type.info` (include/uapi/linux/btf.h): the kind, which is the default if it is unknown, the number of members, and
+    /// whether their offsets contain the sizes of bit fields.
+    fn info(&self, at: usize) -> Option<(BtfKind, usize, bool)> {
         let info = self.word(at + 4)?;
-        let count = (info & 0xffff) as usize;
-        Some(match info >> 24 & 0x1f {
-            kind::INT | kind::VAR | kind::DECL_TAG => 4,
-            kind::ARRAY => 12,
-            kind::STRUCT | kind::UNION | kind::DATASEC | kind::ENUM64 => count * 12,
-            kind::ENUM | kind::FUNC_PROTO => count * 8,
-            _ => 0,
-        })
-    }
-
-    fn kind(&self, at: usize) -> Option<u32> {
-        Some(self.word(at + 4)? >> 24 & 0x1f)
-    }
-
-    /// Returns the number of members, and whether their offsets contain the sizes of bit fields.
-    fn members(&self, at: usize) -> Option<(usize, bool)> {
-        let info = self.word(at + 4)?;
-        Some(((info & 0xffff) as usize, info >> 31 != 0))
+        let kind = BtfKind::try_from(info >> 24 & 0x1f).unwrap_or_default();
+        Some((kind, (info & 0xffff) as usize, info >> 31 != 0))
     }
 
     fn word(&self, at: usize) -> Option<u32> {
-        let bytes = self.bytes.get(at..at.checked_add(4)?)?;
-        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+        self.words(at).map(|[word]| word)
+    }
+
+    fn words<const N: usize>(&self, at: usize) -> Option<[u32; N]> {
+        let words: &[[u8; 4]; N] = self.bytes.get(at..)?.as_chunks().0.first_chunk()?;
+        Some(words.map(u32::from_le_bytes))
     }
 
     fn string(&self, offset: u32) -> Option<&[u8]> {
-        let strings = self.bytes.get(self.strings.0..self.strings.1)?;
+        let strings = self.bytes.get(self.strings.clone())?;
         let tail = strings.get(offset as usize..)?;
         tail.split(|b| *b == 0).next()
-    }
-
-    fn next_id(&self) -> u32 {
-        self.first_id + self.types.len() as u32
-    }
-
-    fn next_string(&self) -> u32 {
-        self.first_string + (self.strings.1 - self.strings.0) as u32
     }
 }
 

@@ -1,27 +1,34 @@
 //! The GPUs as a process sees them: the KFD's topology below the process's own root, so that a container shows its own GPUs.
 
+use serde::Serialize;
+
 use crate::target::file_tree::Tree;
 
 /// Folder of the driver in sysfs; /sys/class/kfd/kfd links to it.
 const KFD: &str = "sys/devices/virtual/kfd/kfd";
 
-/// A GPU of the topology.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A GPU of the topology. The JSON of `tracer doctor` has some of its fields, in this order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Gpu {
     /// KFD's id: `gpu_id` of the ioctls.
     pub gpu_id: u32,
     /// Node number in the topology.
+    #[serde(skip)]
     pub node: u32,
     /// `gfx_target_version`, e.g. 90402 for gfx942.
+    #[serde(skip)]
     pub gfx_target_version: u32,
     /// Name of the ISA, e.g. `gfx942`.
+    #[serde(rename = "name")]
     pub gfx: String,
-    /// Number of the render node.
-    pub drm_render_minor: Option<u32>,
     /// The scheduler of its user queues.
     pub scheduler: &'static str,
     /// The evidence for the scheduler.
+    #[serde(rename = "evidence")]
     pub scheduler_evidence: String,
+    /// Number of the render node.
+    #[serde(rename = "render_minor")]
+    pub drm_render_minor: Option<u32>,
 }
 
 /// All GPUs, and whether they are real.
@@ -55,11 +62,10 @@ fn gpu<T: Tree + ?Sized>(root: &T, node: u32, path: &str) -> Option<Gpu> {
     let gpu_id: u32 = root.text(&format!("{path}/gpu_id"))?.trim().parse().ok()?;
     let properties = root.text(&format!("{path}/properties"))?;
     let property = |name: &str| {
-        properties
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<u64>().ok())
+        let value = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<u64>().ok();
+        u32::try_from(properties.lines().find_map(value)?).ok()
     };
-    let version = property("gfx_target_version").and_then(|v| u32::try_from(v).ok())?;
+    let version = property("gfx_target_version")?;
     if gpu_id == 0 || version == 0 {
         return None; // A CPU.
     }
@@ -69,9 +75,9 @@ fn gpu<T: Tree + ?Sized>(root: &T, node: u32, path: &str) -> Option<Gpu> {
         node,
         gfx_target_version: version,
         gfx: gfx_name(version),
-        drm_render_minor: property("drm_render_minor").and_then(|m| u32::try_from(m).ok()),
         scheduler,
         scheduler_evidence,
+        drm_render_minor: property("drm_render_minor"),
     })
 }
 
@@ -94,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn isa_names_are_those_of_the_compiler() {
+    fn isa_names_equal_the_names_of_the_compiler() {
         for (version, name) in [
             (90_010, "gfx90a"),
             (90_402, "gfx942"),

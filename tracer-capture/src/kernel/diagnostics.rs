@@ -1,13 +1,11 @@
 //! The messages of the eBPF programs, passed on to [`log`].
 
 use std::{
-    os::fd::AsFd,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
-    time::Duration,
 };
 
 use aya::Ebpf;
@@ -17,7 +15,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::CaptureError;
 
 /// Interval at which the listener checks whether it should end.
-const IDLE: Duration = Duration::from_millis(50);
+const IDLE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
 
 /// Starts to listen to the programs of a diagnostic object, until `stop` is set.
 ///
@@ -25,10 +26,6 @@ const IDLE: Duration = Duration::from_millis(50);
 /// Returns [`CaptureError::Missing`] if the object's programs have no messages.
 pub fn listen(ebpf: &mut Ebpf, stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, CaptureError> {
     let mut logger = EbpfLogger::init(ebpf).map_err(|_| CaptureError::Missing("AYA_LOGS"))?;
-    let timeout = Timespec {
-        tv_sec: 0,
-        tv_nsec: i64::from(IDLE.subsec_nanos()),
-    };
     let listen = move || {
         loop {
             let last = stop.load(Ordering::Acquire);
@@ -37,10 +34,7 @@ pub fn listen(ebpf: &mut Ebpf, stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, 
                 return;
             }
             // An interrupted or failed wait only makes the next check early.
-            let _ = poll(
-                &mut [PollFd::from_borrowed_fd(logger.as_fd(), PollFlags::IN)],
-                Some(&timeout),
-            );
+            let _ = poll(&mut [PollFd::new(&logger, PollFlags::IN)], Some(&IDLE));
         }
     };
     std::thread::Builder::new()

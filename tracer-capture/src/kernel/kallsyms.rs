@@ -3,7 +3,7 @@
 //! Compilers clone functions: `execute_queues_cpsch` may exist only as `execute_queues_cpsch.constprop.0`, and a kprobe needs that
 //! exact name. So the symbols of this machine decide whether a function can be probed, not the kernel's version.
 
-use std::{collections::BTreeMap, fs, io, ops::Bound};
+use std::{collections::BTreeMap, fs, io};
 
 /// A kernel function.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +39,8 @@ pub struct Kallsyms {
 }
 
 /// Suffixes that compilers add to the names of clones, followed by a number: GCC's `.constprop` (constant arguments), `.isra`
-/// (other arguments) and `.part` (a part split off), LLVM's `.llvm` (promoted to global).
-const CLONES: [&str; 4] = ["constprop", "isra", "part", "llvm"];
+/// (other arguments), `.part` (a part split off) and `.cold` (rarely executed code), LLVM's `.llvm` (promoted to global).
+const CLONES: [&str; 5] = ["constprop", "isra", "part", "cold", "llvm"];
 
 impl Kallsyms {
     /// Reads the functions of the running kernel whose base names match one of the patterns (see [`Self::matching`]).
@@ -61,13 +61,18 @@ impl Kallsyms {
         let mut kallsyms = Self::default();
         let patterns: Vec<Pattern<'_>> = patterns.iter().map(|pattern| Pattern::new(pattern)).collect();
         for line in text.lines() {
-            let Some(name) = name_of_function(line) else { continue };
+            let mut words = line.splitn(3, ' ');
+            // Text, global, local or weak (nm(1)).
+            let (Some(address), Some("t" | "T" | "w" | "W"), Some(name)) = (words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
             kallsyms.total += 1;
             // Most lines fail this check. It needs no base name, because a clone's suffix does not change the start of the name.
             if !patterns.iter().any(|pattern| name.starts_with(pattern.start)) {
                 continue;
             }
-            if let Some((base, symbol)) = function(line)
+            if let Some((base, symbol)) = function(address, name)
                 && patterns.iter().any(|pattern| pattern.fits(base))
             {
                 kallsyms.functions.entry(base.to_owned()).or_default().push(symbol);
@@ -82,19 +87,12 @@ impl Kallsyms {
         self.functions.get(base).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns whether a function of this base name can be probed, and by which name.
-    #[must_use]
-    pub fn presence(&self, base: &str) -> Presence<'_> {
-        presence(self.find(base))
-    }
-
     /// Returns the base names that match a pattern, with their functions. The pattern may contain one `*`, which stands for any
     /// text.
     pub fn matching<'a>(&'a self, pattern: &'a str) -> impl Iterator<Item = (&'a str, &'a [Symbol])> {
         let pattern = Pattern::new(pattern);
         self.functions
-            .range::<str, _>((Bound::Included(pattern.start), Bound::Unbounded))
-            .take_while(move |(name, _)| name.starts_with(pattern.start))
+            .iter()
             .filter(move |(name, _)| pattern.fits(name))
             .map(|(name, symbols)| (name.as_str(), symbols.as_slice()))
     }
@@ -123,15 +121,12 @@ impl<'a> Pattern<'a> {
     }
 
     fn fits(self, name: &str) -> bool {
-        match (name.strip_prefix(self.start), self.end) {
-            (Some(rest), Some(end)) => rest.ends_with(end),
-            (Some(rest), None) => rest.is_empty(),
-            (None, _) => false,
-        }
+        let rest = name.strip_prefix(self.start);
+        rest.is_some_and(|rest| self.end.map_or(rest.is_empty(), |end| rest.ends_with(end)))
     }
 }
 
-/// Like [`Kallsyms::presence`], for functions that share a base name.
+/// Returns whether one of the functions that share a base name can be probed, and by which name.
 #[must_use]
 pub fn presence(symbols: &[Symbol]) -> Presence<'_> {
     // Next to the whole function, its split-off part does not count: the whole function or its inlined copies call it.
@@ -143,23 +138,11 @@ pub fn presence(symbols: &[Symbol]) -> Presence<'_> {
     }
 }
 
-/// Returns the name in a line, if the line describes a function.
-fn name_of_function(line: &str) -> Option<&str> {
-    let mut words = line.splitn(3, ' ');
-    let (_, kind) = (words.next()?, words.next()?);
-    // Text, global, local or weak (nm(1)).
-    matches!(kind, "t" | "T" | "w" | "W").then(|| words.next()).flatten()
-}
-
-/// Returns the base name and the function of a line; `None` for data, and for `.cold` parts, which contain only rarely executed
-/// code.
-fn function(line: &str) -> Option<(&str, Symbol)> {
-    let mut words = line.split_whitespace();
-    let address = u64::from_str_radix(words.next()?, 16).ok()?;
-    // Text, global, local or weak (nm(1)).
-    if !matches!(words.next()?, "t" | "T" | "w" | "W") {
-        return None;
-    }
+/// Returns the base name and the function of a line, from its address, and its name and module; `None` for `.cold` parts, which
+/// contain only rarely executed code.
+fn function<'a>(address: &str, name: &'a str) -> Option<(&'a str, Symbol)> {
+    let address = u64::from_str_radix(address, 16).ok()?;
+    let mut words = name.split_whitespace();
     let name = words.next()?;
     let module = words.next().and_then(|tag| tag.strip_prefix('[')?.strip_suffix(']'));
     let (mut base, mut partial) = (name, false);
@@ -187,8 +170,7 @@ fn clone_suffix(name: &str) -> Option<(&str, &str)> {
     let (rest, number) = name.rsplit_once('.')?;
     let (base, word) = rest.rsplit_once('.')?;
     let numbered = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-    let known = word == "cold" || CLONES.contains(&word);
-    (numbered && known && !base.is_empty()).then_some((base, word))
+    (numbered && CLONES.contains(&word) && !base.is_empty()).then_some((base, word))
 }
 
 #[cfg(test)]

@@ -56,11 +56,8 @@ impl Numbering {
     /// Returns the numbering of the running kernel's driver, by its BTF.
     #[must_use]
     pub fn of_kernel() -> Self {
-        Btf::of_kernel(&["amdgpu"]).map_or(Self::Unknown, |btf| Self::of(&btf))
-    }
-
-    fn of(btf: &Btf) -> Self {
-        match btf.enumerator("kfd_queue_type", "KFD_QUEUE_TYPE_SDMA_XGMI") {
+        let btf = Btf::of_kernel(&["amdgpu"]);
+        match btf.and_then(|btf| btf.enumerator("kfd_queue_type", "KFD_QUEUE_TYPE_SDMA_XGMI")) {
             Some(4) => Self::WithDiq,
             Some(3) => Self::WithoutDiq,
             _ => Self::Unknown,
@@ -91,43 +88,40 @@ impl Numbering {
 pub fn below<T: Tree + ?Sized>(root: &T, numbering: Numbering) -> io::Result<Vec<Process>> {
     // Distinguishes a missing folder from one without processes.
     root.names(FOLDER)?;
-    let processes = root.numbered(FOLDER, "").into_iter();
-    Ok(processes
-        .map(|(pid, path)| process(root, pid, &path, numbering))
-        .collect())
+    let process = |(pid, _): (u32, String)| Process {
+        pid,
+        queues: queues_of(root, pid, numbering),
+    };
+    Ok(root.numbered(FOLDER, "").into_iter().map(process).collect())
 }
 
 /// Returns the queues of one process, as [`below`]; none if it has not opened the device.
 pub fn queues_of<T: Tree + ?Sized>(root: &T, pid: u32, numbering: Numbering) -> Vec<Queue> {
-    process(root, pid, &format!("{FOLDER}/{pid}"), numbering).queues
-}
-
-fn process<T: Tree + ?Sized>(root: &T, pid: u32, path: &str, numbering: Numbering) -> Process {
-    let mut queues = queues(root, path, None, numbering);
-    for (context, path) in root.numbered(path, "context_") {
-        queues.extend(self::queues(root, &path, Some(context), numbering));
+    let path = format!("{FOLDER}/{pid}");
+    let mut all = queues(root, &path, None, numbering);
+    for (context, path) in root.numbered(&path, "context_") {
+        all.extend(queues(root, &path, Some(context), numbering));
     }
-    Process { pid, queues }
+    all
 }
 
 fn queues<T: Tree + ?Sized>(root: &T, path: &str, context: Option<u32>, numbering: Numbering) -> Vec<Queue> {
-    // A file that contains a decimal number, with or without a newline.
-    let number = |path: &str, file: &str| root.text(&format!("{path}/{file}"))?.trim().parse::<u64>().ok();
     let queue = |(queue_id, path): (u32, String)| {
-        let type_number = number(&path, "type").and_then(|n| u32::try_from(n).ok());
+        // A file that contains a decimal number, with or without a newline.
+        let number = |file: &str| root.text(&format!("{path}/{file}"))?.trim().parse::<u64>().ok();
+        let short = |file: &str| u32::try_from(number(file)?).ok();
+        let type_number = short("type");
         Queue {
             queue_id,
             context,
-            gpu_id: number(&path, "gpuid").and_then(|n| u32::try_from(n).ok()),
+            gpu_id: short("gpuid"),
             type_number,
             kind: type_number.and_then(|number| numbering.name(number)),
-            ring_bytes: number(&path, "size"),
+            ring_bytes: number("size"),
         }
     };
-    root.numbered(&format!("{path}/queues"), "")
-        .into_iter()
-        .map(queue)
-        .collect()
+    let queues = root.numbered(&format!("{path}/queues"), "").into_iter();
+    queues.map(queue).collect()
 }
 
 #[cfg(test)]
@@ -211,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_the_folder_is_told_from_one_without_processes() {
+    fn a_kernel_without_the_folder_differs_from_one_without_processes() {
         let dir = tempfile::tempdir().unwrap();
         let error = below(dir.path(), Numbering::Unknown).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);

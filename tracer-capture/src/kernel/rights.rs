@@ -44,8 +44,8 @@ pub fn fix() -> String {
         let names: Vec<String> = capabilities.iter().map(|(name, _)| name.to_lowercase()).collect();
         names.join(", ")
     };
-    let recording: Vec<Capability> = RECORDING.into_iter().chain(OF_USE).collect();
-    let (recording, user) = (names(&recording), names(&FOR_A_USER));
+    let recording = names(&[RECORDING.as_slice(), &OF_USE].concat());
+    let user = names(&FOR_A_USER);
     format!("run with sudo, or grant {recording}; to run commands or write files for a user, also {user}")
 }
 

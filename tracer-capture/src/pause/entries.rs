@@ -2,11 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    os::fd::{AsFd, BorrowedFd},
-    sync::atomic::Ordering,
+    os::fd::AsFd,
+    sync::atomic::{AtomicU64, Ordering},
 };
 
-use tracer_common::pause::{ENTRIES, MAGIC, STALE_NS, WORDS, header, word};
+use tracer_common::pause::{ENTRIES, MAGIC, WORDS, header, word};
 
 use crate::{
     CaptureError,
@@ -43,7 +43,7 @@ pub struct Entries {
 }
 
 /// The size of the map in bytes.
-const BYTES: usize = ENTRIES as usize * WORDS * size_of::<u64>();
+pub(super) const BYTES: usize = ENTRIES as usize * WORDS * size_of::<u64>();
 
 impl Entries {
     /// Maps the entries from the map's descriptor.
@@ -51,12 +51,13 @@ impl Entries {
     /// # Errors
     /// Fails with the error of the mapping.
     pub fn new(map: impl AsFd) -> Result<Self, CaptureError> {
-        Self::of(map.as_fd())
+        let words = SharedWords::of_descriptor(map.as_fd(), BYTES, Access::Write)?;
+        Ok(Self { words })
     }
 
-    fn of(map: BorrowedFd<'_>) -> Result<Self, CaptureError> {
-        let words = SharedWords::of_descriptor(map, BYTES, Access::Write)?;
-        Ok(Self { words })
+    /// Returns a word of an entry.
+    fn word(&self, slot: u32, at: usize) -> &AtomicU64 {
+        self.words.word(slot as usize * WORDS + at)
     }
 
     /// Marks the map with this layout and this recorder, which is alive.
@@ -88,11 +89,6 @@ impl Entries {
         self.beat(0);
     }
 
-    /// Returns whether the recorder has given a sign of life recently, so that programs pause processes.
-    pub fn is_beating(&self, now_ns: u64) -> bool {
-        self.has_beaten_within(STALE_NS, now_ns)
-    }
-
     /// Returns whether the recorder has given a sign of life within the last `ns` nanoseconds.
     pub fn has_beaten_within(&self, ns: u64, now_ns: u64) -> bool {
         let beat = self.words.word(header::HEARTBEAT_NS).load(Ordering::Acquire);
@@ -108,15 +104,9 @@ impl Entries {
         all
     }
 
-    /// Returns the paused threads of one process.
-    pub fn of_process(&self, pid: u32) -> Vec<Paused> {
-        let all = (1..ENTRIES).filter_map(|slot| self.read(slot));
-        all.filter(|paused| paused.pid == pid).collect()
-    }
-
     /// Reads the thread of an entry; `None` if the entry is free, or being written.
     fn read(&self, slot: u32) -> Option<Paused> {
-        let word = |at| self.words.word(slot as usize * WORDS + at).load(Ordering::Acquire);
+        let word = |at| self.word(slot, at).load(Ordering::Acquire);
         let token = word(word::OWNER);
         if token == 0 || word(word::SEALED) != token {
             return None;
@@ -139,46 +129,30 @@ impl Entries {
 
     /// Returns whether the entry still belongs to this pause.
     pub fn has(&self, slot: u32, token: u64) -> bool {
-        (1..ENTRIES).contains(&slot)
-            && self
-                .words
-                .word(slot as usize * WORDS + word::OWNER)
-                .load(Ordering::Acquire)
-                == token
+        (1..ENTRIES).contains(&slot) && self.word(slot, word::OWNER).load(Ordering::Acquire) == token
     }
 
     /// Marks that the recorder has done what the thread waits for.
     pub fn serve(&self, slot: u32, token: u64) {
         if (1..ENTRIES).contains(&slot) {
-            let served = slot as usize * WORDS + word::SERVED;
-            self.words.word(served).store(token, Ordering::Release);
+            self.word(slot, word::SERVED).store(token, Ordering::Release);
         }
     }
 
     /// Frees an entry, unless another thread has taken it since.
     pub fn clear(&self, paused: &Paused) {
-        let owner = self.words.word(paused.slot as usize * WORDS + word::OWNER);
+        let owner = self.word(paused.slot, word::OWNER);
         // A failure means that another process has cleared the entry.
         let _ = owner.compare_exchange(paused.token, 0, Ordering::AcqRel, Ordering::Acquire);
     }
-}
 
-/// What the programs note about paused processes in addition: the entries.
-pub trait Notes {
-    /// Returns whether another process has stopped the process of an entry.
-    fn is_stopped_by_others(&self, paused: &Paused) -> bool;
-    /// Returns the value of SIGCONT by which the programs recognise tracer's own signal.
-    fn resumes(&self) -> u64;
-}
-
-impl Notes for Entries {
     /// Returns whether another process has sent SIGSTOP to the process since it was paused, and no SIGCONT after that.
-    fn is_stopped_by_others(&self, paused: &Paused) -> bool {
-        let stopped = self.words.word(paused.slot as usize * WORDS + word::STOPPED);
-        stopped.load(Ordering::Acquire) == paused.token
+    pub fn is_stopped_by_others(&self, paused: &Paused) -> bool {
+        self.word(paused.slot, word::STOPPED).load(Ordering::Acquire) == paused.token
     }
 
-    fn resumes(&self) -> u64 {
+    /// Returns the value of SIGCONT by which the programs recognise tracer's own signal.
+    pub fn resumes(&self) -> u64 {
         self.words.word(header::RESUMES).load(Ordering::Acquire)
     }
 }

@@ -12,28 +12,17 @@
 mod cgroup;
 
 use std::{
-    fs,
-    io::{self, IoSlice, IoSliceMut},
-    mem::MaybeUninit,
-    os::{
-        fd::{AsFd, BorrowedFd, OwnedFd},
-        unix::ffi::OsStrExt,
-    },
+    fs, io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    net::{
-        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-        SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
-    },
-    process::{Pid, PidfdFlags, pidfd_open},
-};
+use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
 
 use crate::{
     CaptureError,
+    confined::Channel,
     pause::{entries::Entries, left},
     sys,
 };
@@ -50,10 +39,11 @@ const RELEASE: Duration = Duration::from_millis(500);
 const QUIET_ROUNDS: u32 = 8;
 /// The number of rounds after the recorder's exit that suffice in any case.
 const MOST_ROUNDS: u32 = 200;
-/// The recorder's end of the connection to the guardians.
+
+/// The recorder's ends of the connections to the guardians.
 #[derive(Debug)]
 pub struct Guardian {
-    sockets: [OwnedFd; 2],
+    channels: [Channel; 2],
 }
 
 impl Guardian {
@@ -65,10 +55,7 @@ impl Guardian {
     /// # Safety
     /// The calling process must have one thread only, since the child runs Rust code after a fork.
     pub unsafe fn start() -> Result<Self, CaptureError> {
-        let pair = || {
-            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-                .map_err(|error| CaptureError::system("a socket", io::Error::from(error)))
-        };
+        let pair = || Channel::pair().map_err(|error| CaptureError::system("a socket", error));
         let [(own_first, first), (own_second, second)] = [pair()?, pair()?];
         // SAFETY: the process has one thread, by this function's contract, so no other thread can hold a lock.
         match unsafe { libc::fork() } {
@@ -82,7 +69,7 @@ impl Guardian {
                 unsafe { libc::_exit(0) }
             }
             _ => Ok(Self {
-                sockets: [own_first, own_second],
+                channels: [own_first, own_second],
             }),
         }
     }
@@ -93,22 +80,10 @@ impl Guardian {
     /// # Errors
     /// Fails with [`CaptureError::System`] if a guardian is gone.
     pub fn share(&self, map: BorrowedFd<'_>, pin: Option<&Path>) -> Result<(), CaptureError> {
-        let name = pin.map_or(b"".as_slice(), |path| path.as_os_str().as_bytes());
-        for socket in &self.sockets {
-            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-            let mut message = SendAncillaryBuffer::new(&mut space);
-            let descriptors = [map];
-            // The space is large enough for one descriptor.
-            let _ = message.push(SendAncillaryMessage::ScmRights(&descriptors));
-            let text = [IoSlice::new(b"/"), IoSlice::new(name)];
-            sendmsg(socket, &text, &mut message, SendFlags::NOSIGNAL).map_err(|error| {
-                CaptureError::system(
-                    "sending the map of paused processes to the guardian",
-                    io::Error::from(error),
-                )
-            })?;
-        }
-        Ok(())
+        let failed = |error| CaptureError::system("sending the map of paused processes to the guardian", error);
+        self.channels
+            .iter()
+            .try_for_each(|channel| channel.send(&pin, &[map]).map_err(failed))
     }
 }
 
@@ -139,19 +114,17 @@ fn become_guardian() {
 ///
 /// # Safety
 /// The process must have one thread only.
-unsafe fn guard_as_two(first: OwnedFd, second: OwnedFd) {
-    let parent = std::process::id();
+unsafe fn guard_as_two(first: Channel, second: Channel) {
+    let parent = getpid();
     // SAFETY: the process has one thread.
     match unsafe { libc::fork() } {
         0 => {
             drop(first);
-            Guard::new(second, parent).run();
-            // SAFETY: exits the child without running any exit handlers.
-            unsafe { libc::_exit(0) }
+            Guard::new(second, Some(parent)).run();
         }
         child => {
             drop(second);
-            Guard::new(first, u32::try_from(child).unwrap_or(0)).run();
+            Guard::new(first, Pid::from_raw(child.max(0))).run();
         }
     }
 }
@@ -159,7 +132,7 @@ unsafe fn guard_as_two(first: OwnedFd, second: OwnedFd) {
 /// A guardian at work.
 struct Guard {
     /// The connection to the recorder, which the recorder's exit closes, however it exits.
-    recorder: OwnedFd,
+    recorder: Channel,
     recorder_exited: bool,
     /// The other guardian; `None` if there is none.
     other: Option<OwnedFd>,
@@ -173,7 +146,7 @@ struct Shared {
 }
 
 impl Guard {
-    fn new(recorder: OwnedFd, other: u32) -> Self {
+    fn new(recorder: Channel, other: Option<Pid>) -> Self {
         Self {
             recorder,
             recorder_exited: false,
@@ -209,37 +182,15 @@ impl Guard {
 
     /// Waits for a message from the recorder, or for its exit, for one round.
     fn listen(&mut self) {
-        let timeout = Timespec {
-            tv_sec: 0,
-            tv_nsec: i64::from(ROUND.subsec_nanos()),
-        };
-        let ready = poll(&mut [PollFd::new(&self.recorder, PollFlags::IN)], Some(&timeout));
-        if !ready.is_ok_and(|ready| ready > 0) {
-            return;
-        }
-        let mut text = [0; 512];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut message = RecvAncillaryBuffer::new(&mut space);
-        let received = recvmsg(
-            &self.recorder,
-            &mut [IoSliceMut::new(&mut text)],
-            &mut message,
-            RecvFlags::CMSG_CLOEXEC,
-        );
-        let bytes = received.map_or(0, |received| received.bytes);
-        if bytes == 0 {
-            self.recorder_exited = true;
-            return;
-        }
-        let map = message.drain().find_map(|part| match part {
-            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
-            _ => None,
-        });
-        // The name follows the first byte, which is there so that no message is empty.
-        let name = text.get(1..bytes).filter(|name| !name.is_empty());
-        if let Some(entries) = map.and_then(|map| Entries::new(map).ok()) {
-            let pin = name.map(|name| PathBuf::from(std::ffi::OsStr::from_bytes(name)));
-            self.shared = Some(Shared { entries, pin });
+        match self.recorder.receive_until(Instant::now() + ROUND) {
+            Ok(mut message) => {
+                if let (Some(map), Ok(pin)) = (message.descriptors.pop(), message.value())
+                    && let Ok(entries) = Entries::new(map)
+                {
+                    self.shared = Some(Shared { entries, pin });
+                }
+            }
+            Err(error) => self.recorder_exited |= error.kind() != io::ErrorKind::TimedOut,
         }
     }
 
@@ -248,19 +199,19 @@ impl Guard {
         if self.shared.is_none() || self.other.as_ref().is_some_and(|other| !sys::has_ended(other)) {
             return;
         }
-        let parent = std::process::id();
+        let parent = getpid();
         // SAFETY: a guardian has one thread.
-        match unsafe { libc::fork() } {
-            0 => self.other = open(parent),
-            child => self.other = open(u32::try_from(child).unwrap_or(0)),
-        }
+        let other = match unsafe { libc::fork() } {
+            0 => Some(parent),
+            child => Pid::from_raw(child.max(0)),
+        };
+        self.other = open(other);
     }
 }
 
 /// Opens a process by its id, to notice its exit.
-fn open(pid: u32) -> Option<OwnedFd> {
-    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
-    pidfd_open(pid, PidfdFlags::empty()).ok()
+fn open(pid: Option<Pid>) -> Option<OwnedFd> {
+    pidfd_open(pid?, PidfdFlags::empty()).ok()
 }
 
 /// Returns a map's descriptor, as the guardians take it.

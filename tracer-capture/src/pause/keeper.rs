@@ -5,7 +5,6 @@
 
 use std::{
     collections::HashSet,
-    io,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -117,23 +116,23 @@ impl Pauses {
             any = true;
             let age = |thread: &Paused| now_ns.saturating_sub(thread.time_ns);
             let open: Vec<&Paused> = threads.iter().filter(|thread| !thread.served).collect();
-            let limit_reached = open.iter().any(|thread| age(thread) >= self.limit_ns);
-            if limit_reached {
-                log::warn!(
-                    "process {pid} continues before tracer attached all probes: its pause reached the limit of {} ms (--pause-limit)",
-                    self.limit_ns / 1_000_000
-                );
-                self.cut_short.fetch_add(open.len() as u64, Ordering::Relaxed);
-                self.limited().extend(open.iter().map(|thread| thread.token));
-                open.iter()
-                    .for_each(|thread| self.entries.serve(thread.slot, thread.token));
-            } else if !open.is_empty() {
-                let left = open
-                    .iter()
-                    .map(|thread| self.limit_ns.saturating_sub(age(thread)))
-                    .min();
-                next = next.min(Duration::from_nanos(left.unwrap_or(0)));
-                continue;
+            let left = open.iter().map(|thread| self.limit_ns.saturating_sub(age(thread)));
+            match left.min() {
+                None => {}
+                Some(0) => {
+                    log::warn!(
+                        "process {pid} continues before tracer attached all probes: its pause reached the limit of {} ms (--pause-limit)",
+                        self.limit_ns / 1_000_000
+                    );
+                    self.cut_short.fetch_add(open.len() as u64, Ordering::Relaxed);
+                    self.limited().extend(open.iter().map(|thread| thread.token));
+                    open.iter()
+                        .for_each(|thread| self.entries.serve(thread.slot, thread.token));
+                }
+                Some(left) => {
+                    next = next.min(Duration::from_nanos(left));
+                    continue;
+                }
             }
             match resume(&threads, &self.entries, now_ns) {
                 Err(error) => {
@@ -190,12 +189,12 @@ impl Keeper {
     pub fn start(pauses: Pauses) -> Result<Self, CaptureError> {
         let pauses = Arc::new(pauses);
         let own = Arc::clone(&pauses);
-        let body = move || own.run();
-        let thread = std::thread::Builder::new().name("keeper".into()).spawn(body);
-        Ok(Self {
-            pauses,
-            thread: Some(thread.map_err(|error: io::Error| CaptureError::system("starting a thread", error))?),
-        })
+        let thread = std::thread::Builder::new()
+            .name("keeper".into())
+            .spawn(move || own.run())
+            .map_err(|error| CaptureError::system("starting a thread", error))?;
+        let thread = Some(thread);
+        Ok(Self { pauses, thread })
     }
 
     /// Returns the data through which other threads notify the keeper.

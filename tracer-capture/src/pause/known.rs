@@ -1,9 +1,6 @@
 //! Files that were examined in this recording: the map KNOWN, which the programs read. Mapping a known file pauses no process.
 
-use std::sync::{
-    Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::{Mutex, atomic::Ordering};
 
 use aya::maps::Map;
 use tracer_common::pause::{FileKey, KNOWN_SLOTS, KNOWN_TRIES, KNOWN_WORDS};
@@ -17,7 +14,7 @@ use crate::{
 /// another file may take it.
 pub struct KnownFiles {
     words: SharedWords,
-    /// Locked by the thread that writes.
+    /// Locked by the thread that writes, also after a panic of another one: it protects no data of its own.
     writing: Mutex<()>,
 }
 
@@ -38,40 +35,33 @@ impl KnownFiles {
 
     /// Makes a file known. A file whose entries are all taken stays unknown: it is examined each time.
     pub fn insert(&self, file: FileKey) {
-        let _alone = self.writing();
+        let _alone = self.writing.lock();
         if file.inode == 0 || entries(file).any(|first| self.is(first, file)) {
             return;
         }
-        let free = entries(file).find(|first| self.word(first + INODE).load(Ordering::Acquire) == 0);
+        let word = |at| self.words.word(at);
+        let free = entries(file).find(|first| word(first + INODE).load(Ordering::Acquire) == 0);
         if let Some(first) = free {
-            self.word(first + 1).store(file.device_nsec, Ordering::Relaxed);
-            self.word(first + 2).store(file.seconds, Ordering::Relaxed);
+            word(first + 1).store(file.device_nsec, Ordering::Relaxed);
+            word(first + 2).store(file.seconds, Ordering::Relaxed);
             // These words are written afterwards, because programs check them last and first.
-            self.word(first + INODE).store(file.inode, Ordering::Release);
-            self.word(first + WRITTEN).store(1, Ordering::Release);
+            word(first + INODE).store(file.inode, Ordering::Release);
+            word(first + WRITTEN).store(1, Ordering::Release);
         }
     }
 
     /// Makes a file unknown.
     pub fn remove(&self, file: FileKey) {
-        let _alone = self.writing();
+        let _alone = self.writing.lock();
         for first in entries(file).filter(|&first| self.is(first, file)) {
-            self.word(first + INODE).store(0, Ordering::Release);
+            self.words.word(first + INODE).store(0, Ordering::Release);
         }
-    }
-
-    fn writing(&self) -> MutexGuard<'_, ()> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is(&self, first: usize, file: FileKey) -> bool {
         let key = [file.inode, file.device_nsec, file.seconds];
-        let is_same = |(at, word): (usize, u64)| self.word(first + at).load(Ordering::Relaxed) == word;
-        key.into_iter().enumerate().all(is_same)
-    }
-
-    fn word(&self, at: usize) -> &AtomicU64 {
-        self.words.word(at)
+        let is_same = |(at, word): (usize, u64)| self.words.word(at).load(Ordering::Relaxed) == word;
+        (first..).zip(key).all(is_same)
     }
 }
 

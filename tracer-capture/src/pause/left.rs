@@ -11,6 +11,7 @@ use std::{
 };
 
 use aya::maps::{Map, MapData};
+use tracer_common::pause::STALE_NS;
 
 use super::{
     entries::Entries,
@@ -25,8 +26,6 @@ use crate::{
 const FILE_SYSTEM: &str = "/sys/fs/bpf";
 /// The folder in it, which belongs to root alone.
 const FOLDER: &str = "/sys/fs/bpf/tracer";
-/// The magic number of that file system (include/uapi/linux/magic.h).
-const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
 /// The time between two rounds over entries.
 const ROUND: Duration = Duration::from_millis(2);
 
@@ -56,9 +55,10 @@ impl Pin {
     pub fn new(map: &Map) -> Result<Self, CaptureError> {
         let failed = |error| CaptureError::system("pinning the map of paused processes", error);
         require_mount()?;
-        match fs::DirBuilder::new().mode(0o700).create(FOLDER) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
-            _ => {}
+        if let Err(error) = fs::DirBuilder::new().mode(0o700).create(FOLDER)
+            && error.kind() != io::ErrorKind::AlreadyExists
+        {
+            return Err(failed(error));
         }
         require_ownership()?;
         let Map::Array(data) = map else {
@@ -79,26 +79,25 @@ impl Pin {
 
 fn require_mount() -> Result<(), CaptureError> {
     let found = rustix::fs::statfs(FILE_SYSTEM);
-    if found.is_ok_and(|found| i128::from(found.f_type) == i128::from(BPF_FS_MAGIC)) {
+    if found.is_ok_and(|found| i128::from(found.f_type) == i128::from(libc::BPF_FS_MAGIC)) {
         return Ok(());
     }
     let why = format!("no BPF file system is mounted at {FILE_SYSTEM}; run `mount -t bpf bpf {FILE_SYSTEM}`");
-    Err(CaptureError::system(
-        "searching for maps of paused processes",
-        io::Error::other(why),
-    ))
+    Err(not_searched(io::Error::other(why)))
 }
 
 /// Requires that no user except root can change the folder; its parent is sticky.
 fn require_ownership() -> Result<(), CaptureError> {
-    let failed = |error| CaptureError::system("searching for maps of paused processes", error);
-    let folder = fs::symlink_metadata(FOLDER).map_err(failed)?;
+    let folder = fs::symlink_metadata(FOLDER).map_err(not_searched)?;
     if folder.is_dir() && folder.uid() == 0 && folder.mode() & 0o077 == 0 {
         return Ok(());
     }
-    Err(failed(io::Error::other(format!(
-        "{FOLDER} does not belong to root alone; remove it"
-    ))))
+    let why = format!("{FOLDER} does not belong to root alone; remove it");
+    Err(not_searched(io::Error::other(why)))
+}
+
+fn not_searched(error: io::Error) -> CaptureError {
+    CaptureError::system("searching for maps of paused processes", error)
 }
 
 /// Resumes the processes that dead recorders left, and removes their maps. A map whose recorder gives signs of life is left alone.
@@ -114,17 +113,15 @@ pub fn recover() -> Result<Vec<Recovered>, CaptureError> {
     }
     let entries = fs::read_dir(FOLDER);
     let entries = entries.map_err(|error| CaptureError::system("reading maps of paused processes", error))?;
-    Ok(entries
-        .flatten()
-        .flat_map(|entry| recover_from(&entry.path()))
-        .collect())
+    let recovered = entries.flatten().flat_map(|entry| recover_from(&entry.path()));
+    Ok(recovered.collect())
 }
 
 fn recover_from(path: &Path) -> Vec<Recovered> {
     let Some(left) = MapData::from_pin(path).ok().and_then(|map| Entries::new(map.fd()).ok()) else {
         return Vec::new();
     };
-    if !left.is_ours() || left.is_beating(sys::monotonic_ns()) {
+    if !left.is_ours() || left.has_beaten_within(STALE_NS, sys::monotonic_ns()) {
         return Vec::new();
     }
     let recovered = release(&left, Duration::from_secs(2));

@@ -7,7 +7,7 @@
 //! such a stop, and a SIGSTOP that coincides with tracer's own is not noticed.
 
 use std::{
-    fmt, fs, io, mem,
+    fs, io, mem,
     os::fd::{AsRawFd, OwnedFd},
 };
 
@@ -17,33 +17,26 @@ use rustix::{
 };
 
 use super::{
-    entries::{Notes, Paused},
+    entries::{Entries, Paused},
     place::{self, Stand},
 };
 use crate::{sys, target::process_stat::Stat};
 
 /// The outcome of a pause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum Outcome {
     /// The process runs again.
+    #[strum(to_string = "resumed")]
     Resumed,
     /// Another process has stopped it, too, and it stays stopped.
+    #[strum(to_string = "left stopped: something else has also stopped it")]
     LeftStopped,
     /// The process or the thread has exited, or the id belongs to another process.
+    #[strum(to_string = "exited")]
     Gone,
     /// The process never stopped, or another process has resumed it.
+    #[strum(to_string = "not stopped")]
     NotStopped,
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Resumed => "resumed",
-            Self::LeftStopped => "left stopped: something else has also stopped it",
-            Self::Gone => "exited",
-            Self::NotStopped => "not stopped",
-        })
-    }
 }
 
 /// The result of one attempt to resume a process.
@@ -62,7 +55,7 @@ const GRACE_NS: u64 = 2_000_000_000;
 ///
 /// # Errors
 /// Fails if the process could not be examined or signalled, for want of descriptors or rights for example. It may still be stopped.
-pub fn resume(threads: &[Paused], notes: &impl Notes, now_ns: u64) -> io::Result<Step> {
+pub fn resume(threads: &[Paused], entries: &Entries, now_ns: u64) -> io::Result<Step> {
     let Some(first) = threads.first() else {
         return Ok(Step::Over(Outcome::Gone));
     };
@@ -76,7 +69,7 @@ pub fn resume(threads: &[Paused], notes: &impl Notes, now_ns: u64) -> io::Result
             Some('T' | 't') => {
                 is_stopped = true;
                 match place::of_thread(thread.pid, thread.tid, thread.place) {
-                    Stand::There => return proceed(&process, threads, notes),
+                    Stand::There => return proceed(&process, threads, entries),
                     Stand::Unknown => return Ok(Step::Later),
                     Stand::Elsewhere => {}
                 }
@@ -122,8 +115,8 @@ fn open(paused: &Paused) -> io::Result<Option<OwnedFd>> {
 
 /// Resumes a process with a thread that stands where it was paused, unless another process has stopped it, too. With several paused
 /// threads, a pending SIGSTOP may be that of another one of them.
-fn proceed(process: &OwnedFd, threads: &[Paused], notes: &impl Notes) -> io::Result<Step> {
-    let is_stopped_by_others = |thread: &Paused| notes.is_stopped_by_others(thread);
+fn proceed(process: &OwnedFd, threads: &[Paused], entries: &Entries) -> io::Result<Step> {
+    let is_stopped_by_others = |thread: &Paused| entries.is_stopped_by_others(thread);
     let waiting = match threads {
         [only] => pending(only.pid)? & (bit(libc::SIGSTOP) | bit(libc::SIGTSTP)) != 0,
         _ => false,
@@ -131,7 +124,7 @@ fn proceed(process: &OwnedFd, threads: &[Paused], notes: &impl Notes) -> io::Res
     if waiting || threads.iter().any(is_stopped_by_others) {
         return Ok(Step::Over(Outcome::LeftStopped));
     }
-    match go_on(process, notes.resumes()) {
+    match go_on(process, entries.resumes()) {
         // Another process has stopped it since the check: SIGCONT may have removed that stop.
         Ok(()) if threads.iter().any(is_stopped_by_others) => {
             // A failure means that the process has exited.
@@ -162,11 +155,8 @@ fn go_on(process: &OwnedFd, value: u64) -> io::Result<()> {
             0,
         )
     };
-    if sent == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    nix::errno::Errno::result(sent)?;
+    Ok(())
 }
 
 /// `siginfo_t` of a queued signal (include/uapi/asm-generic/siginfo.h): libc offers no way to set its value.
@@ -234,16 +224,11 @@ mod tests {
         }
     }
 
-    struct Nothing;
-
-    impl Notes for Nothing {
-        fn is_stopped_by_others(&self, _: &Paused) -> bool {
-            false
-        }
-
-        fn resumes(&self) -> u64 {
-            0
-        }
+    /// Entries in which nothing is noted.
+    fn nothing() -> Entries {
+        let map = rustix::fs::memfd_create("entries", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&map, crate::pause::entries::BYTES as u64).unwrap();
+        Entries::new(map).unwrap()
     }
 
     /// A child process that has stopped itself.
@@ -276,7 +261,7 @@ mod tests {
     #[test]
     fn a_process_that_stands_elsewhere_stays_stopped() {
         let child = Stopped::new();
-        let step = resume(&[paused(child.0.id(), 0)], &Nothing, u64::MAX).unwrap();
+        let step = resume(&[paused(child.0.id(), 0)], &nothing(), u64::MAX).unwrap();
         assert_eq!(step, Step::Over(Outcome::LeftStopped));
         assert_eq!(child.state(), Some('T'));
     }
@@ -285,7 +270,7 @@ mod tests {
     fn a_process_that_began_at_another_time_is_a_stranger() {
         let child = Stopped::new();
         assert_eq!(
-            resume(&[paused(child.0.id(), 1)], &Nothing, u64::MAX).unwrap(),
+            resume(&[paused(child.0.id(), 1)], &nothing(), u64::MAX).unwrap(),
             Step::Over(Outcome::Gone)
         );
         assert_eq!(child.state(), Some('T'));
@@ -294,9 +279,9 @@ mod tests {
     #[test]
     fn a_process_that_does_not_stop_is_waited_for_and_then_given_up() {
         let own = paused(std::process::id(), 0);
-        assert_eq!(resume(&[own], &Nothing, 1).unwrap(), Step::Later);
+        assert_eq!(resume(&[own], &nothing(), 1).unwrap(), Step::Later);
         assert_eq!(
-            resume(&[own], &Nothing, u64::MAX).unwrap(),
+            resume(&[own], &nothing(), u64::MAX).unwrap(),
             Step::Over(Outcome::NotStopped)
         );
     }

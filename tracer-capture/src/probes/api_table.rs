@@ -44,8 +44,12 @@ impl<'a> Process<'a> {
     ///
     /// # Errors
     /// Fails with [`NotRead`] if memory or file can't be read now.
-    pub fn behind(&self, exports: &[&ExportSite], keep: &[Argument]) -> Result<Vec<Option<ProbePoint>>, NotRead> {
-        let mut functions = Vec::with_capacity(exports.len());
+    pub fn behind<'b>(
+        &self,
+        exports: impl IntoIterator<Item = &'b ExportSite>,
+        keep: &[Argument],
+    ) -> Result<Vec<Option<ProbePoint>>, NotRead> {
+        let mut functions = Vec::new();
         for export in exports {
             let target = self.target_of(export)?;
             functions.push(target.and_then(|(bias, function)| {

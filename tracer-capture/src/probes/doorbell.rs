@@ -6,7 +6,7 @@ use super::{Prober, Site, Target, api_table::Process};
 use crate::{
     confined::NotRead,
     inventory::Probe,
-    runtime::resolver::{Argument, Confidence, ExportSite, ProbePoint, Resolution, ResolverStep},
+    runtime::resolver::{Argument, Confidence, Resolution, ResolverStep},
 };
 use tracer_core::family::Family;
 
@@ -45,23 +45,15 @@ pub fn unseen_by_last_resort(path: &str) -> String {
 /// Fails with [`NotRead`] if the process can't be read now.
 pub fn last_resort(resolution: &Resolution, process: Option<&Process<'_>>) -> Result<Vec<Site>, NotRead> {
     let exports = resolution.last_resort();
-    let behind = match process {
-        Some(process) => {
-            let all: Vec<&ExportSite> = exports.iter().collect();
-            let points = process.behind(&all, &[Argument::Rdi, Argument::Rsi])?;
-            points.into_iter().collect::<Option<Vec<ProbePoint>>>()
-        }
-        None => None,
+    let behind = process.map(|process| process.behind(exports, &[Argument::Rdi, Argument::Rsi]));
+    let behind = behind.transpose()?;
+    let (points, step) = match behind.and_then(|points| points.into_iter().collect::<Option<Vec<_>>>()) {
+        Some(points) => (points, ResolverStep::ApiTable),
+        None => (
+            exports.iter().map(|export| export.probe).collect(),
+            ResolverStep::Export,
+        ),
     };
-    let (points, step) = behind.map_or_else(
-        || {
-            (
-                exports.iter().map(|export| export.probe).collect(),
-                ResolverStep::Export,
-            )
-        },
-        |points| (points, ResolverStep::ApiTable),
-    );
     let mut placed = BTreeSet::new();
     // Several names may share one function.
     let once = exports
@@ -69,10 +61,8 @@ pub fn last_resort(resolution: &Resolution, process: Option<&Process<'_>>) -> Re
         .zip(points)
         .filter(|(_, point)| placed.insert(point.file_offset));
     let sites = once.map(|(export, point)| Site {
-        point,
-        upper: 0,
-        role: export.names.join(", "),
         found: Some((step, Confidence::Low)),
+        ..Site::of(export, point, step)
     });
     Ok(sites.collect())
 }

@@ -109,11 +109,8 @@ fn probe(function: &str, symbol: &Symbol) -> Probe {
         family: Family::Driver,
         target: symbol.name.clone(),
         role: function.to_owned(),
-        file_offset: None,
-        instruction: None,
         step: symbol.module.clone(),
-        confidence: None,
-        error: None,
+        ..Probe::default()
     }
 }
 

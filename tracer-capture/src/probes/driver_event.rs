@@ -3,10 +3,13 @@
 //! Each event is optional, and so is each field: an event without its ring's name still counts. A kernel without the driver has
 //! none of them.
 
-use aya::{EbpfLoader, Pod};
-use tracer_common::{offset::ABSENT, record::DriverEventLayout};
+use aya::EbpfLoader;
+use tracer_common::{
+    offset::ABSENT,
+    record::{DriverEventLayout, driver_event_kind as number},
+};
 
-use super::{Prober, tracefs::Format};
+use super::{Plain, Prober, tracefs::Format};
 use crate::{CaptureError, inventory::Probe};
 use tracer_core::family::Family;
 use tracer_core::words::Named;
@@ -15,63 +18,46 @@ use tracer_core::words::Named;
 const GROUP: &str = "amdgpu";
 const FAMILY: Family = Family::DriverEvent;
 
-/// Trace events of amdgpu (drivers/gpu/drm/amd/amdgpu/amdgpu_trace.h).
+/// Trace events of amdgpu (drivers/gpu/drm/amd/amdgpu/amdgpu_trace.h), with their numbers in records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case", prefix = "amdgpu_")]
+#[repr(u16)]
 pub enum DriverEventKind {
     /// A client's command submission (AMDGPU_CS).
-    CsIoctl,
+    CsIoctl = number::CS_IOCTL,
     /// The driver takes a job from its scheduler.
-    SchedRunJob,
+    SchedRunJob = number::SCHED_RUN_JOB,
     /// A buffer moves to other memory.
-    BoMove,
+    BoMove = number::BO_MOVE,
     /// A job flushes the address translations of an address space.
-    VmFlush,
+    VmFlush = number::VM_FLUSH,
     /// A job cleans registers and LDS between processes.
-    CleanerShader,
+    CleanerShader = number::CLEANER_SHADER,
 }
 
-impl DriverEventKind {
-    /// Every kind.
-    pub const ALL: [Self; 5] = [
-        Self::CsIoctl,
-        Self::SchedRunJob,
-        Self::BoMove,
-        Self::VmFlush,
-        Self::CleanerShader,
-    ];
-}
+/// The events, with the program for each and the variable that holds its layout.
+pub const EVENTS: [(DriverEventKind, &str, &str); 5] = [
+    (DriverEventKind::CsIoctl, "driver_event_cs", "DRIVER_EVENT_CS"),
+    (DriverEventKind::SchedRunJob, "driver_event_run", "DRIVER_EVENT_RUN"),
+    (DriverEventKind::BoMove, "driver_event_move", "DRIVER_EVENT_MOVE"),
+    (DriverEventKind::VmFlush, "driver_event_flush", "DRIVER_EVENT_FLUSH"),
+    (
+        DriverEventKind::CleanerShader,
+        "driver_event_cleaner",
+        "DRIVER_EVENT_CLEANER",
+    ),
+];
 
 /// The way in which the events are read on this kernel.
 #[derive(Debug)]
 pub struct Plan {
-    events: [Planned; DriverEventKind::ALL.len()],
+    /// The layout of each of [`EVENTS`]. An error says that this kernel does not have the event, or that its format file is not
+    /// understood.
+    layouts: [Result<Plain<DriverEventLayout>, CaptureError>; EVENTS.len()],
 }
 
-/// One of the events.
-#[derive(Debug)]
-struct Planned {
-    kind: DriverEventKind,
-    /// The layout for the program: [`DriverEventLayout::NONE`] unless the format file says more.
-    layout: Plain,
-    state: State,
-}
-
-#[derive(Debug)]
-enum State {
-    /// This kernel does not have the event.
-    Absent,
-    Usable,
-    /// The format file of the event is not understood.
-    Damaged(CaptureError),
-}
-
-/// A layout, as the programs take it.
-#[repr(transparent)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Plain(DriverEventLayout);
-// SAFETY: the type is `repr(C)` and consists of u32 only.
-unsafe impl Pod for Plain {}
+/// The layout of an event that cannot be read.
+static NONE: Plain<DriverEventLayout> = Plain(DriverEventLayout::NONE);
 
 impl Plan {
     /// Reads the plan from tracefs.
@@ -83,36 +69,26 @@ impl Plan {
     /// Creates the plan from the formats that `read` returns for each event.
     fn of(read: impl Fn(&str) -> Result<Format, CaptureError>) -> Self {
         Self {
-            events: DriverEventKind::ALL.map(|kind| {
-                let (layout, state) = match read(kind.name()) {
-                    Ok(format) => (layout(kind, &format), State::Usable),
-                    Err(CaptureError::NoEvent(_)) => (DriverEventLayout::NONE, State::Absent),
-                    Err(error) => (DriverEventLayout::NONE, State::Damaged(error)),
-                };
-                Planned {
-                    kind,
-                    layout: Plain(layout),
-                    state,
-                }
-            }),
+            layouts: EVENTS.map(|(kind, ..)| read(kind.name()).map(|format| Plain(layout(kind, &format)))),
         }
     }
 
     /// Passes the layouts to the programs.
     pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
-        for event in &self.events {
-            loader.override_global(program(event.kind).1, &event.layout, true);
+        for ((.., variable), layout) in EVENTS.into_iter().zip(&self.layouts) {
+            loader.override_global(variable, layout.as_ref().unwrap_or(&NONE), true);
         }
     }
 
     /// Attaches to the events that exist. Events that this kernel lacks are not listed as probes, because none of them is required.
     pub fn attach(&self, prober: &mut Prober) -> Vec<Probe> {
-        let attach = |event: &Planned| {
-            let (program, name) = (program(event.kind).0, event.kind.name());
-            match &event.state {
-                State::Absent => None,
-                State::Usable => Some(prober.tracepoint(program, FAMILY, GROUP, name)),
-                State::Damaged(error) => Some(Probe {
+        let events = EVENTS.into_iter().zip(&self.layouts);
+        let probes = events.filter_map(|((kind, program, _), layout)| {
+            let name = kind.name();
+            match layout {
+                Ok(_) => Some(prober.tracepoint(program, FAMILY, GROUP, name)),
+                Err(CaptureError::NoEvent(_)) => None,
+                Err(error) => Some(Probe {
                     family: FAMILY,
                     target: format!("{GROUP}:{name}"),
                     role: program.to_owned(),
@@ -120,19 +96,8 @@ impl Plan {
                     ..Probe::default()
                 }),
             }
-        };
-        self.events.iter().filter_map(attach).collect()
-    }
-}
-
-/// Returns the program for an event, and the variable that holds its layout.
-const fn program(kind: DriverEventKind) -> (&'static str, &'static str) {
-    match kind {
-        DriverEventKind::CsIoctl => ("driver_event_cs", "DRIVER_EVENT_CS"),
-        DriverEventKind::SchedRunJob => ("driver_event_run", "DRIVER_EVENT_RUN"),
-        DriverEventKind::BoMove => ("driver_event_move", "DRIVER_EVENT_MOVE"),
-        DriverEventKind::VmFlush => ("driver_event_flush", "DRIVER_EVENT_FLUSH"),
-        DriverEventKind::CleanerShader => ("driver_event_cleaner", "DRIVER_EVENT_CLEANER"),
+        });
+        probes.collect()
     }
 }
 

@@ -19,10 +19,8 @@ pub fn attach(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution)
     let programs = [("hsa_queue_return", "return from"), ("hsa_queue_enter", "entry of")];
     let probe = |(program, what)| {
         let site = Site {
-            point: create.probe,
-            upper: 0,
             role: format!("{what} hsa_queue_create"),
-            found: Some((ResolverStep::Export, create.confidence)),
+            ..Site::of(create, create.probe, ResolverStep::Export)
         };
         prober.uprobe(program, Family::HsaQueue, target, site)
     };

@@ -1,9 +1,8 @@
 //! Executable mappings, and the entry of `hsa_init`: the places where processes are paused.
 
-use aya::{EbpfLoader, Pod};
 use tracer_common::{offset::ABSENT, pause::TaskLayout};
 
-use super::{Prober, Site, Target, second_programs};
+use super::{Plain, Prober, Site, Target, second_programs};
 use crate::{
     inventory::Probe,
     kernel::btf::Btf,
@@ -11,27 +10,11 @@ use crate::{
 };
 use tracer_core::family::Family;
 
-/// The offsets, in the kernel's structures, of what the programs read about processes and files.
-pub struct Tasks(Plain);
-
-/// A layout as the loader takes it.
-#[repr(transparent)]
-#[derive(Clone, Copy)]
-struct Plain(TaskLayout);
-// SAFETY: the type is `repr(C)` and consists of u32 only.
-unsafe impl Pod for Plain {}
-
-impl Tasks {
-    /// Takes the offsets from the kernel's BTF. Without BTF files are not recognised, and each mapping is examined.
-    #[must_use]
-    pub fn of(btf: Option<&Btf>) -> Self {
-        Self(Plain(btf.map_or(TaskLayout::NONE, layout)))
-    }
-
-    /// Passes the layout to the programs.
-    pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
-        loader.override_global("TASK", &self.0, true);
-    }
+/// Returns the offsets, in the kernel's structures, of what the programs read about processes and files, from the kernel's BTF.
+/// Without BTF files are not recognised, and each mapping is examined.
+#[must_use]
+pub fn tasks(btf: Option<&Btf>) -> Plain<TaskLayout> {
+    Plain(btf.map_or(TaskLayout::NONE, layout))
 }
 
 /// The names of `inode`'s change time, by kernel: since 6.13, since 6.6, before; each with seconds and nanoseconds.
@@ -65,25 +48,19 @@ fn layout(btf: &Btf) -> TaskLayout {
 
 /// Attaches to the mmap events.
 pub fn attach(prober: &mut Prober, second_programs: bool) -> Vec<Probe> {
-    second_programs::attach(
-        prober,
-        second_programs,
-        Family::Mapping,
-        [
-            ["mmap_enter", "mmap_enter_twin", "sys_enter_mmap"],
-            ["mmap_exit", "mmap_exit_twin", "sys_exit_mmap"],
-        ],
-    )
+    let events = [
+        ["mmap_enter", "mmap_enter_twin", "sys_enter_mmap"],
+        ["mmap_exit", "mmap_exit_twin", "sys_exit_mmap"],
+    ];
+    second_programs::attach(prober, second_programs, Family::Mapping, events)
 }
 
 /// Attaches to `hsa_init`. By its entry, the library's API table is filled.
 pub fn attach_init(prober: &mut Prober, target: &Target<'_>, resolution: &Resolution) -> Option<Probe> {
     let init = resolution.exports.init.as_ref()?;
     let site = Site {
-        point: init.probe,
-        upper: 0,
         role: "hsa_init".to_owned(),
-        found: Some((ResolverStep::Export, init.confidence)),
+        ..Site::of(init, init.probe, ResolverStep::Export)
     };
     Some(prober.uprobe("runtime_init", Family::Mapping, target, site))
 }

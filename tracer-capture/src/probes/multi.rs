@@ -25,6 +25,7 @@ const BPF_F_UPROBE_MULTI_RETURN: u32 = 1;
 
 /// `bpf_attr` of `BPF_PROG_LOAD`, up to the last field that is used.
 #[repr(C)]
+#[derive(Default)]
 struct ProgramAttributes {
     kind: u32,
     instruction_count: u32,
@@ -50,6 +51,7 @@ struct ProgramAttributes {
 
 /// `bpf_attr` of `BPF_BTF_LOAD`.
 #[repr(C)]
+#[derive(Default)]
 struct BtfAttributes {
     btf: u64,
     log: u64,
@@ -61,6 +63,7 @@ struct BtfAttributes {
 
 /// `bpf_attr` of `BPF_LINK_CREATE` for a `uprobe_multi` link.
 #[repr(C)]
+#[derive(Default)]
 struct LinkAttributes {
     program: u32,
     target: u32,
@@ -165,17 +168,13 @@ impl Multi {
         debug_assert_eq!(offsets.len(), cookies.len());
         let attributes = LinkAttributes {
             program: program.as_raw_fd() as u32,
-            target: 0,
             attach_type: BPF_TRACE_UPROBE_MULTI,
-            flags: 0,
             path: file.as_ptr().expose_provenance() as u64,
             offsets: offsets.as_ptr().expose_provenance() as u64,
-            reference_counters: 0,
             cookies: cookies.as_ptr().expose_provenance() as u64,
             count: offsets.len().min(cookies.len()) as u32,
             multi_flags: if *returns { BPF_F_UPROBE_MULTI_RETURN } else { 0 },
-            pid: 0,
-            pad: 0,
+            ..Default::default()
         };
         // SAFETY: the path ends with 0, and there are `count` offsets and cookies; all of them live through the call.
         unsafe { bpf(BPF_LINK_CREATE, &attributes) }
@@ -203,11 +202,8 @@ const FEATURES: aya_obj::btf::BtfFeatures =
 fn load_btf(btf: &[u8]) -> io::Result<OwnedFd> {
     let attributes = BtfAttributes {
         btf: btf.as_ptr().expose_provenance() as u64,
-        log: 0,
         size: btf.len() as u32,
-        log_size: 0,
-        log_level: 0,
-        pad: 0,
+        ..Default::default()
     };
     // SAFETY: there are `size` bytes, which live through the call.
     unsafe { bpf(BPF_BTF_LOAD, &attributes) }
@@ -220,35 +216,22 @@ fn load(name: &str, license: &CStr, code: &aya_obj::Function, btf: Option<&Owned
     }
     let function_info = code.func_info.func_info_bytes();
     let line_info = code.line_info.line_info_bytes();
+    let with_btf = |size: usize| if btf.is_some() { size as u32 } else { 0 };
     let attributes = ProgramAttributes {
         kind: BPF_PROG_TYPE_KPROBE,
         instruction_count: code.instructions.len() as u32,
         instructions: code.instructions.as_ptr().expose_provenance() as u64,
         license: license.as_ptr().expose_provenance() as u64,
-        log_level: 0,
-        log_size: 0,
-        log: 0,
-        kernel_version: 0,
-        flags: 0,
         name: short,
-        interface: 0,
         expected_attach_type: BPF_TRACE_UPROBE_MULTI,
         btf: btf.map_or(0, |btf| btf.as_raw_fd() as u32),
-        function_info_len: if btf.is_some() {
-            code.func_info_rec_size as u32
-        } else {
-            0
-        },
+        function_info_len: with_btf(code.func_info_rec_size),
         function_info: function_info.as_ptr().expose_provenance() as u64,
-        function_info_count: if btf.is_some() { code.func_info.len() as u32 } else { 0 },
-        line_info_len: if btf.is_some() {
-            code.line_info_rec_size as u32
-        } else {
-            0
-        },
+        function_info_count: with_btf(code.func_info.len()),
+        line_info_len: with_btf(code.line_info_rec_size),
         line_info: line_info.as_ptr().expose_provenance() as u64,
-        line_info_count: if btf.is_some() { code.line_info.len() as u32 } else { 0 },
-        pad: 0,
+        line_info_count: with_btf(code.line_info.len()),
+        ..Default::default()
     };
     // SAFETY: the license ends with 0, and there are as many instructions and records as the counts say; all of them live through
     // the call.

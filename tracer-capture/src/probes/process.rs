@@ -2,17 +2,12 @@
 
 use aya::EbpfLoader;
 
-use super::{Prober, progress, tracefs};
+use super::{Prober, progress, tracefs::Format};
 use crate::{CaptureError, inventory::Probe};
 use tracer_core::family::Family;
 
-/// The offsets of the fields that the programs read, by this kernel's format files.
-pub struct Layout {
-    newtask_pid: u32,
-    newtask_flags: u32,
-    exit_group_dead: u32,
-    progress: progress::Layout,
-}
+/// The offsets of the fields that the programs read, by this kernel's format files, with the programs' names for them.
+pub struct Layout([(&'static str, u32); 5]);
 
 impl Layout {
     /// Reads the format files.
@@ -20,26 +15,26 @@ impl Layout {
     /// # Errors
     /// Fails with [`CaptureError::NoEvent`] if an event or a field that every kernel has is absent.
     pub fn read() -> Result<Self, CaptureError> {
-        let newtask = tracefs::Format::read("task", "task_newtask")?;
-        Ok(Self {
-            newtask_pid: newtask.require("pid", 4)?,
-            newtask_flags: newtask.require("clone_flags", 8)?,
-            // Only newer kernels have this field.
-            exit_group_dead: tracefs::Format::read("sched", "sched_process_exit")?
-                .offset("group_dead", 1)
-                .unwrap_or(0),
-            progress: progress::Layout::read(),
-        })
+        let newtask = Format::read("task", "task_newtask")?;
+        let [pid, flags] = [newtask.require("pid", 4)?, newtask.require("clone_flags", 8)?];
+        // Only newer kernels have this field.
+        let group_dead = Format::read("sched", "sched_process_exit")?.offset("group_dead", 1);
+        // The programs examine no signal if these are 0.
+        let [number, handler] = progress::signal_fields().unwrap_or_default();
+        Ok(Self([
+            ("NEWTASK_PID", pid),
+            ("NEWTASK_FLAGS", flags),
+            ("EXIT_GROUP_DEAD", group_dead.unwrap_or(0)),
+            ("SIGNAL_NUMBER", number),
+            ("SIGNAL_HANDLER", handler),
+        ]))
     }
 
     /// Passes the layout to the programs.
-    pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>, follow: &'a u8) {
-        self.progress.apply(loader);
-        loader
-            .override_global("NEWTASK_PID", &self.newtask_pid, true)
-            .override_global("NEWTASK_FLAGS", &self.newtask_flags, true)
-            .override_global("EXIT_GROUP_DEAD", &self.exit_group_dead, true)
-            .override_global("FOLLOW", follow, true);
+    pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
+        for (name, offset) in &self.0 {
+            loader.override_global(name, offset, true);
+        }
     }
 }
 

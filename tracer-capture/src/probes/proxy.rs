@@ -16,8 +16,7 @@ use crate::{
 };
 use tracer_core::family::Family;
 
-/// The name of the probe family.
-pub const FAMILY: Family = Family::Proxy;
+const FAMILY: Family = Family::Proxy;
 
 /// The virtual functions of a signal that store, with their slots.
 const STORES: [(usize, &str); 2] = [
@@ -105,17 +104,13 @@ pub fn places(
 
 /// Attaches to a place, unless it has its probe by now.
 pub fn attach(prober: &mut Prober, place: Place) -> Option<Probe> {
-    let Place {
-        runtime,
-        function,
-        site,
-    } = place;
-    if runtime.proxies().contains(&function) {
+    let runtime = &place.runtime;
+    if runtime.proxies().contains(&place.function) {
         return None;
     }
-    let probe = prober.uprobe("doorbell_by_signal", FAMILY, &runtime.target(), site);
+    let probe = prober.uprobe("doorbell_by_signal", FAMILY, &runtime.target(), place.site);
     if probe.attached() {
-        runtime.proxies().insert(function);
+        runtime.proxies().insert(place.function);
     }
     Some(probe)
 }

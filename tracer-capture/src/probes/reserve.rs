@@ -13,7 +13,7 @@ use super::{Prober, Site, Target, api_table::Process};
 use crate::{
     confined::NotRead,
     inventory::Probe,
-    runtime::resolver::{Argument, ExportSite, OwnReserveSite, ReserveOperation, Resolution, ResolverStep},
+    runtime::resolver::{Argument, OwnReserveSite, ReserveOperation, Resolution, ResolverStep},
 };
 use tracer_core::family::Family;
 
@@ -50,25 +50,20 @@ pub fn places(resolution: &Resolution, process: &Process<'_>) -> Result<Vec<Plac
     let mut places = Vec::new();
     let mut placed = BTreeSet::new();
     for (wanted, number, keep) in OPERATIONS {
-        let sites = resolution
-            .exports
-            .reserves
-            .iter()
-            .filter(|site| site.operation == wanted);
-        let exports: Vec<&ExportSite> = sites.map(|site| &site.export).collect();
-        let behind = process.behind(&exports, keep)?;
-        for (export, behind) in exports.into_iter().zip(behind) {
-            let (point, step) = behind.map_or((export.probe, ResolverStep::Export), |point| {
-                (point, ResolverStep::ApiTable)
-            });
+        let sites = resolution.exports.reserves.iter();
+        let exports = sites.filter(|site| site.operation == wanted).map(|site| &site.export);
+        let behind = process.behind(exports.clone(), keep)?;
+        for (export, behind) in exports.zip(behind) {
+            let (point, step) = match behind {
+                Some(point) => (point, ResolverStep::ApiTable),
+                None => (export.probe, ResolverStep::Export),
+            };
             // Several names may share one function.
             if placed.insert(point.file_offset) {
                 places.push(Place {
                     site: Site {
-                        point,
                         upper: u32::from(number),
-                        role: export.names.join(", "),
-                        found: Some((step, export.confidence)),
+                        ..Site::of(export, point, step)
                     },
                     ends_in_own: behind.is_some() && export.names.iter().any(|name| name == ADD_ACQ_REL),
                 });

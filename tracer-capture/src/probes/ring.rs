@@ -1,12 +1,12 @@
 //! Jobs of the DRM scheduler: which of its events this kernel has, and the offsets of their fields.
 
-use aya::{EbpfLoader, Pod};
+use aya::EbpfLoader;
 use tracer_common::{
     offset::ABSENT,
     record::{EventLayout, StructLayout},
 };
 
-use super::{Prober, tracefs::Format};
+use super::{Plain, Prober, tracefs::Format};
 use crate::{CaptureError, inventory::Probe, kernel::btf::Btf};
 use tracer_core::family::Family;
 
@@ -19,16 +19,8 @@ pub const GROUP: &str = "gpu_scheduler";
 pub struct EventSet {
     /// Submit, run and done.
     pub names: [&'static str; 3],
-    /// Whether the events' records hold pointers only.
-    old: bool,
-}
-
-impl EventSet {
-    /// Returns whether this is the set of kernels before the change.
-    #[must_use]
-    pub fn is_old(self) -> bool {
-        self.old
-    }
+    /// Whether this is the set of kernels before the change. The records of its events hold pointers only.
+    pub old: bool,
 }
 
 /// The sets, newest first: a driver that has both dates from the time of the change.
@@ -53,17 +45,12 @@ pub struct Plan {
     pub set: EventSet,
     layouts: [Plain<EventLayout>; 3],
     structs: Plain<StructLayout>,
-    raw: bool,
+    /// Whether the programs take the events raw, with what BTF says about the scheduler's structures. Then the old set, whose
+    /// records omit device and client, reports as much as the new one. A job that ends in an interrupt is then not skipped because
+    /// the interrupt came while another program ran, as the kernel does with programs of trace events (`trace_call_bpf`). Without
+    /// BTF the programs take the events as trace events.
+    pub raw: bool,
 }
-
-/// A layout, as the programs take it.
-#[repr(transparent)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Plain<T>(T);
-// SAFETY: the type is `repr(C)` and consists of u32 only.
-unsafe impl Pod for Plain<EventLayout> {}
-// SAFETY: as above.
-unsafe impl Pod for Plain<StructLayout> {}
 
 impl Plan {
     /// Reads the plan from tracefs, and from the kernel's BTF with one of [`MODULES`].
@@ -102,41 +89,24 @@ impl Plan {
         })
     }
 
-    /// Returns whether the programs take the events raw, with what BTF says about the scheduler's structures. Then the old set,
-    /// whose records omit device and client, reports as much as the new one. A job that ends in an interrupt is then not skipped
-    /// because the interrupt came while another program ran, as the kernel does with programs of trace events (`trace_call_bpf`).
-    /// Without BTF the programs take the events as trace events.
-    #[must_use]
-    pub fn is_raw(&self) -> bool {
-        self.raw
-    }
-
     /// Passes the layouts to the programs.
     pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
-        let [submit, run, done] = &self.layouts;
-        loader
-            .override_global("RING_SUBMIT", submit, true)
-            .override_global("RING_RUN", run, true)
-            .override_global("RING_DONE", done, true)
-            .override_global("RING_STRUCTS", &self.structs, true);
+        for (name, layout) in ["RING_SUBMIT", "RING_RUN", "RING_DONE"].into_iter().zip(&self.layouts) {
+            loader.override_global(name, layout, true);
+        }
+        loader.override_global("RING_STRUCTS", &self.structs, true);
     }
 
     /// Attaches to the three events.
     pub fn attach(&self, prober: &mut Prober) -> Vec<Probe> {
-        let [submit, run, done] = self.set.names;
-        if self.raw {
-            vec![
-                prober.raw_tracepoint("ring_submit_raw", Family::Ring, GROUP, submit),
-                prober.raw_tracepoint("ring_run_raw", Family::Ring, GROUP, run),
-                prober.raw_tracepoint("ring_done_raw", Family::Ring, GROUP, done),
-            ]
+        let programs = if self.raw {
+            ["ring_submit_raw", "ring_run_raw", "ring_done_raw"]
         } else {
-            vec![
-                prober.tracepoint("ring_submit", Family::Ring, GROUP, submit),
-                prober.tracepoint("ring_run", Family::Ring, GROUP, run),
-                prober.tracepoint("ring_done", Family::Ring, GROUP, done),
-            ]
-        }
+            ["ring_submit", "ring_run", "ring_done"]
+        };
+        let events = programs.into_iter().zip(self.set.names);
+        let attach = |(program, event)| prober.tracepoint(program, Family::Ring, GROUP, event);
+        events.map(attach).collect()
     }
 }
 

@@ -6,5 +6,5 @@ use tracer_core::family::Family;
 
 /// Attaches to the event of signals. The event's record lacks the sender's value, so the program takes the arguments.
 pub fn attach(prober: &mut Prober) -> Vec<Probe> {
-    vec![prober.raw_tracepoint("stop_sent", Family::Stops, "signal", "signal_generate")]
+    vec![prober.tracepoint("stop_sent", Family::Stops, "signal", "signal_generate")]
 }

@@ -66,19 +66,18 @@ impl Format {
     /// Returns the offset of a field, if it exists with this size.
     #[must_use]
     pub fn offset(&self, name: &str, size: u32) -> Option<u32> {
-        self.fields
-            .iter()
-            .find(|f| f.name == name && f.size == size)
-            .map(|f| f.offset)
+        self.field(name, size).map(|field| field.offset)
     }
 
     /// Returns the offset of a field that gives the place of a string of variable length (`__data_loc char[]`), if it exists.
     #[must_use]
     pub fn string(&self, name: &str) -> Option<u32> {
-        self.fields
-            .iter()
-            .find(|f| f.name == name && f.size == 4 && f.declaration.starts_with("__data_loc char[]"))
-            .map(|f| f.offset)
+        let is_string = |field: &&Field| field.declaration.starts_with("__data_loc char[]");
+        Some(self.field(name, 4).filter(is_string)?.offset)
+    }
+
+    fn field(&self, name: &str, size: u32) -> Option<&Field> {
+        self.fields.iter().find(|f| f.name == name && f.size == size)
     }
 
     /// Returns the same as [`Self::string`], for a field that must exist.

@@ -15,9 +15,9 @@ mod source;
 mod tests;
 pub mod uri;
 
-use tracer_core::code_object::{KernelSymbol, KernelsUnread};
+use tracer_core::code_object::KernelSymbol;
 
-pub(crate) use source::{MAX_READ, ReadAt, began_in, read as read_part};
+pub(crate) use source::{MAX_READ, began_in, read as read_part};
 pub(crate) use uri::{Part, Place};
 
 /// The metadata and the kernels of a code object.
@@ -48,15 +48,6 @@ pub enum ParseError {
 impl From<object::read::Error> for ParseError {
     fn from(error: object::read::Error) -> Self {
         Self::Malformed(error.to_string().to_lowercase())
-    }
-}
-
-impl From<&ParseError> for KernelsUnread {
-    fn from(error: &ParseError) -> Self {
-        match error {
-            ParseError::NotCodeObject | ParseError::Malformed(_) => Self::Malformed,
-            ParseError::TooLarge(_) => Self::TooLarge,
-        }
     }
 }
 

@@ -23,6 +23,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 pub(crate) use checksum::{MAX_FILE as MAX_SUMMED, compare as compare_checksums};
 pub use network::Network;
 pub(crate) use network::caches;
+pub(crate) use reader::table;
 pub use reader::{DebugSymbols, Source, read};
 
 use crate::runtime::resolver::debug::{DebugFiles, DebugKey, Lookup, NotUsed, Tried};
@@ -41,13 +42,20 @@ pub struct Search {
     network: Network,
 }
 
-/// How the search found a place, and which condition its file must fulfil.
+/// What shows that a file belongs to the library: each that is present must match.
 #[derive(Clone, Copy)]
-pub(crate) enum By<'a> {
-    /// The build-id must match.
-    BuildId(&'a str),
-    /// The checksum must match, and also the build-id if the library has one.
-    Link(u32, Option<&'a str>),
+pub(crate) struct By<'a> {
+    build_id: Option<&'a str>,
+    checksum: Option<u32>,
+}
+
+/// A file that may be the debug file.
+#[derive(Clone, Copy)]
+pub(crate) enum Candidate<'a> {
+    /// A path below the root of the process that maps the library.
+    InRoot(&'a str),
+    /// A path below this process's own root.
+    Own(&'a Path),
 }
 
 impl Search {
@@ -82,40 +90,53 @@ impl Search {
 
 impl DebugFiles for Search {
     fn look(&mut self, key: &DebugKey) -> Lookup {
-        let mut lookup = Lookup::default();
-        for (place, by) in places(self.folder.as_deref(), key) {
-            let file = self.in_root(&place);
-            if lookup.settle(place, file, by) {
-                return lookup;
-            }
-        }
-        let Some(build_id) = &key.build_id else {
-            let why_not = NotUsed::NotTried("the library has no build-id to search by".to_owned());
-            lookup.tried.push(Tried {
-                place: "debuginfod".to_owned(),
-                why_not,
-            });
-            return lookup;
-        };
-        for cache in &self.caches {
-            let path = cache.join(build_id).join("debuginfo");
-            let file = open(&path);
-            if lookup.settle(path.display().to_string(), file, By::BuildId(build_id)) {
-                return lookup;
-            }
-        }
-        match self.network.ask(build_id) {
-            Ok(path) => {
-                let file = open(&path);
-                lookup.settle(path.display().to_string(), file, By::BuildId(build_id));
-            }
-            Err(why_not) => lookup.tried.push(Tried {
-                place: "debuginfod-find".to_owned(),
-                why_not,
-            }),
-        }
-        lookup
+        let (folder, caches) = (self.folder.as_deref(), || self.caches.clone());
+        search(key, folder, caches, &self.network, |candidate, by| {
+            let file = match candidate {
+                Candidate::InRoot(path) => self.in_root(path),
+                Candidate::Own(path) => open(path),
+            };
+            examine(&file?, by)
+        })
     }
+}
+
+/// Searches in order: the places below the root of the process, debuginfod's caches, its servers. `folder` is the library's folder.
+/// `symbols` reads a file if it belongs to the library.
+pub(crate) fn search(
+    key: &DebugKey,
+    folder: Option<&str>,
+    caches: impl FnOnce() -> Vec<PathBuf>,
+    network: &Network,
+    symbols: impl Fn(Candidate<'_>, By<'_>) -> Result<DebugSymbols, NotUsed>,
+) -> Lookup {
+    let mut lookup = Lookup::default();
+    for (place, by) in places(folder, key) {
+        let found = symbols(Candidate::InRoot(&place), by);
+        if lookup.settle(place, found) {
+            return lookup;
+        }
+    }
+    let Some(build_id) = key.build_id.as_deref() else {
+        let why_not = NotUsed::NotTried("the library has no build-id to search by".to_owned());
+        lookup.settle("debuginfod".to_owned(), Err(why_not));
+        return lookup;
+    };
+    let by = By {
+        build_id: Some(build_id),
+        checksum: None,
+    };
+    let mut settle_own = |path: &Path| lookup.settle(path.display().to_string(), symbols(Candidate::Own(path), by));
+    for cache in caches() {
+        if settle_own(&cache.join(build_id).join("debuginfo")) {
+            return lookup;
+        }
+    }
+    match network.ask(build_id) {
+        Ok(path) => settle_own(&path),
+        Err(why_not) => lookup.settle("debuginfod-find".to_owned(), Err(why_not)),
+    };
+    lookup
 }
 
 /// Converts a path of /proc/PID/maps to a path inside the process's root. `shown` is the target of the link to that root. The paths
@@ -128,14 +149,15 @@ pub(crate) fn inside(path: &str, shown: &Path) -> String {
 
 /// Returns paths below the root, in order: first the one that the build-id names, then those that `.gnu_debuglink` names (GDB's
 /// manual, "Separate Debug Files"). `folder` is the library's folder.
-pub(crate) fn places<'a>(folder: Option<&str>, key: &'a DebugKey) -> Vec<(String, By<'a>)> {
+fn places<'a>(folder: Option<&str>, key: &'a DebugKey) -> Vec<(String, By<'a>)> {
     let mut places = Vec::new();
     let build_id = key.build_id.as_deref();
-    if let Some((id, (first, rest))) = build_id.and_then(|id| Some((id, id.split_at_checked(2)?))) {
-        places.push((format!("{SYSTEM}/.build-id/{first}/{rest}.debug"), By::BuildId(id)));
+    let by = |checksum| By { build_id, checksum };
+    if let Some((first, rest)) = build_id.and_then(|id| id.split_at_checked(2)) {
+        places.push((format!("{SYSTEM}/.build-id/{first}/{rest}.debug"), by(None)));
     }
     if let (Some((name, checksum)), Some(folder)) = (&key.link, folder) {
-        let by = By::Link(*checksum, build_id);
+        let by = by(Some(*checksum));
         places.push((format!("{folder}/{name}"), by));
         places.push((format!("{folder}/.debug/{name}"), by));
         places.push((format!("{SYSTEM}{folder}/{name}"), by));
@@ -144,36 +166,24 @@ pub(crate) fn places<'a>(folder: Option<&str>, key: &'a DebugKey) -> Vec<(String
 }
 
 impl Lookup {
-    /// Takes the file if it belongs to the library, else records why not. Returns whether it took the file.
-    fn settle(&mut self, place: String, file: Result<File, NotUsed>, by: By<'_>) -> bool {
-        self.settle_symbols(place, file.and_then(|file| examine(&file, by)))
-    }
-
     /// Takes the symbols of a file that belongs to the library, else records why not. Returns whether it took them.
-    pub(crate) fn settle_symbols(&mut self, place: String, symbols: Result<DebugSymbols, NotUsed>) -> bool {
+    fn settle(&mut self, place: String, symbols: Result<DebugSymbols, NotUsed>) -> bool {
         match symbols {
-            Ok(symbols) => {
-                self.found = Some((place, symbols.functions));
-                true
-            }
-            Err(why_not) => {
-                self.tried.push(Tried { place, why_not });
-                false
-            }
+            Ok(symbols) => self.found = Some((place, symbols.functions)),
+            Err(why_not) => self.tried.push(Tried { place, why_not }),
         }
+        self.found.is_some()
     }
 }
 
 /// Checks that the file is of the same build, and returns its symbols.
 fn examine(file: &File, by: By<'_>) -> Result<DebugSymbols, NotUsed> {
-    let refused = |why: String| NotUsed::Refused(why);
-    let metadata = file.metadata().map_err(|error| refused(error.to_string()))?;
+    let metadata = file.metadata().map_err(|error| NotUsed::Refused(error.to_string()))?;
     if !metadata.is_file() {
-        return Err(refused("not a regular file".to_owned()));
+        return Err(NotUsed::Refused("not a regular file".to_owned()));
     }
-    judge(read(file).map_err(refused)?, by, |expected| {
-        checksum::check(file, expected)
-    })
+    let symbols = read(file).map_err(NotUsed::Refused)?;
+    judge(symbols, by, |expected| checksum::check(file, expected))
 }
 
 /// Returns the symbols of a file if it is of the same build. `check` compares the checksum of the file's contents, and returns a
@@ -183,21 +193,13 @@ pub(crate) fn judge(
     by: By<'_>,
     check: impl FnOnce(u32) -> Result<(), String>,
 ) -> Result<DebugSymbols, NotUsed> {
-    let refused = |why: String| NotUsed::Refused(why);
-    let (By::BuildId(build_id) | By::Link(_, Some(build_id))) = by else {
-        let By::Link(checksum, None) = by else {
-            return Ok(symbols);
-        };
-        return check(checksum).map(|()| symbols).map_err(refused);
-    };
-    match symbols.build_id.as_deref() {
-        Some(other) if other == build_id => {}
-        Some(other) => return Err(refused(format!("it belongs to another build: {other}"))),
-        None => return Err(refused("it has no build-id, but the library has one".to_owned())),
+    if by.build_id.is_some() && by.build_id != symbols.build_id.as_deref() {
+        return Err(NotUsed::Refused(match symbols.build_id {
+            Some(other) => format!("it belongs to another build: {other}"),
+            None => "it has no build-id, but the library has one".to_owned(),
+        }));
     }
-    if let By::Link(checksum, _) = by {
-        check(checksum).map_err(refused)?;
-    }
+    by.checksum.map_or(Ok(()), check).map_err(NotUsed::Refused)?;
     Ok(symbols)
 }
 

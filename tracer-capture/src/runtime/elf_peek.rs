@@ -4,12 +4,11 @@
 use object::{
     LittleEndian as LE,
     elf::{DT_NULL, DT_SONAME, DT_STRSZ, DT_STRTAB, Dyn64, ELFMAG, FileHeader64, PT_DYNAMIC, PT_LOAD, ProgramHeader64},
-    pod::{from_bytes, slice_from_bytes},
     read::elf::{Dyn, ProgramHeader},
 };
 use serde::{Deserialize, Serialize};
 
-use crate::runtime::debug_files::Source;
+use crate::runtime::debug_files::{Source, table};
 
 /// Limit in bytes. An HSA runtime has no longer dynamic string table (Debian's are under 100 KiB).
 const MAX_STRINGS: u64 = 16 << 20;
@@ -40,19 +39,13 @@ pub fn peek(file: &impl Source) -> Peek {
 
 /// Returns the dynamic strings, and the offset of the library's own name in them.
 fn strings(file: &impl Source) -> Option<(Vec<u8>, Option<u64>)> {
-    let head = read(file, 0, size_of::<FileHeader64<LE>>() as u64)?;
-    let (header, _) = from_bytes::<FileHeader64<LE>>(&head).ok()?;
+    let header: FileHeader64<LE> = table(file, 0, 1)?.pop()?;
     (header.e_ident.magic == ELFMAG && header.e_ident.class == object::elf::ELFCLASS64).then_some(())?;
-    let count = usize::from(header.e_phnum.get(LE));
-    let bytes = read(
-        file,
-        header.e_phoff.get(LE),
-        (count * size_of::<ProgramHeader64<LE>>()) as u64,
-    )?;
-    let (segments, _) = slice_from_bytes::<ProgramHeader64<LE>>(&bytes, count).ok()?;
+    let segments: Vec<ProgramHeader64<LE>> = table(file, header.e_phoff.get(LE), header.e_phnum.get(LE).into())?;
     let dynamic = segments.iter().find(|s| s.p_type(LE) == PT_DYNAMIC)?;
-    let bytes = read(file, dynamic.p_offset(LE), dynamic.p_filesz(LE))?;
-    let (entries, _) = slice_from_bytes::<Dyn64<LE>>(&bytes, bytes.len() / size_of::<Dyn64<LE>>()).ok()?;
+    let is_bounded = |&size: &u64| size <= MAX_STRINGS;
+    let size = Some(dynamic.p_filesz(LE)).filter(is_bounded)?;
+    let entries: Vec<Dyn64<LE>> = table(file, dynamic.p_offset(LE), size as usize / size_of::<Dyn64<LE>>())?;
     let value = |tag: i64| {
         let mut live = entries.iter().take_while(|d| d.d_tag(LE) != DT_NULL);
         live.find(|d| d.d_tag(LE) == tag).map(|d| d.d_val(LE))
@@ -62,14 +55,8 @@ fn strings(file: &impl Source) -> Option<(Vec<u8>, Option<u64>)> {
         let within = address.checked_sub(s.p_vaddr(LE)).filter(|&w| w < s.p_filesz(LE))?;
         s.p_offset(LE).checked_add(within)
     })?;
-    Some((read(file, offset, size)?, value(DT_SONAME)))
-}
-
-fn read(file: &impl Source, offset: u64, len: u64) -> Option<Vec<u8>> {
-    if len > MAX_STRINGS {
-        return None;
-    }
-    file.bytes(offset, len)
+    let size = Some(size).filter(is_bounded)?;
+    Some((file.bytes(offset, size)?, value(DT_SONAME)))
 }
 
 #[cfg(test)]

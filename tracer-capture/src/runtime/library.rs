@@ -112,6 +112,8 @@ pub enum Turn<'a> {
 pub struct Claim<'a> {
     libraries: &'a Libraries,
     file: &'a FileId,
+    /// The state of the file before [`Libraries::reclaim`].
+    before: Option<Seen>,
     settled: Option<Seen>,
 }
 
@@ -124,9 +126,9 @@ impl Claim<'_> {
         self.settled = Some(Seen::Examined { key, runtime });
     }
 
-    /// Like [`Self::settle`], for a file that [`Libraries::reclaim`] returned.
-    pub fn restore(mut self, key: Option<FileKey>, runtime: Option<Arc<Runtime>>) {
-        self.settled = Some(Seen::Examined { key, runtime });
+    /// Restores the state of a file that was claimed by [`Libraries::reclaim`].
+    pub fn restore(mut self) {
+        self.settled = self.before.take();
     }
 
     /// Returns whether another thread waits for the file.
@@ -175,6 +177,7 @@ impl Libraries {
                     return Turn::Own(Claim {
                         libraries: self,
                         file,
+                        before: None,
                         settled: None,
                     });
                 }
@@ -193,23 +196,17 @@ impl Libraries {
 
     /// Claims an examined file again. Other threads that claim the file wait until this claim is dropped; the file is unknown if it
     /// is dropped unsettled. Returns `None` if the file is unknown, or another thread works on it.
-    pub fn reclaim<'a>(&'a self, file: &'a FileId) -> Option<(Claim<'a>, Option<FileKey>, Option<Arc<Runtime>>)> {
+    pub fn reclaim<'a>(&'a self, file: &'a FileId) -> Option<Claim<'a>> {
         let mut seen = self.seen();
-        let of_file = seen.get_mut(file)?;
-        if matches!(of_file, Seen::UnderWay { .. }) {
-            return None;
-        }
-        match std::mem::replace(of_file, Seen::UnderWay { is_awaited: false }) {
-            Seen::UnderWay { .. } => None,
-            Seen::Examined { key, runtime } => {
-                let claim = Claim {
-                    libraries: self,
-                    file,
-                    settled: None,
-                };
-                Some((claim, key, runtime))
-            }
-        }
+        let known = seen.get_mut(file);
+        let of_file = known.filter(|seen| matches!(seen, Seen::Examined { .. }))?;
+        let before = std::mem::replace(of_file, Seen::UnderWay { is_awaited: false });
+        Some(Claim {
+            libraries: self,
+            file,
+            before: Some(before),
+            settled: None,
+        })
     }
 
     /// Examines the file of a mapping of process `pid`.
@@ -220,7 +217,7 @@ impl Libraries {
             Err(ReadError::NotRegular) => return Look::Nothing(None),
             Err(error) => return failed(error.into()),
         };
-        let library = Library {
+        let mut library = Library {
             path: mapping.path.clone(),
             device: mapping.file.device.clone(),
             inode: mapping.file.inode,
@@ -230,43 +227,34 @@ impl Libraries {
         let Some(key) = key(mapping, &file) else {
             return Look::Nothing(None);
         };
-        match self.builds.load(examine, mapping, file) {
+        let reason = match self.builds.load(examine, mapping, file) {
             Ok(Ok(Some(Found::Runtime(runtime)))) => {
-                let library = Library {
-                    build_id: runtime.resolution.build_id.clone(),
-                    soname: runtime.resolution.soname.clone(),
-                    thunk: runtime.resolution.may_hand_over(),
-                    ..library
-                };
-                Look::Runtime(key, Box::new((library, *runtime)))
+                let resolution = &runtime.resolution;
+                library.build_id.clone_from(&resolution.build_id);
+                library.soname.clone_from(&resolution.soname);
+                library.thunk = resolution.may_hand_over();
+                return Look::Runtime(key, Box::new((library, *runtime)));
             }
             Ok(Ok(Some(Found::Hip(file, entries)))) => {
-                let library = Library {
-                    build_id: entries.build_id.clone(),
-                    soname: entries.soname.clone(),
-                    hip: true,
-                    ..library
+                library.build_id.clone_from(&entries.build_id);
+                library.soname.clone_from(&entries.soname);
+                library.hip = true;
+                let hip = Hip {
+                    id: mapping.file.clone(),
+                    library,
+                    file,
+                    entries,
                 };
-                Look::Hip(
-                    key,
-                    Box::new(Hip {
-                        id: mapping.file.clone(),
-                        library,
-                        file,
-                        entries,
-                    }),
-                )
+                return Look::Hip(key, Box::new(hip));
             }
-            Ok(Ok(None)) => Look::Nothing(Some(key)),
-            Ok(Err(reason)) => Look::Broken(key, format!("cannot trace {}: {reason}", mapping.path)),
-            Err(NotRead::Parse(ParseFailed::Crashed)) => {
-                Look::Broken(key, format!("cannot trace {}: {}", mapping.path, ParseFailed::Crashed))
+            Ok(Ok(None)) => return Look::Nothing(Some(key)),
+            Ok(Err(reason)) => reason,
+            Err(error @ (NotRead::Parse(ParseFailed::Crashed) | NotRead::Read(ReadError::TooLarge))) => {
+                error.to_string()
             }
-            Err(NotRead::Read(ReadError::TooLarge)) => {
-                Look::Broken(key, format!("cannot trace {}: {}", mapping.path, ReadError::TooLarge))
-            }
-            Err(error) => failed(error),
-        }
+            Err(error) => return failed(error),
+        };
+        Look::Broken(key, format!("cannot trace {}: {reason}", mapping.path))
     }
 
     /// Returns whether the file was opened and examined.

@@ -22,7 +22,7 @@ mod exports;
 mod flow;
 mod functions;
 mod ladder;
-mod own_reserve;
+mod operands;
 mod pattern;
 mod queue_functions;
 mod sdma;
@@ -34,13 +34,11 @@ mod vtables;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fmt;
 
 use debug::{DebugFiles, NoDebugFiles};
 use elf::Image;
 use error::Absence;
 use functions::Functions;
-use ladder::Climb;
 
 pub(crate) use elf::{MAX_NAME, build_id_in};
 
@@ -59,7 +57,7 @@ pub use vtables::{SIGNAL_STORE_RELAXED, SIGNAL_STORE_RELEASE};
 pub const MAX_FILE: u64 = 512 << 20;
 
 /// The places found in one library. All addresses are as linked; add the load bias of a process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resolution {
     /// GNU build-id in lower-case hexadecimal: the key for caching the resolution.
     pub build_id: Option<String>,
@@ -115,6 +113,30 @@ impl Resolution {
             &[]
         }
     }
+
+    /// Notes that something is absent. Returns the reason in words.
+    fn miss(&mut self, absence: &Absence) -> String {
+        self.notes.push(absence.to_string());
+        absence.to_string()
+    }
+
+    /// Adds a decision to the account.
+    fn decide(
+        &mut self,
+        sought: Sought,
+        step: ResolverStep,
+        looked_at: impl Into<String>,
+        outcome: Outcome,
+        reason: impl Into<String>,
+    ) {
+        self.account.push(Decision {
+            sought,
+            step,
+            looked_at: looked_at.into(),
+            outcome,
+            reason: reason.into(),
+        });
+    }
 }
 
 /// A function of `AqlQueue` that rings doorbells or leads to a function that does.
@@ -155,27 +177,20 @@ pub struct DoorbellSite {
 }
 
 /// The role of a doorbell function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display)]
 pub enum DoorbellRole {
     /// `AqlQueue::StoreRelaxed`; rdi is the queue.
+    #[strum(to_string = "AqlQueue::StoreRelaxed")]
     Main,
     /// The thunk of `StoreRelaxed` in the vtable of the queue's signal part; rdi is that part.
+    #[strum(to_string = "the signal thunk of AqlQueue::StoreRelaxed")]
     SignalThunkRelaxed,
     /// The thunk of `StoreRelease` in the same vtable; rdi is the signal part.
+    #[strum(to_string = "the signal thunk of AqlQueue::StoreRelease")]
     SignalThunkRelease,
     /// `AqlQueue::StoreRelease`; rdi is the queue.
+    #[strum(to_string = "AqlQueue::StoreRelease")]
     ReleaseMain,
-}
-
-impl fmt::Display for DoorbellRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Main => "AqlQueue::StoreRelaxed",
-            Self::SignalThunkRelaxed => "the signal thunk of AqlQueue::StoreRelaxed",
-            Self::SignalThunkRelease => "the signal thunk of AqlQueue::StoreRelease",
-            Self::ReleaseMain => "AqlQueue::StoreRelease",
-        })
-    }
 }
 
 /// `AqlQueue::AddWriteIndexAcqRel`: the function that reserves packets for the runtime's own dispatches (fills and copies by
@@ -250,46 +265,30 @@ pub fn resolve_with(elf: &[u8], debug: &mut dyn DebugFiles) -> Result<Resolution
         return Err(ResolveError::NoHsaRuntime);
     }
     let functions = Functions::read(&image);
-    let (exports, mut absent) = exports::exports(&image);
-    let (mut climb, mut sdma, mut code_objects) = (Climb::default(), Vec::new(), None);
-    if functions.is_empty() {
-        climb.account.push(ladder::no_functions());
-        absent.push(Absence::NoFunctions);
-    } else {
-        climb = ladder::climb(&image, &functions, debug);
-        absent.append(&mut climb.absent);
-        let (sites, missed, decision) = sdma::sites(&image, &functions, &sdma_names(&image, &climb));
-        sdma = sites;
-        absent.extend(missed);
-        climb.account.push(decision);
-        let (site, absence, decision) = code_objects::site(&image, &functions);
-        code_objects = site;
-        absent.extend(absence);
-        climb.account.push(decision);
-    }
-    climb.account.push(ladder::last_resort(&climb, &exports.signal_stores));
-    Ok(Resolution {
+    let (exports, absent) = exports::exports(&image);
+    let mut resolution = Resolution {
         build_id: image.build_id(),
         soname: image.soname(),
-        doorbells: climb.doorbells,
-        functions: climb.functions,
-        own_reserve: climb.own_reserve,
-        queue_functions: climb.queue_functions,
-        proxy_stores: climb.proxy_stores,
-        sdma,
-        code_objects,
         exports,
         notes: absent.iter().map(Absence::to_string).collect(),
-        account: climb.account,
-    })
-}
-
-/// Returns the addresses of the functions with the name of an SDMA doorbell function.
-fn sdma_names(image: &Image<'_>, climb: &Climb) -> BTreeSet<u64> {
-    let own = image.symtab_functions().map(|symbol| (symbol.name, symbol.vaddr));
-    let others = climb.names.iter().map(|named| (named.name.as_str(), named.vaddr));
-    let all = own.chain(others).filter(|(name, _)| sdma::is_name(name));
-    all.map(|(_, vaddr)| vaddr).collect()
+        ..Resolution::default()
+    };
+    if functions.is_empty() {
+        // No step is possible.
+        let reason = resolution.miss(&Absence::NoFunctions);
+        let (sought, step) = (Sought::Doorbells, ResolverStep::VtableShape);
+        resolution.decide(sought, step, ".eh_frame", Outcome::Absent, reason);
+    } else {
+        let names = ladder::climb(&mut resolution, &functions, debug);
+        let others = names.iter().map(|named| (named.name.as_str(), named.vaddr));
+        let named = image.symtab().functions().chain(others);
+        let of_sdma = named.filter(|(name, _)| sdma::is_name(name));
+        let of_sdma: BTreeSet<u64> = of_sdma.map(|(_, vaddr)| vaddr).collect();
+        sdma::find(&mut resolution, &functions, &of_sdma);
+        code_objects::find(&mut resolution, &functions);
+    }
+    ladder::last_resort(&mut resolution);
+    Ok(resolution)
 }
 
 /// Returns the GNU build-id of an ELF file.
@@ -305,5 +304,6 @@ pub fn looks_like_hsa_runtime(elf: &[u8]) -> bool {
 }
 
 fn is_hsa_runtime(image: &Image<'_>) -> bool {
-    image.exports(exports::INIT) && image.exports(exports::QUEUE_CREATE)
+    let is_exported = |wanted: &str| image.dynsym().functions().any(|(name, _)| name == wanted);
+    is_exported(exports::INIT) && is_exported(exports::QUEUE_CREATE)
 }

@@ -1,9 +1,11 @@
 //! Words at scattered addresses in the memory of processes, which readers read.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     time::{Duration, Instant},
 };
+
+use tracer_core::event::Origin;
 
 use crate::confined::{Answer, Memory, Piece, ReadError, Readers, Request, user_of};
 
@@ -21,9 +23,9 @@ const SHUNNED: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(64)]
 pub struct Seen<const WORDS: usize> {
     /// The words.
     pub words: [u64; WORDS],
-    /// Before the words were read.
-    pub time_ns: u64,
-    /// After they were read.
+    /// The process, and the time before the words were read.
+    pub origin: Origin,
+    /// The time after they were read.
     pub after_ns: u64,
 }
 
@@ -65,43 +67,40 @@ impl Scattered {
     ) {
         const { assert!(WORDS > 0 && WORDS * AT_ONCE <= 1024, "more pieces than a request takes") };
         for of_process in things.chunk_by(|a, b| pid(a) == pid(b)) {
-            let mut told = 0;
+            let mut handed_over = 0;
             for some in of_process.chunks(AT_ONCE) {
                 let Some(first) = some.first() else { continue };
                 let piece = |address| Piece { address, len: WORD };
                 let pieces = some.iter().flat_map(|thing| places(thing).map(piece)).collect();
-                let Some(memory) = self.read(pid(first), pieces) else {
+                let pid = pid(first);
+                let Some(memory) = self.read(pid, pieces) else {
                     break;
                 };
                 let words = memory.bytes.as_chunks::<{ WORD as usize }>().0;
                 let words = words.as_chunks::<WORDS>().0.iter();
                 let there = memory.there.as_chunks::<WORDS>().0.iter();
                 for (thing, (words, there)) in some.iter().zip(words.zip(there)) {
-                    told += 1;
-                    let is_there = there.iter().all(|there| *there);
-                    let words = words.map(u64::from_ne_bytes);
-                    seen(
-                        thing,
-                        is_there.then_some(Seen {
-                            words,
+                    handed_over += 1;
+                    let read = Seen {
+                        words: words.map(u64::from_ne_bytes),
+                        origin: Origin {
                             time_ns: memory.time_ns,
-                            after_ns: memory.after_ns,
-                        }),
-                    );
+                            pid,
+                            tid: 0,
+                        },
+                        after_ns: memory.after_ns,
+                    };
+                    seen(thing, there.iter().all(|there| *there).then_some(read));
                 }
             }
-            of_process.iter().skip(told).for_each(|thing| seen(thing, None));
+            of_process.iter().skip(handed_over).for_each(|thing| seen(thing, None));
         }
     }
 
     fn read(&mut self, pid: u32, pieces: Vec<Piece>) -> Option<Memory> {
-        let user = match self.users.get(&pid) {
-            Some(&user) => user,
-            None => {
-                let user = user_of(pid).ok()?;
-                self.users.insert(pid, user);
-                user
-            }
+        let user = match self.users.entry(pid) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(unknown) => *unknown.insert(user_of(pid).ok()?),
         };
         let now = Instant::now();
         if self.shunned.get(&user).is_some_and(|(until, _)| now < *until) {
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thing_that_is_there_is_read_and_the_others_are_told() {
+    fn each_piece_that_exists_is_read_and_the_others_are_marked() {
         let memory: Vec<[u64; 2]> = (0..300).map(|k| [k, 1000 + k]).collect();
         let mut things: Vec<[u64; 2]> = memory.iter().map(places).collect();
         // Nothing is mapped there: for the whole of one thing, and for the second word of another.

@@ -4,7 +4,7 @@ use tracer_common::{
     queue::{SIGNAL_END, SIGNAL_START, SIGNAL_VALUE},
     record::{SignalState, Stamps},
 };
-use tracer_core::event::{Origin, Signal};
+use tracer_core::event::Signal;
 
 use crate::sampler::memory::Scattered;
 
@@ -19,15 +19,11 @@ pub fn look(memory: &mut Scattered, signals: &mut [(u32, u64)], mut seen: impl F
         signals,
         |&(pid, _)| pid,
         places,
-        |&(pid, signal), read| {
+        |&(_, signal), read| {
             let Some(read) = read else { return };
             let [value, start, end] = read.words;
             seen(Signal {
-                origin: Origin {
-                    time_ns: read.time_ns,
-                    pid,
-                    tid: 0,
-                },
+                origin: read.origin,
                 after_ns: read.after_ns,
                 state: SignalState {
                     signal,

@@ -38,7 +38,7 @@ fn wait_for(sampler: &Sampler, handle: u64, indexes: (u64, u64)) -> Progress {
 }
 
 #[test]
-fn what_moves_is_seen_and_the_last_look_comes_at_the_end() {
+fn changes_are_sampled_and_the_last_sample_comes_at_the_end() {
     let queues: Vec<[AtomicU64; 2]> = (0..1000).map(|_| Default::default()).collect();
     let sampler = Sampler::start(readers()).unwrap();
     sampler.watch(queues.iter().map(own).collect());

@@ -6,7 +6,8 @@ use std::{
     thread::JoinHandle,
 };
 
-use aya::{Ebpf, EbpfError, EbpfLoader, maps::Map};
+use aya::{Ebpf, EbpfError, EbpfLoader};
+use tracer_common::pause::TaskLayout;
 
 use super::{Api, Options};
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
     inventory::Inventory,
     kernel::{btf::Btf, diagnostics, ebpf_object::Object, kallsyms::Kallsyms},
     probes::{
-        Prober,
+        Plain, Prober,
         driver::{self, Functions},
         driver_event, ioctl, mapping,
         multi::Multi,
@@ -23,12 +24,8 @@ use crate::{
     sys,
 };
 
-/// Maps that were taken out of the object, by name.
-pub(super) type Maps = std::collections::HashMap<&'static str, Map>;
-
 /// The result of loading.
 pub(super) struct Loaded {
-    pub maps: Maps,
     pub prober: Prober,
     pub functions: Functions,
     pub listener: Option<JoinHandle<()>>,
@@ -43,7 +40,7 @@ pub(super) fn load(
     see_tracefs()?;
     let layout = process::Layout::read()?;
     let btf = Btf::of_kernel(&ring::MODULES);
-    let tasks = mapping::Tasks::of(btf.as_ref());
+    let tasks = mapping::tasks(btf.as_ref());
     // Rings are not watched without the scheduler's events: on a kernel without DRM, or whose driver is not loaded yet.
     let rings = ring::Plan::read(btf.as_ref());
     let driver_events = driver_event::Plan::read();
@@ -65,23 +62,7 @@ pub(super) fn load(
     };
     let mut ebpf = loaded.open()?;
     let multi = multi(&ebpf, object);
-    let mut maps = Maps::new();
-    for name in [
-        "EVENTS",
-        "HOLDS",
-        "TRACED",
-        "USERS",
-        "PAUSES",
-        "KNOWN",
-        "LOSSES",
-        "COUNTING",
-        "API_STATS",
-        "ENTERED",
-        "API_THREADS",
-    ] {
-        maps.insert(name, take_from(&mut ebpf, name)?);
-    }
-    // The ring of the log, too, is taken out of the object before the object's programs are loaded.
+    // The ring of the log is taken out of the object before the object's programs are loaded.
     let listener = options
         .diagnostics
         .then(|| diagnostics::listen(&mut ebpf, Arc::clone(stop)))
@@ -112,7 +93,6 @@ pub(super) fn load(
     }
     inventory.add(driver_events.attach(&mut prober));
     Ok(Loaded {
-        maps,
         prober,
         functions,
         listener,
@@ -171,7 +151,7 @@ pub(crate) struct Loading<'a> {
     /// Layout of the kernel's process events.
     pub layout: &'a process::Layout,
     /// Layout of the kernel's structures of processes and files.
-    pub tasks: &'a mapping::Tasks,
+    pub tasks: &'a Plain<TaskLayout>,
     /// Layout of the scheduler's events, if rings can be watched.
     pub rings: Option<&'a ring::Plan>,
     /// Layout of amdgpu's own events.
@@ -191,13 +171,14 @@ impl Loading<'_> {
         // Calls are wanted from the first one on, and some come before the first ioctl.
         let eager = u8::from(self.api != Api::None);
         let mut loader = EbpfLoader::new();
-        self.layout.apply(&mut loader, &follow);
-        self.tasks.apply(&mut loader);
+        self.layout.apply(&mut loader);
         if let Some(plan) = self.rings {
             plan.apply(&mut loader);
         }
         self.driver_events.apply(&mut loader);
         loader
+            .override_global("TASK", self.tasks, true)
+            .override_global("FOLLOW", &follow, true)
             .override_global("API", &api, true)
             .override_global("EAGER", &eager, true)
             .override_global("SYSTEM", &system, true);
@@ -214,10 +195,6 @@ impl Loading<'_> {
         }
         loader.load(self.object.bytes()?).map_err(|error| not_loaded(&error))
     }
-}
-
-fn take_from(ebpf: &mut Ebpf, name: &'static str) -> Result<Map, CaptureError> {
-    ebpf.take_map(name).ok_or(CaptureError::Missing(name))
 }
 
 fn not_loaded(error: &EbpfError) -> CaptureError {

@@ -20,14 +20,27 @@ use crate::{
     sys,
 };
 
+/// The losses that were handed over, by source.
+#[derive(Default)]
+pub struct HandedOver(BTreeMap<&'static str, u64>);
+
+impl HandedOver {
+    /// Hands over the losses that make the total of a source `total`.
+    pub fn up_to(&mut self, total: u64, source: &'static str, lost: &mut impl FnMut(&'static str, u64)) {
+        let before = self.0.entry(source).or_default();
+        if total > *before {
+            lost(source, total - *before);
+            *before = total;
+        }
+    }
+}
+
 /// The programs' counters, and the kernel's.
 pub struct Losses {
     /// The map LOSSES, shared with the kernel.
     counters: SharedWords,
-    counted: [u64; LossSource::ALL.len()],
     programs: Vec<(String, OwnedFd)>,
-    /// The misses reported so far, by family.
-    missed: BTreeMap<&'static str, u64>,
+    handed_over: HandedOver,
     /// The misses when tracing began, and when it ended: misses before and after that are not losses.
     first: Option<BTreeMap<&'static str, u64>>,
     last: Option<BTreeMap<&'static str, u64>>,
@@ -45,9 +58,8 @@ impl Losses {
     pub fn new(map: &Map, programs: Vec<(String, OwnedFd)>) -> Result<Self, CaptureError> {
         Ok(Self {
             counters: SharedWords::new(map, "LOSSES", BYTES, Access::Read)?,
-            counted: [0; LossSource::ALL.len()],
             programs,
-            missed: BTreeMap::new(),
+            handed_over: HandedOver::default(),
             first: None,
             last: None,
         })
@@ -69,26 +81,19 @@ impl Losses {
 
     /// Hands over the losses since the last call, by source.
     pub fn report(&mut self, mut lost: impl FnMut(&'static str, u64)) {
-        for (at, (source, counted)) in LossSource::ALL.iter().zip(&mut self.counted).enumerate() {
+        for source in LossSource::ALL {
             let of_processor = |processor: u32| {
-                let at = (processor * LossSource::STRIDE) as usize + at;
-                self.counters.word(at).load(Ordering::Relaxed)
+                let at = processor * LossSource::STRIDE + source as u32;
+                self.counters.word(at as usize).load(Ordering::Relaxed)
             };
             let total = (0..LossSource::PROCESSORS).map(of_processor).sum();
-            if total > *counted {
-                lost(source.name(), total - *counted);
-                *counted = total;
-            }
+            self.handed_over.up_to(total, source.name(), &mut lost);
         }
         let Some(first) = &self.first else { return };
         let missed = self.last.clone().unwrap_or_else(|| self.missed());
         for (family, total) in missed {
             let total = total.saturating_sub(first.get(family).copied().unwrap_or(0));
-            let counted = self.missed.entry(family).or_default();
-            if total > *counted {
-                lost(family, total - *counted);
-                *counted = total;
-            }
+            self.handed_over.up_to(total, family, &mut lost);
         }
     }
 

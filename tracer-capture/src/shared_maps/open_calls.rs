@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use aya::{
     Pod,
-    maps::{HashMap, MapData},
+    maps::{HashMap, Map, MapData, MapError},
 };
 use tracer_common::{
     api::{Cookie, FUNCTIONS},
@@ -17,31 +17,23 @@ use tracer_core::{
     tables::ApiCall,
 };
 
-use crate::decode::api;
+use crate::{decode::api, probes::Plain};
 
-/// A value of a map.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-struct Value<T>(T);
 // SAFETY: `repr(C)`, integers and byte arrays without padding that any code reads: any bytes are a valid value.
-unsafe impl Pod for Value<OpenIoctl> {}
+unsafe impl Pod for Plain<OpenIoctl> {}
 // SAFETY: as above.
-unsafe impl Pod for Value<ThreadCalls> {}
+unsafe impl Pod for Plain<ThreadCalls> {}
 
 /// The maps that contain the open calls.
 pub struct OpenCalls {
-    ioctls: HashMap<MapData, u64, Value<OpenIoctl>>,
+    ioctls: HashMap<MapData, u64, Plain<OpenIoctl>>,
     /// `None` if API calls are not recorded one by one.
-    threads: Option<HashMap<MapData, u64, Value<ThreadCalls>>>,
+    threads: Option<HashMap<MapData, u64, Plain<ThreadCalls>>>,
 }
 
 impl OpenCalls {
     /// Reads these maps. `calls`: whether calls of API functions are recorded one by one.
-    pub(crate) fn new(
-        ioctls: aya::maps::Map,
-        threads: aya::maps::Map,
-        calls: bool,
-    ) -> Result<Self, aya::maps::MapError> {
+    pub(crate) fn new(ioctls: Map, threads: Map, calls: bool) -> Result<Self, MapError> {
         let threads = HashMap::try_from(threads)?;
         Ok(Self {
             ioctls: HashMap::try_from(ioctls)?,
@@ -52,12 +44,12 @@ impl OpenCalls {
     /// Hands over the open calls, as calls without a result. No process may be traced any more: a system call for a map keeps the
     /// kernel from running programs, and programs would change the maps.
     pub(crate) fn report(&self, time_ns: u64, sink: &mut impl FnMut(&Event<'_>)) {
-        for (key, Value(ioctl)) in self.ioctls.iter().flatten() {
+        for (key, Plain(ioctl)) in self.ioctls.iter().flatten() {
             if let Some(origin) = origin(key, ioctl.time_ns) {
                 open_ioctl(origin, &ioctl, time_ns, sink);
             }
         }
-        for (key, Value(thread)) in self.threads.iter().flat_map(HashMap::iter).flatten() {
+        for (key, Plain(thread)) in self.threads.iter().flat_map(HashMap::iter).flatten() {
             let depth = (thread.depth as usize).min(thread.frames.len());
             // The innermost call comes first, because calls return in that order.
             for frame in thread.frames[..depth].iter().rev() {
@@ -84,7 +76,6 @@ fn open_ioctl(origin: Origin, ioctl: &OpenIoctl, time_ns: u64, sink: &mut impl F
         exit_ns: time_ns,
         fd: ioctl.fd,
         cmd: ioctl.cmd,
-        arg: ioctl.arg,
         ret: None,
         arg_in: readable.then_some(&ioctl.arg_in[..len]),
         arg_out: None,

@@ -2,13 +2,13 @@
 //! would run no programs on that processor (see `losses.rs`).
 
 use std::{
-    io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd},
+    os::fd::{AsFd, BorrowedFd},
     ptr, slice,
     sync::atomic::AtomicU64,
 };
 
 use aya::maps::Map;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::CaptureError;
 
@@ -27,14 +27,9 @@ pub enum Access {
 /// A mapping of a map's words.
 #[derive(Debug)]
 pub struct SharedWords {
-    base: *const AtomicU64,
-    bytes: usize,
+    /// The mapping, which exists as long as this value: no reference to it outlives the value.
+    words: &'static [AtomicU64],
 }
-
-// SAFETY: the mapping belongs to this value alone, and is read and written by atomic operations.
-unsafe impl Send for SharedWords {}
-// SAFETY: as above: threads share atomic words.
-unsafe impl Sync for SharedWords {}
 
 impl SharedWords {
     /// Maps the first `bytes` of the map called `name`: an array's values, or a ring buffer's positions.
@@ -53,33 +48,27 @@ impl SharedWords {
     /// # Errors
     /// Returns the error of the mapping.
     pub fn of_descriptor(map: BorrowedFd<'_>, bytes: usize, access: Access) -> Result<Self, CaptureError> {
-        let fd = map.as_raw_fd();
         let access = match access {
-            Access::Read => libc::PROT_READ,
-            Access::Write => libc::PROT_READ | libc::PROT_WRITE,
+            Access::Read => ProtFlags::READ,
+            Access::Write => ProtFlags::READ | ProtFlags::WRITE,
         };
-        // SAFETY: a new mapping at an address of the kernel's choice; the result is checked below.
-        let base = unsafe { libc::mmap(ptr::null_mut(), bytes, access, libc::MAP_SHARED, fd, 0) };
-        if base == libc::MAP_FAILED {
-            return Err(CaptureError::system("mapping a map", io::Error::last_os_error()));
-        }
-        Ok(Self {
-            base: base.cast(),
-            bytes,
-        })
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let base = unsafe { mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, map, 0) };
+        let base = base.map_err(|error| CaptureError::system("mapping a map", error))?;
+        // SAFETY: the mapping, which is aligned to pages; every bit pattern is a valid atomic word.
+        let words = unsafe { slice::from_raw_parts(base.cast::<AtomicU64>(), bytes / size_of::<AtomicU64>()) };
+        Ok(Self { words })
     }
 
     /// Returns one of its words, which must be inside the mapping.
     pub fn word(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: the mapping, which lives as long as this value; every bit pattern is a valid atomic word.
-        let words = unsafe { slice::from_raw_parts(self.base, self.bytes / size_of::<AtomicU64>()) };
-        &words[at]
+        &self.words[at]
     }
 }
 
 impl Drop for SharedWords {
     fn drop(&mut self) {
         // SAFETY: the mapping of `new`, which no code uses any more.
-        unsafe { libc::munmap(self.base.cast_mut().cast(), self.bytes) };
+        let _ = unsafe { munmap(self.words.as_ptr().cast_mut().cast(), size_of_val(self.words)) };
     }
 }

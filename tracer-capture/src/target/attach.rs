@@ -14,7 +14,10 @@ use crate::{
     kernel::kfd_proc::{self, Numbering, Queue},
     session::Session,
     sys,
-    target::{candidate::Candidate, process_stat},
+    target::{
+        candidate::Candidate,
+        process_stat::{self, comm},
+    },
 };
 
 /// A process that is traced from now on.
@@ -59,13 +62,9 @@ impl Session {
             }
         }
         // An id may have belonged to another process by the time that it was entered.
-        for candidate in candidates {
-            if sys::has_ended(&candidate.pidfd) {
-                return Err(CaptureError::NotAttached {
-                    pid: candidate.pid,
-                    why: "it has exited in between".to_owned(),
-                });
-            }
+        if let Some(gone) = candidates.iter().find(|candidate| sys::has_ended(&candidate.pidfd)) {
+            let (pid, why) = (gone.pid, "it has exited in between".to_owned());
+            return Err(CaptureError::NotAttached { pid, why });
         }
         self.count(known, has_runtime)
     }
@@ -77,18 +76,16 @@ impl Session {
         mut has_runtime: BTreeSet<u32>,
     ) -> Result<Vec<Attached>, CaptureError> {
         // Finds a file that was being mapped during the first scan.
-        has_runtime.extend(self.ask(|reply| Ask::Scan(known.iter().copied().collect(), reply))?);
+        has_runtime.extend(self.scan(known.iter().copied().collect())?);
         let numbering = Numbering::of_kernel();
-        let queues = |pid| self.queues(pid, numbering);
-        let before: Vec<Vec<Queue>> = known.iter().map(|&pid| queues(pid)).collect();
+        let before: Vec<Vec<Queue>> = known.iter().map(|&pid| self.queues(pid, numbering)).collect();
         self.begin();
         let time_ns = sys::monotonic_ns();
-        let queues = |pid| self.queues(pid, numbering);
         let attached = known.into_iter().zip(before).map(|(pid, before)| Attached {
             pid,
             comm: comm(pid),
             time_ns,
-            queues: in_both(&before, &queues(pid)),
+            queues: in_both(&before, &self.queues(pid, numbering)),
             has_runtime: has_runtime.contains(&pid),
         });
         Ok(attached.collect())
@@ -96,13 +93,12 @@ impl Session {
 
     /// Enters processes among the traced ones, and attaches probes to their runtimes; returns the processes that have a runtime.
     fn enter(&mut self, pids: &BTreeSet<u32>) -> Result<Vec<u32>, CaptureError> {
-        let list: Vec<u32> = pids.iter().copied().collect();
         for &pid in pids {
             self.insert(pid)?;
             // It may use the KFD already: tracer pauses it for the files that it maps from now on, and not at its next ioctl.
             self.insert_user(pid)?;
         }
-        self.ask(|reply| Ask::Scan(list, reply))
+        self.scan(pids.iter().copied().collect())
     }
 
     /// Returns the queues of a process, by the files that the process sees: a simulated driver shows its queues only there.
@@ -111,16 +107,14 @@ impl Session {
         examine.map_or_else(|_| Vec::new(), |examine| kfd_proc::queues_of(&examine, pid, numbering))
     }
 
-    pub(crate) fn ask(&self, ask: impl FnOnce(mpsc::Sender<Vec<u32>>) -> Ask) -> Result<Vec<u32>, CaptureError> {
-        let gone = || {
-            CaptureError::system(
-                "attaching",
-                io::Error::other("the thread that attaches probes has exited"),
-            )
-        };
+    /// Returns which of these processes have mapped a runtime. The probes of that runtime are attached by then.
+    pub(crate) fn scan(&self, pids: Vec<u32>) -> Result<Vec<u32>, CaptureError> {
         let (reply, answer) = mpsc::channel();
-        self.asks.send(ask(reply)).map_err(|_| gone())?;
-        answer.recv().map_err(|_| gone())
+        let sent = self.asks.send(Ask { pids, reply }).ok();
+        sent.and_then(|()| answer.recv().ok()).ok_or_else(|| {
+            let gone = io::Error::other("the thread that attaches probes has exited");
+            CaptureError::system("attaching", gone)
+        })
     }
 }
 
@@ -139,19 +133,12 @@ fn in_both(before: &[Queue], after: &[Queue]) -> Vec<KfdQueue> {
 }
 
 fn describe(queue: &Queue, sure: bool) -> KfdQueue {
-    let kind = queue.kind.filter(|_| sure);
     KfdQueue {
         queue_id: queue.queue_id,
         gpu_id: queue.gpu_id.filter(|_| sure),
-        compute: kind.map(|kind| kind == "compute"),
+        compute: queue.kind.filter(|_| sure).map(|kind| kind == "compute"),
         ring_bytes: queue.ring_bytes.filter(|_| sure),
     }
-}
-
-fn comm(pid: u32) -> Vec<u8> {
-    let mut comm = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-    comm.truncate(comm.len().saturating_sub(1));
-    comm
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::{
     CaptureError,
+    kernel::rights,
     target::{
         pid_namespace,
         process_stat::{self, Stat},
@@ -26,8 +27,6 @@ pub struct Candidate {
 /// Index of the class in the header of an ELF file, and the class of 32-bit files.
 const EI_CLASS: usize = 4;
 const ELFCLASS32: u8 = 1;
-/// The flag of kernel threads in field 9 of /proc/PID/stat (include/linux/sched.h).
-const PF_KTHREAD: u64 = 0x0020_0000;
 /// Number of the capability (include/uapi/linux/capability.h).
 const CAP_SYS_PTRACE: u32 = 19;
 
@@ -39,13 +38,10 @@ impl Candidate {
     pub fn look(pid: u32) -> Result<Self, CaptureError> {
         let refuse = |why: String| CaptureError::NotAttached { pid, why };
         pid_namespace::require_initial()?;
-        let status = match fs::read_to_string(format!("/proc/{pid}/status")) {
-            Ok(status) => status,
-            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => {
-                return Err(refuse(not_there(pid)));
-            }
-            Err(error) => return Err(refuse(unreadable(&error))),
-        };
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| {
+            let is_exited = process_stat::is_exited(&error);
+            refuse(if is_exited { not_there(pid) } else { unreadable(&error) })
+        })?;
         let field = |name: &str| field(&status, name);
         if let Some(process) = field("Tgid").and_then(|text| text.parse::<u32>().ok())
             && process != pid
@@ -56,13 +52,12 @@ impl Candidate {
             return Err(refuse("it has ended".to_owned()));
         }
         // A process without memory of its own has no such link. The program may be deleted, but then the link still names it.
-        match fs::read_link(format!("/proc/{pid}/exe")) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(refuse(without_program(Stat::of_process(pid)).to_owned()));
-            }
-            Err(error) => return Err(refuse(unreadable(&error))),
-        }
+        fs::read_link(format!("/proc/{pid}/exe")).map_err(|error| {
+            refuse(match error.kind() {
+                io::ErrorKind::NotFound => without_program(Stat::of_process(pid)).to_owned(),
+                _ => unreadable(&error),
+            })
+        })?;
         if is_32_bit(pid) {
             return Err(refuse(
                 "it is a 32-bit process; AMD's runtime and tracer's probes are for 64 bits: run a 64-bit build of it"
@@ -97,7 +92,7 @@ fn is_32_bit(pid: u32) -> bool {
 /// Returns why a process has no program. `stat` is `None` if the process is gone by now.
 fn without_program(stat: Option<Stat>) -> &'static str {
     match stat {
-        Some(stat) if stat.flags & PF_KTHREAD != 0 => {
+        Some(stat) if stat.is_kernel_thread() => {
             "it is a thread of the kernel, which submits nothing from user space; what the driver's rings carry, every \
              recording shows"
         }
@@ -106,7 +101,8 @@ fn without_program(stat: Option<Stat>) -> &'static str {
 }
 
 fn unreadable(error: &io::Error) -> String {
-    let why = refusal(rustix::process::geteuid().is_root(), has_ptrace());
+    let has_ptrace = rights::effective() & 1 << CAP_SYS_PTRACE != 0;
+    let why = refusal(rustix::process::geteuid().is_root(), has_ptrace);
     format!("its files in /proc can't be read ({error}); {why}")
 }
 
@@ -125,13 +121,6 @@ fn refusal(root: bool, ptrace: bool) -> &'static str {
     }
 }
 
-/// Returns whether this process has CAP_SYS_PTRACE, in its user namespace.
-fn has_ptrace() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = field(&status, "CapEff").and_then(|mask| u64::from_str_radix(mask, 16).ok());
-    effective.is_some_and(|mask| mask & 1 << CAP_SYS_PTRACE != 0)
-}
-
 /// Explains that there is no such process. The id may be one that a process has inside its container.
 fn not_there(pid: u32) -> String {
     let inner: Vec<String> = inside_namespaces(pid).iter().take(3).map(u32::to_string).collect();
@@ -146,15 +135,12 @@ fn not_there(pid: u32) -> String {
 
 /// Returns the processes whose id is `pid` in a pid namespace of their own.
 fn inside_namespaces(pid: u32) -> Vec<u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut found: Vec<u32> = entries
-        .filter_map(|entry| {
-            let outer: u32 = entry.file_name().to_str()?.parse().ok()?;
-            let status = fs::read_to_string(entry.path().join("status")).ok()?;
-            let mut ids = field(&status, "NSpid")?.split_whitespace().skip(1);
-            ids.any(|id| id.parse() == Ok(pid)).then_some(outer)
-        })
-        .collect();
+    let is_inside = |outer: &u32| {
+        let status = fs::read_to_string(format!("/proc/{outer}/status")).unwrap_or_default();
+        let ids = field(&status, "NSpid").unwrap_or_default();
+        ids.split_whitespace().skip(1).any(|id| id.parse() == Ok(pid))
+    };
+    let mut found: Vec<u32> = process_stat::all().filter(is_inside).collect();
     found.sort_unstable();
     found
 }
@@ -205,7 +191,7 @@ mod tests {
             flags,
             start_ticks: 0,
         };
-        assert!(without_program(Some(stat(PF_KTHREAD | 0x40))).contains("thread of the kernel"));
+        assert!(without_program(Some(stat(process_stat::PF_KTHREAD | 0x40))).contains("thread of the kernel"));
         // PF_EXITING; and a process that is gone.
         assert_eq!(without_program(Some(stat(0x4))), "it is exiting");
         assert_eq!(without_program(None), "it is exiting");

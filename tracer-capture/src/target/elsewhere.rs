@@ -5,12 +5,12 @@
 //! none. The driver's own list, `/sys/class/kfd/kfd/proc`, also names daemons that ran before. A simulated device is not in any
 //! such list, so tracer finds only processes that started in between.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, path::Path};
 
 use crate::{
     kernel::kfd_proc::{self, Numbering},
     sys,
-    target::process_stat::Stat,
+    target::process_stat::{self, Stat, comm},
 };
 
 /// The end of a link to the KFD. For a process that changed its root (chroot), the path of that root precedes it.
@@ -51,41 +51,26 @@ impl Since {
     #[must_use]
     pub fn users(&self, known: &BTreeSet<u32>) -> Vec<User> {
         let mut found: BTreeSet<u32> = &listed() - &self.before;
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        found.extend(pids.filter(|&pid| self.is_new(pid) && has_open(pid)));
+        found.extend(process_stat::all().filter(|&pid| self.is_new(pid) && has_open(pid)));
         let others = found.into_iter().filter(|pid| !known.contains(pid));
         others.map(|pid| User { pid, comm: comm(pid) }).collect()
     }
 
     fn is_new(&self, pid: u32) -> bool {
-        started(pid).is_some_and(|ticks| ticks >= self.ticks)
+        Stat::of_process(pid).is_some_and(|stat| stat.start_ticks >= self.ticks)
     }
 }
 
-/// Returns when a process started, in clock ticks since boot.
-fn started(pid: u32) -> Option<u64> {
-    Some(Stat::of_process(pid)?.start_ticks)
-}
-
 /// Returns the processes in the driver's list; none if the driver is not loaded.
-fn listed() -> BTreeSet<u32> {
+pub(super) fn listed() -> BTreeSet<u32> {
+    // Types of queues do not matter here.
     let listed = kfd_proc::below(Path::new("/"), Numbering::Unknown).unwrap_or_default();
     listed.into_iter().map(|process| process.pid).collect()
 }
 
 /// Returns whether a descriptor of the process refers to the KFD.
 fn has_open(pid: u32) -> bool {
-    let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    links
-        .filter_map(|link| fs::read_link(link.path()).ok())
-        .any(|target| target.ends_with(DEVICE))
-}
-
-fn comm(pid: u32) -> Vec<u8> {
-    let mut comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-    comm.truncate(comm.len().saturating_sub(1));
-    comm
+    process_stat::open_files(pid).any(|file| file.ends_with(DEVICE))
 }
 
 #[cfg(test)]

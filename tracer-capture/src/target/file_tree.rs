@@ -1,6 +1,6 @@
 //! Small text files below a root: the machine's own root, or the root of a process, which a reader reads.
 
-use std::{fs, io, os::unix::fs::FileTypeExt, path::Path};
+use std::{fs, io, path::Path};
 
 use crate::confined::{Examine, ReadError};
 
@@ -43,10 +43,7 @@ impl Tree for Path {
     }
 
     fn is_plain(&self, path: &str) -> bool {
-        fs::metadata(self.join(path)).is_ok_and(|found| {
-            let kind = found.file_type();
-            !kind.is_char_device() && !kind.is_block_device() && !kind.is_fifo() && !kind.is_socket()
-        })
+        fs::metadata(self.join(path)).is_ok_and(|found| found.is_file() || found.is_dir())
     }
 }
 

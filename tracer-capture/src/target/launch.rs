@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::{
@@ -74,12 +75,10 @@ impl User {
     /// Returns the user's groups, including the primary one.
     #[must_use]
     pub fn groups(&self) -> Vec<u32> {
-        let Some(name) = self.name.as_ref().and_then(|name| CString::new(name.as_str()).ok()) else {
-            return vec![self.gid];
-        };
-        match nix::unistd::getgrouplist(&name, self.gid.into()) {
-            Ok(groups) => groups.into_iter().map(nix::unistd::Gid::as_raw).collect(),
-            Err(_) => vec![self.gid],
+        let name = self.name.as_ref().and_then(|name| CString::new(name.as_str()).ok());
+        match name.map(|name| nix::unistd::getgrouplist(&name, self.gid.into())) {
+            Some(Ok(groups)) => groups.into_iter().map(Gid::as_raw).collect(),
+            _ => vec![self.gid],
         }
     }
 }
@@ -136,12 +135,8 @@ pub struct Running {
     news: mpsc::Receiver<News>,
 }
 
-/// A message of the thread that started the command.
-#[derive(Debug)]
-enum News {
-    Spawned(io::Result<()>),
-    Ended(io::Result<ExitStatus>),
-}
+/// A message of the thread that started the command: first `None` if the command has begun, then its exit status.
+type News = io::Result<Option<ExitStatus>>;
 
 impl Waiting {
     /// Forks the process. `user` is the user that it becomes first.
@@ -162,24 +157,16 @@ impl Waiting {
         if let Some(home) = user.and_then(|u| u.home.as_ref()) {
             child.env("HOME", home);
         }
-        wait_before_exec(
-            &mut child,
-            pid_writer,
-            go_reader,
-            go.as_raw_fd(),
-            user.map(Identity::of),
-        );
+        wait_before_exec(&mut child, pid_writer, go_reader, go.as_raw_fd(), user);
         let (tell, news) = mpsc::channel();
         // `spawn` returns only once the program runs, so it must wait on a thread of its own. That thread stays until the command
         // exits: a command that asks to be killed with its parent means the thread that forked it.
-        let body = move || match child.spawn() {
-            Ok(mut child) => {
-                let _ = tell.send(News::Spawned(Ok(())));
-                let _ = tell.send(News::Ended(child.wait()));
-            }
-            Err(error) => {
-                let _ = tell.send(News::Spawned(Err(error)));
-            }
+        let body = move || {
+            let ended = child.spawn().and_then(|mut child| {
+                let _ = tell.send(Ok(None));
+                child.wait()
+            });
+            let _ = tell.send(ended.map(Some));
         };
         std::thread::Builder::new()
             .name("command".into())
@@ -211,15 +198,15 @@ impl Waiting {
             .write_all(&[1])
             .map_err(|e| CaptureError::system("starting the command", e))?;
         match self.news.recv() {
-            Ok(News::Spawned(Ok(()))) => Ok(Running {
+            Ok(Ok(_)) => Ok(Running {
                 process: self.process,
                 news: self.news,
             }),
-            Ok(News::Spawned(Err(source))) => Err(CaptureError::Command {
+            Ok(Err(source)) => Err(CaptureError::Command {
                 command: self.program,
                 source,
             }),
-            _ => Err(CaptureError::system(
+            Err(mpsc::RecvError) => Err(CaptureError::system(
                 "starting the command",
                 io::Error::other("its thread ended"),
             )),
@@ -256,8 +243,8 @@ impl Running {
     pub fn wait(&self, timeout: Duration) -> Result<Option<ExitStatus>, CaptureError> {
         let system = |e| CaptureError::system("waiting for the command", e);
         match self.news.recv_timeout(timeout) {
-            Ok(News::Ended(status)) => status.map(Some).map_err(system),
-            Ok(News::Spawned(_)) | Err(mpsc::RecvTimeoutError::Timeout) => Ok(None),
+            Ok(status) => status.map_err(system),
+            Err(mpsc::RecvTimeoutError::Timeout) => Ok(None),
             Err(mpsc::RecvTimeoutError::Disconnected) => Err(system(io::Error::other("its thread ended"))),
         }
     }
@@ -270,53 +257,30 @@ fn wait_before_exec(
     mut pid_writer: io::PipeWriter,
     mut go_reader: io::PipeReader,
     recorders_end: i32,
-    identity: Option<Identity>,
+    user: Option<&User>,
 ) {
     let open_files = OfCommand::now();
-    let prepare = move || {
+    // These ids are looked up before the fork: afterwards no code may allocate or take a lock.
+    let identity = user.map(|user| {
+        let groups: Vec<Gid> = user.groups().into_iter().map(Gid::from_raw).collect();
+        (groups, Gid::from_raw(user.gid), Uid::from_raw(user.uid))
+    });
+    let prepare = move || -> io::Result<()> {
         pid_writer.write_all(&std::process::id().to_ne_bytes())?;
         // SAFETY: a descriptor that this process inherited and never uses. Open, it would hide the recorder's death.
         unsafe { libc::close(recorders_end) };
         go_reader.read_exact(&mut [0])?;
         open_files.assume()?;
-        identity.as_ref().map_or(Ok(()), Identity::assume)
+        if let Some((groups, gid, uid)) = &identity {
+            // The groups come first: without the right to change users they could not be changed any more.
+            setgroups(groups)?;
+            setgid(*gid)?;
+            setuid(*uid)?;
+        }
+        Ok(())
     };
     // SAFETY: between fork and exec the closure only makes system calls, on memory allocated before the fork.
     unsafe { child.pre_exec(prepare) };
-}
-
-/// The numbers of a [`User`], looked up before the fork: afterwards no code may allocate or take a lock.
-struct Identity {
-    uid: u32,
-    gid: u32,
-    groups: Vec<u32>,
-}
-
-impl Identity {
-    fn of(user: &User) -> Self {
-        Self {
-            uid: user.uid,
-            gid: user.gid,
-            groups: user.groups(),
-        }
-    }
-
-    /// Becomes the user. The groups come first: without the right to change users they could not be changed any more.
-    fn assume(&self) -> io::Result<()> {
-        let check = |result: libc::c_int| {
-            if result == 0 {
-                Ok(())
-            } else {
-                Err(io::Error::last_os_error())
-            }
-        };
-        // SAFETY: plain integers, and a list of `groups.len()` ids.
-        unsafe {
-            check(libc::setgroups(self.groups.len(), self.groups.as_ptr()))?;
-            check(libc::setgid(self.gid))?;
-            check(libc::setuid(self.uid))
-        }
-    }
 }
 
 #[cfg(test)]
@@ -386,6 +350,6 @@ mod tests {
         let waiting = Waiting::spawn(&argv(&["/bin/sh", "-c", "exit 7"]), None, Terminal::Shared).unwrap();
         let Waiting { go, news, .. } = waiting;
         drop(go);
-        assert!(matches!(news.recv().unwrap(), News::Spawned(Err(_))));
+        assert!(news.recv().unwrap().is_err());
     }
 }

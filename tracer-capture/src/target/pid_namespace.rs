@@ -25,8 +25,7 @@ pub fn is_own() -> bool {
 /// Returns [`CaptureError::PidNamespace`].
 pub fn require_initial() -> Result<(), CaptureError> {
     if is_own() {
-        Err(CaptureError::PidNamespace)
-    } else {
-        Ok(())
+        return Err(CaptureError::PidNamespace);
     }
+    Ok(())
 }

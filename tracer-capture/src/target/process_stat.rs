@@ -1,10 +1,12 @@
 //! The fields of `/proc/PID/stat` that tracer uses.
 
-use std::{collections::BTreeSet, fs, io};
+use std::{collections::BTreeSet, fs, io, path::PathBuf};
 
 /// Clock ticks per second in /proc, for every program (USER_HZ of include/asm-generic/param.h).
 const TICKS: u64 = 100;
 const NS: u64 = 1_000_000_000;
+/// The flag of kernel threads (include/linux/sched.h).
+pub(crate) const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// State, parent and start time of a process or thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,10 +67,15 @@ impl Stat {
     pub fn has_exited(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
+
+    /// Returns whether it is a thread of the kernel.
+    pub fn is_kernel_thread(&self) -> bool {
+        self.flags & PF_KTHREAD != 0
+    }
 }
 
 /// Returns whether an error of a file in /proc means that the process or thread has exited.
-fn is_exited(error: &io::Error) -> bool {
+pub(crate) fn is_exited(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
@@ -82,7 +89,9 @@ pub(crate) fn add_descendants(pids: &mut BTreeSet<u32>) {
     if pids.is_empty() {
         return;
     }
-    let parents = parents();
+    let parents: Vec<(u32, u32)> = all()
+        .filter_map(|pid| Some((pid, Stat::of_process(pid)?.parent)))
+        .collect();
     loop {
         let more: Vec<u32> = parents
             .iter()
@@ -96,12 +105,24 @@ pub(crate) fn add_descendants(pids: &mut BTreeSet<u32>) {
     }
 }
 
-/// Returns `(child, parent)` of every process.
-fn parents() -> Vec<(u32, u32)> {
+/// Returns the ids of all processes.
+pub(crate) fn all() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter_map(|pid| Some((pid, Stat::of_process(pid)?.parent)))
-        .collect()
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Returns what the descriptors of a process refer to. This opens no file, and waits for none.
+pub(crate) fn open_files(pid: u32) -> impl Iterator<Item = PathBuf> {
+    let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    links.filter_map(|link| fs::read_link(link.path()).ok())
+}
+
+/// Returns the name of a process, at most 15 bytes; empty if it cannot be read.
+pub(crate) fn comm(pid: u32) -> Vec<u8> {
+    let mut comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    // The newline at the end.
+    comm.pop();
+    comm
 }
 
 #[cfg(test)]

@@ -1,17 +1,15 @@
 //! Tracing of the whole machine. tracer attaches to processes that already use a GPU; those that begin to use one later enter by
 //! themselves, in eBPF (`tracer-ebpf/src/system.rs`).
 
-use std::{collections::BTreeSet, fs, io, path::Path, time::Duration};
+use std::{collections::BTreeSet, io, path::Path, time::Duration};
 
 use aya::maps::MapError;
 
 use crate::{
-    CaptureError,
-    examination::{self, Ask},
-    kernel::kfd_proc::{self, Numbering},
+    CaptureError, examination,
     session::{self, Session},
     sys,
-    target::{attach::Attached, candidate::Candidate, process_stat},
+    target::{attach::Attached, candidate::Candidate, elsewhere, process_stat},
 };
 
 /// The KFD's device, by the name under which a process opened it.
@@ -73,22 +71,17 @@ impl Session {
             new.push(candidate.pid);
         }
         known.extend(&new);
-        has_runtime.extend(self.ask(|reply| Ask::Scan(new, reply))?);
+        has_runtime.extend(self.scan(new)?);
         Ok(())
     }
 
     /// Returns processes that have the KFD's device open, by their descriptors or the driver's own files, or have mapped a runtime.
     fn gpu_users(&self) -> BTreeSet<u32> {
-        let own = std::process::id();
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let mut users: BTreeSet<u32> = entries
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        let mut users: BTreeSet<u32> = process_stat::all()
             .filter(|&pid| has_device(pid) || self.has_runtime(pid))
             .collect();
-        // Types of queues do not matter here.
-        let by_driver = kfd_proc::below(Path::new("/"), Numbering::Unknown).unwrap_or_default();
-        users.extend(by_driver.iter().map(|process| process.pid));
-        users.remove(&own);
+        users.extend(elsewhere::listed());
+        users.remove(&std::process::id());
         users
     }
 
@@ -110,7 +103,5 @@ impl Session {
 }
 
 fn has_device(pid: u32) -> bool {
-    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    let mut files = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
-    files.any(|file| file.as_path() == Path::new(DEVICE))
+    process_stat::open_files(pid).any(|file| file == Path::new(DEVICE))
 }

@@ -19,7 +19,7 @@ fn other_files_are_refused() {
 }
 
 #[test]
-fn what_was_taken_away_is_told() {
+fn a_function_that_was_removed_is_reported() {
     let none = Patched(library::load("trixie"))
         .write(0x28, &[0; 8])
         .write(0x3c, &[0; 4]);

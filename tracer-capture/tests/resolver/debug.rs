@@ -57,7 +57,7 @@ impl Fixture {
 }
 
 #[test]
-fn where_there_is_none_every_place_is_told() {
+fn without_a_debug_file_every_searched_place_is_reported() {
     let fixture = Fixture::new();
     let resolution = fixture.resolve();
     let places = places(&resolution);
@@ -131,7 +131,7 @@ fn a_file_of_another_build_is_refused() {
 }
 
 #[test]
-fn what_is_no_debug_file_is_told_in_a_sentence() {
+fn a_file_that_is_no_debug_file_gives_one_sentence() {
     let fixture = Fixture::new();
     let path = install_debug_file(fixture.dir.path(), &fixture.library, &[]);
     let cases: [(&[u8], &str); 5] = [

@@ -115,7 +115,7 @@ fn no_site_in_what_is_not_code() {
 
 /// The search for a place stops near the start of a function: a malicious function may be as long as its file.
 #[test]
-fn a_site_is_looked_for_near_the_start() {
+fn a_site_is_searched_near_the_start() {
     let nothing = [0x31, 0xc0]; // xor %eax,%eax
     let behind = |count: usize| [&nothing.repeat(count)[..], &[0x55]].concat();
     assert_eq!(site(&behind(30)), Some((60, InstructionKind::Push)));

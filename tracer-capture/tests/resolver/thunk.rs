@@ -57,7 +57,7 @@ fn assert_unknown(suite: &str, what: &str, before: &Resolution, after: &Resoluti
 }
 
 #[test]
-fn a_flag_that_is_looked_at_in_another_way_leaves_it_unknown() {
+fn a_flag_that_is_tested_in_another_way_leaves_it_unknown() {
     for (suite, bytes, before) in runtimes() {
         let flags = &before.thunk_flags().expect("understood").flags;
         let mut all = Vec::new();

@@ -3,42 +3,27 @@
 use super::super::checks::Checks;
 use super::super::evidence::{Evidence, Observed};
 use super::super::report::Standing;
-use super::super::scenario::Scenario;
-use super::{launches, no_ring, recorded, scheduled};
+use super::super::scenario::Asked;
+use super::{SYSCALL_EVENTS, launches, no_ring, scheduled};
 use tracer_core::verify::Scheduler;
 
 /// Judges claim C4.
-pub(super) fn by_mes(evidence: &Evidence, checks: &mut Checks) {
-    let scenario = Scenario::Queues;
-    let Some(run) = recorded(evidence, scenario, checks) else {
-        return;
-    };
-    if !scheduled(Scheduler::Mes, run, checks) {
-        return;
+pub(super) fn by_mes(asked: Asked, evidence: &Evidence, run: &Observed, checks: &mut Checks) {
+    if scheduled(Scheduler::Mes, run, checks) {
+        by_ioctl(asked.queues, run, checks);
+        add_queue(asked.queues, run, checks);
+        no_ring("no job on a compute ring", evidence, run, checks);
     }
-    let asked = scenario.asked().queues;
-    by_ioctl(asked, run, checks);
-    add_queue(asked, run, checks);
-    no_ring("no job on a compute ring", evidence, run, checks);
 }
 
 fn by_ioctl(asked: u64, run: &Observed, checks: &mut Checks) {
     const WHAT: &str = "creation and destruction go through the KFD";
     let (created, destroyed) = (run.ioctls("CREATE_QUEUE"), run.ioctls("DESTROY_QUEUE"));
     let (Some(create), Some(destroy)) = (created, destroyed) else {
-        checks.lack(
-            WHAT,
-            "ioctls were not watched",
-            "system call events",
-            "run it on a kernel with CONFIG_FTRACE_SYSCALLS",
-        );
+        checks.lack(WHAT, "ioctls were not watched", SYSCALL_EVENTS);
         return;
     };
-    let standing = if create >= asked && destroy >= asked {
-        Standing::Holds
-    } else {
-        Standing::Contradicted
-    };
+    let standing = Standing::holds_if(create >= asked && destroy >= asked, Standing::Contradicted);
     let sentence = format!(
         "for {asked} queues of the program and the runtime's own, CREATE_QUEUE succeeded {create} times and DESTROY_QUEUE \
          {destroy} times"
@@ -52,84 +37,63 @@ fn by_ioctl(asked: u64, run: &Observed, checks: &mut Checks) {
 
 fn add_queue(asked: u64, run: &Observed, checks: &mut Checks) {
     const WHAT: &str = "they go to the MES ring (ADD_QUEUE, REMOVE_QUEUE)";
+    const REAL_DRIVER: (&str, &str) = (
+        "the driver of a real GPU",
+        "run it on a machine with a GPU of gfx11 or later",
+    );
+    const DRIVER_PROBES: (&str, &str) = (
+        "driver probes",
+        "load the driver (`sudo modprobe amdgpu`) and check its functions with `sudo tracer doctor`",
+    );
     let added = run.driver_calls(|name| name == "add_queue_mes");
     let ring = run.driver_calls(|name| name.starts_with("mes_v") && name.ends_with("_add_hw_queue"));
     if run.context.simulated.is_some() {
-        checks.lack(
-            WHAT,
-            "a simulated GPU has no driver that could call add_queue_mes or mes_*_add_hw_queue",
-            "the driver of a real GPU",
-            "run it on a machine with a GPU of gfx11 or later",
-        );
+        let sentence = "a simulated GPU has no driver that could call add_queue_mes or mes_*_add_hw_queue";
+        checks.lack(WHAT, sentence, REAL_DRIVER);
         return;
     }
-    let (Some(added), Some(ring)) = (added, ring) else {
-        checks.lack(
-            WHAT,
-            "functions of the driver were not watched",
-            "driver probes",
-            "load the driver (`sudo modprobe amdgpu`) and check its functions with `sudo tracer doctor`",
-        );
+    let (Some(add), Some(write)) = (added, ring) else {
+        checks.lack(WHAT, "functions of the driver were not watched", DRIVER_PROBES);
         return;
     };
-    let calls = added.max(ring);
-    let sentence = format!("traced processes called add_queue_mes {added} times and mes_*_add_hw_queue {ring} times");
+    let sentence = format!("traced processes called add_queue_mes {add} times and mes_*_add_hw_queue {write} times");
     // A driver may have renamed or inlined these functions: if none was called, that is not evidence of another path.
-    let standing = if calls >= asked {
-        Standing::Holds
-    } else {
-        Standing::Inconclusive
-    };
+    let standing = Standing::holds_if(add.max(write) >= asked, Standing::Inconclusive);
     checks
         .say(WHAT, standing, sentence)
-        .count("add_queue_mes", Some(added))
-        .count("add_hw_queue", Some(ring));
+        .count("add_queue_mes", added)
+        .count("add_hw_queue", ring);
 }
 
 /// Judges claim C6.
-pub(super) fn cooperative(evidence: &Evidence, checks: &mut Checks) {
+pub(super) fn cooperative(asked: Asked, run: &Observed, checks: &mut Checks) {
     const WHAT: &str = "GWS costs one ioctl per queue";
-    let scenario = Scenario::Cooperative;
-    let Some(run) = recorded(evidence, scenario, checks) else {
+    launches::doorbells(asked.dispatches, run, checks);
+    let Some(called) = run.ioctls("ALLOC_QUEUE_GWS") else {
+        checks.lack(WHAT, "ioctls were not watched", SYSCALL_EVENTS);
         return;
     };
-    launches::doorbells(scenario, run, checks);
-    let asked = scenario.asked();
-    let calls = run.ioctls("ALLOC_QUEUE_GWS");
-    let Some(called) = calls else {
-        checks.lack(
-            WHAT,
-            "ioctls were not watched",
-            "system call events",
-            "run it on a kernel with CONFIG_FTRACE_SYSCALLS",
-        );
-        return;
-    };
-    let queues = run.queues_with_gws();
-    let on_them: u64 = run
-        .summary
-        .queues
-        .iter()
-        .filter(|queue| queues.contains(&queue.queue))
-        .map(|queue| queue.dispatches)
-        .sum();
-    let standing = if called == asked.queues && queues.len() as u64 == called && on_them >= asked.dispatches {
+    let with_gws = run.queues_with_gws();
+    let all = run.summary.queues.iter();
+    let used = all.filter(|queue| with_gws.contains(&queue.queue));
+    let on_them: u64 = used.map(|queue| queue.dispatches).sum();
+    let queues = with_gws.len() as u64;
+    let standing = if called == asked.queues && queues == called && on_them >= asked.dispatches {
         Standing::Holds
-    } else if called > queues.len() as u64 && !queues.is_empty() {
+    } else if called > queues && queues > 0 {
         Standing::Contradicted
     } else {
         Standing::Inconclusive
     };
     let sentence = format!(
-        "calls of ALLOC_QUEUE_GWS that succeeded: {called}; queues that they were for: {}; dispatches to these: {on_them}, of \
-         {} asked for",
-        queues.len(),
+        "calls of ALLOC_QUEUE_GWS that succeeded: {called}; queues that they were for: {queues}; dispatches to these: \
+         {on_them}, of {} asked for",
         asked.dispatches
     );
     checks
         .say(WHAT, standing, sentence)
-        .count("alloc_queue_gws", calls)
-        .count("queues", Some(queues.len() as u64))
+        .count("alloc_queue_gws", Some(called))
+        .count("queues", Some(queues))
         .count("dispatches", Some(on_them));
     checks.note("the kernels are ordinary ones: no instruction of global wave sync is in them");
 }

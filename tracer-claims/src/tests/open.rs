@@ -106,7 +106,7 @@ fn a_recording_that_is_not_whole_is_no_evidence() {
 }
 
 #[test]
-fn a_scenario_that_failed_is_told_with_its_reason_and_one_that_was_not_run_is_not_tested() {
+fn a_failed_scenario_has_a_reason_and_one_that_was_not_run_is_not_tested() {
     let mut evidence = mes(|_, _, _| {});
     evidence.runs.remove(&Scenario::Cooperative);
     assert_eq!(one("C6", &evidence).verdict, Standing::NotTested);

@@ -79,7 +79,7 @@ pub fn facts(scenario: Scenario) -> Vec<Fact> {
 
 fn evidence(context: &Context, change: impl Fn(Scenario, &mut Context, &mut Vec<Fact>)) -> Evidence {
     let mut evidence = Evidence::default();
-    for scenario in Scenario::ALL {
+    for &scenario in Scenario::ALL {
         let (mut context, mut facts) = (context.clone(), facts(scenario));
         change(scenario, &mut context, &mut facts);
         let mut observer = Observer::new(context);

@@ -15,8 +15,6 @@ pub struct Samples {
     waiting: Vec<Sample>,
     /// The position of the newest record when the samples were collected.
     mark: u64,
-    /// Signals to request. Empty except for a moment.
-    signals: Vec<(u32, u64)>,
     /// Revision of the queues that the sampler knows.
     revision: u64,
 }
@@ -28,7 +26,6 @@ impl Samples {
             sampler: Some(Sampler::start(readers)?),
             waiting: Vec::new(),
             mark: 0,
-            signals: Vec::new(),
             revision: 0,
         })
     }
@@ -45,8 +42,8 @@ impl Samples {
     /// Passes the samples to the model, once the model has every record that had been written by then.
     pub fn apply(&mut self, session: &Session, model: &mut Model, mut take: impl FnMut(&Fact)) {
         if session.is_drained_to(self.mark) {
-            for look in self.waiting.drain(..) {
-                model.apply(&look.event(), &mut |fact| take(&fact));
+            for sample in self.waiting.drain(..) {
+                model.apply(&sample.event(), &mut |fact| take(&fact));
             }
         }
     }
@@ -58,17 +55,17 @@ impl Samples {
             self.revision = model.revision();
             sampler.watch(model.positions().collect());
         }
-        let signals = &mut self.signals;
+        let mut signals = Vec::new();
         model.signals_due(sys::monotonic_ns(), |pid, signal| signals.push((pid, signal)));
-        sampler.ask(signals);
+        sampler.ask(&mut signals);
     }
 
     /// Takes the last sample of everything. The probes must still be attached: no sample sees what is published later.
     pub fn finish(&mut self, session: &Session, model: &mut Model) {
         self.watch(model);
         if let Some(sampler) = self.sampler.take() {
-            self.signals.extend(model.signals_waiting());
-            sampler.ask_at_end(&mut self.signals);
+            let mut signals: Vec<_> = model.signals_waiting().collect();
+            sampler.ask_at_end(&mut signals);
             self.waiting.extend(sampler.finish());
             self.mark = session.mark();
         }

@@ -1,6 +1,6 @@
 //! The manifest of a recording, from the inventory of the capture.
 
-use std::{collections::BTreeMap, os::unix::process::ExitStatusExt, process::ExitStatus};
+use std::{collections::BTreeMap, os::unix::process::ExitStatusExt};
 
 use tracer_capture::{
     inventory::{self, Inventory},
@@ -11,11 +11,10 @@ use tracer_core::family::Family;
 use tracer_core::words::Named;
 use tracer_core::{live::Gpu, summary::Capabilities};
 use tracer_store::manifest::{
-    ClockSnapshot, Device, EndedBy, Exit, Host, Library, Manifest, Pauses, Probe, Scheduler, SchedulerKind, Target,
-    Tool,
+    ClockSnapshot, Device, Exit, Host, Library, Manifest, Pauses, Probe, Scheduler, SchedulerKind, Target, Tool,
 };
 
-use crate::target::End;
+use crate::target::Ending;
 
 /// Creates the manifest at the start of a recording.
 pub fn begin(target: Target) -> Manifest {
@@ -39,25 +38,6 @@ pub fn describe(manifest: &mut Manifest, inventory: &Inventory, losses: &BTreeMa
     manifest.capabilities = names(capabilities(inventory));
     manifest.warnings.clone_from(&inventory.warnings);
     manifest.losses.clone_from(losses);
-}
-
-/// How a recording ended.
-#[derive(Clone, Debug)]
-pub struct Ending {
-    /// The command's status, if it has exited.
-    pub status: Option<ExitStatus>,
-    /// What ended the recording.
-    pub by: EndedBy,
-}
-
-impl From<End> for Ending {
-    fn from(end: End) -> Self {
-        let by = match end.status {
-            Some(_) => EndedBy::CommandExited,
-            None => EndedBy::TargetExited,
-        };
-        Self { status: end.status, by }
-    }
 }
 
 /// Completes the manifest at the end of a recording.
@@ -118,24 +98,10 @@ fn names(capabilities: Capabilities) -> Vec<String> {
 
 /// Converts the words of a manifest to capabilities. Words that this version does not know are left out.
 pub fn parse(names: &[String]) -> Capabilities {
-    let has = |name: &str| names.iter().any(|n| n == name);
-    Capabilities {
-        doorbells: has("doorbells"),
-        packets: has("packets"),
-        sdma_doorbells: has("sdma_doorbells"),
-        reserves: has("reserves"),
-        ioctls: has("ioctls"),
-        kernel_rings: has("kernel_rings"),
-        driver: has("driver"),
-        driver_events: has("driver_events"),
-        code_objects: has("code_objects"),
-        api: has("api"),
-        api_stats: has("api_stats"),
-        thunk: has("thunk"),
-        unseen: has("unseen"),
-        hsa_queues: has("hsa_queues"),
-        requests: has("requests"),
-    }
+    let all = Capabilities::default().each().into_iter();
+    let watched = all.map(|(name, _)| (name, names.iter().any(|n| n == name)));
+    // Every field has a value.
+    serde_json::from_value(watched.collect()).unwrap_or_default()
 }
 
 /// Returns the GPUs that the capture found.
@@ -146,30 +112,28 @@ pub fn devices(inventory: &Inventory) -> Vec<Device> {
 
 /// Returns the GPUs in the form for live views.
 pub fn gpus(devices: &[Device]) -> BTreeMap<u32, Gpu> {
-    let told = devices.iter().map(|device| {
-        let kind = device.scheduler.kind;
-        let gpu = Gpu {
-            name: device.name.clone(),
-            scheduler: (kind != SchedulerKind::Unknown).then(|| kind.name().to_owned()),
-        };
-        (device.gpu_id, gpu)
-    });
-    told.collect()
+    let gpu = |device: &Device| Gpu {
+        name: device.name.clone(),
+        scheduler: scheduler(device),
+    };
+    devices.iter().map(|device| (device.gpu_id, gpu(device))).collect()
+}
+
+/// Returns the name of a GPU's scheduler, if it is known.
+pub fn scheduler(device: &Device) -> Option<String> {
+    let kind = device.scheduler.kind;
+    (kind != SchedulerKind::Unknown).then(|| kind.name().to_owned())
 }
 
 fn device(gpu: &tracer_capture::kernel::devices::Gpu) -> Device {
-    let kind = match gpu.scheduler {
-        "mes" => SchedulerKind::Mes,
-        "hws" => SchedulerKind::Hws,
-        "nohws" => SchedulerKind::Nohws,
-        _ => SchedulerKind::Unknown,
-    };
+    let known = [SchedulerKind::Mes, SchedulerKind::Hws, SchedulerKind::Nohws];
+    let kind = known.into_iter().find(|kind| kind.name() == gpu.scheduler);
     Device {
         gpu_id: gpu.gpu_id,
         name: gpu.gfx.clone(),
         gfx_target_version: gpu.gfx_target_version,
         scheduler: Scheduler {
-            kind,
+            kind: kind.unwrap_or_default(),
             evidence: vec![gpu.scheduler_evidence.clone()],
         },
     }
@@ -186,14 +150,14 @@ fn library(library: &inventory::Library) -> Library {
 }
 
 fn probe(probe: &inventory::Probe) -> Probe {
+    let (library, symbol) = match probe.file_offset {
+        Some(_) => (Some(&probe.target), &probe.role),
+        None => (None, &probe.target),
+    };
     Probe {
         family: probe.family,
-        library: probe.file_offset.is_some().then(|| probe.target.clone()),
-        symbol: if probe.file_offset.is_some() {
-            probe.role.clone()
-        } else {
-            probe.target.clone()
-        },
+        library: library.cloned(),
+        symbol: symbol.clone(),
         file_offset: probe.file_offset,
         instruction: probe.instruction.clone(),
         resolver: probe.step.clone(),

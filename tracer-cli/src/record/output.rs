@@ -5,15 +5,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tracer_capture::target::launch::User;
 use tracer_files::Owner;
 use tracer_store::manifest::ClockSnapshot;
 
-/// Returns the directory, with the placeholders in its name filled in.
-pub fn directory(wanted: Option<&Path>, program: &OsStr, pid: u32) -> PathBuf {
-    let Some(wanted) = wanted else {
-        let program = Path::new(program).file_name().unwrap_or_default();
-        return PathBuf::from(program).with_added_extension("trace");
+use crate::target;
+
+/// Returns the directory, with the placeholders in its name filled in. The default has the name of the program, and the time if
+/// there may be several recordings.
+pub fn directory(wanted: Option<&Path>, program: &OsStr, pid: u32, several: bool) -> PathBuf {
+    let mut name = Path::new(program).file_name().unwrap_or_default().to_owned();
+    let wanted = match wanted {
+        Some(wanted) => wanted,
+        None if several => {
+            name.push("-%time%.trace");
+            Path::new(&name)
+        }
+        None => return PathBuf::from(name).with_added_extension("trace"),
     };
     let Some(text) = wanted.to_str() else {
         return wanted.to_owned();
@@ -29,7 +36,7 @@ pub fn directory(wanted: Option<&Path>, program: &OsStr, pid: u32) -> PathBuf {
 
 /// Returns the user with whose rights tracer writes files: the user who called sudo, unless `as_root` makes root the owner.
 pub fn owner(as_root: bool) -> anyhow::Result<Owner> {
-    let user = if as_root { None } else { User::to_act_as()? };
+    let user = target::user(as_root)?;
     Ok(user.map_or_else(Owner::process, |user| Owner::user(user.uid, user.gid, user.groups())))
 }
 
@@ -40,9 +47,9 @@ mod tests {
     #[test]
     fn the_default_is_named_after_the_command() {
         let command = OsStr::new("/opt/bin/app.py");
-        assert_eq!(directory(None, command, 1), Path::new("app.py.trace"));
+        assert_eq!(directory(None, command, 1, false), Path::new("app.py.trace"));
         assert_eq!(
-            directory(Some(Path::new("a/%pid%.t")), command, 77),
+            directory(Some(Path::new("a/%pid%.t")), command, 77, false),
             Path::new("a/77.t")
         );
     }

@@ -13,14 +13,10 @@ use tracer_core::{
     summary::{Report, Summary},
     tables::{Fact, Loss},
 };
-use tracer_store::{Manifest, StoreError, TraceWriter, Written};
+use tracer_store::{StoreError, TraceWriter, Written};
 
-use super::{
-    manifest::{self, Ending},
-    probed::Probed,
-    scheduler,
-};
-use crate::collect::Sink;
+use super::{manifest, probed::Probed, scheduler};
+use crate::{collect::Sink, target::Ending};
 
 /// Maximum number of traced processes whose ids are kept.
 const MAX_PROCESSES: usize = 1 << 16;
@@ -30,8 +26,6 @@ const MAX_ROWS: usize = 1024;
 
 /// The result of a recording.
 pub struct Outcome {
-    /// The manifest of the trace.
-    pub manifest: Manifest,
     /// The counts.
     pub report: Report,
     /// The files on disk.
@@ -92,26 +86,18 @@ impl Recorder {
 
     /// Closes the trace.
     pub fn finish(self, inventory: &Inventory, ending: &Ending) -> anyhow::Result<Outcome> {
-        let Self {
-            writer,
-            mut summary,
-            losses,
-            probed,
-            used,
-            ..
-        } = self;
+        let mut summary = self.summary;
         let calls = summary.driver_calls(inventory.has(Family::Driver));
-        let written = writer.finish(|manifest| {
-            manifest::describe(manifest, inventory, &losses);
+        let written = self.writer.finish(|manifest| {
+            manifest::describe(manifest, inventory, &self.losses);
             manifest::end(manifest, ending);
             scheduler::confirm(&mut manifest.devices, manifest.simulated.is_some(), &calls);
         });
         let written = written.context("writing the trace")?;
         summary.set_aggregated(written.aggregated);
         if written.dropped > 0 {
-            let time_ns = sys::monotonic_ns();
             summary.add(&Fact::Loss(Loss {
-                time_ns,
+                time_ns: sys::monotonic_ns(),
                 source: "store".to_owned(),
                 count: written.dropped,
             }));
@@ -121,9 +107,8 @@ impl Recorder {
             .finish(true);
         report.complete = written.manifest.complete;
         Ok(Outcome {
-            manifest: written.manifest.clone(),
-            idle: !used,
-            blind: probed.lacks(report.queues.iter(), inventory),
+            idle: !self.used,
+            blind: self.probed.lacks(report.queues.iter(), inventory),
             report,
             written,
         })
@@ -142,10 +127,8 @@ impl Sink for Recorder {
             }
             Fact::Ioctl(ioctl) => self.used |= ioctl.device == "kfd",
             Fact::Queue(_) => self.used = true,
+            Fact::Loss(loss) => *self.losses.entry(loss.source.clone()).or_default() += loss.count,
             _ => {}
-        }
-        if let Fact::Loss(loss) = fact {
-            *self.losses.entry(loss.source.clone()).or_default() += loss.count;
         }
         self.summary.add(fact);
         self.writer.push_last(fact);
@@ -167,10 +150,9 @@ impl Sink for Recorder {
     }
 
     fn describe(&mut self, inventory: &Inventory) {
-        let before = self.writer.manifest().clone();
-        let mut now = before.clone();
+        let mut now = self.writer.manifest().clone();
         manifest::describe(&mut now, inventory, &self.losses);
-        if now != before {
+        if now != *self.writer.manifest() {
             self.writer.update_manifest(|manifest| *manifest = now);
         }
     }

@@ -3,11 +3,13 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use tracer_core::{foreign::Json, summary};
+use tracer_core::summary;
 use tracer_store::{
     Trace,
     manifest::{Device, EndedBy, Exit, Library, Probe, Target},
 };
+
+use crate::say;
 
 /// The report: the counts, and the trace that they come from.
 #[derive(Serialize)]
@@ -44,5 +46,5 @@ pub fn write(out: &mut impl Write, trace: &Trace, counts: &summary::Report, warn
         warnings,
         counts,
     };
-    writeln!(out, "{}", Json(&serde_json::to_string_pretty(&report)?))
+    out.write_all(say::json(&report)?.as_bytes())
 }

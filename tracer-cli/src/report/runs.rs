@@ -55,15 +55,7 @@ impl Runs {
             path: d.path,
             evidence: d.evidence,
         };
-        self.join(
-            d.queue,
-            Run {
-                first: d.index,
-                last: d.index,
-                count: 1,
-                kind,
-            },
-        );
+        self.join(d.queue, (d.index, d.index), 1, kind);
     }
 
     /// Adds dispatches that the trace stores only as a run.
@@ -76,28 +68,23 @@ impl Runs {
             path: run.path,
             evidence: run.evidence,
         };
-        self.join(
-            run.queue,
-            Run {
-                first: run.first_index,
-                last: run.last_index,
-                count: run.count,
-                kind,
-            },
-        );
+        self.join(run.queue, (run.first_index, run.last_index), run.count, kind);
     }
 
-    fn join(&mut self, queue: u32, next: Run) {
+    /// Adds dispatches to the newest run of their queue if they continue it, otherwise as a run of their own.
+    fn join(&mut self, queue: u32, (first, last): (u64, u64), count: u64, kind: Kind) {
         let runs = self.queues.entry(queue).or_default();
-        match runs
-            .last_mut()
-            .filter(|run| run.kind == next.kind && run.last.checked_add(1) == Some(next.first))
-        {
-            Some(run) => {
-                run.last = next.last;
-                run.count = run.count.saturating_add(next.count);
+        match runs.last_mut() {
+            Some(run) if run.kind == kind && run.last.checked_add(1) == Some(first) => {
+                run.last = last;
+                run.count = run.count.saturating_add(count);
             }
-            None => runs.push(next),
+            _ => runs.push(Run {
+                first,
+                last,
+                count,
+                kind,
+            }),
         }
     }
 }
@@ -125,20 +112,21 @@ impl Kind {
 
     /// Formats the work items in the dimensions used: `1024` or `64x64`; `-` if they are not known.
     pub fn grid(&self) -> String {
-        self.shape
-            .map_or_else(|| "-".to_owned(), |shape| shape.extent(shape.grid))
+        self.extent(|shape| shape.grid)
     }
 
     /// Formats a workgroup in the way of [`Self::grid`].
     pub fn workgroup(&self) -> String {
-        let of = |shape: Shape| shape.extent(shape.workgroup.map(u32::from));
-        self.shape.map_or_else(|| "-".to_owned(), of)
+        self.extent(|shape| shape.workgroup.map(u32::from))
     }
-}
 
-impl Shape {
-    fn extent(self, sizes: [u32; 3]) -> String {
-        let used = usize::from(self.dimensions.clamp(1, 3));
-        sizes[..used].iter().map(u32::to_string).collect::<Vec<_>>().join("x")
+    fn extent(&self, sizes: fn(Shape) -> [u32; 3]) -> String {
+        let Some(shape) = self.shape else { return "-".to_owned() };
+        let used = usize::from(shape.dimensions.clamp(1, 3));
+        sizes(shape)[..used]
+            .iter()
+            .map(u32::to_string)
+            .collect::<Vec<_>>()
+            .join("x")
     }
 }

@@ -4,7 +4,10 @@ mod api;
 mod kernels;
 mod queues;
 
-use std::io::{self, Write};
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
 
 use tracer_core::words::Named;
 use tracer_core::{
@@ -35,13 +38,11 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
     };
     writeln!(out, "target     {}  ({ended})", Terminal(&what))?;
     for gpu in &manifest.devices {
+        let (name, id, scheduler) = (Terminal(&gpu.name), gpu.gpu_id, gpu.scheduler.kind.name());
         let evidence = foreign::line(gpu.scheduler.evidence.join("; "));
         writeln!(
             out,
-            "gpu        {} (gpu_id {}), scheduler {}: {evidence}",
-            Terminal(&gpu.name),
-            gpu.gpu_id,
-            gpu.scheduler.kind.name()
+            "gpu        {name} (gpu_id {id}), scheduler {scheduler}: {evidence}"
         )?;
     }
     if let Some(sign) = &manifest.simulated {
@@ -64,77 +65,51 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
         )?,
         total => writeln!(out, "dispatches {}: {}", known(total), paths(&dispatches.by_path))?,
     }
-    if let Some(body) = dispatches.by_evidence.body.filter(|&n| n > 0) {
-        writeln!(
-            out,
-            "           {body} of them: the GPU took the packet before tracer read it, but its body was still there"
-        )?;
-    }
-    aggregated(out, dispatches.aggregated)?;
-    if let Some(internal) = dispatches.internal.filter(|&n| n > 0) {
-        writeln!(
-            out,
-            "           {internal} of them are from the runtime itself, on its internal queues"
-        )?;
-    }
-    writeln!(
-        out,
-        "doorbells  {}{}",
-        known(report.doorbells.total),
-        latency(report.doorbells.reserve_to_doorbell_ns)
-    )?;
-    aggregated(out, report.doorbells.aggregated)?;
-    writeln!(
-        out,
-        "packets    {} other than dispatches{}",
-        known(report.packets.total),
-        kinds(&report.packets.by_kind)
-    )?;
+    let consumed = ": the GPU took the packet before tracer read it, but its body was still there";
+    of_them(out, dispatches.by_evidence.body, consumed)?;
+    of_them(out, dispatches.aggregated, AGGREGATED)?;
+    let internal = " are from the runtime itself, on its internal queues";
+    of_them(out, dispatches.internal, internal)?;
+    let doorbells = &report.doorbells;
+    let latency = doorbells.reserve_to_doorbell_ns.map_or_else(String::new, |ns| {
+        let (p50, p99, max) = (duration(ns.p50), duration(ns.p99), duration(ns.max));
+        format!(", from reserve p50 {p50}, p99 {p99}, max {max} (probes included)")
+    });
+    writeln!(out, "doorbells  {}{latency}", known(doorbells.total))?;
+    of_them(out, doorbells.aggregated, AGGREGATED)?;
+    let (packets, by_kind) = (known(report.packets.total), kinds(&report.packets.by_kind));
+    writeln!(out, "packets    {packets} other than dispatches{by_kind}")?;
     unseen(out, report)?;
     queues::requested(out, report)?;
-    writeln!(
-        out,
-        "copies     {}: {}",
-        known(report.copies.total),
-        paths(&report.copies.by_path)
-    )?;
+    let (copies, by_path) = (known(report.copies.total), paths(&report.copies.by_path));
+    writeln!(out, "copies     {copies}: {by_path}")?;
     moved(out, &report.copies)?;
     ring_summary(out, report)?;
     writeln!(out, "ioctls     {}", known(report.ioctls.total))?;
     if let Some(total) = report.api_calls.total {
-        let counted = if report.api_calls.counted_only == Some(true) {
-            ", counted only: no submission names its call"
-        } else {
-            ""
+        let counted = match report.api_calls.counted_only {
+            Some(true) => ", counted only: no submission names its call",
+            _ => "",
         };
         writeln!(out, "api calls  {total}{counted}")?;
     }
-    writeln!(
-        out,
-        "losses     {}{}",
-        report.losses.total,
-        kinds(&report.losses.by_source)
-    )?;
-    writeln!(
-        out,
-        "complete   {}{}",
-        if report.complete {
-            "yes"
-        } else {
-            "no: the recorder did not finish"
-        },
-        ended_by(manifest.ended_by.as_ref())
-    )
+    let losses = &report.losses;
+    writeln!(out, "losses     {}{}", losses.total, kinds(&losses.by_source))?;
+    let complete = match report.complete {
+        true => "yes",
+        false => "no: the recorder did not finish",
+    };
+    writeln!(out, "complete   {complete}{}", ended_by(manifest.ended_by.as_ref()))
 }
 
-/// Writes how many of the counted dispatches have no rows; nothing if all have rows.
-fn aggregated(out: &mut impl Write, aggregated: Option<u64>) -> io::Result<()> {
-    match aggregated {
+/// What distinguishes submissions that have no rows.
+const AGGREGATED: &str = " are aggregated: counted in runs, without a row each";
+
+/// Writes how many of the submissions that were just counted are of some kind; nothing if none is.
+fn of_them(out: &mut impl Write, count: Option<u64>, kind: &str) -> io::Result<()> {
+    match count {
         None | Some(0) => Ok(()),
-        Some(n) => writeln!(
-            out,
-            "           {n} of them are aggregated: counted in runs, without a row each"
-        ),
+        Some(n) => writeln!(out, "           {n} of them{kind}"),
     }
 }
 
@@ -154,14 +129,14 @@ fn unseen(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.dispatches.by_path.unseen.is_none() || unseen.total == Some(0) {
         return Ok(());
     }
+    let open = match unseen.queues_open {
+        0 => String::new(),
+        open => format!("; tracer could not watch {open} queues until they were destroyed"),
+    };
+    let found = unseen.found;
     writeln!(
         out,
-        "unseen     the GPU took {} packets before tracer saw a doorbell for them{}",
-        unseen.found,
-        match unseen.queues_open {
-            0 => String::new(),
-            open => format!("; tracer could not watch {open} queues until they were destroyed"),
-        }
+        "unseen     the GPU took {found} packets before tracer saw a doorbell for them{open}"
     )
 }
 
@@ -176,6 +151,26 @@ pub fn details(out: &mut impl Write, report: &Report, runs: &Runs, most: usize) 
     driver_events(out, report)?;
     api::calls(out, report)?;
     api::streams(out, report)
+}
+
+/// Writes a table; nothing if it has no rows.
+fn table(out: &mut impl Write, heading: &str, rows: impl Iterator<Item = String>) -> io::Result<()> {
+    let mut rows = rows.peekable();
+    if rows.peek().is_some() {
+        writeln!(out, "\n{heading}")?;
+    }
+    rows.try_for_each(|row| writeln!(out, "{row}"))
+}
+
+/// Formats the columns `p50`, `p99` and `max`.
+fn times(ns: Stats) -> String {
+    let (p50, p99) = (duration(ns.p50), duration(ns.p99));
+    format!("{p50:<10}  {p99:<10}  {}", duration(ns.max))
+}
+
+/// Formats the columns of the times of calls, as [`times`].
+fn call_times(ns: Option<Stats>) -> String {
+    ns.map_or_else(|| "never returned".to_owned(), times)
 }
 
 fn dispatches(out: &mut impl Write, runs: &Runs, most: usize) -> io::Result<()> {
@@ -208,53 +203,24 @@ fn dispatches(out: &mut impl Write, runs: &Runs, most: usize) -> io::Result<()> 
 }
 
 fn driver_calls(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    if report.driver_calls.by_function.is_empty() {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "\nkernel function                  count  traced  p50         p99         max"
-    )?;
-    for (name, calls) in &report.driver_calls.by_function {
-        let times = calls.ns.map_or_else(String::new, |ns| {
-            format!(
-                "{:<10}  {:<10}  {}",
-                duration(ns.p50),
-                duration(ns.p99),
-                duration(ns.max)
-            )
-        });
-        writeln!(
-            out,
-            "{:<31} {:>6}  {:>6}  {times}",
-            Terminal(name),
-            calls.count,
-            calls.traced
-        )?;
-    }
-    Ok(())
+    let heading = "kernel function                  count  traced  p50         p99         max";
+    let rows = report.driver_calls.by_function.iter().map(|(name, calls)| {
+        let (name, count, traced) = (Terminal(name), calls.count, calls.traced);
+        let times = calls.ns.map_or_else(String::new, times);
+        format!("{name:<31} {count:>6}  {traced:>6}  {times}")
+    });
+    table(out, heading, rows)
 }
 
 /// Writes the driver's trace events. They come in addition to the rings' jobs and are not further jobs, as the heading says.
 fn driver_events(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    if report.driver_events.by_event.is_empty() {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "\ntrace event of the driver         count  traced   bytes (events, not jobs; see the rings)"
-    )?;
-    for (name, events) in &report.driver_events.by_event {
-        writeln!(
-            out,
-            "{:<31} {:>7}  {:<7}  {}",
-            Terminal(name),
-            events.count,
-            known(events.traced),
-            events.bytes.map_or_else(|| "not given".to_owned(), |n| n.to_string())
-        )?;
-    }
-    Ok(())
+    let heading = "trace event of the driver         count  traced   bytes (events, not jobs; see the rings)";
+    let rows = report.driver_events.by_event.iter().map(|(name, events)| {
+        let (name, count, traced) = (Terminal(name), events.count, known(events.traced));
+        let bytes = events.bytes.map_or_else(|| "not given".to_owned(), |n| n.to_string());
+        format!("{name:<31} {count:>7}  {traced:<7}  {bytes}")
+    });
+    table(out, heading, rows)
 }
 
 /// Writes the jobs on rings, and which processes they belong to.
@@ -271,22 +237,11 @@ fn ring_summary(out: &mut impl Write, report: &Report) -> io::Result<()> {
 }
 
 fn rings(out: &mut impl Write, rings: &[Ring]) -> io::Result<()> {
-    if rings.is_empty() {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "\nring             device        class  jobs      traced    unfinished  queued p50  running p50  reasons"
-    )?;
-    for ring in rings {
-        let p50 = |stats: Option<Stats>| stats.map_or_else(|| "unknown".to_owned(), |ns| duration(ns.p50));
-        let reasons: Vec<String> = ring
-            .by_reason
-            .iter()
-            .map(|(reason, n)| format!("{} {n}", Terminal(reason)))
-            .collect();
-        writeln!(
-            out,
+    let heading =
+        "ring             device        class  jobs      traced    unfinished  queued p50  running p50  reasons";
+    let p50 = |stats: Option<Stats>| known(stats.map(|ns| duration(ns.p50)));
+    let rows = rings.iter().map(|ring| {
+        format!(
             "{:<16} {:<13} {:<6} {:<9} {:<9} {:<11} {:<11} {:<12} {}",
             Terminal(ring.ring.as_deref().unwrap_or("unknown")),
             Terminal(ring.device.as_deref().unwrap_or("unknown")),
@@ -296,10 +251,10 @@ fn rings(out: &mut impl Write, rings: &[Ring]) -> io::Result<()> {
             ring.unfinished,
             p50(ring.queued_ns),
             p50(ring.running_ns),
-            reasons.join(", ")
-        )?;
-    }
-    Ok(())
+            listed(&ring.by_reason)
+        )
+    });
+    table(out, heading, rows)
 }
 
 fn ioctls(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -308,24 +263,8 @@ fn ioctls(out: &mut impl Write, report: &Report) -> io::Result<()> {
         "\nioctl                        count  errors  p50         p99         max"
     )?;
     for (name, calls) in &report.ioctls.by_name {
-        let times = calls.ns.map_or_else(
-            || "never returned".to_owned(),
-            |ns| {
-                format!(
-                    "{:<10}  {:<10}  {}",
-                    duration(ns.p50),
-                    duration(ns.p99),
-                    duration(ns.max)
-                )
-            },
-        );
-        writeln!(
-            out,
-            "{:<28} {:>5}  {:>6}  {times}",
-            Terminal(name),
-            calls.count,
-            calls.errors
-        )?;
+        let (name, count, errors) = (Terminal(name), calls.count, calls.errors);
+        writeln!(out, "{name:<28} {count:>5}  {errors:>6}  {}", call_times(calls.ns))?;
     }
     Ok(())
 }
@@ -354,32 +293,19 @@ fn paths(by_path: &ByPath) -> String {
         Some(0) => format!("{} 0", path.name()),
         Some(n) => format!("{} {n} ({:.1} %)", path.name(), n as f64 * 100.0 / total as f64),
     };
-    Path::ALL
-        .into_iter()
-        .zip(counts)
-        .map(one)
-        .collect::<Vec<_>>()
-        .join(", ")
+    let all = Path::ALL.into_iter().zip(counts);
+    all.map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn latency(stats: Option<Stats>) -> String {
-    stats.map_or_else(String::new, |ns| {
-        format!(
-            ", from reserve p50 {}, p99 {}, max {} (probes included)",
-            duration(ns.p50),
-            duration(ns.p99),
-            duration(ns.max)
-        )
-    })
-}
-
-fn kinds(by_kind: &std::collections::BTreeMap<String, u64>) -> String {
+/// Formats counts by name, after what they are parts of; nothing without counts.
+fn kinds(by_kind: &BTreeMap<String, u64>) -> String {
     if by_kind.is_empty() {
         return String::new();
     }
-    let list: Vec<String> = by_kind
-        .iter()
-        .map(|(kind, n)| format!("{} {n}", Terminal(kind)))
-        .collect();
-    format!(": {}", list.join(", "))
+    format!(": {}", listed(by_kind))
+}
+
+fn listed(counts: &BTreeMap<String, u64>) -> String {
+    let one = |(name, n): (&String, &u64)| format!("{} {n}", Terminal(name));
+    counts.iter().map(one).collect::<Vec<_>>().join(", ")
 }

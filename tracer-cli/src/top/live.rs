@@ -1,8 +1,7 @@
 //! A live view, and a trace of it when the user asks for one.
 
 use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -24,12 +23,8 @@ use super::{blind, recording::Recording, screen};
 use crate::{
     cli::Top,
     collect::{Collector, Sink},
-    record::{
-        OnFailure, Recorder,
-        manifest::{self, Ending},
-        output,
-    },
-    target::{End, Ready, Subject, Watched},
+    record::{OnFailure, Recorder, manifest, output},
+    target::{Ending, Ready, Subject, Watched},
 };
 
 /// State that the collector's thread and the screen share.
@@ -109,14 +104,10 @@ impl Sink for Feed {
 
 impl Feed {
     /// Ends the trace, if there is one.
-    fn close(&mut self, inventory: &Inventory, end: Option<End>) {
+    fn close(&mut self, inventory: &Inventory, ending: Option<Ending>) {
         let Some(recorder) = self.recording.end() else { return };
         let (shared, inventory) = (Arc::clone(&self.shared), inventory.clone());
-        let by_user = || Ending {
-            status: None,
-            by: EndedBy::User,
-        };
-        let ending = end.map_or_else(by_user, Ending::from);
+        let ending = ending.unwrap_or_else(|| Ending::early(EndedBy::User));
         let close = move || {
             let said = match recorder.finish(&inventory, &ending) {
                 Ok(outcome) => {
@@ -132,10 +123,10 @@ impl Feed {
         self.closing.push(std::thread::spawn(close));
     }
 
-    /// Waits for the traces. `end`: how the watched processes ended, if they have exited.
-    fn finish(mut self, inventory: &Inventory, end: Option<End>) {
-        self.close(inventory, end);
-        for closing in self.closing.drain(..) {
+    /// Waits for the traces. `ending`: how the watched processes ended, if they have exited.
+    fn finish(mut self, inventory: &Inventory, ending: Option<Ending>) {
+        self.close(inventory, ending);
+        for closing in self.closing {
             // If that thread panicked, its trace has no end, and can be read as such.
             let _ = closing.join();
         }
@@ -160,14 +151,11 @@ pub struct Watch {
     shared: Handle,
     collector: Option<Collector<Feed>>,
     watched: Option<Watched>,
+    ending: Option<Ending>,
     until: Option<Instant>,
-    title: String,
-    name: OsString,
+    subject: Subject,
     output: Option<PathBuf>,
     placing: Placing,
-    pid: u32,
-    target: Target,
-    end: Option<End>,
 }
 
 impl Watch {
@@ -176,28 +164,24 @@ impl Watch {
         let placing = Placing {
             owner: output::owner(options.capture.as_root)?,
             mode: options.mode,
-            overwrite: false,
             ..Placing::default()
         };
-        let Ready {
-            session,
-            there,
-            subject,
-        } = Ready::prepare(&options.capture, &options.command, Terminal::Away, guardian)?;
+        let ready = Ready::prepare(&options.capture, &options.command, Terminal::Away, guardian)?;
         let shared = Handle::default();
         let feed = Feed {
             shared: Arc::clone(&shared),
             recording: Recording::new(),
             closing: Vec::new(),
         };
-        let (title, name, pid) = (subject.title(), subject.name(), subject.pid());
-        // Whenever a recording begins, the watched processes run already.
-        let target = match subject.target() {
-            Target::Command { .. } => Target::Attached { pids: vec![pid] },
-            target => target,
-        };
-        let collector = Collector::start(session, feed, &there)?;
-        let watched = match Subject::go(subject) {
+        let mut subject = ready.subject;
+        if matches!(subject.target, Target::Command { .. }) {
+            // Whenever a recording begins, the watched processes run already.
+            subject.target = Target::Attached {
+                pids: vec![subject.pid],
+            };
+        }
+        let collector = Collector::start(ready.session, feed, &ready.there)?;
+        let watched = match ready.start.go() {
             Ok(watched) => watched,
             Err(error) => {
                 drop(collector.finish()?);
@@ -208,14 +192,11 @@ impl Watch {
             shared,
             collector: Some(collector),
             watched: Some(watched),
+            ending: None,
             until: options.duration.map(|duration| Instant::now() + duration),
-            title,
-            name,
+            subject,
             output: options.output.clone(),
             placing,
-            pid,
-            target,
-            end: None,
         })
     }
 
@@ -224,8 +205,8 @@ impl Watch {
         let Some(watched) = &mut self.watched else {
             return Ok(true);
         };
-        if let Some(end) = watched.ended()? {
-            self.end = Some(end);
+        self.ending = watched.ended()?;
+        if self.ending.is_some() {
             self.watched = None;
         }
         let failed = self.collector.as_ref().is_none_or(Collector::has_failed);
@@ -236,7 +217,7 @@ impl Watch {
     pub fn end(&mut self) -> anyhow::Result<()> {
         if let Some(collector) = self.collector.take() {
             let (feed, inventory) = collector.finish()?;
-            feed.finish(&inventory, self.end);
+            feed.finish(&inventory, self.ending.take());
         }
         Ok(())
     }
@@ -269,20 +250,13 @@ impl Watch {
             shared.order = Some(Order::End);
             return Ok(Some("ending the recording".to_owned()));
         }
-        let dir = self.directory();
-        let writer = TraceWriter::create_as(&dir, manifest::begin(self.target.clone()), self.placing.clone())?;
+        // There may be several recordings: the path does not exist yet.
+        let (wanted, subject) = (self.output.as_deref(), &self.subject);
+        let dir = output::directory(wanted, &subject.name, subject.pid, true);
+        let manifest = manifest::begin(subject.target.clone());
+        let writer = TraceWriter::create_as(&dir, manifest, self.placing.clone())?;
         shared.order = Some(Order::Begin(Box::new(Recorder::new(writer, OnFailure::End)), dir));
         Ok(None)
-    }
-
-    /// Returns a path that does not exist yet: there may be several recordings.
-    fn directory(&self) -> PathBuf {
-        let wanted = self.output.clone().unwrap_or_else(|| {
-            let mut name = Path::new(&self.name).file_name().unwrap_or_default().to_owned();
-            name.push("-%time%.trace");
-            name.into()
-        });
-        output::directory(Some(&wanted), &self.name, self.pid)
     }
 }
 
@@ -303,7 +277,7 @@ impl screen::Source for Watch {
         let mut shared = lock(&self.shared);
         let said = shared.said.take();
         *shown = Status {
-            source: self.title.clone(),
+            source: self.subject.title.clone(),
             simulated: shared.simulated,
             blind: shared.blind.clone(),
             speed: None,

@@ -94,13 +94,7 @@ impl<S: Sink> Recording<S> {
             if let Some(queue) = Entry::of(fact).and_then(|entry| entry.queue) {
                 tape.since.entry(queue).or_default().add(fact);
             }
-            match fact {
-                Fact::Queue(queue) => tape.sink.take(&Fact::Queue(tape.anew(queue))),
-                Fact::ApiStats(stats) => tape.sink.take(&Fact::ApiStats(tape.since(stats))),
-                Fact::Proxy(proxy) => tape.sink.take(&Fact::Proxy(tape.proxy(proxy))),
-                Fact::GpuTime(time) if !tape.has(time.queue, time.index) => {}
-                _ => tape.sink.take(fact),
-            }
+            tape.pass(fact, S::take);
         }
     }
 
@@ -108,12 +102,7 @@ impl<S: Sink> Recording<S> {
     pub fn snapshot(&mut self, fact: &Fact) {
         self.note(fact);
         if let Some(tape) = &mut self.tape {
-            match fact {
-                Fact::Queue(queue) => tape.sink.snapshot(&Fact::Queue(tape.anew(queue))),
-                Fact::ApiStats(stats) => tape.sink.snapshot(&Fact::ApiStats(tape.since(stats))),
-                Fact::Proxy(proxy) => tape.sink.snapshot(&Fact::Proxy(tape.proxy(proxy))),
-                _ => tape.sink.snapshot(fact),
-            }
+            tape.pass(fact, S::snapshot);
         }
     }
 
@@ -135,22 +124,28 @@ impl<S: Sink> Recording<S> {
 }
 
 impl<S> Tape<S> {
+    /// Passes a fact to the trace, with the numbers since the trace began.
+    fn pass(&mut self, fact: &Fact, to: fn(&mut S, &Fact)) {
+        let anew = match fact {
+            Fact::Queue(queue) => Fact::Queue(self.anew(queue)),
+            Fact::ApiStats(stats) => match self.counted.get(&stats.counter) {
+                Some(before) => Fact::ApiStats(stats.since(before)),
+                None => return to(&mut self.sink, fact),
+            },
+            Fact::Proxy(proxy) => match self.proxies.get(&proxy.proxy) {
+                Some(before) => Fact::Proxy(proxy.since(before)),
+                None => return to(&mut self.sink, fact),
+            },
+            Fact::GpuTime(time) if !self.has(time.queue, time.index) => return,
+            _ => return to(&mut self.sink, fact),
+        };
+        to(&mut self.sink, &anew);
+    }
+
     /// Returns whether a row with this index may have gone into the trace.
     fn has(&self, queue: u32, index: u64) -> bool {
         let indexes = self.since.get(&queue).and_then(|since| since.indexes);
         indexes.is_some_and(|(first, last)| (first..=last).contains(&index))
-    }
-
-    /// Returns the counts since the trace began.
-    fn since(&self, stats: &ApiStats) -> ApiStats {
-        let before = self.counted.get(&stats.counter);
-        before.map_or_else(|| stats.clone(), |before| stats.since(before))
-    }
-
-    /// Returns the requests to a proxy since the trace began.
-    fn proxy(&self, proxy: &Proxy) -> Proxy {
-        let before = self.proxies.get(&proxy.proxy);
-        before.map_or_else(|| proxy.clone(), |before| proxy.since(before))
     }
 
     /// Returns the queue as the trace knows it.

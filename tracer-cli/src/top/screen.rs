@@ -5,6 +5,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc::RecvTimeoutError,
     },
     time::{Duration, Instant},
 };
@@ -14,7 +15,7 @@ use crossterm::event::Event;
 use tracer_core::live::Picture;
 use tracer_tui::{
     Action, Status, Top,
-    terminal::{Heard, Input, Screen},
+    terminal::{Input, Screen},
 };
 
 /// Time between two pictures.
@@ -65,14 +66,14 @@ pub fn show(source: &mut dyn Source, stop: &Arc<AtomicBool>) -> anyhow::Result<(
         loop {
             let left = FRAME.saturating_sub(frame.elapsed());
             let action = match input.next(left) {
-                Heard::Event(Event::Key(key)) => top.key(key),
-                Heard::Event(Event::Mouse(mouse)) => {
+                Ok(Event::Key(key)) => top.key(key),
+                Ok(Event::Mouse(mouse)) => {
                     top.mouse(mouse);
                     None
                 }
-                Heard::Event(_) => None,
-                Heard::Nothing => break,
-                Heard::HungUp => return Ok(()),
+                Ok(_) => None,
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
             };
             match action {
                 Some(Action::Quit) => return Ok(()),
@@ -92,6 +93,6 @@ pub fn show(source: &mut dyn Source, stop: &Arc<AtomicBool>) -> anyhow::Result<(
 /// Returns whether drawing may continue. A terminal that hung up ends the viewer without an error.
 fn drawn(done: io::Result<()>, input: &Input, stop: &AtomicBool) -> anyhow::Result<bool> {
     let Err(error) = done else { return Ok(true) };
-    let gone = stop.load(Ordering::Acquire) || input.next(FRAME) == Heard::HungUp;
+    let gone = stop.load(Ordering::Acquire) || input.next(FRAME) == Err(RecvTimeoutError::Disconnected);
     if gone { Ok(false) } else { Err(error).context("drawing") }
 }

@@ -13,9 +13,9 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use tracer_claims::{CLAIMS, Claim, Evidence, Report, Scenario};
-use tracer_core::foreign::{Json, Terminal};
+use tracer_core::foreign::Terminal;
 use tracer_core::words::Named;
 use tracer_files::Owner;
 
@@ -24,24 +24,24 @@ use crate::{
     cli::{VerdictFormat, Verify},
     exit,
     record::output,
-    say::{print, say},
+    say::{self, print, say},
     scratch::Scratch,
-    signals::Signals,
+    signals::{self, Signals},
 };
-use recorder::{Recorded, Recorder};
+use recorder::Recorder;
 
 /// The program that runs the workloads.
 const DISPATCHER: &str = "hsa-dispatch";
 
 /// Tests the requested claims, or shows the results of an earlier test.
-pub fn run(options: &Verify) -> anyhow::Result<ExitCode> {
+pub fn run(options: &Verify, scratch: Option<&Scratch>) -> anyhow::Result<ExitCode> {
     let wanted = match wanted(options) {
         Ok(wanted) => wanted,
         Err(error) => return Ok(misused(&error)),
     };
     let owner = output::owner(options.as_root)?;
     let reports = if options.from.is_empty() {
-        match test(options, &owner, &wanted)? {
+        match test(options, scratch, &owner, &wanted)? {
             Ok(report) => vec![report],
             Err(code) => return Ok(code),
         }
@@ -55,22 +55,17 @@ pub fn run(options: &Verify) -> anyhow::Result<ExitCode> {
     write(options, &owner, &reports)?;
     let codes = reports.iter().map(|report| code(report, options.strict));
     // A contradiction to the sources matters more than an unknown.
-    Ok(ExitCode::from(
-        codes.min_by_key(|code| (*code == 0, *code)).unwrap_or(0),
-    ))
+    let code = codes.min_by_key(|code| (*code == 0, *code)).unwrap_or(0);
+    Ok(ExitCode::from(code))
 }
 
 /// Returns the requested claims.
 fn wanted(options: &Verify) -> anyhow::Result<Vec<&'static Claim>> {
     if matches!(options.format, VerdictFormat::Junit | VerdictFormat::Github) {
-        return Err(anyhow!(
-            "reports on claims do not support this format; use --format text, json or markdown"
-        ));
+        bail!("reports on claims do not support this format; use --format text, json or markdown");
     }
     if options.from.len() > 1 && (options.format == VerdictFormat::Json || options.json.is_some()) {
-        return Err(anyhow!(
-            "--format json takes one --from file; use --format markdown for several"
-        ));
+        bail!("--format json takes one --from file; use --format markdown for several");
     }
     let ids = options.claims.as_deref().unwrap_or_default();
     if ids.iter().any(|id| id == "all") {
@@ -83,7 +78,12 @@ fn wanted(options: &Verify) -> anyhow::Result<Vec<&'static Claim>> {
 }
 
 /// Runs the scenarios and judges them. Returns an exit code if they can't be run.
-fn test(options: &Verify, owner: &Owner, wanted: &[&'static Claim]) -> anyhow::Result<Result<Report, ExitCode>> {
+fn test(
+    options: &Verify,
+    scratch: Option<&Scratch>,
+    owner: &Owner,
+    wanted: &[&'static Claim],
+) -> anyhow::Result<Result<Report, ExitCode>> {
     let Some(dispatcher) = dispatcher(&options.command)? else {
         say!(
             "tracer: cannot find {DISPATCHER}, which makes the workloads, beside tracer or on PATH; build it with \
@@ -91,84 +91,68 @@ fn test(options: &Verify, owner: &Owner, wanted: &[&'static Claim]) -> anyhow::R
         );
         return Ok(Err(ExitCode::from(exit::NOT_FOUND)));
     };
-    let (dir, _temporary) = folder(options, owner)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("starting tokio")?;
-    runtime.block_on(async {
-        let recorder = Recorder {
-            dir,
-            overwrite: options.overwrite,
-            mode: options.mode,
-            as_root: options.as_root,
-            pause_limit: options.pause_limit,
-            signals: Signals::new()?,
-        };
-        record(recorder, options.control.as_deref(), &dispatcher, wanted).await
+    let dir = folder(options, scratch, owner)?;
+    signals::block_on(async {
+        let signals = Signals::new()?;
+        record(Recorder { options, dir, signals }, &dispatcher, wanted).await
     })
 }
 
-/// Returns the folder for the traces, and what removes it if they are not kept. A separate recorder writes each trace, so the
-/// folder must belong to the owner.
-fn folder(options: &Verify, owner: &Owner) -> anyhow::Result<(PathBuf, Option<Scratch>)> {
+/// Returns the folder for the traces. A separate recorder writes each trace, so the folder must belong to the owner.
+fn folder(options: &Verify, scratch: Option<&Scratch>, owner: &Owner) -> anyhow::Result<PathBuf> {
     let Some(dir) = &options.output else {
-        let temporary = Scratch::take()?;
+        let dir = scratch.context("there is no folder for the traces")?.path();
         // The parent folder is sticky: no other user can have put another folder there.
-        std::os::unix::fs::chown(temporary.path(), Some(owner.uid()), None)
-            .context("changing the owner of a folder")?;
-        return Ok((temporary.path().to_owned(), Some(temporary)));
+        std::os::unix::fs::chown(dir, Some(owner.uid()), None).context("changing the owner of a folder")?;
+        return Ok(dir.to_owned());
     };
     let mode = options.mode.folder().as_raw_mode();
     let make = || fs::DirBuilder::new().recursive(true).mode(mode).create(dir);
     let made = owner.run(make).flatten();
     made.with_context(|| format!("cannot create the folder {}", dir.display()))?;
-    Ok((dir.clone(), None))
+    Ok(dir.clone())
 }
 
 async fn record(
-    mut recorder: Recorder,
-    control: Option<&str>,
+    mut recorder: Recorder<'_>,
     dispatcher: &[OsString],
     wanted: &[&'static Claim],
 ) -> anyhow::Result<Result<Report, ExitCode>> {
     let mut evidence = Evidence::default();
     let mut place = place::Place::default();
-    if let Some(command) = control {
+    if let Some(command) = recorder.options.control.as_deref() {
         let words = ["/bin/sh", "-c", command].map(OsString::from);
         say!("tracer: control: {}", Terminal(command));
-        match recorder.record("control", false, &words).await? {
-            Recorded::Stopped(code) => return Ok(Err(code)),
-            Recorded::Done(done) => {
-                if let Some(reason) = done.failed {
-                    log::warn!("the control command failed: {reason}");
-                }
-                place.control(command, &done.observed);
-                evidence.control = Some(done.observed);
-            }
+        let done = match recorder.record("control", false, &words).await? {
+            Ok(done) => done,
+            Err(code) => return Ok(Err(code)),
+        };
+        if let Some(reason) = done.failed {
+            log::warn!("the control command failed: {reason}");
         }
+        place.control(command, &done.observed);
+        evidence.control = Some(done.observed);
     }
-    for scenario in Scenario::ALL {
-        if !wanted.iter().any(|claim| claim.scenario == Some(scenario)) {
+    for &scenario in Scenario::ALL {
+        if !wanted.iter().any(|claim| claim.scenario == scenario) {
             continue;
         }
         let workload = scenario.workload().iter().map(OsString::from);
         let words: Vec<OsString> = dispatcher.iter().cloned().chain(workload).collect();
         say!("tracer: {}: {}", scenario.name(), scenario.workload().join(" "));
-        match recorder.record(scenario.name(), scenario.with_calls(), &words).await? {
-            Recorded::Stopped(code) => return Ok(Err(code)),
-            Recorded::Done(done) => {
-                // If no kernel can be launched at all, every other scenario would only report the same.
-                if let (Some(reason), Scenario::Launches) = (&done.failed, scenario) {
-                    say!("tracer: cannot test the claims here: {}", Terminal(reason));
-                    return Ok(Err(ExitCode::from(exit::FAILED)));
-                }
-                place.scenario(&done);
-                match done.failed {
-                    Some(reason) => drop(evidence.failed.insert(scenario, reason)),
-                    None => drop(evidence.runs.insert(scenario, done.observed)),
-                }
-            }
+        let done = match recorder.record(scenario.name(), scenario.with_calls(), &words).await? {
+            Ok(done) => done,
+            Err(code) => return Ok(Err(code)),
+        };
+        // If no kernel can be launched at all, every other scenario would only report the same.
+        if let (Some(reason), Scenario::Launches) = (&done.failed, scenario) {
+            say!("tracer: cannot test the claims here: {}", Terminal(reason));
+            return Ok(Err(ExitCode::from(exit::FAILED)));
+        }
+        place.scenario(&done);
+        match done.failed {
+            Some(reason) => drop(evidence.failed.insert(scenario, reason)),
+            None => drop(evidence.runs.insert(scenario, done.observed)),
         }
     }
     evidence.product = place.product();
@@ -199,22 +183,17 @@ fn read(path: &Path, wanted: &[&'static Claim]) -> anyhow::Result<Report> {
     Ok(Report::new(report.place, claims.collect()))
 }
 
-/// Writes the reports in every requested form.
+/// Writes the reports in every requested form. JSON: docs/claims.schema.json.
 fn write(options: &Verify, owner: &Owner, reports: &[Report]) -> anyhow::Result<()> {
     if let (Some(path), [report]) = (&options.json, reports) {
-        tracer_files::write(owner, path, options.mode, json(report)?.as_bytes())
+        tracer_files::write(owner, path, options.mode, say::json(report)?.as_bytes())
             .with_context(|| format!("cannot write the report to {}", path.display()))?;
     }
     match options.format {
-        VerdictFormat::Json => reports.iter().try_for_each(|report| print(&json(report)?)),
+        VerdictFormat::Json => reports.iter().try_for_each(|report| print(&say::json(report)?)),
         VerdictFormat::Markdown => print(&markdown::write(reports)),
         _ => reports.iter().try_for_each(|report| print(&text::write(report))),
     }
-}
-
-/// Formats the report for programs: docs/claims.schema.json.
-fn json(report: &Report) -> anyhow::Result<String> {
-    Ok(format!("{}\n", Json(&serde_json::to_string_pretty(report)?)))
 }
 
 /// Returns the exit code of a report.

@@ -8,13 +8,12 @@ use tracer_core::{
     verify::{Outcome, Verdict},
 };
 
-use super::text::details;
+use super::{strictly, text::details};
 
 /// Formats one workflow command. GitHub shows at most ten annotations per step, so the rules go into the summary.
 pub fn annotation(verdict: &Verdict, strict: bool) -> String {
-    let command = match verdict.outcome {
+    let command = match strictly(verdict.outcome, strict) {
         Outcome::Fail | Outcome::Inconclusive => "error",
-        Outcome::Warn if strict => "error",
         Outcome::Warn => "warning",
         Outcome::Pass => "notice",
     };

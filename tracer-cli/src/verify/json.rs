@@ -1,7 +1,9 @@
 //! The verdict for programs: docs/verdict.schema.json, and the subject of the verdict.
 
 use serde::Serialize;
-use tracer_core::{foreign::Json, verify::Verdict};
+use tracer_core::verify::Verdict;
+
+use crate::say;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -13,6 +15,5 @@ struct Document<'a> {
 
 /// Formats the verdict as one JSON document.
 pub fn write(subject: &str, verdict: &Verdict) -> anyhow::Result<String> {
-    let text = serde_json::to_string_pretty(&Document { subject, verdict })?;
-    Ok(format!("{}\n", Json(&text)))
+    Ok(say::json(&Document { subject, verdict })?)
 }

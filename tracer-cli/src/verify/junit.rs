@@ -8,7 +8,7 @@ use tracer_core::{
     verify::{Outcome, RuleVerdict, Verdict},
 };
 
-use super::text::details;
+use super::{strictly, text::details};
 
 /// Formats the verdict as a JUnit document.
 pub fn write(subject: &str, verdict: &Verdict, strict: bool) -> anyhow::Result<String> {
@@ -27,9 +27,8 @@ pub fn write(subject: &str, verdict: &Verdict, strict: bool) -> anyhow::Result<S
 fn case(policy: &str, rule: &RuleVerdict, strict: bool) -> TestCase {
     let text = details(rule).join("\n");
     let sentence = Terminal(&rule.sentence).to_string();
-    let kind = match rule.outcome {
+    let kind = match strictly(rule.outcome, strict) {
         Outcome::Fail => Some(NonSuccessKind::Failure),
-        Outcome::Warn if strict => Some(NonSuccessKind::Failure),
         Outcome::Inconclusive => Some(NonSuccessKind::Error),
         Outcome::Pass | Outcome::Warn => None,
     };

@@ -78,45 +78,29 @@ pub struct DriverEvent {
     pub ring: [u8; NAME_LEN],
 }
 
-/// Byte offsets of the fields in the record of one of the events, by its format file; [`ABSENT`] if the event does not have the
-/// field.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DriverEventLayout {
-    /// `__data_loc` of the ring's name, 4 bytes.
-    pub ring: u32,
-    /// `context`, of [`Self::fence_bytes`].
-    pub context: u32,
-    /// `seqno`, of [`Self::fence_bytes`].
-    pub seqno: u32,
-    /// Bytes that `context` and `seqno` take: 4 or 8.
-    pub fence_bytes: u32,
-    /// `sched_job_id`, 8 bytes.
-    pub job_id: u32,
-    /// `num_ibs`, 4 bytes.
-    pub ibs: u32,
-    /// `vmid`, 4 bytes.
-    pub vmid: u32,
-    /// `bo_size`, 8 bytes.
-    pub bytes: u32,
-    /// `old_placement`, 4 bytes.
-    pub old_placement: u32,
-    /// `new_placement`, 4 bytes.
-    pub new_placement: u32,
-}
-
-impl DriverEventLayout {
-    /// No field exists.
-    pub const NONE: Self = Self {
-        ring: ABSENT,
-        context: ABSENT,
-        seqno: ABSENT,
-        fence_bytes: 8,
-        job_id: ABSENT,
-        ibs: ABSENT,
-        vmid: ABSENT,
-        bytes: ABSENT,
-        old_placement: ABSENT,
-        new_placement: ABSENT,
-    };
+layout! {
+    /// Byte offsets of the fields in the record of one of the events, by its format file; [`ABSENT`] if the event does not have
+    /// the field.
+    pub struct DriverEventLayout {
+        /// `__data_loc` of the ring's name, 4 bytes.
+        ring = ABSENT,
+        /// `context`, of [`Self::fence_bytes`].
+        context = ABSENT,
+        /// `seqno`, of [`Self::fence_bytes`].
+        seqno = ABSENT,
+        /// Bytes that `context` and `seqno` take: 4 or 8.
+        fence_bytes = 8,
+        /// `sched_job_id`, 8 bytes.
+        job_id = ABSENT,
+        /// `num_ibs`, 4 bytes.
+        ibs = ABSENT,
+        /// `vmid`, 4 bytes.
+        vmid = ABSENT,
+        /// `bo_size`, 8 bytes.
+        bytes = ABSENT,
+        /// `old_placement`, 4 bytes.
+        old_placement = ABSENT,
+        /// `new_placement`, 4 bytes.
+        new_placement = ABSENT,
+    }
 }

@@ -64,81 +64,51 @@ pub struct RingJob {
     pub device: [u8; NAME_LEN],
 }
 
-/// Byte offsets of the fields in the record of a scheduler event, by its format file; [`ABSENT`] if the event does not have the
-/// field.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EventLayout {
-    /// `__data_loc` of the ring's name, 4 bytes.
-    pub ring: u32,
-    /// `__data_loc` of the device's name, 4 bytes.
-    pub device: u32,
-    /// `fence_context`, 8 bytes.
-    pub context: u32,
-    /// `fence_seqno`, 8 bytes.
-    pub seqno: u32,
-    /// `fence`, a kernel address of 8 bytes.
-    pub fence: u32,
-    /// `client_id`, 8 bytes.
-    pub client_id: u32,
-    /// `id`, 8 bytes.
-    pub job_id: u32,
-    /// `job_count`, 4 bytes.
-    pub queued: u32,
+layout! {
+    /// Byte offsets of the fields in the record of a scheduler event, by its format file; [`ABSENT`] if the event does not have
+    /// the field.
+    pub struct EventLayout {
+        /// `__data_loc` of the ring's name, 4 bytes.
+        ring = ABSENT,
+        /// `__data_loc` of the device's name, 4 bytes.
+        device = ABSENT,
+        /// `fence_context`, 8 bytes.
+        context = ABSENT,
+        /// `fence_seqno`, 8 bytes.
+        seqno = ABSENT,
+        /// `fence`, a kernel address of 8 bytes.
+        fence = ABSENT,
+        /// `client_id`, 8 bytes.
+        client_id = ABSENT,
+        /// `id`, 8 bytes.
+        job_id = ABSENT,
+        /// `job_count`, 4 bytes.
+        queued = ABSENT,
+    }
 }
 
-/// Byte offsets of the fields in the kernel's structures, by its BTF; [`ABSENT`] if the kernel does not have the field.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StructLayout {
-    /// `drm_sched_job.s_fence`.
-    pub job_fence: u32,
-    /// `drm_sched_job.sched`.
-    pub job_sched: u32,
-    /// `drm_sched_job.id`, 8 bytes.
-    pub job_id: u32,
-    /// `drm_sched_fence.finished.context`.
-    pub context: u32,
-    /// `drm_sched_fence.finished.seqno`.
-    pub seqno: u32,
-    /// `drm_sched_fence.drm_client_id`.
-    pub client_id: u32,
-    /// `drm_gpu_scheduler.name`, a pointer.
-    pub sched_name: u32,
-    /// `drm_gpu_scheduler.dev`, a pointer.
-    pub sched_dev: u32,
-    /// `device.kobj.name`, a pointer.
-    pub device_name: u32,
-    /// `drm_sched_entity.job_queue.job_count`, 4 bytes.
-    pub queued: u32,
-}
-
-impl EventLayout {
-    /// No field exists.
-    pub const NONE: Self = Self {
-        ring: ABSENT,
-        device: ABSENT,
-        context: ABSENT,
-        seqno: ABSENT,
-        fence: ABSENT,
-        client_id: ABSENT,
-        job_id: ABSENT,
-        queued: ABSENT,
-    };
-}
-
-impl StructLayout {
-    /// No field exists.
-    pub const NONE: Self = Self {
-        job_fence: ABSENT,
-        job_sched: ABSENT,
-        job_id: ABSENT,
-        context: ABSENT,
-        seqno: ABSENT,
-        client_id: ABSENT,
-        sched_name: ABSENT,
-        sched_dev: ABSENT,
-        device_name: ABSENT,
-        queued: ABSENT,
-    };
+layout! {
+    /// Byte offsets of the fields in the kernel's structures, by its BTF; [`ABSENT`] if the kernel does not have the field.
+    pub struct StructLayout {
+        /// `drm_sched_job.s_fence`.
+        job_fence = ABSENT,
+        /// `drm_sched_job.sched`.
+        job_sched = ABSENT,
+        /// `drm_sched_job.id`, 8 bytes.
+        job_id = ABSENT,
+        /// `drm_sched_fence.finished.context`.
+        context = ABSENT,
+        /// `drm_sched_fence.finished.seqno`.
+        seqno = ABSENT,
+        /// `drm_sched_fence.drm_client_id`.
+        client_id = ABSENT,
+        /// `drm_gpu_scheduler.name`, a pointer.
+        sched_name = ABSENT,
+        /// `drm_gpu_scheduler.dev`, a pointer.
+        sched_dev = ABSENT,
+        /// `device.kobj.name`, a pointer.
+        device_name = ABSENT,
+        /// `drm_sched_entity.job_queue.job_count`, 4 bytes.
+        queued = ABSENT,
+    }
 }

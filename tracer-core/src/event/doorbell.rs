@@ -39,8 +39,6 @@ pub struct Doorbell {
     pub unreadable: bool,
     /// The value names an index that no producer has reserved. In that case `end` is the write index, not `value + 1`.
     pub beyond: bool,
-    /// No CREATE_QUEUE was seen for this address. Everything before this doorbell is unknown.
-    pub adopted: bool,
     /// The queue is not a GPU queue but a tool's proxy in front of one.
     pub proxy: bool,
     /// One past the highest index that earlier doorbells published, including doorbells whose events were lost; `None` if unknown.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::picture::KernelRow;
 use super::rate::Rate;
-use crate::tables::{Dispatch, DispatchRun};
+use crate::tables::Fact;
+use crate::tally::{Entry, more};
 
 /// Number of kernels that are distinguished. Their addresses come from the traced process, which could invent them.
 const MAX_KERNELS: usize = 4096;
@@ -14,7 +15,8 @@ const MAX_KERNELS: usize = 4096;
 #[derive(Debug, Default)]
 pub struct Kernels {
     all: HashMap<(u32, u64), Counted>,
-    others: u64,
+    /// Dispatches of kernels that are not distinguished, and of runs of several kernels.
+    pub others: u64,
 }
 
 /// A kernel.
@@ -27,41 +29,30 @@ struct Counted {
 }
 
 impl Kernels {
-    pub fn add(&mut self, dispatch: &Dispatch) {
-        let key = (dispatch.pid, dispatch.kernel_object);
-        self.count(key, dispatch.kernel.as_ref(), 1, dispatch.time_ns);
-    }
-
-    pub fn add_run(&mut self, run: &DispatchRun) {
-        match run.kernel_object {
-            Some(object) => self.count((run.pid, object), run.kernel.as_ref(), run.count, run.end_ns),
-            None => self.others = self.others.saturating_add(run.count),
-        }
-    }
-
-    fn count(&mut self, key: (u32, u64), name: Option<&Arc<str>>, count: u64, time_ns: u64) {
-        if self.all.len() >= MAX_KERNELS && !self.all.contains_key(&key) {
-            self.others = self.others.saturating_add(count);
-            return;
-        }
+    /// Counts a row, if it has dispatches.
+    pub fn add(&mut self, fact: &Fact, entry: &Entry) {
+        let (object, name) = match fact {
+            Fact::Dispatch(row) => (Some(row.kernel_object), &row.kernel),
+            Fact::DispatchRun(run) => (run.kernel_object, &run.kernel),
+            _ => return,
+        };
+        let has_room = |key: &(u32, u64)| self.all.len() < MAX_KERNELS || self.all.contains_key(key);
+        let key = object.map(|object| (entry.pid, object)).filter(has_room);
+        let Some(key) = key else {
+            return more(&mut self.others, entry.count);
+        };
         let kernel = self.all.entry(key).or_default();
-        kernel.rate.add(time_ns, count);
-        kernel.last_ns = kernel.last_ns.max(time_ns);
-        if kernel.name.as_ref() != name {
-            kernel.name = name.cloned();
+        kernel.rate.add(entry.time_ns, entry.count);
+        kernel.last_ns = kernel.last_ns.max(entry.time_ns);
+        if kernel.name != *name {
+            kernel.name.clone_from(name);
         }
-    }
-
-    /// Returns the dispatches of kernels that are not distinguished, and of runs of several kernels.
-    pub fn others(&self) -> u64 {
-        self.others
     }
 
     /// Returns the kernels, the most dispatched first.
     pub fn rows(&self, now: u64) -> Vec<KernelRow> {
-        let mut rows: Vec<KernelRow> = self
-            .all
-            .iter()
+        let kernels = self.all.iter();
+        let mut rows: Vec<KernelRow> = kernels
             .map(|(&(pid, kernel_object), kernel)| KernelRow {
                 pid,
                 kernel_object,

@@ -1,11 +1,12 @@
 //! The live state of one queue.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
+use super::Gpu;
 use super::counts::Counts;
 use super::picture::{PacketRow, QueueRow, Share, Stuck};
 use crate::tables::{Doorbell, Fact, Progress, Queue};
-use crate::tally::{Entry, Histogram, Tally};
+use crate::tally::{Entry, Histogram};
 use crate::words::Named;
 
 /// Number of packets that are kept for the view of one queue.
@@ -19,10 +20,10 @@ pub const STUCK_NS: u64 = 2_000_000_000;
 /// The state of a queue.
 #[derive(Debug, Default)]
 pub struct LiveQueue {
-    number: u32,
     /// Its last snapshot, which identifies it.
     known: Option<Queue>,
-    pid: Option<u32>,
+    /// Its process.
+    pub pid: Option<u32>,
     counts: Counts,
     latency: Histogram,
     /// One past the highest published index.
@@ -40,23 +41,10 @@ pub struct LiveQueue {
 }
 
 impl LiveQueue {
-    pub fn new(number: u32) -> Self {
-        Self {
-            number,
-            ..Self::default()
-        }
-    }
-
-    pub fn pid(&self) -> Option<u32> {
-        self.pid
-    }
-
     /// Returns when the queue was destroyed, if that was before `now`: a replay knows the destruction of queues that still exist.
     pub fn ended_ns(&self, now: u64) -> Option<u64> {
-        self.known
-            .as_ref()
-            .and_then(|queue| queue.destroyed_ns)
-            .filter(|&ended| ended <= now)
+        let ended = self.known.as_ref()?.destroyed_ns;
+        ended.filter(|&ended| ended <= now)
     }
 
     pub fn numbers(&mut self, queue: &Queue) {
@@ -98,9 +86,7 @@ impl LiveQueue {
     }
 
     fn doorbell(&mut self, doorbell: &Doorbell) {
-        if let Some(ns) = doorbell.reserve_to_doorbell_ns {
-            self.latency.add(ns);
-        }
+        self.latency.add_known(doorbell.reserve_to_doorbell_ns);
         if doorbell.beyond {
             return;
         }
@@ -127,11 +113,10 @@ impl LiveQueue {
     /// Advances the time. Takes the last sample of the snapshot, which may have found nothing new. A replay knows this sample
     /// before its time.
     pub fn advance(&mut self, now: u64) {
-        let look = self
-            .known
-            .as_ref()
-            .and_then(|queue| queue.looked_ns.zip(queue.read_index));
-        if let Some((looked_ns, read_index)) = look.filter(|&(looked_ns, _)| looked_ns <= now) {
+        if let Some(queue) = &self.known
+            && let Some((looked_ns, read_index)) = queue.looked_ns.zip(queue.read_index)
+            && looked_ns <= now
+        {
             self.look(looked_ns, None, read_index);
         }
     }
@@ -176,17 +161,27 @@ impl LiveQueue {
         })
     }
 
-    pub fn row(&self, now: u64) -> QueueRow {
+    /// Returns the row of this queue, which has this number in the trace.
+    pub fn row(&self, number: u32, gpus: &BTreeMap<u32, Gpu>, now: u64) -> QueueRow {
         let known = self.known.as_ref();
+        let gpu_id = known.and_then(|queue| queue.gpu_id);
+        let gpu = gpu_id.and_then(|id| gpus.get(&id));
         let aql = known.is_none_or(|queue| queue.is_aql());
         let tally = &self.counts.tally;
         let copies = tally.all_copies();
+        let ring_bytes = known.map(|queue| queue.ring_bytes).filter(|&bytes| aql && bytes > 0);
+        let submissions = if copies > 0 {
+            &self.counts.copies
+        } else {
+            &self.counts.dispatches
+        };
+        let age = |at: u64| now.saturating_sub(at);
         QueueRow {
-            queue: self.number,
+            queue: number,
             pid: self.pid,
-            gpu_id: known.and_then(|queue| queue.gpu_id),
-            gpu: None,
-            scheduler: None,
+            gpu_id,
+            gpu: gpu.map(|gpu| gpu.name.clone()),
+            scheduler: gpu.and_then(|gpu| gpu.scheduler.clone()),
             queue_id: known.and_then(|queue| queue.queue_id),
             kind: known.map(|queue| queue.kind.clone()),
             internal: known.and_then(|queue| queue.internal),
@@ -197,41 +192,23 @@ impl LiveQueue {
             unread: tally.unread,
             dispatches_per_s: self.counts.dispatches.per_second(now),
             doorbells_per_s: self.counts.doorbells.per_second(now) + self.counts.copies.per_second(now),
-            packets_per_doorbell: self.packets_per_doorbell(),
+            packets_per_doorbell: (tally.doorbells > 0).then(|| tally.published as f64 / tally.doorbells as f64),
             write_index: self.write_index,
             read_index: self.read_index,
-            looked_age_ns: self.looked_ns.map(|looked| now.saturating_sub(looked)),
-            ring_packets: known
-                .filter(|queue| aql && queue.ring_bytes > 0)
-                .map(|queue| queue.ring_bytes / 64),
+            looked_age_ns: self.looked_ns.map(age),
+            ring_packets: ring_bytes.map(|bytes| bytes / 64),
             depth: self.depth().filter(|_| aql),
-            oldest_age_ns: self.in_flight.front().map(|&(at, _)| now.saturating_sub(at)),
-            last_doorbell_age_ns: self.last_doorbell_ns.map(|at| now.saturating_sub(at)),
+            oldest_age_ns: self.in_flight.front().map(|&(at, _)| age(at)),
+            last_doorbell_age_ns: self.last_doorbell_ns.map(age),
             latency_ns: self.latency.stats().map(|stats| (stats.p50, stats.p99)),
             by_path: Share::of(
                 &std::array::from_fn(|path| tally.dispatches[path] + tally.copies[path]),
                 tally,
             ),
-            history: if copies > 0 {
-                self.counts.copies.history(now)
-            } else {
-                self.counts.dispatches.history(now)
-            },
+            history: submissions.history(now),
             stuck: self.stuck(now),
             packets: self.packets.iter().cloned().collect(),
-            timeline: self
-                .in_flight
-                .iter()
-                .map(|&(at, end)| (now.saturating_sub(at), end))
-                .collect(),
+            timeline: self.in_flight.iter().map(|&(at, end)| (age(at), end)).collect(),
         }
-    }
-
-    /// Returns the average number of packets that a doorbell published; `None` before the first doorbell.
-    fn packets_per_doorbell(&self) -> Option<f64> {
-        let Tally {
-            doorbells, published, ..
-        } = self.counts.tally;
-        (doorbells > 0).then(|| published as f64 / doorbells as f64)
     }
 }

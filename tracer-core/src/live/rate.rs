@@ -44,14 +44,12 @@ impl Rate {
     }
 
     /// Returns the number of all counted events.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.total
     }
 
     /// Returns the number of events in the second before `now_ns`: the count of the current calendar second, plus a share of the
     /// count of the previous one. The share is the part of it that the interval covers, as if its events had come evenly.
-    #[must_use]
     pub fn per_second(&self, now_ns: u64) -> f64 {
         let second = now_ns / SLICE_NS;
         let before = 1.0 - (now_ns % SLICE_NS) as f64 / SLICE_NS as f64;
@@ -60,7 +58,6 @@ impl Rate {
     }
 
     /// Returns the counts of the last complete seconds, the oldest first.
-    #[must_use]
     pub fn history(&self, now_ns: u64) -> Vec<u32> {
         let second = now_ns / SLICE_NS;
         let kept = second.min(HISTORY as u64 - 1);
@@ -68,11 +65,9 @@ impl Rate {
     }
 
     fn in_second(&self, second: u64) -> u32 {
-        if second > self.second || self.second - second >= HISTORY as u64 {
-            0
-        } else {
-            self.slices[slot(second)]
-        }
+        let age = self.second.checked_sub(second);
+        let is_kept = age.is_some_and(|age| age < HISTORY as u64);
+        if is_kept { self.slices[slot(second)] } else { 0 }
     }
 }
 

@@ -6,7 +6,7 @@ use super::counts::Counts;
 use super::picture::{IoctlRow, ProcessRow, RingRow};
 use super::rate::Rate;
 use crate::tables::{Ioctl, Process, RingJob};
-use crate::tally::Histogram;
+use crate::tally::{Histogram, bounded};
 
 /// Number of names of one kind (rings with reasons, ioctls) that are distinguished.
 const MAX_NAMES: usize = 512;
@@ -33,19 +33,14 @@ impl Rings {
     pub fn add(&mut self, job: &RingJob) {
         let ring = job.ring.clone().unwrap_or_else(|| "unknown".to_owned());
         let key = (ring, job.reason.clone().unwrap_or_default());
-        if self.all.len() >= MAX_NAMES && !self.all.contains_key(&key) {
+        let Some(ring) = bounded(&mut self.all, &key, MAX_NAMES) else {
             return;
-        }
-        let ring = self.all.entry(key).or_default();
+        };
         ring.class.clone_from(&job.class);
         ring.jobs.add(job.done_ns.or(job.run_ns).unwrap_or(job.time_ns), 1);
         ring.traced += u64::from(job.traced == Some(true));
-        if let Some(ns) = job.queued_ns() {
-            ring.waiting.add(ns);
-        }
-        if let Some(ns) = job.running_ns() {
-            ring.running.add(ns);
-        }
+        ring.waiting.add_known(job.queued_ns());
+        ring.running.add_known(job.running_ns());
     }
 
     pub fn rows(&self, now: u64) -> Vec<RingRow> {
@@ -79,14 +74,10 @@ struct Calls {
 impl Ioctls {
     pub fn add(&mut self, ioctl: &Ioctl) {
         let key = (ioctl.device, ioctl.name.clone().into_owned());
-        if self.all.len() >= MAX_NAMES && !self.all.contains_key(&key) {
-            return;
-        }
-        let calls = self.all.entry(key).or_default();
-        calls.rate.add(ioctl.exit_ns, 1);
-        if let Some(ret) = ioctl.ret {
-            calls.errors += u64::from(ret < 0);
-            calls.ns.add(ioctl.exit_ns.saturating_sub(ioctl.enter_ns));
+        if let Some(calls) = bounded(&mut self.all, &key, MAX_NAMES) {
+            calls.rate.add(ioctl.exit_ns, 1);
+            calls.errors += u64::from(ioctl.failed());
+            calls.ns.add_known(ioctl.duration_ns());
         }
     }
 
@@ -119,50 +110,46 @@ pub struct LiveProcess {
     pub ioctls: u64,
 }
 
+impl LiveProcess {
+    /// Returns the name of its program, if it is known.
+    fn comm(&self) -> Option<String> {
+        let comm = self.known.as_ref()?.comm.clone();
+        Some(comm).filter(|comm| !comm.is_empty())
+    }
+
+    /// Returns when the process exited, if that was before `now`: a replay knows the exits of processes that still run.
+    fn ended_ns(&self, now: u64) -> Option<u64> {
+        let exit = self.known.as_ref()?.exit_ns;
+        exit.filter(|&exit| exit <= now)
+    }
+}
+
 impl Processes {
     /// Returns the process with this id, or the entry for all processes beyond the limit.
     pub fn at(&mut self, pid: u32) -> &mut LiveProcess {
-        if self.all.len() >= MAX_PROCESSES && !self.all.contains_key(&pid) {
-            return &mut self.beyond;
-        }
-        self.all.entry(pid).or_default()
+        bounded(&mut self.all, &pid, MAX_PROCESSES).unwrap_or(&mut self.beyond)
     }
 
     pub fn numbers(&mut self, process: &Process) {
-        let live = self.at(process.pid);
+        let known = &mut self.at(process.pid).known;
         // Ids are used again: the later process is shown.
-        if live
-            .known
-            .as_ref()
-            .is_none_or(|known| known.first_ns <= process.first_ns)
-        {
-            live.known = Some(process.clone());
+        if known.as_ref().is_none_or(|known| known.first_ns <= process.first_ns) {
+            *known = Some(process.clone());
         }
     }
 
     /// Removes processes that exited at least `after` ns before `now`.
     pub fn forget(&mut self, now: u64, after: u64) {
-        self.all.retain(|_, process| {
-            // A replay knows the exits of processes that still run.
-            let exit = process.known.as_ref().and_then(|known| known.exit_ns);
-            exit.is_none_or(|exit| exit > now || now - exit < after)
-        });
+        self.all
+            .retain(|_, process| process.ended_ns(now).is_none_or(|ended| now - ended < after));
     }
 
     pub fn rows(&self, now: u64, queues: &impl Fn(u32) -> usize) -> Vec<ProcessRow> {
         let rows = self.all.iter().map(|(&pid, process)| ProcessRow {
             pid,
             parent: process.known.as_ref().and_then(|known| known.parent),
-            comm: process
-                .known
-                .as_ref()
-                .map(|known| known.comm.clone())
-                .filter(|comm| !comm.is_empty()),
-            ended: process
-                .known
-                .as_ref()
-                .and_then(|known| known.exit_ns)
-                .is_some_and(|exit| exit <= now),
+            comm: process.comm(),
+            ended: process.ended_ns(now).is_some(),
             queues: queues(pid),
             dispatches: process.counts.tally.all_dispatches(),
             dispatches_per_s: process.counts.dispatches.per_second(now),

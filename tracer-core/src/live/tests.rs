@@ -55,7 +55,7 @@ fn what_was_published_is_counted_and_what_waits_is_depth() {
 }
 
 #[test]
-fn a_queue_is_stuck_only_if_somebody_looked_and_nothing_had_moved() {
+fn a_queue_is_stuck_only_if_samples_show_no_movement() {
     let mut live = Live::new();
     live.apply(&dispatch(0, 0, S));
     live.apply(&doorbell(0, 0, 0, S));
@@ -84,7 +84,7 @@ fn a_slow_queue_that_moves_is_not_stuck() {
 }
 
 #[test]
-fn looks_that_come_late_change_nothing() {
+fn late_samples_change_nothing() {
     let mut live = Live::new();
     live.apply(&doorbell(0, 0, 0, S));
     live.queue(0).unwrap().look(5 * S, Some(1), 1);

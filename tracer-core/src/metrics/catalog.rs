@@ -36,153 +36,78 @@ const QUEUE: &[&str] = &["gpu_id", "kfd_process_id", "queue_id"];
 /// Labels of one queue, and the path of the submissions.
 const QUEUE_PATH: &[&str] = &["gpu_id", "kfd_process_id", "queue_id", "path"];
 
-/// Every metric, in the order of the output.
-pub const CATALOG: [Definition; 18] = [
-    Definition {
-        name: "tracer_dispatches",
-        kind: Kind::Counter,
-        help: "Kernel dispatch packets that were published",
-        labels: QUEUE_PATH,
-        unit: "dispatches",
-        example: "sum by (gpu_id, path) (rate(tracer_dispatches_total[1m]))",
-    },
-    Definition {
-        name: "tracer_doorbells",
-        kind: Kind::Counter,
-        help: "Stores to doorbells of AQL queues; one may publish many dispatches or none",
-        labels: QUEUE,
-        unit: "stores",
-        example: "sum(rate(tracer_dispatches_total[1m])) / sum(rate(tracer_doorbells_total[1m]))",
-    },
-    Definition {
-        name: "tracer_copies",
-        kind: Kind::Counter,
-        help: "Submissions to SDMA queues",
-        labels: QUEUE_PATH,
-        unit: "submissions",
-        example: "sum by (gpu_id, path) (rate(tracer_copies_total[1m]))",
-    },
-    Definition {
-        name: "tracer_other_packets",
-        kind: Kind::Counter,
-        help: "Published packets other than kernel dispatches",
-        labels: QUEUE,
-        unit: "packets",
-        example: "sum by (kfd_process_id, queue_id) (rate(tracer_other_packets_total[1m]))",
-    },
-    Definition {
-        name: "tracer_unread_packets",
-        kind: Kind::Counter,
-        help: "Published packets of unknown kind: tracer could not read them in time",
-        labels: QUEUE,
-        unit: "packets",
-        example: "sum by (instance) (increase(tracer_unread_packets_total[5m]))",
-    },
-    Definition {
-        name: "tracer_ring_jobs",
-        kind: Kind::Counter,
-        help: "Jobs on rings of the kernel driver; traced: whether a traced process submitted them",
-        labels: &["ring_class", "reason", "traced"],
-        unit: "jobs",
-        example: "sum by (ring_class, reason, traced) (rate(tracer_ring_jobs_total[1m]))",
-    },
-    Definition {
-        name: "tracer_dispatches_aggregated",
-        kind: Kind::Counter,
-        help: "Dispatches that the trace counts in runs, without a row each, because the disk was too slow; 0 if tracer writes no trace",
-        labels: &[],
-        unit: "dispatches",
-        example: "sum by (instance) (rate(tracer_dispatches_aggregated_total[5m]))",
-    },
-    Definition {
-        name: "tracer_doorbells_aggregated",
-        kind: Kind::Counter,
-        help: "Doorbells that the trace counts in runs, without a row each",
-        labels: &[],
-        unit: "stores",
-        example: "sum by (instance) (rate(tracer_doorbells_aggregated_total[5m]))",
-    },
-    Definition {
-        name: "tracer_queues",
-        kind: Kind::Gauge,
-        help: "Existing user queues",
-        labels: &["gpu_id", "type"],
-        unit: "queues",
-        example: "sum by (gpu_id, type) (tracer_queues)",
-    },
-    Definition {
-        name: "tracer_queue_depth_packets",
-        kind: Kind::Gauge,
-        help: "Packets published and not taken by the GPU, at the last sample",
-        labels: QUEUE,
-        unit: "packets",
-        example: "tracer_queue_depth_packets / tracer_queue_ring_packets",
-    },
-    Definition {
-        name: "tracer_queue_ring_packets",
-        kind: Kind::Gauge,
-        help: "Size of the ring of an AQL queue, in packets",
-        labels: QUEUE,
-        unit: "packets",
-        example: "min by (gpu_id) (tracer_queue_ring_packets)",
-    },
-    Definition {
-        name: "tracer_queue_stuck",
-        kind: Kind::Gauge,
-        help: "1 if packets wait and the read index has not moved for 2 s, else 0",
-        labels: QUEUE,
-        unit: "0 or 1",
-        example: "sum by (gpu_id) (tracer_queue_stuck)",
-    },
-    Definition {
-        name: "tracer_submit_latency_seconds",
-        kind: Kind::Histogram,
-        help: "Time from the reserve of packets to the doorbell; only where tracer watches reserves",
-        labels: &[],
-        unit: "seconds",
-        example: "histogram_quantile(0.99, sum by (le) (rate(tracer_submit_latency_seconds_bucket[5m])))",
-    },
-    Definition {
-        name: "tracer_kfd_ioctl_seconds",
-        kind: Kind::Histogram,
-        help: "Time in ioctls of /dev/kfd",
-        labels: &["ioctl"],
-        unit: "seconds",
-        example: "histogram_quantile(0.99, sum by (ioctl, le) (rate(tracer_kfd_ioctl_seconds_bucket[5m])))",
-    },
-    Definition {
-        name: "tracer_kfd_ioctl_errors",
-        kind: Kind::Counter,
-        help: "Ioctls of /dev/kfd that failed",
-        labels: &["ioctl"],
-        unit: "calls",
-        example: "sum by (ioctl) (increase(tracer_kfd_ioctl_errors_total[5m]))",
-    },
-    Definition {
-        name: "tracer_events_lost",
-        kind: Kind::Counter,
-        help: "Events that a source dropped",
-        labels: &["source"],
-        unit: "events",
-        example: "sum by (source) (increase(tracer_events_lost_total[5m])) > 0",
-    },
-    Definition {
-        name: "tracer_watched",
-        kind: Kind::Gauge,
-        help: "1 if tracer watches this, else 0; what is not watched has no values",
-        labels: &["what"],
-        unit: "0 or 1",
-        example: "tracer_watched == 0",
-    },
-    Definition {
-        name: "tracer_build",
-        kind: Kind::Info,
-        help: "Version, and whether the GPU is simulated",
-        labels: &["version", "simulated"],
-        unit: "",
-        example: "count by (version, simulated) (tracer_build_info)",
-    },
-];
+/// Declares the metrics: kind, name, labels and unit, and a Prometheus query that uses the metric. Its doc comment is its meaning.
+macro_rules! catalog {
+    ($($(#[doc = $help:literal])+ $kind:ident $name:literal by $labels:expr, in $unit:literal: $example:literal;)+) => {
+        /// Every metric, in the order of the output.
+        pub const CATALOG: [Definition; [$($name),+].len()] = [$(Definition {
+            name: $name,
+            kind: Kind::$kind,
+            help: concat!($($help),+).trim_ascii_start(),
+            labels: $labels,
+            unit: $unit,
+            example: $example,
+        }),+];
+    };
+}
+
+catalog! {
+    /// Kernel dispatch packets that were published
+    Counter "tracer_dispatches" by QUEUE_PATH, in "dispatches":
+        "sum by (gpu_id, path) (rate(tracer_dispatches_total[1m]))";
+    /// Stores to doorbells of AQL queues; one may publish many dispatches or none
+    Counter "tracer_doorbells" by QUEUE, in "stores":
+        "sum(rate(tracer_dispatches_total[1m])) / sum(rate(tracer_doorbells_total[1m]))";
+    /// Submissions to SDMA queues
+    Counter "tracer_copies" by QUEUE_PATH, in "submissions":
+        "sum by (gpu_id, path) (rate(tracer_copies_total[1m]))";
+    /// Published packets other than kernel dispatches
+    Counter "tracer_other_packets" by QUEUE, in "packets":
+        "sum by (kfd_process_id, queue_id) (rate(tracer_other_packets_total[1m]))";
+    /// Published packets of unknown kind: tracer could not read them in time
+    Counter "tracer_unread_packets" by QUEUE, in "packets":
+        "sum by (instance) (increase(tracer_unread_packets_total[5m]))";
+    /// Jobs on rings of the kernel driver; traced: whether a traced process submitted them
+    Counter "tracer_ring_jobs" by &["ring_class", "reason", "traced"], in "jobs":
+        "sum by (ring_class, reason, traced) (rate(tracer_ring_jobs_total[1m]))";
+    /// Dispatches that the trace counts in runs, without a row each, because the disk was too slow; 0 if tracer writes
+    /// no trace
+    Counter "tracer_dispatches_aggregated" by &[], in "dispatches":
+        "sum by (instance) (rate(tracer_dispatches_aggregated_total[5m]))";
+    /// Doorbells that the trace counts in runs, without a row each
+    Counter "tracer_doorbells_aggregated" by &[], in "stores":
+        "sum by (instance) (rate(tracer_doorbells_aggregated_total[5m]))";
+    /// Existing user queues
+    Gauge "tracer_queues" by &["gpu_id", "type"], in "queues":
+        "sum by (gpu_id, type) (tracer_queues)";
+    /// Packets published and not taken by the GPU, at the last sample
+    Gauge "tracer_queue_depth_packets" by QUEUE, in "packets":
+        "tracer_queue_depth_packets / tracer_queue_ring_packets";
+    /// Size of the ring of an AQL queue, in packets
+    Gauge "tracer_queue_ring_packets" by QUEUE, in "packets":
+        "min by (gpu_id) (tracer_queue_ring_packets)";
+    /// 1 if packets wait and the read index has not moved for 2 s, else 0
+    Gauge "tracer_queue_stuck" by QUEUE, in "0 or 1":
+        "sum by (gpu_id) (tracer_queue_stuck)";
+    /// Time from the reserve of packets to the doorbell; only where tracer watches reserves
+    Histogram "tracer_submit_latency_seconds" by &[], in "seconds":
+        "histogram_quantile(0.99, sum by (le) (rate(tracer_submit_latency_seconds_bucket[5m])))";
+    /// Time in ioctls of /dev/kfd
+    Histogram "tracer_kfd_ioctl_seconds" by &["ioctl"], in "seconds":
+        "histogram_quantile(0.99, sum by (ioctl, le) (rate(tracer_kfd_ioctl_seconds_bucket[5m])))";
+    /// Ioctls of /dev/kfd that failed
+    Counter "tracer_kfd_ioctl_errors" by &["ioctl"], in "calls":
+        "sum by (ioctl) (increase(tracer_kfd_ioctl_errors_total[5m]))";
+    /// Events that a source dropped
+    Counter "tracer_events_lost" by &["source"], in "events":
+        "sum by (source) (increase(tracer_events_lost_total[5m])) > 0";
+    /// 1 if tracer watches this, else 0; what is not watched has no values
+    Gauge "tracer_watched" by &["what"], in "0 or 1":
+        "tracer_watched == 0";
+    /// Version, and whether the GPU is simulated
+    Info "tracer_build" by &["version", "simulated"], in "":
+        "count by (version, simulated) (tracer_build_info)";
+}
 
 /// Every label, with its meaning.
 pub const LABELS: [(&str, &str); 13] = [

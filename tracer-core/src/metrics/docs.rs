@@ -36,16 +36,10 @@ pub fn markdown() -> String {
         "\n| metric | type | unit | labels | meaning |\n|---|---|---|---|---|"
     );
     for definition in &CATALOG {
-        let Definition {
-            kind,
-            help,
-            unit,
-            labels,
-            ..
-        } = definition;
-        let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
-        let (name, kind) = (stored(definition), kind.name());
-        let _ = writeln!(text, "| `{name}` | {kind} | {unit} | {} | {help} |", labels.join(", "));
+        let labels = definition.labels.iter().map(|label| format!("`{label}`"));
+        let labels = labels.collect::<Vec<_>>().join(", ");
+        let (name, kind, unit) = (stored(definition), definition.kind.name(), definition.unit);
+        let _ = writeln!(text, "| `{name}` | {kind} | {unit} | {labels} | {} |", definition.help);
     }
     let _ = writeln!(
         text,

@@ -47,8 +47,8 @@ pub enum Value {
 impl From<&Buckets> for Value {
     fn from(buckets: &Buckets) -> Self {
         Self::Histogram {
-            sum_ns: buckets.sum_ns(),
-            count: buckets.count(),
+            sum_ns: buckets.sum_ns,
+            count: buckets.count,
             buckets: buckets.each(),
         }
     }
@@ -78,17 +78,14 @@ impl Metrics {
         let mut out = Collector::default();
         let aggregated = self.by_queue(&mut out);
         for ((class, reason, traced), &n) in &self.rings {
-            out.number(
-                "tracer_ring_jobs",
-                [class.clone(), reason.clone(), traced.to_string()],
-                n,
-            );
+            let labels = [class.clone(), reason.clone(), traced.to_string()];
+            out.number("tracer_ring_jobs", labels, n);
         }
         out.number("tracer_dispatches_aggregated", [], aggregated.dispatches);
         out.number("tracer_doorbells_aggregated", [], aggregated.doorbells);
         self.living(&mut out);
         self.now(picture, &mut out);
-        if self.latency.count() > 0 {
+        if self.latency.count > 0 {
             out.put("tracer_submit_latency_seconds", [], (&self.latency).into());
         }
         for (name, (times, errors)) in &self.ioctls {
@@ -122,13 +119,12 @@ impl Metrics {
             all.entry(labels).or_default().merge(&queue.tally);
         }
         for (&gpu, counts) in &self.ended {
-            all.entry([text(gpu), String::new(), "ended".to_owned()])
-                .or_default()
-                .merge(counts);
+            let labels = [text(gpu), String::new(), "ended".to_owned()];
+            all.entry(labels).or_default().merge(counts);
         }
-        let other = [String::new(), String::new(), OTHER.to_owned()];
         if self.other != Tally::default() {
-            all.entry(other).or_default().merge(&self.other);
+            let labels = [String::new(), String::new(), OTHER.to_owned()];
+            all.entry(labels).or_default().merge(&self.other);
         }
         let mut together = Tally::default();
         for (labels, counts) in &all {
@@ -164,14 +160,11 @@ impl Metrics {
 
     fn now(&self, picture: &Picture, out: &mut Collector) {
         let mut seen = std::collections::BTreeSet::new();
-        for row in picture
-            .queues
-            .iter()
-            .filter(|row| !row.ended && self.queues.contains_key(&row.queue))
-        {
+        for row in &picture.queues {
             let labels: Labels = [text(row.gpu_id), text(row.pid), text(row.queue_id)];
+            let has_series = !row.ended && self.queues.contains_key(&row.queue);
             // Queues whose ids are unknown share their labels: only one of them can have a value.
-            if row.queue_id.is_none() || !seen.insert(labels.clone()) {
+            if !has_series || row.queue_id.is_none() || !seen.insert(labels.clone()) {
                 continue;
             }
             if let Some(depth) = row.depth {
@@ -198,16 +191,16 @@ impl Collector {
 
     fn put<const N: usize>(&mut self, name: &str, labels: [String; N], value: Value) {
         let Some(definition) = definition(name) else { return };
-        let at = self.families.iter().position(|family| family.definition.name == name);
-        let at = at.unwrap_or_else(|| {
-            self.families.push(Family {
-                definition,
-                samples: Vec::new(),
-            });
-            self.families.len() - 1
-        });
         let labels = definition.labels.iter().copied().zip(labels).collect();
-        self.families[at].samples.push(Sample { labels, value });
+        let sample = Sample { labels, value };
+        let mut families = self.families.iter_mut();
+        match families.find(|family| family.definition.name == name) {
+            Some(family) => family.samples.push(sample),
+            None => self.families.push(Family {
+                definition,
+                samples: vec![sample],
+            }),
+        }
     }
 }
 

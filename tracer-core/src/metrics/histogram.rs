@@ -1,40 +1,24 @@
 //! Durations in the buckets of a metric.
 
+use crate::tally::more;
+
 /// Upper ends of the buckets, ns: 1-2-5 steps from 100 ns to 10 s.
-pub const ENDS: [u64; 25] = [
-    100,
-    200,
-    500,
-    1_000,
-    2_000,
-    5_000,
-    10_000,
-    20_000,
-    50_000,
-    100_000,
-    200_000,
-    500_000,
-    1_000_000,
-    2_000_000,
-    5_000_000,
-    10_000_000,
-    20_000_000,
-    50_000_000,
-    100_000_000,
-    200_000_000,
-    500_000_000,
-    1_000_000_000,
-    2_000_000_000,
-    5_000_000_000,
-    10_000_000_000,
-];
+pub const ENDS: [u64; 25] = {
+    let mut ends = [0; 25];
+    let mut at = 0;
+    while at < ends.len() {
+        ends[at] = [100, 200, 500][at % 3] * 10_u64.pow(at as u32 / 3);
+        at += 1;
+    }
+    ends
+};
 
 /// Counts by bucket. Durations beyond the last bucket are in `count` only.
 #[derive(Clone, Debug, Default)]
 pub struct Buckets {
     counts: [u64; ENDS.len()],
-    count: u64,
-    sum_ns: u64,
+    pub count: u64,
+    pub sum_ns: u64,
 }
 
 impl Buckets {
@@ -43,15 +27,12 @@ impl Buckets {
             *bucket += 1;
         }
         self.count += 1;
-        self.sum_ns = self.sum_ns.saturating_add(ns);
+        more(&mut self.sum_ns, ns);
     }
 
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    pub fn sum_ns(&self) -> u64 {
-        self.sum_ns
+    /// Counts a duration, if it is known.
+    pub fn add_known(&mut self, ns: Option<u64>) {
+        ns.into_iter().for_each(|ns| self.add(ns));
     }
 
     /// Returns the own count of each bucket (without the buckets below it), with its upper end in ns; the last bucket is

@@ -174,7 +174,7 @@ fn a_histogram_counts_each_duration_in_one_bucket() {
     let each = buckets.each();
     assert_eq!((each[0], each[1]), ((Some(100), 2), (Some(200), 1)));
     assert_eq!(each.last(), Some(&(None, 2)));
-    assert_eq!(each.iter().map(|(_, n)| n).sum::<u64>(), buckets.count());
+    assert_eq!(each.iter().map(|(_, n)| n).sum::<u64>(), buckets.count);
 }
 
 #[test]

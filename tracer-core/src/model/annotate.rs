@@ -4,12 +4,12 @@ use super::api::OpenCalls;
 use super::code_objects::CodeObjects;
 use super::thunks::Thunks;
 use crate::event::Event;
-use crate::tables::{CodeObject, Fact};
+use crate::tables::Fact;
 
 /// The state of all annotations.
 #[derive(Debug, Default)]
 pub(super) struct Annotations {
-    code_objects: CodeObjects,
+    pub(super) code_objects: CodeObjects,
     open_calls: OpenCalls,
     thunks: Thunks,
 }
@@ -40,20 +40,5 @@ impl Annotations {
         if let Event::ApiCall(call) = event {
             out(Fact::ApiCall(self.open_calls.end(call)));
         }
-    }
-
-    /// Returns the names of kernels.
-    pub(super) fn names(&self) -> &CodeObjects {
-        &self.code_objects
-    }
-
-    /// Returns every code object that is loaded now, in no particular order.
-    pub(super) fn code_objects(&self) -> impl Iterator<Item = &CodeObject> {
-        self.code_objects.iter()
-    }
-
-    /// Ends the trace: reports every code object.
-    pub(super) fn finish(&mut self, out: &mut impl FnMut(Fact)) {
-        self.code_objects.finish(out);
     }
 }

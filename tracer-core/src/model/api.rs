@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::event;
-use crate::tables::{self, ApiCall, ApiStats, Fact};
+use crate::tables::{ApiCall, ApiStats, Fact};
 
 /// Largest number of open calls kept. A call whose record was lost stays open, so the oldest open calls are forgotten.
 const MAX_OPEN: usize = 65536;
@@ -27,26 +27,13 @@ struct Submitted {
 impl OpenCalls {
     /// Counts the submission that a fact reports for a call.
     pub(super) fn count(&mut self, fact: &Fact) {
-        match fact {
-            Fact::Dispatch(tables::Dispatch {
-                api_call: Some(call), ..
-            }) => self.add(
-                *call,
-                Submitted {
-                    dispatches: 1,
-                    copies: 0,
-                },
-            ),
-            Fact::Copy(tables::Copy {
-                api_call: Some(call), ..
-            }) => self.add(
-                *call,
-                Submitted {
-                    dispatches: 0,
-                    copies: 1,
-                },
-            ),
-            _ => {}
+        let (call, dispatches, copies) = match fact {
+            Fact::Dispatch(dispatch) => (dispatch.api_call, 1, 0),
+            Fact::Copy(copy) => (copy.api_call, 0, 1),
+            _ => return,
+        };
+        if let Some(call) = call {
+            self.add(call, Submitted { dispatches, copies });
         }
     }
 

@@ -73,31 +73,11 @@ impl Reading {
 impl Clocks {
     /// Takes an ioctl on the KFD, which may be a reading.
     pub(super) fn ioctl(&mut self, event: &Ioctl<'_>, out: &mut impl FnMut(Fact)) {
-        let is_reading = kfd::ioc_nr(event.cmd) == kfd::NR_GET_CLOCK_COUNTERS;
-        let Some(arg) = event.arg_out.filter(|_| is_reading && event.ret == Some(0)) else {
+        let Some((key, reading)) = reading(event).filter(|&(key, _)| self.has_room(key)) else {
             return;
         };
-        let (Some(ticks), Some(gpu_id)) = (
-            u64_at(arg, kfd::clock_counters::GPU_CLOCK),
-            u32_at(arg, kfd::clock_counters::GPU_ID),
-        ) else {
-            return;
-        };
-        // A node without a GPU has no clock and reports 0.
-        if ticks == 0 || event.exit_ns < event.origin.time_ns {
-            return;
-        }
-        let key = (event.origin.pid, gpu_id);
-        if self.by_process.len() >= MAX_CLOCKS && !self.by_process.contains_key(&key) {
-            return;
-        }
         let clock = self.by_process.entry(key).or_default();
         let before = clock.waiting.len();
-        let reading = Reading {
-            ticks,
-            enter_ns: event.origin.time_ns,
-            exit_ns: event.exit_ns,
-        };
         clock.read(reading, out);
         clock.tell(false, out);
         self.waiting = self.waiting.saturating_sub(before - clock.waiting.len());
@@ -105,28 +85,24 @@ impl Clocks {
 
     /// Notes that a process exited. It reads no clock any more.
     pub(super) fn end_process(&mut self, pid: u32, out: &mut impl FnMut(Fact)) {
-        let keys: Vec<(u32, u32)> = self
-            .by_process
-            .range((pid, 0)..=(pid, u32::MAX))
-            .map(|(&key, _)| key)
-            .collect();
-        for key in keys {
-            if let Some(mut clock) = self.by_process.remove(&key) {
-                self.waiting = self.waiting.saturating_sub(clock.waiting.len());
-                clock.tell(true, out);
-            }
+        let of_process = (pid, 0)..=(pid, u32::MAX);
+        for (_, mut clock) in self.by_process.extract_if(of_process, |_, _| true) {
+            self.waiting = self.waiting.saturating_sub(clock.waiting.len());
+            clock.tell(true, out);
         }
+    }
+
+    /// Returns whether a clock is known, or can be added.
+    fn has_room(&self, key: (u32, u32)) -> bool {
+        self.by_process.len() < MAX_CLOCKS || self.by_process.contains_key(&key)
     }
 
     /// Reports the time of a dispatch as a fact, now or at the next reading.
     pub(super) fn date(&mut self, stamped: Stamped, out: &mut impl FnMut(Fact)) {
-        let Some(gpu_id) = stamped.time.gpu_id else {
+        let key = stamped.time.gpu_id.map(|gpu_id| (stamped.time.pid, gpu_id));
+        let Some(key) = key.filter(|&key| self.has_room(key)) else {
             return out(Fact::GpuTime(stamped.time));
         };
-        let key = (stamped.time.pid, gpu_id);
-        if self.by_process.len() >= MAX_CLOCKS && !self.by_process.contains_key(&key) {
-            return out(Fact::GpuTime(stamped.time));
-        }
         if self.waiting >= MAX_WAITING {
             self.finish(out);
         }
@@ -147,6 +123,21 @@ impl Clocks {
         }
         self.waiting = 0;
     }
+}
+
+/// Returns the clock that an ioctl has read, and the reading; `None` if it has read none.
+fn reading(event: &Ioctl<'_>) -> Option<((u32, u32), Reading)> {
+    let is_reading = event.ret == Some(0) && kfd::ioc_nr(event.cmd) == kfd::NR_GET_CLOCK_COUNTERS;
+    let arg = event.arg_out.filter(|_| is_reading)?;
+    let gpu_id = u32_at(arg, kfd::clock_counters::GPU_ID)?;
+    let reading = Reading {
+        ticks: u64_at(arg, kfd::clock_counters::GPU_CLOCK)?,
+        enter_ns: event.origin.time_ns,
+        exit_ns: event.exit_ns,
+    };
+    // A node without a GPU has no clock and reports 0.
+    let is_valid = reading.ticks != 0 && reading.exit_ns >= reading.enter_ns;
+    is_valid.then_some(((event.origin.pid, gpu_id), reading))
 }
 
 impl Clock {
@@ -239,11 +230,10 @@ impl Line {
         let span_ns = u128::from(self.b.ns().saturating_sub(self.a.ns()));
         let drift = (nearest.saturating_mul(span_ns) / span).saturating_mul(DRIFT_PPM.into()) / 1_000_000;
         // Only the start of a tick is known.
-        let tick = (self.b.ns().saturating_sub(self.a.ns()) / span.min(u128::from(u64::MAX)) as u64).saturating_add(1);
-        u64::try_from(more.saturating_add(drift))
-            .unwrap_or(u64::MAX)
-            .saturating_add(a.max(b))
-            .saturating_add(tick)
+        let tick = span_ns / span + 1;
+        let errors = [more, drift, a.max(b).into(), tick];
+        let error = errors.into_iter().fold(0, u128::saturating_add);
+        u64::try_from(error).unwrap_or(u64::MAX)
     }
 }
 

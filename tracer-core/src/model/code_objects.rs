@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::LINGER_NS;
+use super::{LINGER_NS, loss};
 use crate::code_object::CodeObject as Loaded;
 use crate::event::{CodeObject as Event, CodeObjectChange, Origin};
 use crate::losses::{KERNEL_LIMIT, LIST_UNREAD};
-use crate::tables::{CodeObject, Fact, Kernel, Loss};
+use crate::tables::{CodeObject, Fact, Kernel};
 
 /// Largest number of kernels kept, over all processes. Kernels beyond the limit have no name.
 const MAX_KERNELS: usize = 1 << 20;
@@ -20,10 +20,13 @@ pub(super) struct CodeObjects {
     /// Kernels by process and address; for one address, the youngest last. No entry is empty.
     kernels: BTreeMap<(u32, u64), Vec<Named>>,
     count: usize,
-    /// Unloaded code objects whose kernels are still known: time, process, number, addresses.
-    ended: VecDeque<(u64, u32, u32, Vec<u64>)>,
+    /// Unloaded code objects whose kernels are still known.
+    ended: VecDeque<Ended>,
     next: u32,
 }
+
+/// An unloaded code object: time, process, number, addresses of its kernels.
+type Ended = (u64, u32, u32, Vec<u64>);
 
 #[derive(Debug)]
 struct Live {
@@ -44,28 +47,20 @@ struct Named {
 impl CodeObjects {
     /// Returns the name of the kernel whose descriptor was at an address at a time, if known.
     pub(super) fn name(&self, pid: u32, address: u64, time_ns: u64) -> Option<&Arc<str>> {
-        let named = self.kernels.get(&(pid, address))?.iter().rev();
-        named
-            .into_iter()
-            .find(|kernel| (kernel.from_ns..=kernel.to_ns).contains(&time_ns))
-            .map(|kernel| &kernel.name)
+        let mut named = self.kernels.get(&(pid, address))?.iter().rev();
+        let kernel = named.find(|kernel| (kernel.from_ns..=kernel.to_ns).contains(&time_ns))?;
+        Some(&kernel.name)
     }
 
     /// Names the kernel of a dispatch, or of a request.
-    pub(super) fn named(&self, fact: Fact) -> Fact {
-        match fact {
-            Fact::Dispatch(mut dispatch) => {
-                let name = self.name(dispatch.pid, dispatch.kernel_object, dispatch.time_ns);
-                dispatch.kernel = name.cloned();
-                Fact::Dispatch(dispatch)
-            }
-            Fact::Request(mut request) => {
-                let name = self.name(request.pid, request.kernel_object, request.time_ns);
-                request.kernel = name.cloned();
-                Fact::Request(request)
-            }
-            other => other,
-        }
+    pub(super) fn named(&self, mut fact: Fact) -> Fact {
+        let (pid, address, time_ns, kernel) = match &mut fact {
+            Fact::Dispatch(row) => (row.pid, row.kernel_object, row.time_ns, &mut row.kernel),
+            Fact::Request(row) => (row.pid, row.kernel_object, row.time_ns, &mut row.kernel),
+            _ => return fact,
+        };
+        *kernel = self.name(pid, address, time_ns).cloned();
+        fact
     }
 
     /// Applies a change of a runtime's list.
@@ -80,37 +75,27 @@ impl CodeObjects {
             }
             CodeObjectChange::Unread => {
                 // The addresses may mean something else from now on.
-                self.end_all(pid, time_ns, None, out);
-                out(loss(time_ns, LIST_UNREAD));
+                self.end_all(event.origin, time_ns, None, out);
+                out(loss(time_ns, LIST_UNREAD, 1));
             }
         }
     }
 
     /// Ends the code objects of a process that runs another program.
     pub(super) fn exec(&mut self, origin: Origin, out: &mut impl FnMut(Fact)) {
-        self.end_all(origin.pid, origin.time_ns, Some(origin.time_ns), out);
+        self.end_all(origin, origin.time_ns, Some(origin.time_ns), out);
     }
 
     /// Ends the code objects of a process that exited. Threads that had not exited yet may ring doorbells a little longer.
     pub(super) fn exit(&mut self, origin: Origin, out: &mut impl FnMut(Fact)) {
-        let lasting = u64::MAX;
-        let keys = self.of_process(origin.pid);
-        for key in keys {
-            if let Some(live) = self.live.remove(&key) {
-                self.end(live, origin.time_ns, lasting, Some(origin.time_ns), out);
-            }
-        }
+        self.end_all(origin, u64::MAX, Some(origin.time_ns), out);
     }
 
     /// Forgets the kernels that no dispatch can name any more.
     pub(super) fn settle(&mut self, now: u64) {
-        while let Some((end, ..)) = self.ended.front() {
-            if end.saturating_add(LINGER_NS) > now {
-                return;
-            }
-            if let Some((_, pid, code_object, addresses)) = self.ended.pop_front() {
-                self.forget(pid, code_object, &addresses);
-            }
+        let is_over = |ended: &mut Ended| ended.0.saturating_add(LINGER_NS) <= now;
+        while let Some((_, pid, code_object, addresses)) = self.ended.pop_front_if(is_over) {
+            self.forget(pid, code_object, &addresses);
         }
     }
 
@@ -154,7 +139,7 @@ impl CodeObjects {
         if self.count.saturating_add(kernels.len()) > MAX_KERNELS {
             fact.kernels = None;
             fact.unread = Some(crate::code_object::KernelsUnread::TooLarge);
-            out(loss(time_ns, KERNEL_LIMIT));
+            out(loss(time_ns, KERNEL_LIMIT, 1));
         } else {
             self.count += kernels.len();
             for kernel in kernels {
@@ -192,19 +177,13 @@ impl CodeObjects {
         }
     }
 
-    fn end_all(&mut self, pid: u32, time_ns: u64, unloaded_ns: Option<u64>, out: &mut impl FnMut(Fact)) {
-        for key in self.of_process(pid) {
-            if let Some(live) = self.live.remove(&key) {
-                self.end(live, time_ns, time_ns, unloaded_ns, out);
-            }
+    /// Ends the code objects of a process. Their addresses are not valid after `to_ns`.
+    fn end_all(&mut self, origin: Origin, to_ns: u64, unloaded_ns: Option<u64>, out: &mut impl FnMut(Fact)) {
+        let of_process = (origin.pid, 0)..=(origin.pid, u64::MAX);
+        let all: Vec<_> = self.live.extract_if(of_process, |_, _| true).collect();
+        for (_, live) in all {
+            self.end(live, origin.time_ns, to_ns, unloaded_ns, out);
         }
-    }
-
-    fn of_process(&self, pid: u32) -> Vec<(u32, u64)> {
-        self.live
-            .range((pid, 0)..=(pid, u64::MAX))
-            .map(|(&key, _)| key)
-            .collect()
     }
 
     /// Ends a code object. Its addresses are not valid after `to_ns`.
@@ -234,12 +213,4 @@ impl CodeObjects {
             }
         }
     }
-}
-
-fn loss(time_ns: u64, source: &str) -> Fact {
-    Fact::Loss(Loss {
-        time_ns,
-        source: source.to_owned(),
-        count: 1,
-    })
 }

@@ -73,10 +73,8 @@ pub(super) fn fact(event: &SdmaDoorbell<'_>, queue: Option<u32>, engine: Option<
 /// Returns two ranges as one, if the second begins where the first ends.
 fn joined(first: Option<(u64, u64)>, second: Option<(u64, u64)>) -> Option<(u64, u64)> {
     let ((start, bytes), (next, more)) = (first?, second?);
-    (start.checked_add(bytes) == Some(next))
-        .then(|| bytes.checked_add(more))
-        .flatten()
-        .map(|bytes| (start, bytes))
+    let joined = (start, bytes.checked_add(more)?);
+    (start.checked_add(bytes) == Some(next)).then_some(joined)
 }
 
 /// Decodes the commands of a whole submission; `None` if one of them is unknown.

@@ -59,7 +59,6 @@ mod tests {
             exit_ns: 1,
             fd: 3,
             cmd,
-            arg: 0,
             ret,
             arg_in,
             arg_out,
@@ -76,7 +75,7 @@ mod tests {
     const CS_IN: &str = "ctx_id=7 bo_list_handle=9 num_chunks=3 flags=0x0 chunks=0x7f0000001000";
 
     #[test]
-    fn a_submission_is_told_with_the_handle_that_it_got() {
+    fn a_submission_has_the_handle_that_it_received() {
         let (bytes, mut out) = (cs(), cs());
         out[..8].copy_from_slice(&42_u64.to_le_bytes());
         let done = text(&call(CS, Some(0), Some(&bytes), Some(&out)));
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn user_queues_are_told_with_words() {
+    fn user_queue_operations_have_names() {
         let mut bytes = vec![0_u8; 72];
         for (at, word) in [(0, 1_u32), (8, 1), (12, 5), (16, 8)] {
             bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_not_told() {
+    fn absent_arguments_are_left_out() {
         let bytes = cs();
         // The shorter argument of an older caller, cut within a field.
         let short = text(&call(0xc00e_6444, Some(-22), Some(&bytes[..14]), None));

@@ -113,16 +113,10 @@ fn create_queue(event: &Ioctl<'_>) -> Option<CreateQueue> {
 }
 
 pub(super) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
-    bytes
-        .get(offset..)?
-        .first_chunk()
-        .map(|field| u32::from_le_bytes(*field))
+    Some(u32::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
 }
 pub(super) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
-    bytes
-        .get(offset..)?
-        .first_chunk()
-        .map(|field| u64::from_le_bytes(*field))
+    Some(u64::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
 }
 
 #[cfg(test)]
@@ -140,7 +134,6 @@ mod tests {
             exit_ns: 9,
             fd: 3,
             cmd,
-            arg: 0,
             ret: Some(0),
             arg_in: None,
             arg_out: None,

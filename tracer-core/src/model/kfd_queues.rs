@@ -45,14 +45,10 @@ impl KfdQueues {
             // A value that the files do not give excludes nothing.
             kfd.compute.is_none_or(|is| is == compute) && (!compute || kfd.ring_bytes.is_none_or(|is| is == bytes))
         };
-        let mut fitting = there.iter().filter(fits);
-        let Some(first) = fitting.next() else { return };
-        let (mut alone, mut one_gpu) = (true, true);
-        for other in fitting {
-            alone = false;
-            one_gpu &= other.gpu_id == first.gpu_id;
-        }
-        queue.kfd.queue_id = alone.then_some(first.queue_id);
-        queue.kfd.gpu_id = first.gpu_id.filter(|_| one_gpu);
+        let fitting: Vec<&KfdQueue> = there.iter().filter(fits).collect();
+        let [first, others @ ..] = &fitting[..] else { return };
+        queue.kfd.queue_id = others.is_empty().then_some(first.queue_id);
+        let is_one_gpu = others.iter().all(|other| other.gpu_id == first.gpu_id);
+        queue.kfd.gpu_id = first.gpu_id.filter(|_| is_one_gpu);
     }
 }

@@ -56,9 +56,8 @@ impl Memory {
     /// Forgets the allocations of a process whose address space is gone.
     pub(super) fn end_process(&mut self, pid: u32) {
         let all = (pid, 0)..=(pid, u64::MAX);
-        let starts: Vec<(u32, u64)> = self.allocations.range(all).map(|(&key, _)| key).collect();
-        for key in starts {
-            self.remove(key);
+        for (_, allocation) in self.allocations.extract_if(all, |_, _| true) {
+            self.by_handle.remove(&(pid, allocation.handle));
         }
     }
 
@@ -82,12 +81,10 @@ impl Memory {
         let start = u64_at(arg, layout::ADDRESS)?;
         let end = start.checked_add(u64_at(arg, layout::SIZE)?)?;
         let flags = u32_at(arg, layout::FLAGS)?;
-        let place = if flags & layout::VRAM != 0 {
-            Place::Gpu
-        } else if flags & (layout::GTT | layout::USERPTR) != 0 {
-            Place::Host
-        } else {
-            return None;
+        let place = match flags {
+            flags if flags & layout::VRAM != 0 => Place::Gpu,
+            flags if flags & (layout::GTT | layout::USERPTR) != 0 => Place::Host,
+            _ => return None,
         };
         let handle = u64_at(out, layout::HANDLE)?;
         // The former allocation at these addresses is gone: the event of its release was lost.
@@ -127,7 +124,6 @@ mod tests {
                 exit_ns: 2,
                 fd: 3,
                 cmd: 0xc028_4b00 | nr,
-                arg: 0,
                 ret: Some(0),
                 arg_in: Some(arg),
                 arg_out: Some(arg),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{LINGER_NS, MAX_LINGERING};
+use super::lingered;
 use crate::event::Origin;
 use crate::tables::{Fact, Process};
 
@@ -49,9 +49,7 @@ impl Processes {
             tid: child,
             ..parent
         });
-        if process.parent.is_none() {
-            process.parent = Some(parent.pid);
-        }
+        process.parent.get_or_insert(parent.pid);
         // An exec of the child may have arrived first.
         if process.comm.is_empty() {
             process.comm = comm;
@@ -60,12 +58,14 @@ impl Processes {
 
     /// Replaces a process that exited by a new one with the same id. No more events can come from the old process.
     fn replace(&mut self, pid: u32, time_ns: u64, out: &mut impl FnMut(Fact)) {
-        let reused = |old: &Process| old.exit_ns.is_some_and(|end| end <= time_ns);
-        if self.by_pid.get(&pid).is_some_and(reused)
-            && let Some(old) = self.by_pid.remove(&pid)
-        {
+        if let Some(old) = self.take_if(pid, |old| old.exit_ns.is_some_and(|end| end <= time_ns)) {
             out(Fact::Process(old));
         }
+    }
+
+    fn take_if(&mut self, pid: u32, is_so: impl FnOnce(&Process) -> bool) -> Option<Process> {
+        self.by_pid.get(&pid).filter(|process| is_so(process))?;
+        self.by_pid.remove(&pid)
     }
 
     /// Notes that a process runs a new program.
@@ -96,18 +96,9 @@ impl Processes {
 
     /// Reports processes as facts that exited long enough ago.
     pub(super) fn settle(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
-        while let Some(&(end, pid)) = self.ended.front() {
-            if end.saturating_add(LINGER_NS) > now && self.ended.len() <= MAX_LINGERING {
-                return;
-            }
-            self.ended.pop_front();
+        while let Some((end, pid)) = lingered(&mut self.ended, now) {
             // The id may belong to a younger process now.
-            if self
-                .by_pid
-                .get(&pid)
-                .is_some_and(|process| process.exit_ns == Some(end))
-                && let Some(process) = self.by_pid.remove(&pid)
-            {
+            if let Some(process) = self.take_if(pid, |process| process.exit_ns == Some(end)) {
                 self.told_ns.remove(&pid);
                 out(Fact::Process(process));
             }

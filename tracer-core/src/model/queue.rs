@@ -127,7 +127,7 @@ impl Queue {
     pub(super) fn adopted(number: u32, sight: &Sight) -> Self {
         let origin = sight.origin;
         let adoption = sight.question.map(Adoption::new);
-        let first = adoption.as_ref().map_or(sight.first, Adoption::frontier);
+        let first = adoption.as_ref().map_or(sight.first, |adoption| adoption.frontier);
         Self {
             number,
             pid: origin.pid,
@@ -201,23 +201,19 @@ impl Queue {
         self.credited = self.credited.or(Some(0));
         // No producer reserves on a queue that does not exist.
         self.write_log.see(create.enter_ns, 0);
-        self.unseen.set_floor(0);
+        self.unseen.floor = Some(0);
         self.created = Some(create);
     }
 
-    /// Returns the lowest index that is published but not read.
-    pub(super) fn first_missing(&self) -> Option<u64> {
-        self.span.first_missing()
-    }
-
-    /// Returns one past the highest index published.
-    pub(super) fn published_end(&self) -> u64 {
-        self.span.end()
+    /// Returns the lowest index that is published but not read, and one past the highest index published.
+    #[cfg(test)]
+    pub(super) fn reach(&self) -> (Option<u64>, u64) {
+        (self.span.first_missing(), self.span.end())
     }
 
     /// Notes a doorbell of an unknown queue of the process, for everything below `end`.
     pub(super) fn blind(&mut self, end: u64) {
-        self.unseen.blind(end);
+        self.unseen.blind_end = self.unseen.blind_end.max(end);
     }
 
     /// Returns the GPU's id, if known.
@@ -272,12 +268,8 @@ impl Queue {
     /// Notes packets that were taken and not read. Notes each gap once, however long the model waits for it.
     fn note_unread(&mut self) {
         // This does not apply if the span was started again.
-        let from = if self.told_unread_below <= self.span.end() {
-            self.told_unread_below
-        } else {
-            0
-        };
-        self.taken_unread |= self.span.is_any_missing(from, self.read_seen);
+        let told_below = Some(self.told_unread_below).filter(|&index| index <= self.span.end());
+        self.taken_unread |= self.span.is_any_missing(told_below.unwrap_or(0), self.read_seen);
         self.told_unread_below = self.read_seen.min(self.span.end());
     }
 
@@ -295,45 +287,34 @@ impl Queue {
     }
 
     fn give_up_below(&mut self, limit: u64, now: u64, out: &mut impl FnMut(Fact)) {
-        while let Some(mut gap) = self.span.give_up_below(limit) {
-            while gap.start < gap.end {
-                let (reason, end) = self.reason(gap);
-                let (path, same) = self.unseen.path(gap.start);
-                let (end, origin) = (
-                    end.min(same),
-                    Origin {
-                        time_ns: now,
-                        pid: self.pid,
-                        tid: 0,
-                    },
-                );
-                out(self.unread_run(gap.start, end - gap.start, origin, reason, path));
-                gap.start = end;
+        let origin = Origin {
+            time_ns: now,
+            pid: self.pid,
+            tid: 0,
+        };
+        while let Some(Gap { start, end, unreadable }) = self.span.give_up_below(limit) {
+            let mut at = start;
+            while at < end {
+                let (reason, until) = match self.reason(at) {
+                    _ if unreadable => (Unread::Unreadable, end),
+                    (reason, until) => (reason, until.min(end)),
+                };
+                let (path, same) = self.unseen.path(at);
+                let until = until.min(same);
+                out(self.unread_run(at, until - at, origin, reason, path));
+                at = until;
             }
         }
     }
 
-    /// Returns why the start of a gap was never read, and the end of the indexes with the same reason.
-    fn reason(&self, gap: Gap) -> (Unread, u64) {
-        if gap.unreadable {
-            return (Unread::Unreadable, gap.end);
-        }
+    /// Returns why an index was never read, and the end of the indexes with the same reason.
+    fn reason(&self, index: u64) -> (Unread, u64) {
         let reused = self.walked_from.max(self.reusable_below());
-        match gap.start {
-            i if i < reused => (Unread::Reused, gap.end.min(reused)),
-            i if i < self.read_seen => (Unread::Consumed, gap.end.min(self.read_seen)),
-            _ => (Unread::NeverValid, gap.end),
+        match index {
+            i if i < reused => (Unread::Reused, reused),
+            i if i < self.read_seen => (Unread::Consumed, self.read_seen),
+            _ => (Unread::NeverValid, u64::MAX),
         }
-    }
-
-    /// Returns why one index was never read.
-    pub(super) fn reason_of(&self, index: u64) -> Unread {
-        let gap = Gap {
-            start: index,
-            end: index.saturating_add(1),
-            unreadable: false,
-        };
-        self.reason(gap).0
     }
 
     /// Counts `count` indexes from `index` on as unread, and returns their fact.

@@ -2,10 +2,9 @@
 //!
 //! A queue is identified by its process and the address of its write pointer. Records of different kinds come through different
 //! buffers, so an event can arrive after the end of its queue, or even after the creation of the next queue at the same address.
-//! For this reason a queue lingers for [`LINGER_NS`] of trace time after its end before its final numbers are reported, and times
-//! distinguish the queues of one address. An event that is later than that adopts a new queue.
+//! For this reason a queue lingers for [`super::LINGER_NS`] of trace time after its end before its final numbers are reported, and
+//! times distinguish the queues of one address. An event that is later than that adopts a new queue.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
 use tracer_common::kfd::QueueType;
@@ -13,8 +12,9 @@ use tracer_common::kfd::QueueType;
 use super::ioctls::CreateQueue;
 use super::queue::{End, Queue, Sight};
 use super::queue_origin::{Creator, Creators};
-use super::{LINGER_NS, MAX_LINGERING, write_pointer};
+use super::{lingered, loss, write_pointer};
 use crate::event::{HsaQueue, Progress, Reserve};
+use crate::losses::QUEUE_LIMIT;
 use crate::tables::Fact;
 
 /// Largest number of queues kept. The addresses of adopted queues come from the traced process, which could invent them.
@@ -24,15 +24,21 @@ const MAX_EARLY: usize = 64;
 
 /// A queue's process and the address of its write pointer.
 type Key = (u32, u64);
+/// Queues that ended, in the order in which their ends were seen: time, key and number.
+type Ended = VecDeque<(u64, (Key, u32))>;
 
 /// Every queue that exists or lingers.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     /// Queues by address; for one address, the youngest last. No entry is empty.
     by_key: HashMap<Key, Vec<Queue>>,
-    births: Births,
-    /// Queues that ended, in the order in which their ends were seen.
-    ended: VecDeque<(u64, Key, u32)>,
+    ended: Ended,
+    /// Number of queues that exist or linger.
+    count: usize,
+    /// Number of the next queue.
+    next: u32,
+    /// Reserves that arrived before their queue was known.
+    early: VecDeque<Reserve>,
     /// Creators of the queues.
     pub(super) creators: Creators,
     /// Whether doorbells may have been lost, on any queue.
@@ -41,70 +47,47 @@ pub(super) struct Queues {
     pub(super) revision: u64,
 }
 
-/// State that is needed to create queues.
-#[derive(Debug, Default)]
-struct Births {
-    /// Number of queues that exist or linger.
-    count: usize,
-    /// Number of the next queue.
-    next: u32,
-    /// Reserves that arrived before their queue was known, with the write pointers.
-    early: VecDeque<(u64, Reserve)>,
-}
-
 impl Queues {
     /// Returns the queue that an event belongs to. Adopts an unknown queue. Returns `None` only if there are too many queues.
     pub(super) fn at_or_adopt(&mut self, sight: &Sight) -> Option<&mut Queue> {
         let Sight { origin, question, .. } = *sight;
         let key = (origin.pid, sight.write_pointer);
         let read_index = question.map(|(read_index, _)| read_index);
-        let adopted = |number| Queue::adopted(number, sight);
-        let queues = match self.by_key.entry(key) {
-            Entry::Occupied(queues) => queues.into_mut(),
-            Entry::Vacant(queues) => {
-                self.revision += 1;
-                queues.insert(vec![self.births.make(key, adopted)?])
-            }
-        };
-        let at = position(queues, origin.time_ns).filter(|&at| !queues[at].was_replaced(origin.time_ns, read_index));
+        let at = self.by_key.get(&key).and_then(|queues| {
+            let at = position(queues, origin.time_ns)?;
+            (!queues[at].was_replaced(origin.time_ns, read_index)).then_some(at)
+        });
         if let Some(at) = at {
-            return queues.get_mut(at);
+            return self.by_key.get_mut(&key)?.get_mut(at);
         }
         self.revision += 1;
-        queues.push(self.births.make(key, adopted)?);
-        if let [.., old, _] = &mut queues[..]
-            && old.end.is_none()
-        {
-            old.end = Some(End::Destroyed(origin.time_ns));
-            self.ended.push_back((origin.time_ns, key, old.number));
+        let queue = self.make(key, |number| Queue::adopted(number, sight))?;
+        let queues = self.by_key.entry(key).or_default();
+        if let Some(old) = queues.last_mut().filter(|old| old.end.is_none()) {
+            end(old, End::Destroyed(origin.time_ns), &mut self.ended);
         }
-        queues.last_mut()
+        Some(queues.push_mut(queue))
     }
 
-    /// Processes a successful CREATE_QUEUE. Returns false if there are too many queues.
-    pub(super) fn create(&mut self, pid: u32, create: CreateQueue, out: &mut impl FnMut(Fact)) -> bool {
+    /// Processes a successful CREATE_QUEUE.
+    pub(super) fn create(&mut self, pid: u32, create: CreateQueue, out: &mut impl FnMut(Fact)) {
         self.revision += 1;
         let creator = self.creators.of_new(pid);
         let key = (pid, create.write_pointer);
         if let Some(last) = self.by_key.get_mut(&key).and_then(|queues| queues.last_mut()) {
             // No doorbell can be rung before the queue is created: the doorbell's record overtook the ioctl's.
             if last.created.is_none() && last.created_ns >= create.enter_ns {
-                last.complete(create, creator, out);
-                return true;
+                return last.complete(create, creator, out);
             }
             // An address belongs to one queue. The end of the former queue was lost, or has not arrived yet.
             if last.end.is_none() {
-                let number = last.number;
-                last.end = Some(End::Destroyed(create.enter_ns));
-                self.ended.push_back((create.enter_ns, key, number));
+                end(last, End::Destroyed(create.enter_ns), &mut self.ended);
             }
         }
-        let new = |number| Queue::created(number, pid, create, creator);
-        let Some(queue) = self.births.make(key, new) else {
-            return false;
-        };
-        self.by_key.entry(key).or_default().push(queue);
-        true
+        match self.make(key, |number| Queue::created(number, pid, create, creator)) {
+            Some(queue) => self.by_key.entry(key).or_default().push(queue),
+            None => out(loss(create.exit_ns, QUEUE_LIMIT, 1)),
+        }
     }
 
     /// Notes that a program created a queue.
@@ -114,7 +97,7 @@ impl Queues {
             Some(queue) if event.handle != 0 => queue.creator = Creator::Program,
             _ => {
                 self.creators.attached(pid);
-                let others = self.of(pid).filter(|queue| queue.creator == Creator::NotSeen);
+                let others = of(&mut self.by_key, pid).filter(|queue| queue.creator == Creator::NotSeen);
                 others.for_each(|queue| queue.creator = Creator::Unknown);
             }
         }
@@ -124,49 +107,41 @@ impl Queues {
     pub(super) fn destroy(&mut self, pid: u32, queue_id: u32, enter_ns: u64, exit_ns: u64) {
         self.revision += 1;
         let is_it = |queue: &&mut Queue| {
-            queue.pid == pid
-                && queue.end.is_none()
+            queue.end.is_none()
                 && match queue.created {
                     Some(create) => create.queue_id == Some(queue_id) && create.exit_ns <= enter_ns,
                     None => queue.kfd.queue_id == Some(queue_id),
                 }
         };
         // The KFD can reuse an id before the record of its release is written, so the oldest queue with that id is meant.
-        if let Some(queue) = self
-            .by_key
-            .values_mut()
-            .flatten()
-            .filter(is_it)
-            .min_by_key(|queue| queue.number)
-        {
-            queue.end = Some(End::Destroyed(exit_ns));
-            self.ended
-                .push_back((exit_ns, (pid, queue.write_pointer), queue.number));
+        let matching = of(&mut self.by_key, pid).filter(is_it);
+        if let Some(queue) = matching.min_by_key(|queue| queue.number) {
+            end(queue, End::Destroyed(exit_ns), &mut self.ended);
         }
     }
 
     /// Ends the queues of a process that exited, or that left its address space.
-    pub(super) fn end_process(&mut self, pid: u32, end: End) {
+    pub(super) fn end_process(&mut self, pid: u32, by: End) {
         self.revision += 1;
-        let mut numbers: Vec<(u32, u64)> = Vec::new();
-        for queue in self.of(pid).filter(|queue| queue.end.is_none()) {
-            queue.end = Some(end);
-            numbers.push((queue.number, queue.write_pointer));
+        let open = of(&mut self.by_key, pid).filter(|queue| queue.end.is_none());
+        let mut open: Vec<&mut Queue> = open.collect();
+        open.sort_unstable_by_key(|queue| queue.number);
+        for queue in open {
+            end(queue, by, &mut self.ended);
         }
-        numbers.sort_unstable();
-        self.ended.extend(
-            numbers
-                .into_iter()
-                .map(|(number, pointer)| (end.time_ns(), (pid, pointer), number)),
-        );
     }
 
     /// Processes an advance of a write index by a producer.
-    pub(super) fn reserve(&mut self, write_pointer: u64, event: &Reserve, out: &mut impl FnMut(Fact)) {
-        if let Some(queue) = self.at(event.origin.pid, write_pointer, event.origin.time_ns) {
+    pub(super) fn reserve(&mut self, event: &Reserve, out: &mut impl FnMut(Fact)) {
+        let origin = event.origin;
+        if let Some(queue) = self.at(origin.pid, write_pointer(event.handle), origin.time_ns) {
             return queue.reserve(event, out);
         }
-        self.births.reserve(write_pointer, event);
+        // The queue may never become known: queues that no GPU reads have write indexes, too.
+        if self.early.len() >= MAX_EARLY {
+            self.early.pop_front();
+        }
+        self.early.push_back(*event);
     }
 
     /// Returns the queue at an address at a time.
@@ -176,15 +151,9 @@ impl Queues {
         queues.get_mut(at)
     }
 
-    /// Returns the queues of a process.
-    pub(super) fn of(&mut self, pid: u32) -> impl Iterator<Item = &mut Queue> {
-        let all = self.by_key.values_mut().flatten();
-        all.filter(move |queue| queue.pid == pid)
-    }
-
     /// Processes a sample of a queue. Ignores a sample of an unknown queue.
-    pub(super) fn sample(&mut self, write_pointer: u64, sample: &Progress, out: &mut impl FnMut(Fact)) {
-        let queue = self.at(sample.origin.pid, write_pointer, sample.origin.time_ns);
+    pub(super) fn sample(&mut self, sample: &Progress, out: &mut impl FnMut(Fact)) {
+        let queue = self.at(sample.origin.pid, write_pointer(sample.handle), sample.origin.time_ns);
         if let Some(queue) = queue.filter(|queue| queue.kind == QueueType::ComputeAql) {
             queue.sample(sample, out);
         }
@@ -192,16 +161,12 @@ impl Queues {
 
     /// Processes a doorbell of an unknown queue of a process, for everything below `end`.
     pub(super) fn blind(&mut self, pid: u32, end: u64) {
-        self.of(pid).for_each(|queue| queue.blind(end));
+        of(&mut self.by_key, pid).for_each(|queue| queue.blind(end));
     }
 
     /// Reports queues as facts that ended long enough ago.
     pub(super) fn settle(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
-        while let Some(&(end, key, number)) = self.ended.front() {
-            if end.saturating_add(LINGER_NS) > now && self.ended.len() <= MAX_LINGERING {
-                return;
-            }
-            self.ended.pop_front();
+        while let Some((end, (key, number))) = lingered(&mut self.ended, now) {
             if let Some(queue) = self.take(key, number) {
                 queue.close(end, self.doorbells_lost, self.creators.are_known(), out);
             }
@@ -211,7 +176,7 @@ impl Queues {
     /// Ends the trace: reports every queue as a fact.
     pub(super) fn finish(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
         self.ended.clear();
-        self.births.count = 0;
+        self.count = 0;
         let mut all: Vec<Queue> = self.by_key.drain().flat_map(|(_, queues)| queues).collect();
         all.sort_unstable_by_key(|queue| queue.number);
         for queue in all {
@@ -237,12 +202,10 @@ impl Queues {
         if queues.is_empty() {
             self.by_key.remove(&key);
         }
-        self.births.count = self.births.count.saturating_sub(1);
+        self.count = self.count.saturating_sub(1);
         Some(queue)
     }
-}
 
-impl Births {
     /// Creates a queue. Returns `None` if there are too many queues.
     fn make(&mut self, key: Key, new: impl FnOnce(u32) -> Queue) -> Option<Queue> {
         if self.count >= MAX_QUEUES {
@@ -251,8 +214,8 @@ impl Births {
         let mut queue = new(self.next);
         self.next = self.next.checked_add(1)?;
         self.count += 1;
-        self.early.retain(|(write_pointer, event)| {
-            let mine = (event.origin.pid, *write_pointer) == key;
+        self.early.retain(|event| {
+            let mine = (event.origin.pid, write_pointer(event.handle)) == key;
             if mine {
                 if let Some(write_index) = event.write_index {
                     queue.reserved_early(write_index);
@@ -264,15 +227,17 @@ impl Births {
         });
         Some(queue)
     }
+}
 
-    /// Keeps a reserve until its queue is known. The queue may never become known: queues that no GPU reads have write indexes,
-    /// too.
-    fn reserve(&mut self, write_pointer: u64, event: &Reserve) {
-        if self.early.len() >= MAX_EARLY {
-            self.early.pop_front();
-        }
-        self.early.push_back((write_pointer, *event));
-    }
+/// Returns the queues of a process.
+fn of(by_key: &mut HashMap<Key, Vec<Queue>>, pid: u32) -> impl Iterator<Item = &mut Queue> {
+    by_key.values_mut().flatten().filter(move |queue| queue.pid == pid)
+}
+
+/// Ends a queue, which lingers from then on.
+fn end(queue: &mut Queue, by: End, ended: &mut Ended) {
+    queue.end = Some(by);
+    ended.push_back((by.time_ns(), ((queue.pid, queue.write_pointer), queue.number)));
 }
 
 /// Returns which of the queues of one address, youngest last, an event of this time belongs to.

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use tracer_common::ring::{self, RingName};
 
-use crate::event::{JobKey, RingJob as Event, RingStep};
+use super::loss;
+use crate::event::{JobKey, Origin, RingJob as Event, RingStep};
 use crate::losses::JOB_LIMIT;
-use crate::tables::{Fact, Loss, RingJob};
+use crate::tables::{Fact, RingJob};
 
 /// Largest number of jobs under way. Beyond it, a new job is counted as lost.
 const MAX_JOBS: usize = 65536;
@@ -19,26 +20,21 @@ pub struct RingJobs {
 impl RingJobs {
     /// Processes one step of a job's life.
     pub fn apply(&mut self, event: &Event<'_>, out: &mut impl FnMut(Fact)) {
-        match event.step {
-            RingStep::Submit => {
-                // A fence's address is reused only after its job is gone: the done event of the former job was lost.
-                self.give(event.key, out);
-                self.begin(event, out);
-            }
-            RingStep::Run => match self.under_way.get_mut(&event.key) {
-                Some(job) => {
-                    job.run_ns.get_or_insert(event.origin.time_ns);
-                    complete(job, event);
-                }
-                None => self.begin(event, out),
-            },
-            RingStep::Done => {
-                let mut job = self.under_way.remove(&event.key).unwrap_or_else(|| unseen(event));
-                job.done_ns = Some(event.origin.time_ns);
-                complete(&mut job, event);
-                out(Fact::RingJob(job));
-            }
+        if event.step == RingStep::Done {
+            let mut job = self.under_way.remove(&event.key).unwrap_or_else(|| unseen(event));
+            complete(&mut job, event);
+            return out(Fact::RingJob(job));
         }
+        // A fence's address is reused only after its job is gone: the done event of the former job was lost.
+        if event.step == RingStep::Submit
+            && let Some(former) = self.under_way.remove(&event.key)
+        {
+            out(Fact::RingJob(former));
+        }
+        if self.under_way.len() >= MAX_JOBS && !self.under_way.contains_key(&event.key) {
+            return out(loss(event.origin.time_ns, JOB_LIMIT, 1));
+        }
+        complete(self.under_way.entry(event.key).or_insert_with(|| unseen(event)), event);
     }
 
     /// Reports every job that is not done, at the end of the trace.
@@ -46,35 +42,6 @@ impl RingJobs {
         let mut jobs: Vec<RingJob> = self.under_way.drain().map(|(_, job)| job).collect();
         jobs.sort_by_key(|job| (job.time_ns, job.context, job.seqno, job.job_id));
         jobs.into_iter().for_each(|job| out(Fact::RingJob(job)));
-    }
-
-    fn give(&mut self, key: JobKey, out: &mut impl FnMut(Fact)) {
-        if let Some(job) = self.under_way.remove(&key) {
-            out(Fact::RingJob(job));
-        }
-    }
-
-    fn begin(&mut self, event: &Event<'_>, out: &mut impl FnMut(Fact)) {
-        if self.under_way.len() >= MAX_JOBS {
-            out(Fact::Loss(Loss {
-                time_ns: event.origin.time_ns,
-                source: JOB_LIMIT.to_owned(),
-                count: 1,
-            }));
-            return;
-        }
-        let mut job = unseen(event);
-        let time = Some(event.origin.time_ns);
-        if event.step == RingStep::Submit {
-            job.submit_ns = time;
-            job.pid = Some(event.origin.pid);
-            job.tid = Some(event.origin.tid);
-            job.traced = Some(event.traced);
-        } else {
-            job.run_ns = time;
-        }
-        complete(&mut job, event);
-        self.under_way.insert(event.key, job);
     }
 }
 
@@ -104,8 +71,17 @@ fn unseen(event: &Event<'_>) -> RingJob {
     }
 }
 
-/// Adds the values of this event that no earlier event gave.
+/// Adds a step to a job, and the values of this event that no earlier event gave.
 fn complete(job: &mut RingJob, event: &Event<'_>) {
+    let Origin { time_ns, pid, tid } = event.origin;
+    match event.step {
+        RingStep::Submit => {
+            (job.submit_ns, job.pid, job.tid) = (Some(time_ns), Some(pid), Some(tid));
+            (job.traced, job.queued) = (Some(event.traced), event.queued);
+        }
+        RingStep::Run => job.run_ns = job.run_ns.or(Some(time_ns)),
+        RingStep::Done => job.done_ns = Some(time_ns),
+    }
     if let (None, Some(name)) = (&job.ring, event.ring) {
         let name = String::from_utf8_lossy(name).into_owned();
         RingName::parse(&name).class.name().clone_into(&mut job.class);
@@ -119,7 +95,4 @@ fn complete(job: &mut RingJob, event: &Event<'_>) {
         job.reason = ring::reason(client).map(str::to_owned);
     }
     job.job_id = job.job_id.or(event.job_id);
-    if event.step == RingStep::Submit {
-        job.queued = event.queued;
-    }
 }

@@ -82,13 +82,12 @@ impl Signals {
     pub(super) fn publish(&mut self, used: Use, out: &mut impl FnMut(Stamped)) {
         let former = self.take_if(used.pid, used.signal, |_| true);
         let Some(before) = used.before else { return };
-        let mut due_ns = None;
+        let due_ns = former.as_ref().map(|former| former.due_ns);
         if let Some(former) = former {
             if !is_of_later(former.before, before) {
                 // The former packet has not ended. A change of the times would not show which of the two packets has ended.
                 return;
             }
-            due_ns = Some(former.due_ns);
             former.ended(used.pid, before, used.time_ns, out);
         }
         let of_process = self.running.entry(used.pid).or_default();

@@ -7,20 +7,21 @@ use super::code_objects::CodeObjects;
 use super::ioctls::{self, Device, QueueChange};
 use super::kfd_queues::KfdQueues;
 use super::memory::Memory;
-use super::proxies::Proxies;
+use super::proxies::{self, as_requests};
 use super::queue::{End, Sight, adoption, doorbell};
 use super::queues::Queues;
 use super::signals::{Signals, Use};
-use super::{copies, queue_limit, write_pointer};
-use crate::event::{Doorbell, HsaQueue, Ioctl, Packets, Progress, Reserve, SdmaDoorbell, Signal, There};
-use crate::losses;
+use super::{copies, loss, write_pointer};
+use crate::event::{Doorbell, HsaQueue, Ioctl, Origin, Packets, Reserve, SdmaDoorbell, Signal, There};
+use crate::losses::{self, PROXY_UNREAD, QUEUE_LIMIT};
 use crate::tables::Fact;
 
 /// The state of all submissions.
 #[derive(Debug, Default)]
 pub(super) struct Submissions {
     pub(super) queues: Queues,
-    pub(super) proxies: Proxies,
+    /// The proxies: queues whose facts are [requests](as_requests).
+    pub(super) proxies: Queues,
     pub(super) signals: Signals,
     kfd_queues: KfdQueues,
     memory: Memory,
@@ -33,12 +34,7 @@ impl Submissions {
     /// Reports queues and proxies that ended long enough ago.
     pub(super) fn settle(&mut self, now: u64, out: &mut impl FnMut(Fact)) {
         self.queues.settle(now, out);
-        self.proxies.settle(now, out);
-    }
-
-    /// Processes a sample of a queue.
-    pub(super) fn sample(&mut self, sample: &Progress, out: &mut impl FnMut(Fact)) {
-        self.queues.sample(write_pointer(sample.handle), sample, out);
+        self.proxies.settle(now, &mut as_requests(out));
     }
 
     /// Processes the contents of a completion signal.
@@ -51,17 +47,20 @@ impl Submissions {
     pub(super) fn hsa_queue(&mut self, event: &HsaQueue, out: &mut impl FnMut(Fact)) {
         self.queues.made(event);
         if let Some(proxy) = event.proxy {
-            self.proxies.made(event, proxy, out);
+            let create = proxies::creation(event, proxy);
+            self.proxies.create(event.origin.pid, create, &mut as_requests(out));
         }
     }
 
     /// Processes an advance of a write index.
     pub(super) fn reserve(&mut self, event: &Reserve, out: &mut impl FnMut(Fact)) {
+        let (pid, pointer) = (event.origin.pid, write_pointer(event.handle));
         // A real queue may be created at the address of a former proxy, and the other way round.
-        let pointer = write_pointer(event.handle);
-        let queue = self.queues.at(event.origin.pid, pointer, event.origin.time_ns);
-        if queue.is_some() || !self.proxies.reserve(event, out) {
-            self.queues.reserve(pointer, event, out);
+        let is_queue = self.queues.at(pid, pointer, event.origin.time_ns).is_some();
+        if is_queue || self.proxies.last(pid, pointer).is_none() {
+            self.queues.reserve(event, out);
+        } else {
+            self.proxies.reserve(event, &mut as_requests(out));
         }
     }
 
@@ -96,7 +95,7 @@ impl Submissions {
     /// Ends the trace: reports everything that still exists.
     pub(super) fn finish(&mut self, time_ns: u64, out: &mut impl FnMut(Fact)) {
         self.queues.finish(time_ns, out);
-        self.proxies.finish(time_ns, out);
+        self.proxies.finish(time_ns, &mut as_requests(out));
         self.signals = Signals::default();
         self.clocks.finish(out);
     }
@@ -113,11 +112,14 @@ impl Submissions {
             first: event.first,
             question: Some(adoption::question_of(event)),
         };
-        if event.proxy {
-            return self.proxies.packets(event, &sight, out);
-        }
         // Packets of a queue beyond the limit are counted at their doorbell.
-        if let Some(queue) = self.queues.at_or_adopt(&sight) {
+        if event.proxy {
+            if let Some(proxy) = self.proxies.at_or_adopt(&sight) {
+                proxy.packets(event, &mut as_requests(out));
+                // No GPU takes packets from a proxy. The times at which they ran come from their publication on a queue.
+                proxy.published.clear();
+            }
+        } else if let Some(queue) = self.queues.at_or_adopt(&sight) {
             queue.packets(event, out);
             self.published.append(&mut queue.published);
             // This precedes the packets published now, because they come later.
@@ -141,31 +143,38 @@ impl Submissions {
 
     /// Processes a doorbell.
     pub(super) fn doorbell(&mut self, event: &Doorbell, out: &mut impl FnMut(Fact)) {
-        if event.proxy {
-            return self.proxies.doorbell(event, out);
-        }
-        let sight = doorbell::sight(event);
-        let queue = if event.handle == 0 {
-            None
+        let Origin { time_ns, pid, .. } = event.origin;
+        let (sight, is_known) = (doorbell::sight(event), event.handle != 0);
+        let queues = if event.proxy {
+            &mut self.proxies
         } else {
-            self.queues.at_or_adopt(&sight)
+            &mut self.queues
         };
+        let queue = is_known.then(|| queues.at_or_adopt(&sight)).flatten();
         match queue {
+            Some(proxy) if event.proxy => {
+                proxy.doorbell(event, &mut as_requests(out));
+                proxy.published.clear();
+            }
             Some(queue) => {
                 queue.doorbell(event, out);
                 self.published.append(&mut queue.published);
                 if std::mem::take(&mut queue.taken_unread) {
-                    self.signals.forget(event.origin.pid);
+                    self.signals.forget(pid);
                 }
                 self.kfd_queues.identify(queue);
             }
+            None if event.proxy => {
+                let source = if is_known { QUEUE_LIMIT } else { PROXY_UNREAD };
+                out(loss(time_ns, source, 1));
+            }
             None => {
                 out(Fact::Doorbell(doorbell::fact(event, None, 0, None)));
-                self.signals.forget(event.origin.pid);
-                if event.handle == 0 {
-                    self.queues.blind(event.origin.pid, event.value.saturating_add(1));
+                self.signals.forget(pid);
+                if is_known {
+                    out(loss(time_ns, QUEUE_LIMIT, 1));
                 } else {
-                    out(queue_limit(event.origin.time_ns));
+                    self.queues.blind(pid, event.value.saturating_add(1));
                 }
             }
         }
@@ -181,11 +190,8 @@ impl Submissions {
             first: 0,
             question: None,
         };
-        let queue = if write_pointer == 0 {
-            None
-        } else {
-            self.queues.at_or_adopt(&sight)
-        };
+        let is_known = write_pointer != 0;
+        let queue = is_known.then(|| self.queues.at_or_adopt(&sight)).flatten();
         let (number, engine) = queue.map_or((None, None), |queue| {
             queue.doorbells = queue.doorbells.saturating_add(1);
             queue.submissions = queue.submissions.saturating_add(1);
@@ -193,8 +199,8 @@ impl Submissions {
             (Some(queue.number), queue.created.and_then(|create| create.engine))
         });
         out(Fact::Copy(copies::fact(event, number, engine, &self.memory)));
-        if number.is_none() && write_pointer != 0 {
-            out(queue_limit(origin.time_ns));
+        if number.is_none() && is_known {
+            out(loss(origin.time_ns, QUEUE_LIMIT, 1));
         }
     }
 
@@ -207,16 +213,12 @@ impl Submissions {
             self.clocks.ioctl(event, out);
         }
         let pid = event.origin.pid;
-        let known = match ioctls::queue_change(device, event) {
+        match ioctls::queue_change(device, event) {
             Some(QueueChange::Created(create)) => self.queues.create(pid, create, out),
             Some(QueueChange::Destroyed { queue_id }) => {
                 self.queues.destroy(pid, queue_id, event.origin.time_ns, event.exit_ns);
-                true
             }
-            None => true,
-        };
-        if !known {
-            out(queue_limit(event.exit_ns));
+            None => {}
         }
     }
 }

@@ -49,7 +49,6 @@ fn doorbell(time_ns: u64, value: u64, walk: std::ops::Range<u64>, read: u64, wri
         ring_packets: RING,
         unreadable: false,
         beyond: false,
-        adopted: false,
         rung_end: None,
         proxy: false,
     }
@@ -110,7 +109,6 @@ impl Trace {
             exit_ns,
             fd: 3,
             cmd,
-            arg: 1,
             ret: Some(0),
             arg_in,
             arg_out,

@@ -1,22 +1,8 @@
-//! The current state: for a collector that continues a walk, for periodic samples, and for displays.
+//! The current state: for periodic samples, and for displays.
 
-use super::{Model, queue, write_pointer};
+use super::queue::Queue;
+use super::{Model, proxies};
 use crate::tables;
-
-/// State that a collector needs to continue a walk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueView {
-    /// Number in the trace.
-    pub queue: u32,
-    /// Address of the ring.
-    pub ring_base: u64,
-    /// Packets in the ring; 0 if unknown.
-    pub ring_packets: u32,
-    /// The lowest index that is published but not read.
-    pub first_missing: Option<u64>,
-    /// One past the highest index published.
-    pub published_end: u64,
-}
 
 /// Addresses of the indexes of an AQL queue, in its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,44 +18,22 @@ pub struct Position {
 }
 
 impl Model {
-    /// Returns the queue at a handle (address of the `amd_queue_t`), if known.
-    #[must_use]
-    pub fn queue(&self, pid: u32, handle: u64) -> Option<QueueView> {
-        self.trackers
-            .submissions
-            .queues
-            .last(pid, write_pointer(handle))
-            .map(|queue| QueueView {
-                queue: queue.number,
-                ring_base: queue.ring_base,
-                ring_packets: queue.ring_packets,
-                first_missing: queue.first_missing(),
-                published_end: queue.published_end(),
-            })
-    }
-
     /// Returns the numbers so far of every queue that exists (or ended within the last second), in no particular order.
     pub fn queues(&self) -> impl Iterator<Item = tables::Queue> + '_ {
-        let creators_known = self.trackers.submissions.queues.creators.are_known();
-        self.trackers
-            .submissions
-            .queues
-            .iter()
-            .map(move |queue| queue.totals(creators_known))
+        let queues = &self.trackers.submissions.queues;
+        let creators_known = queues.creators.are_known();
+        queues.iter().map(move |queue| queue.totals(creators_known))
     }
 
     /// Returns the same for every proxy.
     pub fn proxies(&self) -> impl Iterator<Item = tables::Proxy> + '_ {
-        self.trackers.submissions.proxies.iter()
+        let proxies = self.trackers.submissions.proxies.iter();
+        proxies.map(|queue| proxies::row(&queue.totals(false)))
     }
 
     /// Returns the addresses of the indexes of every existing AQL queue, in no particular order.
     pub fn positions(&self) -> impl Iterator<Item = Position> + '_ {
-        self.trackers
-            .submissions
-            .queues
-            .iter()
-            .filter_map(queue::Queue::position)
+        self.trackers.submissions.queues.iter().filter_map(Queue::position)
     }
 
     /// Returns a number that changes whenever [`Self::positions`] does.
@@ -95,7 +59,7 @@ impl Model {
 
     /// Returns every code object that is loaded now, in no particular order.
     pub fn code_objects(&self) -> impl Iterator<Item = &tables::CodeObject> {
-        self.annotations.code_objects()
+        self.annotations.code_objects.iter()
     }
 
     /// Returns the counts of API calls so far, where calls are only counted.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{MAX_QUEUES, WINDOW_NS, within};
+use super::{MAX_QUEUES, WINDOW_NS};
 use crate::tables::{Dispatch, DispatchRun};
 
 /// Number of open runs of a queue. Several producers publish a few packets out of order: a late packet joins its neighbours.
@@ -36,9 +36,7 @@ impl Dispatches {
     }
 
     pub(super) fn flush(&mut self, out: &mut impl FnMut(DispatchRun)) {
-        for (_, open) in self.queues.drain() {
-            open.runs.into_iter().for_each(&mut *out);
-        }
+        self.queues.drain().flat_map(|(_, open)| open.runs).for_each(out);
     }
 }
 
@@ -66,16 +64,10 @@ impl Open {
     /// Adds a dispatch to a run, and joins the result with the run that it now reaches.
     fn join(&mut self, at: usize, single: &DispatchRun) {
         self.runs[at].join(single);
-        let joined = self.runs[at].clone();
-        let next = self
-            .runs
-            .iter()
-            .enumerate()
-            .position(|(other, run)| other != at && run.takes(&joined));
-        if let Some(next) = next {
-            let (first, second) = (at.min(next), at.max(next));
-            let second = self.runs.remove(second);
-            self.runs[first].join(&second);
+        let reaches = |other: &usize| *other != at && self.runs[*other].takes(&self.runs[at]);
+        if let Some(next) = (0..self.runs.len()).find(reaches) {
+            let second = self.runs.remove(at.max(next));
+            self.runs[at.min(next)].join(&second);
         }
     }
 }
@@ -109,12 +101,7 @@ impl DispatchRun {
         let follows = |one: u64, other: u64| one.checked_add(1) == Some(other);
         (follows(self.last_index, other.first_index) || follows(other.last_index, self.first_index))
             && (self.pid, self.path, self.evidence) == (other.pid, other.path, other.evidence)
-            && within(self.begin_ns, self.end_ns, other.begin_ns)
-            && within(
-                self.begin_ns.min(other.begin_ns),
-                self.end_ns.max(other.begin_ns),
-                other.end_ns,
-            )
+            && self.end_ns.max(other.end_ns) - self.begin_ns.min(other.begin_ns) < WINDOW_NS
     }
 
     fn join(&mut self, other: &Self) {

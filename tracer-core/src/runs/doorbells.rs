@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{MAX_QUEUES, within};
+use super::{MAX_QUEUES, WINDOW_NS};
 use crate::tables::{Doorbell, DoorbellRun};
 
 /// Open runs, one for each queue and process.
@@ -59,7 +59,9 @@ impl DoorbellRun {
             (Some(last), Some(first)) => last.checked_add(1) == Some(first),
             _ => true,
         };
-        follows && self.beyond == other.beyond && within(self.begin_ns, self.end_ns, other.begin_ns)
+        follows
+            && self.beyond == other.beyond
+            && self.end_ns.max(other.end_ns) - self.begin_ns.min(other.begin_ns) < WINDOW_NS
     }
 
     fn join(&mut self, other: &Self) {

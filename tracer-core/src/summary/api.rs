@@ -1,11 +1,11 @@
 //! Counts of API calls.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::tables::{ApiCall, ApiStats};
-use crate::tally::{Histogram, Stats};
+use crate::tally::{Histogram, Stats, bounded, more};
 
 /// Number of functions that are distinguished; the catalogue has fewer.
 const MAX_FUNCTIONS: usize = 1024;
@@ -26,7 +26,7 @@ pub struct ApiCalls {
 }
 
 /// Calls of one function.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiFunction {
     /// `hip` or `hsa`.
     pub layer: String,
@@ -61,70 +61,49 @@ pub struct StreamQueue {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counter {
     total: u64,
-    functions: BTreeMap<String, Function>,
-    streams: HashMap<(u32, u64, u32), u64>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Function {
-    layer: String,
-    count: u64,
-    errors: u64,
-    unreturned: u64,
-    /// Dispatches and copies, if the calls were recorded.
-    submitted: Option<(u64, u64)>,
-    ns: Histogram,
+    functions: BTreeMap<String, (ApiFunction, Histogram)>,
+    /// Submissions by process, stream and queue.
+    streams: BTreeMap<(u32, u64, u32), u64>,
 }
 
 impl Counter {
     pub(super) fn add(&mut self, call: &ApiCall) {
         self.total += 1;
-        let Some(function) = self.function(&call.layer, &call.function) else {
+        let Some((function, times)) = self.function(&call.layer, &call.function) else {
             return;
         };
         function.count += 1;
         function.errors += u64::from(call.failed == Some(true));
-        let (dispatches, copies) = function.submitted.unwrap_or_default();
-        function.submitted = Some((
-            dispatches.saturating_add(call.dispatches),
-            copies.saturating_add(call.copies),
-        ));
+        more(function.dispatches.get_or_insert(0), call.dispatches);
+        more(function.copies.get_or_insert(0), call.copies);
         match call.exit_ns {
-            Some(exit_ns) => function.ns.add(exit_ns.saturating_sub(call.enter_ns)),
+            Some(exit_ns) => times.add(exit_ns.saturating_sub(call.enter_ns)),
             None => function.unreturned += 1,
         }
     }
 
     /// Adds calls that were only counted.
     pub(super) fn add_stats(&mut self, stats: &ApiStats) {
-        self.total = self.total.saturating_add(stats.calls);
+        more(&mut self.total, stats.calls);
         if stats.calls == 0 {
             return;
         }
-        let Some(function) = self.function(&stats.layer, &stats.function) else {
+        let Some((function, times)) = self.function(&stats.layer, &stats.function) else {
             return;
         };
-        function.count = function.count.saturating_add(stats.calls);
-        function.errors = function.errors.saturating_add(stats.failed);
-        let unreturned = stats.calls.saturating_sub(stats.returned);
-        function.unreturned = function.unreturned.saturating_add(unreturned);
-        let (min, max) = (stats.min_ns, stats.max_ns);
-        function.ns.add_buckets(&stats.durations.0, min, max, stats.total_ns);
+        more(&mut function.count, stats.calls);
+        more(&mut function.errors, stats.failed);
+        more(&mut function.unreturned, stats.calls.saturating_sub(stats.returned));
+        times.add_buckets(&stats.durations.0, stats.min_ns, stats.max_ns, stats.total_ns);
     }
 
     /// Returns the function with this name; `None` if it is beyond the limit.
-    fn function(&mut self, layer: &str, name: &str) -> Option<&mut Function> {
-        if !self.functions.contains_key(name) {
-            if self.functions.len() >= MAX_FUNCTIONS {
-                return None;
-            }
-            let function = Function {
-                layer: layer.to_owned(),
-                ..Function::default()
-            };
-            self.functions.insert(name.to_owned(), function);
+    fn function(&mut self, layer: &str, name: &str) -> Option<&mut (ApiFunction, Histogram)> {
+        let function = bounded(&mut self.functions, name, MAX_FUNCTIONS)?;
+        if function.0.count == 0 {
+            function.0.layer = layer.to_owned();
         }
-        self.functions.get_mut(name)
+        Some(function)
     }
 
     /// Counts a submission for a stream, on a queue.
@@ -132,46 +111,35 @@ impl Counter {
         let (Some(stream), Some(queue)) = (stream, queue) else {
             return;
         };
-        let key = (pid, stream, queue);
-        if self.streams.len() < MAX_STREAMS || self.streams.contains_key(&key) {
-            *self.streams.entry(key).or_default() += 1;
+        if let Some(submissions) = bounded(&mut self.streams, &(pid, stream, queue), MAX_STREAMS) {
+            *submissions += 1;
         }
     }
 
     pub(super) fn streams(&self) -> Vec<StreamQueue> {
-        let mut streams: Vec<StreamQueue> = self
-            .streams
-            .iter()
+        let streams = self.streams.iter();
+        streams
             .map(|(&(pid, stream, queue), &submissions)| StreamQueue {
                 pid,
                 stream,
                 queue,
                 submissions,
             })
-            .collect();
-        streams.sort_by_key(|s| (s.pid, s.stream, s.queue));
-        streams
+            .collect()
     }
 
     /// Returns the counts. `recorded` says whether calls were recorded one by one, `counted` whether they were counted.
     pub(super) fn report(self, recorded: bool, counted: bool) -> ApiCalls {
         let watched = recorded || counted;
-        let function = |(name, f): (String, Function)| {
-            let calls = ApiFunction {
-                layer: f.layer,
-                count: f.count,
-                errors: f.errors,
-                unreturned: f.unreturned,
-                dispatches: f.submitted.map(|(dispatches, _)| dispatches),
-                copies: f.submitted.map(|(_, copies)| copies),
-                ns: f.ns.stats(),
-            };
-            (name, calls)
-        };
+        let mut by_function = BTreeMap::new();
+        for (name, (calls, times)) in self.functions {
+            let ns = times.stats();
+            by_function.insert(name, ApiFunction { ns, ..calls });
+        }
         ApiCalls {
             total: watched.then_some(self.total),
             counted_only: watched.then_some(!recorded),
-            by_function: self.functions.into_iter().map(function).collect(),
+            by_function,
         }
     }
 }

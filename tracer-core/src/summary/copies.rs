@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ByPath, when};
 use crate::tables::{Copy, CopyOp};
+use crate::tally::more;
 use crate::words::Named;
 
 /// SDMA submissions.
@@ -37,7 +38,7 @@ pub struct Moved {
 pub(super) struct Counter {
     bytes: u64,
     unread: u64,
-    by_direction: BTreeMap<&'static str, Moved>,
+    by_direction: BTreeMap<String, Moved>,
 }
 
 impl Counter {
@@ -46,12 +47,12 @@ impl Counter {
             self.unread += 1;
             return;
         };
-        self.bytes = self.bytes.saturating_add(bytes);
+        more(&mut self.bytes, bytes);
         if copy.op != Some(CopyOp::None) {
-            let direction = copy.direction.map_or("unknown", |direction| direction.name());
-            let moved = self.by_direction.entry(direction).or_default();
+            let direction = copy.direction.map_or("unknown", Named::name);
+            let moved = self.by_direction.entry(direction.to_owned()).or_default();
             moved.count += 1;
-            moved.bytes = moved.bytes.saturating_add(bytes);
+            more(&mut moved.bytes, bytes);
         }
     }
 
@@ -62,11 +63,7 @@ impl Counter {
             by_path,
             bytes: when(known, self.bytes),
             unread: when(known, self.unread),
-            by_direction: self
-                .by_direction
-                .iter()
-                .map(|(direction, moved)| ((*direction).to_owned(), *moved))
-                .collect(),
+            by_direction: self.by_direction.clone(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::tables::DriverCall;
-use crate::tally::{Histogram, Stats};
+use crate::tally::{Histogram, Stats, bounded};
 
 /// Number of functions that are distinguished; there are about thirty.
 const MAX_FUNCTIONS: usize = 1024;
@@ -20,7 +20,7 @@ pub struct DriverCalls {
 }
 
 /// Calls of one function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Function {
     /// Calls.
     pub count: u64,
@@ -33,33 +33,28 @@ pub struct Function {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counter {
     total: u64,
-    functions: BTreeMap<String, (u64, u64, Histogram)>,
+    functions: BTreeMap<String, (Function, Histogram)>,
 }
 
 impl Counter {
     pub(super) fn add(&mut self, call: &DriverCall) {
         self.total += 1;
-        if !self.functions.contains_key(&call.function) {
-            if self.functions.len() >= MAX_FUNCTIONS {
-                return;
-            }
-            self.functions.insert(call.function.clone(), Default::default());
-        }
-        if let Some((count, traced, ns)) = self.functions.get_mut(&call.function) {
-            *count += 1;
-            *traced += u64::from(call.traced);
-            ns.add(call.exit_ns.saturating_sub(call.enter_ns));
+        if let Some((calls, times)) = bounded(&mut self.functions, &call.function, MAX_FUNCTIONS) {
+            calls.count += 1;
+            calls.traced += u64::from(call.traced);
+            times.add(call.exit_ns.saturating_sub(call.enter_ns));
         }
     }
 
     pub(super) fn report(self, watched: bool) -> DriverCalls {
-        let function = |(name, (count, traced, ns)): (String, (u64, u64, Histogram))| {
-            let ns = ns.stats();
-            (name, Function { count, traced, ns })
-        };
+        let mut by_function = BTreeMap::new();
+        for (name, (calls, times)) in self.functions {
+            let ns = times.stats();
+            by_function.insert(name, Function { ns, ..calls });
+        }
         DriverCalls {
             total: watched.then_some(self.total),
-            by_function: self.functions.into_iter().map(function).collect(),
+            by_function,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::tables::DriverEvent;
+use crate::tally::{bounded, more};
 
 /// Number of events that are distinguished. tracer knows five, and a trace of a newer version may have more.
 const MAX_EVENTS: usize = 256;
@@ -41,14 +42,7 @@ pub(super) struct Counter {
 impl Counter {
     pub(super) fn add(&mut self, event: &DriverEvent) {
         self.total += 1;
-        if !self.events.contains_key(&*event.event) {
-            if self.events.len() >= MAX_EVENTS {
-                return;
-            }
-            self.events
-                .insert(event.event.clone().into_owned(), DriverEventCount::default());
-        }
-        if let Some(count) = self.events.get_mut(&*event.event) {
+        if let Some(count) = bounded(&mut self.events, &*event.event, MAX_EVENTS) {
             count.count += 1;
             add(&mut count.traced, event.traced.map(u64::from));
             add(&mut count.bytes, event.bytes);
@@ -66,6 +60,6 @@ impl Counter {
 /// Adds a number, if it is known. A sum without any known number stays unknown.
 fn add(sum: &mut Option<u64>, n: Option<u64>) {
     if let Some(n) = n {
-        *sum = Some(sum.unwrap_or(0).saturating_add(n));
+        more(sum.get_or_insert(0), n);
     }
 }

@@ -1,11 +1,11 @@
 //! Counts by kernel: the number of dispatches, and how long they ran by the GPU's clock.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::tables::{Dispatch, DispatchRun, GpuTime};
+use crate::tables::GpuTime;
+use crate::tally::more;
 
 /// Number of kernels that are distinguished. Their addresses come from the traced process, which could invent them.
 pub(super) const MAX_KERNELS: usize = 65536;
@@ -51,7 +51,7 @@ impl GpuNs {
 
     fn add(&mut self, ns: u64) {
         self.count += 1;
-        self.total = self.total.saturating_add(ns);
+        more(&mut self.total, ns);
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
     }
@@ -61,62 +61,34 @@ impl GpuNs {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counter {
     /// By process and address: an address that was used again has several kernels.
-    by_address: HashMap<(u32, u64), Vec<Named>>,
+    by_address: HashMap<(u32, u64), Vec<Kernel>>,
     count: usize,
     /// Dispatches of kernels beyond the limit, and of runs that do not name a kernel.
     pub(super) others: u64,
 }
 
-/// A kernel at an address, with its name if it is known.
-#[derive(Clone, Debug)]
-struct Named {
-    name: Option<Arc<str>>,
-    dispatches: u64,
-    timed: u64,
-    gpu: GpuNs,
-}
-
 impl Counter {
-    pub(super) fn add(&mut self, dispatch: &Dispatch) {
-        match self.named(dispatch.pid, dispatch.kernel_object, dispatch.kernel.as_ref()) {
-            Some(named) => named.dispatches += 1,
-            None => self.others += 1,
-        }
-    }
-
-    pub(super) fn add_run(&mut self, run: &DispatchRun) {
-        let object = run.kernel_object;
-        let named = object.and_then(|object| self.named(run.pid, object, run.kernel.as_ref()));
-        match named.map(|named| &mut named.dispatches) {
-            Some(sum) => *sum = sum.saturating_add(run.count),
-            None => self.others = self.others.saturating_add(run.count),
+    /// Adds dispatches of a kernel; `kernel_object` is `None` for dispatches of several kernels.
+    pub(super) fn add(&mut self, pid: u32, kernel_object: Option<u64>, name: Option<&str>, count: u64) {
+        match kernel_object.and_then(|object| self.kernel(pid, object, name)) {
+            Some(kernel) => more(&mut kernel.count, count),
+            None => more(&mut self.others, count),
         }
     }
 
     pub(super) fn add_time(&mut self, time: &GpuTime) {
         // The dispatch was counted before, here or in `others`.
-        if let Some(named) = self.named(time.pid, time.kernel_object, time.kernel.as_ref()) {
-            named.timed += 1;
+        if let Some(kernel) = self.kernel(time.pid, time.kernel_object, time.kernel.as_deref()) {
+            kernel.timed += 1;
             if let (Some(start), Some(end)) = (time.start_ns, time.end_ns) {
-                named.gpu.add(end.saturating_sub(start));
+                kernel.gpu_ns.get_or_insert(GpuNs::NONE).add(end.saturating_sub(start));
             }
         }
     }
 
     /// Returns the kernels, the most dispatched first.
-    pub(super) fn report(&self) -> Vec<Kernel> {
-        let all = self.by_address.iter();
-        let mut kernels: Vec<Kernel> = all
-            .flat_map(|(key, names)| names.iter().map(move |named| (key, named)))
-            .map(|(&(pid, kernel_object), named)| Kernel {
-                pid,
-                kernel_object,
-                name: named.name.as_deref().map(str::to_owned),
-                count: named.dispatches,
-                timed: named.timed,
-                gpu_ns: (named.gpu.count > 0).then_some(named.gpu),
-            })
-            .collect();
+    pub(super) fn report(self) -> Vec<Kernel> {
+        let mut kernels: Vec<Kernel> = self.by_address.into_values().flatten().collect();
         kernels.sort_by(|a, b| {
             let order = |kernel: &Kernel| (std::cmp::Reverse(kernel.count), kernel.pid, kernel.kernel_object);
             order(a).cmp(&order(b)).then_with(|| a.name.cmp(&b.name))
@@ -125,29 +97,31 @@ impl Counter {
     }
 
     /// Returns the kernel with this name at this address; `None` if it is beyond the limit.
-    fn named(&mut self, pid: u32, kernel_object: u64, name: Option<&Arc<str>>) -> Option<&mut Named> {
+    fn kernel(&mut self, pid: u32, kernel_object: u64, name: Option<&str>) -> Option<&mut Kernel> {
         let full = self.count >= MAX_KERNELS;
         let key = (pid, kernel_object);
         if full && !self.by_address.contains_key(&key) {
             return None;
         }
-        let names = self.by_address.entry(key).or_default();
-        let at = names.iter().position(|named| named.name.as_ref() == name);
-        if at.is_none() {
+        let kernels = self.by_address.entry(key).or_default();
+        let known = kernels.iter().position(|kernel| kernel.name.as_deref() == name);
+        if known.is_none() {
             if full {
                 return None;
             }
             self.count += 1;
-            names.push(Named {
-                name: name.cloned(),
-                dispatches: 0,
+            kernels.push(Kernel {
+                pid,
+                kernel_object,
+                name: name.map(str::to_owned),
+                count: 0,
                 timed: 0,
-                gpu: GpuNs::NONE,
+                gpu_ns: None,
             });
         }
-        match at {
-            Some(at) => names.get_mut(at),
-            None => names.last_mut(),
+        match known {
+            Some(at) => kernels.get_mut(at),
+            None => kernels.last_mut(),
         }
     }
 }

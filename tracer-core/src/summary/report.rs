@@ -128,18 +128,6 @@ pub struct UnseenPackets {
     pub queues_open: u64,
 }
 
-impl UnseenPackets {
-    /// Creates the counts from the rows that were `found`, and from the queues of which it is unknown whether all were found.
-    /// `watched` says whether tracer watched for such packets.
-    pub(super) fn of(queues_open: u64, found: u64, watched: bool) -> Self {
-        Self {
-            total: (watched && queues_open == 0).then_some(found),
-            found,
-            queues_open,
-        }
-    }
-}
-
 /// Ioctls on KFD and DRM devices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ioctls {
@@ -150,7 +138,7 @@ pub struct Ioctls {
 }
 
 /// Ioctls of one name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoctlCalls {
     /// Calls.
     pub count: u64,

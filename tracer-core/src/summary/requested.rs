@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::when;
 use crate::tables::Proxy;
+use crate::tally::more;
 
 /// Submissions of programs to the proxies that a tool gave them. The submissions of the tool itself are counted elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,9 +35,9 @@ pub(super) struct Counter {
 impl Counter {
     pub(super) fn add(&mut self, proxy: &Proxy) {
         self.proxies += 1;
-        self.doorbells = self.doorbells.saturating_add(proxy.doorbells);
-        self.other_packets = self.other_packets.saturating_add(proxy.other_packets);
-        self.unread = self.unread.saturating_add(proxy.unread);
+        more(&mut self.doorbells, proxy.doorbells);
+        more(&mut self.other_packets, proxy.other_packets);
+        more(&mut self.unread, proxy.unread);
     }
 
     pub(super) fn report(self, known: bool) -> Requested {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::count;
+use super::when;
 use crate::tables::RingJob;
-use crate::tally::{Histogram, Stats};
+use crate::tally::{Histogram, Stats, bounded};
 
 /// Number of rings that are distinguished.
 const MAX_RINGS: usize = 1024;
@@ -29,7 +29,7 @@ pub struct RingJobs {
 }
 
 /// Jobs on one ring.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ring {
     /// Device; `None` if the kernel's events do not name it.
     pub device: Option<String>,
@@ -51,16 +51,8 @@ pub struct Ring {
     pub running_ns: Option<Stats>,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Counts {
-    class: String,
-    jobs: u64,
-    traced: u64,
-    unfinished: u64,
-    by_reason: BTreeMap<String, u64>,
-    queued_ns: Histogram,
-    running_ns: Histogram,
-}
+/// Jobs of a ring, and their times from submit to run and from run to done.
+type Counts = (Ring, Histogram, Histogram);
 
 /// Counts jobs.
 #[derive(Clone, Debug, Default)]
@@ -78,43 +70,39 @@ impl Counter {
         self.traced += traced;
         self.submitter_unknown += u64::from(job.traced.is_none());
         let key = (job.device.clone(), job.ring.clone());
-        if self.rings.len() >= MAX_RINGS && !self.rings.contains_key(&key) {
+        let Some((ring, queued, running)) = bounded(&mut self.rings, &key, MAX_RINGS) else {
             return;
-        }
-        let ring = self.rings.entry(key).or_default();
+        };
         ring.class.clone_from(&job.class);
         ring.jobs += 1;
         ring.traced += traced;
         ring.unfinished += u64::from(job.done_ns.is_none());
         let reason = match (&job.reason, job.client_id) {
-            (Some(reason), _) => reason,
+            (Some(reason), _) => reason.as_str(),
             (None, Some(_)) => CLIENT,
             (None, None) => UNTOLD,
         };
-        count(&mut ring.by_reason, reason, 1);
-        job.queued_ns().into_iter().for_each(|ns| ring.queued_ns.add(ns));
-        job.running_ns().into_iter().for_each(|ns| ring.running_ns.add(ns));
+        *ring.by_reason.entry(reason.to_owned()).or_default() += 1;
+        queued.add_known(job.queued_ns());
+        running.add_known(job.running_ns());
     }
 
     /// Returns the counts. `watched` says whether rings were watched.
     pub(super) fn report(self, watched: bool) -> RingJobs {
-        let when = |count: u64| watched.then_some(count);
-        let ring = |((device, ring), counts): ((Option<String>, Option<String>), Counts)| Ring {
-            device,
-            ring,
-            class: counts.class,
-            jobs: counts.jobs,
-            traced: counts.traced,
-            unfinished: counts.unfinished,
-            by_reason: counts.by_reason,
-            queued_ns: counts.queued_ns.stats(),
-            running_ns: counts.running_ns.stats(),
-        };
+        let rings = self.rings.into_iter();
         RingJobs {
-            total: when(self.total),
-            traced: when(self.traced),
-            submitter_unknown: when(self.submitter_unknown),
-            rings: self.rings.into_iter().map(ring).collect(),
+            total: when(watched, self.total),
+            traced: when(watched, self.traced),
+            submitter_unknown: when(watched, self.submitter_unknown),
+            rings: rings
+                .map(|((device, ring), (counts, queued, running))| Ring {
+                    device,
+                    ring,
+                    queued_ns: queued.stats(),
+                    running_ns: running.stats(),
+                    ..counts
+                })
+                .collect(),
         }
     }
 }

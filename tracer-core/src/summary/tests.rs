@@ -185,7 +185,7 @@ fn everything_is_counted_under_its_name() {
 }
 
 #[test]
-fn calls_that_were_counted_are_told_like_those_that_were_recorded() {
+fn counted_calls_are_summarized_like_recorded_calls() {
     let stats = |pid, calls, failed, durations: &[(u64, u64)]| {
         Fact::ApiStats(ApiStats {
             counter: 0,
@@ -302,7 +302,7 @@ fn driver_events_are_counted_apart_from_jobs() {
 }
 
 #[test]
-fn ioctls_count_errors_and_time_those_that_returned() {
+fn ioctls_count_errors_and_time_returned_calls() {
     let facts = [
         ioctl("kfd", "SVM", 150, Some(0)),
         ioctl("kfd", "SVM", 110, Some(-22)),
@@ -382,7 +382,7 @@ fn a_queue_of_pm4_commands_leaves_dispatches_unknown() {
 }
 
 #[test]
-fn dispatches_on_internal_queues_are_counted_if_all_queues_are_told() {
+fn dispatches_on_internal_queues_are_counted_if_all_queues_are_known() {
     let queue = |queue, dispatches, internal| {
         Fact::Queue(Queue {
             queue,

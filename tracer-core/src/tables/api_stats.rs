@@ -1,7 +1,7 @@
 //! Calls of HIP and HSA functions that were counted instead of recorded one by one.
 
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::collections::BTreeMap;
 
 use super::table;
 
@@ -68,13 +68,8 @@ impl Durations {
     /// Returns the form used in data: `END:COUNT`, separated by spaces.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = String::new();
-        for (end, count) in &self.0 {
-            let space = if text.is_empty() { "" } else { " " };
-            // Writing to a string does not fail.
-            let _ = write!(text, "{space}{end}:{count}");
-        }
-        text
+        let buckets = self.0.iter().map(|(end, count)| format!("{end}:{count}"));
+        buckets.collect::<Vec<_>>().join(" ")
     }
 
     /// Parses the form of [`Self::text`]; returns `None` for any other text.
@@ -84,25 +79,18 @@ impl Durations {
             let (end, count) = word.split_once(':')?;
             Some((end.parse().ok()?, count.parse().ok()?))
         };
-        text.split_ascii_whitespace()
-            .map(bucket)
-            .collect::<Option<_>>()
-            .map(Self)
+        let buckets: Option<_> = text.split_ascii_whitespace().map(bucket).collect();
+        buckets.map(Self)
     }
 
     fn since(&self, before: &Self) -> Self {
-        let before = |end: u64| {
-            before
-                .0
-                .iter()
-                .find(|(at, _)| *at == end)
-                .map_or(0, |(_, count)| *count)
-        };
-        let since = self
-            .0
-            .iter()
-            .map(|&(end, count)| (end, count.saturating_sub(before(end))));
-        Self(since.filter(|(_, count)| *count > 0).collect())
+        let before: BTreeMap<u64, u64> = before.0.iter().copied().collect();
+        let mut since = self.0.clone();
+        for (end, count) in &mut since {
+            *count = count.saturating_sub(before.get(end).copied().unwrap_or(0));
+        }
+        since.retain(|(_, count)| *count > 0);
+        Self(since)
     }
 }
 

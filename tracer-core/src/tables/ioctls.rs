@@ -34,3 +34,17 @@ table! {
         pub arg_out: Option<Vec<u8>>,
     }
 }
+
+impl Ioctl {
+    /// Returns the time in the call, in ns; `None` if it never returned.
+    #[must_use]
+    pub fn duration_ns(&self) -> Option<u64> {
+        self.ret.map(|_| self.exit_ns.saturating_sub(self.enter_ns))
+    }
+
+    /// Returns whether the call returned an error.
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        self.ret.is_some_and(|ret| ret < 0)
+    }
+}

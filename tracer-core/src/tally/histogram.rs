@@ -39,15 +39,12 @@ pub struct Stats {
 impl Histogram {
     /// Counts one duration.
     pub fn add(&mut self, ns: u64) {
-        let at = bucket(ns);
-        if at >= self.buckets.len() {
-            self.buckets.resize(at + 1, 0);
-        }
-        self.buckets[at] += 1;
-        self.min = if self.count == 0 { ns } else { self.min.min(ns) };
-        self.max = self.max.max(ns);
-        self.count += 1;
-        self.total = self.total.saturating_add(ns);
+        self.add_buckets(&[(ns, 1)], None, None, ns);
+    }
+
+    /// Counts a duration, if it is known.
+    pub fn add_known(&mut self, ns: Option<u64>) {
+        ns.into_iter().for_each(|ns| self.add(ns));
     }
 
     /// Adds durations that are already in buckets: the greatest duration of each bucket, and its count. If the minimum and
@@ -65,12 +62,6 @@ impl Histogram {
             self.count = self.count.saturating_add(count);
         }
         self.total = self.total.saturating_add(total);
-    }
-
-    /// Returns the number of durations.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.count
     }
 
     /// Returns the statistics; `None` if there are no durations.
@@ -146,7 +137,7 @@ mod tests {
         histogram.add(5000);
         let stats = histogram.stats().unwrap();
         assert_eq!(
-            (histogram.count(), stats.min, stats.max, stats.total),
+            (histogram.count, stats.min, stats.max, stats.total),
             (4, 1000, 8000, 15_000)
         );
         assert_eq!((stats.p50, stats.p99), (1023, 8000));

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::verdict::{Missing, Offender, Outcome, RuleVerdict};
-use crate::words::Named;
+use crate::tally::{more, total};
+use crate::words::{Count, Named, count};
 
 /// Number of offenders that a verdict shows. The others are only counted.
 const MAX_OFFENDERS: usize = 10;
@@ -29,16 +30,16 @@ impl Offenders {
         if self.first.len() < MAX_OFFENDERS {
             self.first.push(offender());
         }
-        self.entries = self.entries.saturating_add(1);
-        self.total = self.total.saturating_add(count);
+        more(&mut self.entries, 1);
+        more(&mut self.total, count);
     }
 
     /// Adds all offenders of `others`.
     pub(super) fn extend(&mut self, others: Self) {
         let room = MAX_OFFENDERS.saturating_sub(self.first.len());
         self.first.extend(others.first.into_iter().take(room));
-        self.total = self.total.saturating_add(others.total);
-        self.entries = self.entries.saturating_add(others.entries);
+        more(&mut self.entries, others.entries);
+        more(&mut self.total, others.total);
     }
 
     /// Returns the number of offenders, if each member of a run counts as one.
@@ -63,26 +64,39 @@ impl Finding {
         self.said.push((outcome, sentence.into()));
     }
 
-    /// Records the same as [`Self::say`], with the offenders; does nothing if there are no offenders.
-    pub(super) fn blame(&mut self, outcome: Outcome, offenders: Offenders, sentence: impl FnOnce(u64) -> String) {
+    /// Records the same as [`Self::say`], with the offenders; does nothing if there are no offenders. `sentence` takes their
+    /// number, with the noun for them.
+    pub(super) fn blame(
+        &mut self,
+        outcome: Outcome,
+        offenders: Offenders,
+        noun: &'static str,
+        sentence: impl FnOnce(Count) -> String,
+    ) {
         if offenders.total > 0 {
-            self.say(outcome, sentence(offenders.total));
+            self.say(outcome, sentence(count(offenders.total, noun)));
             self.offenders.push((outcome, offenders));
         }
     }
 
+    /// Records that evidence is missing, unless it is known. Returns whether it is known.
+    pub(super) fn require(&mut self, known: bool, sentence: impl Into<String>, source: &str, fix: &str) -> bool {
+        if !known {
+            self.lack(sentence, source, fix);
+        }
+        known
+    }
+
     /// Records that evidence is missing: the rule is inconclusive, unless the evidence that exists suffices to fail it.
-    pub(super) fn lack(&mut self, sentence: impl Into<String>, source: &str, fix: impl Into<String>) {
+    pub(super) fn lack(&mut self, sentence: impl Into<String>, source: &str, fix: &str) {
         self.say(Outcome::Inconclusive, sentence);
         self.missing(source, fix);
     }
 
     /// Records a source that would have had the evidence, and how to get it.
-    pub(super) fn missing(&mut self, source: &str, fix: impl Into<String>) {
-        self.missing.push(Missing {
-            source: source.to_owned(),
-            fix: fix.into(),
-        });
+    pub(super) fn missing(&mut self, source: &str, fix: &str) {
+        let (source, fix) = (source.to_owned(), fix.to_owned());
+        self.missing.push(Missing { source, fix });
     }
 
     /// Records a count; `None` if tracer did not watch what is counted.
@@ -95,9 +109,16 @@ impl Finding {
         self.notes.push(note.into());
     }
 
-    /// Returns the verdict. The worst findings decide, and the others become notes. `pass` gives the sentence if there are no
+    /// Records a note on a number of things; does nothing if there are none. `note` takes the number, with the noun for them.
+    pub(super) fn mention(&mut self, number: u64, noun: &'static str, note: impl FnOnce(Count) -> String) {
+        if number > 0 {
+            self.note(note(count(number, noun)));
+        }
+    }
+
+    /// Returns the verdict. The worst findings decide, and the others become notes. `pass` is the sentence if there are no
     /// findings.
-    pub(super) fn finish(mut self, rule: &str, pass: impl FnOnce() -> String) -> RuleVerdict {
+    pub(super) fn finish(mut self, rule: &str, pass: String) -> RuleVerdict {
         let outcome = self.said.iter().map(|(outcome, _)| *outcome).max().unwrap_or_default();
         let (worst, rest): (Vec<_>, Vec<_>) = self.said.into_iter().partition(|(of, _)| *of == outcome);
         let sentences: Vec<String> = worst.into_iter().map(|(_, sentence)| sentence).collect();
@@ -107,22 +128,19 @@ impl Finding {
         self.notes.splice(0..0, rest);
         // The offenders that decide come first.
         self.offenders.sort_by_key(|(of, _)| std::cmp::Reverse(*of));
-        let total: u64 = self
-            .offenders
-            .iter()
-            .fold(0, |sum, (_, all)| sum.saturating_add(all.entries));
+        let all = total(self.offenders.iter().map(|(_, offenders)| offenders.entries));
         let mut offenders: Vec<Offender> = self.offenders.into_iter().flat_map(|(_, all)| all.first).collect();
         offenders.truncate(MAX_OFFENDERS);
         RuleVerdict {
             rule: rule.to_owned(),
             outcome,
             sentence: if sentences.is_empty() {
-                pass()
+                pass
             } else {
                 sentences.join("; ")
             },
             counts: self.counts,
-            more_offenders: total.saturating_sub(offenders.len() as u64),
+            more_offenders: all.saturating_sub(offenders.len() as u64),
             offenders,
             missing: self.missing,
             notes: self.notes,

@@ -1,8 +1,9 @@
 //! The judge: hands facts to the rules of a policy, and collects their verdicts.
 
 use super::context::Context;
+use super::finding::Finding;
 use super::policy::Policy;
-use super::rules::{self, Rule};
+use super::rules::{self, Counts, NamedRule};
 use super::verdict::Verdict;
 use crate::tables::Fact;
 
@@ -12,7 +13,8 @@ use crate::tables::Fact;
 pub struct Judge {
     policy: String,
     context: Context,
-    rules: Vec<Box<dyn Rule>>,
+    counts: Counts,
+    rules: Vec<NamedRule>,
 }
 
 impl Judge {
@@ -21,6 +23,7 @@ impl Judge {
     pub fn new(policy: &Policy, context: Context) -> Self {
         Self {
             policy: policy.name.clone(),
+            counts: Counts::default(),
             rules: rules::of(policy, &context),
             context,
         }
@@ -28,7 +31,8 @@ impl Judge {
 
     /// Takes a fact. Dispatches and ioctls must come in the order of their times, as they are in a stored trace.
     pub fn add(&mut self, fact: &Fact) {
-        for rule in &mut self.rules {
+        self.counts.add(fact);
+        for (_, rule) in &mut self.rules {
             rule.add(fact);
         }
     }
@@ -41,7 +45,12 @@ impl Judge {
     /// Returns the verdict.
     #[must_use]
     pub fn finish(self) -> Verdict {
-        let rules: Vec<_> = self.rules.into_iter().map(|rule| rule.finish(&self.context)).collect();
+        let verdict = |(name, rule): NamedRule| {
+            let mut finding = Finding::default();
+            let pass = rule.finish(&self.context, &self.counts, &mut finding);
+            finding.finish(name, pass)
+        };
+        let rules: Vec<_> = self.rules.into_iter().map(verdict).collect();
         Verdict {
             policy: self.policy,
             outcome: rules.iter().map(|rule| rule.outcome).max().unwrap_or_default(),

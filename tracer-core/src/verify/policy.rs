@@ -171,22 +171,14 @@ impl Policy {
     }
 
     fn check(&self) -> Result<(), PolicyError> {
-        let Rules {
-            coverage,
-            no_ring,
-            ring_submission,
-            ..
-        } = self.rules;
-        if ring_submission && (coverage || no_ring) {
+        let rules = &self.rules;
+        if rules.ring_submission && (rules.coverage || rules.no_ring) {
             return Err(PolicyError::Nonsense(
                 "`ring-submission` contradicts `coverage` and `no-ring`: set one or the others",
             ));
         }
-        if self
-            .limits
-            .min_doorbell_share
-            .is_some_and(|share| !(0.0..=1.0).contains(&share))
-        {
+        let share = self.limits.min_doorbell_share;
+        if share.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
             return Err(PolicyError::Nonsense(
                 "`min-doorbell-share` is not a share; set a number from 0.0 to 1.0",
             ));

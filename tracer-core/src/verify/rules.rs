@@ -17,59 +17,91 @@ mod sound_capture;
 use super::context::Context;
 use super::finding::{Finding, Offenders};
 use super::policy::Policy;
-use super::verdict::{Offender, Outcome, RuleVerdict};
-use crate::tables::{DispatchRun, Fact};
+use super::verdict::{Offender, Outcome};
+use crate::tables::{Dispatch, DispatchRun, DoorbellRun, Fact, PacketKind};
+use crate::tally::{Tally, more};
+use crate::words::Count;
+use doorbell_share::DoorbellShare;
+use no_ring::NoRing;
+use reserve_to_doorbell::ReserveToDoorbell;
+use ring_submission::RingSubmission;
 
 /// A rule that examines facts one by one.
 pub(super) trait Rule {
     /// Takes a fact.
-    fn add(&mut self, fact: &Fact);
-    /// Returns the verdict of the rule.
-    fn finish(self: Box<Self>, context: &Context) -> RuleVerdict;
+    fn add(&mut self, _fact: &Fact) {}
+    /// Adds what the rule found to `finding`. Returns the sentence of the verdict if that is nothing.
+    fn finish(self: Box<Self>, context: &Context, counts: &Counts, finding: &mut Finding) -> String;
+}
+
+/// A rule with its name.
+pub(super) type NamedRule = (&'static str, Box<dyn Rule>);
+
+/// Counts that several rules use.
+#[derive(Default)]
+pub(super) struct Counts {
+    tally: Tally,
+    /// Jobs on compute rings that submit kernels of traced processes.
+    compute_jobs: u64,
+    /// Indexes of unread packets.
+    unread: u64,
+}
+
+impl Counts {
+    /// Counts a fact.
+    pub(super) fn add(&mut self, fact: &Fact) {
+        self.tally.add(fact);
+        match fact {
+            Fact::RingJob(job) if job.class == "comp" && job.traced == Some(true) && job.reason.is_none() => {
+                self.compute_jobs += 1;
+            }
+            Fact::Packet(packet) if packet.kind == PacketKind::Unread => more(&mut self.unread, packet.count),
+            _ => {}
+        }
+    }
 }
 
 /// Returns the rules of a policy, in the order in which verdicts show them.
-pub(super) fn of(policy: &Policy, context: &Context) -> Vec<Box<dyn Rule>> {
+pub(super) fn of(policy: &Policy, context: &Context) -> Vec<NamedRule> {
     let (rules, limits) = (&policy.rules, &policy.limits);
-    let mut all: Vec<Box<dyn Rule>> = vec![
-        Box::new(sound_capture::SoundCapture::default()),
-        Box::new(dispatches::Dispatches::new(rules.ring_submission)),
+    let ioctls = Some(&limits.max_ioctl_p99_ns).filter(|ioctls| !ioctls.is_empty());
+    let times = Some(limits.max_reserve_to_doorbell_ns).filter(|times| *times != Default::default());
+    let most_queues = policy.warnings.queues_per_gpu;
+    let jobs_too = rules.ring_submission;
+    let all = [
+        rule("sound-capture", Some(sound_capture::SoundCapture::default())),
+        rule("dispatches", Some(dispatches::Dispatches { jobs_too })),
+        rule("command", rules.command.then_some(command::Command)),
+        rule("scheduler", rules.scheduler.map(scheduler::InUse::new)),
+        rule("coverage", rules.coverage.then(coverage::Coverage::default)),
+        rule("no-ring", rules.no_ring.then(|| NoRing::new(context.command_began_ns))),
+        rule("no-syscall", rules.no_syscall.map(no_syscall::NoSyscall::new)),
+        rule("ring-submission", rules.ring_submission.then(RingSubmission::default)),
+        rule("doorbell-share", limits.min_doorbell_share.map(DoorbellShare)),
+        rule("queue-depth", limits.max_queue_depth.map(queue_depth::QueueDepth::new)),
+        rule("ioctl-p99", ioctls.map(ioctl_p99::IoctlP99::new)),
+        rule("reserve-to-doorbell", times.map(ReserveToDoorbell::new)),
+        rule("queues-per-gpu", most_queues.map(queues_per_gpu::QueuesPerGpu::new)),
     ];
-    if rules.command {
-        all.push(Box::new(command::Command));
+    all.into_iter().flatten().collect()
+}
+
+/// Returns a rule with its name, if the policy has the rule.
+fn rule<R: Rule + 'static>(name: &'static str, wanted: Option<R>) -> Option<NamedRule> {
+    wanted.map(|rule| (name, Box::new(rule) as Box<dyn Rule>))
+}
+
+/// Returns a dispatch as an offender.
+fn of_dispatch(dispatch: &Dispatch, what: String) -> Offender {
+    Offender {
+        what,
+        queue: Some(dispatch.queue),
+        index: Some(dispatch.index),
+        pid: Some(dispatch.pid),
+        tid: Some(dispatch.tid),
+        time_ns: Some(dispatch.time_ns),
+        ..Offender::default()
     }
-    if let Some(wanted) = rules.scheduler {
-        all.push(Box::new(scheduler::InUse::new(wanted)));
-    }
-    if rules.coverage {
-        all.push(Box::new(coverage::Coverage::default()));
-    }
-    if rules.no_ring {
-        all.push(Box::new(no_ring::NoRing::new(context.command_began_ns)));
-    }
-    if let Some(scope) = rules.no_syscall {
-        all.push(Box::new(no_syscall::NoSyscall::new(scope)));
-    }
-    if rules.ring_submission {
-        all.push(Box::new(ring_submission::RingSubmission::default()));
-    }
-    if let Some(least) = limits.min_doorbell_share {
-        all.push(Box::new(doorbell_share::DoorbellShare::new(least)));
-    }
-    if let Some(most) = limits.max_queue_depth {
-        all.push(Box::new(queue_depth::QueueDepth::new(most)));
-    }
-    if !limits.max_ioctl_p99_ns.is_empty() {
-        all.push(Box::new(ioctl_p99::IoctlP99::new(&limits.max_ioctl_p99_ns)));
-    }
-    if limits.max_reserve_to_doorbell_ns != Default::default() {
-        let most = limits.max_reserve_to_doorbell_ns;
-        all.push(Box::new(reserve_to_doorbell::ReserveToDoorbell::new(most)));
-    }
-    if let Some(most) = policy.warnings.queues_per_gpu {
-        all.push(Box::new(queues_per_gpu::QueuesPerGpu::new(most)));
-    }
-    all
 }
 
 /// Returns a run of dispatches as an offender.
@@ -85,73 +117,84 @@ fn of_run(run: &DispatchRun, what: String) -> Offender {
     }
 }
 
-/// Records that aggregated rows lack what a rule needs.
-fn lack_rows(finding: &mut Finding, sentence: String, aggregated: Offenders) {
-    finding.missing(
-        "a row for each",
-        "record again on a faster disk, with fewer programs at work beside it, or with a larger `--row-memory`",
-    );
-    finding.blame(Outcome::Inconclusive, aggregated, |_| sentence);
+/// Returns a run of doorbells as an offender.
+fn of_doorbells(run: &DoorbellRun, what: &str) -> Offender {
+    Offender {
+        what: what.to_owned(),
+        queue: run.queue,
+        index: run.first_index,
+        count: Some(run.count),
+        pid: Some(run.pid),
+        time_ns: Some(run.begin_ns),
+        ..Offender::default()
+    }
+}
+
+/// Records that aggregated rows, if there are any, lack what a rule needs.
+fn lack_rows(finding: &mut Finding, aggregated: Offenders, noun: &'static str, sentence: impl FnOnce(Count) -> String) {
+    if aggregated.total() > 0 {
+        finding.missing(
+            "a row for each",
+            "record again on a faster disk, with fewer programs at work beside it, or with a larger `--row-memory`",
+        );
+        finding.blame(Outcome::Inconclusive, aggregated, noun, sentence);
+    }
+}
+
+/// Notes that the times of a simulated device are times of the simulator.
+fn note_simulated_times(context: &Context, finding: &mut Finding) {
+    if context.simulated.is_some() {
+        finding.note("the GPU is simulated: these are not the times of a real GPU");
+    }
 }
 
 /// Returns whether doorbells and their packets were watched; records what is missing if not.
 fn packets_watched(context: &Context, finding: &mut Finding) -> bool {
     let known = context.capabilities.doorbells && context.capabilities.packets;
-    if known {
-        return true;
-    }
     if context.libraries.is_empty() {
-        finding.lack(
+        return finding.require(
+            known,
             "doorbells were not watched: no traced process loaded an HSA runtime",
             "doorbell probes",
             "run `sudo tracer verify -- COMMAND` with a program that uses the GPU",
         );
-    } else {
-        finding.lack(
-            format!(
-                "doorbells were not watched in every library of {}",
-                context.libraries.join(", ")
-            ),
-            "doorbell probes",
-            "read the warnings of `tracer report TRACE`, and report this version of the library",
-        );
     }
-    false
+    let libraries = context.libraries.join(", ");
+    finding.require(
+        known,
+        format!("doorbells were not watched in every library of {libraries}"),
+        "doorbell probes",
+        "read the warnings of `tracer report TRACE`, and report this version of the library",
+    )
 }
 
 /// Returns whether advances of write indexes were watched; records what is missing if not.
 fn reserves_watched(context: &Context, finding: &mut Finding) -> bool {
-    if !context.capabilities.reserves {
-        finding.lack(
-            "reserves of packets were not watched",
-            "reserve probes",
-            "record with `sudo tracer record --detail full -- COMMAND`",
-        );
-    }
-    context.capabilities.reserves
+    finding.require(
+        context.capabilities.reserves,
+        "reserves of packets were not watched",
+        "reserve probes",
+        "record with `sudo tracer record --detail full -- COMMAND`",
+    )
 }
 
 /// Returns whether ioctls were watched; records what is missing if not.
 fn ioctls_watched(context: &Context, finding: &mut Finding) -> bool {
-    if !context.capabilities.ioctls {
-        finding.lack(
-            "ioctls were not watched",
-            "system call events",
-            "record on a kernel with CONFIG_FTRACE_SYSCALLS by `sudo tracer record --detail full -- COMMAND`",
-        );
-    }
-    context.capabilities.ioctls
+    finding.require(
+        context.capabilities.ioctls,
+        "ioctls were not watched",
+        "system call events",
+        "record on a kernel with CONFIG_FTRACE_SYSCALLS by `sudo tracer record --detail full -- COMMAND`",
+    )
 }
 
 /// Returns whether rings of the kernel driver were watched; records what is missing if not.
 fn rings_watched(context: &Context, finding: &mut Finding) -> bool {
-    if !context.capabilities.kernel_rings {
-        finding.lack(
-            "rings of the kernel driver were not watched: the kernel had no `gpu_scheduler` events",
-            "gpu_scheduler events",
-            "load the driver (`sudo modprobe amdgpu`), check `sudo ls /sys/kernel/tracing/events/gpu_scheduler`, and run \
-             `sudo tracer verify -- COMMAND` again",
-        );
-    }
-    context.capabilities.kernel_rings
+    finding.require(
+        context.capabilities.kernel_rings,
+        "rings of the kernel driver were not watched: the kernel had no `gpu_scheduler` events",
+        "gpu_scheduler events",
+        "load the driver (`sudo modprobe amdgpu`), check `sudo ls /sys/kernel/tracing/events/gpu_scheduler`, and run \
+         `sudo tracer verify -- COMMAND` again",
+    )
 }

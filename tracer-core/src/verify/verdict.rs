@@ -112,10 +112,7 @@ pub struct Missing {
 impl std::fmt::Display for Offender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.what)?;
-        let mut number = |name: &str, number: Option<u64>| match number {
-            Some(number) => write!(f, ", {name} {number}"),
-            None => Ok(()),
-        };
+        let mut number = |name: &str, n: Option<u64>| n.map_or(Ok(()), |n| write!(f, ", {name} {n}"));
         number("queue", self.queue.map(u64::from))?;
         number("index", self.index)?;
         number("count", self.count)?;
@@ -123,9 +120,7 @@ impl std::fmt::Display for Offender {
         number("pid", self.pid.map(u64::from))?;
         number("tid", self.tid.map(u64::from))?;
         number("at ns", self.time_ns)?;
-        match &self.ring {
-            Some(ring) => write!(f, ", ring {ring}"),
-            None => Ok(()),
-        }
+        let ring = self.ring.as_ref();
+        ring.map_or(Ok(()), |ring| write!(f, ", ring {ring}"))
     }
 }

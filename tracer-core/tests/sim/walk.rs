@@ -37,7 +37,6 @@ pub struct Walk {
     first: u64,
     end: u64,
     beyond: bool,
-    adopted: bool,
     rung_end: Option<u64>,
     max: u64,
     read_index: u64,
@@ -60,7 +59,6 @@ impl Sim {
             return Phase::Idle;
         }
         let (read_index, write_index) = (self.read, self.write);
-        let adopted = self.bpf.is_none();
         let rung_end = self.bpf.map(|state| state.max);
         self.unseen.extend(self.seen_end..read_index.min(value));
         let ring = self.config.ring;
@@ -92,7 +90,6 @@ impl Sim {
             first,
             end,
             beyond,
-            adopted,
             rung_end,
             max,
             read_index,
@@ -259,7 +256,6 @@ impl Sim {
                 ring_packets: self.config.ring as u32,
                 unreadable: false,
                 beyond: walk.beyond,
-                adopted: walk.adopted,
                 rung_end: walk.rung_end,
                 proxy: false,
             }));

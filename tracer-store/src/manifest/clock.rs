@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wall_times_are_those_of_date() {
+    fn wall_times_equal_the_output_of_date() {
         // date -u -d @N --rfc-3339=seconds
         for (seconds, expected) in [
             (0, "1970-01-01T00:00:00.000Z"),

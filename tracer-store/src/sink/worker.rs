@@ -10,10 +10,11 @@ use tracer_core::tables::Table;
 use tracer_core::tally::Aggregated;
 use tracer_files::Folder;
 
-use super::{Closed, Failure, Job, Pending, Placing, Report};
+use super::{Job, Pending, Placing, Report, Written};
 use crate::columns::Columns;
 use crate::compact::{Tiers, compact};
 use crate::error::{IoContext, StoreError};
+use crate::file;
 use crate::folder::{self, Place};
 use crate::manifest::{self, Manifest};
 use crate::part::{self, PartName};
@@ -27,7 +28,7 @@ const RESERVED: u64 = 256 << 10;
 /// The writer thread's state. Only this thread accesses the trace, and it has only the rights of the trace's owner.
 pub(super) struct Worker {
     place: Place,
-    tables: Vec<Written>,
+    tables: Vec<Stored>,
     reports: Sender<Report>,
     /// Rows that could not be written (for runs, the things that they represent), and the first reason.
     lost: u64,
@@ -36,16 +37,16 @@ pub(super) struct Worker {
     aggregated: Aggregated,
 }
 
-/// The written state of a table.
+/// The state of a table on disk.
 #[derive(Default)]
-struct Written {
+struct Stored {
     folder: Option<Folder>,
     /// Number of the last part.
     last: u32,
     /// Rows on disk.
     rows: u64,
-    /// Rows of a snapshot that is newer than the snapshot on disk.
-    stale: Option<u64>,
+    /// Rows after the newest snapshot, which is not on disk if its write failed.
+    newest: u64,
     /// Number of the last part that snapshots do not replace, and the rows of the parts up to it.
     base: u32,
     sealed: u64,
@@ -66,7 +67,7 @@ impl Worker {
         manifest.write(&place.folder)?;
         let worker = Self {
             place,
-            tables: Table::ALL.into_iter().map(|_| Written::default()).collect(),
+            tables: Table::ALL.into_iter().map(|_| Stored::default()).collect(),
             reports,
             lost: 0,
             failed: None,
@@ -79,45 +80,37 @@ impl Worker {
 
     /// Reserves disk space for the last manifest. Some file systems do not support this.
     fn reserve(&self) -> io::Result<()> {
-        let name = reserve_name();
-        let file = self.place.folder.recreate_file(OsStr::new(&name))?;
+        let name = file::temporary(manifest::RESERVE);
+        let file = self.place.folder.recreate_file(&name)?;
         let kept = fallocate(&file, FallocateFlags::empty(), 0, RESERVED);
         if kept.is_err() {
-            self.place.folder.remove_file(OsStr::new(&name))?;
+            self.place.folder.remove_file(&name)?;
         }
         Ok(kept?)
     }
 
-    pub(super) fn run(mut self, inbox: &Receiver<Job>, pending: &Pending) -> Result<Option<Closed>, StoreError> {
+    pub(super) fn run(mut self, inbox: &Receiver<Job>, pending: &Pending) -> Result<Option<Written>, StoreError> {
         for job in inbox {
             let bytes = job.bytes();
             match job {
-                Job::Append(columns) => {
-                    let done = self.append(&columns);
-                    if done.is_ok() {
-                        // At the end no receiver takes buffers back.
-                        let _ = self.reports.send(Report::Written(columns));
-                    } else {
-                        self.note(done, columns.things());
-                    }
-                }
+                Job::Append(columns) => match self.append(&columns) {
+                    // At the end no receiver takes buffers back.
+                    Ok(()) => drop(self.reports.send(Report::Written(columns))),
+                    Err(error) => self.note(error, columns.things()),
+                },
                 Job::Replace { rows, sealed } => {
                     let done = self.replace(&rows, sealed.as_ref());
-                    let written = &mut self.tables[rows.table() as usize];
-                    let all = written.sealed + rows.rows() as u64;
-                    if done.is_ok() {
-                        written.rows = all;
-                        written.stale = None;
-                    } else {
-                        written.stale = Some(all);
+                    let stored = &mut self.tables[rows.table() as usize];
+                    stored.newest = stored.sealed + rows.rows() as u64;
+                    match done {
+                        Ok(()) => stored.rows = stored.newest,
+                        // The next snapshot also contains these rows, except those that were to be sealed.
+                        Err(error) => self.note(error, sealed.map_or(0, |rows| rows.rows() as u64)),
                     }
-                    // The next snapshot also contains these rows, except those that were to be sealed.
-                    let lost = sealed.filter(|_| done.is_err()).map_or(0, |rows| rows.rows() as u64);
-                    self.note(done, lost);
                 }
                 Job::Manifest(manifest) => {
                     let done = manifest.write(&self.place.folder);
-                    self.note(done, 0);
+                    done.unwrap_or_else(|error| self.note(error, 0));
                 }
                 Job::Close(manifest) => return self.close(*manifest).map(Some),
                 Job::Discard => {
@@ -133,30 +126,22 @@ impl Worker {
     }
 
     /// Reports a failure, and continues, because the disk may have room again.
-    fn note(&mut self, done: Result<(), StoreError>, lost: u64) {
-        if let Err(error) = done {
-            self.lost = self.lost.saturating_add(lost);
-            self.failed.get_or_insert_with(|| error.to_string());
-            let _ = self.reports.send(Report::Failed(Failure { error, lost }));
-        }
+    fn note(&mut self, error: StoreError, lost: u64) {
+        self.lost = self.lost.saturating_add(lost);
+        self.failed.get_or_insert_with(|| error.to_string());
+        let _ = self.reports.send(Report::Failed { error, lost });
     }
 
     /// Merges small parts, and writes the last manifest.
-    fn close(mut self, mut manifest: Manifest) -> Result<Closed, StoreError> {
-        for table in Table::ALL {
-            let written = &self.tables[table as usize];
-            self.lost += written.stale.map_or(0, |rows| rows.saturating_sub(written.rows));
-            let merged = match &written.folder {
-                Some(folder) => compact(folder, table),
-                None => Ok(()),
-            };
+    fn close(mut self, mut manifest: Manifest) -> Result<Written, StoreError> {
+        let mut rows = Vec::new();
+        for (table, stored) in Table::ALL.into_iter().zip(&self.tables) {
+            self.lost += stored.newest.saturating_sub(stored.rows);
             // Many small parts are as good as few, so a merge that fails on a full disk is not a loss.
-            drop(merged);
+            let _ = stored.folder.as_ref().map(|folder| compact(folder, table));
+            rows.push((table, stored.rows));
+            manifest.counts.insert(table.name().to_owned(), stored.rows);
         }
-        let counts = Table::ALL.into_iter().zip(&self.tables);
-        manifest.counts = counts
-            .map(|(table, written)| (table.name().to_owned(), written.rows))
-            .collect();
         if self.lost > 0 {
             *manifest.losses.entry(LOSS_SOURCE.to_owned()).or_default() += self.lost;
         }
@@ -169,21 +154,21 @@ impl Worker {
         self.release()?;
         let folder = &self.place.folder;
         manifest.write(folder)?;
-        Ok(Closed {
-            bytes: folder::size(folder)?,
+        Ok(Written {
+            dir: folder.path().to_owned(),
             // A descriptor that does not share the lock, which ends with this thread.
             folder: folder.again().context("open", folder.path())?,
             manifest,
-            lost: self.lost,
+            rows,
+            dropped: self.lost,
             aggregated: self.aggregated,
+            bytes: folder::size(folder)?,
         })
     }
 
     /// Releases the reserved space.
     fn release(&self) -> Result<(), StoreError> {
-        let name = reserve_name();
-        let removed = self.place.folder.remove_file(OsStr::new(&name));
-        removed.context("remove", &self.place.folder.path().join(name))
+        file::remove(&self.place.folder, &file::temporary(manifest::RESERVE))
     }
 
     fn append(&mut self, columns: &Columns) -> Result<(), StoreError> {
@@ -212,7 +197,7 @@ impl Worker {
         part::remove_replaced(&folder)?;
         let base = self.tables[table as usize].base;
         let Some(sealed) = sealed else {
-            return part::write(&folder, PartName::range(base + 1, number), rows).map(drop);
+            return part::write(&folder, PartName::range(base + 1, number), rows);
         };
         // Living things come first: a recorder that is killed in between leaves two rows of each, and not none.
         if rows.rows() > 0 {
@@ -253,9 +238,4 @@ impl Worker {
         self.tables[table as usize].folder = Some(folder.clone());
         Ok(folder)
     }
-}
-
-/// Returns the name of the file that reserves space. No reader opens it.
-fn reserve_name() -> String {
-    format!(".{}.tmp", manifest::RESERVE)
 }

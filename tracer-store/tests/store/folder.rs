@@ -15,7 +15,7 @@ fn record(dir: &Path, dispatches: u64, overwrite: bool) -> Result<Written, Store
 }
 
 #[test]
-fn a_trace_is_overwritten_only_if_told_so() {
+fn a_trace_is_overwritten_only_on_request() {
     let temporary = tempfile::tempdir().unwrap();
     let dir = temporary.path().join("deep/app.trace");
     record(&dir, 5, false).unwrap();

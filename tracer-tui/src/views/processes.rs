@@ -47,43 +47,32 @@ fn in_tree(_: &Branch, _: &Branch) -> Ordering {
 pub fn tree(picture: &Picture) -> Vec<Branch> {
     let all = &picture.processes;
     let ids: HashSet<u32> = all.iter().map(|row| row.pid).collect();
+    let branch = |row: &ProcessRow, depth| Branch {
+        row: row.clone(),
+        depth,
+    };
     let mut children: HashMap<u32, Vec<&ProcessRow>> = HashMap::new();
     let mut stack: Vec<Branch> = Vec::new();
     for row in all.iter().rev() {
         match row.parent {
             Some(parent) if parent != row.pid && ids.contains(&parent) => children.entry(parent).or_default().push(row),
-            _ => stack.push(Branch {
-                row: row.clone(),
-                depth: 0,
-            }),
+            _ => stack.push(branch(row, 0)),
         }
     }
     let mut branches = Vec::with_capacity(all.len());
-    while let Some(branch) = stack.pop() {
-        for row in children.remove(&branch.row.pid).into_iter().flatten() {
-            stack.push(Branch {
-                row: row.clone(),
-                depth: branch.depth + 1,
-            });
-        }
-        branches.push(branch);
+    while let Some(parent) = stack.pop() {
+        let rows = children.remove(&parent.row.pid).into_iter().flatten();
+        stack.extend(rows.map(|row| branch(row, parent.depth + 1)));
+        branches.push(parent);
     }
     // Processes whose parents are each other's children (process ids are reused) would otherwise be missing.
-    branches.extend(children.into_values().flatten().map(|row| Branch {
-        row: row.clone(),
-        depth: 0,
-    }));
+    branches.extend(children.into_values().flatten().map(|row| branch(row, 0)));
     branches
 }
 
 /// Returns the rows of a tree in their order.
 pub fn sorted<'a>(choice: Choice<'_>, tree: &'a [Branch]) -> Vec<&'a Branch> {
     rows::of(tree, COLUMNS, choice, words)
-}
-
-/// Returns the number of rows shown.
-pub fn count_rows(choice: Choice<'_>, picture: &Picture) -> usize {
-    sorted(choice, &tree(picture)).len()
 }
 
 /// Returns the style of a row. Processes that have exited are dimmed.

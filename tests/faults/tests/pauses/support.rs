@@ -116,8 +116,8 @@ pub fn left_stopped(all: impl Fn() -> Vec<u32>) -> Result<(), String> {
             return Ok(());
         }
         if began.elapsed() > Duration::from_secs(15) {
-            let told: Vec<String> = stopped.iter().map(|pid| describe(*pid)).collect();
-            return Err(format!("left stopped: {}", told.join("; ")));
+            let described: Vec<String> = stopped.iter().map(|pid| describe(*pid)).collect();
+            return Err(format!("left stopped: {}", described.join("; ")));
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_runtime_is_told_with_its_fix() {
+    fn the_error_for_a_missing_runtime_names_the_fix() {
         let Err(error) = Runtime::start(Some(Path::new("/nonexistent/libamdhip64.so.7")), 0) else {
             panic!("there is no such file");
         };

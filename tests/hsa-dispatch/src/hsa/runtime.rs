@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_runtime_is_told_with_its_fix() {
+    fn the_error_for_a_missing_runtime_names_the_fix() {
         let Err(error) = Runtime::start(Some(Path::new("/nonexistent/libhsa-runtime64.so.1"))) else {
             panic!("there is no such file");
         };

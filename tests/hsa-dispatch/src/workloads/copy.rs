@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_is_not_what_an_untouched_buffer_holds() {
+    fn a_pattern_differs_from_an_untouched_buffer() {
         assert!((0..10_000).all(|i| pattern(0, i) != 0));
         assert!((0..10_000).any(|i| pattern(0, i) != pattern(2, i)));
     }

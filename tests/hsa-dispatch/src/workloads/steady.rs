@@ -111,14 +111,14 @@ impl Steady {
             signal.wait("the last dispatch of a round", context.timeout, &[queue])?;
             (submitted, round) = (submitted + in_round, round + 1);
             let all = done.fetch_add(in_round.into(), Ordering::Relaxed) + u64::from(in_round);
-            self.tell(all)?;
+            self.report_progress(all)?;
             thread::sleep(Duration::from_micros(self.pause));
         }
         Ok(producer.finish())
     }
 
     /// Writes the number of complete dispatches. Readers see the former number or this one.
-    pub(crate) fn tell(&self, done: u64) -> Result<()> {
+    pub(crate) fn report_progress(&self, done: u64) -> Result<()> {
         let Some(path) = &self.progress else { return Ok(()) };
         // SAFETY: gettid is a system call without arguments.
         let thread = unsafe { libc::gettid() };

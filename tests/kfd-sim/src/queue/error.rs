@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_those_rocr_decodes() {
+    fn codes_equal_the_codes_that_rocr_decodes() {
         assert_eq!(Exception::PacketUnsupported.mask(), 0x8_0000);
         assert_eq!(Exception::PacketUnsupported.inactive_code(), 0x20);
         assert_eq!(Exception::VendorUnsupported.mask(), 1 << 22);

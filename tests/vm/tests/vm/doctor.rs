@@ -47,7 +47,7 @@ pub fn both_paths_would_be_captured(machine: &mut Machine) {
     assert_eq!(presence("kfd_ioctl_no_such"), Value::Null);
 }
 
-pub fn what_is_missing_is_told(machine: &mut Machine) {
+pub fn doctor_names_what_is_missing(machine: &mut Machine) {
     let (code, found) = doctor(machine);
     assert_eq!((code, captured(&found, "rings")), (1, json!("no")), "{found:#}");
     assert_eq!(captured(&found, "doorbells"), "yes");

@@ -47,7 +47,7 @@ fn without_drivers(kernel: &str) {
         kernels::there_is_no_driver,
         ring::without_a_scheduler_rings_are_unknown,
         verify::without_a_scheduler_nothing_passes,
-        doctor::what_is_missing_is_told,
+        doctor::doctor_names_what_is_missing,
         driver_event::without_the_driver_they_are_unknown,
         kfd_proc::without_the_driver_nothing_is_known,
         // A command that hangs stops the machine.

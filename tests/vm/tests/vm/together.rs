@@ -85,10 +85,10 @@ fn ioctls(run: &Run, truth: &Value) {
         _ => None,
     });
     let calls = truth["ioctls"].as_array().unwrap();
-    let told = |ioctl: &&Ioctl| (u64::from(ioctl.cmd), ioctl.ret.unwrap());
+    let fields = |ioctl: &&Ioctl| (u64::from(ioctl.cmd), ioctl.ret.unwrap());
     let made = |call: &Value| (call["cmd"].as_u64().unwrap(), call["ret"].as_i64().unwrap());
     assert_eq!(
-        own.iter().map(told).collect::<Vec<_>>(),
+        own.iter().map(fields).collect::<Vec<_>>(),
         calls.iter().map(made).collect::<Vec<_>>()
     );
     for (ioctl, call) in own.iter().zip(calls) {

@@ -2,19 +2,20 @@
 
 use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt, path::Path};
 
-use super::{Bytes, Examine, File, NotRead};
+use super::{Examine, NotRead};
 use crate::{
     confined::{
-        answer::{Answer, ReadError},
+        answer::{File, ReadError},
         parser::{Job, Output},
         parsers::ParseFailed,
         request::Request,
     },
     runtime::{
         debug_files::{
-            By, DebugSymbols, MAX_SUMMED, Network, caches, compare_checksums, inside, judge, not_opened, places,
+            By, Candidate, DebugSymbols, MAX_SUMMED, Network, caches, compare_checksums, inside, judge, not_opened,
+            search,
         },
-        resolver::debug::{DebugFiles, DebugKey, Lookup, NotUsed, Tried},
+        resolver::debug::{DebugFiles, DebugKey, Lookup, NotUsed},
     },
 };
 
@@ -34,10 +35,7 @@ impl<'a> Debug<'a> {
     /// Returns the library's folder in the root of the process.
     fn folder(&self) -> Option<String> {
         let request = Request::Root { pid: self.examine.pid };
-        let shown = match self.examine.ask(&request) {
-            Ok(Answer::Bytes(contents)) => contents.bytes().to_vec(),
-            _ => Vec::new(),
-        };
+        let shown = self.examine.bytes(&request).unwrap_or_default();
         let path = inside(&self.path, Path::new(OsStr::from_bytes(&shown)));
         path.rsplit_once('/').map(|(folder, _)| folder.to_owned())
     }
@@ -48,14 +46,10 @@ impl<'a> Debug<'a> {
             other => NotUsed::Refused(other.to_string()),
         })?;
         let refused = |error: NotRead| NotUsed::Refused(error.to_string());
-        let mut input = Bytes::of(self.examine, &file);
-        let output = self.examine.run(&Job::DebugSymbols, None, &mut input);
+        let output = self.examine.run_on(&file, &Job::DebugSymbols);
         let Output::DebugSymbols(symbols) = output.map_err(refused)? else {
             return Err(refused(ParseFailed::Crashed.into()));
         };
-        if let Some(error) = input.failed {
-            return Err(refused(error.into()));
-        }
         judge(symbols.map_err(NotUsed::Refused)?, by, |expected| {
             let sum = self.checksum(&file).map_err(|error| match error {
                 NotRead::Read(ReadError::TooLarge) => {
@@ -78,38 +72,13 @@ impl<'a> Debug<'a> {
 
 impl DebugFiles for Debug<'_> {
     fn look(&mut self, key: &DebugKey) -> Lookup {
-        let mut lookup = Lookup::default();
         let folder = key.link.as_ref().and_then(|_| self.folder());
-        for (place, by) in places(folder.as_deref(), key) {
-            let symbols = self.symbols(self.examine.in_root(place.as_bytes()), by);
-            if lookup.settle_symbols(place, symbols) {
-                return lookup;
-            }
-        }
-        let Some(build_id) = &key.build_id else {
-            let why_not = NotUsed::NotTried("the library has no build-id to search by".to_owned());
-            let place = "debuginfod".to_owned();
-            lookup.tried.push(Tried { place, why_not });
-            return lookup;
-        };
-        let by = By::BuildId(build_id);
-        for cache in caches() {
-            let path = cache.join(build_id).join("debuginfo");
-            let symbols = self.symbols(self.examine.own(&path), by);
-            if lookup.settle_symbols(path.display().to_string(), symbols) {
-                return lookup;
-            }
-        }
-        match self.network.ask(build_id) {
-            Ok(path) => {
-                let symbols = self.symbols(self.examine.own(&path), by);
-                lookup.settle_symbols(path.display().to_string(), symbols);
-            }
-            Err(why_not) => {
-                let place = "debuginfod-find".to_owned();
-                lookup.tried.push(Tried { place, why_not });
-            }
-        }
-        lookup
+        search(key, folder.as_deref(), caches, &self.network, |candidate, by| {
+            let file = match candidate {
+                Candidate::InRoot(path) => self.examine.in_root(path.as_bytes()),
+                Candidate::Own(path) => self.examine.own(path),
+            };
+            self.symbols(file, by)
+        })
     }
 }

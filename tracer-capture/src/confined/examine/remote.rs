@@ -75,13 +75,7 @@ impl<'a> Remote<'a> {
         if pages.len() >= MAX_PAGES {
             pages.clear();
         }
-        let pieces = vec![Piece {
-            address: page,
-            len: PAGE_LEN,
-        }];
-        let memory = self.examine.pieces(pieces)?;
-        let is_there = memory.there == [true];
-        pages.insert(page, is_there.then_some(memory.bytes));
+        pages.insert(page, self.examine.piece(page, PAGE_LEN)?);
         Ok(())
     }
 }

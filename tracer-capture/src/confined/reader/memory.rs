@@ -2,9 +2,11 @@
 
 use std::io;
 
+use nix::errno::Errno;
+
 use super::Answer;
 use crate::{
-    confined::request::{MAX_MEMORY, MAX_PIECES, Piece, Reply},
+    confined::request::{MAX_MEMORY, MAX_PIECES, Memory, Piece, Reply},
     sys,
 };
 
@@ -32,15 +34,13 @@ pub fn read(pid: u32, pieces: &[Piece]) -> io::Result<Answer> {
     }
     let after_ns = sys::monotonic_ns();
     let (body, file) = super::body(bytes)?;
-    Ok(Answer {
-        reply: Reply::Memory {
-            body,
-            there,
-            time_ns,
-            after_ns,
-        },
-        descriptors: file.into_iter().collect(),
-    })
+    let memory = Memory {
+        bytes: Vec::new(),
+        there,
+        time_ns,
+        after_ns,
+    };
+    Ok((Reply::Memory(body, memory), file))
 }
 
 /// Reads pieces until one is not there. Returns the number of pieces that were read.
@@ -68,19 +68,14 @@ fn read_some(pid: u32, pieces: &[Piece], to: &mut [u8]) -> io::Result<usize> {
             0,
         )
     };
-    let mut left = match usize::try_from(read) {
-        Ok(read) => read,
-        Err(_) => match io::Error::last_os_error() {
-            error if error.raw_os_error() == Some(libc::EFAULT) => 0,
-            error => return Err(error),
-        },
+    let mut left = match Errno::result(read) {
+        Ok(read) => read.cast_unsigned(),
+        Err(Errno::EFAULT) => 0,
+        Err(error) => return Err(error.into()),
     };
-    let mut whole = 0;
-    for piece in pieces {
-        match left.checked_sub(piece.len as usize) {
-            Some(rest) => (left, whole) = (rest, whole + 1),
-            None => break,
-        }
-    }
-    Ok(whole)
+    let whole = pieces.iter().map_while(|piece| {
+        left = left.checked_sub(piece.len as usize)?;
+        Some(())
+    });
+    Ok(whole.count())
 }

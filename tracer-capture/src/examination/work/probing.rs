@@ -9,9 +9,9 @@ use tracer_core::{
     losses::{LIBRARY_UNTRACED, unattached},
 };
 
-use super::{Subject, Work, lock, locked};
+use super::{Work, lock};
 use crate::{
-    confined::{NotRead, ReadError},
+    confined::{Examine, NotRead, ReadError},
     examination::discoveries::Discovery,
     inventory::{Library, Probe},
     kernel::devices::{self, Devices},
@@ -28,23 +28,23 @@ use crate::{
 
 impl Work {
     /// Attaches probes to runtimes among mapped files that were not examined before.
-    pub(super) fn look(&self, subject: &Subject<'_>, mappings: &[Mapping]) {
+    pub(super) fn look(&self, examine: &Examine<'_>, mappings: &[Mapping]) {
         // This must come before the process relies on attached probes.
-        self.uses_of(subject.pid, mappings);
+        self.uses_of(examine.pid, mappings);
         for mapping in mappings {
-            let claim = match self.libraries.claim(&mapping.file, subject.deadline) {
+            let claim = match self.libraries.claim(&mapping.file, examine.deadline) {
                 Turn::Own(claim) => claim,
                 Turn::Done => continue,
                 Turn::Late => {
-                    self.unopened(subject.pid, mapping, &ReadError::Blocked.into());
+                    self.unopened(examine.pid, mapping, &ReadError::Blocked.into());
                     continue;
                 }
             };
-            let (key, runtime) = match self.libraries.look(&subject.examine, subject.pid, mapping) {
+            let (key, runtime) = match self.libraries.look(examine, examine.pid, mapping) {
                 Look::Gone => continue,
                 Look::Unopened(error) => {
                     drop(claim);
-                    self.unopened(subject.pid, mapping, &error);
+                    self.unopened(examine.pid, mapping, &error);
                     continue;
                 }
                 Look::Nothing(key) => (key, None),
@@ -60,7 +60,7 @@ impl Work {
                 }
                 Look::Runtime(key, found) => {
                     let (library, runtime) = *found;
-                    self.runtime(subject, library, &runtime);
+                    self.runtime(examine, library, &runtime);
                     (Some(key), Some(Arc::new(runtime)))
                 }
             };
@@ -70,12 +70,12 @@ impl Work {
                 self.know(&mapping.file, key);
             }
         }
-        self.uses_of(subject.pid, mappings);
+        self.uses_of(examine.pid, mappings);
     }
 
     /// Attaches probes to a library. Attaches none if the session ends.
     fn attach(&self, library: &FileId, path: &str, attach: impl FnOnce(&mut Prober) -> Vec<Probe>) -> Vec<Probe> {
-        let mut prober = locked(&self.prober);
+        let mut prober = lock(&self.prober);
         let probes = prober.as_mut().map(|prober| prober.of_library(library, attach));
         drop(prober);
         let probes = probes.unwrap_or_default();
@@ -84,7 +84,7 @@ impl Work {
     }
 
     /// Attaches the probes of a runtime that a process mapped, and that was not known before.
-    fn runtime(&self, subject: &Subject<'_>, library: Library, runtime: &Runtime) {
+    fn runtime(&self, examine: &Examine<'_>, library: Library, runtime: &Runtime) {
         let (target, resolution) = (runtime.target(), &*runtime.resolution);
         let last_resort = !resolution.last_resort().is_empty();
         self.is_probed(&runtime.id, &library.path);
@@ -98,18 +98,15 @@ impl Work {
                 probes.extend(mapping::attach_init(prober, &target, resolution));
             }
             // Otherwise the probes are placed where `hsa_init` begins.
-            if last_resort
-                && !probes
-                    .iter()
-                    .any(|probe| probe.family == Family::Mapping && probe.attached())
-            {
+            let is_at_init = |probe: &Probe| probe.family == Family::Mapping && probe.attached();
+            if last_resort && !probes.iter().any(is_at_init) {
                 let sites = doorbell::last_resort(resolution, None).unwrap_or_default();
                 probes.extend(doorbell::attach_last_resort(prober, &target, sites));
             }
             probes
         });
         let needs_devices = lock(&self.inventory).devices.is_none();
-        let devices: Option<Devices> = needs_devices.then(|| devices::below(&subject.examine));
+        let devices: Option<Devices> = needs_devices.then(|| devices::below(examine));
         let mut inventory = lock(&self.inventory);
         if let Some(devices) = devices {
             inventory.devices.get_or_insert(devices);
@@ -130,14 +127,14 @@ impl Work {
 
     /// Reports whether a program's runtimes hand doorbells over: once, and again after another runtime was added. Reports nothing
     /// while one of the runtimes is not initialised. Reports unknown if one of them is not understood, or if they differ.
-    pub(super) fn thunk(&self, subject: &Subject<'_>, origin: Origin, generation: u32) -> Result<(), NotRead> {
+    pub(super) fn thunk(&self, examine: &Examine<'_>, origin: Origin, generation: u32) -> Result<(), NotRead> {
         let told_by = (generation, self.libraries.runtimes());
-        if locked(&self.thunks).get(&origin.pid) == Some(&told_by) {
+        if lock(&self.thunks).get(&origin.pid) == Some(&told_by) {
             return Ok(());
         }
-        let memory = subject.examine.memory();
+        let memory = examine.memory();
         let (mut hands_over, mut is_known) = (None, true);
-        for mapping in subject.examine.mappings()? {
+        for mapping in examine.mappings()? {
             let Some(runtime) = self.libraries.runtime(&mapping.file) else {
                 continue;
             };
@@ -167,7 +164,7 @@ impl Work {
             }
         }
         if hands_over.is_some() || !is_known {
-            locked(&self.thunks).insert(origin.pid, told_by);
+            lock(&self.thunks).insert(origin.pid, told_by);
             self.finder
                 .tell(origin, Discovery::HandsOver(hands_over.filter(|_| is_known)));
         }
@@ -175,9 +172,9 @@ impl Work {
     }
 
     /// Handles a tool's queue that was given to a program: attaches probes to the functions that store to its signal.
-    pub(super) fn proxy(&self, subject: &Subject<'_>, object: u64) -> Result<(), NotRead> {
-        let mappings = subject.examine.mappings()?;
-        let (places, mut probes) = proxy::places(subject.examine, &self.libraries, object, &mappings)?;
+    pub(super) fn proxy(&self, examine: &Examine<'_>, object: u64) -> Result<(), NotRead> {
+        let mappings = examine.mappings()?;
+        let (places, mut probes) = proxy::places(*examine, &self.libraries, object, &mappings)?;
         for place in places {
             let library = place.runtime.id.clone();
             let attached = self.attach(&library, "a proxy", |prober| {
@@ -215,19 +212,16 @@ impl Work {
     }
 
     /// Handles a process that enters `hsa_init`, or has done so: its API tables can be read.
-    pub(super) fn initialising(&self, subject: &Subject<'_>, mappings: &[Mapping]) -> Result<(), NotRead> {
+    pub(super) fn initialising(&self, examine: &Examine<'_>, mappings: &[Mapping]) -> Result<(), NotRead> {
         for mapping in mappings {
             let Some(runtime) = self.libraries.runtime(&mapping.file).filter(|r| !r.is_initialised()) else {
                 continue;
             };
             let resolution = &*runtime.resolution;
-            let process = Process::new(subject.examine, &runtime.file, &mapping.file, mappings);
+            let process = Process::new(*examine, &runtime.file, &mapping.file, mappings);
             let last_resort = doorbell::last_resort(resolution, Some(&process))?;
-            let reserves = if self.settings.reserves {
-                Some(reserve::places(resolution, &process)?)
-            } else {
-                None
-            };
+            let reserves = self.settings.reserves.then(|| reserve::places(resolution, &process));
+            let reserves = reserves.transpose()?;
             let functions = api::behind_table(&runtime.entries, &process)?;
             let target = runtime.target();
             let mut probes = self.attach(&runtime.id, &runtime.path, |prober| {

@@ -4,16 +4,23 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use tracer_core::event::Origin;
 
-use super::{Job, Subject, Work};
+use super::{Job, Work, lock};
 use crate::{
-    confined::NotRead, examination::threads::Threads, probes::api_table::Process, runtime::library::Runtime, sys,
+    confined::{Examine, NotRead},
+    examination::threads::Threads,
+    probes::api_table::Process,
+    runtime::library::Runtime,
+    sys,
     target::proc_maps::Mapping,
 };
 
-/// A request from a session to the holder, which has the probes. The holder answers with process ids.
-pub enum Ask {
-    /// Asks which of these processes have mapped a runtime. The probes of that runtime are attached by then.
-    Scan(Vec<u32>, mpsc::Sender<Vec<u32>>),
+/// A request from a session to the holder, which has the probes: which of these processes have mapped a runtime? The probes of that
+/// runtime are attached by the time of the answer.
+pub struct Ask {
+    /// The processes.
+    pub pids: Vec<u32>,
+    /// Takes the answer.
+    pub reply: mpsc::Sender<Vec<u32>>,
 }
 
 /// Collects the results; it sends them when no thread searches any more.
@@ -25,7 +32,7 @@ pub struct Reply {
 impl Reply {
     /// Records that this process has mapped a runtime.
     pub(super) fn found(&self, pid: u32) {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
+        lock(&self.found).push(pid);
     }
 }
 
@@ -38,85 +45,69 @@ impl Drop for Reply {
 }
 
 /// Has these processes examined, in parallel.
-pub(in crate::examination) fn spread(threads: &Threads<Job>, pids: Vec<u32>, to: mpsc::Sender<Vec<u32>>) {
-    let found = Mutex::default();
+pub(in crate::examination) fn spread(threads: &Threads<Job>, ask: Ask) {
+    let (found, to) = (Mutex::default(), ask.reply);
     let reply = Arc::new(Reply { found, to });
-    for pid in pids {
+    for pid in ask.pids {
         threads.push(pid, Job::Scan(pid, Arc::clone(&reply)));
     }
 }
 
-/// The result of examining a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::examination) enum Answer {
-    /// The process has mapped a runtime.
-    Runtime,
-    /// The process has not mapped a runtime, or it could not be examined, which is a loss.
-    None,
-}
-
 impl Work {
-    /// Attaches probes to the runtimes of a process that ran before.
-    pub(in crate::examination) fn scan(&self, pid: u32, generation: u32) -> Answer {
-        let subject = self.subject(pid);
-        match subject
-            .map_err(NotRead::from)
-            .and_then(|subject| self.search(&subject, generation))
-        {
-            Ok(answer) => answer,
-            Err(error) => {
-                self.unread(pid, &error);
-                Answer::None
-            }
-        }
+    /// Attaches probes to the runtimes of a process that ran before. Returns whether it has mapped a runtime; a process that could
+    /// not be examined counts as a loss, and as one that has not.
+    pub(in crate::examination) fn scan(&self, pid: u32, generation: u32) -> bool {
+        let found = self.begin(pid).and_then(|examine| self.search(&examine, generation));
+        found.unwrap_or_else(|error| {
+            self.unread(pid, &error);
+            false
+        })
     }
 
-    fn search(&self, subject: &Subject<'_>, generation: u32) -> Result<Answer, NotRead> {
-        let mappings = subject.examine.mappings()?;
-        self.look(subject, &mappings);
-        let mut answer = Answer::None;
+    fn search(&self, examine: &Examine<'_>, generation: u32) -> Result<bool, NotRead> {
+        let mappings = examine.mappings()?;
+        self.look(examine, &mappings);
+        let mut has_runtime = false;
         let origin = Origin {
             time_ns: sys::monotonic_ns(),
-            pid: subject.pid,
-            tid: subject.pid,
+            pid: examine.pid,
+            tid: examine.pid,
         };
         for mapping in &mappings {
             let Some(runtime) = self.libraries.runtime(&mapping.file) else {
                 continue;
             };
-            answer = Answer::Runtime;
-            let code_objects = runtime.resolution.code_objects;
-            let debug = code_objects.and_then(|site| {
-                let probe = mapping.address_of(site.probe.file_offset)?;
-                Some(probe.wrapping_add_signed(site.debug_displacement.into()))
-            });
-            if let Some(debug) = debug {
-                self.code_objects.attached(&subject.examine, origin, generation, debug);
+            has_runtime = true;
+            if let Some(site) = runtime.resolution.code_objects
+                && let Some(probe) = mapping.address_of(site.probe.file_offset)
+            {
+                let debug = probe.wrapping_add_signed(site.debug_displacement.into());
+                self.code_objects.attached(examine, origin, generation, debug);
             }
             // Otherwise the entry of `hsa_init` is still to come.
             if self.needs_tables(&runtime.resolution)
                 && !runtime.is_initialised()
                 && runtime.resolution.exports.init.is_some()
-                && is_initialised(subject, &runtime, mapping, &mappings)?
+                && is_initialised(examine, &runtime, mapping, &mappings)?
             {
-                self.initialising(subject, &mappings)?;
+                self.initialising(examine, &mappings)?;
             }
         }
-        if answer == Answer::Runtime {
-            self.thunk(subject, origin, generation)?;
+        if has_runtime {
+            self.thunk(examine, origin, generation)?;
         }
-        Ok(answer)
+        Ok(has_runtime)
     }
 }
 
 /// Returns whether the process has filled the API table of this runtime.
 fn is_initialised(
-    subject: &Subject<'_>,
+    examine: &Examine<'_>,
     runtime: &Runtime,
     mapping: &Mapping,
     mappings: &[Mapping],
 ) -> Result<bool, NotRead> {
-    let process = Process::new(subject.examine, &runtime.file, &mapping.file, mappings);
+    let process = Process::new(*examine, &runtime.file, &mapping.file, mappings);
     let reserves = runtime.resolution.exports.reserves.iter();
     process.is_filled(reserves.map(|site| &site.export))
 }

@@ -8,14 +8,14 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{MutexGuard, PoisonError},
+    sync::MutexGuard,
     thread,
     time::{Duration, Instant},
 };
 
 use tracer_common::pause::FileKey;
 
-use super::{Work, locked};
+use super::{Work, lock};
 use crate::{
     runtime::library::Claim,
     target::{
@@ -61,23 +61,10 @@ struct User {
 }
 
 impl Uses {
-    /// Returns whether it is time to check for unused libraries and for processes that have exited.
-    fn is_due(&mut self) -> bool {
-        let now = Instant::now();
-        let is_idle = self.libraries.is_empty() && self.processes.is_empty();
-        if is_idle || self.looked.is_some_and(|looked| now < looked + INTERVAL) {
-            return false;
-        }
-        self.looked = Some(now);
-        true
-    }
-
     fn note(&mut self, pid: u32, start_ticks: u64, mappings: &[Mapping]) {
-        let libraries = mappings
-            .iter()
-            .map(|mapping| &mapping.file)
-            .filter(|file| self.libraries.contains_key(file));
-        let libraries = libraries.cloned().collect();
+        let is_probed = |mapping: &&Mapping| self.libraries.contains_key(&mapping.file);
+        let probed = mappings.iter().filter(is_probed);
+        let libraries = probed.map(|mapping| mapping.file.clone()).collect();
         self.processes.insert(pid, User { start_ticks, libraries });
     }
 
@@ -106,12 +93,18 @@ fn is_alive(pid: u32, start_ticks: u64) -> bool {
 
 impl Work {
     fn uses(&self) -> MutexGuard<'_, Uses> {
-        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.uses)
     }
 
-    /// Returns whether it is time to check for unused libraries.
+    /// Returns whether it is time to check for unused libraries and for processes that have exited.
     pub(in crate::examination) fn looks_for_unused(&self) -> bool {
-        self.uses().is_due()
+        let (mut uses, now) = (self.uses(), Instant::now());
+        let is_idle = uses.libraries.is_empty() && uses.processes.is_empty();
+        if is_idle || uses.looked.is_some_and(|looked| now < looked + INTERVAL) {
+            return false;
+        }
+        uses.looked = Some(now);
+        true
     }
 
     /// Notes that a library gets probes.
@@ -149,18 +142,18 @@ impl Work {
 
     fn release(&self, file: &FileId) {
         // From here on, no other process begins to use the library without waiting.
-        let Some((claim, key, runtime)) = self.libraries.reclaim(file) else {
+        let Some(claim) = self.libraries.reclaim(file) else {
             return;
         };
         let keys = self.uses().libraries.get(file).map(|library| library.keys.clone());
         let keys = keys.unwrap_or_default();
         keys.iter().for_each(|&key| self.known.remove(key));
         if self.is_wanted(file, &claim) {
-            claim.restore(key, runtime);
+            claim.restore();
             keys.iter().for_each(|&key| self.known.insert(key));
             return;
         }
-        let links = locked(&self.prober).as_mut().map(|prober| prober.release(file));
+        let links = lock(&self.prober).as_mut().map(|prober| prober.release(file));
         // Other libraries get their probes in between.
         drop(links);
         let library = self.uses().libraries.remove(file);

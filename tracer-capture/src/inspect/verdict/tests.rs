@@ -134,7 +134,7 @@ fn rings_need_the_driver_and_the_fix_fits_its_state() {
 }
 
 #[test]
-fn events_of_another_drivers_scheduler_may_not_be_those_of_amdgpu() {
+fn events_of_another_drivers_scheduler_may_not_be_of_amdgpu() {
     let mut inspection = good();
     inspection.driver.state = State::NotLoaded;
     assert_eq!(inspection.verdict().rings.captured, Answer::Unknown);

@@ -25,7 +25,7 @@ not a line
 ";
 
 fn one(kallsyms: &Kallsyms, base: &str) -> String {
-    match kallsyms.presence(base) {
+    match presence(kallsyms.find(base)) {
         Presence::One(symbol) => symbol.name.clone(),
         other => panic!("{base}: {other:?}"),
     }
@@ -53,7 +53,7 @@ fn a_part_beside_the_whole_does_not_count_and_alone_it_is_not_enough() {
     let kallsyms = Kallsyms::parse(&["*"], TEXT);
     assert_eq!(one(&kallsyms, "pm_send_runlist"), "pm_send_runlist");
     assert_eq!(kallsyms.find("pm_send_runlist").len(), 2);
-    let Presence::Ambiguous([part]) = kallsyms.presence("destroy_queue_cpsch") else {
+    let Presence::Ambiguous([part]) = presence(kallsyms.find("destroy_queue_cpsch")) else {
         panic!("only a part of it is there");
     };
     assert!(part.partial);
@@ -62,9 +62,9 @@ fn a_part_beside_the_whole_does_not_count_and_alone_it_is_not_enough() {
 #[test]
 fn several_functions_of_one_name_are_ambiguous_and_data_is_no_function() {
     let kallsyms = Kallsyms::parse(&["*"], TEXT);
-    assert!(matches!(kallsyms.presence("kgd_hqd_load"), Presence::Ambiguous(two) if two.len() == 2));
-    assert_eq!(kallsyms.presence("kfd_data"), Presence::Absent);
-    assert_eq!(kallsyms.presence("execute_queues"), Presence::Absent);
+    assert!(matches!(presence(kallsyms.find("kgd_hqd_load")), Presence::Ambiguous(two) if two.len() == 2));
+    assert_eq!(presence(kallsyms.find("kfd_data")), Presence::Absent);
+    assert_eq!(presence(kallsyms.find("execute_queues")), Presence::Absent);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The guardians' cgroup. It spares the guardians when the recorder's cgroup, or its container, is killed as a whole.
 
-use std::{fs, io, os::fd::AsFd, path::PathBuf};
+use std::{fs, os::fd::AsFd, path::PathBuf};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -12,8 +12,6 @@ const NAME: &str = "tracer-guardian";
 const ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 /// The kernel's own first thread. If this thread is visible, process ids are the host's, and so is its root.
 const FIRST_THREAD: u32 = 2;
-/// `PF_KTHREAD` of include/linux/sched.h.
-const IS_KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// Returns the roots of cgroup v2, the host's first: in a container the other roots may be the container's own, or not writable.
 fn roots() -> impl Iterator<Item = PathBuf> {
@@ -28,7 +26,7 @@ fn roots() -> impl Iterator<Item = PathBuf> {
 
 /// Returns whether the host's processes are visible. Otherwise another process may have that number, and its root can't be trusted.
 fn sees_host() -> bool {
-    Stat::of_process(FIRST_THREAD).is_some_and(|stat| stat.flags & IS_KERNEL_THREAD != 0)
+    Stat::of_process(FIRST_THREAD).is_some_and(|stat| stat.is_kernel_thread())
 }
 
 /// Moves this process to a cgroup of its own, or to the root, if it may.
@@ -42,11 +40,9 @@ pub fn enter() {
     }
     for root in roots() {
         let own = root.join(NAME);
-        let made = fs::create_dir(&own).or_else(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Ok(()),
-            _ => Err(error),
-        });
-        let entered = made.and_then(|()| fs::write(own.join("cgroup.procs"), "0"));
+        // It may exist already. If it can't be created, it can't be entered.
+        let _ = fs::create_dir(&own);
+        let entered = fs::write(own.join("cgroup.procs"), "0");
         // Without CAP_DAC_OVERRIDE a process can't create a cgroup in the root. It can enter the root itself, which can't be
         // killed.
         if entered.or_else(|_| fs::write(root.join("cgroup.procs"), "0")).is_ok() {

@@ -16,11 +16,11 @@ fn plan(kernel: &str) -> Plan {
     Plan::of(|event| of_kernel(kernel, event))
 }
 
-/// Returns the layouts in the order of [`DriverEventKind::ALL`]; `None` for absent events.
+/// Returns the layouts in the order of [`EVENTS`]; `None` for absent events.
 fn layouts(plan: &Plan) -> [Option<DriverEventLayout>; 5] {
-    plan.events
+    plan.layouts
         .each_ref()
-        .map(|event| matches!(event.state, State::Usable).then_some(event.layout.0))
+        .map(|layout| layout.as_ref().ok().map(|layout| layout.0))
 }
 
 const NONE: DriverEventLayout = DriverEventLayout::NONE;
@@ -143,7 +143,7 @@ fn a_field_that_is_gone_or_of_another_type_is_absent() {
 
 /// Each event is optional: a damaged format file does not affect the other events, and is reported.
 #[test]
-fn a_damaged_format_file_is_told_and_an_absent_event_is_not() {
+fn a_damaged_format_file_is_reported_and_an_absent_event_is_not() {
     let plan = Plan::of(|event| match event {
         "amdgpu_bo_move" => Format::parse(event, "name: amdgpu_bo_move\n"),
         "amdgpu_vm_flush" => of_kernel("6.1.0-56-amd64", event),
@@ -151,11 +151,11 @@ fn a_damaged_format_file_is_told_and_an_absent_event_is_not() {
     });
     assert_eq!(layouts(&plan), [None, None, None, Some(FLUSH), None]);
     let damaged: Vec<String> = plan
-        .events
+        .layouts
         .iter()
-        .filter_map(|event| match &event.state {
-            State::Damaged(error) => Some(error.to_string()),
-            _ => None,
+        .filter_map(|layout| match layout {
+            Ok(_) | Err(CaptureError::NoEvent(_)) => None,
+            Err(error) => Some(error.to_string()),
         })
         .collect();
     assert_eq!(damaged.len(), 1, "{damaged:?}");

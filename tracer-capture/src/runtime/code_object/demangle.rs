@@ -27,7 +27,7 @@ fn cpp(symbol: &str) -> Option<String> {
     let name = cpp_demangle::Symbol::new(symbol).ok()?;
     let options = cpp_demangle::DemangleOptions::new().no_return_type();
     let mut out = Bounded::default();
-    name.structured_demangle(&mut Plain(&mut out), &options).ok()?;
+    name.structured_demangle(&mut out, &options).ok()?;
     Some(out.0)
 }
 
@@ -42,15 +42,6 @@ impl Write for Bounded {
         }
         self.0.push_str(text);
         Ok(())
-    }
-}
-
-/// Collects the parts of a demangled C++ name in order.
-struct Plain<'a>(&'a mut Bounded);
-
-impl cpp_demangle::DemangleWrite for Plain<'_> {
-    fn write_string(&mut self, text: &str) -> fmt::Result {
-        self.0.write_str(text)
     }
 }
 

@@ -26,16 +26,12 @@ pub const MAX_TABLE: u64 = 64 << 20;
 /// Longest name of a kernel in bytes: a C++ name can have some kilobytes.
 const MAX_SYMBOL: usize = 32 << 10;
 
-/// `EM_AMDGPU`.
-const MACHINE: u16 = 224;
 /// `ELFOSABI_AMDGPU_HSA`.
 const OS_ABI: u8 = 64;
 /// `NT_AMDGPU_METADATA`, of notes with the name `AMDGPU`.
 const NOTE_METADATA: u32 = 32;
 /// `STT_AMDGPU_HSA_KERNEL`: the type of kernel symbols in version 2.
 const KERNEL_V2: u8 = 10;
-/// Suffix of a descriptor's name.
-const DESCRIPTOR: &[u8] = b".kd";
 
 /// Offsets of `group_segment_fixed_size`, `private_segment_fixed_size` and `kernarg_size` in a kernel descriptor.
 const DESCRIPTOR_SIZES: [u64; 3] = [0, 4, 8];
@@ -50,7 +46,7 @@ const MAX_TABLES: usize = 4;
 /// Reads the kernels of a code object.
 pub fn contents<'data, R: ReadRef<'data>>(data: R) -> Result<Contents, ParseError> {
     let header = Header::parse(data).map_err(|_| ParseError::NotCodeObject)?;
-    if header.e_machine(LE) != MACHINE || !header.is_little_endian() {
+    if header.e_machine(LE) != elf::EM_AMDGPU || !header.is_little_endian() {
         return Err(ParseError::NotCodeObject);
     }
     let segments = header.program_headers(LE, data)?;
@@ -64,26 +60,20 @@ pub fn contents<'data, R: ReadRef<'data>>(data: R) -> Result<Contents, ParseErro
         .iter()
         .filter(|table| matches!(table.sh_type(LE), elf::SHT_DYNSYM | elf::SHT_SYMTAB));
     for table in tables.take(MAX_TABLES) {
-        let strings = sections
-            .section(object::SectionIndex(table.sh_link(LE) as usize))
-            .map_err(ParseError::from)?;
+        let strings = sections.section(object::SectionIndex(table.sh_link(LE) as usize))?;
         kernels(data, version, table, strings, &mut descriptors)?;
     }
-    let note = metadata(data, segments)?;
-    let metadata = note.map(Metadata::read).unwrap_or_default();
+    let metadata = metadata(data, segments)?.map(Metadata::read).unwrap_or_default();
     let mut kernels: Vec<KernelSymbol> = descriptors
         .into_iter()
         .filter_map(|(symbol, offset)| {
             let symbol = str::from_utf8(symbol).ok()?;
-            let told = metadata.kernels.get(format!("{symbol}.kd").as_str());
-            let resources = told
-                .copied()
-                .unwrap_or_else(|| by_descriptor(data, segments, version, offset));
+            let resources = metadata.kernels.get(format!("{symbol}.kd").as_str()).copied();
             Some(KernelSymbol {
                 offset,
                 symbol: Arc::from(symbol),
                 name: Arc::from(demangle(symbol)),
-                resources,
+                resources: resources.unwrap_or_else(|| by_descriptor(data, segments, version, offset)),
             })
         })
         .collect();
@@ -105,22 +95,20 @@ fn kernels<'data, R: ReadRef<'data>>(
 ) -> Result<(), ParseError> {
     let symbols: &[Sym64<LittleEndian>] = array(data, table)?;
     let names: &[u8] = array(data, strings)?;
+    // The suffix is that of a descriptor's name.
+    let (kind, suffix): (u8, &[u8]) = if version == Some(2) {
+        (KERNEL_V2, b"")
+    } else {
+        (elf::STT_OBJECT, b".kd")
+    };
     for symbol in symbols {
-        let defined = symbol.st_shndx(LE) != elf::SHN_UNDEF && symbol.st_shndx(LE) != elf::SHN_ABS;
-        let name = names.get(symbol.st_name(LE) as usize..).and_then(|rest| {
+        let is_defined = ![elf::SHN_UNDEF, elf::SHN_ABS].contains(&symbol.st_shndx(LE));
+        let is_kernel = is_defined && symbol.st_type() == kind;
+        let kernel = names.get(symbol.st_name(LE) as usize..).and_then(|rest| {
             let end = rest.iter().take(MAX_SYMBOL).position(|&byte| byte == 0)?;
-            rest.get(..end)
+            rest.get(..end)?.strip_suffix(suffix)
         });
-        let Some(name) = name.filter(|name| defined && !name.is_empty()) else {
-            continue;
-        };
-        let kernel = if version == Some(2) {
-            (symbol.st_type() == KERNEL_V2).then_some(name)
-        } else {
-            name.strip_suffix(DESCRIPTOR)
-                .filter(|_| symbol.st_type() == elf::STT_OBJECT)
-        };
-        if let Some(kernel) = kernel.filter(|kernel| !kernel.is_empty()) {
+        if let Some(kernel) = kernel.filter(|kernel| is_kernel && !kernel.is_empty()) {
             to.entry(kernel).or_insert(symbol.st_value(LE));
             if to.len() > MAX_KERNELS {
                 return Err(ParseError::TooLarge("more than 65536 kernels"));
@@ -138,7 +126,7 @@ fn array<'data, T: Pod, R: ReadRef<'data>>(
     if section.sh_size(LE) > MAX_TABLE {
         return Err(ParseError::TooLarge("a table of more than 64 MiB"));
     }
-    section.data_as_array(LE, data).map_err(ParseError::from)
+    Ok(section.data_as_array(LE, data)?)
 }
 
 /// Returns the metadata note, if there is one in this form.
@@ -173,11 +161,12 @@ fn by_descriptor<'data, R: ReadRef<'data>>(
     } else {
         DESCRIPTOR_SIZES
     };
-    let [group, private, kernarg] = fields.map(|field| word(data, segments, offset.checked_add(field)?));
+    let [group_bytes, private_bytes, kernarg_bytes] =
+        fields.map(|field| word(data, segments, offset.checked_add(field)?));
     KernelResources {
-        kernarg_bytes: kernarg,
-        group_bytes: group,
-        private_bytes: private,
+        kernarg_bytes,
+        group_bytes,
+        private_bytes,
         ..KernelResources::default()
     }
 }

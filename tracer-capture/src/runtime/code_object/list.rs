@@ -74,17 +74,14 @@ fn word(memory: &impl Memory, address: u64) -> io::Result<u64> {
 fn text(memory: &impl Memory, mut address: u64) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     while text.len() < MAX_URI {
-        let to_end = PAGE - address % PAGE;
-        let mut bytes = [0; 256];
-        let len = usize::try_from(to_end).unwrap_or(bytes.len()).min(bytes.len());
-        let part = &mut bytes[..len];
+        let len = (PAGE - address % PAGE).min(256);
+        let part = &mut [0; 256][..len as usize];
         memory.read(address, part)?;
-        if let Some(end) = part.iter().position(|&byte| byte == 0) {
-            text.extend_from_slice(&part[..end]);
+        text.extend(part.iter().take_while(|&&byte| byte != 0));
+        if part.contains(&0) {
             return Ok(text);
         }
-        text.extend_from_slice(part);
-        address = address.wrapping_add(len as u64);
+        address = address.wrapping_add(len);
     }
     Err(io::Error::other("the name of a code object is too long"))
 }

@@ -34,6 +34,7 @@ pub struct Lists {
 }
 
 /// The result of the last read of a list.
+#[derive(Default)]
 struct Known {
     /// Generation of the process: another program with the same id has another generation.
     generation: u32,
@@ -62,8 +63,12 @@ impl Lists {
     /// Like [`Self::changed`], for a process that can't be examined.
     pub fn unread(&self, origin: Origin, generation: u32, debug: u64) {
         self.finder.tell(origin, Discovery::ListUnread);
-        let nothing = Known::nothing(generation, true);
-        self.known().insert((origin.pid, debug), nothing);
+        let lost = Known {
+            generation,
+            lost: true,
+            ..Known::default()
+        };
+        self.known().insert((origin.pid, debug), lost);
     }
 
     /// Handles a process that was already running when tracer attached to it: the entries of its list are older.
@@ -80,9 +85,9 @@ impl Lists {
 
     fn read(&self, examine: &Examine<'_>, origin: Origin, generation: u32, debug: u64, watched: bool) {
         let pid = origin.pid;
-        let key = (pid, debug);
-        let known = self.known().remove(&key).filter(|known| known.generation == generation);
-        let Known { entries, lost, .. } = known.unwrap_or_else(|| Known::nothing(generation, false));
+        let known = self.known().remove(&(pid, debug));
+        let known = known.filter(|known| known.generation == generation);
+        let Known { entries, lost, .. } = known.unwrap_or_default();
         let new = match list::read(&memory(examine, debug, &entries), debug) {
             Ok(new) if self.has_room() => new,
             unread => {
@@ -106,26 +111,23 @@ impl Lists {
         }
         let unchanged_since = (!watched).then(|| examine.began().ok().flatten().unwrap_or(i64::MIN));
         let mut kept = ids.iter().zip(&stays).filter(|(_, stays)| **stays).map(|(&id, _)| id);
-        let mut entries = Vec::with_capacity(new.len());
-        for (entry, added) in new.into_iter().zip(added) {
-            let id = match kept.next().filter(|_| !added) {
-                Some(id) => id,
-                None => {
-                    let id = self.next.fetch_add(1, Ordering::Relaxed);
-                    let found = code_object(examine, pid, id, how, &entry, unchanged_since);
-                    self.finder.tell(origin, Discovery::Loaded(found));
-                    id
-                }
-            };
-            entries.push((entry, id));
-        }
-        let lost = false;
+        let number = |(entry, added): (Entry, bool)| {
+            let kept = kept.next().filter(|_| !added);
+            let id = kept.unwrap_or_else(|| {
+                let id = self.next.fetch_add(1, Ordering::Relaxed);
+                let found = code_object(examine, pid, id, how, &entry, unchanged_since);
+                self.finder.tell(origin, Discovery::Loaded(found));
+                id
+            });
+            (entry, id)
+        };
+        let entries = new.into_iter().zip(added).map(number).collect();
         let known = Known {
             generation,
             entries,
-            lost,
+            lost: false,
         };
-        self.known().insert(key, known);
+        self.known().insert((pid, debug), known);
     }
 
     fn has_room(&self) -> bool {
@@ -135,16 +137,6 @@ impl Lists {
             known.retain(|(pid, _), _| lives(pid));
         }
         known.len() < MAX_LISTS
-    }
-}
-
-impl Known {
-    fn nothing(generation: u32, lost: bool) -> Self {
-        Self {
-            generation,
-            entries: Vec::new(),
-            lost,
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use tracer_core::code_object::KernelResources;
 
-use super::msgpack::{Reader, Token};
+use super::msgpack::Reader;
 
 /// The fields of a note that tracer uses.
 #[derive(Debug, Default)]
@@ -37,7 +37,9 @@ impl<'a> Metadata<'a> {
                         }
                     }
                 }
-                _ => reader.skip()?,
+                _ => {
+                    reader.skip()?;
+                }
             }
         }
         Some(())
@@ -67,18 +69,7 @@ fn kernel<'a>(reader: &mut Reader<'a>) -> Option<(Option<&'a str>, KernelResourc
                 continue;
             }
         };
-        *field = number(reader)?;
+        *field = reader.skip()?.and_then(|number| u32::try_from(number).ok());
     }
     Some((symbol, resources))
-}
-
-/// Reads a number; `Some(None)` for a value that is not a number.
-fn number(reader: &mut Reader<'_>) -> Option<Option<u32>> {
-    let mut ahead = reader.clone();
-    if let Token::Number(number) = ahead.next()? {
-        *reader = ahead;
-        return Some(u32::try_from(number).ok());
-    }
-    reader.skip()?;
-    Some(None)
 }

@@ -18,6 +18,17 @@ pub enum Token<'a> {
     Other,
 }
 
+impl Token<'_> {
+    /// Returns the number of values directly in this one.
+    fn inside(self) -> Option<u64> {
+        match self {
+            Self::Array(values) => Some(values),
+            Self::Map(pairs) => pairs.checked_mul(2),
+            _ => Some(0),
+        }
+    }
+}
+
 /// Reads one value after another.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
@@ -70,43 +81,35 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Skips the next value and everything in it.
-    pub fn skip(&mut self) -> Option<()> {
-        let mut values = 1_u64;
+    /// Passes the next value and everything in it. Returns the value if it is a number.
+    pub fn skip(&mut self) -> Option<Option<u64>> {
+        let first = self.next()?;
+        let mut values = first.inside()?;
         while values > 0 {
-            values -= 1;
-            let held = match self.next()? {
-                Token::Array(count) => count,
-                Token::Map(pairs) => pairs.checked_mul(2)?,
-                _ => 0,
-            };
-            values = values.checked_add(held)?;
+            values = (values - 1).checked_add(self.next()?.inside()?)?;
         }
-        Some(())
+        Some(match first {
+            Token::Number(number) => Some(number),
+            _ => None,
+        })
     }
 
     /// Reads the next value as a string.
     pub fn text(&mut self) -> Option<&'a str> {
-        match self.next()? {
-            Token::Text(bytes) => str::from_utf8(bytes).ok(),
-            _ => None,
-        }
+        let Token::Text(bytes) = self.next()? else { return None };
+        str::from_utf8(bytes).ok()
     }
 
     /// Reads the next value as a map, and returns its number of pairs.
     pub fn map(&mut self) -> Option<u64> {
-        match self.next()? {
-            Token::Map(pairs) => Some(pairs),
-            _ => None,
-        }
+        let Token::Map(pairs) = self.next()? else { return None };
+        Some(pairs)
     }
 
     /// Reads the next value as an array, and returns its number of values.
     pub fn array(&mut self) -> Option<u64> {
-        match self.next()? {
-            Token::Array(values) => Some(values),
-            _ => None,
-        }
+        let Token::Array(count) = self.next()? else { return None };
+        Some(count)
     }
 
     fn take(&mut self, len: u64) -> Option<&'a [u8]> {

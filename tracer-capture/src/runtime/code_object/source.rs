@@ -3,15 +3,15 @@
 //! The reader reads only the parts that the parser asks for: a code object can have hundreds of megabytes, its tables a few.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::{self, Read, Seek, SeekFrom},
-    os::unix::fs::FileExt,
 };
 
 use object::ReadCache;
 use tracer_core::code_object::KernelsUnread;
 
-use super::{Contents, elf, uri::Part};
+use super::{Contents, ParseError, elf, uri::Part};
+use crate::runtime::debug_files::Source;
 
 /// Largest number of bytes to read from one code object.
 pub const MAX_READ: usize = 256 << 20;
@@ -36,7 +36,7 @@ pub fn began_in(stat: &str) -> Option<i64> {
 ///
 /// # Errors
 /// The reason why its kernels are unknown.
-pub fn read(from: impl ReadAt, part: Part) -> Result<Contents, KernelsUnread> {
+pub fn read(from: &impl Source, part: Part) -> Result<Contents, KernelsUnread> {
     let window = Window {
         from,
         part,
@@ -47,27 +47,17 @@ pub fn read(from: impl ReadAt, part: Part) -> Result<Contents, KernelsUnread> {
     let cache = ReadCache::new(window);
     let contents = elf::contents(&cache);
     let failed = cache.into_inner().failed;
-    contents.map_err(|error| failed.unwrap_or_else(|| (&error).into()))
-}
-
-/// A source of bytes with random access.
-pub trait ReadAt {
-    /// Fills `to` with the bytes from `offset` on.
-    ///
-    /// # Errors
-    /// If not all of the bytes are available.
-    fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<()>;
-}
-
-impl ReadAt for File {
-    fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<()> {
-        self.read_exact_at(to, offset)
-    }
+    contents.map_err(|error| {
+        failed.unwrap_or(match error {
+            ParseError::NotCodeObject | ParseError::Malformed(_) => KernelsUnread::Malformed,
+            ParseError::TooLarge(_) => KernelsUnread::TooLarge,
+        })
+    })
 }
 
 /// A part of a file or memory, presented as a file of its own.
-struct Window<F> {
-    from: F,
+struct Window<'a, S> {
+    from: &'a S,
     part: Part,
     at: u64,
     /// Number of bytes that may still be read.
@@ -76,7 +66,7 @@ struct Window<F> {
     failed: Option<KernelsUnread>,
 }
 
-impl<F: ReadAt> Read for Window<F> {
+impl<S: Source> Read for Window<'_, S> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let rest = self.part.size.saturating_sub(self.at);
         let len = usize::try_from(rest).unwrap_or(usize::MAX).min(to.len());
@@ -85,19 +75,20 @@ impl<F: ReadAt> Read for Window<F> {
             return Err(io::Error::other("more than is read of one code object"));
         };
         let Some(offset) = self.part.offset.checked_add(self.at) else {
-            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+            return Err(io::ErrorKind::InvalidInput.into());
         };
-        if let Err(error) = self.from.read_at(offset, &mut to[..len]) {
+        let Some(bytes) = self.from.bytes(offset, len as u64) else {
             self.failed = Some(KernelsUnread::Unreadable);
-            return Err(error);
-        }
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        to[..len].copy_from_slice(&bytes);
         self.left = left;
         self.at += len as u64;
         Ok(len)
     }
 }
 
-impl<F> Seek for Window<F> {
+impl<S> Seek for Window<'_, S> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let at = match to {
             SeekFrom::Start(at) => Some(at),

@@ -77,7 +77,7 @@ fn a_list_without_end_or_with_a_hole_is_an_error() {
 }
 
 #[test]
-fn what_came_and_went_is_told_apart() {
+fn objects_that_came_and_went_are_distinguished() {
     let entry = |node: u64, base: u64| Entry {
         node,
         base,

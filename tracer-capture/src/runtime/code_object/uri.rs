@@ -33,21 +33,18 @@ impl Place {
         let (scheme, rest) = (uri.get(..at)?, uri.get(at + 3..)?);
         // The runtime writes `#`; the specification allows `?`, too.
         let mut halves = rest.splitn(2, |&byte| byte == b'#' || byte == b'?');
-        let (path, query) = (halves.next()?, halves.next());
-        let part = query.map(part);
+        let path = halves.next()?;
+        let part = match halves.next() {
+            Some(query) => Some(part(query)?),
+            None => None,
+        };
         match scheme {
-            b"file" => {
-                let part = match part {
-                    Some(part) => Some(part?),
-                    None => None,
-                };
-                Some(Self::File {
-                    path: decode(path)?,
-                    part,
-                })
-            }
+            b"file" => Some(Self::File {
+                path: decode(path)?,
+                part,
+            }),
             // The URI names the process id in the process's own namespace, which is not useful here.
-            b"memory" => Some(Self::Memory(part??)),
+            b"memory" => part.map(Self::Memory),
             _ => None,
         }
     }

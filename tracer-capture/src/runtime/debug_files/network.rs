@@ -3,7 +3,7 @@
 use std::{
     env,
     ffi::OsString,
-    io::{ErrorKind, Read},
+    io::{self, ErrorKind, Read},
     os::unix::process::CommandExt,
     path::PathBuf,
     process::{Child, Command, Stdio},
@@ -37,7 +37,7 @@ impl Network {
     pub fn new(allowed: bool, patience: Duration) -> Self {
         Self {
             allowed,
-            urls: env::var_os("DEBUGINFOD_URLS").filter(|urls| !urls.is_empty()),
+            urls: set("DEBUGINFOD_URLS"),
             client: CLIENT.into(),
             patience,
         }
@@ -77,10 +77,9 @@ impl Network {
         if !self.wait(&mut child)? {
             return Err(NotUsed::Absent("no server has it".to_owned()));
         }
-        let mut path = String::new();
         let output = child.stdout.take().map(|output| output.take(MAX_PATH));
-        match output.map(|mut output| output.read_to_string(&mut path)) {
-            Some(Ok(_)) if path.starts_with('/') => Ok(PathBuf::from(path.trim_end_matches('\n'))),
+        match output.map(io::read_to_string) {
+            Some(Ok(path)) if path.starts_with('/') => Ok(PathBuf::from(path.trim_end_matches('\n'))),
             _ => Err(NotUsed::Refused(format!("{CLIENT} did not print a file name"))),
         }
     }
@@ -107,20 +106,21 @@ impl Network {
     }
 }
 
+/// Returns a variable of the environment, unless it is empty.
+fn set(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
 /// Returns the cache folders of the client (debuginfod-find(1)): those of this user, and of the user who called sudo.
 pub(crate) fn caches() -> Vec<PathBuf> {
-    if let Some(chosen) = env::var_os("DEBUGINFOD_CACHE_PATH").filter(|path| !path.is_empty()) {
+    if let Some(chosen) = set("DEBUGINFOD_CACHE_PATH") {
         return vec![chosen.into()];
     }
-    let mut caches: Vec<PathBuf> = Vec::new();
-    let base = env::var_os("XDG_CACHE_HOME").filter(|base| !base.is_empty());
-    caches.extend(base.map(|base| PathBuf::from(base).join("debuginfod_client")));
-    let invoking = User::invoking()
-        .ok()
-        .flatten()
-        .and_then(|user| user.home)
-        .map(PathBuf::from);
-    for home in env::var_os("HOME").map(PathBuf::from).into_iter().chain(invoking) {
+    let base = set("XDG_CACHE_HOME").map(|base| PathBuf::from(base).join("debuginfod_client"));
+    let mut caches = Vec::from_iter(base);
+    let invoking = User::invoking().ok().flatten().and_then(|user| user.home);
+    let homes = env::var_os("HOME").into_iter().chain(invoking.map(OsString::from));
+    for home in homes.map(PathBuf::from) {
         caches.push(home.join(".cache/debuginfod_client"));
         caches.push(home.join(".debuginfod_client_cache"));
     }

@@ -10,7 +10,7 @@ use object::{
         ELFCLASS64, ELFDATA2LSB, ELFMAG, EM_X86_64, FileHeader64, SHT_NOTE, SHT_SYMTAB, STT_FUNC, SectionHeader64,
         Sym64,
     },
-    pod::{from_bytes, slice_from_bytes},
+    pod::{Pod, slice_from_bytes},
     read::elf::{SectionHeader, Sym},
 };
 
@@ -64,49 +64,46 @@ impl Source for &[u8] {
     }
 }
 
+/// Reads a table of `count` entries.
+pub(crate) fn table<T: Pod>(file: &impl Source, offset: u64, count: usize) -> Option<Vec<T>> {
+    let bytes = file.bytes(offset, (count * size_of::<T>()) as u64)?;
+    let (entries, _) = slice_from_bytes::<T>(&bytes, count).ok()?;
+    Some(entries.to_vec())
+}
+
+/// The problem with a file whose tables cannot be read.
+const MALFORMED: &str = "not a debug file: its ELF headers point outside the file";
+
 /// Reads the names in a debug file.
 ///
 /// # Errors
 /// A message, if the file is not a debug file.
 pub fn read(file: &impl Source) -> Result<DebugSymbols, String> {
-    let malformed = || "not a debug file: its ELF headers point outside the file".to_owned();
-    let head = file.bytes(0, size_of::<FileHeader64<LE>>() as u64);
-    let head = head.ok_or_else(|| "not an ELF file".to_owned())?;
-    let (header, _) = from_bytes::<FileHeader64<LE>>(&head).map_err(|()| malformed())?;
+    let header = table::<FileHeader64<LE>>(file, 0, 1).and_then(|mut head| head.pop());
+    let is_elf = |header: &FileHeader64<LE>| header.e_ident.magic == ELFMAG;
+    let header = header.filter(is_elf).ok_or("not an ELF file")?;
     let ident = &header.e_ident;
-    if ident.magic != ELFMAG {
-        return Err("not an ELF file".to_owned());
-    }
     if ident.class != ELFCLASS64 || ident.data != ELFDATA2LSB || header.e_machine.get(LE) != EM_X86_64 {
         return Err("not an x86-64 ELF file".to_owned());
     }
-    let count = usize::from(header.e_shnum.get(LE));
-    let bytes = file.bytes(
-        header.e_shoff.get(LE),
-        (count * size_of::<SectionHeader64<LE>>()) as u64,
-    );
-    let bytes = bytes.ok_or_else(malformed)?;
-    let (sections, _) = slice_from_bytes::<SectionHeader64<LE>>(&bytes, count).map_err(|()| malformed())?;
+    let sections = table(file, header.e_shoff.get(LE), header.e_shnum.get(LE).into());
+    let sections: Vec<SectionHeader64<LE>> = sections.ok_or(MALFORMED)?;
     let contents = |section: &SectionHeader64<LE>, most: u64| {
         let size = section.sh_size(LE);
-        if size > most {
-            return None;
-        }
-        file.bytes(section.sh_offset(LE), size)
+        (size <= most).then(|| file.bytes(section.sh_offset(LE), size))?
     };
     let notes = sections.iter().filter(|section| section.sh_type(LE) == SHT_NOTE);
     let build_id = notes
         .take(MAX_NOTES)
         .filter_map(|section| contents(section, MAX_NOTE))
         .find_map(|notes| build_id_in(&notes));
-    let Some(table) = sections.iter().find(|section| section.sh_type(LE) == SHT_SYMTAB) else {
-        return Err("it has no .symtab".to_owned());
-    };
-    let symbols = contents(table, MAX_SYMBOLS).ok_or_else(malformed)?;
-    let strings = sections.get(table.sh_link(LE) as usize).ok_or_else(malformed)?;
-    let strings = contents(strings, MAX_STRINGS).ok_or_else(malformed)?;
+    let symtab = sections.iter().find(|section| section.sh_type(LE) == SHT_SYMTAB);
+    let symtab = symtab.ok_or("it has no .symtab")?;
+    let symbols = contents(symtab, MAX_SYMBOLS).ok_or(MALFORMED)?;
+    let strings = sections.get(symtab.sh_link(LE) as usize).ok_or(MALFORMED)?;
+    let strings = contents(strings, MAX_STRINGS).ok_or(MALFORMED)?;
     let count = symbols.len() / size_of::<Sym64<LE>>();
-    let (symbols, _) = slice_from_bytes::<Sym64<LE>>(&symbols, count).map_err(|()| malformed())?;
+    let (symbols, _) = slice_from_bytes::<Sym64<LE>>(&symbols, count).map_err(|()| MALFORMED)?;
     let functions = symbols.iter().filter_map(|symbol| function(symbol, &strings));
     Ok(DebugSymbols {
         build_id,

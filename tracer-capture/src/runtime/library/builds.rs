@@ -152,14 +152,11 @@ impl Builds {
             examine,
             path: &mapping.path,
         };
-        let resolution = match examine.resolve(library, &mut debug)? {
-            Ok(resolution) => Arc::new(resolution),
-            Err(error) => return Ok(Err(error)),
-        };
-        if let Some(key) = key {
-            self.known().resolved.insert(key, Arc::clone(&resolution));
+        let resolution = examine.resolve(library, &mut debug)?.map(Arc::new);
+        if let (Some(key), Ok(resolution)) = (key, &resolution) {
+            self.known().resolved.insert(key, Arc::clone(resolution));
         }
-        Ok(Ok(resolution))
+        Ok(resolution)
     }
 }
 

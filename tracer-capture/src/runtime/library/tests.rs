@@ -25,7 +25,7 @@ fn look(libraries: &Libraries, examine: &Examine<'_>, mapping: &Mapping) -> Opti
 }
 
 #[test]
-fn a_file_that_can_not_be_opened_now_is_looked_at_later() {
+fn a_file_that_cannot_be_opened_now_is_examined_later() {
     // SAFETY: the child process makes only plain calls; the other threads of this test program only wait.
     let readers = unsafe { Readers::start() }.unwrap();
     let parsers = Parsers::new(&readers);
@@ -58,7 +58,7 @@ fn a_file_that_can_not_be_opened_now_is_looked_at_later() {
 }
 
 #[test]
-fn one_thread_looks_at_a_file_and_others_wait_for_it() {
+fn one_thread_examines_a_file_and_others_wait_for_it() {
     let file = FileId {
         device: "00:01".to_owned(),
         inode: 7,

@@ -1,11 +1,10 @@
 //! Finds `AqlQueue`'s four doorbell functions: by name, else by the shape of its vtables.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use iced_x86::Mnemonic;
+use iced_x86::{Instruction, Mnemonic};
 
-use super::code::{Body, MAX_LENGTH};
-use super::elf::Image;
+use super::code::MAX_LENGTH;
 use super::error::Absence;
 use super::flow::effects;
 use super::functions::Functions;
@@ -30,18 +29,10 @@ pub(super) struct AqlQueue {
     pub(super) offset_to_top: i32,
 }
 
-/// The input and the result of a step; `Ok(None)` if the step does not apply to the library.
-pub(super) struct Search {
-    pub(super) looked_at: String,
-    pub(super) found: Result<Option<AqlQueue>, Absence>,
-}
+/// The input and the result of a step.
+pub(super) type Search = (String, Result<AqlQueue, Absence>);
 
 impl AqlQueue {
-    /// Returns whether two steps found the same doorbell functions.
-    pub(super) fn agrees_with(&self, other: &Self) -> bool {
-        self.entries() == other.entries()
-    }
-
     /// Keeps only those non-ringing functions that another step found, too: each step is one sign, so each kept function has two.
     pub(super) fn keep_agreed(&mut self, other: &Self) {
         for (mine, theirs) in [
@@ -78,120 +69,87 @@ const STORE_RELEASE: &str = "_ZN4rocr3AMD8AqlQueue12StoreReleaseEl";
 const ADD_WRITE_INDEX: &str = "_ZN4rocr3AMD8AqlQueue19AddWriteIndexAcqRelEm";
 const STORE_WRITE_INDEX_RELAXED: &str = "_ZN4rocr3AMD8AqlQueue22StoreWriteIndexRelaxedEm";
 const STORE_WRITE_INDEX_RELEASE: &str = "_ZN4rocr3AMD8AqlQueue22StoreWriteIndexReleaseEm";
+const PLAIN: [&str; 5] = [
+    STORE_RELAXED,
+    STORE_RELEASE,
+    ADD_WRITE_INDEX,
+    STORE_WRITE_INDEX_RELAXED,
+    STORE_WRITE_INDEX_RELEASE,
+];
 /// The parameters differ between releases.
 const EXECUTE_PM4_PREFIX: &str = "_ZN4rocr3AMD8AqlQueue10ExecutePM4E";
+/// What messages call functions whose names differ between releases.
+const EXECUTE_PM4: &str = "AqlQueue::ExecutePM4";
+const SIGNAL_STORE_RELAXED: &str = "the _ZThn thunk of StoreRelaxed";
+const SIGNAL_STORE_RELEASE: &str = "the _ZThn thunk of StoreRelease";
+const THUNKS: [(&str, &str); 2] = [
+    (SIGNAL_STORE_RELAXED, STORE_RELAXED),
+    (SIGNAL_STORE_RELEASE, STORE_RELEASE),
+];
 
 /// Searches by mangled names, in the library itself or in its separate debug file. `place` names the source.
 pub(super) fn by_names<'a>(place: &str, symbols: impl Iterator<Item = (&'a str, u64)>) -> Search {
-    let mut names = Names::new();
+    let mut names = Names::default();
     let mut count = 0;
     for (name, vaddr) in symbols {
-        names.add(name, vaddr);
         count += 1;
+        if let Some((function, offset)) = function_of(name) {
+            let found = names.0.entry(function).or_default();
+            // Two addresses are as bad as any larger number.
+            if found.len() < 2 && !found.contains(&(vaddr, offset)) {
+                found.push((vaddr, offset));
+            }
+        }
     }
-    Search {
-        looked_at: format!("{place}, {count} functions"),
-        found: names.queue(),
-    }
+    (format!("{place}, {count} functions"), names.queue())
 }
 
-/// The symbols of `AqlQueue`.
-struct Names {
-    relaxed: Unique,
-    release: Unique,
-    add_write_index: Unique,
-    store_write_index_relaxed: Unique,
-    store_write_index_release: Unique,
-    execute_pm4: Unique,
-    signal_relaxed: Unique,
-    signal_release: Unique,
+/// Returns the function of `AqlQueue` that a symbol names, and the offset of the queue from the address in rdi.
+fn function_of(symbol: &str) -> Option<(&'static str, i32)> {
+    // A non-virtual thunk is named after its adjustment: _ZThn<bytes>_<name without _Z> (Itanium C++ ABI 5.1.4.2).
+    if let Some((bytes, method)) = symbol.strip_prefix("_ZThn").and_then(|rest| rest.split_once('_')) {
+        let mut thunks = THUNKS.into_iter();
+        let (thunk, _) = thunks.find(|(_, of)| of.strip_prefix("_Z") == Some(method))?;
+        return Some((thunk, -i32::from(bytes.parse::<u16>().ok()?)));
+    }
+    // A part that the compiler has split off has a suffix.
+    if symbol.starts_with(EXECUTE_PM4_PREFIX) && !symbol.contains('.') {
+        return Some((EXECUTE_PM4, 0));
+    }
+    let function = PLAIN.into_iter().find(|&name| name == symbol)?;
+    Some((function, 0))
 }
+
+/// The places of each function of `AqlQueue`: its address, and the offset of the queue from the address in rdi.
+#[derive(Default)]
+struct Names(BTreeMap<&'static str, Vec<(u64, i32)>>);
 
 impl Names {
-    fn new() -> Self {
-        Self {
-            relaxed: Unique::new(STORE_RELAXED),
-            release: Unique::new(STORE_RELEASE),
-            add_write_index: Unique::new(ADD_WRITE_INDEX),
-            store_write_index_relaxed: Unique::new(STORE_WRITE_INDEX_RELAXED),
-            store_write_index_release: Unique::new(STORE_WRITE_INDEX_RELEASE),
-            execute_pm4: Unique::new("AqlQueue::ExecutePM4"),
-            signal_relaxed: Unique::new("the _ZThn thunk of StoreRelaxed"),
-            signal_release: Unique::new("the _ZThn thunk of StoreRelease"),
+    fn queue(&self) -> Result<AqlQueue, Absence> {
+        if !self.0.contains_key(STORE_RELAXED) {
+            return Err(Absence::NotNamed);
         }
-    }
-
-    fn add(&mut self, name: &str, vaddr: u64) {
-        // A non-virtual thunk is named after its adjustment: _ZThn<bytes>_<name without _Z> (Itanium C++ ABI 5.1.4.2).
-        let thunk = name.strip_prefix("_ZThn").and_then(|rest| rest.split_once('_'));
-        match thunk.map(|(bytes, method)| (bytes.parse::<u16>(), method)) {
-            None if name == STORE_RELAXED => self.relaxed.add((vaddr, 0)),
-            None if name == STORE_RELEASE => self.release.add((vaddr, 0)),
-            None if name == ADD_WRITE_INDEX => self.add_write_index.add((vaddr, 0)),
-            None if name == STORE_WRITE_INDEX_RELAXED => self.store_write_index_relaxed.add((vaddr, 0)),
-            None if name == STORE_WRITE_INDEX_RELEASE => self.store_write_index_release.add((vaddr, 0)),
-            // A part that the compiler has split off has a suffix.
-            None if name.starts_with(EXECUTE_PM4_PREFIX) && !name.contains('.') => self.execute_pm4.add((vaddr, 0)),
-            Some((Ok(bytes), method)) if STORE_RELAXED.strip_prefix("_Z") == Some(method) => {
-                self.signal_relaxed.add((vaddr, -i32::from(bytes)));
-            }
-            Some((Ok(bytes), method)) if STORE_RELEASE.strip_prefix("_Z") == Some(method) => {
-                self.signal_release.add((vaddr, -i32::from(bytes)));
-            }
-            _ => {}
-        }
-    }
-
-    fn queue(&self) -> Result<Option<AqlQueue>, Absence> {
-        if self.relaxed.found.is_empty() {
-            return Ok(None);
-        }
-        let (signal_store_relaxed, offset_to_top) = self.signal_relaxed.get()?;
-        Ok(Some(AqlQueue {
-            store_relaxed: self.relaxed.get()?.0,
-            store_release: self.release.get()?.0,
+        let vaddr = |function| self.get(function).map(|(vaddr, _)| vaddr);
+        let (signal_store_relaxed, offset_to_top) = self.get(SIGNAL_STORE_RELAXED)?;
+        Ok(AqlQueue {
+            store_relaxed: vaddr(STORE_RELAXED)?,
+            store_release: vaddr(STORE_RELEASE)?,
             signal_store_relaxed,
-            signal_store_release: self.signal_release.get()?.0,
-            add_write_index: self.add_write_index.vaddr(),
-            store_write_index_relaxed: self.store_write_index_relaxed.vaddr(),
-            store_write_index_release: self.store_write_index_release.vaddr(),
-            execute_pm4: self.execute_pm4.vaddr(),
+            signal_store_release: vaddr(SIGNAL_STORE_RELEASE)?,
+            add_write_index: vaddr(ADD_WRITE_INDEX).ok(),
+            store_write_index_relaxed: vaddr(STORE_WRITE_INDEX_RELAXED).ok(),
+            store_write_index_release: vaddr(STORE_WRITE_INDEX_RELEASE).ok(),
+            execute_pm4: vaddr(EXECUTE_PM4).ok(),
             offset_to_top,
-        }))
-    }
-}
-
-/// A symbol that must have exactly one address.
-struct Unique {
-    name: &'static str,
-    found: Vec<(u64, i32)>,
-}
-
-impl Unique {
-    fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            found: Vec::new(),
-        }
+        })
     }
 
-    fn add(&mut self, at: (u64, i32)) {
-        // Two addresses are as bad as any larger number.
-        if self.found.len() < 2 && !self.found.contains(&at) {
-            self.found.push(at);
-        }
-    }
-
-    /// Returns the address of an optional symbol.
-    fn vaddr(&self) -> Option<u64> {
-        self.get().ok().map(|(vaddr, _)| vaddr)
-    }
-
-    fn get(&self) -> Result<(u64, i32), Absence> {
-        match self.found.as_slice() {
-            [] => Err(Absence::SymbolMissing(self.name)),
+    /// Returns the place of a function that must have exactly one.
+    fn get(&self, function: &'static str) -> Result<(u64, i32), Absence> {
+        match self.0.get(function).map_or(&[][..], Vec::as_slice) {
+            [] => Err(Absence::SymbolMissing(function)),
             [one] => Ok(*one),
-            [_, ..] => Err(Absence::SymbolAmbiguous(self.name)),
+            [_, ..] => Err(Absence::SymbolAmbiguous(function)),
         }
     }
 }
@@ -199,21 +157,20 @@ impl Unique {
 /// Returns the store functions in the signal parts of queue classes, except those that ring. They belong to the queues that a tool
 /// puts in front of an `AqlQueue` (`InterceptQueue`).
 pub(super) fn proxy_stores(
-    image: &Image<'_>,
-    functions: &Functions,
+    functions: &Functions<'_>,
     classes: &[QueueClass],
     ringing: &[DoorbellFunction],
 ) -> BTreeSet<u64> {
     classes
         .iter()
         .flat_map(|class| [class.signal_store_relaxed, class.signal_store_release])
-        .filter(|&vaddr| functions.code(image, vaddr).is_some())
+        .filter(|&vaddr| functions.code(vaddr).is_some())
         .filter(|&vaddr| ringing.iter().all(|function| function.vaddr != vaddr))
         .collect()
 }
 
 /// Searches a stripped library by the shape of its vtables and by the code of the virtual functions.
-pub(super) fn by_vtable_shape(image: &Image<'_>, functions: &Functions, classes: &[QueueClass]) -> Search {
+pub(super) fn by_vtable_shape(functions: &Functions<'_>, classes: &[QueueClass]) -> Search {
     let looked_at = match classes.len() {
         1 => "vtables, 1 pair of a queue and a signal".to_owned(),
         n => format!("vtables, {n} pairs of a queue and a signal"),
@@ -221,22 +178,24 @@ pub(super) fn by_vtable_shape(image: &Image<'_>, functions: &Functions, classes:
     let mut found: Vec<(u64, AqlQueue)> = Vec::new();
     let mut silent = None;
     for class in classes {
-        let Some(queue) = as_aql_queue(image, functions, class) else {
+        let Some(queue) = as_aql_queue(functions, class) else {
             continue;
         };
-        if !rings_doorbell(image, functions, queue.store_relaxed) {
+        let body = functions.body(queue.store_relaxed, MAX_LENGTH);
+        let rings = body.is_some_and(|body| matches!(aql_doorbell(&effects(&body)), AqlShape::Rings(_)));
+        if !rings {
             silent = Some(queue.store_relaxed);
         } else if found.iter().all(|(_, known)| *known != queue) {
             found.push((class.vaddr, queue));
         }
     }
     let found = match (found.as_slice(), silent) {
-        ([(_, queue)], _) => Ok(Some(*queue)),
+        ([(_, queue)], _) => Ok(*queue),
         ([(first, _), (second, _), ..], _) => Err(Absence::SeveralQueueClasses(*first, *second)),
         ([], Some(store_relaxed)) => Err(Absence::NoDoorbellStore(store_relaxed)),
         ([], None) => Err(Absence::NoQueueClass),
     };
-    Search { looked_at, found }
+    (looked_at, found)
 }
 
 /// `core::Queue` declares `AddWriteIndex{AcqRel,Acquire,Relaxed,Release}`, `{Set,Get}CUMasking`, `ExecutePM4` in this order
@@ -253,55 +212,36 @@ pub(super) const MAX_EXECUTE_PM4: usize = 16 << 10;
 const MAX_ADD_WRITE_INDEX: usize = 512;
 
 /// Interprets a queue class as `AqlQueue`, if its index functions and its `ExecutePM4` are those of a hardware queue.
-fn as_aql_queue(image: &Image<'_>, functions: &Functions, class: &QueueClass) -> Option<AqlQueue> {
-    let code = |slot: &Option<u64>, longest: usize| {
-        let code = functions.code(image, (*slot)?)?;
-        (code.bytes.len() <= longest).then_some(code)
+fn as_aql_queue(functions: &Functions<'_>, class: &QueueClass) -> Option<AqlQueue> {
+    let has = |vaddr: u64, longest: usize, wanted: fn(&Instruction) -> bool| {
+        let body = functions.body(vaddr, longest);
+        body.is_some_and(|body| body.instructions.iter().any(wanted))
     };
-    let adds = |slot: &Option<u64>| {
-        let body = code(slot, MAX_ADD_WRITE_INDEX).map(|code| Body::decode(code.vaddr, code.bytes));
-        body.is_some_and(|body| has_locked_add(&body))
-    };
+    let is_add = |i: &Instruction| i.mnemonic() == Mnemonic::Xadd && i.has_lock_prefix();
+    let adds = |slot: &Option<u64>| slot.is_some_and(|vaddr| has(vaddr, MAX_ADD_WRITE_INDEX, is_add));
     let adding: Vec<bool> = class.slots.iter().map(adds).collect();
     let mut windows = adding.windows(ADD_WRITE_INDEX_VARIANTS);
     let first_add = windows.position(|window| window.iter().all(|&adds| adds))?;
-    let execute_pm4 = class.slots.get(first_add.checked_add(EXECUTE_PM4_AFTER_ADD)?)?;
-    let code = code(execute_pm4, MAX_EXECUTE_PM4)?;
-    let fences = Body::decode(code.vaddr, code.bytes)
-        .instructions()
-        .iter()
-        .any(|i| i.mnemonic() == Mnemonic::Sfence);
+    let slot = |at: Option<usize>| *class.slots.get(at?)?;
+    let execute_pm4 = slot(first_add.checked_add(EXECUTE_PM4_AFTER_ADD))?;
+    if functions.code(execute_pm4)?.bytes.len() < MIN_EXECUTE_PM4
+        || !has(execute_pm4, MAX_EXECUTE_PM4, |i| i.mnemonic() == Mnemonic::Sfence)
+    {
+        return None;
+    }
     let [.., Some(store_relaxed), Some(store_release)] = class.slots.as_slice() else {
         return None;
     };
-    let before_add = |which: usize| {
-        let slot = first_add.checked_sub(STORES_BEFORE_ADD)? + which;
-        class.slots.get(slot).copied().flatten()
-    };
-    (fences && code.bytes.len() >= MIN_EXECUTE_PM4).then_some(AqlQueue {
+    let stores = first_add.checked_sub(STORES_BEFORE_ADD);
+    Some(AqlQueue {
         store_relaxed: *store_relaxed,
         store_release: *store_release,
         signal_store_relaxed: class.signal_store_relaxed,
         signal_store_release: class.signal_store_release,
-        add_write_index: class.slots.get(first_add).copied().flatten(),
-        store_write_index_relaxed: before_add(0),
-        store_write_index_release: before_add(1),
-        execute_pm4: *execute_pm4,
+        add_write_index: slot(Some(first_add)),
+        store_write_index_relaxed: slot(stores),
+        store_write_index_release: slot(stores.map(|first| first + 1)),
+        execute_pm4: Some(execute_pm4),
         offset_to_top: class.offset_to_top,
-    })
-}
-
-fn has_locked_add(body: &Body) -> bool {
-    body.instructions()
-        .iter()
-        .any(|i| i.mnemonic() == Mnemonic::Xadd && i.has_lock_prefix())
-}
-
-fn rings_doorbell(image: &Image<'_>, functions: &Functions, function: u64) -> bool {
-    let code = functions.code(image, function);
-    let code = code.filter(|code| code.bytes.len() <= MAX_LENGTH);
-    code.is_some_and(|code| {
-        let effects = effects(&Body::decode(code.vaddr, code.bytes));
-        matches!(aql_doorbell(&effects), AqlShape::Rings(_))
     })
 }

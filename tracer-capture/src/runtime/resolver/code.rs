@@ -33,17 +33,15 @@ impl Step {
             FlowControl::Return | FlowControl::Interrupt | FlowControl::Exception => Self::End,
         }
     }
-
-    fn falls_through(self) -> bool {
-        matches!(self, Self::Next | Self::Call | Self::Branch)
-    }
 }
 
 /// The instructions of a function, up to the first one that cannot be decoded.
 pub(super) struct Body {
-    instructions: Vec<Instruction>,
-    range: std::ops::Range<u64>,
-    complete: bool,
+    pub(super) instructions: Vec<Instruction>,
+    /// The addresses of the function.
+    pub(super) range: std::ops::Range<u64>,
+    /// Whether every byte was decoded.
+    pub(super) complete: bool,
 }
 
 impl Body {
@@ -60,26 +58,11 @@ impl Body {
         }
     }
 
-    /// Returns whether every byte was decoded.
-    pub(super) fn is_complete(&self) -> bool {
-        self.complete
-    }
-
-    pub(super) fn instructions(&self) -> &[Instruction] {
-        &self.instructions
-    }
-
-    /// Returns the indices of the instructions that can follow the one at `index`.
-    pub(super) fn successors(&self, index: usize) -> impl Iterator<Item = usize> + use<> {
-        let instruction = self.instructions.get(index);
-        let step = instruction.map(Step::of);
-        let next = step
-            .filter(|step| step.falls_through())
-            .map(|_| index.saturating_add(1));
-        let jumps = matches!(step, Some(Step::Jump | Step::Branch));
-        let target = instruction
-            .filter(|_| jumps)
-            .and_then(|jump| self.index_of(jump.near_branch_target()));
+    /// Returns the indices of the instructions that can follow `instruction`, the one at `index`.
+    pub(super) fn successors(&self, index: usize, instruction: &Instruction) -> impl Iterator<Item = usize> + use<> {
+        let falls_through = matches!(Step::of(instruction), Step::Next | Step::Call | Step::Branch);
+        let target = jump_target(instruction).and_then(|target| self.index_of(target));
+        let next = falls_through.then_some(index.saturating_add(1));
         next.into_iter().chain(target)
     }
 
@@ -91,14 +74,15 @@ impl Body {
 
     /// Returns whether a jump of this function goes to `vaddr`.
     pub(super) fn is_jump_target(&self, vaddr: u64) -> bool {
-        let mut jumps = self
-            .instructions
-            .iter()
-            .filter(|i| matches!(Step::of(i), Step::Jump | Step::Branch));
-        jumps.any(|jump| jump.near_branch_target() == vaddr)
+        self.instructions.iter().any(|jump| jump_target(jump) == Some(vaddr))
     }
 
-    fn index_of(&self, vaddr: u64) -> Option<usize> {
+    /// Returns the index of the instruction at `vaddr`.
+    pub(super) fn index_of(&self, vaddr: u64) -> Option<usize> {
         self.instructions.binary_search_by_key(&vaddr, Instruction::ip).ok()
     }
+}
+
+fn jump_target(instruction: &Instruction) -> Option<u64> {
+    matches!(Step::of(instruction), Step::Jump | Step::Branch).then(|| instruction.near_branch_target())
 }

@@ -7,17 +7,16 @@
 
 use std::collections::BTreeSet;
 
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use tracer_common::r_debug::{R_BRK, R_STATE, RT_ADD, RT_DELETE};
 
-use super::CodeObjectSite;
-use super::code::Body;
-use super::decision::{Decision, Outcome, Sought};
-use super::elf::Image;
+use super::decision::{Outcome, Sought};
 use super::error::Absence;
 use super::functions::{Code, Functions};
-use super::site::{choose, locate};
+use super::operands::written;
+use super::site::probe_point;
 use super::step::{Confidence, ResolverStep};
+use super::{CodeObjectSite, Resolution};
 
 const LIST: &str = "_amdgpu_r_debug";
 /// Largest number of instructions between the store of the state and the call: a fence, at most.
@@ -27,90 +26,62 @@ const MAX_USERS: usize = 256;
 /// Limit in bytes. No runtime has a longer function, and decoding takes 40 times the function's length of memory.
 const MAX_LENGTH: usize = 1 << 20;
 
-/// Finds the function, or the reason why it is absent. In both cases, also returns the decision.
-pub(super) fn site(image: &Image<'_>, functions: &Functions) -> (Option<CodeObjectSite>, Option<Absence>, Decision) {
-    let (mut looked_at, mut words) = (String::new(), String::new());
-    let found = find(image, functions, &mut looked_at);
-    let (site, absence) = match found {
+/// Finds the function.
+pub(super) fn find(resolution: &mut Resolution, functions: &Functions<'_>) {
+    let mut looked_at = "the dynamic symbols".to_owned();
+    let (outcome, reason) = match search(functions, &mut looked_at) {
         Ok(site) => {
-            let agrees = if site.confidence == Confidence::High {
-                ", and r_brk in the file agrees"
-            } else {
-                ""
+            resolution.code_objects = Some(site);
+            let agrees = match site.confidence {
+                Confidence::High => ", and r_brk in the file agrees",
+                _ => "",
             };
-            words = format!(
-                "{:#x} is called after RT_ADD and RT_DELETE{agrees}",
-                site.probe.function
-            );
-            (Some(site), None)
+            let function = site.probe.function;
+            (
+                Outcome::Used,
+                format!("{function:#x} is called after RT_ADD and RT_DELETE{agrees}"),
+            )
         }
-        Err(absence) => {
-            words.push_str(&absence.to_string());
-            (None, Some(absence))
-        }
+        Err(why) => (Outcome::Absent, resolution.miss(&Absence::NoCodeObjects(why))),
     };
-    let decision = Decision {
-        sought: Sought::CodeObjects,
-        step: ResolverStep::CodePattern,
-        looked_at,
-        outcome: if site.is_some() { Outcome::Used } else { Outcome::Absent },
-        reason: words,
-    };
-    (site, absence, decision)
+    let step = ResolverStep::CodePattern;
+    resolution.decide(Sought::CodeObjects, step, looked_at, outcome, reason);
 }
 
-fn find(image: &Image<'_>, functions: &Functions, looked_at: &mut String) -> Result<CodeObjectSite, Absence> {
-    "the dynamic symbols".clone_into(looked_at);
-    let (debug, slots) = image
-        .exported_object(LIST)
-        .ok_or(Absence::NoCodeObjects("_amdgpu_r_debug is not exported"))?;
+fn search(functions: &Functions<'_>, looked_at: &mut String) -> Result<CodeObjectSite, &'static str> {
+    let image = functions.image;
+    let list = image.exported_object(LIST);
+    let (debug, slots) = list.ok_or("_amdgpu_r_debug is not exported")?;
     let (mut callees, mut users) = (BTreeSet::new(), 0);
-    for code in functions
-        .containing(image, |code| {
-            code.bytes.len() <= MAX_LENGTH && refers(code, &slots, debug)
-        })
-        .take(MAX_USERS)
-    {
+    let using = functions
+        .all()
+        .filter(|code| code.bytes.len() <= MAX_LENGTH && refers(code, &slots, debug));
+    for code in using.take(MAX_USERS) {
         users += 1;
-        let body = Body::decode(code.vaddr, code.bytes);
-        callees.extend(callees_after_state(body.instructions(), &slots, debug));
+        callees.extend(callees_after_state(&code.decode().instructions, &slots, debug));
     }
     *looked_at = format!("{users} functions that may use {LIST}");
     callees.retain(|&callee| functions.is_start(callee));
     let mut found = callees.into_iter();
     let (Some(function), None) = (found.next(), found.next()) else {
-        return Err(Absence::NoCodeObjects(
-            "the function that is called around changes of _amdgpu_r_debug was not recognised",
-        ));
+        return Err("the function that is called around changes of _amdgpu_r_debug was not recognised");
     };
     let in_file = image.relative_relocation(debug.wrapping_add(R_BRK as u64));
     if in_file.is_some_and(|brk| brk != function) {
-        return Err(Absence::NoCodeObjects(
-            "r_brk of _amdgpu_r_debug is not the function that is called around changes",
-        ));
+        return Err("r_brk of _amdgpu_r_debug is not the function that is called around changes");
     }
-    let code = functions
-        .code(image, function)
-        .filter(|code| code.bytes.len() <= MAX_LENGTH);
-    let site = code.and_then(|code| {
-        let body = Body::decode(code.vaddr, code.bytes);
-        let probe = choose(&body, &[], &[]).and_then(|site| locate(image, code.vaddr, site))?;
-        let debug_displacement = i64::try_from(i128::from(debug) - i128::from(probe.vaddr)).ok()?;
+    let site = || {
+        let body = functions.body(function, MAX_LENGTH)?;
+        let probe = probe_point(image, &body, &[], &[])?;
         Some(CodeObjectSite {
             probe,
             debug,
-            debug_displacement: i32::try_from(debug_displacement).ok()?,
+            debug_displacement: i32::try_from(i128::from(debug) - i128::from(probe.vaddr)).ok()?,
             step: ResolverStep::CodePattern,
-            confidence: if in_file.is_some() {
-                Confidence::High
-            } else {
-                Confidence::Medium
-            },
+            confidence: Confidence::of(in_file.is_some()),
         })
-    });
-    site.ok_or(Absence::NoCodeObjects(
-        "the function that is called around changes of _amdgpu_r_debug can't be probed",
-    ))
+    };
+    site().ok_or("the function that is called around changes of _amdgpu_r_debug can't be probed")
 }
 
 /// Returns whether the code may refer to one of the slots, or to the list itself, relative to the instruction. Any 4 bytes with a
@@ -136,17 +107,15 @@ fn callees_after_state(instructions: &[Instruction], slots: &[u64], debug: u64) 
     let mut base = Register::None;
     for (at, instruction) in instructions.iter().enumerate() {
         if stores_state(instruction, base, debug) {
-            let near = instructions.iter().skip(at + 1).take(NEAR);
-            let call = near.take_while(|i| matches!(i.flow_control(), FlowControl::Next | FlowControl::Call));
-            let target = call
-                .filter(|i| i.flow_control() == FlowControl::Call)
-                .map(Instruction::near_branch_target)
-                .next();
+            let mut near = instructions.iter().skip(at + 1).take(NEAR);
+            let leaving = near.find(|i| i.flow_control() != FlowControl::Next);
+            let call = leaving.filter(|i| i.flow_control() == FlowControl::Call);
+            let target = call.map(Instruction::near_branch_target);
             callees.extend(target.filter(|&target| target != 0));
         }
         if loads_list(instruction, slots, debug) {
             base = instruction.op0_register();
-        } else if base != Register::None && writes(instruction, base, &mut info) {
+        } else if base != Register::None && written(instruction, &mut info).any(|register| register == base) {
             base = Register::None;
         }
     }
@@ -180,11 +149,4 @@ fn stores_state(instruction: &Instruction, base: Register, debug: u64) -> bool {
             && instruction.memory_displacement64() == R_STATE as u64
     };
     stores && place && [RT_ADD, RT_DELETE].contains(&instruction.immediate32())
-}
-
-fn writes(instruction: &Instruction, register: Register, info: &mut InstructionInfoFactory) -> bool {
-    info.info(instruction).used_registers().iter().any(|used| {
-        let written = !matches!(used.access(), OpAccess::None | OpAccess::Read | OpAccess::CondRead);
-        written && used.register().full_register() == register
-    })
 }

@@ -10,7 +10,7 @@ use super::error::Absence;
 use super::flow::{Effects, effects};
 use super::functions::Functions;
 use super::pattern::{AqlDoorbell, AqlShape, aql_doorbell};
-use super::site::{Argument, choose, locate};
+use super::site::{Argument, probe_point};
 use super::step::{Confidence, ResolverStep};
 use super::thunk;
 use super::value::Value;
@@ -55,83 +55,55 @@ impl Rung {
 }
 
 /// Returns the probe sites of a queue class, and what they miss.
-pub(super) fn rung(
-    image: &Image<'_>,
-    functions: &Functions,
-    queue: &AqlQueue,
-    step: ResolverStep,
-) -> Result<Rung, Absence> {
+pub(super) fn rung(functions: &Functions<'_>, queue: &AqlQueue, step: ResolverStep) -> Result<Rung, Absence> {
     let mut entries: Vec<Entry> = Vec::new();
     for (role, function, adjustment) in queue.entries() {
-        if entries.iter().all(|known| known.function != function) {
-            entries.push(read(image, functions, role, function, adjustment)?);
+        if entries.iter().any(|known| known.function == function) {
+            continue;
         }
+        let body = functions.body(function, MAX_LENGTH).filter(|body| body.complete);
+        let body = body.ok_or(Absence::NotAFunction(role, function))?;
+        entries.push(Entry {
+            role,
+            function,
+            adjustment,
+            effects: effects(&body),
+            body,
+        });
     }
-    let mut missed = Vec::new();
+    let (mut examined, mut missed) = (Vec::new(), Vec::new());
     let mut ringing: Vec<(&Entry, AqlDoorbell)> = Vec::new();
     for entry in &entries {
-        match aql_doorbell(&entry.effects) {
+        let (role, vaddr) = (entry.role, entry.function);
+        let shape = aql_doorbell(&entry.effects);
+        let rings = matches!(shape, AqlShape::Rings(_));
+        let hands_over = hands_over(entry, &entries);
+        if rings || hands_over {
+            examined.push(DoorbellFunction {
+                role,
+                vaddr,
+                adjustment: entry.adjustment,
+                rings,
+            });
+        }
+        match shape {
             AqlShape::Rings(doorbell) => ringing.push((entry, doorbell)),
-            _ if entry.role == DoorbellRole::Main => return Err(Absence::NoDoorbellStore(entry.function)),
-            AqlShape::NoStore if hands_over(entry, &entries) => {}
-            AqlShape::NoStore => {
-                missed.push(entry.absence(|role, function| Absence::NeitherStoresNorForwards { role, function }));
-            }
-            AqlShape::Unclear => {
-                missed.push(entry.absence(|role, function| Absence::UnknownDoorbellStore { role, function }));
-            }
+            _ if role == DoorbellRole::Main => return Err(Absence::NoDoorbellStore(vaddr)),
+            AqlShape::NoStore if hands_over => {}
+            AqlShape::NoStore => missed.push(Absence::NeitherStoresNorForwards(role, vaddr)),
+            AqlShape::Unclear => missed.push(Absence::UnknownDoorbellStore(role, vaddr)),
         }
     }
     check_signal_offsets(&ringing)?;
     check_counted_once(&ringing)?;
     let sites: Result<_, _> = ringing
         .iter()
-        .map(|(entry, doorbell)| site(image, step, entry, doorbell))
+        .map(|(entry, doorbell)| site(functions.image, step, entry, doorbell))
         .collect();
-    let rings = |entry: &Entry| ringing.iter().any(|(ringing, _)| ringing.function == entry.function);
-    let functions = entries
-        .iter()
-        .filter(|entry| rings(entry) || hands_over(entry, &entries));
     Ok(Rung {
         sites: sites?,
-        functions: functions
-            .map(|entry| DoorbellFunction {
-                role: entry.role,
-                vaddr: entry.function,
-                adjustment: entry.adjustment,
-                rings: rings(entry),
-            })
-            .collect(),
+        functions: examined,
         missed,
-    })
-}
-
-impl Entry {
-    fn absence(&self, make: impl Fn(DoorbellRole, u64) -> Absence) -> Absence {
-        make(self.role, self.function)
-    }
-}
-
-fn read(
-    image: &Image<'_>,
-    functions: &Functions,
-    role: DoorbellRole,
-    function: u64,
-    adjustment: i32,
-) -> Result<Entry, Absence> {
-    let code = functions
-        .code(image, function)
-        .filter(|code| code.bytes.len() <= MAX_LENGTH);
-    let body = code
-        .map(|code| Body::decode(code.vaddr, code.bytes))
-        .filter(Body::is_complete);
-    let body = body.ok_or(Absence::NotAFunction { role, function })?;
-    Ok(Entry {
-        role,
-        function,
-        adjustment,
-        effects: effects(&body),
-        body,
     })
 }
 
@@ -144,21 +116,15 @@ fn hands_over(entry: &Entry, entries: &[Entry]) -> bool {
     to_entry || indirect.any(|target| matches!(target, Value::FieldOf(vtable, _) if *vtable == entry.adjustment))
 }
 
-/// Checks that all functions find the same signal, whichever part of the object they get.
+/// Checks that all functions find the same signal, whichever part of the object they get. The first function is `StoreRelaxed`.
 fn check_signal_offsets(ringing: &[(&Entry, AqlDoorbell)]) -> Result<(), Absence> {
-    let Some((_, main)) = ringing.first() else {
-        return Ok(());
-    };
+    let main = ringing.first().map_or(0, |(_, main)| main.signal_offset);
     for (entry, doorbell) in ringing {
-        let (expected, found) = (
-            main.signal_offset.saturating_add(entry.adjustment),
-            doorbell.signal_offset,
-        );
+        let (found, expected) = (doorbell.signal_offset, main.saturating_add(entry.adjustment));
         if found != expected {
-            let (role, function) = (entry.role, entry.function);
             return Err(Absence::SignalOffsetMismatch {
-                role,
-                function,
+                role: entry.role,
+                function: entry.function,
                 found,
                 expected,
             });
@@ -172,19 +138,21 @@ fn check_counted_once(ringing: &[(&Entry, AqlDoorbell)]) -> Result<(), Absence> 
     for (entry, _) in ringing {
         let callees = &entry.effects.callees;
         if let Some((other, _)) = ringing.iter().find(|(other, _)| callees.contains(&other.function)) {
-            let callee = other.function;
-            return Err(entry.absence(|role, function| Absence::CountsTwice { role, function, callee }));
+            return Err(Absence::CountsTwice {
+                role: entry.role,
+                function: entry.function,
+                callee: other.function,
+            });
         }
     }
     Ok(())
 }
 
 fn site(image: &Image<'_>, step: ResolverStep, entry: &Entry, doorbell: &AqlDoorbell) -> Result<DoorbellSite, Absence> {
-    let probe = choose(&entry.body, &NEEDED, &doorbell.stores).and_then(|site| locate(image, entry.function, site));
+    let probe = probe_point(image, &entry.body, &NEEDED, &doorbell.stores);
     let signal_offset = i16::try_from(doorbell.signal_offset).ok();
-    let no_probe_point = || entry.absence(|role, function| Absence::NoProbePoint { role, function });
     Ok(DoorbellSite {
-        probe: probe.ok_or_else(no_probe_point)?,
+        probe: probe.ok_or(Absence::NoProbePoint(entry.role, entry.function))?,
         role: entry.role,
         signal_offset: signal_offset.ok_or(Absence::NoDoorbellStore(entry.function))?,
         value_register: Argument::Rsi,

@@ -8,14 +8,14 @@ mod relocations;
 mod symbols;
 
 use object::elf;
-use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader, SymbolTable};
 use object::{LittleEndian, SectionIndex};
 
 use super::error::ResolveError;
 use symbols::{Symbols, bounded};
 
 pub(crate) use notes::build_id_in;
-pub(super) use symbols::FunctionSymbol;
+pub(super) use relocations::{MAX_RELOCATIONS, words};
 pub(crate) use symbols::MAX_NAME;
 
 const LE: LittleEndian = LittleEndian;
@@ -30,21 +30,14 @@ const MAX_SECTIONS: usize = 65_536;
 const MAX_NOTES: usize = 16;
 
 type Header = elf::FileHeader64<LittleEndian>;
+type Segment = elf::ProgramHeader64<LittleEndian>;
 
 /// A parsed ELF file. The parser locates the tables; their entries are read when they are needed.
 pub(super) struct Image<'data> {
-    bytes: &'data [u8],
+    /// The whole file.
+    pub(super) bytes: &'data [u8],
     file: ElfFile64<'data, LittleEndian>,
-    loads: Vec<Load>,
-    section_names: &'data [u8],
-}
-
-/// A loadable segment.
-struct Load {
-    vaddr: u64,
-    offset: u64,
-    size: u64,
-    executable: bool,
+    loads: Vec<&'data Segment>,
 }
 
 /// A section's address and contents.
@@ -75,34 +68,27 @@ impl<'data> Image<'data> {
         Ok(Self {
             bytes,
             loads: loads(&file)?,
-            section_names: section_names(&file, bytes).unwrap_or_default(),
             file,
         })
     }
 
-    /// Returns the size of the whole file.
-    pub(super) fn size(&self) -> u64 {
-        self.bytes.len() as u64
-    }
-
     /// Returns the file offset of [`Self::code`] at `vaddr`.
     pub(super) fn code_offset(&self, vaddr: u64) -> Option<u64> {
-        self.loaded(vaddr, |load| load.executable).map(|(offset, _)| offset)
+        self.loaded(vaddr, is_code).map(|(offset, _)| offset)
     }
 
     /// Returns up to `len` bytes of executable code at `vaddr`, fewer at the end of its segment.
     pub(super) fn code(&self, vaddr: u64, len: u64) -> Option<&'data [u8]> {
-        let (offset, available) = self.loaded(vaddr, |load| load.executable)?;
+        let (offset, available) = self.loaded(vaddr, is_code)?;
         self.slice(offset, len.min(available))
     }
 
     /// Returns the addresses of the executable segment that contains `vaddr`.
     pub(super) fn code_around(&self, vaddr: u64) -> Option<std::ops::Range<u64>> {
-        self.file.elf_program_headers().iter().find_map(|segment| {
-            let start = segment.p_vaddr(LE);
-            let end = start.checked_add(segment.p_memsz(LE))?;
-            let is_code = segment.p_type(LE) == elf::PT_LOAD && segment.p_flags(LE) & elf::PF_X != 0;
-            (is_code && (start..end).contains(&vaddr)).then_some(start..end)
+        self.loads.iter().filter(|load| is_code(load)).find_map(|load| {
+            let start = load.p_vaddr(LE);
+            let end = start.checked_add(load.p_memsz(LE))?;
+            (start..end).contains(&vaddr).then_some(start..end)
         })
     }
 
@@ -115,9 +101,11 @@ impl<'data> Image<'data> {
 
     /// Returns the first section with this name that has contents.
     pub(super) fn section(&self, name: &[u8]) -> Option<Section<'data>> {
+        let index = self.file.elf_header().shstrndx(LE, self.bytes).ok()?;
+        let names = self.contents(SectionIndex(index as usize))?;
         let header = self.headers().find(|header| {
-            let at = header.sh_name(LE) as usize;
-            let rest = self.section_names.get(at..).and_then(|rest| rest.strip_prefix(name));
+            let rest = names.get(header.sh_name(LE) as usize..);
+            let rest = rest.and_then(|rest| rest.strip_prefix(name));
             rest.is_some_and(|rest| rest.first() == Some(&0))
         })?;
         let data = header.data(LE, self.bytes).ok()?;
@@ -133,6 +121,11 @@ impl<'data> Image<'data> {
         headers.filter_map(|header| header.data(LE, self.bytes).ok())
     }
 
+    fn contents(&self, index: SectionIndex) -> Option<&'data [u8]> {
+        let header = self.file.elf_section_table().section(index).ok()?;
+        header.data(LE, self.bytes).ok()
+    }
+
     fn headers(&self) -> impl Iterator<Item = &'data elf::SectionHeader64<LittleEndian>> {
         self.file.elf_section_table().iter().take(MAX_SECTIONS)
     }
@@ -143,9 +136,8 @@ impl<'data> Image<'data> {
         let in_segments = segments
             .filter(|segment| segment.p_type(LE) == elf::PT_NOTE)
             .filter_map(|segment| segment.data(LE, self.bytes).ok());
-        let notes = in_segments.take(MAX_NOTES);
-        let notes = notes.chain(self.sections_of_type(elf::SHT_NOTE).take(MAX_NOTES));
-        notes.filter_map(build_id_in).next()
+        let in_sections = self.sections_of_type(elf::SHT_NOTE).take(MAX_NOTES);
+        in_segments.take(MAX_NOTES).chain(in_sections).find_map(build_id_in)
     }
 
     /// Returns `DT_SONAME`.
@@ -165,32 +157,29 @@ impl<'data> Image<'data> {
         Some((name, u32::from_le_bytes(*checksum)))
     }
 
-    /// Returns the functions that `.dynsym` defines.
-    pub(super) fn exported_functions(&self) -> impl Iterator<Item = FunctionSymbol<'data>> {
-        Symbols::of(self.file.elf_dynamic_symbol_table(), &self.file, self.bytes).functions()
+    /// Returns the symbols that the library exports and imports.
+    pub(super) fn dynsym(&self) -> Symbols<'data> {
+        self.symbols(self.file.elf_dynamic_symbol_table())
     }
 
-    /// Returns the functions that `.symtab` defines; none if the library is stripped.
-    pub(super) fn symtab_functions(&self) -> impl Iterator<Item = FunctionSymbol<'data>> {
-        Symbols::of(self.file.elf_symbol_table(), &self.file, self.bytes).functions()
+    /// Returns the symbols for debuggers; none if the library is stripped.
+    pub(super) fn symtab(&self) -> Symbols<'data> {
+        self.symbols(self.file.elf_symbol_table())
     }
 
-    /// Returns the value of a dynamic symbol that a relocation names, and the symbol's name if it is undefined.
-    pub(super) fn dynamic_symbol(&self, index: usize) -> Option<(u64, Option<&'data [u8]>)> {
-        Symbols::of(self.file.elf_dynamic_symbol_table(), &self.file, self.bytes).value_and_undefined_name(index)
-    }
-
-    /// Returns whether `.dynsym` defines a function called `name`.
-    pub(super) fn exports(&self, name: &str) -> bool {
-        self.exported_functions().any(|symbol| symbol.name == name)
+    fn symbols(&self, table: &SymbolTable<'data, Header>) -> Symbols<'data> {
+        Symbols {
+            symbols: table.symbols(),
+            strings: self.contents(table.string_section()).unwrap_or_default(),
+        }
     }
 
     /// Returns the file offset of `vaddr`, and the number of bytes from there to the end of its segment.
-    fn loaded(&self, vaddr: u64, wanted: impl Fn(&Load) -> bool) -> Option<(u64, u64)> {
+    fn loaded(&self, vaddr: u64, wanted: impl Fn(&Segment) -> bool) -> Option<(u64, u64)> {
         self.loads.iter().filter(|load| wanted(load)).find_map(|load| {
-            let into = vaddr.checked_sub(load.vaddr)?;
-            let available = load.size.checked_sub(into).filter(|&left| left > 0)?;
-            Some((load.offset.checked_add(into)?, available))
+            let into = vaddr.checked_sub(load.p_vaddr(LE))?;
+            let available = load.p_filesz(LE).checked_sub(into).filter(|&left| left > 0)?;
+            Some((load.p_offset(LE).checked_add(into)?, available))
         })
     }
 
@@ -201,28 +190,18 @@ impl<'data> Image<'data> {
     }
 }
 
-fn loads(file: &ElfFile64<'_, LittleEndian>) -> Result<Vec<Load>, ResolveError> {
+fn is_code(segment: &Segment) -> bool {
+    segment.p_flags(LE) & elf::PF_X != 0
+}
+
+fn loads<'data>(file: &ElfFile64<'data, LittleEndian>) -> Result<Vec<&'data Segment>, ResolveError> {
     let segments = file.elf_program_headers().iter();
-    let loads: Vec<Load> = segments
-        .filter(|segment| segment.p_type(LE) == elf::PT_LOAD)
-        .map(|segment| Load {
-            vaddr: segment.p_vaddr(LE),
-            offset: segment.p_offset(LE),
-            size: segment.p_filesz(LE),
-            executable: segment.p_flags(LE) & elf::PF_X != 0,
-        })
-        .take(MAX_SEGMENTS + 1)
-        .collect();
+    let loads = segments.filter(|segment| segment.p_type(LE) == elf::PT_LOAD);
+    let loads: Vec<_> = loads.take(MAX_SEGMENTS + 1).collect();
     if loads.len() > MAX_SEGMENTS {
         return Err(ResolveError::Malformed(format!(
             "more than {MAX_SEGMENTS} loadable segments"
         )));
     }
     Ok(loads)
-}
-
-fn section_names<'data>(file: &ElfFile64<'data, LittleEndian>, bytes: &'data [u8]) -> Option<&'data [u8]> {
-    let index = file.elf_header().shstrndx(LE, bytes).ok()?;
-    let header = file.elf_section_table().section(SectionIndex(index as usize)).ok()?;
-    header.data(LE, bytes).ok()
 }

@@ -52,8 +52,9 @@ fn plain(name: &str) -> &str {
 pub fn entries(elf: &[u8], layer: Layer, keep: &[Argument]) -> Result<Entries, ResolveError> {
     let image = Image::parse(elf)?;
     let mut found: Vec<(usize, u64)> = image
-        .exported_functions()
-        .filter_map(|symbol| Some((api::find(layer, plain(symbol.name))?, symbol.vaddr)))
+        .dynsym()
+        .functions()
+        .filter_map(|(name, vaddr)| Some((api::find(layer, plain(name))?, vaddr)))
         // A library has each function once or, if it has versions, a few times.
         .take(4 * api::FUNCTIONS.len())
         .collect();

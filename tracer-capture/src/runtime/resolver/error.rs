@@ -48,6 +48,8 @@ pub(super) enum Absence {
         "several classes look like AqlQueue (vtables at {0:#x} and {1:#x}): not guessing which one rings doorbells"
     )]
     SeveralQueueClasses(u64, u64),
+    #[error("it does not name a function of AqlQueue")]
+    NotNamed,
     #[error(".symtab names AqlQueue::StoreRelaxed but not {0}")]
     SymbolMissing(&'static str),
     #[error(".symtab names {0} more than once, at different addresses")]
@@ -60,16 +62,14 @@ pub(super) enum Absence {
         named: u64,
         shaped: u64,
     },
-    #[error("{role} at {function:#x} is not a function with unwind information")]
-    NotAFunction { role: DoorbellRole, function: u64 },
+    #[error("{0} at {1:#x} is not a function with unwind information")]
+    NotAFunction(DoorbellRole, u64),
     #[error("AqlQueue::StoreRelaxed at {0:#x} does not store rsi to a doorbell in a known way")]
     NoDoorbellStore(u64),
-    #[error(
-        "{role} at {function:#x} neither rings a doorbell nor hands over to StoreRelaxed: its doorbells would be missed"
-    )]
-    NeitherStoresNorForwards { role: DoorbellRole, function: u64 },
-    #[error("{role} at {function:#x} writes a doorbell in a way that was not understood")]
-    UnknownDoorbellStore { role: DoorbellRole, function: u64 },
+    #[error("{0} at {1:#x} neither rings a doorbell nor hands over to StoreRelaxed: its doorbells would be missed")]
+    NeitherStoresNorForwards(DoorbellRole, u64),
+    #[error("{0} at {1:#x} writes a doorbell in a way that was not understood")]
+    UnknownDoorbellStore(DoorbellRole, u64),
     #[error("{role} at {function:#x} finds its signal at {found:#x}, but StoreRelaxed implies {expected:#x}")]
     SignalOffsetMismatch {
         role: DoorbellRole,
@@ -85,8 +85,8 @@ pub(super) enum Absence {
         function: u64,
         callee: u64,
     },
-    #[error("{role} at {function:#x} has no instruction that can be probed once per call")]
-    NoProbePoint { role: DoorbellRole, function: u64 },
+    #[error("{0} at {1:#x} has no instruction that can be probed once per call")]
+    NoProbePoint(DoorbellRole, u64),
     #[error("no function has the shape of BlitSdma's doorbell update: tracer sees SDMA copies only by their API calls")]
     NoSdma,
     #[error("the BlitSdma function at {0:#x} has no instruction that can be probed once per call")]

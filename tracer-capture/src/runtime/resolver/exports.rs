@@ -6,14 +6,14 @@
 //! that target.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
 use super::code::{Body, Step};
 use super::elf::Image;
 use super::error::Absence;
-use super::site::{Argument, ProbePoint, choose, locate};
+use super::site::{Argument, ProbePoint, probe_point};
 use super::step::Confidence;
 
 /// The arguments that these probes read.
@@ -86,33 +86,28 @@ pub enum ReserveOperation {
 
 impl ReserveOperation {
     fn of(name: &str) -> Option<Self> {
-        let rest = name.strip_prefix("hsa_queue_")?;
-        let operations = [("add", Self::Add), ("store", Self::Store), ("cas", Self::Cas)];
-        let named = |verb: &str| {
-            rest.strip_prefix(verb)
-                .is_some_and(|rest| rest.starts_with("_write_index_"))
-        };
-        operations
-            .into_iter()
-            .find(|(verb, _)| named(verb))
-            .map(|(_, operation)| operation)
+        let (verb, _order) = name.strip_prefix("hsa_queue_")?.split_once("_write_index_")?;
+        match verb {
+            "add" => Some(Self::Add),
+            "store" => Some(Self::Store),
+            "cas" => Some(Self::Cas),
+            _ => None,
+        }
     }
 }
 
 /// Finds the exported functions, and returns which are absent.
 pub(super) fn exports(image: &Image<'_>) -> (Exports, Vec<Absence>) {
-    let mut by_address: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    let of_use = image.exported_functions().filter(|symbol| is_of_use(symbol.name));
-    for symbol in of_use.take(MAX_EXPORTS) {
-        let names = by_address.entry(symbol.vaddr).or_default();
-        if !names.iter().any(|known| known == symbol.name) {
-            names.push(symbol.name.to_owned());
-        }
+    let mut by_address: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
+    let of_use = image.dynsym().functions().filter(|(name, _)| is_of_use(name));
+    for (name, vaddr) in of_use.take(MAX_EXPORTS) {
+        by_address.entry(vaddr).or_default().insert(name.to_owned());
     }
     let mut exports = Exports::default();
     for site in by_address.into_iter().filter_map(|(vaddr, names)| {
-        let creates = names.iter().any(|name| name == QUEUE_CREATE);
-        export_site(image, vaddr, names, if creates { &ON_STACK } else { &ARGUMENTS })
+        let creates = names.contains(QUEUE_CREATE);
+        let keep: &[Argument] = if creates { &ON_STACK } else { &ARGUMENTS };
+        export_site(image, vaddr, names.into_iter().collect(), keep)
     }) {
         let has = |name| site.names.iter().any(|known| known == name);
         match site.names.iter().find_map(|name| ReserveOperation::of(name)) {
@@ -126,7 +121,15 @@ pub(super) fn exports(image: &Image<'_>) -> (Exports, Vec<Absence>) {
             None => exports.signal_stores.push(site),
         }
     }
-    let absent = exports.absent();
+    let single = [
+        (INIT, &exports.init),
+        (QUEUE_CREATE, &exports.queue_create),
+        (QUEUE_DESTROY, &exports.queue_destroy),
+    ];
+    let missing = single.into_iter().filter(|(_, site)| site.is_none());
+    let missing = missing.map(|(name, _)| Absence::NotExported(name));
+    let no_reserves = exports.reserves.is_empty().then_some(Absence::NoReserves);
+    let absent = missing.chain(no_reserves).collect();
     (exports, absent)
 }
 
@@ -139,43 +142,16 @@ fn is_of_use(name: &str) -> bool {
     named || name.starts_with("hsa_signal_store_") || ReserveOperation::of(name).is_some()
 }
 
-impl Exports {
-    fn absent(&self) -> Vec<Absence> {
-        let single = [
-            (INIT, &self.init),
-            (QUEUE_CREATE, &self.queue_create),
-            (QUEUE_DESTROY, &self.queue_destroy),
-        ];
-        let missing = single.into_iter().filter(|(_, site)| site.is_none());
-        let mut absent: Vec<_> = missing.map(|(name, _)| Absence::NotExported(name)).collect();
-        if self.reserves.is_empty() {
-            absent.push(Absence::NoReserves);
-        }
-        absent
-    }
-}
-
 /// Returns the place for a probe in an exported function, at which the registers in `keep` have the same contents as at the entry.
-pub(super) fn export_site(
-    image: &Image<'_>,
-    vaddr: u64,
-    mut names: Vec<String>,
-    keep: &[Argument],
-) -> Option<ExportSite> {
-    names.sort_unstable();
+pub(super) fn export_site(image: &Image<'_>, vaddr: u64, names: Vec<String>, keep: &[Argument]) -> Option<ExportSite> {
     let body = Body::decode(vaddr, image.code(vaddr, STUB_LENGTH)?);
-    let site = choose(&body, keep, &[])?;
-    let table = table_slot(body.instructions());
+    let table = table_slot(&body.instructions);
     Some(ExportSite {
         names,
-        probe: locate(image, vaddr, site)?,
+        probe: probe_point(image, &body, keep, &[])?,
         table,
         // The name is one sign, the form of the code the other.
-        confidence: if table.is_some() {
-            Confidence::High
-        } else {
-            Confidence::Medium
-        },
+        confidence: Confidence::of(table.is_some()),
     })
 }
 

@@ -4,9 +4,10 @@
 //! store to a doorbell is recognised by *where its operands come from*, independent of registers, instruction order and compiler.
 //! Arguments are those of the System V x86-64 ABI.
 
-use iced_x86::{Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpAccess, OpKind, Register};
+use iced_x86::{Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpKind, Register};
 
 use super::code::{Body, Step};
+use super::operands::{Registers, plain_memory};
 use super::site::Argument;
 use super::value::{Place, Value};
 
@@ -39,7 +40,7 @@ pub(super) struct Effects {
 /// Interprets a function. Instructions that cannot be reached from its start have no effects.
 pub(super) fn effects(body: &Body) -> Effects {
     let mut effects = Effects::default();
-    for (instruction, state) in body.instructions().iter().zip(reach(body)) {
+    for (instruction, state) in body.instructions.iter().zip(reach(body)) {
         if let Some(state) = state {
             state.record(instruction, body, &mut effects);
         }
@@ -50,10 +51,10 @@ pub(super) fn effects(body: &Body) -> Effects {
 /// Returns the state before each instruction, `None` if it is unreachable: a fixed point over the control flow.
 fn reach(body: &Body) -> Vec<Option<State>> {
     let mut info = InstructionInfoFactory::new();
-    let mut states = vec![None; body.instructions().len()];
+    let mut states = vec![None; body.instructions.len()];
     let mut pending = vec![(0, State::at_entry())];
     while let Some((index, incoming)) = pending.pop() {
-        let (Some(known), Some(instruction)) = (states.get_mut(index), body.instructions().get(index)) else {
+        let (Some(known), Some(instruction)) = (states.get_mut(index), body.instructions.get(index)) else {
             continue;
         };
         let merged = known.map_or(incoming, |state: State| state.meet(incoming));
@@ -62,18 +63,17 @@ fn reach(body: &Body) -> Vec<Option<State>> {
         }
         *known = Some(merged);
         let after = merged.after(instruction, &mut info);
-        pending.extend(body.successors(index).map(|next| (next, after)));
+        pending.extend(body.successors(index, instruction).map(|next| (next, after)));
     }
     states
 }
 
-/// One value for each of the 16 general-purpose registers, in encoding order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct State([Value; 16]);
+/// The contents of the registers before an instruction.
+type State = Registers<Value>;
 
 impl State {
     fn at_entry() -> Self {
-        let mut state = Self([Value::Unknown; 16]);
+        let mut state = Self::default();
         state.set(Register::RDI, Value::Object(0));
         for argument in [Argument::Rsi, Argument::Rdx, Argument::Rcx] {
             state.set(argument.register(), Value::Passed(argument));
@@ -92,56 +92,26 @@ impl State {
     }
 
     /// Returns the value that a read of `register`, of any width, gives.
-    fn get(&self, register: Register) -> Value {
-        let full = || {
-            self.0
-                .get(register.full_register().number())
-                .copied()
-                .unwrap_or(Value::Unknown)
-        };
-        match register {
-            _ if register.is_gpr64() => full(),
-            _ if register.is_gpr32() => full().low_half(),
-            _ => Value::Unknown,
-        }
-    }
-
-    fn set(&mut self, register: Register, value: Value) {
-        let full = register.full_register();
-        if full.is_gpr64()
-            && let Some(slot) = self.0.get_mut(full.number())
-        {
-            *slot = value;
+    fn read(&self, register: Register) -> Value {
+        if register.is_gpr32() {
+            self.get(register.full_register()).low_half()
+        } else {
+            self.get(register)
         }
     }
 
     fn place(&self, instruction: &Instruction) -> Place {
-        let flat = !matches!(instruction.memory_segment(), Register::FS | Register::GS);
-        let plain = flat && instruction.memory_index() == Register::None;
-        let base = instruction.memory_base();
-        match i32::try_from(instruction.memory_displacement64().cast_signed()) {
-            _ if base == Register::RIP => Place {
-                base: Value::Static,
-                displacement: 0,
-            },
-            Ok(displacement) if plain && base.is_gpr64() => Place {
-                base: self.get(base),
-                displacement,
-            },
-            _ => Place::UNKNOWN,
-        }
+        let (base, displacement) = match plain_memory(instruction) {
+            _ if instruction.memory_base() == Register::RIP => (Value::Static, 0),
+            Some((base, displacement)) => (self.get(base), displacement),
+            None => (Value::Unknown, 0),
+        };
+        Place { base, displacement }
     }
 
     fn after(mut self, instruction: &Instruction, info: &mut InstructionInfoFactory) -> Self {
         let result = self.result(instruction);
-        for used in info.info(instruction).used_registers() {
-            if !matches!(
-                used.access(),
-                OpAccess::None | OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess
-            ) {
-                self.set(used.register(), Value::Unknown);
-            }
-        }
+        self.forget_written(instruction, info);
         if Step::of(instruction) == Step::Call {
             for register in CALLER_SAVED {
                 self.set(register, Value::Unknown);
@@ -161,10 +131,11 @@ impl State {
         }
         let wide = destination.is_gpr64();
         match (instruction.mnemonic(), instruction.op1_kind()) {
-            (Mnemonic::Mov, OpKind::Register) => Some(self.get(instruction.op1_register())),
+            (Mnemonic::Mov, OpKind::Register) => Some(self.read(instruction.op1_register())),
             (Mnemonic::Mov, OpKind::Memory) if wide => Some(self.place(instruction).content()),
             (Mnemonic::Lea, OpKind::Memory) if wide => Some(self.place(instruction).address()),
-            (Mnemonic::And, _) => Some(self.get(destination).low_half()).filter(|_| is_mask(instruction)),
+            // A mask.
+            (Mnemonic::And, _) if instruction.try_immediate(1).is_ok() => Some(self.read(destination).low_half()),
             (Mnemonic::Add, _) if wide => self.shifted(instruction, i32::checked_add),
             (Mnemonic::Sub, _) if wide => self.shifted(instruction, i32::checked_sub),
             _ => None,
@@ -176,62 +147,46 @@ impl State {
         let by = i32::try_from(immediate.cast_signed()).ok()?;
         match self.get(instruction.op0_register()) {
             Value::Object(offset) => Some(Value::Object(shift(offset, by)?)),
-            Value::Field(field) => Some(Value::Behind(field, shift(0, by)?)),
-            Value::Behind(field, offset) => Some(Value::Behind(field, shift(offset, by)?)),
+            Value::Field(field, offset) => Some(Value::Field(field, shift(offset, by)?)),
             _ => None,
         }
     }
 
     fn record(&self, instruction: &Instruction, body: &Body, effects: &mut Effects) {
+        let to_memory = instruction.op0_kind() == OpKind::Memory;
+        let store = || Store {
+            vaddr: instruction.ip(),
+            place: self.place(instruction),
+            value: match instruction.op1_kind() {
+                OpKind::Register => self.read(instruction.op1_register()),
+                _ => Value::Unknown,
+            },
+            width: instruction.memory_size().size(),
+        };
         match instruction.mnemonic() {
             Mnemonic::Sfence => effects.store_fence = true,
-            Mnemonic::Mov | Mnemonic::Movnti if instruction.op0_kind() == OpKind::Memory => {
-                effects.stores.push(Store {
-                    vaddr: instruction.ip(),
-                    place: self.place(instruction),
-                    value: self.stored(instruction),
-                    width: instruction.memory_size().size(),
-                });
-            }
-            Mnemonic::Xadd if instruction.has_lock_prefix() && instruction.op0_kind() == OpKind::Memory => {
-                effects.locked_adds.push(Store {
-                    vaddr: instruction.ip(),
-                    place: self.place(instruction),
-                    value: self.stored(instruction),
-                    width: instruction.memory_size().size(),
-                });
-            }
+            Mnemonic::Mov | Mnemonic::Movnti if to_memory => effects.stores.push(store()),
+            Mnemonic::Xadd if to_memory && instruction.has_lock_prefix() => effects.locked_adds.push(store()),
             _ if instruction.op1_kind() == OpKind::Memory && instruction.memory_size() != MemorySize::Unknown => {
                 effects.fields_read.extend(self.place(instruction).in_object());
             }
             _ => {}
         }
-        match Step::of(instruction) {
+        match (Step::of(instruction), instruction.op0_kind()) {
             // A call through the global offset table: an ordinary call of another library.
-            Step::IndirectJump | Step::Call if instruction.is_ip_rel_memory_operand() => {}
-            Step::IndirectJump | Step::Call if instruction.op0_kind() == OpKind::Memory => {
+            (Step::IndirectJump | Step::Call, _) if instruction.is_ip_rel_memory_operand() => {}
+            (Step::IndirectJump | Step::Call, OpKind::Memory) => {
                 effects.indirect.push(self.place(instruction).content());
             }
-            Step::IndirectJump | Step::Call if instruction.op0_kind() == OpKind::Register => {
-                effects.indirect.push(self.get(instruction.op0_register()));
+            (Step::IndirectJump | Step::Call, OpKind::Register) => {
+                effects.indirect.push(self.read(instruction.op0_register()));
             }
-            Step::Jump | Step::Branch | Step::Call => {
+            (Step::Jump | Step::Branch | Step::Call, _) => {
                 effects.callees.extend(body.leaving_target(instruction));
             }
             _ => {}
         }
     }
-
-    fn stored(&self, instruction: &Instruction) -> Value {
-        match instruction.op1_kind() {
-            OpKind::Register => self.get(instruction.op1_register()),
-            _ => Value::Unknown,
-        }
-    }
-}
-
-fn is_mask(instruction: &Instruction) -> bool {
-    instruction.try_immediate(1).is_ok()
 }
 
 /// Registers that a callee may change (System V x86-64 ABI, figure 3.4).

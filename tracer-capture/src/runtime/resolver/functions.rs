@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection};
 
+use super::code::Body;
 use super::elf::Image;
 
 /// Limit in bytes, above the size in any library (Debian's runtimes have 200 KiB). The reader ignores the rest.
@@ -14,8 +15,10 @@ const MAX_SECTION: usize = 16 << 20;
 /// have a description each 20 bytes, and each may refer to a part that is as long as the section.
 const MAX_COMMON: usize = 64;
 
-/// Start and length of every function that has unwind information, sorted by start.
-pub(super) struct Functions {
+/// The functions of a library that have unwind information.
+pub(super) struct Functions<'data> {
+    pub(super) image: &'data Image<'data>,
+    /// Start and length of each function, sorted by start.
     ranges: Vec<(u64, u64)>,
 }
 
@@ -26,10 +29,16 @@ pub(super) struct Code<'data> {
     pub(super) bytes: &'data [u8],
 }
 
-impl Functions {
+impl Code<'_> {
+    pub(super) fn decode(self) -> Body {
+        Body::decode(self.vaddr, self.bytes)
+    }
+}
+
+impl<'data> Functions<'data> {
     /// Reads the frame descriptions, and ignores those after a malformed one. Returns no functions if the descriptions cover more
     /// code than the file has bytes.
-    pub(super) fn read(image: &Image<'_>) -> Self {
+    pub(super) fn read(image: &'data Image<'data>) -> Self {
         let mut ranges = Vec::new();
         if let Some(section) = image.section(b".eh_frame") {
             let data = section.data.get(..MAX_SECTION).unwrap_or(section.data);
@@ -57,10 +66,10 @@ impl Functions {
         ranges.dedup_by_key(|(start, _)| *start);
         // Only a malicious file has overlapping functions. Reading each of them could take hours.
         let total = ranges.iter().fold(0u64, |total, (_, len)| total.saturating_add(*len));
-        if total > image.size() {
+        if total > image.bytes.len() as u64 {
             ranges.clear();
         }
-        Self { ranges }
+        Self { image, ranges }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -73,30 +82,21 @@ impl Functions {
     }
 
     /// Returns the whole code of the function that starts at `vaddr`.
-    pub(super) fn code<'data>(&self, image: &Image<'data>, vaddr: u64) -> Option<Code<'data>> {
+    pub(super) fn code(&self, vaddr: u64) -> Option<Code<'data>> {
         let length = self.length(vaddr)?;
-        let bytes = image.code(vaddr, length)?;
+        let bytes = self.image.code(vaddr, length)?;
         (bytes.len() as u64 == length).then_some(Code { vaddr, bytes })
     }
 
-    /// Returns the functions with a length in `lengths`.
-    pub(super) fn of_length<'a, 'data>(
-        &'a self,
-        image: &'a Image<'data>,
-        lengths: std::ops::Range<u64>,
-    ) -> impl Iterator<Item = Code<'data>> + 'a {
-        let fitting = self.ranges.iter().filter(move |(_, length)| lengths.contains(length));
-        fitting.filter_map(|&(start, _)| self.code(image, start))
+    /// Decodes the function that starts at `vaddr`, unless it has more than `longest` bytes.
+    pub(super) fn body(&self, vaddr: u64, longest: usize) -> Option<Body> {
+        let code = self.code(vaddr).filter(|code| code.bytes.len() <= longest);
+        code.map(Code::decode)
     }
 
-    /// Returns the functions for which `wanted` returns true.
-    pub(super) fn containing<'a, 'data>(
-        &'a self,
-        image: &'a Image<'data>,
-        wanted: impl Fn(&Code<'data>) -> bool + 'a,
-    ) -> impl Iterator<Item = Code<'data>> + 'a {
-        let all = self.ranges.iter().filter_map(|&(start, _)| self.code(image, start));
-        all.filter(move |code| wanted(code))
+    /// Returns the code of all functions, in address order.
+    pub(super) fn all(&self) -> impl Iterator<Item = Code<'data>> {
+        self.ranges.iter().filter_map(|&(start, _)| self.code(start))
     }
 
     fn length(&self, vaddr: u64) -> Option<u64> {

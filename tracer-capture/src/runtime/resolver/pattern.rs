@@ -4,7 +4,7 @@ use tracer_common::queue;
 
 use super::flow::{Effects, Store};
 use super::site::Argument;
-use super::value::{Place, Value};
+use super::value::Value;
 
 /// Offset of `amd_signal_t::hardware_doorbell_ptr`, after the 8-byte `kind` (`hsa/amd_hsa_signal.h`; part of the HSA ABI).
 const HARDWARE_DOORBELL_PTR: i32 = 8;
@@ -50,97 +50,64 @@ pub(super) fn aql_doorbell(effects: &Effects) -> AqlShape {
     if !one_signal || !understood || !effects.store_fence {
         return AqlShape::Unclear;
     }
+    // The target of a virtual call comes from the memory that a field of the object points to, usually its vtable.
+    let is_virtual = |target: &Value| matches!(target, Value::FieldOf(..));
     AqlShape::Rings(AqlDoorbell {
         signal_offset,
         stores: stores.iter().map(|(_, store)| store.vaddr).collect(),
-        thunk_bypass: effects.indirect.iter().any(|target| !is_virtual(target)),
+        thunk_bypass: !effects.indirect.iter().all(is_virtual),
     })
-}
-
-/// Returns whether the target of a jump or call comes from the memory that a field of the object points to, usually its vtable.
-fn is_virtual(target: &Value) -> bool {
-    matches!(target, Value::FieldOf(..))
 }
 
 /// Returns the offset of the signal whose doorbell the store writes.
 fn doorbell_signal(store: &Store) -> Option<i32> {
-    match store.place {
-        Place {
-            base: Value::FieldOf(signal, HARDWARE_DOORBELL_PTR),
-            displacement: 0,
-        } => Some(signal),
+    match (store.place.base, store.place.displacement) {
+        (Value::FieldOf(signal, HARDWARE_DOORBELL_PTR), 0) => Some(signal),
         _ => None,
     }
 }
 
-/// Recognises `AqlQueue::AddWriteIndex*`: one atomic addition of the second argument to the write index of the `amd_queue_t` that a
-/// field points to. Returns the field's offset.
-pub(super) fn add_write_index(effects: &Effects) -> Option<i32> {
-    let [add] = effects.locked_adds.as_slice() else {
-        return None;
-    };
-    let (field, offset) = add.place.behind_field()?;
-    let passed = add.width == 8 && add.value == Value::Passed(Argument::Rsi);
-    (passed && usize::try_from(offset) == Ok(queue::WRITE_DISPATCH_ID)).then_some(field)
-}
-
-/// Recognises `AqlQueue::StoreWriteIndex*`: the function stores the second argument to the write index of the `amd_queue_t` that a
-/// field points to, and stores nothing else. Returns the field's offset.
-pub(super) fn store_write_index(effects: &Effects) -> Option<i32> {
-    let [store] = effects.stores.as_slice() else {
+/// Recognises `AqlQueue::AddWriteIndex*` by the atomic additions, or `AqlQueue::StoreWriteIndex*` by the stores of a function. There
+/// is only one: of the second argument to the write index of the `amd_queue_t` that a field points to. Returns the field's offset.
+pub(super) fn write_index_field(stores: &[Store]) -> Option<i16> {
+    let [store] = stores else {
         return None;
     };
     let (field, offset) = store.place.behind_field()?;
     let passed = store.width == 8 && store.value == Value::Passed(Argument::Rsi);
-    (passed && usize::try_from(offset) == Ok(queue::WRITE_DISPATCH_ID)).then_some(field)
+    let to_index = usize::try_from(offset) == Ok(queue::WRITE_DISPATCH_ID);
+    i16::try_from(field).ok().filter(|_| passed && to_index)
 }
 
-/// How `BlitSdma::UpdateWriteAndDoorbellRegister(curr_index, new_index)` publishes SDMA packets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SdmaDoorbell {
-    /// Offset of the object's field that contains the doorbell's address. The address of the write pointer follows.
-    pub(super) doorbell_ptr_offset: i32,
-    /// Number of bytes stored to each.
-    pub(super) width: usize,
-    /// Address of the store to the doorbell.
-    pub(super) store: u64,
-}
-
-/// Recognises the SDMA doorbell. The function stores the third argument through the pointer at X + 8 (write pointer), then through
-/// the pointer at X (doorbell), then, after a store fence, into a field on which it has waited before.
-pub(super) fn sdma_doorbell(effects: &Effects) -> Option<SdmaDoorbell> {
+/// Recognises how `BlitSdma::UpdateWriteAndDoorbellRegister(curr_index, new_index)` publishes SDMA packets. The function stores the
+/// third argument through the pointer at X + 8 (write pointer), then through the pointer at X (doorbell), then, after a store fence,
+/// into a field on which it has waited before. Returns X and the store to the doorbell.
+pub(super) fn sdma_doorbell(effects: &Effects) -> Option<(i32, &Store)> {
     let published: Vec<_> = effects.stores.iter().filter(|store| carries_new_index(store)).collect();
-    let doorbell = published.windows(2).find_map(|pair| match pair {
-        [write, ring] => sdma_pair(write, ring),
-        _ => None,
-    })?;
+    let mut pairs = published.array_windows();
+    let (doorbell_ptr, ring) = pairs.find_map(|[write, ring]| Some((sdma_pair(write, ring)?, *ring)))?;
     let committed = published.iter().any(|store| {
         let field = store.place.in_object();
         let waited_on = field.is_some_and(|field| effects.fields_read.contains(&field));
-        waited_on && store.vaddr > doorbell.store && store.width == doorbell.width
+        waited_on && store.vaddr > ring.vaddr && store.width == ring.width
     });
-    (committed && effects.store_fence).then_some(doorbell)
+    (committed && effects.store_fence).then_some((doorbell_ptr, ring))
 }
 
-fn sdma_pair(write: &Store, ring: &Store) -> Option<SdmaDoorbell> {
-    let (Value::Field(write_ptr), Value::Field(doorbell_ptr)) = (write.place.base, ring.place.base) else {
+/// Returns the field with the doorbell's address, if the first store is to the write pointer and the second to the doorbell.
+fn sdma_pair(write: &Store, ring: &Store) -> Option<i32> {
+    let (Value::Field(write_ptr, 0), Value::Field(doorbell_ptr, 0)) = (write.place.base, ring.place.base) else {
         return None;
     };
     let adjacent = doorbell_ptr.checked_add(8) == Some(write_ptr);
     let direct = write.place.displacement == 0 && ring.place.displacement == 0;
     let same = write.value == ring.value && write.width == ring.width;
-    let found = SdmaDoorbell {
-        doorbell_ptr_offset: doorbell_ptr,
-        width: ring.width,
-        store: ring.vaddr,
-    };
-    (adjacent && direct && same).then_some(found)
+    (adjacent && direct && same).then_some(doorbell_ptr)
 }
 
 fn carries_new_index(store: &Store) -> bool {
-    match store.width {
-        8 => store.value == Value::Passed(Argument::Rdx),
-        4 => store.value == Value::Low(Argument::Rdx),
-        _ => false,
-    }
+    matches!(
+        (store.width, store.value),
+        (8, Value::Passed(Argument::Rdx)) | (4, Value::Low(Argument::Rdx))
+    )
 }

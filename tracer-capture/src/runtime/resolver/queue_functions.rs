@@ -1,29 +1,36 @@
-//! Functions of `AqlQueue` that need no probe. Exported functions call `StoreWriteIndex*`; tracer probes those functions if it
-//! watches reserves, and nothing in the runtime calls `StoreWriteIndex*`. The doorbell functions ring for the packets that
-//! `ExecutePM4` publishes. The resolver reports the places of these functions for readers of a runtime's machine code, and for
-//! users who want a probe there.
+//! Functions of `AqlQueue` that do not ring doorbells.
+//!
+//! `BlitKernel` and others call `AddWriteIndexAcqRel`, without an exported function, to reserve packets on the runtime's own queues.
+//!
+//! The other functions need no probe. Exported functions call `StoreWriteIndex*`; tracer probes those functions if it watches
+//! reserves, and nothing in the runtime calls `StoreWriteIndex*`. The doorbell functions ring for the packets that `ExecutePM4`
+//! publishes. The resolver reports the places of these functions for readers of a runtime's machine code, and for users who want a
+//! probe there.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 use super::aql_queue::{AqlQueue, MAX_EXECUTE_PM4};
-use super::code::{Body, MAX_LENGTH};
-use super::decision::{Decision, Outcome, Sought};
-use super::elf::Image;
+use super::code::MAX_LENGTH;
+use super::decision::{Outcome, Sought};
+use super::error::Absence;
 use super::flow::effects;
 use super::functions::Functions;
-use super::pattern::store_write_index;
-use super::site::{Argument, ProbePoint, choose, locate};
+use super::pattern::write_index_field;
+use super::site::{Argument, ProbePoint, probe_point};
 use super::step::{Confidence, ResolverStep};
+use super::{OwnReserveSite, Resolution};
 
 /// The role of the function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display)]
 pub enum QueueRole {
     /// `AqlQueue::StoreWriteIndexRelaxed`: rsi becomes the write index.
+    #[strum(to_string = "AqlQueue::StoreWriteIndexRelaxed")]
     StoreWriteIndexRelaxed,
     /// `AqlQueue::StoreWriteIndexRelease`.
+    #[strum(to_string = "AqlQueue::StoreWriteIndexRelease")]
     StoreWriteIndexRelease,
     /// `AqlQueue::ExecutePM4`: publishes rdx bytes of PM4 commands at rsi, in a vendor packet.
+    #[strum(to_string = "AqlQueue::ExecutePM4")]
     ExecutePm4,
 }
 
@@ -53,23 +60,6 @@ impl QueueRole {
             Self::ExecutePm4 => "probed functions ring the doorbell for its packets",
         }
     }
-
-    fn arguments(self) -> &'static [Argument] {
-        match self {
-            Self::StoreWriteIndexRelaxed | Self::StoreWriteIndexRelease => &[Argument::Rdi, Argument::Rsi],
-            Self::ExecutePm4 => &[Argument::Rdi, Argument::Rsi, Argument::Rdx],
-        }
-    }
-}
-
-impl fmt::Display for QueueRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::StoreWriteIndexRelaxed => "AqlQueue::StoreWriteIndexRelaxed",
-            Self::StoreWriteIndexRelease => "AqlQueue::StoreWriteIndexRelease",
-            Self::ExecutePm4 => "AqlQueue::ExecutePM4",
-        })
-    }
 }
 
 /// A function of `AqlQueue` that is known and not probed.
@@ -87,72 +77,88 @@ pub struct QueueFunction {
     pub confidence: Confidence,
 }
 
-/// Returns the functions of a class that pass the examination, and a decision about each function.
+/// Finds the functions of a class that pass the examination.
 pub(super) fn find(
-    image: &Image<'_>,
-    functions: &Functions,
+    resolution: &mut Resolution,
+    functions: &Functions<'_>,
     queue: &AqlQueue,
-    (step, confidence): (ResolverStep, Confidence),
-) -> (Vec<QueueFunction>, Vec<Decision>) {
-    let mut found = Vec::new();
-    let mut account = Vec::new();
+    step: ResolverStep,
+    confidence: Confidence,
+) {
+    let vaddr = queue.add_write_index;
+    let (outcome, reason) = match vaddr.map(|vaddr| own_reserve(functions, vaddr)) {
+        Some(Some((probe, queue_offset))) => {
+            resolution.own_reserve = Some(OwnReserveSite {
+                probe,
+                queue_offset,
+                step,
+                confidence,
+            });
+            let reason = format!("adds to the write index of the queue at rdi{queue_offset:+#x}");
+            (Outcome::Used, reason)
+        }
+        Some(None) => (Outcome::Refused, resolution.miss(&Absence::NoOwnReserve)),
+        None => (Outcome::Absent, resolution.miss(&Absence::NoOwnReserve)),
+    };
+    let looked_at = vaddr.map_or_else(
+        || "no function that every step found".to_owned(),
+        |vaddr| format!("AqlQueue::AddWriteIndexAcqRel at {vaddr:#x}"),
+    );
+    resolution.decide(Sought::OwnReserve, step, looked_at, outcome, reason);
     for role in QueueRole::ALL {
         let vaddr = role.of(queue);
-        let function = vaddr.map(|vaddr| look(image, functions, role, vaddr));
-        let (outcome, reason) = match function {
+        let (outcome, reason) = match vaddr.map(|vaddr| examine(functions, role, vaddr)) {
             Some(Ok((probe, queue_offset))) => {
-                found.push(QueueFunction {
+                resolution.queue_functions.push(QueueFunction {
                     role,
                     probe,
                     queue_offset,
                     step,
                     confidence,
                 });
-                (Outcome::Known, role.why_not_probed().to_owned())
+                (Outcome::Known, role.why_not_probed())
             }
-            Some(Err(why)) => (Outcome::Refused, why.to_owned()),
-            None => (Outcome::Absent, "not found by every step".to_owned()),
+            Some(Err(why)) => (Outcome::Refused, why),
+            None => (Outcome::Absent, "not found by every step"),
         };
-        account.push(Decision {
-            sought: Sought::QueueFunctions,
-            step,
-            looked_at: vaddr.map_or_else(|| role.to_string(), |vaddr| format!("{role} at {vaddr:#x}")),
-            outcome,
-            reason,
-        });
+        let looked_at = vaddr.map_or_else(|| role.to_string(), |vaddr| format!("{role} at {vaddr:#x}"));
+        resolution.decide(Sought::QueueFunctions, step, looked_at, outcome, reason);
     }
-    (found, account)
+}
+
+/// Returns the place for a probe in `AddWriteIndexAcqRel`, and the offset of the queue's address in its object; `None` if the
+/// function is not of the known form.
+fn own_reserve(functions: &Functions<'_>, vaddr: u64) -> Option<(ProbePoint, i16)> {
+    let body = functions.body(vaddr, MAX_LENGTH)?;
+    let effects = effects(&body);
+    let queue_offset = write_index_field(&effects.locked_adds).filter(|_| body.complete)?;
+    let adds: Vec<u64> = effects.locked_adds.iter().map(|add| add.vaddr).collect();
+    let probe = probe_point(functions.image, &body, &[Argument::Rdi, Argument::Rsi], &adds)?;
+    Some((probe, queue_offset))
 }
 
 /// Returns the place for a probe in the function, and the offset of the queue's address in its object.
-fn look(
-    image: &Image<'_>,
-    functions: &Functions,
-    role: QueueRole,
-    vaddr: u64,
-) -> Result<(ProbePoint, Option<i16>), &'static str> {
-    let code = functions
-        .code(image, vaddr)
-        .ok_or("not a function with unwind information")?;
-    // This check precedes decoding, because a name may belong to a function as long as the file.
-    let (longest, too_long) = match role {
-        QueueRole::ExecutePm4 => (MAX_EXECUTE_PM4, "too long to publish one packet"),
-        _ => (MAX_LENGTH, "too long to store one index"),
+fn examine(functions: &Functions<'_>, role: QueueRole, vaddr: u64) -> Result<(ProbePoint, Option<i16>), &'static str> {
+    let code = functions.code(vaddr).ok_or("not a function with unwind information")?;
+    let arguments = [Argument::Rdi, Argument::Rsi, Argument::Rdx];
+    let (longest, too_long, keep) = match role {
+        QueueRole::ExecutePm4 => (MAX_EXECUTE_PM4, "too long to publish one packet", &arguments[..]),
+        _ => (MAX_LENGTH, "too long to store one index", &arguments[..2]),
     };
+    // This check precedes decoding, because a name may belong to a function as long as the file.
     if code.bytes.len() > longest {
         return Err(too_long);
     }
-    let body = Body::decode(code.vaddr, code.bytes);
+    let body = code.decode();
     let queue_offset = match role {
         // `as_aql_queue` has examined a function that the vtables lead to; one that has the right name is trusted.
         QueueRole::ExecutePm4 => None,
         _ => {
-            let field = store_write_index(&effects(&body)).filter(|_| body.is_complete());
-            let field = field.and_then(|field| i16::try_from(field).ok());
+            let field = write_index_field(&effects(&body).stores).filter(|_| body.complete);
             Some(field.ok_or("it does not store rsi to the write index of its queue")?)
         }
     };
-    let site = choose(&body, role.arguments(), &[]).ok_or("no instruction that can be probed once per call")?;
-    let probe = locate(image, code.vaddr, site).ok_or("not in the file")?;
+    let probe = probe_point(functions.image, &body, keep, &[]);
+    let probe = probe.ok_or("no instruction that can be probed once per call")?;
     Ok((probe, queue_offset))
 }

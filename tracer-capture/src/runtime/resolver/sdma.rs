@@ -5,19 +5,18 @@
 
 use std::collections::BTreeSet;
 
-use super::SdmaSite;
-use super::code::Body;
-use super::decision::{Decision, Outcome, Sought};
+use super::decision::{Outcome, Sought};
 use super::elf::Image;
 use super::error::Absence;
 use super::flow::effects;
 use super::functions::{Code, Functions};
 use super::pattern::sdma_doorbell;
-use super::site::{Argument, choose, locate};
+use super::site::{Argument, probe_point};
 use super::step::{Confidence, ResolverStep};
+use super::{Resolution, SdmaSite};
 
 /// Lengths in bytes of the functions examined: those measured have 143 to 191 bytes.
-const LENGTHS: std::ops::Range<u64> = 48..300;
+const LENGTHS: std::ops::Range<usize> = 48..300;
 /// The object, `curr_index` and `new_index`.
 const NEEDED: [Argument; 3] = [Argument::Rdi, Argument::Rsi, Argument::Rdx];
 const SFENCE: [u8; 3] = [0x0f, 0xae, 0xf8];
@@ -29,24 +28,15 @@ pub(super) fn is_name(name: &str) -> bool {
     name.contains("8BlitSdma") && name.contains("30UpdateWriteAndDoorbellRegister")
 }
 
-/// Finds all SDMA doorbell functions, in address order, and returns what is absent, and why. `named` contains the addresses of
-/// functions with the name of one.
-pub(super) fn sites(
-    image: &Image<'_>,
-    functions: &Functions,
-    named: &BTreeSet<u64>,
-) -> (Vec<SdmaSite>, Vec<Absence>, Decision) {
+/// Finds all SDMA doorbell functions, in address order. `named` contains the addresses of functions with the name of one.
+pub(super) fn find(resolution: &mut Resolution, functions: &Functions<'_>, named: &BTreeSet<u64>) {
     let (mut sites, mut absent, mut examined) = (Vec::new(), Vec::new(), 0);
-    let fencing = |code: &Code<'_>| code.bytes.windows(SFENCE.len()).any(|window| window == SFENCE);
-    for code in functions.of_length(image, LENGTHS).filter(fencing).take(MAX_EXAMINED) {
+    let fitting = functions.all().filter(|code| LENGTHS.contains(&code.bytes.len()));
+    let fencing = fitting.filter(|code| code.bytes.windows(SFENCE.len()).any(|window| window == SFENCE));
+    for code in fencing.take(MAX_EXAMINED) {
         examined += 1;
-        match site(image, code) {
-            Some(Ok(mut site)) => {
-                if named.contains(&site.probe.function) {
-                    site.confidence = Confidence::High;
-                }
-                sites.push(site);
-            }
+        match site(functions.image, code, named) {
+            Some(Ok(site)) => sites.push(site),
             Some(Err(absence)) => absent.push(absence),
             None => {}
         }
@@ -54,41 +44,33 @@ pub(super) fn sites(
     if sites.is_empty() && absent.is_empty() {
         absent.push(Absence::NoSdma);
     }
-    let decision = account(&sites, &absent, examined, named.len());
-    (sites, absent, decision)
-}
-
-fn account(sites: &[SdmaSite], absent: &[Absence], examined: usize, named: usize) -> Decision {
     let sure = sites.iter().filter(|site| site.confidence == Confidence::High).count();
     let mut words: Vec<String> = sites
         .iter()
         .map(|site| format!("{:#x} rings a doorbell of {} bits", site.probe.function, site.width))
         .collect();
-    if named > 0 {
-        words.push(format!("names confirm {sure} of them and name {named}"));
+    if !named.is_empty() {
+        words.push(format!("names confirm {sure} of them and name {}", named.len()));
     }
-    words.extend(absent.iter().map(Absence::to_string));
-    Decision {
-        sought: Sought::Sdma,
-        step: ResolverStep::CodePattern,
-        looked_at: format!("{examined} functions of fitting length with a store fence"),
-        outcome: if sites.is_empty() {
-            Outcome::Absent
-        } else {
-            Outcome::Used
-        },
-        reason: words.join("; "),
-    }
+    words.extend(absent.iter().map(|absence| resolution.miss(absence)));
+    let looked_at = format!("{examined} functions of fitting length with a store fence");
+    let outcome = match sites.as_slice() {
+        [] => Outcome::Absent,
+        _ => Outcome::Used,
+    };
+    resolution.sdma = sites;
+    let step = ResolverStep::CodePattern;
+    resolution.decide(Sought::Sdma, step, looked_at, outcome, words.join("; "));
 }
 
 /// Examines a function; `None` if it is a different function.
-fn site(image: &Image<'_>, code: Code<'_>) -> Option<Result<SdmaSite, Absence>> {
-    let body = Body::decode(code.vaddr, code.bytes);
-    let doorbell = sdma_doorbell(&effects(&body)).filter(|_| body.is_complete())?;
-    let doorbell_ptr_offset = i16::try_from(doorbell.doorbell_ptr_offset).ok()?;
+fn site(image: &Image<'_>, code: Code<'_>, named: &BTreeSet<u64>) -> Option<Result<SdmaSite, Absence>> {
+    let body = code.decode();
+    let effects = effects(&body);
+    let (doorbell_ptr, ring) = sdma_doorbell(&effects).filter(|_| body.complete)?;
+    let doorbell_ptr_offset = i16::try_from(doorbell_ptr).ok()?;
     let wptr_ptr_offset = doorbell_ptr_offset.checked_add(8)?;
-    let probe = choose(&body, &NEEDED, &[doorbell.store]).and_then(|site| locate(image, code.vaddr, site));
-    let Some(probe) = probe else {
+    let Some(probe) = probe_point(image, &body, &NEEDED, &[ring.vaddr]) else {
         return Some(Err(Absence::NoSdmaProbePoint(code.vaddr)));
     };
     Some(Ok(SdmaSite {
@@ -97,9 +79,9 @@ fn site(image: &Image<'_>, code: Code<'_>) -> Option<Result<SdmaSite, Absence>> 
         wptr_ptr_offset,
         curr_index_register: Argument::Rsi,
         new_index_register: Argument::Rdx,
-        width: if doorbell.width == 8 { 64 } else { 32 },
-        doorbell_store: doorbell.store,
+        width: if ring.width == 8 { 64 } else { 32 },
+        doorbell_store: ring.vaddr,
         step: ResolverStep::CodePattern,
-        confidence: Confidence::Medium,
+        confidence: Confidence::of(named.contains(&code.vaddr)),
     }))
 }

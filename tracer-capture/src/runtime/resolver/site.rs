@@ -5,15 +5,16 @@
 //! `endbr64`, the first instruction of most functions, is one of the others.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
-use iced_x86::{Code, Instruction, InstructionInfoFactory, OpAccess, Register};
+use iced_x86::{Code, Instruction, InstructionInfoFactory, Register};
 
 use super::code::{Body, Step};
 use super::elf::Image;
+use super::operands::written;
 
 /// The kind of the instruction that a uprobe replaces, which determines the cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum InstructionKind {
     /// The one-byte `nop`; emulated.
     Nop,
@@ -26,6 +27,7 @@ pub enum InstructionKind {
     /// A direct call; emulated.
     Call,
     /// Any other instruction: the kernel single-steps it.
+    #[strum(to_string = "single-stepped")]
     Other,
 }
 
@@ -48,19 +50,6 @@ impl InstructionKind {
             (Code::Call_rel32_64, 5) => Self::Call,
             _ => Self::Other,
         }
-    }
-}
-
-impl fmt::Display for InstructionKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Nop => "nop",
-            Self::Push => "push",
-            Self::Jcc => "jcc",
-            Self::Jmp => "jmp",
-            Self::Call => "call",
-            Self::Other => "single-stepped",
-        })
     }
 }
 
@@ -133,13 +122,13 @@ pub fn site_in_function(code: &[u8], vaddr: u64, keep: &[Argument]) -> Option<Fu
 const MAX_PREFIX: usize = 64;
 
 /// Like [`site_in_function`]. The place also precedes every instruction in `before`.
-pub(super) fn choose(body: &Body, keep: &[Argument], before: &[u64]) -> Option<FunctionSite> {
-    let first = body.instructions().first()?;
+fn choose(body: &Body, keep: &[Argument], before: &[u64]) -> Option<FunctionSite> {
+    let first = body.instructions.first()?;
     if body.is_jump_target(first.ip()) {
         return None;
     }
     let mut info = InstructionInfoFactory::new();
-    for instruction in body.instructions().iter().take(MAX_PREFIX) {
+    for instruction in body.instructions.iter().take(MAX_PREFIX) {
         let kind = InstructionKind::of(instruction);
         if body.is_jump_target(instruction.ip()) || before.contains(&instruction.ip()) {
             break;
@@ -150,7 +139,9 @@ pub(super) fn choose(body: &Body, keep: &[Argument], before: &[u64]) -> Option<F
                 instruction: kind,
             });
         }
-        if Step::of(instruction) != Step::Next || overwrites(instruction, keep, &mut info) {
+        let mut written = written(instruction, &mut info);
+        let overwrites = written.any(|register| keep.iter().any(|argument| argument.register() == register));
+        if Step::of(instruction) != Step::Next || overwrites {
             break;
         }
     }
@@ -160,23 +151,15 @@ pub(super) fn choose(body: &Body, keep: &[Argument], before: &[u64]) -> Option<F
     })
 }
 
-/// Returns the place in the library for the site of the function at `function`. The place is in the code that was read as that
-/// function, even if other segments overlap it.
-pub(super) fn locate(image: &Image<'_>, function: u64, site: FunctionSite) -> Option<ProbePoint> {
+/// Like [`choose`]. Returns the place in the library. The place is in the code that was read as that function, even if other
+/// segments overlap it.
+pub(super) fn probe_point(image: &Image<'_>, body: &Body, keep: &[Argument], before: &[u64]) -> Option<ProbePoint> {
+    let FunctionSite { offset, instruction } = choose(body, keep, before)?;
+    let function = body.range.start;
     Some(ProbePoint {
         function,
-        vaddr: function.checked_add(site.offset)?,
-        file_offset: image.code_offset(function)?.checked_add(site.offset)?,
-        instruction: site.instruction,
-    })
-}
-
-fn overwrites(instruction: &Instruction, keep: &[Argument], info: &mut InstructionInfoFactory) -> bool {
-    info.info(instruction).used_registers().iter().any(|used| {
-        let written = !matches!(used.access(), OpAccess::None | OpAccess::Read | OpAccess::CondRead);
-        written
-            && keep
-                .iter()
-                .any(|argument| argument.register() == used.register().full_register())
+        vaddr: function.checked_add(offset)?,
+        file_offset: image.code_offset(function)?.checked_add(offset)?,
+        instruction,
     })
 }

@@ -3,20 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The steps of the ladder, from the strongest evidence to the weakest.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::IntoStaticStr,
-    strum::Display,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum ResolverStep {
@@ -37,20 +24,7 @@ pub enum ResolverStep {
 }
 
 /// Confidence that a probe sees the intended calls. A place without sufficient confidence gets no probe at all.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::IntoStaticStr,
-    strum::Display,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Confidence {
@@ -60,4 +34,11 @@ pub enum Confidence {
     Medium,
     /// Two independent signs say so, and the machine code has the expected effects.
     High,
+}
+
+impl Confidence {
+    /// Returns the confidence in a result with the expected effects: high if a second sign says so.
+    pub(super) fn of(second_sign: bool) -> Self {
+        if second_sign { Self::High } else { Self::Medium }
+    }
 }

@@ -3,8 +3,9 @@
 use super::site::Argument;
 
 /// The known content of a register.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Value {
+    #[default]
     Unknown,
     /// An argument other than the first, as passed.
     Passed(Argument),
@@ -12,10 +13,8 @@ pub(super) enum Value {
     Low(Argument),
     /// The first argument (`this`) plus an offset.
     Object(i32),
-    /// The word at this offset of the object.
-    Field(i32),
     /// The word at the first offset of the object, plus the second: a place in the memory that the field points to.
-    Behind(i32, i32),
+    Field(i32, i32),
     /// The word at the second offset of the memory that the field at the first offset points to.
     FieldOf(i32, i32),
     /// An address of static data, or a value read through one.
@@ -40,11 +39,6 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) const UNKNOWN: Self = Self {
-        base: Value::Unknown,
-        displacement: 0,
-    };
-
     /// Returns the offset in the object, if the place is a part of it.
     pub(super) fn in_object(self) -> Option<i32> {
         match self.base {
@@ -56,8 +50,7 @@ impl Place {
     /// Returns the field that points to the place, and the place's offset from the pointer.
     pub(super) fn behind_field(self) -> Option<(i32, i32)> {
         match self.base {
-            Value::Field(field) => Some((field, self.displacement)),
-            Value::Behind(field, offset) => Some((field, offset.checked_add(self.displacement)?)),
+            Value::Field(field, offset) => Some((field, offset.checked_add(self.displacement)?)),
             _ => None,
         }
     }
@@ -72,13 +65,11 @@ impl Place {
 
     /// Returns the word at the place as a value.
     pub(super) fn content(self) -> Value {
-        match self.base {
-            Value::Field(_) | Value::Behind(..) => match self.behind_field() {
-                Some((field, offset)) => Value::FieldOf(field, offset),
-                None => Value::Unknown,
-            },
-            Value::Static => Value::Static,
-            _ => self.in_object().map_or(Value::Unknown, Value::Field),
+        match (self.base, self.in_object(), self.behind_field()) {
+            (Value::Static, ..) => Value::Static,
+            (_, Some(offset), _) => Value::Field(offset, 0),
+            (.., Some((field, offset))) => Value::FieldOf(field, offset),
+            _ => Value::Unknown,
         }
     }
 }

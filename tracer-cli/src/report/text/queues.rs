@@ -15,12 +15,8 @@ use crate::units::known;
 /// Writes what programs requested on queues that a tool intercepts; nothing if no such queue is known.
 pub fn requested(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let requested = &report.requested;
-    let lost = report
-        .losses
-        .by_source
-        .keys()
-        .any(|source| losses::is_of_proxies(source));
-    if requested.proxies.is_none() && lost {
+    let mut losses = report.losses.by_source.keys();
+    if requested.proxies.is_none() && losses.any(|source| losses::is_of_proxies(source)) {
         return writeln!(
             out,
             "requested  unknown: tracer could not read everywhere whether a tool intercepts queues"
@@ -50,14 +46,13 @@ pub fn table(out: &mut impl Write, queues: &[Queue]) -> io::Result<()> {
             (QueueOrigin::Created, Some(enter)) => format!("ioctl, {}", duration(q.created_ns.saturating_sub(enter))),
             _ => "before trace".to_owned(),
         };
-        let number = |n: Option<u32>| n.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
         writeln!(
             out,
             "{:<6} {:<8} {:<7} {:<8} {:<12} {:<8} {:<15} {:>9}  {:>10}  {:>6}  {:>6}  {:>7}  {:>9}",
             q.queue,
             q.pid,
-            number(q.queue_id),
-            number(q.gpu_id),
+            known(q.queue_id),
+            known(q.gpu_id),
             Terminal(&q.kind),
             maker(q),
             created,

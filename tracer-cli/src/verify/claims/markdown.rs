@@ -55,16 +55,6 @@ fn name(report: &Report) -> String {
     Markdown(&format!("{}{real}", gpus.join(", "))).to_string()
 }
 
-/// Returns whether ring events were available.
-fn rings(report: &Report) -> String {
-    let watched = if report.place.ring_events {
-        "ring events"
-    } else {
-        "no ring events"
-    };
-    Markdown(watched).to_string()
-}
-
 fn find<'a>(report: &'a Report, claim: &Claim) -> Option<&'a ClaimVerdict> {
     report.claims.iter().find(|found| found.id == claim.id)
 }
@@ -117,9 +107,8 @@ fn one(text: &mut String, claim: &Claim, reports: &[Report]) {
     }
     let _ = writeln!(text, "\n## {}\n\n> {}\n", claim.id, Markdown(claim.text));
     let _ = writeln!(text, "Sources: {}\n", Markdown(claim.sources));
-    if let Some(scenario) = claim.scenario {
-        let _ = writeln!(text, "Scenario: `hsa-dispatch {}`\n", scenario.workload().join(" "));
-    }
+    let workload = claim.scenario.workload().join(" ");
+    let _ = writeln!(text, "Scenario: `hsa-dispatch {workload}`\n");
     let _ = writeln!(text, "Checked: {}.\n", Markdown(claim.checked));
     text.push_str("| where | verdict | evidence |\n|---|---|---|\n");
     for (report, claim) in found {
@@ -136,15 +125,16 @@ fn one(text: &mut String, claim: &Claim, reports: &[Report]) {
             lines.push(format!("simulated: {}", Markdown(simulated)));
         }
         let machine = report.place.machine.as_deref().unwrap_or("machine unknown");
-        let at = [
-            name(report),
-            Markdown(&format!("Linux {} on {machine}", report.place.kernel)).to_string(),
-            rings(report),
-        ];
+        let system = format!("Linux {} on {machine}", report.place.kernel);
+        let rings = match report.place.ring_events {
+            true => "ring events",
+            false => "no ring events",
+        };
         let _ = writeln!(
             text,
-            "| {} | {} | {} |",
-            at.join("<br>"),
+            "| {}<br>{}<br>{rings} | {} | {} |",
+            name(report),
+            Markdown(&system),
             Markdown(&verdict(claim)),
             lines.join("<br>")
         );

@@ -4,10 +4,10 @@ use std::{ffi::OsString, fs, path::Path};
 
 use serde::Deserialize;
 use tracer_claims::{Control, Gpu, Observed};
-use tracer_store::manifest::{Device, Manifest, SchedulerKind};
+use tracer_store::manifest::{Device, Manifest};
 
 use super::recorder::Done;
-use tracer_core::words::Named;
+use crate::record::manifest::scheduler;
 
 /// What recordings say about the place.
 #[derive(Default)]
@@ -73,7 +73,7 @@ impl Place {
             name: gpu.name.clone(),
             product: product(gpu),
             gfx_target_version: gpu.gfx_target_version,
-            scheduler: (gpu.scheduler.kind != SchedulerKind::Unknown).then(|| gpu.scheduler.kind.name().to_owned()),
+            scheduler: scheduler(gpu),
             evidence: gpu.scheduler.evidence.clone(),
         };
         tracer_claims::Place {

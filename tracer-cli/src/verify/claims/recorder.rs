@@ -11,10 +11,10 @@ use anyhow::Context;
 use tracer_capture::target::launch::Process;
 use tracer_claims::{Observed, Observer};
 use tracer_core::tables::Table;
-use tracer_files::Mode;
 use tracer_store::{StoreError, Trace, manifest::Manifest};
 
 use crate::{
+    cli::Verify,
     exit,
     signals::{Signals, Wish},
     verify::context,
@@ -26,27 +26,13 @@ const SUMMARY: &str = "target     ";
 const MAX_LINES: usize = 3;
 
 /// A recorder of scenarios.
-pub struct Recorder {
+pub struct Recorder<'a> {
+    /// The options of `tracer verify`.
+    pub options: &'a Verify,
     /// The folder for the traces.
     pub dir: PathBuf,
-    /// Whether to replace existing traces.
-    pub overwrite: bool,
-    /// The permissions of the traces.
-    pub mode: Mode,
-    /// Whether to run commands as root.
-    pub as_root: bool,
-    /// The longest pause of a process, ms.
-    pub pause_limit: u32,
     /// The signals to this process.
     pub signals: Signals,
-}
-
-/// How a recording ended.
-pub enum Recorded {
-    /// The recording failed, or the user stopped it. Contains the exit code.
-    Stopped(ExitCode),
-    /// There is a trace.
-    Done(Box<Done>),
 }
 
 /// A completed recording.
@@ -61,12 +47,18 @@ pub struct Done {
     pub failed: Option<String>,
 }
 
-impl Recorder {
-    /// Records a command, with its calls of HIP and HSA if `calls` is set.
-    pub async fn record(&mut self, name: &str, calls: bool, command: &[OsString]) -> anyhow::Result<Recorded> {
+impl Recorder<'_> {
+    /// Records a command, with its calls of HIP and HSA if `calls` is set. Returns an exit code if the recording failed, or if the
+    /// user stopped it.
+    pub async fn record(
+        &mut self,
+        name: &str,
+        calls: bool,
+        command: &[OsString],
+    ) -> anyhow::Result<Result<Done, ExitCode>> {
         let dir = self.dir.join(format!("{name}.trace"));
         let Some(output) = self.run(&dir, calls, command).await? else {
-            return Ok(Recorded::Stopped(ExitCode::from(exit::FORCED)));
+            return Ok(Err(ExitCode::from(exit::FORCED)));
         };
         let complaint = String::from_utf8_lossy(&output.stderr);
         let code = exit::of_status(output.status);
@@ -75,17 +67,17 @@ impl Recorder {
             Err(StoreError::NotFound(_)) => {
                 // The recorder's own messages say what is wrong and how to fix it.
                 let _ = std::io::stderr().write_all(&output.stderr);
-                return Ok(Recorded::Stopped(ExitCode::from(code)));
+                return Ok(Err(ExitCode::from(code)));
             }
             Err(error) => return Err(error.into()),
         };
         log::info!("{complaint}");
-        Ok(Recorded::Done(Box::new(Done {
+        Ok(Ok(Done {
             observed: observe(&trace)?,
             manifest: trace.manifest().clone(),
             said: String::from_utf8_lossy(&output.stdout).into_owned(),
             failed: (code != 0).then(|| reason(code, &complaint)),
-        })))
+        }))
     }
 
     /// Runs `tracer record`; returns `None` if the user stopped it.
@@ -94,11 +86,11 @@ impl Recorder {
         let mut record = tokio::process::Command::new(own);
         record.args(["record", "--detail", "full", "-o"]).arg(dir);
         record.args(["--api", if calls { "all" } else { "none" }]);
-        for (wanted, flag) in [(self.overwrite, "--overwrite"), (self.as_root, "--as-root")] {
-            record.args(wanted.then_some(flag));
-        }
-        record.args(["--pause-limit", &self.pause_limit.to_string()]);
-        record.args(["--mode", &self.mode.to_string(), "--"]).args(command);
+        let options = self.options;
+        record.args(options.overwrite.then_some("--overwrite"));
+        record.args(options.as_root.then_some("--as-root"));
+        record.args(["--pause-limit", &options.pause_limit.to_string()]);
+        record.args(["--mode", &options.mode.to_string(), "--"]).args(command);
         record
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -138,8 +130,7 @@ fn observe(trace: &Trace) -> anyhow::Result<Observed> {
 fn reason(code: u8, complaint: &str) -> String {
     let own = complaint.lines().take_while(|line| !line.starts_with(SUMMARY));
     let lines: Vec<&str> = own.map(str::trim).filter(|line| !line.is_empty()).collect();
-    let last = &lines[lines.len().saturating_sub(MAX_LINES)..];
-    match last {
+    match &lines[lines.len().saturating_sub(MAX_LINES)..] {
         [] => format!("exit code {code}"),
         last => format!("exit code {code}: {}", last.join("; ")),
     }
@@ -150,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_told_in_the_commands_own_words() {
+    fn a_failure_keeps_the_words_of_the_command() {
         let complaint =
             "one\ntwo\n\nhsa-dispatch: no GPU\nfix: plug one in\ntarget     hsa-dispatch (exit 3)\nlosses 0\n";
         assert_eq!(

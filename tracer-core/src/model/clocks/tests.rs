@@ -29,7 +29,6 @@ impl Told {
             exit_ns,
             fd: 3,
             cmd: 0xc028_4b05,
-            arg: 0,
             ret,
             arg_in: None,
             arg_out: Some(&arg),
@@ -77,7 +76,7 @@ fn take(times: &mut Vec<GpuTime>) -> impl FnMut(Fact) {
 }
 
 #[test]
-fn times_between_two_readings_are_told_when_the_second_one_comes() {
+fn times_between_two_readings_are_dated_at_the_second() {
     let mut told = Told::default();
     // 100 MHz: a tick is 10 ns.
     told.read(1_000_000, 500_000_000, 500_002_000);
@@ -113,7 +112,7 @@ fn without_two_readings_there_are_only_ticks() {
 }
 
 #[test]
-fn far_from_readings_near_each_other_nothing_is_told() {
+fn far_from_close_readings_no_time_is_dated() {
     let mut told = Told::default();
     told.read(1_000, 10_000_000, 10_004_000);
     told.read(2_000, 10_010_000, 10_014_000);

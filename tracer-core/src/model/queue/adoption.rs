@@ -25,13 +25,14 @@ use crate::tables::{Fact, Path, Unread};
 pub(super) struct Adoption {
     /// The read index. Lower indexes were consumed before.
     base: u64,
-    /// One past the last index that can have been rung for before.
-    frontier: u64,
+    /// One past the last index that can have been rung for before: the first index that is not in question.
+    pub(super) frontier: u64,
     /// Knowledge of the indexes in between.
     known: BTreeMap<u64, Known>,
-    claimed: u64,
+    /// Number of claimed indexes, over all first samples.
+    pub(super) claimed: u64,
     /// The lowest and the highest claimed index.
-    bounds: Option<(u64, u64)>,
+    pub(super) bounds: Option<(u64, u64)>,
     /// One past the highest index below the frontier that a walk covered.
     walked_end: u64,
     /// Indexes in question, and claimed indexes, of earlier first samples, if the queue had to be started again.
@@ -80,21 +81,6 @@ impl Adoption {
         }
     }
 
-    /// Returns the first index that is not in question.
-    pub(super) fn frontier(&self) -> u64 {
-        self.frontier
-    }
-
-    /// Returns the number of claimed indexes, over all first samples.
-    pub(super) fn claimed(&self) -> u64 {
-        self.claimed
-    }
-
-    /// Returns the lowest and the highest claimed index.
-    pub(super) fn bounds(&self) -> Option<(u64, u64)> {
-        self.bounds
-    }
-
     /// Returns the number of indexes that were in the ring and that no observed doorbell names.
     pub(super) fn unclaimed(&self) -> u64 {
         let in_question = (self.frontier - self.base).saturating_add(self.former);
@@ -110,18 +96,14 @@ impl Adoption {
         if !self.asks(index) {
             return None;
         }
-        match self.known.get_mut(&index) {
-            Some(Known::Read(_) | Known::Claimed) => None,
-            Some(known @ Known::Named(_)) => match std::mem::replace(known, Known::Claimed) {
-                Known::Named(rang) => Some(rang),
-                _ => None,
-            },
-            None => {
-                self.known.insert(index, Known::Read(Box::new((*packet, slot, origin))));
-                self.waits = true;
-                None
-            }
-        }
+        let Some(known) = self.known.get_mut(&index) else {
+            self.known.insert(index, Known::Read(Box::new((*packet, slot, origin))));
+            self.waits = true;
+            return None;
+        };
+        let Known::Named(rang) = *known else { return None };
+        *known = Known::Claimed;
+        Some(rang)
     }
 
     /// Notes that a doorbell names `index`. Returns whether that claims the index, and what was read of it before.
@@ -129,18 +111,10 @@ impl Adoption {
         if !self.asks(index) {
             return (false, None);
         }
-        let read = match self.known.remove(&index) {
-            Some(known @ (Known::Named(_) | Known::Claimed)) => {
-                self.known.insert(index, known);
-                return (false, None);
-            }
-            Some(Known::Read(read)) => Some((read.0, read.1)),
-            None => None,
-        };
-        let known = if read.is_some() {
-            Known::Claimed
-        } else {
-            Known::Named(origin)
+        let (known, read) = match self.known.get(&index) {
+            Some(Known::Named(_) | Known::Claimed) => return (false, None),
+            Some(Known::Read(read)) => (Known::Claimed, Some((read.0, read.1))),
+            None => (Known::Named(origin), None),
         };
         self.waits |= read.is_none();
         self.known.insert(index, known);
@@ -181,7 +155,7 @@ impl Adoption {
 impl Queue {
     /// Returns the first index that is not in question; 0 if the queue's creation was seen.
     pub(super) fn frontier(&self) -> u64 {
-        self.adoption.as_ref().map_or(0, Adoption::frontier)
+        self.adoption.as_ref().map_or(0, |adoption| adoption.frontier)
     }
 
     /// Notes what a slot shows of an index below the frontier.
@@ -218,7 +192,7 @@ impl Queue {
 
     fn claim(&mut self, packet: &Packet, index: u64, slot: Slot, rang: Origin, out: &mut impl FnMut(Fact)) {
         out(match slot {
-            Slot::Packet(evidence) => self.fact(packet, index, evidence, rang),
+            Slot::Packet(evidence) => self.fact(packet, index, (evidence, Path::Doorbell), rang),
             Slot::Consumed | Slot::Silent => self.unread_run(index, 1, rang, Unread::Consumed, Path::Doorbell),
         });
     }
@@ -228,7 +202,7 @@ impl Queue {
     pub(super) fn conclude(&mut self, out: &mut impl FnMut(Fact)) {
         let never_read = self.adoption.as_mut().map(Adoption::conclude).unwrap_or_default();
         for (index, rang) in never_read {
-            let reason = self.reason_of(index);
+            let (reason, _) = self.reason(index);
             out(self.unread_run(index, 1, rang, reason, Path::Doorbell));
         }
     }

@@ -13,17 +13,17 @@ impl Queue {
     /// Processes a doorbell of this queue. The packets of its walk were processed before.
     pub(in crate::model) fn doorbell(&mut self, event: &Doorbell, out: &mut impl FnMut(Fact)) {
         let now = event.origin.time_ns;
-        let reserved_ns = self.reserves.ring(event, out);
+        let thread = self.reserves.thread(event.origin.tid);
+        let reserved_ns = thread.and_then(|thread| thread.ring(event, out));
         self.doorbells = self.doorbells.saturating_add(1);
 
-        let before = event.rung_end.map(|rung_end| Before {
-            rung_end,
-            value: event.value,
-            read_index: event.read_index,
-        });
-        self.before(before.filter(|_| !event.unreadable));
         if !event.unreadable {
-            self.unseen.set_floor_once(event.write_index);
+            self.before(event.rung_end.map(|rung_end| Before {
+                rung_end,
+                value: event.value,
+                read_index: event.read_index,
+            }));
+            self.unseen.floor.get_or_insert(event.write_index);
             self.observe(now, event.ring_packets, event.read_index, event.write_index);
             // The write index of a walk is not used here, because it is bounded by what may have been written.
             self.write_log.see(now, event.write_index);

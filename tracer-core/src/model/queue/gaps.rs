@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use tracer_common::queue::MAX_PACKETS;
 
-/// Largest number of gaps kept: two laps of the largest ring with every second packet gaps. No queue has more.
+/// Largest number of gaps kept: two laps of the largest ring with every second packet missing. No queue has more.
 pub(super) const MAX_GAPS: usize = MAX_PACKETS as usize;
 
-/// A gap: indexes `start..end` are gaps.
+/// A gap: the indexes `start..end` are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) start: u64,
@@ -28,7 +28,7 @@ impl Gaps {
         self.ranges.front().map(|gap| gap.start)
     }
 
-    /// Returns whether any index of `start..end` is gaps.
+    /// Returns whether any index of `start..end` is missing.
     pub(super) fn is_any_in(&self, start: u64, end: u64) -> bool {
         let at = self.ranges.partition_point(|gap| gap.end <= start);
         self.ranges.get(at).is_some_and(|gap| gap.start < end)
@@ -65,7 +65,7 @@ impl Gaps {
         }
     }
 
-    /// Removes one index. Returns whether it was gaps.
+    /// Removes one index. Returns whether it was missing.
     pub(super) fn remove(&mut self, index: u64) -> bool {
         let at = self.ranges.partition_point(|gap| gap.end <= index);
         let Some(gap) = self.ranges.get_mut(at).filter(|gap| gap.start <= index) else {

@@ -44,9 +44,8 @@ impl PublishLog {
 
     /// Forgets the doorbells whose packets the GPU has taken.
     pub(super) fn taken(&mut self, read_index: u64) {
-        while let Some((_, end)) = self.rung.front().copied().filter(|(_, end)| *end <= read_index) {
+        while let Some((_, end)) = self.rung.pop_front_if(|(_, end)| *end <= read_index) {
             self.before = self.before.max(Some(end));
-            self.rung.pop_front();
         }
     }
 }

@@ -66,38 +66,24 @@ fn unlinked(mut fact: Fact) -> Fact {
 
 impl Open {
     fn new(event: &Reserve) -> Option<Self> {
-        let (time_ns, w) = (event.origin.time_ns, event.write_index);
-        let open = match event.op {
-            ReserveOp::Add { n } => Self {
-                time_ns,
-                lowest: w,
-                n,
-                end: None,
-            },
+        let w = event.write_index;
+        let (lowest, n, end) = match event.op {
+            ReserveOp::Add { n } => (w, n, None),
             // If the write index is unknown, only the last stored index certainly belongs to the caller.
-            ReserveOp::Store { to } => {
-                let n = w.map_or(to.min(1), |w| to.saturating_sub(w));
-                Self {
-                    time_ns,
-                    lowest: w,
-                    n,
-                    end: Some(to),
-                }
-            }
-            ReserveOp::Cas { from, to } => Self {
-                time_ns,
-                lowest: Some(from),
-                n: to.saturating_sub(from),
-                end: Some(to),
-            },
+            ReserveOp::Store { to } => (w, w.map_or(to.min(1), |w| to.saturating_sub(w)), Some(to)),
+            ReserveOp::Cas { from, to } => (Some(from), to.saturating_sub(from), Some(to)),
         };
-        (open.n > 0).then_some(open)
+        (n > 0).then_some(Self {
+            time_ns: event.origin.time_ns,
+            lowest,
+            n,
+            end,
+        })
     }
 
     /// Returns the indexes that it covers, given that the thread published `value` after it, and the write index at that time; and
     /// whether the doorbell published all of them.
     fn resolve(&self, value: u64, write_index: u64) -> Option<(Covered, bool)> {
-        let time_ns = self.time_ns;
         let after = value.checked_add(1)?;
         // No other producer advanced the index in between: the write index is where this reserve alone would have moved it.
         let alone = self
@@ -106,36 +92,20 @@ impl Open {
             .filter(|&end| end == write_index);
         if let Some(end) = self.end.or(alone) {
             let first = end.saturating_sub(self.n);
-            return (first <= value).then_some((
-                Covered {
-                    first,
-                    end: end.min(after),
-                    time_ns,
-                },
-                end <= after,
-            ));
+            return (first <= value).then(|| (self.covered(first, end.min(after)), end <= after));
         }
         let lowest = self.lowest.unwrap_or(0);
         match after.checked_sub(self.n) {
-            Some(first) if first >= lowest => Some((
-                Covered {
-                    first,
-                    end: after,
-                    time_ns,
-                },
-                true,
-            )),
+            Some(first) if first >= lowest => Some((self.covered(first, after), true)),
             // The doorbell is in the middle of a batch. Only its own packet certainly belongs to the batch.
-            _ if lowest <= value => Some((
-                Covered {
-                    first: value,
-                    end: after,
-                    time_ns,
-                },
-                false,
-            )),
+            _ if lowest <= value => Some((self.covered(value, after), false)),
             _ => None,
         }
+    }
+
+    fn covered(&self, first: u64, end: u64) -> Covered {
+        let time_ns = self.time_ns;
+        Covered { first, end, time_ns }
     }
 
     /// Returns the indexes that it covers, given that the thread's next reserve begins at `next`.
@@ -143,11 +113,7 @@ impl Open {
         let end = self
             .end
             .or_else(|| self.lowest?.checked_add(self.n).filter(|&end| end == next))?;
-        (end <= next).then(|| Covered {
-            first: end.saturating_sub(self.n),
-            end,
-            time_ns: self.time_ns,
-        })
+        (end <= next).then(|| self.covered(end.saturating_sub(self.n), end))
     }
 }
 
@@ -158,20 +124,12 @@ impl Thread {
         !self.open.is_empty() && self.rung_ns != Some(origin.time_ns)
     }
 
-    /// Returns the time of the reserve that covers `index`, if the thread's last resolving doorbell gave it.
-    fn reserved_at(&self, index: u64) -> Option<u64> {
-        self.rung
-            .iter()
-            .find(|c| (c.first..c.end).contains(&index))
-            .map(|c| c.time_ns)
-    }
-
     /// Sets the reserve time of a dispatch, if the thread's last resolving doorbell gave it.
     pub(super) fn date(&self, fact: &mut Fact) {
         if let Fact::Dispatch(dispatch) = fact
-            && let Some(reserve_ns) = self.reserved_at(dispatch.index)
+            && let Some(covered) = self.rung.iter().find(|c| (c.first..c.end).contains(&dispatch.index))
         {
-            dispatch.reserve_ns = Some(reserve_ns);
+            dispatch.reserve_ns = Some(covered.time_ns);
             dispatch.unreserved_ns = None;
         }
     }
@@ -185,15 +143,10 @@ impl Thread {
     }
 
     /// Processes a doorbell of the thread: resolves its reserves and reports the facts that waited. Returns the time of the reserve
-    /// that the doorbell belongs to.
-    fn ring(&mut self, event: &Doorbell, out: &mut impl FnMut(Fact)) -> Option<u64> {
+    /// that the doorbell belongs to, if known.
+    pub(super) fn ring(&mut self, event: &Doorbell, out: &mut impl FnMut(Fact)) -> Option<u64> {
         self.rung_ns = Some(event.origin.time_ns);
-        // A value that no producer has reserved does not show which reserve the doorbell belongs to.
-        let time_ns = if event.beyond {
-            None
-        } else {
-            self.resolve(event.value, event.write_index)
-        };
+        let time_ns = self.resolve(event);
         let mut waiting = std::mem::take(&mut self.waiting);
         for mut fact in waiting.drain(..) {
             self.date(&mut fact);
@@ -204,25 +157,27 @@ impl Thread {
         time_ns
     }
 
-    fn resolve(&mut self, value: u64, write_index: u64) -> Option<u64> {
+    fn resolve(&mut self, event: &Doorbell) -> Option<u64> {
+        // A value that no producer has reserved does not show which reserve the doorbell belongs to.
+        if event.beyond {
+            return None;
+        }
         // Take the youngest reserve that the value can belong to. Younger reserves belong to a later doorbell.
         let (at, (covered, whole)) = self
             .open
             .iter()
             .enumerate()
             .rev()
-            .find_map(|(at, open)| Some((at, open.resolve(value, write_index)?)))?;
+            .find_map(|(at, open)| Some((at, open.resolve(event.value, event.write_index)?)))?;
         self.rung.clear();
         self.rung.push(covered);
         // Resolve older reserves while their place is certain.
         let mut next = covered.first;
-        for covered in self.open.range(..at).rev().map_while(|open| {
+        self.rung.extend(self.open.range(..at).rev().map_while(|open| {
             let covered = open.resolve_before(next)?;
             next = covered.first;
             Some(covered)
-        }) {
-            self.rung.push(covered);
-        }
+        }));
         self.open.drain(..at + usize::from(whole));
         Some(covered.time_ns)
     }
@@ -237,11 +192,6 @@ impl Reserves {
             thread.open.pop_front();
         }
         thread.open.push_back(open);
-    }
-
-    /// Processes a doorbell of a thread. Returns the time of the reserve that it belongs to, if known.
-    pub(super) fn ring(&mut self, event: &Doorbell, out: &mut impl FnMut(Fact)) -> Option<u64> {
-        self.thread(event.origin.tid)?.ring(event, out)
     }
 
     /// Returns the state of a thread.
@@ -259,21 +209,18 @@ impl Reserves {
     }
 
     fn last_used(&mut self, tid: u32, out: &mut impl FnMut(Fact)) -> &mut Thread {
-        let last = self.threads.len().saturating_sub(1);
-        match self.threads.iter().rposition(|thread| thread.tid == tid) {
-            Some(at) if at == last => {}
-            Some(at) => self.threads[at..].rotate_left(1),
+        let thread = match self.threads.iter().rposition(|thread| thread.tid == tid) {
+            Some(at) => self.threads.remove(at),
             None => {
                 if self.threads.len() >= MAX_THREADS {
                     self.threads.remove(0).waiting.into_iter().map(unlinked).for_each(out);
                 }
-                self.threads.push(Thread {
+                Thread {
                     tid,
                     ..Thread::default()
-                });
+                }
             }
-        }
-        let last = self.threads.len() - 1;
-        &mut self.threads[last]
+        };
+        self.threads.push_mut(thread)
     }
 }

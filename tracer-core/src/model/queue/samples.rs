@@ -15,7 +15,7 @@ pub(super) struct Samples {
     newest: Option<Progress>,
     told: bool,
     /// Time at which the read index was first seen at its current value.
-    moved_ns: Option<u64>,
+    pub(super) moved_ns: Option<u64>,
 }
 
 impl Queue {
@@ -26,7 +26,7 @@ impl Queue {
         if sample.read_index > sample.write_index || self.is_elsewhere(sample) {
             return;
         }
-        self.unseen.set_floor_once(sample.write_index);
+        self.unseen.floor.get_or_insert(sample.write_index);
         if sample.occasion != Occasion::Sample {
             self.samples.last = Some(*sample);
         }
@@ -37,7 +37,7 @@ impl Queue {
             self.samples.sampled = Some(*sample);
         }
         if !matches!(sample.occasion, Occasion::Sample | Occasion::TraceEnd) {
-            self.note_indexes(sample);
+            self.see(sample.read_index, sample.write_index);
         }
         let newest = self.samples.newest;
         // A sample of the collector arrives late. Threads of the process may have sampled the queue since.
@@ -85,11 +85,6 @@ impl Queue {
         })
     }
 
-    fn note_indexes(&mut self, sample: &Progress) {
-        self.read_seen = self.read_seen.max(sample.read_index);
-        self.write_seen = self.write_seen.max(sample.write_index);
-    }
-
     /// Draws the conclusions from the samples, when the queue has ended and all its events have arrived. `lost` is whether
     /// doorbells may be missing.
     pub(super) fn conclude_samples(&mut self, lost: bool) {
@@ -101,16 +96,10 @@ impl Queue {
             }
         }
         if let Some(sample) = self.samples.sampled.take().filter(|sample| self.saw(sample)) {
-            self.note_indexes(&sample);
+            self.see(sample.read_index, sample.write_index);
         }
-        for (start, end) in self
-            .unseen
-            .ranges
-            .iter()
-            .filter(|(_, end)| *end > self.span.end())
-            .copied()
-            .collect::<Vec<_>>()
-        {
+        let span_end = self.span.end();
+        for &(start, end) in self.unseen.ranges.iter().filter(|(_, end)| *end > span_end) {
             // Lower indexes may have been published before tracer watched the queue, or by a doorbell of an unknown queue.
             self.span.skip_to(start);
             self.span.cover(self.span.end(), end, false);
@@ -152,33 +141,9 @@ impl Queue {
         }
     }
 
-    /// Returns the state at the last sample: its time, the read index, packets in flight and since when, and when the read index
-    /// moved.
-    pub(super) fn standing(&self) -> Standing {
+    /// Returns the last sample of this queue.
+    pub(super) fn last_sample(&self) -> Option<Progress> {
         let samples = [self.samples.newest, self.samples.last];
-        let Some(sample) = samples.into_iter().flatten().find(|sample| self.saw(sample)) else {
-            return Standing::default();
-        };
-        let published = self.publish_log.end_at(sample.origin.time_ns);
-        let in_flight = published.map(|end| end.saturating_sub(sample.read_index));
-        Standing {
-            looked_ns: Some(sample.after_ns),
-            read_index: Some(sample.read_index),
-            in_flight,
-            oldest_ns: in_flight
-                .filter(|&n| n > 0)
-                .and_then(|_| self.publish_log.published_ns(sample.read_index)),
-            moved_ns: self.samples.moved_ns,
-        }
+        samples.into_iter().flatten().find(|sample| self.saw(sample))
     }
-}
-
-/// See the fields of [`tables::Queue`] with the same names.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Standing {
-    pub(super) looked_ns: Option<u64>,
-    pub(super) read_index: Option<u64>,
-    pub(super) in_flight: Option<u64>,
-    pub(super) oldest_ns: Option<u64>,
-    pub(super) moved_ns: Option<u64>,
 }

@@ -4,7 +4,6 @@ use tracer_common::aql::PACKET_LEN;
 use tracer_common::kfd::QueueType;
 use tracer_common::queue::{READ_DISPATCH_ID, WRITE_DISPATCH_ID};
 
-use super::adoption::Adoption;
 use super::{End, Queue};
 use crate::model::Position;
 use crate::model::queue_origin::Creator;
@@ -16,7 +15,7 @@ impl Queue {
         if self.kind != QueueType::ComputeAql || self.end.is_some() {
             return None;
         }
-        let handle = self.write_pointer.wrapping_sub(WRITE_DISPATCH_ID as u64);
+        let handle = self.handle();
         let own = handle.wrapping_add(READ_DISPATCH_ID as u64);
         Some(Position {
             pid: self.pid,
@@ -24,6 +23,11 @@ impl Queue {
             read_pointer: self.created.map_or(own, |create| create.read_pointer),
             write_pointer: self.write_pointer,
         })
+    }
+
+    /// Returns the address of its `amd_queue_t`.
+    fn handle(&self) -> u64 {
+        self.write_pointer.wrapping_sub(WRITE_DISPATCH_ID as u64)
     }
 
     /// Returns whether the runtime created it for itself. `creators_known` is whether every call of `hsa_queue_create` is seen.
@@ -41,14 +45,14 @@ impl Queue {
     /// Returns its numbers so far. `creators_known` has the same meaning as for `internal`.
     pub(in crate::model) fn totals(&self, creators_known: bool) -> tables::Queue {
         let create = self.created;
-        let standing = self.standing();
+        let sample = self.last_sample();
+        let published = sample.and_then(|sample| self.publish_log.end_at(sample.origin.time_ns));
+        let read_index = sample.map(|sample| sample.read_index);
+        let in_flight = published.zip(read_index).map(|(end, read)| end.saturating_sub(read));
+        let oldest = read_index.filter(|_| in_flight.is_some_and(|packets| packets > 0));
         let adoption = self.adoption.as_ref();
-        let claimed = adoption.map_or(0, Adoption::claimed);
-        let low = adoption.and_then(Adoption::bounds);
-        let high = self.span.bounds();
-        let bounds = low
-            .or(high)
-            .map(|(first, _)| (first, high.or(low).map_or(first, |(_, last)| last)));
+        let claimed = adoption.map_or(0, |adoption| adoption.claimed);
+        let (low, high) = (adoption.and_then(|adoption| adoption.bounds), self.span.bounds());
         let aql = self.kind == QueueType::ComputeAql;
         tables::Queue {
             queue: self.number,
@@ -61,11 +65,7 @@ impl Queue {
             queue_id: create.map_or(self.kfd.queue_id, |create| create.queue_id),
             gpu_id: self.gpu_id(),
             kind: self.kind.name().to_owned(),
-            handle: if aql {
-                self.write_pointer.wrapping_sub(WRITE_DISPATCH_ID as u64)
-            } else {
-                0
-            },
+            handle: if aql { self.handle() } else { 0 },
             write_pointer: self.write_pointer,
             ring_base: self.ring_base,
             ring_bytes: create.map_or(u64::from(self.ring_packets) * PACKET_LEN as u64, |c| {
@@ -83,21 +83,21 @@ impl Queue {
                 .published()
                 .saturating_add(claimed)
                 .saturating_add(self.submissions),
-            unclaimed: adoption.map(Adoption::unclaimed),
+            unclaimed: adoption.map(|adoption| adoption.unclaimed()),
             dispatches: self.dispatches,
             other_packets: self.other_packets,
             unread: self.unread,
             pending: self.reserved_end.max(self.write_seen).saturating_sub(self.span.end()),
-            first_index: bounds.map(|(first, _)| first),
-            last_index: bounds.map(|(_, last)| last),
+            first_index: low.or(high).map(|(first, _)| first),
+            last_index: high.or(low).map(|(_, last)| last),
             max_depth: self.max_depth,
             unseen: self.unseen_count().filter(|_| aql),
             watched_to_end: aql.then(|| self.watched_to_end()),
-            looked_ns: standing.looked_ns,
-            read_index: standing.read_index,
-            in_flight: standing.in_flight,
-            oldest_ns: standing.oldest_ns,
-            moved_ns: standing.moved_ns,
+            looked_ns: sample.map(|sample| sample.after_ns),
+            read_index,
+            in_flight,
+            oldest_ns: oldest.and_then(|index| self.publish_log.published_ns(index)),
+            moved_ns: sample.and(self.samples.moved_ns),
         }
     }
 }

@@ -28,30 +28,16 @@ pub(super) struct Unseen {
     pub(super) end: u64,
     /// Number of indexes in the rows created.
     pub(super) rows: u64,
-    /// Lower indexes may have been published before tracer watched the queue; `None` while that is unknown.
+    /// Lower indexes may have been published before tracer watched the queue, and higher ones were not; `None` while the floor is
+    /// unknown.
     pub(super) floor: Option<u64>,
     /// Lower indexes may have been published by doorbells of which only the value is known.
-    blind_end: u64,
+    pub(super) blind_end: u64,
     /// Whether the GPU took an index for which a doorbell may have been lost.
     pub(super) doubted: bool,
 }
 
 impl Unseen {
-    /// Notes that nothing from `floor` on was published before tracer watched the queue.
-    pub(super) fn set_floor(&mut self, floor: u64) {
-        self.floor = Some(floor);
-    }
-
-    /// Notes that everything below `floor` may have been published before tracer watched the queue, if the floor is not known yet.
-    pub(super) fn set_floor_once(&mut self, floor: u64) {
-        self.floor.get_or_insert(floor);
-    }
-
-    /// Notes a doorbell of an unknown queue of the process.
-    pub(super) fn blind(&mut self, end: u64) {
-        self.blind_end = self.blind_end.max(end);
-    }
-
     /// Adds `from..to`, which the GPU took although no doorbell published it.
     pub(super) fn add(&mut self, from: u64, to: u64) {
         let Some(floor) = self.floor else { return };
@@ -72,9 +58,6 @@ impl Unseen {
 
     /// Returns the path of an index, and the end of the indexes with the same path.
     pub(super) fn path(&self, index: u64) -> (Path, u64) {
-        if self.ranges.is_empty() {
-            return (Path::Doorbell, u64::MAX);
-        }
         let at = self.ranges.partition_point(|(_, end)| *end <= index);
         match self.ranges.get(at) {
             Some((start, end)) if *start <= index => (Path::Unseen, *end),
@@ -101,14 +84,9 @@ impl Unseen {
 impl Queue {
     /// Processes the state at the entry of a doorbell.
     pub(super) fn before(&mut self, before: Option<Before>) {
-        if let Some(Before {
-            rung_end,
-            value,
-            read_index,
-        }) = before
-        {
-            let from = rung_end.max(self.credited.unwrap_or(0));
-            self.unseen.add(from, read_index.min(value));
+        if let Some(before) = before {
+            let from = before.rung_end.max(self.credited.unwrap_or(0));
+            self.unseen.add(from, before.read_index.min(before.value));
         }
     }
 }

@@ -31,25 +31,20 @@ impl Queue {
                 }
                 continue;
             }
-            let new = slot != Slot::Silent && self.span.capture(index);
-            if !new {
+            if slot == Slot::Silent || !self.span.capture(index) {
                 self.end_run(run.take(), walk, out);
                 continue;
             }
             let (path, _) = self.unseen.path(index);
-            if slot == Slot::Consumed {
-                self.uses(packet, walk.origin, None);
+            if let Slot::Packet(evidence) = slot {
+                self.end_run(run.take(), walk, out);
+                self.packet(packet, index, (evidence, path), walk, out);
+                continue;
             }
-            match (&mut run, slot) {
-                (Some((_, count, of)), Slot::Consumed) if *of == path => *count += 1,
-                (_, Slot::Consumed) => {
-                    self.end_run(run.replace((index, 1, path)), walk, out);
-                }
-                (_, Slot::Packet(evidence)) => {
-                    self.end_run(run.take(), walk, out);
-                    self.packet(packet, index, (evidence, path), walk, out);
-                }
-                (_, Slot::Silent) => {}
+            self.uses(packet, walk.origin, None);
+            match &mut run {
+                Some((_, count, of)) if *of == path => *count += 1,
+                _ => self.end_run(run.replace((index, 1, path)), walk, out),
             }
         }
         self.end_run(run, walk, out);
@@ -62,6 +57,11 @@ impl Queue {
             self.ring_packets = ring_packets;
         }
         self.active_ns = self.active_ns.max(time_ns);
+        self.see(read_index, write_index);
+    }
+
+    /// Notes the indexes at some time.
+    pub(super) fn see(&mut self, read_index: u64, write_index: u64) {
         self.read_seen = self.read_seen.max(read_index);
         self.write_seen = self.write_seen.max(write_index);
     }
@@ -69,7 +69,7 @@ impl Queue {
     fn end_run(&mut self, run: Option<(u64, u64, Path)>, walk: &Packets<'_>, out: &mut impl FnMut(Fact)) {
         if let Some((index, count, path)) = run {
             let fact = self.unread_run(index, count, walk.origin, Unread::Consumed, path);
-            self.emit(fact, walk, out);
+            self.emit(fact, path, walk, out);
         }
     }
 
@@ -82,7 +82,8 @@ impl Queue {
         out: &mut impl FnMut(Fact),
     ) {
         let tid = self.publisher(walk.origin.tid, path, 1);
-        let mut fact = self.fact(packet, index, evidence, walk.origin);
+        let origin = Origin { tid, ..walk.origin };
+        let mut fact = self.fact(packet, index, (evidence, path), origin);
         // A packet that was already consumed, or taken unseen, may have ended before its signal was read.
         if let (Evidence::Header, Path::Doorbell) = (evidence, path)
             && packet.completion_signal() != 0
@@ -92,16 +93,17 @@ impl Queue {
         }
         // The walk's thread did not publish an unseen packet.
         api::link(&mut fact, walk.call.filter(|_| path == Path::Doorbell));
-        match &mut fact {
-            Fact::Dispatch(dispatch) => (dispatch.path, dispatch.tid) = (path, tid),
-            Fact::Packet(packet) => (packet.path, packet.tid) = (path, tid),
-            _ => {}
-        }
-        self.emit(fact, walk, out);
+        self.emit(fact, path, walk, out);
     }
 
     /// Returns the row of a packet that was read, and counts the packet.
-    pub(super) fn fact(&mut self, packet: &Packet, index: u64, evidence: Evidence, origin: Origin) -> Fact {
+    pub(super) fn fact(
+        &mut self,
+        packet: &Packet,
+        index: u64,
+        (evidence, path): (Evidence, Path),
+        origin: Origin,
+    ) -> Fact {
         if evidence == Evidence::Body || packet.kind() == packet_type::KERNEL_DISPATCH {
             self.dispatches = self.dispatches.saturating_add(1);
             let ran = Ran {
@@ -112,7 +114,7 @@ impl Queue {
                 gpu_id: self.gpu_id(),
             };
             self.uses(packet, origin, Some(ran));
-            return Fact::Dispatch(self.dispatch(packet, index, evidence, origin));
+            return Fact::Dispatch(self.dispatch(packet, index, (evidence, path), origin));
         }
         self.uses(packet, origin, None);
         self.other_packets = self.other_packets.saturating_add(1);
@@ -123,7 +125,7 @@ impl Queue {
             pid: origin.pid,
             tid: origin.tid,
             time_ns: origin.time_ns,
-            path: Path::Doorbell,
+            path,
             kind: kind(packet),
             unread: None,
             header: packet.header(),
@@ -131,14 +133,14 @@ impl Queue {
         })
     }
 
-    fn dispatch(&self, packet: &Packet, index: u64, evidence: Evidence, origin: Origin) -> Dispatch {
+    fn dispatch(&self, packet: &Packet, index: u64, (evidence, path): (Evidence, Path), origin: Origin) -> Dispatch {
         Dispatch {
             queue: self.number,
             index,
             pid: origin.pid,
             tid: origin.tid,
             time_ns: origin.time_ns,
-            path: Path::Doorbell,
+            path,
             evidence,
             reserve_ns: None,
             unreserved_ns: self.write_log.unreserved_ns(index),
@@ -172,21 +174,16 @@ impl Queue {
     }
 
     /// Reports a fact of a walk, or keeps it until the walk's doorbell shows which reserve it belongs to.
-    fn emit(&mut self, mut fact: Fact, walk: &Packets<'_>, out: &mut impl FnMut(Fact)) {
-        let unseen = match &fact {
-            Fact::Dispatch(dispatch) => dispatch.path == Path::Unseen,
-            Fact::Packet(packet) => packet.path == Path::Unseen,
-            _ => false,
-        };
-        // The thread whose doorbell led to the walk did not publish it.
-        let Some(thread) = self.reserves.thread(walk.origin.tid).filter(|_| !unseen) else {
-            api::keep_what_is_sure(&mut fact, Some(walk.value));
-            return out(fact);
-        };
-        if thread.awaits_doorbell(walk.origin) {
-            return thread.keep(fact, out);
+    fn emit(&mut self, mut fact: Fact, path: Path, walk: &Packets<'_>, out: &mut impl FnMut(Fact)) {
+        // The thread whose doorbell led to the walk did not publish an unseen packet.
+        if path != Path::Unseen
+            && let Some(thread) = self.reserves.thread(walk.origin.tid)
+        {
+            if thread.awaits_doorbell(walk.origin) {
+                return thread.keep(fact, out);
+            }
+            thread.date(&mut fact);
         }
-        thread.date(&mut fact);
         api::keep_what_is_sure(&mut fact, Some(walk.value));
         out(fact);
     }

@@ -70,7 +70,7 @@ fn take(times: &mut Vec<(u64, u64, u64, u64)>) -> impl FnMut(Stamped) {
 }
 
 #[test]
-fn a_dispatch_has_the_times_that_its_signal_holds_when_it_is_used_again_or_looked_at() {
+fn a_dispatch_has_the_times_of_its_signal_when_it_is_reused_or_sampled() {
     let mut told = Told::default();
     told.publish(used(0, 10, Some(Stamps::default())));
     told.publish(used(1, 20, Some(stamps(5, 6))));
@@ -87,7 +87,7 @@ fn a_dispatch_has_the_times_that_its_signal_holds_when_it_is_used_again_or_looke
 }
 
 #[test]
-fn what_else_may_have_used_the_signal_leaves_it_untold() {
+fn another_possible_user_of_the_signal_leaves_the_time_unknown() {
     // Published while the packet before had not ended.
     let mut told = Told::default();
     told.publish(used(0, 10, Some(Stamps::default())));
@@ -107,7 +107,7 @@ fn what_else_may_have_used_the_signal_leaves_it_untold() {
 }
 
 #[test]
-fn packets_that_are_no_dispatches_are_told_of_by_nothing_but_end_others() {
+fn packets_that_are_no_dispatches_have_no_times_but_end_others() {
     let mut told = Told::default();
     told.publish(used(0, 10, Some(Stamps::default())));
     let barrier = Use {
@@ -120,7 +120,7 @@ fn packets_that_are_no_dispatches_are_told_of_by_nothing_but_end_others() {
 }
 
 #[test]
-fn what_is_no_time_is_not_told() {
+fn values_that_are_no_times_are_dropped() {
     for now in [stamps(0, 6), stamps(6, 5), stamps(3, 6), stamps(6, 4)] {
         let mut told = Told::default();
         told.publish(used(0, 10, Some(stamps(3, 4))));
@@ -244,7 +244,7 @@ proptest! {
     /// read, and that ended before the signal was sampled again. The program waits for all its packets before it sets the value
     /// again.
     #[test]
-    fn times_are_told_that_can_be_and_each_is_the_dispatchs_own(steps in proptest::collection::vec(step(), 1..40)) {
+    fn each_possible_time_is_recorded_and_belongs_to_its_dispatch(steps in proptest::collection::vec(step(), 1..40)) {
         let mut told = Told::default();
         let (mut value, mut holds) = (0_i64, Stamps::default());
         let mut running: Vec<u64> = Vec::new();

@@ -112,7 +112,7 @@ fn the_end_of_a_process_ends_its_code_objects() {
     assert_eq!(trace.name(501, 0).as_deref(), Some("a"));
     // Another process has the same id. Nothing of the old process is left.
     trace.load(500 + LINGER_NS, 7, "b");
-    assert_eq!(trace.model.annotations.names().name(PID, 64, 100), None);
+    assert_eq!(trace.model.annotations.code_objects.name(PID, 64, 100), None);
     trace.apply(&Event::Exec(by(600 + LINGER_NS, 1), b"other"));
     assert_eq!(trace.name(700 + LINGER_NS, 1), None);
 }

@@ -16,7 +16,7 @@ fn processes(trace: &Trace) -> Vec<Process> {
 /// Two programs of a process run one after the other. Both hand doorbells over, and the second one's report arrives before the
 /// event of the first one's end.
 #[test]
-fn what_the_next_program_told_holds_beyond_the_end_of_the_former() {
+fn facts_of_the_next_program_stay_after_the_end_of_the_former() {
     let mut trace = Trace::created();
     trace.apply(&Event::Thunk(by(50, TID), Some(true)));
     trace.apply(&Event::Thunk(by(150, PID), Some(true)));

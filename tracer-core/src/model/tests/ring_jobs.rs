@@ -90,7 +90,7 @@ fn a_fence_address_that_comes_again_is_another_job() {
 }
 
 #[test]
-fn what_is_under_way_at_the_end_is_told_without_an_end() {
+fn jobs_under_way_at_the_end_have_no_end() {
     let jobs = jobs(&[step(10, RingStep::Submit, NEW)]);
     assert_eq!((jobs[0].run_ns, jobs[0].done_ns), (None, None));
 }

@@ -40,7 +40,7 @@ impl Trace {
 }
 
 #[test]
-fn what_a_last_look_finds_taken_is_unseen() {
+fn packets_that_a_last_sample_finds_taken_are_unseen() {
     let mut trace = Trace::created();
     trace.one(100, 0, 0);
     trace.look(Progress {
@@ -66,7 +66,7 @@ fn a_doorbell_whose_record_was_lost_is_no_unseen_one() {
 }
 
 #[test]
-fn a_look_of_the_collector_counts_at_the_end_and_only_if_nothing_was_lost() {
+fn a_sample_of_the_collector_counts_at_the_end_and_only_without_losses() {
     for (source, expected) in [
         ("packets-ring", (vec![(1, 3)], Some(3), Some(true))),
         ("doorbell-ring", (vec![], None, Some(true))),
@@ -86,7 +86,7 @@ fn a_look_of_the_collector_counts_at_the_end_and_only_if_nothing_was_lost() {
 }
 
 #[test]
-fn a_look_after_the_end_is_one_at_another_queue() {
+fn a_sample_after_the_end_belongs_to_another_queue() {
     let mut trace = Trace::created();
     trace.one(100, 0, 0);
     trace.look(look(150, 1, 1, Occasion::Sample));
@@ -147,7 +147,7 @@ fn of_an_adopted_queue_only_what_was_reserved_later_can_be_unseen() {
 }
 
 #[test]
-fn a_queue_is_watched_to_its_end_if_nothing_can_come_after_the_last_look() {
+fn a_queue_is_watched_to_its_end_if_nothing_can_follow_the_last_sample() {
     for (occasion, write, end, expected) in [
         (Occasion::Destroyed, 5, true, true),
         (Occasion::Destroy, 1, true, true),

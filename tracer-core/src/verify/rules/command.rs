@@ -1,19 +1,15 @@
 //! `command`: the recorded command succeeded. Fails if it did not; inconclusive if its exit was not seen. If tracer attached to
 //! processes, there is no command, and nothing to judge.
 
-use super::Rule;
-use crate::tables::Fact;
+use super::{Counts, Rule};
 use crate::verify::context::{Context, Ended};
 use crate::verify::finding::Finding;
-use crate::verify::verdict::{Outcome, RuleVerdict};
+use crate::verify::verdict::Outcome;
 
 pub(super) struct Command;
 
 impl Rule for Command {
-    fn add(&mut self, _: &Fact) {}
-
-    fn finish(self: Box<Self>, context: &Context) -> RuleVerdict {
-        let mut finding = Finding::default();
+    fn finish(self: Box<Self>, context: &Context, _: &Counts, finding: &mut Finding) -> String {
         match context.command {
             Some(Ended::Code(0)) | None => {}
             Some(Ended::Code(code)) => finding.say(Outcome::Fail, format!("the command exited with {code}")),
@@ -26,9 +22,9 @@ impl Rule for Command {
                 "record again, and let the command exit",
             ),
         }
-        finding.finish("command", || match context.command {
+        match context.command {
             None => "no command was recorded, so none failed".to_owned(),
             Some(_) => "the command exited with 0".to_owned(),
-        })
+        }
     }
 }

@@ -18,15 +18,14 @@ mod tally;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Rule, packets_watched};
+use super::{Counts, Rule, of_dispatch, of_doorbells, of_run, packets_watched};
 use crate::losses::hide_doorbells;
 use crate::tables::{self, Fact, Path, QueueOrigin};
-use crate::tally::Entry;
+use crate::tally::{Entry, more, total};
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
-use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
-use crate::words::Named;
-use crate::words::count;
+use crate::verify::verdict::{Offender, Outcome};
+use crate::words::{Named, count};
 use tally::QueueTally;
 
 #[derive(Default)]
@@ -72,17 +71,12 @@ impl Coverage {
         if packet.path == Path::Unseen {
             return self.tally(packet.queue).unseen(packet.index, packet.count);
         }
-        self.published(packet.path, 1, || {
-            offender(format!(
-                "a {} packet by path {}",
-                packet.kind.name(),
-                packet.path.name()
-            ))
-        });
+        let (kind, path) = (packet.kind.name(), packet.path.name());
+        self.published(packet.path, 1, || offender(format!("a {kind} packet by path {path}")));
         if packet.kind == tables::PacketKind::Unread {
-            let why = packet.unread.map_or("unknown", |it| it.name());
+            let why = packet.unread.map_or("unknown", Named::name);
             self.unread.add(|| offender(format!("unread packets ({why})")));
-            self.unread_indexes = self.unread_indexes.saturating_add(packet.count);
+            more(&mut self.unread_indexes, packet.count);
         }
     }
 
@@ -109,10 +103,8 @@ impl Coverage {
     fn doorbell_run(&mut self, run: &tables::DoorbellRun) {
         if let Some(queue) = run.queue {
             let tally = self.tally(queue);
-            tally.run(
-                run.is_whole(),
-                run.first_index.zip(run.last_index).filter(|_| !run.beyond),
-            );
+            let indexes = run.first_index.zip(run.last_index);
+            tally.run(run.is_whole(), indexes.filter(|_| !run.beyond));
             if !run.beyond {
                 tally.named(run.highest_value);
             }
@@ -123,13 +115,8 @@ impl Coverage {
             _ => return,
         };
         self.obscure.add_many(run.count, || Offender {
-            what: what.to_owned(),
-            queue: run.queue,
             index: Some(run.highest_value),
-            count: Some(run.count),
-            pid: Some(run.pid),
-            time_ns: Some(run.begin_ns),
-            ..Offender::default()
+            ..of_doorbells(run, what)
         });
     }
 }
@@ -147,14 +134,8 @@ impl Rule for Coverage {
                 if dispatch.path == Path::Unseen {
                     self.tally(dispatch.queue).unseen(dispatch.index, 1);
                 }
-                self.published(dispatch.path, 1, || Offender {
-                    what: format!("a dispatch by path {}", dispatch.path.name()),
-                    queue: Some(dispatch.queue),
-                    index: Some(dispatch.index),
-                    pid: Some(dispatch.pid),
-                    tid: Some(dispatch.tid),
-                    time_ns: Some(dispatch.time_ns),
-                    ..Offender::default()
+                self.published(dispatch.path, 1, || {
+                    of_dispatch(dispatch, format!("a dispatch by path {}", dispatch.path.name()))
                 });
             }
             Fact::DispatchRun(run) => {
@@ -164,7 +145,7 @@ impl Rule for Coverage {
                     tally.unseen(run.first_index, run.count);
                 }
                 self.published(run.path, run.count, || {
-                    super::of_run(run, format!("dispatches by path {}", run.path.name()))
+                    of_run(run, format!("dispatches by path {}", run.path.name()))
                 });
             }
             Fact::Packet(packet) => self.packet(packet),
@@ -178,9 +159,8 @@ impl Rule for Coverage {
         }
     }
 
-    fn finish(mut self: Box<Self>, context: &Context) -> RuleVerdict {
-        let mut finding = Finding::default();
-        let watched = packets_watched(context, &mut finding);
+    fn finish(mut self: Box<Self>, context: &Context, _: &Counts, finding: &mut Finding) -> String {
+        let watched = packets_watched(context, finding);
         let mut seen = tally::Seen::default();
         for queue in self.queues.values() {
             let tally = self.tallies.remove(&queue.queue).unwrap_or_default();
@@ -192,9 +172,9 @@ impl Rule for Coverage {
         finding.count("queues", watched.then_some(seen.queues));
         finding.count("published", watched.then_some(seen.published));
         finding.count("unread", watched.then_some(self.unread_indexes));
-        finding.count("pending", watched.then_some(seen.pending_indexes));
+        finding.count("pending", watched.then_some(seen.pending.total()));
         let looked = watched && context.capabilities.unseen;
-        let unseen = seen.unseen_indexes.saturating_add(seen.early_indexes);
+        let unseen = seen.unseen.total().saturating_add(seen.early.total());
         finding.count("unseen", looked.then_some(unseen));
         if watched && !looked {
             finding.lack(
@@ -207,97 +187,70 @@ impl Rule for Coverage {
             finding.say(Outcome::Inconclusive, "no packet was published on any compute queue");
         }
         let open = Outcome::Inconclusive;
-        finding.blame(Outcome::Fail, self.elsewhere, |n| {
-            format!("published without a doorbell: {}", count(n, "packet"))
+        finding.blame(Outcome::Fail, self.elsewhere, "packet", |n| {
+            format!("published without a doorbell: {n}")
         });
         // A doorbell that was lost, or that no probe could see, may have published the packets. Unreadable parts of the trace may
         // name it.
+        let mut losses = context.losses.iter();
         let lost = self.doorbells_lost
             || !context.damage.is_empty()
             || context.doorbell_probes_missing > 0
-            || context
-                .losses
-                .iter()
-                .any(|(source, n)| *n > 0 && hide_doorbells(source));
+            || losses.any(|(source, n)| *n > 0 && hide_doorbells(source));
         if context.libraries.is_empty() && context.complete && !lost {
-            finding.blame(Outcome::Fail, seen.created, |n| {
-                format!("processes without an HSA runtime created {}", count(n, "compute queue"))
+            finding.blame(Outcome::Fail, seen.created, "compute queue", |n| {
+                format!("processes without an HSA runtime created {n}")
             });
         }
         if context.doorbell_probes_missing > 0 {
+            let probes = count(context.doorbell_probes_missing, "doorbell probe");
             finding.lack(
-                format!(
-                    "tracer could not attach {}, and misses doorbells there",
-                    count(context.doorbell_probes_missing, "doorbell probe")
-                ),
+                format!("tracer could not attach {probes}, and misses doorbells there"),
                 "doorbell probes",
                 "read the warnings of `tracer report TRACE`, follow them, and record again",
             );
         }
-        let indexes = seen.unseen_indexes;
-        finding.blame(if lost { open } else { Outcome::Fail }, seen.unseen, |_| {
-            format!(
-                "the GPU took {} without a doorbell that tracer saw",
-                count(indexes, "packet")
-            )
+        let without = if lost { open } else { Outcome::Fail };
+        finding.blame(without, seen.unseen, "packet", |n| {
+            format!("the GPU took {n} without a doorbell that tracer saw")
         });
-        let indexes = seen.early_indexes;
-        finding.blame(open, seen.early, |_| {
-            format!("the GPU took {} before the doorbell", count(indexes, "packet"))
+        finding.blame(open, seen.early, "packet", |n| {
+            format!("the GPU took {n} before the doorbell")
         });
-        finding.blame(open, seen.unwatched, |n| {
-            format!("tracer did not watch {} to the end", count(n, "queue"))
+        finding.blame(open, seen.unwatched, "queue", |n| {
+            format!("tracer did not watch {n} to the end")
         });
-        let indexes = self.unread_indexes;
-        finding.blame(open, self.unread, |_| {
-            format!("tracer could not read {} in time", count(indexes, "published packet"))
+        let unread = count(self.unread_indexes, "published packet");
+        finding.blame(open, self.unread, "row", |_| {
+            format!("tracer could not read {unread} in time")
         });
-        finding.blame(open, seen.gaps, |n| {
-            format!("the rows of {} have gaps", count(n, "queue"))
+        finding.blame(open, seen.gaps, "queue", |n| format!("the rows of {n} have gaps"));
+        finding.blame(open, seen.pending, "reserved packet", |n| {
+            format!("tracer saw no doorbell for {n}")
         });
-        let indexes = seen.pending_indexes;
-        finding.blame(open, seen.pending, |_| {
-            format!("tracer saw no doorbell for {}", count(indexes, "reserved packet"))
+        finding.blame(open, seen.headless, "queue", |n| {
+            format!("tracer did not see the creation of {n}")
         });
-        finding.blame(open, seen.headless, |n| {
-            format!("tracer did not see the creation of {}", count(n, "queue"))
+        finding.blame(open, seen.opaque, "queue", |n| {
+            format!("tracer cannot read the packets of {n}")
         });
-        finding.blame(open, seen.opaque, |n| {
-            format!("tracer cannot read the packets of {}", count(n, "queue"))
+        finding.blame(open, self.obscure, "doorbell", |n| {
+            format!("unknown packets were published by {n}")
         });
-        finding.blame(open, self.obscure, |n| {
-            format!("unknown packets were published by {}", count(n, "doorbell"))
-        });
-        let mut ringing = self.queues.values().filter(|queue| queue.doorbells > 0);
+        let queues = || self.queues.values();
+        let mut ringing = queues().filter(|queue| queue.doorbells > 0);
         if !context.capabilities.thunk && ringing.any(|queue| !self.thunks.contains(&queue.pid)) {
             finding.note("not watched: doorbells that the thunk library rings");
         }
-        let unclaimed = self.queues.values().filter_map(|q| q.unclaimed);
-        let unclaimed = unclaimed.fold(0_u64, u64::saturating_add);
-        let adopted = self
-            .queues
-            .values()
-            .filter(|q| q.origin == QueueOrigin::Adopted)
-            .count();
-        if adopted > 0 {
-            finding.note(format!(
-                "covered from the first doorbell that tracer saw: {} from before the recording",
-                count(adopted as u64, "queue")
-            ));
-        }
-        if unclaimed > 0 {
-            finding.note(format!(
-                "not judged: {} in the rings by then, for which tracer saw no doorbell",
-                count(unclaimed, "packet")
-            ));
-        }
-        let (published, queues) = (seen.published, seen.queues);
-        finding.finish("coverage", || {
-            format!(
-                "tracer saw the doorbell of every packet: {} on {}",
-                count(published, "packet"),
-                count(queues, "compute queue")
-            )
-        })
+        let unclaimed = queues().filter_map(|queue| queue.unclaimed);
+        let adopted = queues().filter(|queue| queue.origin == QueueOrigin::Adopted);
+        finding.mention(adopted.count() as u64, "queue", |n| {
+            format!("covered from the first doorbell that tracer saw: {n} from before the recording")
+        });
+        finding.mention(total(unclaimed), "packet", |n| {
+            format!("not judged: {n} in the rings by then, for which tracer saw no doorbell")
+        });
+        let (packets, queues) = (count(seen.published, "packet"), count(seen.queues, "compute queue"));
+        format!("tracer saw the doorbell of every packet: {packets} on {queues}")
     }
 }

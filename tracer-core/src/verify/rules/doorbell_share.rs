@@ -1,63 +1,27 @@
 //! `doorbell-share`: at least this share of what traced processes submitted (dispatches, and jobs on compute rings) went by
 //! doorbell. Inconclusive if a path that could lower the share was not watched, or if packets are unread.
 
-use super::{Rule, packets_watched, ring_submission, rings_watched};
-use crate::tables::{Fact, PacketKind, Path};
+use super::{Counts, Rule, packets_watched, rings_watched};
+use crate::tables::Path;
+use crate::tally::total;
 use crate::verify::context::Context;
 use crate::verify::finding::Finding;
-use crate::verify::verdict::{Outcome, RuleVerdict};
+use crate::verify::verdict::Outcome;
 use crate::words::count;
 
-pub(super) struct DoorbellShare {
-    least: f64,
-    doorbell: u64,
-    otherwise: u64,
-    unread: u64,
-}
-
-impl DoorbellShare {
-    pub(super) fn new(least: f64) -> Self {
-        Self {
-            least,
-            doorbell: 0,
-            otherwise: 0,
-            unread: 0,
-        }
-    }
-}
+/// The least share.
+pub(super) struct DoorbellShare(pub(super) f64);
 
 impl Rule for DoorbellShare {
-    fn add(&mut self, fact: &Fact) {
-        match fact {
-            Fact::Dispatch(dispatch) if dispatch.path == Path::Doorbell => self.doorbell += 1,
-            Fact::Dispatch(_) => self.otherwise += 1,
-            Fact::DispatchRun(run) => {
-                let sum = match run.path {
-                    Path::Doorbell => &mut self.doorbell,
-                    _ => &mut self.otherwise,
-                };
-                *sum = sum.saturating_add(run.count);
-            }
-            Fact::RingJob(job) => self.otherwise += u64::from(ring_submission::is_submission(job)),
-            Fact::Packet(packet) if packet.kind == PacketKind::Unread => {
-                self.unread = self.unread.saturating_add(packet.count);
-            }
-            _ => {}
-        }
-    }
-
-    fn finish(self: Box<Self>, context: &Context) -> RuleVerdict {
-        let mut finding = Finding::default();
-        let packets = packets_watched(context, &mut finding);
-        let rings = rings_watched(context, &mut finding);
-        finding.count("by_doorbell", packets.then_some(self.doorbell));
-        finding.count("otherwise", rings.then_some(self.otherwise));
-        let Self {
-            least,
-            doorbell,
-            otherwise,
-            unread,
-        } = *self;
+    fn finish(self: Box<Self>, context: &Context, counts: &Counts, finding: &mut Finding) -> String {
+        let packets = packets_watched(context, finding);
+        let rings = rings_watched(context, finding);
+        let mut others = counts.tally.dispatches;
+        let doorbell = std::mem::take(&mut others[Path::Doorbell as usize]);
+        let otherwise = total(others).saturating_add(counts.compute_jobs);
+        finding.count("by_doorbell", packets.then_some(doorbell));
+        finding.count("otherwise", rings.then_some(otherwise));
+        let (least, unread) = (self.0, counts.unread);
         let share = |doorbell: u64| doorbell as f64 / (doorbell as f64 + otherwise as f64);
         // Doorbells published the unread packets: at best all of them were dispatches.
         let best = share(doorbell.saturating_add(unread));
@@ -75,12 +39,7 @@ impl Rule for DoorbellShare {
                 format!("the result depends on {}", count(unread, "unread packet")),
             );
         }
-        finding.finish("doorbell-share", || {
-            format!(
-                "{:.2} % went by doorbell, at least {:.2} %",
-                share(doorbell) * 100.0,
-                least * 100.0
-            )
-        })
+        let (percent, least) = (share(doorbell) * 100.0, least * 100.0);
+        format!("{percent:.2} % went by doorbell, at least {least:.2} %")
     }
 }

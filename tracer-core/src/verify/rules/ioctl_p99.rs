@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Rule, ioctls_watched};
+use super::{Counts, Rule, ioctls_watched, note_simulated_times};
 use crate::tables::Fact;
 use crate::tally::Histogram;
 use crate::verify::context::Context;
 use crate::verify::finding::Finding;
-use crate::verify::verdict::{Outcome, RuleVerdict};
+use crate::verify::verdict::Outcome;
 
 pub(super) struct IoctlP99 {
     /// By name: the limit in ns, and the times of calls that returned.
@@ -29,16 +29,14 @@ impl IoctlP99 {
 impl Rule for IoctlP99 {
     fn add(&mut self, fact: &Fact) {
         if let Fact::Ioctl(ioctl) = fact
-            && ioctl.ret.is_some()
             && let Some((_, times)) = self.limits.get_mut(ioctl.name.as_ref())
         {
-            times.add(ioctl.exit_ns.saturating_sub(ioctl.enter_ns));
+            times.add_known(ioctl.duration_ns());
         }
     }
 
-    fn finish(self: Box<Self>, context: &Context) -> RuleVerdict {
-        let mut finding = Finding::default();
-        let watched = ioctls_watched(context, &mut finding);
+    fn finish(self: Box<Self>, context: &Context, _: &Counts, finding: &mut Finding) -> String {
+        let watched = ioctls_watched(context, finding);
         for (name, (most, times)) in &self.limits {
             let p99 = times.stats().map(|stats| stats.p99);
             finding.count(&format!("{name}_p99_ns"), p99.filter(|_| watched));
@@ -51,16 +49,7 @@ impl Rule for IoctlP99 {
                 _ => {}
             }
         }
-        simulated(context, &mut finding);
-        finding.finish("ioctl-p99", || {
-            "every ioctl with a limit is within its limit".to_owned()
-        })
-    }
-}
-
-/// Notes that the times of a simulated device are times of the simulator.
-pub(super) fn simulated(context: &Context, finding: &mut Finding) {
-    if context.simulated.is_some() {
-        finding.note("the GPU is simulated: these are not the times of a real GPU");
+        note_simulated_times(context, finding);
+        "every ioctl with a limit is within its limit".to_owned()
     }
 }

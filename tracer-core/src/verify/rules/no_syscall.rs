@@ -10,19 +10,20 @@
 //! A thread makes one system call after the other, and rings doorbells outside of system calls: if any ioctl is in between, the
 //! last ioctl of the thread before the doorbell is. So the rule keeps only one ioctl per thread and one per process.
 
-use crate::words::count;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::{Rule, ioctls_watched, lack_rows, reserves_watched};
+use super::{Counts, Rule, ioctls_watched, lack_rows, of_dispatch, of_run, reserves_watched};
 use crate::tables::{Dispatch, Fact};
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
 use crate::verify::policy::Scope;
-use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
+use crate::verify::verdict::Outcome;
 
+#[derive(Default)]
 pub(super) struct NoSyscall {
-    scope: Scope,
+    /// Whether every dispatch must be decided ([`Scope::Every`]).
+    every: bool,
     /// By thread: entry time and name of its last ioctl.
     last: HashMap<(u32, u32), (u64, Cow<'static, str>)>,
     /// By process: entry time of its last ioctl.
@@ -42,15 +43,8 @@ pub(super) struct NoSyscall {
 impl NoSyscall {
     pub(super) fn new(scope: Scope) -> Self {
         Self {
-            scope,
-            last: HashMap::new(),
-            last_of_all: HashMap::new(),
-            known: 0,
-            bounded: 0,
-            broken: Offenders::default(),
-            unknown: Offenders::default(),
-            never_free: Offenders::default(),
-            aggregated: Offenders::default(),
+            every: scope == Scope::Every,
+            ..Self::default()
         }
     }
 
@@ -62,7 +56,7 @@ impl NoSyscall {
             {
                 self.broken.add(|| {
                     let after = enter_ns - reserve_ns;
-                    offender(format!("{name} {after} ns after the reserve of a dispatch"), dispatch)
+                    of_dispatch(dispatch, format!("{name} {after} ns after the reserve of a dispatch"))
                 });
             }
             return;
@@ -76,21 +70,9 @@ impl NoSyscall {
                 } else {
                     &mut self.never_free
                 };
-                undecided.add(|| offender("a dispatch with unknown reserve".to_owned(), dispatch));
+                undecided.add(|| of_dispatch(dispatch, "a dispatch with unknown reserve".to_owned()));
             }
         }
-    }
-}
-
-fn offender(what: String, dispatch: &Dispatch) -> Offender {
-    Offender {
-        what,
-        queue: Some(dispatch.queue),
-        index: Some(dispatch.index),
-        pid: Some(dispatch.pid),
-        tid: Some(dispatch.tid),
-        time_ns: Some(dispatch.time_ns),
-        ..Offender::default()
     }
 }
 
@@ -108,13 +90,13 @@ impl Rule for NoSyscall {
             Fact::Dispatch(dispatch) => self.dispatch(dispatch),
             Fact::DispatchRun(run) => self
                 .aggregated
-                .add_many(run.count, || super::of_run(run, "aggregated dispatches".to_owned())),
+                .add_many(run.count, || of_run(run, "aggregated dispatches".to_owned())),
             _ => {}
         }
     }
 
-    fn finish(self: Box<Self>, context: &Context) -> RuleVerdict {
-        let (scope, known, bounded) = (self.scope, self.known, self.bounded);
+    fn finish(self: Box<Self>, context: &Context, _: &Counts, finding: &mut Finding) -> String {
+        let (known, bounded) = (self.known, self.bounded);
         let mut undecided = self.unknown;
         let attached = context.command_began_ns.is_none();
         let before = if attached { self.never_free.total() } else { 0 };
@@ -122,10 +104,9 @@ impl Rule for NoSyscall {
             undecided.extend(self.never_free);
         }
         let unknown = undecided.total();
-        let mut finding = Finding::default();
-        let ioctls = ioctls_watched(context, &mut finding);
+        let ioctls = ioctls_watched(context, finding);
         if unknown > 0 || known + bounded == 0 {
-            reserves_watched(context, &mut finding);
+            reserves_watched(context, finding);
         }
         finding.count("dispatches", ioctls.then_some(known + bounded));
         finding.count(
@@ -136,54 +117,31 @@ impl Rule for NoSyscall {
         finding.count("dispatches_with_ioctl", ioctls.then_some(self.broken.total()));
         let aggregated = self.aggregated.total();
         finding.count("dispatches_aggregated", Some(aggregated));
-        if aggregated > 0 {
-            let sentence = format!(
-                "aggregated, with unknown times of reserves: {}",
-                count(aggregated, "dispatch")
-            );
-            lack_rows(&mut finding, sentence, self.aggregated);
-        }
-        finding.blame(Outcome::Fail, self.broken, |n| {
-            format!(
-                "the threads of {} made an ioctl between reserve and doorbell",
-                count(n, "dispatch")
-            )
+        lack_rows(finding, self.aggregated, "dispatch", |n| {
+            format!("aggregated, with unknown times of reserves: {n}")
         });
-        match scope {
-            Scope::Every => finding.blame(Outcome::Inconclusive, undecided, |n| {
-                format!(
-                    "unknown reserves of {}: an ioctl may lie between reserve and doorbell",
-                    count(n, "dispatch")
-                )
-            }),
-            Scope::Seen if unknown > 0 => {
-                finding.note(format!(
-                    "not judged: {} with unknown reserve",
-                    count(unknown, "dispatch")
-                ));
-            }
-            Scope::Seen => {}
+        finding.blame(Outcome::Fail, self.broken, "dispatch", |n| {
+            format!("the threads of {n} made an ioctl between reserve and doorbell")
+        });
+        if self.every {
+            finding.blame(Outcome::Inconclusive, undecided, "dispatch", |n| {
+                format!("unknown reserves of {n}: an ioctl may lie between reserve and doorbell")
+            });
+        } else {
+            finding.mention(unknown, "dispatch", |n| format!("not judged: {n} with unknown reserve"));
         }
-        if before > 0 {
-            finding.note(format!(
-                "not judged: {} reserved before the first sample of the queue",
-                count(before, "dispatch")
-            ));
-        }
-        if bounded > 0 {
-            finding.note(format!(
-                "of {} the reserve is unknown, but the process made no ioctl in the time in question",
-                count(bounded, "dispatch")
-            ));
-        }
+        finding.mention(before, "dispatch", |n| {
+            format!("not judged: {n} reserved before the first sample of the queue")
+        });
+        finding.mention(bounded, "dispatch", |n| {
+            format!("of {n} the reserve is unknown, but the process made no ioctl in the time in question")
+        });
         if known + bounded == 0 && aggregated == 0 {
             finding.say(Outcome::Inconclusive, "no dispatch has a known reserve");
         }
-        finding.finish("no-syscall", || {
-            format!(
-                "no thread made a KFD or DRM ioctl between reserve and doorbell of {} dispatches",
-                known + bounded
-            )
-        })
+        format!(
+            "no thread made a KFD or DRM ioctl between reserve and doorbell of {} dispatches",
+            known + bounded
+        )
     }
 }

@@ -1,13 +1,14 @@
 //! `queue-depth`: no compute queue was ever seen deeper than this many packets. Inconclusive if doorbells were not watched, or if
 //! there was no compute queue.
 
-use super::{Rule, packets_watched};
+use super::{Counts, Rule, packets_watched};
 use crate::tables::Fact;
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
-use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
+use crate::verify::verdict::{Offender, Outcome};
 use crate::words::count;
 
+#[derive(Default)]
 pub(super) struct QueueDepth {
     most: u64,
     queues: u64,
@@ -19,9 +20,7 @@ impl QueueDepth {
     pub(super) fn new(most: u64) -> Self {
         Self {
             most,
-            queues: 0,
-            deepest: 0,
-            deep: Offenders::default(),
+            ..Self::default()
         }
     }
 }
@@ -46,22 +45,17 @@ impl Rule for QueueDepth {
         }
     }
 
-    fn finish(self: Box<Self>, context: &Context) -> RuleVerdict {
-        let mut finding = Finding::default();
-        let watched = packets_watched(context, &mut finding);
+    fn finish(self: Box<Self>, context: &Context, _: &Counts, finding: &mut Finding) -> String {
+        let watched = packets_watched(context, finding);
         let Self { most, deepest, .. } = *self;
         finding.count("deepest", (watched && self.queues > 0).then_some(deepest));
         if watched && self.queues == 0 {
             finding.say(Outcome::Inconclusive, "there was no compute queue");
         }
-        finding.blame(Outcome::Fail, self.deep, |n| {
-            format!("deeper than {}: {}", count(most, "packet"), count(n, "queue"))
+        finding.blame(Outcome::Fail, self.deep, "queue", |n| {
+            format!("deeper than {}: {n}", count(most, "packet"))
         });
-        finding.finish("queue-depth", || {
-            format!(
-                "no queue was deeper than {}; the limit is {most}",
-                count(deepest, "packet")
-            )
-        })
+        let deepest = count(deepest, "packet");
+        format!("no queue was deeper than {deepest}; the limit is {most}")
     }
 }

@@ -2,14 +2,14 @@
 //! there were more, because the scheduler may then have to run them in turns. Inconclusive if ioctls, which report queues and
 //! their GPUs, were not watched, or if queues of unknown GPUs could make the difference. Queues of other processes are not seen.
 
-use crate::words::count;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Rule, ioctls_watched};
-use crate::tables::{Fact, Queue};
+use super::{Counts, Rule, ioctls_watched};
+use crate::tables::Fact;
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
-use crate::verify::verdict::{Offender, Outcome, RuleVerdict};
+use crate::verify::verdict::{Offender, Outcome};
+use crate::words::count;
 
 pub(super) struct QueuesPerGpu {
     most: u64,
@@ -47,30 +47,20 @@ impl QueuesPerGpu {
     }
 }
 
-fn life(queue: &Queue) -> (Option<u32>, u64, u64) {
-    let end = queue.destroyed_ns.unwrap_or(u64::MAX);
-    (
-        queue.gpu_id,
-        queue.created_ns,
-        end.max(queue.created_ns.saturating_add(1)),
-    )
-}
-
 impl Rule for QueuesPerGpu {
     fn add(&mut self, fact: &Fact) {
         if let Fact::Queue(queue) = fact
             && queue.kind.starts_with("compute")
         {
-            self.lives.insert(queue.queue, life(queue));
+            let (begin, end) = (queue.created_ns, queue.destroyed_ns.unwrap_or(u64::MAX));
+            let end = end.max(begin.saturating_add(1));
+            self.lives.insert(queue.queue, (queue.gpu_id, begin, end));
         }
     }
 
-    fn finish(self: Box<Self>, context: &Context) -> RuleVerdict {
-        let mut finding = Finding::default();
-        let watched = ioctls_watched(context, &mut finding);
-        let mut gpus: Vec<Option<u32>> = self.lives.values().map(|(gpu_id, ..)| *gpu_id).collect();
-        gpus.sort_unstable();
-        gpus.dedup();
+    fn finish(self: Box<Self>, context: &Context, _: &Counts, finding: &mut Finding) -> String {
+        let watched = ioctls_watched(context, finding);
+        let gpus: BTreeSet<Option<u32>> = self.lives.values().map(|(gpu_id, ..)| *gpu_id).collect();
         let most = self.most;
         let (mut crowded, mut perhaps, mut highest) = (Offenders::default(), Offenders::default(), 0);
         for gpu_id in gpus {
@@ -94,24 +84,14 @@ impl Rule for QueuesPerGpu {
         if watched && self.lives.is_empty() {
             finding.say(Outcome::Inconclusive, "there was no compute queue");
         }
-        finding.blame(Outcome::Warn, crowded, |n| {
-            format!(
-                "{} had more than {} of traced processes at once",
-                count(n, "GPU"),
-                count(most, "compute queue")
-            )
+        let limit = count(most, "compute queue");
+        finding.blame(Outcome::Warn, crowded, "GPU", |n| {
+            format!("{n} had more than {limit} of traced processes at once")
         });
-        finding.blame(Outcome::Inconclusive, perhaps, |_| {
-            format!(
-                "it is unknown whether a GPU had more than {} at once",
-                count(most, "compute queue")
-            )
+        finding.blame(Outcome::Inconclusive, perhaps, "GPU", |_| {
+            format!("it is unknown whether a GPU had more than {limit} at once")
         });
-        finding.finish("queues-per-gpu", || {
-            format!(
-                "a GPU had at most {} of traced processes at once; the limit is {most}",
-                count(highest, "compute queue")
-            )
-        })
+        let highest = count(highest, "compute queue");
+        format!("a GPU had at most {highest} of traced processes at once; the limit is {most}")
     }
 }

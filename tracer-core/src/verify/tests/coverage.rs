@@ -222,7 +222,7 @@ fn compute_queues_without_a_runtime_fail() {
 }
 
 #[test]
-fn a_queue_that_nobody_looked_at_to_its_end_leaves_it_open() {
+fn a_queue_that_was_not_watched_to_its_end_is_inconclusive() {
     let mut blind = context();
     blind.capabilities.unseen = false;
     let found = queue_with(blind, |_| ());

@@ -251,7 +251,7 @@ mod tests {
     use super::Series;
 
     #[test]
-    fn series_are_told_apart() {
+    fn series_are_distinguished() {
         assert!(Series::V6_1.includes("6.1.0-50-amd64") && !Series::V6_1.includes("6.12.107+deb13-amd64"));
         assert!(Series::V6_12.includes("6.12.107+deb13-amd64"));
         assert!(Series::V7.includes("7.2.13+deb14-amd64") && !Series::V7.includes("71.0"));

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_the_kernel_uses() {
+    fn names_equal_the_names_of_the_kernel() {
         assert_eq!(
             module_name(Path::new("kernel/net/9p/9pnet.ko.xz")).as_deref(),
             Some("9pnet")

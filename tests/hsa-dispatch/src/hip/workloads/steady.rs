@@ -35,7 +35,7 @@ pub fn run(options: &Steady, context: &Context, outcome: &mut Outcome) -> Result
         }
         stream.synchronize()?;
         launched += u64::from(options.round);
-        options.tell(launched)?;
+        options.report_progress(launched)?;
         thread::sleep(Duration::from_micros(options.pause));
     }
     outcome.set_times(start, clock::now());

@@ -1,46 +1,57 @@
 //! The words that the dynamic linker writes into a library, according to the library's file.
 
-use object::LittleEndian;
-use object::elf::{self, Rela64};
-use object::pod::slice_from_bytes;
+use object::elf;
 
-use super::symbols::Symbols;
-use super::{Image, LE};
+use super::{Image, WORD};
 
-/// A hundred times as many as in any build.
-const MAX_RELOCATIONS: usize = 2_000_000;
+/// A hundred times as many as in any build: a malicious file with overlapping sections must not keep tracer busy for hours.
+pub(in crate::runtime::resolver) const MAX_RELOCATIONS: usize = 2_000_000;
 
-impl<'data> Image<'data> {
+/// A relocation with an addend.
+pub(in crate::runtime::resolver) struct Relocation {
+    /// Address of the word.
+    pub(in crate::runtime::resolver) vaddr: u64,
+    pub(in crate::runtime::resolver) kind: u32,
+    /// Index of the symbol in `.dynsym`.
+    pub(in crate::runtime::resolver) symbol: usize,
+    pub(in crate::runtime::resolver) addend: u64,
+}
+
+impl Image<'_> {
     /// Returns the address of a variable that `.dynsym` defines, and the words that the dynamic linker fills with that address.
     pub(in crate::runtime::resolver) fn exported_object(&self, name: &str) -> Option<(u64, Vec<u64>)> {
-        let symbols = Symbols::of(self.file.elf_dynamic_symbol_table(), &self.file, self.bytes);
-        let (index, vaddr) = symbols.object(name)?;
+        let (index, vaddr) = self.dynsym().object(name)?;
         let slots = self.relocations().filter(|relocation| {
-            let fills = matches!(relocation.r_type(LE, false), elf::R_X86_64_GLOB_DAT | elf::R_X86_64_64);
-            fills && relocation.r_sym(LE, false) as usize == index
+            let fills = matches!(relocation.kind, elf::R_X86_64_GLOB_DAT | elf::R_X86_64_64);
+            fills && relocation.symbol == index
         });
-        Some((vaddr, slots.map(|relocation| relocation.r_offset.get(LE)).collect()))
+        Some((vaddr, slots.map(|relocation| relocation.vaddr).collect()))
     }
 
     /// Returns the address that the dynamic linker writes to `vaddr`, before it adds the load bias.
     pub(in crate::runtime::resolver) fn relative_relocation(&self, vaddr: u64) -> Option<u64> {
         let mut relocations = self.relocations();
-        let found = relocations.find(|relocation| {
-            relocation.r_offset.get(LE) == vaddr && relocation.r_type(LE, false) == elf::R_X86_64_RELATIVE
-        });
-        match found {
-            Some(found) => Some(found.r_addend.get(LE).cast_unsigned()),
-            // Packed relocations (`SHT_RELR`) have the address in the word itself.
-            None => self.word(vaddr).filter(|&word| word != 0),
-        }
+        let found = relocations.find(|found| found.vaddr == vaddr && found.kind == elf::R_X86_64_RELATIVE);
+        // Packed relocations (`SHT_RELR`) have the address in the word itself.
+        let in_word = || self.word(vaddr).filter(|&word| word != 0);
+        found.map(|found| found.addend).or_else(in_word)
     }
 
     /// Returns the relocations with addends.
-    fn relocations(&self) -> impl Iterator<Item = &'data Rela64<LittleEndian>> {
-        let tables = self.sections_of_type(elf::SHT_RELA).flat_map(|data| {
-            let count = data.len() / size_of::<Rela64<LittleEndian>>();
-            slice_from_bytes(data, count).map_or(&[][..], |(entries, _)| entries)
-        });
-        tables.take(MAX_RELOCATIONS)
+    pub(in crate::runtime::resolver) fn relocations(&self) -> impl Iterator<Item = Relocation> {
+        let entries = self.sections_of_type(elf::SHT_RELA).flat_map(words::<3>);
+        entries.take(MAX_RELOCATIONS).map(|[vaddr, info, addend]| Relocation {
+            vaddr,
+            kind: info as u32,
+            symbol: (info >> 32) as usize,
+            addend,
+        })
     }
+}
+
+/// Returns the data as records of `N` words.
+pub(in crate::runtime::resolver) fn words<const N: usize>(data: &[u8]) -> impl Iterator<Item = [u64; N]> {
+    let (words, _) = data.as_chunks::<{ WORD as usize }>();
+    let (records, _) = words.as_chunks::<N>();
+    records.iter().map(|record| record.map(u64::from_le_bytes))
 }

@@ -1,8 +1,8 @@
 //! The symbols of a table, with limits.
 
 use object::LittleEndian;
-use object::elf::{self, FileHeader64, Sym64};
-use object::read::elf::{ElfFile64, SectionHeader, Sym, SymbolTable};
+use object::elf::{self, Sym64};
+use object::read::elf::Sym;
 
 use super::LE;
 
@@ -12,42 +12,21 @@ pub(crate) const MAX_NAME: usize = 512;
 /// Unstripped runtimes have tens of thousands of symbols.
 const MAX_SYMBOLS: usize = 1 << 20;
 
-/// A named, defined function.
-pub(in crate::runtime::resolver) struct FunctionSymbol<'data> {
-    pub(in crate::runtime::resolver) name: &'data str,
-    pub(in crate::runtime::resolver) vaddr: u64,
-}
-
 /// A symbol table and its strings.
-pub(super) struct Symbols<'data> {
-    symbols: &'data [Sym64<LittleEndian>],
-    strings: &'data [u8],
+pub(in crate::runtime::resolver) struct Symbols<'data> {
+    pub(super) symbols: &'data [Sym64<LittleEndian>],
+    pub(super) strings: &'data [u8],
 }
 
 impl<'data> Symbols<'data> {
-    pub(super) fn of(
-        table: &SymbolTable<'data, FileHeader64<LittleEndian>>,
-        file: &ElfFile64<'data, LittleEndian>,
-        bytes: &'data [u8],
-    ) -> Self {
-        let header = file.elf_section_table().section(table.string_section());
-        let strings = header.ok().and_then(|header| header.data(LE, bytes).ok());
-        Self {
-            symbols: table.symbols(),
-            strings: strings.unwrap_or_default(),
-        }
-    }
-
-    /// Returns the functions that the table defines. Skips functions with names longer than [`MAX_NAME`].
-    pub(super) fn functions(self) -> impl Iterator<Item = FunctionSymbol<'data>> {
+    /// Returns the name and the address of the functions that the table defines. Skips functions with names longer than
+    /// [`MAX_NAME`].
+    pub(in crate::runtime::resolver) fn functions(self) -> impl Iterator<Item = (&'data str, u64)> {
         let strings = self.strings;
         self.symbols.iter().take(MAX_SYMBOLS).filter_map(move |symbol| {
             let function = symbol.st_type() == elf::STT_FUNC && !symbol.is_undefined(LE);
             let name = bounded(strings, symbol.st_name(LE)).filter(|_| function)?;
-            Some(FunctionSymbol {
-                name: str::from_utf8(name).ok()?,
-                vaddr: symbol.st_value(LE),
-            })
+            Some((str::from_utf8(name).ok()?, symbol.st_value(LE)))
         })
     }
 
@@ -61,8 +40,11 @@ impl<'data> Symbols<'data> {
         Some((index, symbol.st_value(LE)))
     }
 
-    /// Returns a symbol's value, and its name if it is undefined.
-    pub(super) fn value_and_undefined_name(&self, index: usize) -> Option<(u64, Option<&'data [u8]>)> {
+    /// Returns the value of a symbol that a relocation names, and the symbol's name if it is undefined.
+    pub(in crate::runtime::resolver) fn value_and_undefined_name(
+        &self,
+        index: usize,
+    ) -> Option<(u64, Option<&'data [u8]>)> {
         let symbol = self.symbols.get(index)?;
         let name = symbol
             .is_undefined(LE)

@@ -1,7 +1,7 @@
 //! Checks whether the rows of a queue add up to the totals in the queue's own row.
 
 use crate::tables::{Queue, QueueOrigin};
-use crate::tally::Tally;
+use crate::tally::{Tally, more};
 use crate::verify::context::Context;
 use crate::verify::finding::Offenders;
 use crate::verify::verdict::Offender;
@@ -53,10 +53,10 @@ impl QueueTally {
 pub(super) struct Seen {
     pub(super) queues: u64,
     pub(super) published: u64,
-    pub(super) pending_indexes: u64,
     /// Compute queues whose creation was seen.
     pub(super) created: Offenders,
     pub(super) gaps: Offenders,
+    /// Packets that are reserved, without a doorbell.
     pub(super) pending: Offenders,
     /// Queues whose creation was not seen although the recorder started first.
     pub(super) headless: Offenders,
@@ -64,10 +64,8 @@ pub(super) struct Seen {
     pub(super) opaque: Offenders,
     /// Packets that the GPU took and that no doorbell ever named.
     pub(super) unseen: Offenders,
-    pub(super) unseen_indexes: u64,
     /// Packets that the GPU took before the doorbell that named them.
     pub(super) early: Offenders,
-    pub(super) early_indexes: u64,
     /// Queues that were not watched to their destruction.
     pub(super) unwatched: Offenders,
 }
@@ -88,22 +86,31 @@ impl Seen {
         if queue.is_sdma() {
             return;
         }
+        let by_type = || offender(format!("a queue of type {}", queue.kind), None, None);
         if queue.origin == QueueOrigin::Created {
-            self.created
-                .add(|| offender(format!("a queue of type {}", queue.kind), None, None));
+            self.created.add(by_type);
         }
         if queue.is_opaque() {
-            self.opaque
-                .add(|| offender(format!("a queue of type {}", queue.kind), None, None));
-            return;
+            return self.opaque.add(by_type);
         }
         self.queues += 1;
-        self.published = self.published.saturating_add(queue.published);
+        more(&mut self.published, queue.published);
         if let Some(gap) = gap(queue, tally) {
             self.gaps
                 .add(|| offender(gap, queue.first_index, Some(queue.published)));
         }
-        self.unseen(queue, tally, &offender);
+        let never = tally.never_named();
+        if never > 0 {
+            let what = "packets that the GPU took without a doorbell".to_owned();
+            let index = tally.unseen_end.saturating_sub(never);
+            self.unseen.add_many(never, || offender(what, Some(index), Some(never)));
+        }
+        let early = tally.rows.unseen().saturating_sub(never);
+        if early > 0 {
+            let what = "packets that the GPU took before their doorbell".to_owned();
+            self.early
+                .add_many(early, || offender(what, queue.first_index, Some(early)));
+        }
         let watched = queue.watched_to_end == Some(true) && queue.unseen.is_some();
         if context.capabilities.unseen && !watched {
             let what = match queue.unseen {
@@ -113,44 +120,17 @@ impl Seen {
             self.unwatched.add(|| offender(what.to_owned(), None, None));
         }
         if queue.pending > 0 && !(context.capabilities.unseen && watched) {
-            self.pending_indexes = self.pending_indexes.saturating_add(queue.pending);
             let index = queue.last_index.map_or(0, |last| last.saturating_add(1));
             let what = "reserved packets without a doorbell".to_owned();
-            self.pending.add(|| offender(what, Some(index), Some(queue.pending)));
+            self.pending
+                .add_many(queue.pending, || offender(what, Some(index), Some(queue.pending)));
         }
         // A queue that begins with index 0 is complete, even if its creation was not seen.
         let whole = queue.first_index == Some(0) && queue.unclaimed.unwrap_or(0) == 0;
         let headless = queue.origin == QueueOrigin::Adopted && !whole;
         if headless && context.command_began_ns.is_some() {
-            self.headless.add(|| {
-                offender(
-                    "a queue whose creation tracer did not see".to_owned(),
-                    queue.first_index,
-                    None,
-                )
-            });
-        }
-    }
-
-    /// Adds the packets that the GPU took from a queue without a doorbell.
-    fn unseen(
-        &mut self,
-        queue: &Queue,
-        tally: &QueueTally,
-        offender: &impl Fn(String, Option<u64>, Option<u64>) -> Offender,
-    ) {
-        let never = tally.never_named();
-        if never > 0 {
-            self.unseen_indexes = self.unseen_indexes.saturating_add(never);
-            let what = "packets that the GPU took without a doorbell".to_owned();
-            let index = tally.unseen_end.saturating_sub(never);
-            self.unseen.add(|| offender(what, Some(index), Some(never)));
-        }
-        let early = tally.rows.unseen().saturating_sub(never);
-        if early > 0 {
-            self.early_indexes = self.early_indexes.saturating_add(early);
-            let what = "packets that the GPU took before their doorbell".to_owned();
-            self.early.add(|| offender(what, queue.first_index, Some(early)));
+            let what = "a queue whose creation tracer did not see".to_owned();
+            self.headless.add(|| offender(what, queue.first_index, None));
         }
     }
 
@@ -178,10 +158,8 @@ fn gap(queue: &Queue, tally: &QueueTally) -> Option<String> {
         return Some(format!("{published} indexes were published, and {rows} have rows"));
     }
     if tally.broken_runs > 0 {
-        return Some(format!(
-            "{} do not count what they name",
-            count(tally.broken_runs, "run")
-        ));
+        let runs = count(tally.broken_runs, "run");
+        return Some(format!("{runs} do not count what they name"));
     }
     if let Some((lowest, highest)) = tally.runs
         && (queue.first_index.is_none_or(|first| lowest < first) || queue.last_index.is_none_or(|last| highest > last))
