@@ -11,11 +11,12 @@ mod requested;
 mod rings;
 mod things;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::losses;
 use crate::tables::{Evidence, Fact, Ioctl, OtherPacket, PacketKind, Path, Unread};
-use crate::tally::{Aggregated, Histogram, Tally, more, total};
+use crate::tally::{Aggregated, Histogram, Tally, bounded, more, total};
 use crate::words::Named;
 pub use api::{ApiCalls, ApiFunction, StreamQueue};
 pub use capabilities::Capabilities;
@@ -87,12 +88,12 @@ impl Summary {
             Fact::Dispatch(dispatch) => {
                 self.published.insert(dispatch.pid);
                 self.api.submission(dispatch.pid, dispatch.stream, Some(dispatch.queue));
-                let (object, name) = (Some(dispatch.kernel_object), dispatch.kernel.as_deref());
+                let (object, name) = (Some(dispatch.kernel_object), dispatch.kernel.as_ref());
                 self.kernels.add(dispatch.pid, object, name, 1);
             }
             Fact::DispatchRun(run) => {
                 self.published.insert(run.pid);
-                let name = run.kernel.as_deref();
+                let name = run.kernel.as_ref();
                 self.kernels.add(run.pid, run.kernel_object, name, run.count);
             }
             Fact::Request(_) => self.requested.dispatches += 1,
@@ -214,13 +215,14 @@ impl Summary {
     fn ioctl(&mut self, ioctl: &Ioctl) {
         let name = match ioctl.device {
             // The two devices number their ioctls independently.
-            "drm" if ioctl.name.starts_with("nr-") => format!("drm-{}", ioctl.name),
-            _ => ioctl.name.clone().into_owned(),
+            "drm" if ioctl.name.starts_with("nr-") => Cow::Owned(format!("drm-{}", ioctl.name)),
+            _ => Cow::Borrowed(&*ioctl.name),
         };
-        let (calls, times) = self.ioctls.entry(name).or_default();
-        calls.count += 1;
-        calls.errors += u64::from(ioctl.failed());
-        times.add_known(ioctl.duration_ns());
+        if let Some((calls, times)) = bounded(&mut self.ioctls, &*name, usize::MAX) {
+            calls.count += 1;
+            calls.errors += u64::from(ioctl.failed());
+            times.add_known(ioctl.duration_ns());
+        }
     }
 
     /// Returns whether it is known, for every process that published anything, whether its runtime passes doorbells to the thunk

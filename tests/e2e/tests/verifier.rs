@@ -55,8 +55,14 @@ fn load_all(object: Object, api: Api, system: u32) {
         .unwrap_or_else(|error| panic!("{name}: {error:?}"));
         let info = program.info().expect("a loaded program");
         let misses = program_misses(program.fd().expect("a loaded program").as_fd());
-        assert_eq!(misses.expect("kernels since 5.12 tell"), 0, "{name} was never attached");
-        let verified = info.verified_instruction_count().expect("kernels since 5.16 tell");
+        assert_eq!(
+            misses.expect("Linux 5.12 and later count them"),
+            0,
+            "{name} was never attached"
+        );
+        let verified = info
+            .verified_instruction_count()
+            .expect("Linux 5.16 and later count them");
         println!("{name:<16} {verified:>12} {:>12}", info.size_translated().unwrap_or(0));
         assert!(
             verified < LIMIT / 4,

@@ -21,15 +21,22 @@ pub struct Sample {
 #[cfg(target_arch = "x86_64")]
 macro_rules! samples {
     ($($instruction:ident: $kind:ident, [$($line:literal),+];)+) => {
+        // Aligned, so that the cost does not depend on where the linker puts them.
+        core::arch::global_asm!(
+            ".pushsection .text.tracer_sample, \"ax\", @progbits",
+            $(".balign 16", concat!("tracer_sample_", stringify!($instruction), ":"), $($line,)+)+
+            ".popsection",
+        );
+
         /// Returns all samples; none on an architecture other than x86-64.
         pub fn all() -> Vec<Sample> {
-            $(
-                // SAFETY: the code keeps to the ABI of a function without arguments and result.
-                #[unsafe(naked)]
-                extern "C" fn $instruction() {
-                    core::arch::naked_asm!($($line),+)
-                }
-            )+
+            // SAFETY: the code keeps to the ABI of functions without arguments and result.
+            unsafe extern "C" {
+                $(
+                    #[link_name = concat!("tracer_sample_", stringify!($instruction))]
+                    safe fn $instruction();
+                )+
+            }
             let sample = |instruction, kind, function| Sample { instruction, kind, function };
             vec![$(sample(stringify!($instruction), InstructionKind::$kind, $instruction)),+]
         }

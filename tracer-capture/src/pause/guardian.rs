@@ -190,7 +190,12 @@ impl Guard {
                     self.shared = Some(Shared { entries, pin });
                 }
             }
-            Err(error) => self.recorder_exited |= error.kind() != io::ErrorKind::TimedOut,
+            Err(error) => match error.kind() {
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => self.recorder_exited = true,
+                io::ErrorKind::TimedOut => {}
+                // Such an error does not show that the recorder exited, and returns at once.
+                _ => std::thread::sleep(ROUND),
+            },
         }
     }
 

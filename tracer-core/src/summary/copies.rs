@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ByPath, when};
 use crate::tables::{Copy, CopyOp};
-use crate::tally::more;
+use crate::tally::{bounded, more};
 use crate::words::Named;
 
 /// SDMA submissions.
@@ -50,9 +50,10 @@ impl Counter {
         more(&mut self.bytes, bytes);
         if copy.op != Some(CopyOp::None) {
             let direction = copy.direction.map_or("unknown", Named::name);
-            let moved = self.by_direction.entry(direction.to_owned()).or_default();
-            moved.count += 1;
-            more(&mut moved.bytes, bytes);
+            if let Some(moved) = bounded(&mut self.by_direction, direction, usize::MAX) {
+                moved.count += 1;
+                more(&mut moved.bytes, bytes);
+            }
         }
     }
 

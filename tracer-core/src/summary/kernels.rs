@@ -1,6 +1,7 @@
 //! Counts by kernel: the number of dispatches, and how long they ran by the GPU's clock.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -57,11 +58,14 @@ impl GpuNs {
     }
 }
 
+/// A kernel's name and its counts. The name is set there in the report.
+type Named = (Option<Arc<str>>, Kernel);
+
 /// Counts kernels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counter {
-    /// By process and address: an address that was used again has several kernels.
-    by_address: HashMap<(u32, u64), Vec<Kernel>>,
+    /// By process and address: an address that was used again has several kernels. Most names are compared by their pointers.
+    by_address: HashMap<(u32, u64), Vec<Named>>,
     count: usize,
     /// Dispatches of kernels beyond the limit, and of runs that do not name a kernel.
     pub(super) others: u64,
@@ -69,7 +73,7 @@ pub(super) struct Counter {
 
 impl Counter {
     /// Adds dispatches of a kernel; `kernel_object` is `None` for dispatches of several kernels.
-    pub(super) fn add(&mut self, pid: u32, kernel_object: Option<u64>, name: Option<&str>, count: u64) {
+    pub(super) fn add(&mut self, pid: u32, kernel_object: Option<u64>, name: Option<&Arc<str>>, count: u64) {
         match kernel_object.and_then(|object| self.kernel(pid, object, name)) {
             Some(kernel) => more(&mut kernel.count, count),
             None => more(&mut self.others, count),
@@ -78,7 +82,7 @@ impl Counter {
 
     pub(super) fn add_time(&mut self, time: &GpuTime) {
         // The dispatch was counted before, here or in `others`.
-        if let Some(kernel) = self.kernel(time.pid, time.kernel_object, time.kernel.as_deref()) {
+        if let Some(kernel) = self.kernel(time.pid, time.kernel_object, time.kernel.as_ref()) {
             kernel.timed += 1;
             if let (Some(start), Some(end)) = (time.start_ns, time.end_ns) {
                 kernel.gpu_ns.get_or_insert(GpuNs::NONE).add(end.saturating_sub(start));
@@ -88,7 +92,11 @@ impl Counter {
 
     /// Returns the kernels, the most dispatched first.
     pub(super) fn report(self) -> Vec<Kernel> {
-        let mut kernels: Vec<Kernel> = self.by_address.into_values().flatten().collect();
+        let named = |(name, kernel): Named| Kernel {
+            name: name.map(|name| name.as_ref().to_owned()),
+            ..kernel
+        };
+        let mut kernels: Vec<Kernel> = self.by_address.into_values().flatten().map(named).collect();
         kernels.sort_by(|a, b| {
             let order = |kernel: &Kernel| (std::cmp::Reverse(kernel.count), kernel.pid, kernel.kernel_object);
             order(a).cmp(&order(b)).then_with(|| a.name.cmp(&b.name))
@@ -97,31 +105,33 @@ impl Counter {
     }
 
     /// Returns the kernel with this name at this address; `None` if it is beyond the limit.
-    fn kernel(&mut self, pid: u32, kernel_object: u64, name: Option<&str>) -> Option<&mut Kernel> {
+    fn kernel(&mut self, pid: u32, kernel_object: u64, name: Option<&Arc<str>>) -> Option<&mut Kernel> {
         let full = self.count >= MAX_KERNELS;
         let key = (pid, kernel_object);
         if full && !self.by_address.contains_key(&key) {
             return None;
         }
         let kernels = self.by_address.entry(key).or_default();
-        let known = kernels.iter().position(|kernel| kernel.name.as_deref() == name);
+        let known = kernels.iter().position(|(known, _)| known.as_ref() == name);
         if known.is_none() {
             if full {
                 return None;
             }
             self.count += 1;
-            kernels.push(Kernel {
+            let kernel = Kernel {
                 pid,
                 kernel_object,
-                name: name.map(str::to_owned),
+                name: None,
                 count: 0,
                 timed: 0,
                 gpu_ns: None,
-            });
+            };
+            kernels.push((name.cloned(), kernel));
         }
-        match known {
+        let kernel = match known {
             Some(at) => kernels.get_mut(at),
             None => kernels.last_mut(),
-        }
+        };
+        kernel.map(|(_, kernel)| kernel)
     }
 }

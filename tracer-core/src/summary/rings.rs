@@ -13,7 +13,7 @@ const MAX_RINGS: usize = 1024;
 /// The reason of a job that a client created.
 const CLIENT: &str = "client";
 /// The reason of a job whose creator the kernel's events do not name.
-const UNTOLD: &str = "untold";
+const UNKNOWN: &str = "untold";
 
 /// Jobs on rings of the kernel driver. A number that could not be observed is `None` (`null`), never 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,9 +80,11 @@ impl Counter {
         let reason = match (&job.reason, job.client_id) {
             (Some(reason), _) => reason.as_str(),
             (None, Some(_)) => CLIENT,
-            (None, None) => UNTOLD,
+            (None, None) => UNKNOWN,
         };
-        *ring.by_reason.entry(reason.to_owned()).or_default() += 1;
+        if let Some(jobs) = bounded(&mut ring.by_reason, reason, usize::MAX) {
+            *jobs += 1;
+        }
         queued.add_known(job.queued_ns());
         running.add_known(job.running_ns());
     }
