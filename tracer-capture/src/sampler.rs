@@ -185,8 +185,8 @@ impl Worker {
         while !self.shared.stop.load(Ordering::Acquire) {
             self.renew();
             let began = Instant::now();
-            let looked = self.pass(began) + self.pass_over_signals();
-            let worked = began.elapsed().max(LEAST * looked);
+            let sampled = self.pass(began) + self.pass_over_signals();
+            let worked = began.elapsed().max(LEAST * sampled);
             let next = self.queues.iter().map(|watched| watched.due).min();
             let until_due = next.map_or(SLOW, |due| due.saturating_duration_since(Instant::now()));
             // The thread is woken early only to take over other queues, or to end.
@@ -195,11 +195,11 @@ impl Worker {
         self.renew();
         let mut last = Vec::new();
         let all: Vec<Position> = self.queues.iter().map(|watched| watched.position).collect();
-        look(&mut self.memory, &all, Occasion::TraceEnd, |look| {
-            last.extend(look.map(Sample::Queue));
+        sample_queues(&mut self.memory, &all, Occasion::TraceEnd, |sample| {
+            last.extend(sample.map(Sample::Queue));
         });
         self.renew_signals();
-        signals::look(&mut self.memory, &mut self.signals, |signal| {
+        signals::read(&mut self.memory, &mut self.signals, |signal| {
             last.push(Sample::Signal(signal));
         });
         last
@@ -216,7 +216,7 @@ impl Worker {
         self.renew_signals();
         self.signals.truncate(SIGNALS);
         let count = self.signals.len();
-        signals::look(&mut self.memory, &mut self.signals, |signal| {
+        signals::read(&mut self.memory, &mut self.signals, |signal| {
             // A recorder that is behind asks again.
             let _ = self.sender.try_send(Sample::Signal(signal));
         });
@@ -260,25 +260,30 @@ impl Worker {
         }
         let positions: Vec<Position> = due.iter().map(|&at| self.queues[at].position).collect();
         let mut at = due.iter();
-        look(&mut self.memory, &positions, Occasion::Sample, |look| {
+        sample_queues(&mut self.memory, &positions, Occasion::Sample, |sample| {
             let Some(watched) = at.next().and_then(|&at| self.queues.get_mut(at)) else {
                 return;
             };
-            let seen = look.map(|look| [look.read_index, look.write_index]);
+            let seen = sample.map(|sample| [sample.read_index, sample.write_index]);
             let moved = seen.is_some() && seen != watched.seen;
             watched.period = if moved { FAST } else { (watched.period * 2).min(SLOW) };
             watched.due = now + watched.period;
             watched.seen = seen.or(watched.seen);
             // A recorder that is behind gets a later sample; one that is gone gets none. A sample that shows no change is
             // information, too: it bounds when the indexes moved.
-            let _ = look.map(|look| self.sender.try_send(Sample::Queue(look)));
+            let _ = sample.map(|sample| self.sender.try_send(Sample::Queue(sample)));
         });
         positions.len() as u32
     }
 }
 
 /// Samples queues, which are sorted by process; `seen` receives the sample of each queue in order.
-fn look(memory: &mut Scattered, queues: &[Position], occasion: Occasion, mut seen: impl FnMut(Option<Progress>)) {
+fn sample_queues(
+    memory: &mut Scattered,
+    queues: &[Position],
+    occasion: Occasion,
+    mut seen: impl FnMut(Option<Progress>),
+) {
     // The read index comes first, so that it is never above the write index of a real queue.
     let places = |queue: &Position| [queue.read_pointer, queue.write_pointer];
     let progress = |queue: &Position, indexes: Seen<2>| Progress {

@@ -55,7 +55,7 @@ pub struct Recorded {
 pub fn run(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
     let owner = output::owner(options.capture.as_root)?;
     let recorded = capture(options, owner, guardian)?;
-    tell(&recorded.outcome)?;
+    print_outcome(&recorded.outcome)?;
     if recorded.outcome.idle && !recorded.attached {
         say!(
             "note       no process of the command used an AMD GPU; `-a` also records what a daemon or a container runtime runs"
@@ -84,7 +84,7 @@ async fn record(options: &Record, owner: Owner, guardian: Option<Guardian>) -> a
         row_memory: (options.row_memory as usize).saturating_mul(1 << 20),
     };
     let writer = TraceWriter::create_as(&dir, manifest::begin(subject.target.clone()), placing)?;
-    ready.tell();
+    ready.announce();
     let attached = !matches!(subject.target, Target::Command { .. });
     let recorder = Recorder::new(writer, OnFailure::GoOn);
     let collector = Collector::start(ready.session, recorder, &ready.there)?;
@@ -163,7 +163,7 @@ async fn watch(
 }
 
 /// Prints the path summary.
-fn tell(outcome: &Outcome) -> anyhow::Result<()> {
+fn print_outcome(outcome: &Outcome) -> anyhow::Result<()> {
     let mut text = Vec::new();
     let written = &outcome.written;
     crate::report::text::summary(&mut text, &written.manifest, &outcome.report)?;

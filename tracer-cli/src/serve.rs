@@ -88,7 +88,7 @@ async fn serve(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<Ex
     let listen = Listen::new(options.listen, token, tls)?.with_hosts(options.host.clone());
     let server = Server::bind(listen.with_limits(limits()))?;
     let ready = Ready::prepare(&options.capture, &options.command, Terminal::Shared, guardian)?;
-    ready.tell();
+    ready.announce();
     let board = Board::new(about(&ready.session.inventory()));
     board.advance(sys::monotonic_ns(), None);
     say!("serving    {} until {}", server.url(), until(options, &ready.subject));

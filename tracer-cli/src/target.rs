@@ -94,7 +94,7 @@ impl Ready {
         let mut pids = capture.pid.clone();
         pids.sort_unstable();
         pids.dedup();
-        let candidates = pids.into_iter().map(Candidate::look).collect::<Result<Vec<_>, _>>()?;
+        let candidates = pids.into_iter().map(Candidate::of).collect::<Result<Vec<_>, _>>()?;
         let options = options(capture)?;
         let mut session = Session::start(options, guardian, readers()?)?;
         let (there, subject, start) = if options.system {
@@ -119,7 +119,7 @@ impl Ready {
     }
 
     /// Prints which processes tracer attached to.
-    pub fn tell(&self) {
+    pub fn announce(&self) {
         if self.subject.target == Target::System {
             say!("watching   every process that submits to AMD GPUs");
         }

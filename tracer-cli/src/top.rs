@@ -64,7 +64,7 @@ fn watch(options: &Top, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> 
         say!("the command continues as process {pid} without tracer; `kill {pid}` ends it");
     }
     if options.once {
-        return print(&watch.look());
+        return print(&watch.current());
     }
     Ok(ExitCode::SUCCESS)
 }

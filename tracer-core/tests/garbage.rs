@@ -217,7 +217,7 @@ fn commands() -> impl Strategy<Value = Option<&'static [u8]>> {
     ])
 }
 
-fn look() -> impl Strategy<Value = Owned> {
+fn sample() -> impl Strategy<Value = Owned> {
     let occasion = prop_oneof![
         Just(Occasion::Sample),
         Just(Occasion::TraceEnd),
@@ -254,7 +254,7 @@ fn other() -> impl Strategy<Value = Owned> {
                 }))
             }
         ),
-        look(),
+        sample(),
         (origin(), number(), 0..3_u64, -1..2_i64, 0..STAMPS.len()).prop_map(|(origin, after_ns, fill, value, at)| {
             Owned::Other(Event::Signal(Signal {
                 origin,
@@ -314,7 +314,7 @@ proptest! {
 
     #[test]
     fn no_event_breaks_the_model(
-        events in proptest::collection::vec(prop_oneof![4 => packets(), 4 => doorbell(), 2 => reserve(), 2 => look(), 1 => ioctl(), 1 => other()], 0..200),
+        events in proptest::collection::vec(prop_oneof![4 => packets(), 4 => doorbell(), 2 => reserve(), 2 => sample(), 1 => ioctl(), 1 => other()], 0..200),
     ) {
         let mut model = Model::new();
         let mut facts = Vec::new();

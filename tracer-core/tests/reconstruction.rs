@@ -10,7 +10,7 @@ use tracer_core::event::{Event, Ioctl, Origin};
 use tracer_core::model::Model;
 use tracer_core::tables::{Evidence, Fact, PacketKind, Path, Queue, Unread};
 
-use sim::config::{Config, LastLook, any_configs, configs};
+use sim::config::{Config, LastSample, any_configs, configs};
 use sim::{HANDLE, PID, Readable, Record, Sim};
 
 /// The facts that the model created for a run, by index.
@@ -231,7 +231,7 @@ fn unseen_is_whole(outcome: &Outcome) -> Result<(), TestCaseError> {
     if let Some(queue) = outcome
         .queue
         .as_ref()
-        .filter(|_| outcome.sim.config.last_look != LastLook::Nobody)
+        .filter(|_| outcome.sim.config.last_look != LastSample::Nobody)
     {
         prop_assert_eq!(queue.unseen, Some(found.len() as u64));
     }

@@ -116,10 +116,10 @@ impl Input {
         } else {
             File::open("/dev/tty")?
         };
-        let (tell, events) = mpsc::channel();
+        let (sender, events) = mpsc::channel();
         std::thread::Builder::new()
             .name("keys".into())
-            .spawn(move || read(&terminal, &tell))?;
+            .spawn(move || read(&terminal, &sender))?;
         Ok(Self { events })
     }
 
@@ -133,13 +133,13 @@ impl Input {
 }
 
 /// Reads until the terminal hangs up or the receiver is gone.
-fn read(terminal: &File, tell: &mpsc::Sender<Event>) {
+fn read(terminal: &File, sender: &mpsc::Sender<Event>) {
     while is_readable(terminal) {
         let mut found = false;
         while event::poll(Duration::ZERO).is_ok_and(|ready| ready) {
             found = true;
             let Ok(event) = event::read() else { return };
-            if tell.send(event).is_err() {
+            if sender.send(event).is_err() {
                 return;
             }
         }

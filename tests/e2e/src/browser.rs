@@ -36,7 +36,7 @@ impl Drop for Chromium {
 /// # Panics
 /// Panics if the browser does not exit, or exits without success.
 #[must_use]
-pub fn look(folder: &Path, url: &str, seconds: u32, picture: Option<&Path>) -> Seen {
+pub fn open_page(folder: &Path, url: &str, seconds: u32, picture: Option<&Path>) -> Seen {
     let file = |name: &str| folder.join(format!("browser.{name}"));
     let mut command = Command::new(place::browser().join("chromium"));
     command

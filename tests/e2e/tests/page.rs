@@ -4,7 +4,7 @@ use std::{path::Path, process::Command};
 
 use serde_json::Value;
 use tracer_e2e::{
-    browser::{Seen, look},
+    browser::{Seen, open_page},
     running::{Program, Recorder, signal, wait_for},
     scenario::{Scenario, folder},
     truth::Truth,
@@ -36,8 +36,8 @@ impl Served {
     }
 
     /// Opens the page in a browser.
-    fn look(&self, folder: &Path, picture: Option<&Path>) -> Seen {
-        look(folder, &format!("http://{}/", self.address), SECONDS, picture)
+    fn open(&self, folder: &Path, picture: Option<&Path>) -> Seen {
+        open_page(folder, &format!("http://{}/", self.address), SECONDS, picture)
     }
 
     /// Returns the data that the page gets.
@@ -145,7 +145,7 @@ fn the_page_shows_the_truth() {
     command.args(scenario.simulated(dir.path()));
     let served = Served::of(command, dir.path());
     served.hears("ended      ");
-    let seen = served.look(dir.path(), None);
+    let seen = served.open(dir.path(), None);
     all_is_well(&seen, &served);
     let truth = Truth::read(&dir.path().join("truth.jsonl"));
     assert!(truth.dispatches() > 0 && !truth.queues.is_empty());
@@ -202,10 +202,10 @@ fn the_page_of_a_program_that_runs_moves() {
     let pid = program.pid().to_string();
     let served = Served::of(serve(&["--detail", "full", "-p", &pid]), program.dir.path());
     program.goes_on(100);
-    let first = served.look(program.dir.path(), None);
+    let first = served.open(program.dir.path(), None);
     all_is_well(&first, &served);
     program.goes_on(500);
-    let second = served.look(program.dir.path(), None);
+    let second = served.open(program.dir.path(), None);
     all_is_well(&second, &served);
     let [first, second] = [&first, &second].map(|seen| total(seen, "dispatches since the start"));
     assert!(first > 0 && second >= first + 500, "{first}, then {second}");
@@ -229,7 +229,7 @@ fn the_picture_of_the_docs_is_there_and_small() {
             let busy = seconds.filter(|dispatches| dispatches.as_u64() > Some(0)).count();
             (busy > 25).then_some(())
         });
-        all_is_well(&served.look(dir.path(), Some(&picture)), &served);
+        all_is_well(&served.open(dir.path(), Some(&picture)), &served);
     }
     let bytes = std::fs::read(&picture).expect("UPDATE_DOCS=1 makes it");
     assert!(
@@ -250,7 +250,7 @@ fn a_page_that_complains_and_asks_elsewhere_is_noticed() {
     let text =
         "<p>shown</p><script>fetch('http://127.0.0.1:1/else').catch(() => {}); throw new Error('wrong');</script>";
     std::fs::write(&page, text).expect("it can be written");
-    let seen = look(dir.path(), &format!("file://{}", page.display()), SECONDS, None);
+    let seen = open_page(dir.path(), &format!("file://{}", page.display()), SECONDS, None);
     assert!(seen.document.contains("<p>shown</p>"), "{}", seen.document);
     assert!(
         seen.console.iter().any(|line| line.contains("wrong")),

@@ -96,13 +96,13 @@ fn a_process_that_gives_no_queue_back_is_watched_to_its_end() {
         );
         compare::no_losses(&run);
         assert_eq!(exactly_its_own(&run), 5, "{suite} {asic} {leave}");
-        let looks = looks(&run, own_queue(&run).queue);
+        let looks = samples(&run, own_queue(&run).queue);
         let last = looks.last().expect("a look");
         assert_eq!((last.read_index, last.write_index), (9, 9), "{last:?}");
     }
 }
 
-fn looks(run: &Run, queue: u32) -> Vec<&Progress> {
+fn samples(run: &Run, queue: u32) -> Vec<&Progress> {
     let all = run.facts.iter().filter_map(|fact| match fact {
         Fact::Progress(look) if look.queue == queue => Some(look),
         _ => None,
@@ -134,7 +134,7 @@ fn samples_bound_when_packets_were_taken() {
             else {
                 continue;
             };
-            let looks = looks(&run, queue.queue);
+            let looks = samples(&run, queue.queue);
             for pair in looks.windows(2) {
                 assert!(pair[0].read_index <= pair[1].read_index, "{pair:?}");
                 assert!(pair[0].write_index <= pair[1].write_index, "{pair:?}");

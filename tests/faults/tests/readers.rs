@@ -413,7 +413,7 @@ impl tracer_capture::confined::Input for Alone {
     }
 
     fn debug_file(&mut self, key: &resolver::debug::DebugKey) -> Option<resolver::debug::Lookup> {
-        Some(resolver::debug::DebugFiles::look(&mut NoDebugFiles, key))
+        Some(resolver::debug::DebugFiles::find(&mut NoDebugFiles, key))
     }
 }
 

@@ -36,7 +36,7 @@ pub fn resolve(elf: &[u8]) -> Result<Resolution, ResolveError> {
 struct Named<'a>(&'a [u8]);
 
 impl DebugFiles for Named<'_> {
-    fn look(&mut self, _: &DebugKey) -> Lookup {
+    fn find(&mut self, _: &DebugKey) -> Lookup {
         let words = self.0.rchunks_exact(4).zip(ALL);
         let named = words.map(|(word, name)| NamedFunction {
             name: name.to_owned(),

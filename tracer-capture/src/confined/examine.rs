@@ -269,7 +269,7 @@ impl Examine<'_> {
         library: &Sealed,
         debug: &mut dyn DebugFiles,
     ) -> Result<Result<Resolution, ResolveError>, NotRead> {
-        match self.run(&Job::Resolve, Some(library), &mut Looking(debug))? {
+        match self.run(&Job::Resolve, Some(library), &mut Finder(debug))? {
             Output::Resolve(resolution) => Ok(*resolution),
             _ => Err(ParseFailed::Crashed.into()),
         }
@@ -435,11 +435,11 @@ impl Input for Pieces<'_> {
 }
 
 /// A search for debug files, made when a parser asks for it.
-struct Looking<'a>(&'a mut dyn DebugFiles);
+struct Finder<'a>(&'a mut dyn DebugFiles);
 
-impl Input for Looking<'_> {
+impl Input for Finder<'_> {
     fn debug_file(&mut self, key: &DebugKey) -> Option<Lookup> {
-        Some(self.0.look(key))
+        Some(self.0.find(key))
     }
 }
 

@@ -110,7 +110,7 @@ impl From<Kernels> for Contents {
 
 /// A message from a parser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Said {
+pub(super) enum FromParser {
     /// The parser needs bytes of its input.
     Bytes { offset: u64, len: u64 },
     /// The parser needs the debug file of a library.
@@ -121,7 +121,7 @@ pub(super) enum Said {
 
 /// A message to a parser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Told {
+pub(super) enum ToParser {
     /// A job; a whole input is in the memory file beside the message.
     Job(Job),
     /// The requested bytes or debug file can't be provided.
@@ -135,7 +135,9 @@ pub(super) enum Told {
 /// Does jobs until the recorder has no more.
 pub(super) fn serve(channel: &Channel) {
     while let Ok(message) = channel.receive() {
-        let Ok(Told::Job(job)) = message.value() else { return };
+        let Ok(ToParser::Job(job)) = message.value() else {
+            return;
+        };
         let output = whole(message).and_then(|whole| run(channel, job, whole.as_ref()));
         if output.and_then(|output| send(channel, &output)).is_err() {
             return;
@@ -149,7 +151,7 @@ fn send(channel: &Channel, output: &Output) -> io::Result<()> {
     let mut pieces = bytes.chunks(MAX_INLINE).peekable();
     while let Some(piece) = pieces.next() {
         let (piece, is_last) = (piece.to_vec(), pieces.peek().is_none());
-        channel.send(&Said::Output { piece, is_last }, &[])?;
+        channel.send(&FromParser::Output { piece, is_last }, &[])?;
     }
     Ok(())
 }
@@ -202,18 +204,18 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn ask(&self, said: &Said) -> Option<Vec<u8>> {
+    fn ask(&self, said: &FromParser) -> Option<Vec<u8>> {
         let answered = || -> io::Result<Option<Vec<u8>>> {
             self.channel.send(said, &[])?;
             let mut message = self.channel.receive()?;
             match message.value()? {
-                Told::Nothing => Ok(None),
-                Told::Inline(bytes) => Ok(Some(bytes)),
-                Told::Sealed => {
+                ToParser::Nothing => Ok(None),
+                ToParser::Inline(bytes) => Ok(Some(bytes)),
+                ToParser::Sealed => {
                     let file = message.descriptors.pop().ok_or(io::ErrorKind::InvalidData)?;
                     Ok(Some(Sealed::take(file, MAX_FILE)?.bytes().to_vec()))
                 }
-                Told::Job(_) => Err(io::ErrorKind::InvalidData.into()),
+                ToParser::Job(_) => Err(io::ErrorKind::InvalidData.into()),
             }
         };
         answered().unwrap_or_else(|_| {
@@ -231,14 +233,14 @@ impl Source for Asked<'_> {
         if len == 0 {
             return Some(Vec::new());
         }
-        let bytes = self.ask(&Said::Bytes { offset, len })?;
+        let bytes = self.ask(&FromParser::Bytes { offset, len })?;
         (bytes.len() as u64 == len).then_some(bytes)
     }
 }
 
 impl DebugFiles for &Asked<'_> {
-    fn look(&mut self, key: &DebugKey) -> Lookup {
-        let answer = self.ask(&Said::Debug(key.clone()));
+    fn find(&mut self, key: &DebugKey) -> Lookup {
+        let answer = self.ask(&FromParser::Debug(key.clone()));
         let lookup = answer.and_then(|bytes| postcard::from_bytes(&bytes).ok());
         lookup.unwrap_or_else(|| {
             let why_not = NotUsed::NotTried("nobody looked".to_owned());

@@ -11,7 +11,7 @@ use tracer_core::words::Named;
 
 use super::{
     channel::{MAX_INLINE, decode},
-    parser::{Job, Output, Said, Told},
+    parser::{FromParser, Job, Output, ToParser},
     readers::Readers,
     sealed::Sealed,
     spawner::{Child, Kind},
@@ -146,11 +146,11 @@ fn converse(
 ) -> io::Result<Output> {
     let channel = &child.channel;
     let beside = whole.map(AsFd::as_fd);
-    channel.send_until(&Told::Job(job.clone()), beside.as_slice(), deadline)?;
+    channel.send_until(&ToParser::Job(job.clone()), beside.as_slice(), deadline)?;
     let (mut output, mut asked) = (Vec::new(), 0);
     loop {
         let answer = match channel.receive_until(deadline)?.value()? {
-            Said::Output { piece, is_last } => {
+            FromParser::Output { piece, is_last } => {
                 output.extend(piece);
                 if output.len() > MAX_OUTPUT {
                     return Err(io::ErrorKind::InvalidData.into());
@@ -160,8 +160,8 @@ fn converse(
                 }
                 continue;
             }
-            Said::Bytes { offset, len } => input.bytes(offset, len),
-            Said::Debug(key) => input
+            FromParser::Bytes { offset, len } => input.bytes(offset, len),
+            FromParser::Debug(key) => input
                 .debug_file(&key)
                 .and_then(|lookup| postcard::to_stdvec(&lookup).ok()),
         };
@@ -169,12 +169,12 @@ fn converse(
         if asked > MAX_ASKED {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        let (told, file) = match answer {
-            None => (Told::Nothing, None),
-            Some(bytes) if bytes.len() <= MAX_INLINE => (Told::Inline(bytes), None),
-            Some(bytes) => (Told::Sealed, Some(Sealed::copy_of(&bytes)?)),
+        let (message, file) = match answer {
+            None => (ToParser::Nothing, None),
+            Some(bytes) if bytes.len() <= MAX_INLINE => (ToParser::Inline(bytes), None),
+            Some(bytes) => (ToParser::Sealed, Some(Sealed::copy_of(&bytes)?)),
         };
         let beside = file.as_ref().map(AsFd::as_fd);
-        channel.send_until(&told, beside.as_slice(), deadline)?;
+        channel.send_until(&message, beside.as_slice(), deadline)?;
     }
 }

@@ -148,8 +148,8 @@ fn serve(control: Channel, recorder: Pid) {
     // The exit of the parent ends the spawner, too, because another process may have inherited the recorder's end of the socket.
     // This comes after the ids have changed, because their change would clear the setting.
     let confined = sandbox::confine_spawner().and_then(|()| sandbox::end_with_parent(recorder));
-    let told = control.send(&confined.as_ref().map_err(io::Error::to_string), &[]);
-    if confined.is_err() || told.is_err() {
+    let sent = control.send(&confined.as_ref().map_err(io::Error::to_string), &[]);
+    if confined.is_err() || sent.is_err() {
         return;
     }
     let own = getpid();

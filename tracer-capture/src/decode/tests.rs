@@ -36,13 +36,13 @@ fn bytes(record: &record::DriverEvent) -> &[u8] {
 }
 
 /// Returns whether the record is known, and how many events it produced; `look` receives each event.
-fn decoded(bytes: &[u8], mut look: impl FnMut(&DriverEvent)) -> (bool, usize) {
+fn decoded(bytes: &[u8], mut inspect: impl FnMut(&DriverEvent)) -> (bool, usize) {
     let mut count = 0;
     let known = record(bytes, &Functions::default(), &mut (), &mut |event| {
         let Event::DriverEvent(event) = event else {
             panic!("{event:?}")
         };
-        look(event);
+        inspect(event);
         count += 1;
     });
     (known, count)

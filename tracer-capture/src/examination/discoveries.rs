@@ -50,7 +50,7 @@ pub fn discoveries() -> (DiscoverySender, Discoveries) {
 
 impl DiscoverySender {
     /// Sends a discovery. Records of what the process does afterwards are later than the discovery.
-    pub fn tell(&self, origin: Origin, discovery: Discovery) {
+    pub fn report(&self, origin: Origin, discovery: Discovery) {
         // The receiver may be gone at the end; then the discovery is not needed.
         if self.sender.send((origin, discovery)).is_ok() {
             self.waiting.fetch_add(1, Ordering::AcqRel);

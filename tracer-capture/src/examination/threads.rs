@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn work_of_a_process_is_done_in_order_and_others_wait_for_none_of_it() {
-        let (told, hear) = channel();
+        let (sender, receiver) = channel();
         let (open, gate) = channel::<()>();
         let gate = Mutex::new(gate);
         let threads = Threads::new(move |(pid, number): (u32, u32)| {
@@ -197,7 +197,7 @@ mod tests {
             if (pid, number) == (1, 0) {
                 let _ = gate.lock().unwrap().recv();
             }
-            told.send((pid, number)).unwrap();
+            sender.send((pid, number)).unwrap();
         });
         for number in 0..3 {
             threads.push(1, (1, number));
@@ -206,7 +206,7 @@ mod tests {
             threads.push(pid, (pid, 0));
             threads.push(pid, (pid, 1));
         }
-        let mut others: Vec<(u32, u32)> = (0..36).map(|_| hear.recv_timeout(LONG).unwrap()).collect();
+        let mut others: Vec<(u32, u32)> = (0..36).map(|_| receiver.recv_timeout(LONG).unwrap()).collect();
         let order = others.clone();
         others.sort_unstable();
         assert_eq!(others, (2..20).flat_map(|pid| [(pid, 0), (pid, 1)]).collect::<Vec<_>>());
@@ -219,24 +219,24 @@ mod tests {
             assert_eq!(own, [0, 1]);
         }
         open.send(()).unwrap();
-        let own: Vec<(u32, u32)> = (0..3).map(|_| hear.recv_timeout(LONG).unwrap()).collect();
+        let own: Vec<(u32, u32)> = (0..3).map(|_| receiver.recv_timeout(LONG).unwrap()).collect();
         assert_eq!(own, [(1, 0), (1, 1), (1, 2)]);
         assert!(threads.finish(LONG).is_empty());
     }
 
     #[test]
     fn a_panic_costs_its_own_work_only_and_what_is_not_done_is_given_back() {
-        let (told, hear) = channel();
+        let (sender, receiver) = channel();
         let (_open, gate) = channel::<()>();
         let gate = Mutex::new(gate);
         let threads = Threads::new(move |number: u32| match number {
             0 => panic!("as the test wants it"),
-            1 => told.send(1).unwrap(),
+            1 => sender.send(1).unwrap(),
             _ => drop(gate.lock().unwrap().recv()),
         });
         threads.push(1, 0);
         threads.push(1, 1);
-        assert_eq!(hear.recv_timeout(LONG), Ok(1));
+        assert_eq!(receiver.recv_timeout(LONG), Ok(1));
         threads.push(2, 2);
         threads.push(2, 3);
         threads.push(2, 4);

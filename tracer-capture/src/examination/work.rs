@@ -208,7 +208,7 @@ impl Work {
         if let Some(own) = own {
             self.libraries.forget_if_changed(&own.file, hold.file);
         }
-        self.look(examine, &mappings);
+        self.probe_files(examine, &mappings);
         if let Some(own) = own.filter(|own| self.libraries.is_examined(&own.file)) {
             self.know(&own.file, hold.file);
         }

@@ -145,7 +145,7 @@ impl Pauses {
                     next = next.min(if is_prompt { SOON } else { LATER });
                 }
                 Ok(Step::Over(outcome)) => {
-                    told(pid, outcome);
+                    log_outcome(pid, outcome);
                     threads.iter().for_each(|thread| self.entries.clear(thread));
                 }
             }
@@ -171,7 +171,7 @@ impl Pauses {
 }
 
 /// Logs an outcome whose reason only a user can know.
-fn told(pid: u32, outcome: Outcome) {
+fn log_outcome(pid: u32, outcome: Outcome) {
     match outcome {
         Outcome::LeftStopped => {
             log::info!("process {pid} stays stopped: something else has stopped it while tracer paused it");

@@ -89,7 +89,7 @@ impl Search {
 }
 
 impl DebugFiles for Search {
-    fn look(&mut self, key: &DebugKey) -> Lookup {
+    fn find(&mut self, key: &DebugKey) -> Lookup {
         let (folder, caches) = (self.folder.as_deref(), || self.caches.clone());
         search(key, folder, caches, &self.network, |candidate, by| {
             let file = match candidate {

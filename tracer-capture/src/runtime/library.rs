@@ -83,7 +83,7 @@ pub struct Hip {
 }
 
 /// The result of examining a mapped file.
-pub enum Look {
+pub enum Examined {
     /// The file gets no probes.
     Nothing(Option<FileKey>),
     /// The file is an HSA runtime.
@@ -210,11 +210,11 @@ impl Libraries {
     }
 
     /// Examines the file of a mapping of process `pid`.
-    pub fn look(&self, examine: &Examine<'_>, pid: u32, mapping: &Mapping) -> Look {
+    pub fn examine(&self, examine: &Examine<'_>, pid: u32, mapping: &Mapping) -> Examined {
         let file = match examine.mapped(mapping) {
             Ok(file) => file,
             // For example a device. It is skipped each time a process maps it.
-            Err(ReadError::NotRegular) => return Look::Nothing(None),
+            Err(ReadError::NotRegular) => return Examined::Nothing(None),
             Err(error) => return failed(error.into()),
         };
         let mut library = Library {
@@ -225,7 +225,7 @@ impl Libraries {
             ..Library::default()
         };
         let Some(key) = key(mapping, &file) else {
-            return Look::Nothing(None);
+            return Examined::Nothing(None);
         };
         let reason = match self.builds.load(examine, mapping, file) {
             Ok(Ok(Some(Found::Runtime(runtime)))) => {
@@ -233,7 +233,7 @@ impl Libraries {
                 library.build_id.clone_from(&resolution.build_id);
                 library.soname.clone_from(&resolution.soname);
                 library.thunk = resolution.may_hand_over();
-                return Look::Runtime(key, Box::new((library, *runtime)));
+                return Examined::Runtime(key, Box::new((library, *runtime)));
             }
             Ok(Ok(Some(Found::Hip(file, entries)))) => {
                 library.build_id.clone_from(&entries.build_id);
@@ -245,16 +245,16 @@ impl Libraries {
                     file,
                     entries,
                 };
-                return Look::Hip(key, Box::new(hip));
+                return Examined::Hip(key, Box::new(hip));
             }
-            Ok(Ok(None)) => return Look::Nothing(Some(key)),
+            Ok(Ok(None)) => return Examined::Nothing(Some(key)),
             Ok(Err(reason)) => reason,
             Err(error @ (NotRead::Parse(ParseFailed::Crashed) | NotRead::Read(ReadError::TooLarge))) => {
                 error.to_string()
             }
             Err(error) => return failed(error),
         };
-        Look::Broken(key, format!("cannot trace {}: {reason}", mapping.path))
+        Examined::Broken(key, format!("cannot trace {}: {reason}", mapping.path))
     }
 
     /// Returns whether the file was opened and examined.
@@ -317,10 +317,10 @@ impl Runtime {
 }
 
 /// Converts a failed read into a result.
-fn failed(error: NotRead) -> Look {
+fn failed(error: NotRead) -> Examined {
     match error {
-        NotRead::Read(ReadError::Refused(libc::ENOENT | libc::ESRCH) | ReadError::Other) => Look::Gone,
-        error => Look::Unopened(error),
+        NotRead::Read(ReadError::Refused(libc::ENOENT | libc::ESRCH) | ReadError::Other) => Examined::Gone,
+        error => Examined::Unopened(error),
     }
 }
 

@@ -39,7 +39,7 @@ mod tests {
             hops: vec![0x5a8],
             flags: vec![0x368, 0x369],
         };
-        let told = |runtime: u64, loader: u64, first: u64, second: u64| {
+        let answer = |runtime: u64, loader: u64, first: u64, second: u64| {
             let memory: HashMap<u64, u64> = [
                 (0x7000_0100, runtime),
                 (0x9000 + 0x5a8, loader),
@@ -49,11 +49,14 @@ mod tests {
             .into();
             read(&flags, 0x7000_0000, |address| memory.get(&address).copied())
         };
-        assert_eq!(told(0x9000, 0xa000, 0, 0), Some(false));
-        assert_eq!(told(0x9000, 0xa000, 1, 0), Some(true));
-        assert_eq!(told(0x9000, 0xa000, 0, 1), Some(true));
+        assert_eq!(answer(0x9000, 0xa000, 0, 0), Some(false));
+        assert_eq!(answer(0x9000, 0xa000, 1, 0), Some(true));
+        assert_eq!(answer(0x9000, 0xa000, 0, 1), Some(true));
         // The runtime is not initialised; the memory is not readable.
-        assert_eq!((told(0, 0xa000, 0, 0), told(0x9000, 0, 0, 0)), (None, None));
-        assert_eq!((told(0x8000, 0xa000, 0, 0), told(0x9000, 0xb000, 0, 0)), (None, None));
+        assert_eq!((answer(0, 0xa000, 0, 0), answer(0x9000, 0, 0, 0)), (None, None));
+        assert_eq!(
+            (answer(0x8000, 0xa000, 0, 0), answer(0x9000, 0xb000, 0, 0)),
+            (None, None)
+        );
     }
 }

@@ -9,7 +9,7 @@ use tracer_core::event::Signal;
 use crate::sampler::memory::Scattered;
 
 /// Reads signals of processes; `seen` receives those that are there. In each pair, the process comes before the handle.
-pub fn look(memory: &mut Scattered, signals: &mut [(u32, u64)], mut seen: impl FnMut(Signal)) {
+pub fn read(memory: &mut Scattered, signals: &mut [(u32, u64)], mut seen: impl FnMut(Signal)) {
     signals.sort_unstable();
     // The GPU writes the value last.
     let places = |&(_, handle): &(u32, u64)| {
@@ -52,7 +52,7 @@ mod tests {
         let mut seen = Vec::new();
         // SAFETY: the other thread of a test program only waits, and the C library's own locks survive a fork.
         let readers = unsafe { crate::confined::Readers::start() }.unwrap();
-        look(&mut Scattered::new(readers), &mut asked, |signal| {
+        read(&mut Scattered::new(readers), &mut asked, |signal| {
             assert!(signal.origin.time_ns <= signal.after_ns);
             seen.push((signal.origin.pid, signal.state));
         });

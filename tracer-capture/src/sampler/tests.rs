@@ -18,7 +18,7 @@ fn own(indexes: &[AtomicU64; 2]) -> Position {
 }
 
 fn of_queues(samples: impl Iterator<Item = Sample>) -> impl Iterator<Item = Progress> {
-    samples.filter_map(|look| match look {
+    samples.filter_map(|sample| match sample {
         Sample::Queue(progress) => Some(progress),
         Sample::Signal(_) => None,
     })
@@ -28,9 +28,9 @@ fn of_queues(samples: impl Iterator<Item = Sample>) -> impl Iterator<Item = Prog
 fn wait_for(sampler: &Sampler, handle: u64, indexes: (u64, u64)) -> Progress {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
-        let found = |look: &Progress| look.handle == handle && (look.read_index, look.write_index) == indexes;
-        if let Some(look) = of_queues(sampler.samples()).find(found) {
-            return look;
+        let found = |sample: &Progress| sample.handle == handle && (sample.read_index, sample.write_index) == indexes;
+        if let Some(sample) = of_queues(sampler.samples()).find(found) {
+            return sample;
         }
         assert!(Instant::now() < deadline, "it was never seen at {indexes:?}");
         std::thread::sleep(Duration::from_millis(1));
@@ -46,16 +46,18 @@ fn changes_are_sampled_and_the_last_sample_comes_at_the_end() {
     wait_for(&sampler, moving.handle, (0, 0));
     queues[500][1].store(7, Ordering::SeqCst);
     queues[500][0].store(3, Ordering::SeqCst);
-    let look = wait_for(&sampler, moving.handle, (3, 7));
-    assert!(look.origin.time_ns <= look.after_ns && look.origin.pid == std::process::id());
-    assert_eq!((look.occasion, look.rung_end), (Occasion::Sample, None));
+    let sample = wait_for(&sampler, moving.handle, (3, 7));
+    assert!(sample.origin.time_ns <= sample.after_ns && sample.origin.pid == std::process::id());
+    assert_eq!((sample.occasion, sample.rung_end), (Occasion::Sample, None));
     queues[500][0].store(7, Ordering::SeqCst);
     let last: Vec<Progress> = of_queues(sampler.finish().into_iter()).collect();
-    let of_it = |look: &&Progress| look.handle == moving.handle && look.occasion == Occasion::TraceEnd;
-    let ends: Vec<u64> = last.iter().filter(of_it).map(|look| look.read_index).collect();
+    let of_it = |sample: &&Progress| sample.handle == moving.handle && sample.occasion == Occasion::TraceEnd;
+    let ends: Vec<u64> = last.iter().filter(of_it).map(|sample| sample.read_index).collect();
     assert_eq!(ends, [7]);
     assert_eq!(
-        last.iter().filter(|look| look.occasion == Occasion::TraceEnd).count(),
+        last.iter()
+            .filter(|sample| sample.occasion == Occasion::TraceEnd)
+            .count(),
         1000
     );
 }
@@ -74,5 +76,5 @@ fn queues_of_processes_that_ended_are_passed_over() {
     let sampler = Sampler::start(readers()).unwrap();
     sampler.watch(vec![gone, own(&indexes)]);
     wait_for(&sampler, own(&indexes).handle, (1, 2));
-    assert!(of_queues(sampler.finish().into_iter()).all(|look| look.handle != gone.handle));
+    assert!(of_queues(sampler.finish().into_iter()).all(|sample| sample.handle != gone.handle));
 }

@@ -38,7 +38,7 @@ impl ApiStats {
         for place in 0..PLACES {
             // Later words are read later.
             let read = |at: u32| self.words.word(place * WORDS + at as usize).load(Ordering::Acquire);
-            if let Some(stats) = look(time_ns, place, read) {
+            if let Some(stats) = stats_of(time_ns, place, read) {
                 sink(&stats);
             }
         }
@@ -46,7 +46,7 @@ impl ApiStats {
 }
 
 /// Returns the numbers of a place; `None` if it counted nothing, or its owner is not known yet.
-fn look(time_ns: u64, place: usize, read: impl Fn(u32) -> u64) -> Option<tables::ApiStats> {
+fn stats_of(time_ns: u64, place: usize, read: impl Fn(u32) -> u64) -> Option<tables::ApiStats> {
     if read(word::CALLS) == 0 {
         return None;
     }
@@ -100,7 +100,7 @@ mod tests {
             (word::BUCKETS + 5, 1),
             (word::BUCKETS + 8, 2),
         ];
-        let stats = look(6, FUNCTIONS.len() + 2, place(&words)).expect("calls were counted");
+        let stats = stats_of(6, FUNCTIONS.len() + 2, place(&words)).expect("calls were counted");
         assert_eq!(
             (stats.pid, &*stats.function, stats.time_ns),
             (Some(77), FUNCTIONS[3].name, 6)
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!((stats.calls, stats.returned, stats.failed), (4, 3, 1));
         assert_eq!((stats.total_ns, stats.min_ns, stats.max_ns), (21, Some(5), Some(9)));
         assert_eq!(stats.durations.0, [(5, 1), (8, 2)]);
-        let others = look(6, 2, place(&[(word::CALLS, 1)])).expect("a call was counted");
+        let others = stats_of(6, 2, place(&[(word::CALLS, 1)])).expect("a call was counted");
         assert_eq!(
             (others.pid, &*others.function, others.returned, others.min_ns),
             (None, FUNCTIONS[2].name, 0, None)
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn what_counted_nothing_or_is_nobodys_yet_is_left_out() {
-        assert_eq!(look(6, 2, place(&[])), None);
-        assert_eq!(look(6, FUNCTIONS.len(), place(&[(word::CALLS, 1)])), None);
+        assert_eq!(stats_of(6, 2, place(&[])), None);
+        assert_eq!(stats_of(6, FUNCTIONS.len(), place(&[(word::CALLS, 1)])), None);
     }
 }

@@ -35,7 +35,7 @@ impl Candidate {
     ///
     /// # Errors
     /// Returns [`CaptureError::NotAttached`], with the reason and the fix.
-    pub fn look(pid: u32) -> Result<Self, CaptureError> {
+    pub fn of(pid: u32) -> Result<Self, CaptureError> {
         let refuse = |why: String| CaptureError::NotAttached { pid, why };
         pid_namespace::require_initial()?;
         let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| {
@@ -150,21 +150,21 @@ mod tests {
     use super::*;
 
     fn why(pid: u32) -> String {
-        Candidate::look(pid).unwrap_err().to_string()
+        Candidate::of(pid).unwrap_err().to_string()
     }
 
     #[test]
     fn a_process_is_a_candidate_and_its_threads_are_not() {
         let own = std::process::id();
-        let candidate = Candidate::look(own).unwrap();
+        let candidate = Candidate::of(own).unwrap();
         assert_eq!(candidate.pid, own);
         assert!(!candidate.comm.is_empty());
-        let (tell, thread) = std::sync::mpsc::channel();
+        let (sender, thread) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             let (go, wait) = std::sync::mpsc::channel::<()>();
             scope.spawn(move || {
                 // SAFETY: a system call without arguments.
-                let _ = tell.send(unsafe { libc::gettid() });
+                let _ = sender.send(unsafe { libc::gettid() });
                 let _ = wait.recv();
             });
             let thread = thread.recv().unwrap();

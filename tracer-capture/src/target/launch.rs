@@ -158,15 +158,15 @@ impl Waiting {
             child.env("HOME", home);
         }
         wait_before_exec(&mut child, pid_writer, go_reader, go.as_raw_fd(), user);
-        let (tell, news) = mpsc::channel();
+        let (sender, news) = mpsc::channel();
         // `spawn` returns only once the program runs, so it must wait on a thread of its own. That thread stays until the command
         // exits: a command that asks to be killed with its parent means the thread that forked it.
         let body = move || {
             let ended = child.spawn().and_then(|mut child| {
-                let _ = tell.send(Ok(None));
+                let _ = sender.send(Ok(None));
                 child.wait()
             });
-            let _ = tell.send(ended.map(Some));
+            let _ = sender.send(ended.map(Some));
         };
         std::thread::Builder::new()
             .name("command".into())

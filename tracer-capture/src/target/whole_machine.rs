@@ -42,7 +42,7 @@ impl Session {
     fn attach_users(&mut self, known: &mut BTreeSet<u32>, has_runtime: &mut BTreeSet<u32>) -> Result<(), CaptureError> {
         let mut candidates = Vec::new();
         for pid in &self.gpu_users() - known {
-            match Candidate::look(pid) {
+            match Candidate::of(pid) {
                 Ok(candidate) => candidates.push(candidate),
                 // This process has exited and uses nothing any more.
                 Err(_) if !process_stat::is_alive(pid) => {}

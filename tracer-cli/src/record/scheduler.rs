@@ -93,8 +93,8 @@ mod tests {
     fn confirmed(kinds: &[SchedulerKind], simulated: bool, calls: &DriverCalls) -> Vec<(SchedulerKind, String)> {
         let mut devices: Vec<Device> = kinds.iter().map(|kind| device(*kind)).collect();
         confirm(&mut devices, simulated, calls);
-        let told = |device: Device| (device.scheduler.kind, device.scheduler.evidence.concat());
-        devices.into_iter().map(told).collect()
+        let shown = |device: Device| (device.scheduler.kind, device.scheduler.evidence.concat());
+        devices.into_iter().map(shown).collect()
     }
 
     #[test]

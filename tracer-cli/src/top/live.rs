@@ -223,7 +223,7 @@ impl Watch {
     }
 
     /// Returns the current picture.
-    pub fn look(&self) -> Picture {
+    pub fn current(&self) -> Picture {
         lock(&self.shared).live.picture()
     }
 
@@ -270,7 +270,7 @@ impl screen::Source for Watch {
         if over && let Err(error) = self.end() {
             lock(&self.shared).said = Some(format!("{error:#}"));
         }
-        Some(self.look())
+        Some(self.current())
     }
 
     fn status(&mut self, shown: &mut Status) {

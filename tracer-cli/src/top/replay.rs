@@ -20,7 +20,7 @@ pub struct Replay {
     live: Live,
     /// The position of the clock in the trace when it was last read, and the time of that reading.
     at_ns: u64,
-    looked: Instant,
+    advanced: Instant,
     /// The time of the last fact.
     last_ns: u64,
     status: Status,
@@ -45,7 +45,7 @@ impl Replay {
             facts,
             live,
             at_ns: began.unwrap_or(0),
-            looked: Instant::now(),
+            advanced: Instant::now(),
             last_ns: 0,
             status: Status {
                 source: trace.dir().display().to_string(),
@@ -78,8 +78,8 @@ impl Replay {
 
     /// Advances the clock of the trace.
     fn pass(&mut self) -> Result<(), StoreError> {
-        let passed = u64::try_from(self.looked.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.looked = Instant::now();
+        let passed = u64::try_from(self.advanced.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.advanced = Instant::now();
         self.at_ns = self.at_ns.saturating_add(passed.saturating_mul(self.speed.into()));
         while self.step(self.at_ns)? {}
         if self.facts.peek().is_none() {

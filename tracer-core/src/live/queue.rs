@@ -31,7 +31,7 @@ pub struct LiveQueue {
     write_index: Option<u64>,
     read_index: Option<u64>,
     /// When the indexes above were read.
-    looked_ns: Option<u64>,
+    sampled_ns: Option<u64>,
     /// When the read index was first seen at its value, or when packets were first seen to wait behind it.
     waiting_since_ns: Option<u64>,
     /// Doorbells whose packets were not all taken at the last sample: time, and end of the published packets, the oldest first.
@@ -92,7 +92,7 @@ impl LiveQueue {
         }
         self.end = self.end.max(doorbell.value.saturating_add(1));
         // The indexes at the doorbell, before its own packets are published.
-        self.look(doorbell.time_ns, Some(doorbell.write_index), doorbell.read_index);
+        self.sample(doorbell.time_ns, Some(doorbell.write_index), doorbell.read_index);
         if doorbell.published > 0 {
             if self.in_flight.len() == LAST_DOORBELLS {
                 // Doorbells in between can be omitted: the age of the oldest doorbell is shown.
@@ -107,26 +107,26 @@ impl LiveQueue {
     pub fn progress(&mut self, progress: &Progress) {
         self.pid = Some(progress.pid);
         self.end = self.end.max(progress.published_end.unwrap_or(0));
-        self.look(progress.until_ns, Some(progress.write_index), progress.read_index);
+        self.sample(progress.until_ns, Some(progress.write_index), progress.read_index);
     }
 
     /// Advances the time. Takes the last sample of the snapshot, which may have found nothing new. A replay knows this sample
     /// before its time.
     pub fn advance(&mut self, now: u64) {
         if let Some(queue) = &self.known
-            && let Some((looked_ns, read_index)) = queue.looked_ns.zip(queue.read_index)
-            && looked_ns <= now
+            && let Some((sampled_ns, read_index)) = queue.looked_ns.zip(queue.read_index)
+            && sampled_ns <= now
         {
-            self.look(looked_ns, None, read_index);
+            self.sample(sampled_ns, None, read_index);
         }
     }
 
     /// Takes indexes that were read at this time. Ignores indexes that were read before the last sample.
-    pub fn look(&mut self, time_ns: u64, write_index: Option<u64>, read_index: u64) {
-        if self.looked_ns.is_some_and(|looked| time_ns < looked) {
+    pub fn sample(&mut self, time_ns: u64, write_index: Option<u64>, read_index: u64) {
+        if self.sampled_ns.is_some_and(|sampled| time_ns < sampled) {
             return;
         }
-        self.looked_ns = Some(time_ns);
+        self.sampled_ns = Some(time_ns);
         self.write_index = write_index.or(self.write_index);
         if self.read_index.is_none_or(|before| read_index > before) {
             self.waiting_since_ns = (read_index < self.end).then_some(time_ns);
@@ -151,9 +151,9 @@ impl LiveQueue {
 
     /// Compares two samples: returns how the queue is stuck, if packets wait and the GPU took none in between.
     fn stuck(&self, now: u64) -> Option<Stuck> {
-        let (since, looked, depth) = (self.waiting_since_ns?, self.looked_ns?, self.depth()?);
+        let (since, sampled, depth) = (self.waiting_since_ns?, self.sampled_ns?, self.depth()?);
         // Only samples count: the time since the last sample is not evidence.
-        (depth > 0 && self.ended_ns(now).is_none() && looked.saturating_sub(since) >= STUCK_NS).then(|| Stuck {
+        (depth > 0 && self.ended_ns(now).is_none() && sampled.saturating_sub(since) >= STUCK_NS).then(|| Stuck {
             packets: depth,
             for_ns: now.saturating_sub(since),
             read_index: self.read_index.unwrap_or(0),
@@ -195,7 +195,7 @@ impl LiveQueue {
             packets_per_doorbell: (tally.doorbells > 0).then(|| tally.published as f64 / tally.doorbells as f64),
             write_index: self.write_index,
             read_index: self.read_index,
-            looked_age_ns: self.looked_ns.map(age),
+            looked_age_ns: self.sampled_ns.map(age),
             ring_packets: ring_bytes.map(|bytes| bytes / 64),
             depth: self.depth().filter(|_| aql),
             oldest_age_ns: self.in_flight.front().map(|&(at, _)| age(at)),

@@ -61,10 +61,10 @@ fn a_queue_is_stuck_only_if_samples_show_no_movement() {
     live.apply(&doorbell(0, 0, 0, S));
     live.advance(60 * S);
     assert_eq!(live.picture().queues[0].stuck, None, "nobody looked since the doorbell");
-    live.queue(0).unwrap().look(10 * S, Some(1), 0);
+    live.queue(0).unwrap().sample(10 * S, Some(1), 0);
     let stuck = live.picture().queues[0].stuck.expect("it is stuck");
     assert_eq!((stuck.packets, stuck.read_index, stuck.for_ns), (1, 0, 59 * S));
-    live.queue(0).unwrap().look(61 * S, Some(1), 1);
+    live.queue(0).unwrap().sample(61 * S, Some(1), 1);
     let row = live.picture().queues.remove(0);
     assert_eq!((row.stuck, row.depth, row.oldest_age_ns), (None, Some(0), None));
 }
@@ -77,7 +77,7 @@ fn a_slow_queue_that_moves_is_not_stuck() {
         live.apply(&doorbell(0, index, 0, S));
     }
     for second in 2..10 {
-        live.queue(0).unwrap().look(second * S, Some(8), second - 1);
+        live.queue(0).unwrap().sample(second * S, Some(8), second - 1);
         live.advance(second * S);
         assert_eq!(live.picture().queues[0].stuck, None);
     }
@@ -87,8 +87,8 @@ fn a_slow_queue_that_moves_is_not_stuck() {
 fn late_samples_change_nothing() {
     let mut live = Live::new();
     live.apply(&doorbell(0, 0, 0, S));
-    live.queue(0).unwrap().look(5 * S, Some(1), 1);
-    live.queue(0).unwrap().look(2 * S, Some(1), 0);
+    live.queue(0).unwrap().sample(5 * S, Some(1), 1);
+    live.queue(0).unwrap().sample(2 * S, Some(1), 0);
     assert_eq!(live.picture().queues[0].read_index, Some(1));
 }
 

@@ -79,7 +79,7 @@ impl Clocks {
         let clock = self.by_process.entry(key).or_default();
         let before = clock.waiting.len();
         clock.read(reading, out);
-        clock.tell(false, out);
+        clock.report(false, out);
         self.waiting = self.waiting.saturating_sub(before - clock.waiting.len());
     }
 
@@ -88,7 +88,7 @@ impl Clocks {
         let of_process = (pid, 0)..=(pid, u32::MAX);
         for (_, mut clock) in self.by_process.extract_if(of_process, |_, _| true) {
             self.waiting = self.waiting.saturating_sub(clock.waiting.len());
-            clock.tell(true, out);
+            clock.report(true, out);
         }
     }
 
@@ -108,7 +108,7 @@ impl Clocks {
         }
         let clock = self.by_process.entry(key).or_default();
         match clock.between(stamped.time.end_ticks) {
-            Some(line) => tell(stamped, Some(line), out),
+            Some(line) => report(stamped, Some(line), out),
             None => {
                 clock.waiting.push(stamped);
                 self.waiting += 1;
@@ -119,7 +119,7 @@ impl Clocks {
     /// Reports the waiting times, because no more readings will come.
     pub(super) fn finish(&mut self, out: &mut impl FnMut(Fact)) {
         for clock in self.by_process.values_mut() {
-            clock.tell(true, out);
+            clock.report(true, out);
         }
         self.waiting = 0;
     }
@@ -147,7 +147,7 @@ impl Clock {
         };
         if reading.ticks <= last.ticks && reading.enter_ns > last.exit_ns.saturating_add(RESET_NS) {
             // The earlier readings do not apply to the clock after the reset.
-            self.tell(true, out);
+            self.report(true, out);
             self.readings.clear();
             return self.readings.push(reading);
         }
@@ -188,11 +188,11 @@ impl Clock {
     }
 
     /// Reports the times that need no further reading; all of them at the `end`.
-    fn tell(&mut self, end: bool, out: &mut impl FnMut(Fact)) {
+    fn report(&mut self, end: bool, out: &mut impl FnMut(Fact)) {
         for stamped in std::mem::take(&mut self.waiting) {
             match self.between(stamped.time.end_ticks) {
-                Some(line) => tell(stamped, Some(line), out),
-                None if end => tell(stamped, self.last(), out),
+                Some(line) => report(stamped, Some(line), out),
+                None if end => report(stamped, self.last(), out),
                 None => self.waiting.push(stamped),
             }
         }
@@ -239,7 +239,7 @@ impl Line {
 
 /// Reports the fact, with times from two readings if they are precise enough. Reports nothing if the times show that the stamps do
 /// not belong to this dispatch: they start before it was published, or after it was known to have ended.
-fn tell(stamped: Stamped, line: Option<Line>, out: &mut impl FnMut(Fact)) {
+fn report(stamped: Stamped, line: Option<Line>, out: &mut impl FnMut(Fact)) {
     let Stamped { mut time, seen_ns } = stamped;
     let dated = line.and_then(|line| {
         let error = line.error_ns(time.start_ticks).max(line.error_ns(time.end_ticks));

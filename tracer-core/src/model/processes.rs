@@ -11,7 +11,7 @@ use crate::tables::{Fact, Process};
 pub(super) struct Processes {
     by_pid: HashMap<u32, Process>,
     /// Time of the last report of whether a process hands doorbells over.
-    told_ns: HashMap<u32, u64>,
+    reported_ns: HashMap<u32, u64>,
     /// Processes that exited, in the order of their exits: time and pid.
     ended: VecDeque<(u64, u32)>,
 }
@@ -71,7 +71,10 @@ impl Processes {
     /// Notes that a process runs a new program.
     pub(super) fn exec(&mut self, origin: Origin, comm: &[u8]) {
         // The holder's report about the new program may have overtaken this event.
-        let is_older = self.told_ns.get(&origin.pid).is_none_or(|&told| told <= origin.time_ns);
+        let is_older = self
+            .reported_ns
+            .get(&origin.pid)
+            .is_none_or(|&reported| reported <= origin.time_ns);
         let process = self.touch(origin);
         process.comm = name(comm);
         if is_older {
@@ -81,7 +84,7 @@ impl Processes {
 
     /// Notes whether the runtime of a process hands doorbells over.
     pub(super) fn thunk(&mut self, origin: Origin, hands_over: Option<bool>) {
-        self.told_ns.insert(origin.pid, origin.time_ns);
+        self.reported_ns.insert(origin.pid, origin.time_ns);
         self.touch(origin).thunk = hands_over;
     }
 
@@ -99,7 +102,7 @@ impl Processes {
         while let Some((end, pid)) = lingered(&mut self.ended, now) {
             // The id may belong to a younger process now.
             if let Some(process) = self.take_if(pid, |process| process.exit_ns == Some(end)) {
-                self.told_ns.remove(&pid);
+                self.reported_ns.remove(&pid);
                 out(Fact::Process(process));
             }
         }

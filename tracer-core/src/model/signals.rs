@@ -119,13 +119,13 @@ impl Signals {
     }
 
     /// Processes a sample of a signal.
-    pub(super) fn look(&mut self, look: &Signal, out: &mut impl FnMut(Stamped)) {
+    pub(super) fn sample(&mut self, sample: &Signal, out: &mut impl FnMut(Stamped)) {
         // Before the packet ends, a sample shows nothing. A sample from before the publication shows a former packet.
-        let ended = |running: &Running| look.state.value == 0 && running.time_ns <= look.origin.time_ns;
-        if let Some(running) = self.take_if(look.origin.pid, look.state.signal, ended)
-            && is_of_later(running.before, look.state.stamps)
+        let ended = |running: &Running| sample.state.value == 0 && running.time_ns <= sample.origin.time_ns;
+        if let Some(running) = self.take_if(sample.origin.pid, sample.state.signal, ended)
+            && is_of_later(running.before, sample.state.stamps)
         {
-            running.ended(look.origin.pid, look.state.stamps, look.after_ns, out);
+            running.ended(sample.origin.pid, sample.state.stamps, sample.after_ns, out);
         }
     }
 

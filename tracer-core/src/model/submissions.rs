@@ -40,7 +40,7 @@ impl Submissions {
     /// Processes the contents of a completion signal.
     pub(super) fn signal(&mut self, signal: &Signal, out: &mut impl FnMut(Fact)) {
         let clocks = &mut self.clocks;
-        self.signals.look(signal, &mut |stamped| clocks.date(stamped, out));
+        self.signals.sample(signal, &mut |stamped| clocks.date(stamped, out));
     }
 
     /// Processes a queue that a program created for itself.

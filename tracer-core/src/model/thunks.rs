@@ -12,13 +12,13 @@ const MAX_PROCESSES: usize = 4096;
 /// The processes whose runtimes do so.
 #[derive(Debug, Default)]
 pub(super) struct Thunks {
-    by_pid: HashMap<u32, Told>,
+    by_pid: HashMap<u32, Known>,
 }
 
 /// Reports about a process. The holder's reports overtake records: the event of a program's end may arrive after the report about
 /// the next program.
 #[derive(Debug, Default)]
-struct Told {
+struct Known {
     /// Times of the first and the last report about the current program.
     open: Option<(u64, u64)>,
     /// Start and end of the previous such period. Rows of a program also arrive some time after its end.
@@ -31,8 +31,8 @@ impl Thunks {
         match event {
             Event::Thunk(origin, Some(true)) => self.begin(origin.pid, origin.time_ns),
             Event::Thunk(origin, Some(false) | None) | Event::Exec(origin, _) | Event::Exit(origin) => {
-                if let Some(told) = self.by_pid.get_mut(&origin.pid) {
-                    told.end(origin.time_ns);
+                if let Some(known) = self.by_pid.get_mut(&origin.pid) {
+                    known.end(origin.time_ns);
                 }
             }
             _ => {}
@@ -41,12 +41,12 @@ impl Thunks {
 
     fn begin(&mut self, pid: u32, time_ns: u64) {
         if self.by_pid.len() >= MAX_PROCESSES {
-            self.by_pid.retain(|_, told| !told.is_over(time_ns));
+            self.by_pid.retain(|_, known| !known.is_over(time_ns));
         }
         if self.by_pid.len() < MAX_PROCESSES || self.by_pid.contains_key(&pid) {
-            let told = self.by_pid.entry(pid).or_default();
-            let (first, last) = told.open.unwrap_or((time_ns, time_ns));
-            told.open = Some((first, last.max(time_ns)));
+            let known = self.by_pid.entry(pid).or_default();
+            let (first, last) = known.open.unwrap_or((time_ns, time_ns));
+            known.open = Some((first, last.max(time_ns)));
         }
     }
 
@@ -57,14 +57,14 @@ impl Thunks {
             Fact::Packet(packet) => (packet.pid, packet.time_ns, &mut packet.path),
             _ => return fact,
         };
-        if *path == Path::Doorbell && self.by_pid.get(&pid).is_some_and(|told| told.holds(time_ns)) {
+        if *path == Path::Doorbell && self.by_pid.get(&pid).is_some_and(|known| known.holds(time_ns)) {
             *path = Path::Thunk;
         }
         fact
     }
 }
 
-impl Told {
+impl Known {
     /// Notes that a program ended, or that its reports are no longer valid. Later reports are about the next program.
     fn end(&mut self, time_ns: u64) {
         if let Some((first, last)) = self.open

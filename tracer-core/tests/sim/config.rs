@@ -17,7 +17,7 @@ pub struct Config {
     /// Number of doorbells that are stored past every probe, of 256.
     pub direct: u8,
     /// Who takes the last sample of the queue.
-    pub last_look: LastLook,
+    pub last_look: LastSample,
     /// Whether doorbells are rung with values that no producer has reserved.
     pub garbage: bool,
     /// Who takes each step, and the choice that it makes.
@@ -26,7 +26,7 @@ pub struct Config {
 
 /// The last sample of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LastLook {
+pub enum LastSample {
     Nobody,
     /// The collector, which knows nothing of doorbells whose records were lost.
     Collector,
@@ -55,9 +55,9 @@ pub fn any_configs(
     let ring = (2..=6_u32).prop_map(|log| 1_u64 << log);
     let schedule = proptest::collection::vec(any::<(u8, u8)>(), 50..1500);
     let last_look = prop_oneof![
-        Just(LastLook::Nobody),
-        Just(LastLook::Collector),
-        Just(LastLook::Program)
+        Just(LastSample::Nobody),
+        Just(LastSample::Collector),
+        Just(LastSample::Program)
     ];
     let past_probes = (direct, last_look);
     (ring, 1..=4_usize, attach, drops, garbage, past_probes, schedule).prop_map(

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use tracer_common::aql::{Packet, packet_type};
 use tracer_core::event::{Doorbell, Event, Lost, Occasion, Origin, Packets, Progress, Reserve, ReserveOp};
 
-use config::{Config, LastLook, packet};
+use config::{Config, LastSample, packet};
 use walk::{State, Walk};
 
 pub const PID: u32 = 7;
@@ -168,7 +168,7 @@ impl Sim {
             sim.attached |= Some(step) == sim.config.attach_after;
             match producers.get_mut(usize::from(actor) % (sim.config.producers + 1)) {
                 Some(producer) => sim.produce(producer, choice),
-                None if choice == 255 => sim.look(Occasion::Sample, None),
+                None if choice == 255 => sim.sample(Occasion::Sample, None),
                 None => sim.consume(),
             }
         }
@@ -191,9 +191,9 @@ impl Sim {
         }
         self.time_ns += 1;
         match (self.config.last_look, self.bpf) {
-            (LastLook::Nobody, _) => {}
-            (LastLook::Collector, _) => self.look(Occasion::TraceEnd, None),
-            (LastLook::Program, state) => self.look(Occasion::Destroyed, state.map(|state| state.max)),
+            (LastSample::Nobody, _) => {}
+            (LastSample::Collector, _) => self.sample(Occasion::TraceEnd, None),
+            (LastSample::Program, state) => self.sample(Occasion::Destroyed, state.map(|state| state.max)),
         }
         self.unseen.extend(self.seen_end..self.last_read);
         if self.doorbell_dropped {
@@ -201,7 +201,7 @@ impl Sim {
         }
     }
 
-    fn look(&mut self, occasion: Occasion, rung_end: Option<u64>) {
+    fn sample(&mut self, occasion: Occasion, rung_end: Option<u64>) {
         if self.attached {
             self.last_read = self.read;
             self.log.push(Record::Look(Progress {

@@ -71,7 +71,7 @@ impl<'a> Debug<'a> {
 }
 
 impl DebugFiles for Debug<'_> {
-    fn look(&mut self, key: &DebugKey) -> Lookup {
+    fn find(&mut self, key: &DebugKey) -> Lookup {
         let folder = key.link.as_ref().and_then(|_| self.folder());
         search(key, folder.as_deref(), caches, &self.network, |candidate, by| {
             let file = match candidate {

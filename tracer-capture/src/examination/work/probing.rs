@@ -19,7 +19,7 @@ use crate::{
         Prober, Target, api, api_table::Process, code_object, doorbell, hsa_queue, mapping, proxy, reserve, sdma,
     },
     runtime::{
-        library::{Hip, Look, Runtime, Turn},
+        library::{Examined, Hip, Runtime, Turn},
         resolver::Resolution,
         thunk,
     },
@@ -28,7 +28,7 @@ use crate::{
 
 impl Work {
     /// Attaches probes to runtimes among mapped files that were not examined before.
-    pub(super) fn look(&self, examine: &Examine<'_>, mappings: &[Mapping]) {
+    pub(super) fn probe_files(&self, examine: &Examine<'_>, mappings: &[Mapping]) {
         // This must come before the process relies on attached probes.
         self.uses_of(examine.pid, mappings);
         for mapping in mappings {
@@ -40,25 +40,25 @@ impl Work {
                     continue;
                 }
             };
-            let (key, runtime) = match self.libraries.look(examine, examine.pid, mapping) {
-                Look::Gone => continue,
-                Look::Unopened(error) => {
+            let (key, runtime) = match self.libraries.examine(examine, examine.pid, mapping) {
+                Examined::Gone => continue,
+                Examined::Unopened(error) => {
                     drop(claim);
                     self.unopened(examine.pid, mapping, &error);
                     continue;
                 }
-                Look::Nothing(key) => (key, None),
-                Look::Broken(key, warning) => {
+                Examined::Nothing(key) => (key, None),
+                Examined::Broken(key, warning) => {
                     let mut inventory = lock(&self.inventory);
                     inventory.warnings.push(warning);
                     inventory.lose(LIBRARY_UNTRACED);
                     (Some(key), None)
                 }
-                Look::Hip(key, hip) => {
+                Examined::Hip(key, hip) => {
                     self.hip(*hip);
                     (Some(key), None)
                 }
-                Look::Runtime(key, found) => {
+                Examined::Runtime(key, found) => {
                     let (library, runtime) = *found;
                     self.runtime(examine, library, &runtime);
                     (Some(key), Some(Arc::new(runtime)))
@@ -79,7 +79,7 @@ impl Work {
         let probes = prober.as_mut().map(|prober| prober.of_library(library, attach));
         drop(prober);
         let probes = probes.unwrap_or_default();
-        told(path, &probes);
+        log_probes(path, &probes);
         probes
     }
 
@@ -147,17 +147,17 @@ impl Work {
             if mapping.bias(resolution).is_none() {
                 continue;
             }
-            let told = if resolution.may_hand_over() {
+            let found = if resolution.may_hand_over() {
                 is_known &= resolution.thunk_flags().is_some();
                 thunk::hands_over(&memory, &mapping, resolution)
             } else {
                 Some(false)
             };
-            match told {
-                Some(told) => {
+            match found {
+                Some(found) => {
                     // The record of a doorbell does not say which runtime the doorbell belongs to.
-                    is_known &= hands_over.is_none_or(|other| other == told);
-                    hands_over = Some(told);
+                    is_known &= hands_over.is_none_or(|other| other == found);
+                    hands_over = Some(found);
                 }
                 None if is_known => return Ok(()),
                 None => {}
@@ -166,7 +166,7 @@ impl Work {
         if hands_over.is_some() || !is_known {
             lock(&self.thunks).insert(origin.pid, told_by);
             self.finder
-                .tell(origin, Discovery::HandsOver(hands_over.filter(|_| is_known)));
+                .report(origin, Discovery::HandsOver(hands_over.filter(|_| is_known)));
         }
         Ok(())
     }
@@ -245,7 +245,7 @@ impl Work {
 }
 
 /// Logs which probes were attached to a library, and how each place was found.
-fn told(path: &str, probes: &[Probe]) {
+fn log_probes(path: &str, probes: &[Probe]) {
     let attached = probes.iter().filter(|probe| probe.attached()).count();
     log::info!("{path}: {attached} of {} probes attached", probes.len());
     for probe in probes {

@@ -66,7 +66,7 @@ impl Work {
 
     fn search(&self, examine: &Examine<'_>, generation: u32) -> Result<bool, NotRead> {
         let mappings = examine.mappings()?;
-        self.look(examine, &mappings);
+        self.probe_files(examine, &mappings);
         let mut has_runtime = false;
         let origin = Origin {
             time_ns: sys::monotonic_ns(),

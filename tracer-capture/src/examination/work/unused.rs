@@ -42,7 +42,7 @@ pub struct Uses {
     libraries: HashMap<FileId, Probed>,
     /// The processes that were examined, by process id.
     processes: HashMap<u32, User>,
-    looked: Option<Instant>,
+    searched: Option<Instant>,
 }
 
 /// A library with probes.
@@ -100,10 +100,10 @@ impl Work {
     pub(in crate::examination) fn looks_for_unused(&self) -> bool {
         let (mut uses, now) = (self.uses(), Instant::now());
         let is_idle = uses.libraries.is_empty() && uses.processes.is_empty();
-        if is_idle || uses.looked.is_some_and(|looked| now < looked + INTERVAL) {
+        if is_idle || uses.searched.is_some_and(|searched| now < searched + INTERVAL) {
             return false;
         }
-        uses.looked = Some(now);
+        uses.searched = Some(now);
         true
     }
 

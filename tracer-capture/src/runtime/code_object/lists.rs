@@ -62,7 +62,7 @@ impl Lists {
 
     /// Like [`Self::changed`], for a process that can't be examined.
     pub fn unread(&self, origin: Origin, generation: u32, debug: u64) {
-        self.finder.tell(origin, Discovery::ListUnread);
+        self.finder.report(origin, Discovery::ListUnread);
         let lost = Known {
             generation,
             lost: true,
@@ -107,7 +107,7 @@ impl Lists {
         let (old, ids): (Vec<Entry>, Vec<u64>) = entries.into_iter().unzip();
         let (stays, added) = list::differences(&old, &new);
         for (&id, _) in ids.iter().zip(&stays).filter(|(_, stays)| !**stays) {
-            self.finder.tell(origin, Discovery::Unloaded(id));
+            self.finder.report(origin, Discovery::Unloaded(id));
         }
         let unchanged_since = (!watched).then(|| examine.began().ok().flatten().unwrap_or(i64::MIN));
         let mut kept = ids.iter().zip(&stays).filter(|(_, stays)| **stays).map(|(&id, _)| id);
@@ -116,7 +116,7 @@ impl Lists {
             let id = kept.unwrap_or_else(|| {
                 let id = self.next.fetch_add(1, Ordering::Relaxed);
                 let found = code_object(examine, pid, id, how, &entry, unchanged_since);
-                self.finder.tell(origin, Discovery::Loaded(found));
+                self.finder.report(origin, Discovery::Loaded(found));
                 id
             });
             (entry, id)

@@ -168,7 +168,7 @@ struct Remembered<'a> {
 }
 
 impl DebugFiles for Remembered<'_> {
-    fn look(&mut self, key: &DebugKey) -> Lookup {
+    fn find(&mut self, key: &DebugKey) -> Lookup {
         let mut network = self.builds.network.clone();
         {
             let mut known = self.builds.known();
@@ -177,7 +177,7 @@ impl DebugFiles for Remembered<'_> {
             }
             network.allowed &= key.build_id.clone().is_some_and(|id| known.asked.insert(id));
         }
-        let lookup = self.examine.debug_files(self.path, network).look(key);
+        let lookup = self.examine.debug_files(self.path, network).find(key);
         if lookup.found.is_some() {
             self.builds.known().debug.insert(key.clone(), lookup.clone());
         }

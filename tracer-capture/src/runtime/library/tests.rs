@@ -13,15 +13,15 @@ fn soon() -> Instant {
 }
 
 /// Claims and examines a file of this process. Returns `None` if the file needs no examination.
-fn look(libraries: &Libraries, examine: &Examine<'_>, mapping: &Mapping) -> Option<Look> {
+fn examined(libraries: &Libraries, examine: &Examine<'_>, mapping: &Mapping) -> Option<Examined> {
     let Turn::Own(claim) = libraries.claim(&mapping.file, soon()) else {
         return None;
     };
-    let look = libraries.look(examine, std::process::id(), mapping);
-    if let Look::Nothing(key) = &look {
+    let examined = libraries.examine(examine, std::process::id(), mapping);
+    if let Examined::Nothing(key) = &examined {
         claim.settle(*key, None);
     }
-    Some(look)
+    Some(examined)
 }
 
 #[test]
@@ -38,22 +38,22 @@ fn a_file_that_cannot_be_opened_now_is_examined_later() {
         maximum: before.maximum,
     };
     setrlimit(Resource::Nofile, none).unwrap();
-    let refused = look(&libraries, &examine, &mapping);
+    let refused = examined(&libraries, &examine, &mapping);
     setrlimit(Resource::Nofile, before).unwrap();
-    assert!(matches!(refused, Some(Look::Unopened(_))));
+    assert!(matches!(refused, Some(Examined::Unopened(_))));
     assert!(!libraries.is_examined(&mapping.file));
-    match look(&libraries, &examine, &mapping) {
-        Some(Look::Nothing(Some(_))) => {}
-        Some(Look::Unopened(error)) => panic!("{error}"),
-        Some(Look::Broken(_, why)) => panic!("{why}"),
+    match examined(&libraries, &examine, &mapping) {
+        Some(Examined::Nothing(Some(_))) => {}
+        Some(Examined::Unopened(error)) => panic!("{error}"),
+        Some(Examined::Broken(_, why)) => panic!("{why}"),
         _ => panic!("something was found"),
     }
     assert!(libraries.is_examined(&mapping.file));
-    assert!(look(&libraries, &examine, &mapping).is_none());
+    assert!(examined(&libraries, &examine, &mapping).is_none());
     // A mapping that is gone is not a loss, and says nothing about the file.
     let mut gone = mapping;
     (gone.start, gone.file.inode) = (1, 1);
-    assert!(matches!(look(&libraries, &examine, &gone), Some(Look::Gone)));
+    assert!(matches!(examined(&libraries, &examine, &gone), Some(Examined::Gone)));
     assert!(!libraries.is_examined(&gone.file));
 }
 

@@ -52,7 +52,7 @@ pub struct Lookup {
 /// Searches for debug files.
 pub trait DebugFiles {
     /// Searches for the debug file of a library.
-    fn look(&mut self, key: &DebugKey) -> Lookup;
+    fn find(&mut self, key: &DebugKey) -> Lookup;
 }
 
 /// An implementation that searches nowhere.
@@ -60,7 +60,7 @@ pub trait DebugFiles {
 pub struct NoDebugFiles;
 
 impl DebugFiles for NoDebugFiles {
-    fn look(&mut self, _: &DebugKey) -> Lookup {
+    fn find(&mut self, _: &DebugKey) -> Lookup {
         let why_not = NotUsed::NotTried("only the contents of the library are available".to_owned());
         let place = "debug files".to_owned();
         Lookup {

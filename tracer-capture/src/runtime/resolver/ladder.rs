@@ -90,7 +90,7 @@ impl Resolution {
             Some((name.to_owned(), checksum))
         });
         let build_id = self.build_id.clone();
-        let lookup = debug.look(&DebugKey { build_id, link });
+        let lookup = debug.find(&DebugKey { build_id, link });
         for tried in lookup.tried {
             let (outcome, reason) = match tried.why_not {
                 NotUsed::Absent(why) => (Outcome::Absent, why),

@@ -138,11 +138,11 @@ fn copies_and_what_was_unseen_count_anew_too() {
     recording.snapshot(&snapshot(0, 11));
     recording.snapshot(&snapshot(2, 3));
     let kept = recording.end().expect("it recorded");
-    let told: Vec<_> = queues(&kept)
+    let shown: Vec<_> = queues(&kept)
         .iter()
         .map(|queue| (queue.published, queue.doorbells, queue.unseen))
         .collect();
-    assert_eq!(told, [(1, 1, Some(0)), (3, 0, Some(3))]);
+    assert_eq!(shown, [(1, 1, Some(0)), (3, 0, Some(3))]);
 }
 
 #[test]

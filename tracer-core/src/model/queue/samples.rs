@@ -13,7 +13,7 @@ pub(super) struct Samples {
     last: Option<Progress>,
     /// The latest of all samples, and whether a row reports it.
     newest: Option<Progress>,
-    told: bool,
+    reported: bool,
     /// Time at which the read index was first seen at its current value.
     pub(super) moved_ns: Option<u64>,
 }
@@ -51,12 +51,12 @@ impl Queue {
         let changed = moved || newest.is_none_or(|newest| newest.write_index != sample.write_index);
         if changed {
             // The last sample that found the queue unchanged bounds the change from below.
-            if let Some(newest) = newest.filter(|_| !self.samples.told) {
+            if let Some(newest) = newest.filter(|_| !self.samples.reported) {
                 out(self.sample_fact(&newest));
             }
             out(self.sample_fact(sample));
         }
-        self.samples.told = changed;
+        self.samples.reported = changed;
         self.samples.newest = Some(*sample);
         self.publish_log.taken(sample.read_index);
     }
@@ -121,9 +121,9 @@ impl Queue {
 
     /// Returns `unseen` of its row.
     pub(super) fn unseen_count(&self) -> Option<u64> {
-        let looked = self.samples.newest.is_some() || self.unseen.rows > 0;
+        let sampled = self.samples.newest.is_some() || self.unseen.rows > 0;
         let open = self.unseen.doubted || self.sampled_beyond().is_some();
-        (looked && !open).then_some(self.unseen.rows)
+        (sampled && !open).then_some(self.unseen.rows)
     }
 
     /// Returns `watched_to_end` of its row.

@@ -29,7 +29,7 @@ fn used(index: u64, time_ns: u64, before: Option<Stamps>) -> Use {
     }
 }
 
-fn look(time_ns: u64, value: i64, stamps: Stamps) -> Signal {
+fn sample(time_ns: u64, value: i64, stamps: Stamps) -> Signal {
     Signal {
         origin: Origin {
             time_ns,
@@ -47,18 +47,18 @@ fn look(time_ns: u64, value: i64, stamps: Stamps) -> Signal {
 
 /// Signals, and the indexes that they reported, with ticks and the time at which these were known.
 #[derive(Default)]
-struct Told {
+struct Trace {
     signals: Signals,
     times: Vec<(u64, u64, u64, u64)>,
 }
 
-impl Told {
+impl Trace {
     fn publish(&mut self, used: Use) {
         self.signals.publish(used, &mut take(&mut self.times));
     }
 
-    fn look(&mut self, look: &Signal) {
-        self.signals.look(look, &mut take(&mut self.times));
+    fn sample(&mut self, sample: &Signal) {
+        self.signals.sample(sample, &mut take(&mut self.times));
     }
 }
 
@@ -71,98 +71,98 @@ fn take(times: &mut Vec<(u64, u64, u64, u64)>) -> impl FnMut(Stamped) {
 
 #[test]
 fn a_dispatch_has_the_times_of_its_signal_when_it_is_reused_or_sampled() {
-    let mut told = Told::default();
-    told.publish(used(0, 10, Some(Stamps::default())));
-    told.publish(used(1, 20, Some(stamps(5, 6))));
-    assert_eq!(told.times, [(0, 5, 6, 20)]);
+    let mut trace = Trace::default();
+    trace.publish(used(0, 10, Some(Stamps::default())));
+    trace.publish(used(1, 20, Some(stamps(5, 6))));
+    assert_eq!(trace.times, [(0, 5, 6, 20)]);
     // Not ended yet; sampled before it was published; then ended.
-    told.look(&look(30, 1, stamps(5, 6)));
-    told.look(&look(15, 0, stamps(5, 6)));
-    told.look(&look(40, 0, stamps(8, 9)));
-    assert_eq!(told.times[1..], [(1, 8, 9, 41)]);
+    trace.sample(&sample(30, 1, stamps(5, 6)));
+    trace.sample(&sample(15, 0, stamps(5, 6)));
+    trace.sample(&sample(40, 0, stamps(8, 9)));
+    assert_eq!(trace.times[1..], [(1, 8, 9, 41)]);
     // The times are reported once.
-    told.look(&look(50, 0, stamps(8, 9)));
-    told.publish(used(2, 60, Some(stamps(8, 9))));
-    assert_eq!(told.times.len(), 2);
+    trace.sample(&sample(50, 0, stamps(8, 9)));
+    trace.publish(used(2, 60, Some(stamps(8, 9))));
+    assert_eq!(trace.times.len(), 2);
 }
 
 #[test]
 fn another_possible_user_of_the_signal_leaves_the_time_unknown() {
     // Published while the packet before had not ended.
-    let mut told = Told::default();
-    told.publish(used(0, 10, Some(Stamps::default())));
-    told.publish(used(1, 20, Some(Stamps::default())));
-    told.publish(used(2, 30, Some(stamps(5, 6))));
-    assert_eq!(told.times, []);
-    told.publish(used(3, 40, Some(stamps(7, 8))));
-    assert_eq!(told.times, [(2, 7, 8, 40)]);
+    let mut trace = Trace::default();
+    trace.publish(used(0, 10, Some(Stamps::default())));
+    trace.publish(used(1, 20, Some(Stamps::default())));
+    trace.publish(used(2, 30, Some(stamps(5, 6))));
+    assert_eq!(trace.times, []);
+    trace.publish(used(3, 40, Some(stamps(7, 8))));
+    assert_eq!(trace.times, [(2, 7, 8, 40)]);
     // One packet was published before its signal was read.
-    told.publish(used(4, 50, None));
-    told.publish(used(5, 60, Some(stamps(11, 12))));
-    told.signals.lost();
-    told.publish(used(6, 70, Some(stamps(13, 14))));
-    told.signals.forget(PID);
-    told.look(&look(80, 0, stamps(15, 16)));
-    assert_eq!(told.times.len(), 1);
+    trace.publish(used(4, 50, None));
+    trace.publish(used(5, 60, Some(stamps(11, 12))));
+    trace.signals.lost();
+    trace.publish(used(6, 70, Some(stamps(13, 14))));
+    trace.signals.forget(PID);
+    trace.sample(&sample(80, 0, stamps(15, 16)));
+    assert_eq!(trace.times.len(), 1);
 }
 
 #[test]
 fn packets_that_are_no_dispatches_have_no_times_but_end_others() {
-    let mut told = Told::default();
-    told.publish(used(0, 10, Some(Stamps::default())));
+    let mut trace = Trace::default();
+    trace.publish(used(0, 10, Some(Stamps::default())));
     let barrier = Use {
         dispatch: None,
         ..used(1, 20, Some(stamps(5, 6)))
     };
-    told.publish(barrier);
-    told.publish(used(2, 30, Some(stamps(7, 8))));
-    assert_eq!(told.times, [(0, 5, 6, 20)]);
+    trace.publish(barrier);
+    trace.publish(used(2, 30, Some(stamps(7, 8))));
+    assert_eq!(trace.times, [(0, 5, 6, 20)]);
 }
 
 #[test]
 fn values_that_are_no_times_are_dropped() {
     for now in [stamps(0, 6), stamps(6, 5), stamps(3, 6), stamps(6, 4)] {
-        let mut told = Told::default();
-        told.publish(used(0, 10, Some(stamps(3, 4))));
-        told.look(&look(20, 0, now));
-        assert_eq!(told.times, [], "{now:?}");
-        assert_eq!(told.signals.waiting().count(), 0, "it has ended all the same");
+        let mut trace = Trace::default();
+        trace.publish(used(0, 10, Some(stamps(3, 4))));
+        trace.sample(&sample(20, 0, now));
+        assert_eq!(trace.times, [], "{now:?}");
+        assert_eq!(trace.signals.waiting().count(), 0, "it has ended all the same");
     }
 }
 
 #[test]
 fn signals_that_wait_are_asked_for_ever_more_seldom() {
-    let mut told = Told::default();
+    let mut trace = Trace::default();
     let mut asked = Vec::new();
-    told.publish(used(0, 0, Some(Stamps::default())));
+    trace.publish(used(0, 0, Some(Stamps::default())));
     for now in (0..10_000).map(|ms| ms * 1_000_000) {
-        told.signals.due(now, |pid, signal| {
+        trace.signals.due(now, |pid, signal| {
             assert_eq!((pid, signal), (PID, SIGNAL));
             asked.push(now / 1_000_000);
         });
     }
     assert_eq!(asked, [20, 40, 80, 160, 320, 640, 1280, 2560, 4560, 6560, 8560]);
-    told.look(&look(9_999_000_000, 0, stamps(1, 2)));
-    told.signals.due(u64::MAX, |_, _| panic!("nothing waits"));
-    assert!(told.signals.due.is_empty());
-    assert_eq!(told.signals.count, 0);
+    trace.sample(&sample(9_999_000_000, 0, stamps(1, 2)));
+    trace.signals.due(u64::MAX, |_, _| panic!("nothing waits"));
+    assert!(trace.signals.due.is_empty());
+    assert_eq!(trace.signals.count, 0);
 }
 
 #[test]
 fn signals_that_are_used_again_and_again_are_not_asked_for() {
-    let mut told = Told::default();
+    let mut trace = Trace::default();
     let mut time = 1;
     for now in (0..1000).map(|ms| ms * 1_000_000) {
-        told.publish(used(now, now, Some(stamps(time, time + 1))));
+        trace.publish(used(now, now, Some(stamps(time, time + 1))));
         time += 2;
-        told.signals.due(now, |_, _| panic!("it was used {now} ns ago"));
-        assert_eq!(told.signals.due.len(), 1);
+        trace.signals.due(now, |_, _| panic!("it was used {now} ns ago"));
+        assert_eq!(trace.signals.due.len(), 1);
     }
 }
 
 #[test]
 fn a_signal_that_was_forgotten_is_asked_for_once_all_the_same() {
-    let mut told = Told::default();
+    let mut trace = Trace::default();
     let mut asked = 0;
     for now in 0..100 {
         let reset = |signals: &mut Signals| {
@@ -172,47 +172,47 @@ fn a_signal_that_was_forgotten_is_asked_for_once_all_the_same() {
                 signals.forget(PID);
             }
         };
-        told.publish(used(now, now, Some(Stamps::default())));
-        reset(&mut told.signals);
+        trace.publish(used(now, now, Some(Stamps::default())));
+        reset(&mut trace.signals);
     }
-    assert_eq!(told.signals.count, 0);
-    told.publish(used(100, 100, Some(Stamps::default())));
-    told.signals.due(SOON_NS + 100, |_, _| asked += 1);
-    assert_eq!((asked, told.signals.due.len()), (1, 1));
+    assert_eq!(trace.signals.count, 0);
+    trace.publish(used(100, 100, Some(Stamps::default())));
+    trace.signals.due(SOON_NS + 100, |_, _| asked += 1);
+    assert_eq!((asked, trace.signals.due.len()), (1, 1));
 }
 
 #[test]
 fn no_more_signals_of_a_process_are_kept_than_fit() {
-    let mut told = Told::default();
+    let mut trace = Trace::default();
     for k in 0..MAX_OF_PROCESS as u64 + 9 {
         let signal = k * 64;
-        told.publish(Use {
+        trace.publish(Use {
             signal,
             ..used(k, k, Some(Stamps::default()))
         });
     }
-    assert_eq!(told.signals.waiting().count(), MAX_OF_PROCESS);
+    assert_eq!(trace.signals.waiting().count(), MAX_OF_PROCESS);
     // The limit of another process is separate.
     let other = Use {
         pid: PID + 1,
         ..used(0, 0, Some(Stamps::default()))
     };
-    told.publish(other);
-    assert_eq!(told.signals.count, MAX_OF_PROCESS + 1);
-    told.look(&Signal {
+    trace.publish(other);
+    assert_eq!(trace.signals.count, MAX_OF_PROCESS + 1);
+    trace.sample(&Signal {
         state: SignalState {
             signal: 0,
             value: 0,
             stamps: stamps(1, 2),
         },
-        ..look(1 << 40, 0, stamps(1, 2))
+        ..sample(1 << 40, 0, stamps(1, 2))
     });
-    told.publish(Use {
+    trace.publish(Use {
         signal: 1,
         ..used(9, 9, Some(Stamps::default()))
     });
     assert!(
-        told.signals.waiting().any(|waits| waits == (PID, 1)),
+        trace.signals.waiting().any(|waits| waits == (PID, 1)),
         "there is room again"
     );
 }
@@ -226,14 +226,14 @@ enum Step {
     /// The GPU ends the oldest packet, or the youngest.
     End { youngest: bool },
     /// The signal is sampled.
-    Look,
+    Sample,
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (1..3_u8, any::<bool>()).prop_map(|(packets, readable)| Step::Publish { packets, readable }),
         4 => any::<bool>().prop_map(|youngest| Step::End { youngest }),
-        2 => Just(Step::Look),
+        2 => Just(Step::Sample),
     ]
 }
 
@@ -245,7 +245,7 @@ proptest! {
     /// again.
     #[test]
     fn each_possible_time_is_recorded_and_belongs_to_its_dispatch(steps in proptest::collection::vec(step(), 1..40)) {
-        let mut told = Told::default();
+        let mut trace = Trace::default();
         let (mut value, mut holds) = (0_i64, Stamps::default());
         let mut running: Vec<u64> = Vec::new();
         let mut truth: BTreeMap<u64, Stamps> = BTreeMap::new();
@@ -259,7 +259,7 @@ proptest! {
                     for index in next..next + u64::from(packets) {
                         running.push(index);
                         let ready = readable && packets == 1;
-                        told.publish(used(index, now, ready.then_some(holds)));
+                        trace.publish(used(index, now, ready.then_some(holds)));
                     }
                     ended = (readable && packets == 1).then_some(next);
                     next += u64::from(packets);
@@ -274,18 +274,18 @@ proptest! {
                         truth.insert(index, holds);
                     }
                 }
-                Step::Look => {
-                    told.look(&look(now, value, holds));
+                Step::Sample => {
+                    trace.sample(&sample(now, value, holds));
                     if value == 0 {
                         expected.extend(ended.take());
                     }
                 }
             }
         }
-        for &(index, start, end, _) in &told.times {
+        for &(index, start, end, _) in &trace.times {
             prop_assert_eq!(truth.get(&index), Some(&stamps(start, end)), "{}", index);
         }
-        let indexes: Vec<u64> = told.times.iter().map(|time| time.0).collect();
+        let indexes: Vec<u64> = trace.times.iter().map(|time| time.0).collect();
         prop_assert_eq!(indexes, expected);
     }
 }

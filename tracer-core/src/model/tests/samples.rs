@@ -4,7 +4,7 @@ use super::*;
 use crate::event::{Lost, Occasion, Progress};
 use crate::tables::Path;
 
-fn look(time_ns: u64, read_index: u64, write_index: u64, occasion: Occasion) -> Progress {
+fn sample(time_ns: u64, read_index: u64, write_index: u64, occasion: Occasion) -> Progress {
     Progress {
         origin: by(time_ns, 0),
         after_ns: time_ns + 1,
@@ -17,8 +17,8 @@ fn look(time_ns: u64, read_index: u64, write_index: u64, occasion: Occasion) -> 
 }
 
 impl Trace {
-    fn look(&mut self, look: Progress) {
-        self.apply(&Event::Progress(look));
+    fn sample(&mut self, sample: Progress) {
+        self.apply(&Event::Progress(sample));
     }
 
     /// Applies one dispatch, with its doorbell, of a program that loses nothing.
@@ -43,9 +43,9 @@ impl Trace {
 fn packets_that_a_last_sample_finds_taken_are_unseen() {
     let mut trace = Trace::created();
     trace.one(100, 0, 0);
-    trace.look(Progress {
+    trace.sample(Progress {
         rung_end: Some(1),
-        ..look(200, 4, 4, Occasion::Destroyed)
+        ..sample(200, 4, 4, Occasion::Destroyed)
     });
     trace.destroy(190, 210, 1);
     assert_eq!(trace.unseen(), (vec![(1, 3)], Some(3), Some(true)));
@@ -57,9 +57,9 @@ fn packets_that_a_last_sample_finds_taken_are_unseen() {
 #[test]
 fn a_doorbell_whose_record_was_lost_is_no_unseen_one() {
     let mut trace = Trace::created();
-    trace.look(Progress {
+    trace.sample(Progress {
         rung_end: Some(2),
-        ..look(200, 3, 3, Occasion::Destroyed)
+        ..sample(200, 3, 3, Occasion::Destroyed)
     });
     trace.destroy(190, 210, 1);
     assert_eq!(trace.unseen(), (vec![(2, 1)], Some(1), Some(true)));
@@ -73,7 +73,7 @@ fn a_sample_of_the_collector_counts_at_the_end_and_only_without_losses() {
     ] {
         let mut trace = Trace::created();
         // Its doorbells may still be in the buffer.
-        trace.look(look(200, 4, 4, Occasion::TraceEnd));
+        trace.sample(sample(200, 4, 4, Occasion::TraceEnd));
         assert_eq!(trace.model.queues().next().unwrap().unseen, None);
         trace.one(100, 0, 0);
         trace.apply(&Event::Lost(Lost {
@@ -89,8 +89,8 @@ fn a_sample_of_the_collector_counts_at_the_end_and_only_without_losses() {
 fn a_sample_after_the_end_belongs_to_another_queue() {
     let mut trace = Trace::created();
     trace.one(100, 0, 0);
-    trace.look(look(150, 1, 1, Occasion::Sample));
-    trace.look(look(400, 9, 9, Occasion::Sample));
+    trace.sample(sample(150, 1, 1, Occasion::Sample));
+    trace.sample(sample(400, 9, 9, Occasion::Sample));
     trace.destroy(190, 210, 1);
     assert_eq!(trace.unseen(), (vec![], Some(0), Some(false)));
     assert_eq!(
@@ -109,9 +109,9 @@ fn what_a_doorbell_finds_taken_is_unseen_but_for_the_index_that_it_names() {
         ..doorbell(100, 2, 0..3, 3, 3)
     };
     trace.ring(doorbell, &[consumed(0), empty(), consumed(2)]);
-    trace.look(Progress {
+    trace.sample(Progress {
         rung_end: Some(3),
-        ..look(200, 3, 3, Occasion::Destroyed)
+        ..sample(200, 3, 3, Occasion::Destroyed)
     });
     trace.destroy(190, 210, 1);
     assert_eq!(trace.unseen(), (vec![(1, 1)], Some(2), Some(true)));
@@ -128,9 +128,9 @@ fn a_doorbell_of_an_unknown_queue_leaves_lower_indexes_open() {
         unreadable: true,
         ..doorbell(100, 1, 0..0, 0, 0)
     }));
-    trace.look(Progress {
+    trace.sample(Progress {
         rung_end: Some(0),
-        ..look(200, 5, 5, Occasion::Destroyed)
+        ..sample(200, 5, 5, Occasion::Destroyed)
     });
     trace.destroy(190, 210, 1);
     assert_eq!(trace.unseen(), (vec![(2, 3)], None, Some(true)));
@@ -141,7 +141,7 @@ fn a_doorbell_of_an_unknown_queue_leaves_lower_indexes_open() {
 fn of_an_adopted_queue_only_what_was_reserved_later_can_be_unseen() {
     let mut trace = Trace::new();
     trace.ring(doorbell(100, 7, 7..8, 7, 10), &[dispatch(7)]);
-    trace.look(look(200, 12, 12, Occasion::TraceEnd));
+    trace.sample(sample(200, 12, 12, Occasion::TraceEnd));
     assert_eq!(trace.unseen(), (vec![(10, 2)], Some(2), Some(true)));
     assert_eq!(trace.queues()[0].published, 3);
 }
@@ -158,7 +158,7 @@ fn a_queue_is_watched_to_its_end_if_nothing_can_follow_the_last_sample() {
     ] {
         let mut trace = Trace::created();
         trace.one(100, 0, 0);
-        trace.look(look(200, 1, write, occasion));
+        trace.sample(sample(200, 1, write, occasion));
         if end {
             trace.destroy(190, 210, 1);
         }
@@ -167,7 +167,7 @@ fn a_queue_is_watched_to_its_end_if_nothing_can_follow_the_last_sample() {
     for (rung_after, expected) in [(false, true), (true, false)] {
         let mut trace = Trace::created();
         trace.one(100, 0, 0);
-        trace.look(look(200, 1, 1, Occasion::ProcessEnd));
+        trace.sample(sample(200, 1, 1, Occasion::ProcessEnd));
         if rung_after {
             trace.one(250, 1, 1);
         }
@@ -183,12 +183,12 @@ fn what_is_in_flight_has_an_age() {
         trace.one(time_ns, index, 0);
     }
     for (time_ns, read) in [(105, 0), (115, 1), (130, 1), (140, 1)] {
-        trace.look(look(time_ns, read, 3, Occasion::Sample));
+        trace.sample(sample(time_ns, read, 3, Occasion::Sample));
     }
     let queue = trace.model.queues().next().unwrap();
     assert_eq!((queue.in_flight, queue.oldest_ns), (Some(2), Some(110)));
     assert_eq!((queue.looked_ns, queue.moved_ns), (Some(141), Some(116)));
-    trace.look(look(150, 3, 3, Occasion::Sample));
+    trace.sample(sample(150, 3, 3, Occasion::Sample));
     let queue = trace.model.queues().next().unwrap();
     assert_eq!(
         (queue.in_flight, queue.oldest_ns, queue.moved_ns),
@@ -196,7 +196,7 @@ fn what_is_in_flight_has_an_age() {
     );
     // The last of the samples that found the queue at rest bounds the change.
     let rows = trace.facts.iter().filter_map(|fact| match fact {
-        Fact::Progress(look) => Some((look.time_ns, look.read_index, look.published_end)),
+        Fact::Progress(sample) => Some((sample.time_ns, sample.read_index, sample.published_end)),
         _ => None,
     });
     let expected = [

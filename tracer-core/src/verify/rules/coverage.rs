@@ -173,10 +173,10 @@ impl Rule for Coverage {
         finding.count("published", watched.then_some(seen.published));
         finding.count("unread", watched.then_some(self.unread_indexes));
         finding.count("pending", watched.then_some(seen.pending.total()));
-        let looked = watched && context.capabilities.unseen;
+        let sampled = watched && context.capabilities.unseen;
         let unseen = seen.unseen.total().saturating_add(seen.early.total());
-        finding.count("unseen", looked.then_some(unseen));
-        if watched && !looked {
+        finding.count("unseen", sampled.then_some(unseen));
+        if watched && !sampled {
             finding.lack(
                 "tracer did not sample the queues for doorbells that bypass every probe",
                 "samples of the queues",

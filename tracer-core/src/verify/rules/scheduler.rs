@@ -58,14 +58,14 @@ impl Rule for InUse {
         for device in &devices {
             let version = device.gfx_target_version;
             let evidence = device.evidence.join("; ");
-            let told = device.scheduler.filter(|_| !device.evidence.is_empty());
-            let found = told.map_or("unknown", Named::name);
+            let known = device.scheduler.filter(|_| !device.evidence.is_empty());
+            let found = known.map_or("unknown", Named::name);
             let offender = || Offender {
                 what: format!("{}: scheduler {found} ({evidence})", device.name),
                 gpu_id: Some(device.gpu_id),
                 ..Offender::default()
             };
-            match told {
+            match known {
                 None => untold.add(offender),
                 Some(scheduler) if scheduler != wanted => others.add(offender),
                 // The claim is not supported by its own evidence.

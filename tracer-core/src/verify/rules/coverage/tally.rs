@@ -173,7 +173,7 @@ fn gap(queue: &Queue, tally: &QueueTally) -> Option<String> {
     if span > published.saturating_add(holes) || span < published || (created && queue.first_index.unwrap_or(0) != 0) {
         return Some(format!("{published} indexes were published of a span of {span}"));
     }
-    let told = tally.rows.published.saturating_add(tally.rows.unseen());
-    let missing = queue.published.saturating_sub(told);
+    let reported = tally.rows.published.saturating_add(tally.rows.unseen());
+    let missing = queue.published.saturating_sub(reported);
     (missing > 0).then(|| format!("tracer saw no doorbell for {}", count(missing, "index")))
 }
