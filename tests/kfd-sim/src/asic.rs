@@ -1,6 +1,8 @@
 //! The GPUs that can be simulated, with the properties that the driver would report of each.
-//!
-//! The numbers come from AMD's data sheets and from the driver's published tables. They were not dumped from hardware.
+
+mod models;
+
+use self::models::{GFX90A, GFX942, GFX950, GFX1100, GFX1201, GFX1250};
 
 /// A kind of GPU.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,6 +49,8 @@ pub struct Asic {
     pub vram_clock_mhz: u32,
     /// Highest engine clock, MHz.
     pub engine_clock_mhz: u32,
+    /// Shared memory of a compute unit, KiB.
+    pub lds_kib: u32,
     /// L1, L2 (and L3) cache sizes in KiB with their levels.
     pub caches: &'static [(u32, u32)],
     /// Command processor firmware.
@@ -59,6 +63,23 @@ pub struct Asic {
     pub drm_family: u32,
     /// Bits of KFD's `debug_prop`.
     pub debug_prop: u32,
+    /// Blocks of the chip that the driver shows in `ip_discovery`. Empty if it shows none, as for chips without a discovery table.
+    pub ip_blocks: &'static [IpBlock],
+}
+
+/// A block of a chip, as its discovery table describes it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct IpBlock {
+    /// The driver's name of the block.
+    pub name: &'static str,
+    /// The hardware id: the name of its folder.
+    pub hw_id: u16,
+    /// Major version, minor version, revision.
+    pub version: (u8, u8, u8),
+    /// How many of them there are.
+    pub instances: u8,
+    /// Register segments of the first instance.
+    pub bases: &'static [u32],
 }
 
 /// The scheduler of the device's queues.
@@ -66,13 +87,13 @@ pub struct Asic {
 pub enum Scheduler {
     /// Hardware scheduler firmware, driven by run lists (gfx9).
     Hws,
-    /// Micro engine scheduler (gfx11).
+    /// Micro engine scheduler (gfx11 and later).
     Mes,
 }
 
 impl Asic {
     /// All GPUs, the default first.
-    pub const ALL: [&'static Asic; 3] = [&GFX942, &GFX90A, &GFX1100];
+    pub const ALL: [&'static Asic; 6] = [&GFX942, &GFX90A, &GFX1100, &GFX950, &GFX1201, &GFX1250];
 
     /// Returns the GPU with that LLVM processor name.
     pub fn by_name(name: &str) -> Option<&'static Asic> {
@@ -86,6 +107,11 @@ impl Asic {
         } else {
             Scheduler::Hws
         }
+    }
+
+    /// Returns the major version of the instruction set: 9, 11 or 12.
+    pub fn gfx_major(&self) -> u32 {
+        self.gfx_target_version / 10_000
     }
 
     /// Returns the `HSA_CAPABILITY` bits of the node.
@@ -115,99 +141,6 @@ impl Asic {
     pub const DOORBELL_PAGE: u64 = 8192;
 }
 
-/// MI300X.
-static GFX942: Asic = Asic {
-    name: "gfx942",
-    kfd_name: "ip discovery",
-    gfx_target_version: 90402,
-    device_id: 0x74a1,
-    pci_revision: 0x00,
-    compute_units: 304,
-    simd_per_cu: 4,
-    max_waves_per_simd: 8,
-    wave_front_size: 64,
-    array_count: 32,
-    simd_arrays_per_engine: 1,
-    cu_per_simd_array: 10,
-    num_xcc: 8,
-    num_sdma_engines: 2,
-    num_sdma_xgmi_engines: 14,
-    num_sdma_queues_per_engine: 8,
-    num_cp_queues: 24,
-    vram_bytes: 206_141_652_992,
-    vram_width: 8192,
-    vram_clock_mhz: 1300,
-    engine_clock_mhz: 2100,
-    caches: &[(1, 32), (2, 4096), (3, 262_144)],
-    fw_version: 166,
-    sdma_fw_version: 19,
-    xnack: true,
-    drm_family: 141,
-    debug_prop: 1511,
-};
-
-/// One die of MI250X.
-static GFX90A: Asic = Asic {
-    name: "gfx90a",
-    kfd_name: "aldebaran",
-    gfx_target_version: 90010,
-    device_id: 0x740c,
-    pci_revision: 0x01,
-    compute_units: 104,
-    simd_per_cu: 4,
-    max_waves_per_simd: 8,
-    wave_front_size: 64,
-    array_count: 8,
-    simd_arrays_per_engine: 1,
-    cu_per_simd_array: 14,
-    num_xcc: 1,
-    num_sdma_engines: 2,
-    num_sdma_xgmi_engines: 3,
-    num_sdma_queues_per_engine: 8,
-    num_cp_queues: 24,
-    vram_bytes: 68_702_699_520,
-    vram_width: 4096,
-    vram_clock_mhz: 1600,
-    engine_clock_mhz: 1700,
-    caches: &[(1, 16), (2, 8192)],
-    fw_version: 88,
-    sdma_fw_version: 8,
-    xnack: true,
-    drm_family: 141,
-    debug_prop: 1511,
-};
-
-/// Radeon RX 7900 XTX.
-static GFX1100: Asic = Asic {
-    name: "gfx1100",
-    kfd_name: "ip discovery",
-    gfx_target_version: 110_000,
-    device_id: 0x744c,
-    pci_revision: 0xc8,
-    compute_units: 96,
-    simd_per_cu: 2,
-    max_waves_per_simd: 16,
-    wave_front_size: 32,
-    array_count: 12,
-    simd_arrays_per_engine: 2,
-    cu_per_simd_array: 8,
-    num_xcc: 1,
-    num_sdma_engines: 2,
-    num_sdma_xgmi_engines: 0,
-    num_sdma_queues_per_engine: 6,
-    num_cp_queues: 8,
-    vram_bytes: 25_753_026_560,
-    vram_width: 384,
-    vram_clock_mhz: 1249,
-    engine_clock_mhz: 2304,
-    caches: &[(1, 32), (2, 6144), (3, 98_304)],
-    fw_version: 550,
-    sdma_fw_version: 19,
-    xnack: false,
-    drm_family: 145,
-    debug_prop: 1495,
-};
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,10 +155,41 @@ mod tests {
     }
 
     #[test]
-    fn only_gfx11_has_mes() {
+    fn only_gfx11_and_later_have_mes() {
         let of = |name| Asic::by_name(name).map(Asic::scheduler);
         assert_eq!(of("gfx90a"), Some(Scheduler::Hws));
         assert_eq!(of("gfx942"), Some(Scheduler::Hws));
+        assert_eq!(of("gfx950"), Some(Scheduler::Hws));
         assert_eq!(of("gfx1100"), Some(Scheduler::Mes));
+        assert_eq!(of("gfx1201"), Some(Scheduler::Mes));
+    }
+
+    #[test]
+    fn the_version_spells_the_name() {
+        for asic in Asic::ALL {
+            let version = asic.gfx_target_version;
+            let name = format!("gfx{}{:x}{:x}", asic.gfx_major(), version / 100 % 100, version % 100);
+            assert_eq!(name, asic.name);
+        }
+    }
+
+    /// As AMD counts them: compute units are spread over arrays, some of which may have fewer than the maximum.
+    #[test]
+    fn compute_units_fit_into_the_arrays() {
+        for asic in Asic::ALL {
+            let most = asic.array_count * asic.cu_per_simd_array;
+            assert!(
+                asic.compute_units <= most,
+                "{}: {} > {most}",
+                asic.name,
+                asic.compute_units
+            );
+            assert!(
+                asic.array_count
+                    .is_multiple_of(asic.simd_arrays_per_engine * asic.num_xcc),
+                "{}",
+                asic.name
+            );
+        }
     }
 }

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use anyhow::{Context, Result};
 
+use crate::descriptors::{self, Channel};
+
 /// The client's process id, for the signal handler; 0 before the client runs and after it has exited.
 static CLIENT: AtomicI32 = AtomicI32::new(0);
 
@@ -24,10 +26,11 @@ extern "C" fn forward(signal: libc::c_int, info: *const libc::siginfo_t, _contex
     }
 }
 
-/// Runs the client until it exits. Returns its exit code as a shell would: 128 + n for signal n.
+/// Runs the client until it exits. Returns its exit code as a shell would: 128 + n for signal n. `serve` is called with the
+/// connection to the client's filter as soon as it runs.
 ///
 /// Must be called from the main thread, because the client is killed when the thread that started it exits.
-pub fn run(command: &[OsString], root: Option<&Path>) -> Result<u8> {
+pub fn run(command: &[OsString], root: Option<&Path>, serve: impl FnOnce(Channel) -> io::Result<()>) -> Result<u8> {
     // Orphans of the client become children of this process, which waits for them too.
     // SAFETY: prctl takes only integers here.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
@@ -38,8 +41,16 @@ pub fn run(command: &[OsString], root: Option<&Path>) -> Result<u8> {
     let folder = CString::new(folder.as_os_str().as_bytes())?;
     let root = root.map(|root| CString::new(root.as_os_str().as_bytes())).transpose()?;
     let parent = std::process::id() as i32;
+    let channel = Channel::new()?;
+    let end = channel.client_end();
     // SAFETY: the closure runs between fork and exec and makes only async-signal-safe calls on prepared strings.
-    unsafe { child.pre_exec(move || prepare(parent, root.as_deref(), &folder)) };
+    unsafe {
+        child.pre_exec(move || {
+            prepare(parent, root.as_deref(), &folder)?;
+            descriptors::install(end);
+            Ok(())
+        });
+    }
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
         forward_signal(signal)?;
     }
@@ -47,6 +58,7 @@ pub fn run(command: &[OsString], root: Option<&Path>) -> Result<u8> {
         .spawn()
         .with_context(|| format!("run {}", Path::new(program).display()))?;
     CLIENT.store(child.id() as i32, Ordering::Relaxed);
+    serve(channel)?;
     Ok(exit_code(wait_for_all(child.id() as i32)?))
 }
 

@@ -1,26 +1,26 @@
-//! The FUSE file system that holds the device files: one folder with `kfd` and `renderD128`...
+//! The FUSE file system that holds the device files: one folder with `kfd`, `renderD128`... and the dmabufs.
+
+mod files;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use fuser::{
-    BackingId, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    IoctlFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyIoctl,
-    ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
+    BackingId, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags, KernelConfig,
+    LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyWrite, Request,
+    TimeOrNow, WriteFlags,
 };
 
+use crate::dmabuf::FIRST_INODE;
 use crate::ioctl::request::{Call, Node, PendingIoctl};
-use crate::ioctl::{drm, kfd};
+use crate::ioctl::{abi, drm, gem, kfd};
 use crate::machine::Machine;
-use crate::memory::SharedFile;
-use crate::process::Process;
-use crate::topology::FIRST_RENDER_MINOR;
+use crate::process::{Process, thread_group};
 use crate::vm::AddressSpace;
 
 /// The files never change.
@@ -61,64 +61,6 @@ impl DeviceFs {
         }
     }
 
-    fn node(&self, inode: INodeNo) -> Option<Node> {
-        match inode.0 {
-            KFD_INODE => Some(Node::Kfd),
-            inode => {
-                let index = usize::try_from(inode.checked_sub(KFD_INODE + 1)?).ok()?;
-                (index < self.machine.gpus).then_some(Node::Render(index))
-            }
-        }
-    }
-
-    fn inode(&self, name: &str) -> Option<INodeNo> {
-        if name == "kfd" {
-            return Some(INodeNo(KFD_INODE));
-        }
-        let minor: u64 = name.strip_prefix("renderD")?.parse().ok()?;
-        let index = minor.checked_sub(u64::from(FIRST_RENDER_MINOR))?;
-        (index < self.machine.gpus as u64).then_some(INodeNo(KFD_INODE + 1 + index))
-    }
-
-    /// Returns the memory behind a file.
-    fn memory(&self, node: Node) -> Arc<SharedFile> {
-        match node {
-            Node::Kfd => self.machine.doorbells.file(),
-            Node::Render(_) => Arc::clone(&self.machine.vram),
-        }
-    }
-
-    fn attributes(&self, inode: INodeNo) -> FileAttr {
-        // Pages beyond a file's end cannot be accessed. Passthrough takes the size from the backing file.
-        let memory = self
-            .node(inode)
-            .filter(|_| !self.passthrough)
-            .map(|node| self.memory(node));
-        let (kind, perm) = if inode == INodeNo::ROOT {
-            (FileType::Directory, 0o755)
-        } else {
-            (FileType::RegularFile, 0o666)
-        };
-        let time = SystemTime::UNIX_EPOCH;
-        FileAttr {
-            ino: inode,
-            size: memory.map_or(0, |memory| memory.len()),
-            blocks: 0,
-            atime: time,
-            mtime: time,
-            ctime: time,
-            crtime: time,
-            kind,
-            perm,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
-        }
-    }
-
     fn open_file(&self, pid: i32, node: Node) -> io::Result<Open> {
         // The simulator itself opens the files in order to map them.
         let own = pid == std::process::id() as i32;
@@ -135,7 +77,8 @@ impl DeviceFs {
         if let Some(id) = backing.get(&inode.0) {
             return Ok(Arc::clone(id));
         }
-        let id = Arc::new(reply.open_backing(self.memory(node).as_fd())?);
+        let memory = self.memory(node).ok_or(io::ErrorKind::Unsupported)?;
+        let id = Arc::new(reply.open_backing(memory.as_fd())?);
         backing.insert(inode.0, Arc::clone(&id));
         Ok(id)
     }
@@ -162,33 +105,25 @@ impl DeviceFs {
             }
             (Node::Kfd, None) => reply.error(Errno::EBADF),
             (Node::Render(_), _) => {
-                let known = self
-                    .machine
-                    .known_process(call.pid)
-                    .map(|process| Arc::clone(&process.space));
-                let space =
-                    known.unwrap_or_else(|| Arc::new(AddressSpace::new(call.pid, Arc::clone(&self.machine.vram))));
-                let (pid, cmd) = (call.pid, call.cmd);
+                let known = self.machine.known_process(call.pid);
+                let space = match &known {
+                    Some(process) => Arc::clone(&process.space),
+                    None => Arc::new(AddressSpace::new(call.pid, Arc::clone(&self.machine.vram))),
+                };
+                let (pid, tid, cmd) = (call.pid, call.tid, call.cmd);
                 let request = PendingIoctl::new(call, Arc::clone(&space), truth, reply);
                 let mut bytes = request.bytes();
-                let result = drm::dispatch(cmd, &mut bytes, pid, self.machine.asic, &space);
+                let (nr, kind, _) = abi::decode_cmd(cmd);
+                let object = known
+                    .filter(|_| kind == b'd')
+                    .and_then(|process| gem::dispatch(&self.machine, &process, tid, nr, &mut bytes));
+                let result = object.unwrap_or_else(|| drm::dispatch(cmd, &mut bytes, pid, self.machine.asic, &space));
                 request.finish(result, &bytes);
             }
+            // A dmabuf is coherent here only at msync and munmap, so there is nothing to synchronize.
+            (Node::Dmabuf(_), _) => reply.error(Errno::ENOTTY),
         }
     }
-}
-
-/// Returns the process that a thread belongs to, because FUSE reports thread ids.
-fn thread_group(tid: u32, guess: Option<i32>) -> i32 {
-    let tid = tid as i32;
-    if let Some(pid) = guess
-        && Path::new(&format!("/proc/{pid}/task/{tid}")).exists()
-    {
-        return pid;
-    }
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-    line.and_then(|pid| pid.trim().parse().ok()).unwrap_or(tid)
 }
 
 impl Filesystem for DeviceFs {
@@ -253,7 +188,9 @@ impl Filesystem for DeviceFs {
         let backed = open.and_then(|open| {
             let backing = self
                 .passthrough
-                .then(|| self.backing(inode, node, &reply))
+                .then_some(node)
+                .filter(|node| !matches!(node, Node::Dmabuf(_)))
+                .map(|node| self.backing(inode, node, &reply))
                 .transpose()?;
             Ok((open, backing))
         });
@@ -264,6 +201,11 @@ impl Filesystem for DeviceFs {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .insert(handle, open);
+                if let Node::Dmabuf(id) = node {
+                    self.machine.exports.opened(id);
+                    reply.opened(FileHandle(handle), FopenFlags::empty());
+                    return;
+                }
                 match backing {
                     Some(backing) => reply.opened_passthrough(FileHandle(handle), FopenFlags::empty(), &backing),
                     None => reply.opened(FileHandle(handle), FopenFlags::FOPEN_KEEP_CACHE),
@@ -290,7 +232,10 @@ impl Filesystem for DeviceFs {
         let read = self
             .node(inode)
             .ok_or(Errno::ENODEV)
-            .and_then(|node| Ok(self.memory(node).read(offset, size as usize)?));
+            .and_then(|node| match self.memory(node) {
+                Some(memory) => Ok(memory.read(offset, size as usize)?),
+                None => self.read_dmabuf(node, offset, u64::from(size)),
+            });
         match read {
             Ok(bytes) => reply.data(&bytes),
             Err(error) => reply.error(error),
@@ -312,7 +257,10 @@ impl Filesystem for DeviceFs {
         let written = self
             .node(inode)
             .ok_or(Errno::ENODEV)
-            .and_then(|node| Ok(self.memory(node).write(offset, data)?));
+            .and_then(|node| match self.memory(node) {
+                Some(memory) => Ok(memory.write(offset, data)?),
+                None => self.write_dmabuf(node, offset, data),
+            });
         match written {
             // FUSE splits writes into pieces far below 4 GiB.
             Ok(()) => reply.written(data.len() as u32),
@@ -334,7 +282,7 @@ impl Filesystem for DeviceFs {
         let punched = self
             .node(inode)
             .ok_or(Errno::ENODEV)
-            .and_then(|node| Ok(self.memory(node).punch(offset, length)?));
+            .and_then(|node| Ok(self.memory(node).ok_or(Errno::EOPNOTSUPP)?.punch(offset, length)?));
         match punched {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(error),
@@ -344,13 +292,16 @@ impl Filesystem for DeviceFs {
     fn release(
         &self,
         _req: &Request,
-        _inode: INodeNo,
+        inode: INodeNo,
         handle: FileHandle,
         _flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         _flush: bool,
         reply: ReplyEmpty,
     ) {
+        if let Some(id) = inode.0.checked_sub(FIRST_INODE) {
+            self.machine.exports.closed(id);
+        }
         self.open
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -359,6 +310,11 @@ impl Filesystem for DeviceFs {
     }
 
     fn flush(&self, _req: &Request, _inode: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    /// The kernel writes what is changed before it asks for this.
+    fn fsync(&self, _req: &Request, _inode: INodeNo, _handle: FileHandle, _datasync: bool, reply: ReplyEmpty) {
         reply.ok();
     }
 

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use crate::asic::Asic;
+use crate::dmabuf::Exports;
 use crate::ioctl::failure::Failure;
 use crate::kernels::Kernels;
 use crate::memory::{PAGE, SharedFile};
@@ -51,6 +52,8 @@ pub struct Machine {
     pub sysfs_proc: PathBuf,
     /// Whether clients map the memory files themselves. Set when the kernel has opened the FUSE session.
     pub passthrough: OnceLock<bool>,
+    /// Buffers that processes share.
+    pub exports: Exports,
     processes: Mutex<BTreeMap<i32, Arc<Process>>>,
 }
 
@@ -76,6 +79,7 @@ impl Machine {
             truth,
             sysfs_proc,
             passthrough: OnceLock::new(),
+            exports: Exports::default(),
             processes: Mutex::default(),
         })
     }

@@ -5,8 +5,11 @@
 mod aql;
 mod asic;
 mod blit;
+mod card;
 mod client;
 mod clock;
+mod descriptors;
+mod dmabuf;
 mod effects;
 mod events;
 mod fs;
@@ -18,6 +21,7 @@ mod machine;
 mod memory;
 mod namespace;
 mod options;
+mod pm4;
 mod process;
 mod queue;
 mod sdma;
@@ -25,6 +29,7 @@ mod signal;
 mod topology;
 mod truth;
 mod vm;
+mod waits;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -90,7 +95,7 @@ fn simulate(options: &Options) -> Result<u8> {
         namespace::sysfs_proc(),
     )?);
     namespace::make_sysfs(options.asic, gpus)?;
-    namespace::make_devices(&machine, !options.no_passthrough)?;
+    let folder = namespace::make_devices(&machine, !options.no_passthrough)?;
     if let Some(root) = &root {
         let mut shared = options.bind.clone();
         if let Ok(here) = std::env::current_dir()
@@ -107,7 +112,9 @@ fn simulate(options: &Options) -> Result<u8> {
             reaper.reap();
         }
     })?;
-    let code = client::run(&options.command, root.as_deref());
+    let code = client::run(&options.command, root.as_deref(), |channel| {
+        channel.serve(&machine, folder)
+    });
     for process in machine.processes() {
         process.tear_down(&machine);
     }

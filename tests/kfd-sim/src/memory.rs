@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
 use std::os::unix::fs::FileExt;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The unit of allocation.
 pub const PAGE: u64 = 4096;
@@ -129,6 +129,61 @@ impl SharedFile {
     }
 }
 
+/// A part of a memory file. It is released when nobody has it any more.
+pub struct Extent {
+    file: Arc<SharedFile>,
+    offset: u64,
+    len: u64,
+    /// What a client noted at the buffer, for all that share it.
+    notes: Mutex<Vec<u8>>,
+}
+
+impl Extent {
+    /// Reserves `len` bytes (rounded up to pages).
+    pub fn allocate(file: &Arc<SharedFile>, len: u64) -> Option<Self> {
+        let offset = file.allocate(len)?;
+        Some(Self {
+            file: Arc::clone(file),
+            offset,
+            len,
+            notes: Mutex::default(),
+        })
+    }
+
+    /// Returns what was noted last at the buffer: its metadata.
+    pub fn notes(&self) -> Vec<u8> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes something at the buffer.
+    pub fn note(&self, notes: &[u8]) {
+        *self.notes.lock().unwrap_or_else(PoisonError::into_inner) = notes.to_vec();
+    }
+
+    /// Returns the offset in the file.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns the length in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Returns the address of `len` bytes at `offset` of the extent, if they are inside.
+    pub fn at(&self, offset: u64, len: u64) -> Option<*mut u8> {
+        let end = offset.checked_add(len)?;
+        let inside = end <= page_up(self.len);
+        inside.then(|| self.file.at(self.offset + offset, len)).flatten()
+    }
+}
+
+impl Drop for Extent {
+    fn drop(&mut self) {
+        self.file.release(self.offset, self.len);
+    }
+}
+
 impl AsFd for SharedFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
@@ -192,6 +247,16 @@ mod tests {
         space.give(b, 2 * PAGE);
         assert_eq!(space.0, BTreeMap::from([(PAGE, 15 * PAGE)]));
         assert_eq!(space.take(16 * PAGE), None);
+    }
+
+    #[test]
+    fn an_extent_ends_at_its_last_page() {
+        let file = Arc::new(SharedFile::new("test", 1 << 30).unwrap());
+        let extent = Extent::allocate(&file, 5000).unwrap();
+        assert_eq!(extent.len(), 5000);
+        assert_eq!(extent.at(0, 8192), file.at(extent.offset(), 8192));
+        assert_eq!(extent.at(4096, 4097), None);
+        assert_eq!(extent.at(u64::MAX, 2), None);
     }
 
     #[test]

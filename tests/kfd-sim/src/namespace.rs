@@ -4,10 +4,10 @@ mod abort;
 mod mounts;
 mod veil;
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use fuser::{Config, Session, SessionACL};
 use self::mounts::{bind_recursive, mount_fuse, unmount};
 use self::veil::Veils;
 use crate::asic::Asic;
+use crate::card;
 use crate::fs::DeviceFs;
 use crate::machine::Machine;
 use crate::topology::{self, FIRST_RENDER_MINOR};
@@ -41,8 +42,8 @@ pub fn enter() -> Result<()> {
     mounts::make_private().context("make mounts private")
 }
 
-/// Opens the FUSE session and creates the device files in /dev.
-pub fn make_devices(machine: &Arc<Machine>, passthrough: bool) -> Result<()> {
+/// Opens the FUSE session and creates the device files in /dev. Returns the folder of the session's files, which has no path.
+pub fn make_devices(machine: &Arc<Machine>, passthrough: bool) -> Result<File> {
     let (fs, gpus) = (DeviceFs::new(Arc::clone(machine), passthrough), machine.gpus);
     let mut veils = Veils::default();
     veils.cover(Path::new("/dev"), &["kfd", "dri"])?;
@@ -68,9 +69,12 @@ pub fn make_devices(machine: &Arc<Machine>, passthrough: bool) -> Result<()> {
     let render = (0..gpus).map(|gpu| format!("dri/renderD{}", FIRST_RENDER_MINOR as usize + gpu));
     for file in render.chain(["kfd".into()]) {
         let target = Path::new("/dev").join(&file);
-        fs::File::create(&target)?;
+        File::create(&target)?;
         bind_recursive(&staging.join(file.trim_start_matches("dri/")), &target)?;
     }
+    let mut folder = OpenOptions::new();
+    folder.read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY);
+    let folder = folder.open(staging).context("the folder of the device files")?;
     unmount(staging)?;
     // The session is open by now, because the files were looked up.
     if machine.passthrough.get() == Some(&false) {
@@ -82,16 +86,25 @@ pub fn make_devices(machine: &Arc<Machine>, passthrough: bool) -> Result<()> {
         machine.vram.adopt(&render).context("map the render node")?;
     }
     fs::remove_dir(staging)?;
-    Ok(())
+    Ok(folder)
 }
 
 /// Creates the driver's files in /sys.
 pub fn make_sysfs(asic: &Asic, gpus: usize) -> Result<()> {
+    let (devices, class) = (Path::new("/sys/devices"), Path::new("/sys/class"));
     let mut veils = Veils::default();
+    let buses: Vec<String> = (0..gpus).map(card::root_bus).collect();
+    veils.cover(devices, &buses.iter().map(String::as_str).collect::<Vec<_>>())?;
     veils.cover(Path::new("/sys/devices/virtual"), &["kfd"])?;
     topology::write(Path::new(KFD_SYSFS), asic, gpus)?;
-    veils.cover(Path::new("/sys/class"), &["kfd"])?;
+    veils.cover(class, &["kfd", "drm"])?;
+    let buses: Vec<String> = (0..gpus).map(card::bus_name).collect();
+    let pci = class.join("pci_bus");
+    if pci.exists() {
+        veils.cover(&pci, &buses.iter().map(String::as_str).collect::<Vec<_>>())?;
+    }
     fs::create_dir("/sys/class/kfd")?;
+    card::write(devices, class, asic, gpus)?;
     symlink("../../devices/virtual/kfd/kfd", "/sys/class/kfd/kfd")?;
     veils.cover(Path::new("/sys/module"), &["amdgpu"])?;
     fs::create_dir("/sys/module/amdgpu")?;

@@ -21,7 +21,7 @@ pub struct Options {
     #[arg(long, value_name = "SRC[:DST]", value_parser = parse_bind, requires = "root")]
     pub bind: Vec<(PathBuf, PathBuf)>,
 
-    /// The kind of GPU: gfx942, gfx90a (HWS) or gfx1100 (MES)
+    /// The kind of GPU: gfx942, gfx90a, gfx950 (HWS), gfx1100, gfx1201 (MES), or gfx1250 (its topology only)
     #[arg(long, default_value = "gfx942", value_parser = parse_asic)]
     pub asic: &'static Asic,
 

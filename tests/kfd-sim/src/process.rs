@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::asic::Asic;
+use crate::dmabuf::Shared;
 use crate::events::Events;
 use crate::machine::Machine;
+use crate::memory::Extent;
 use crate::queue::Queue;
 use crate::vm::AddressSpace;
 
@@ -35,19 +38,45 @@ impl Identity {
     }
 }
 
+/// Returns the process that a thread belongs to, because FUSE and seccomp report thread ids.
+pub fn thread_group(tid: u32, guess: Option<i32>) -> i32 {
+    let tid = tid as i32;
+    if let Some(pid) = guess
+        && Path::new(&format!("/proc/{pid}/task/{tid}")).exists()
+    {
+        return pid;
+    }
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    line.and_then(|pid| pid.trim().parse().ok()).unwrap_or(tid)
+}
+
 /// A buffer created by ALLOC_MEMORY_OF_GPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Buffer {
     /// Its address in the client.
     pub va: u64,
     /// Its size in bytes.
     pub size: u64,
-    /// Its offset in the render node's memory file, if it is there.
-    pub offset: Option<u64>,
+    /// Its part of the render node's memory file, if it is there.
+    pub memory: Option<Arc<Extent>>,
     /// The index of its GPU.
     pub gpu: usize,
     /// Whether it counts as device memory.
     pub vram: bool,
+    /// The flags it was allocated with.
+    pub flags: u32,
+}
+
+impl Buffer {
+    /// Returns the buffer as other processes see it, if they can.
+    pub fn shared(&self) -> Option<Shared> {
+        Some(Shared {
+            memory: Arc::clone(self.memory.as_ref()?),
+            gpu: self.gpu,
+            flags: self.flags,
+        })
+    }
 }
 
 /// The state that ioctls change.
@@ -55,6 +84,8 @@ pub struct Buffer {
 pub struct State {
     /// Buffers by handle.
     pub buffers: BTreeMap<u64, Buffer>,
+    /// Objects of the render nodes by handle.
+    pub objects: BTreeMap<u32, Shared>,
     /// Queues by id.
     pub queues: BTreeMap<u32, Queue>,
     /// For each GPU with queues: the doorbell page and the doorbells in use.
@@ -175,9 +206,6 @@ impl Process {
         }
         for buffer in state.buffers.into_values() {
             self.space.remove(buffer.va);
-            if let Some(offset) = buffer.offset {
-                machine.vram.release(offset, buffer.size);
-            }
         }
         // The folder is there only if the process had queues.
         let _ = fs::remove_dir_all(machine.sysfs_proc.join(self.pid.to_string()));

@@ -21,6 +21,16 @@ pub fn gpu_id(index: usize) -> u32 {
     GPU_IDS[index]
 }
 
+/// Returns the place of GPU `index` on the PCI bus: bus and device number.
+pub fn location_id(index: usize) -> u32 {
+    0x300 + index as u32 * 0x100
+}
+
+/// Returns the serial number of GPU `index`.
+pub fn unique_id(index: usize) -> u64 {
+    0x51_4d00_0000 + index as u64 + 1
+}
+
 /// Returns all files, as (path below .../kfd/kfd, content).
 pub fn files(asic: &Asic, gpus: usize) -> Vec<(String, String)> {
     let mut files = vec![
@@ -144,7 +154,7 @@ fn gpu_properties(asic: &Asic, gpu: usize, gpus: usize) -> String {
         ("cpu_core_id_base", 0),
         ("simd_id_base", 2_147_487_744 + gpu as u64 * 4096),
         ("max_waves_per_simd", u64::from(asic.max_waves_per_simd)),
-        ("lds_size_in_kb", 64),
+        ("lds_size_in_kb", u64::from(asic.lds_kib)),
         ("gds_size_in_kb", 0),
         ("num_gws", 64),
         ("wave_front_size", u64::from(asic.wave_front_size)),
@@ -156,7 +166,7 @@ fn gpu_properties(asic: &Asic, gpu: usize, gpus: usize) -> String {
         ("gfx_target_version", u64::from(asic.gfx_target_version)),
         ("vendor_id", 0x1002),
         ("device_id", u64::from(asic.device_id)),
-        ("location_id", 0x300 + gpu as u64 * 0x100),
+        ("location_id", u64::from(location_id(gpu))),
         ("domain", 0),
         ("drm_render_minor", u64::from(FIRST_RENDER_MINOR) + gpu as u64),
         ("hive_id", if xgmi && gpus > 1 { 0x51_4d00 } else { 0 }),
@@ -170,7 +180,7 @@ fn gpu_properties(asic: &Asic, gpu: usize, gpus: usize) -> String {
         ("capability", u64::from(asic.capability())),
         ("debug_prop", u64::from(asic.debug_prop)),
         ("sdma_fw_version", u64::from(asic.sdma_fw_version)),
-        ("unique_id", 0x51_4d00_0000 + gpu as u64 + 1),
+        ("unique_id", unique_id(gpu)),
         ("num_xcc", u64::from(asic.num_xcc)),
         ("max_engine_clk_ccompute", 2400),
     ])

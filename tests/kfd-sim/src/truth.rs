@@ -36,6 +36,17 @@ pub enum Seen {
         start: u64,
         end: u64,
     },
+    /// A PM4 packet.
+    Pm4 {
+        time_ns: u64,
+        op: &'static str,
+        address: u64,
+        offset: u64,
+        /// The buffer that it is in; 0 if it is in the ring.
+        buffer: u64,
+        /// Of a dispatch: the code, the work-groups, and the threads of each.
+        dispatch: Option<(u64, [u32; 3], [u32; 3])>,
+    },
     /// A copy-engine packet.
     Sdma {
         time_ns: u64,
@@ -72,6 +83,10 @@ pub struct Counts {
     pub unknown_kernels: AtomicU64,
     /// Processed copy-engine packets.
     pub sdma: AtomicU64,
+    /// Processed PM4 packets.
+    pub pm4: AtomicU64,
+    /// Dispatches among them.
+    pub pm4_dispatches: AtomicU64,
     /// Queues put into error.
     pub queue_errors: AtomicU64,
 }
@@ -83,7 +98,7 @@ impl Counts {
             "ev": "end", "time_ns": monotonic_ns(), "ioctls": of(&self.ioctls), "queues": of(&self.queues),
             "doorbells": of(&self.doorbells), "packets": of(&self.packets), "dispatches": of(&self.dispatches),
             "blits": of(&self.blits), "unknown_kernels": of(&self.unknown_kernels), "sdma": of(&self.sdma),
-            "queue_errors": of(&self.queue_errors),
+            "pm4": of(&self.pm4), "pm4_dispatches": of(&self.pm4_dispatches), "queue_errors": of(&self.queue_errors),
         })
     }
 }

@@ -19,6 +19,7 @@ use crate::hip_blit::HipBlit;
 use crate::ioctl::abi::CreateQueue;
 use crate::kernels::Recognised;
 use crate::loaded;
+use crate::pm4::Executor;
 use crate::queue::engine::{Engine, Halt};
 use crate::queue::error::{Exception, QueueError};
 use crate::queue::{Processor, Progress};
@@ -44,6 +45,8 @@ pub struct AqlProcessor {
     logged: Option<u64>,
     read_pointer: u64,
     write_pointer: u64,
+    /// The PM4 commands that packets refer to.
+    commands: Executor,
     /// Slots to mark invalid, and the read pointer. They are not written yet.
     retired: WriteBatch,
     /// Buffer for the writes of one completion.
@@ -59,6 +62,7 @@ impl AqlProcessor {
             logged: None,
             read_pointer: args.read_pointer_address,
             write_pointer: args.write_pointer_address,
+            commands: Executor::default(),
             retired: WriteBatch::default(),
             scratch: WriteBatch::default(),
         }
@@ -123,6 +127,13 @@ impl AqlProcessor {
     fn execute(&mut self, engine: &mut Engine, packet: &Packet) -> Result<(), Halt> {
         match packet {
             Packet::KernelDispatch(dispatch) => self.dispatch(engine, dispatch),
+            Packet::ExtKernelDispatch { dispatch, dependency } => {
+                if *dependency != 0 {
+                    self.flush(engine)?;
+                    engine.wait_until(|process| Ok(signal::value(&process.space, *dependency)? == 0))?;
+                }
+                self.dispatch(engine, dispatch)
+            }
             Packet::BarrierAnd(barrier) => {
                 self.flush(engine)?;
                 for dependency in barrier.dependencies.into_iter().filter(|&signal| signal != 0) {
@@ -158,7 +169,11 @@ impl AqlProcessor {
                     Ok(barrier.passes(signal::value(&process.space, barrier.signal)?) == Some(true))
                 })
             }
-            Packet::AgentDispatch { .. } | Packet::Pm4Ib { .. } => Ok(()),
+            Packet::AgentDispatch { .. } => Ok(()),
+            Packet::Pm4Ib { address, words, .. } => {
+                self.flush(engine)?;
+                self.commands.run_buffer(engine, *address, *words)
+            }
             Packet::UnknownVendor { format } => {
                 let reason = format!("vendor packet of unknown format {format}");
                 Err(QueueError::new(Exception::VendorUnsupported, reason).into())

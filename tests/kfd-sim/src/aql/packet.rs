@@ -19,6 +19,7 @@ const BARRIER_OR: u8 = 5;
 /// Formats of AMD's vendor-specific packets (byte 2).
 const AMD_PM4_IB: u8 = 1;
 const AMD_BARRIER_VALUE: u8 = 2;
+const AMD_EXT_KERNEL_DISPATCH: u8 = 3;
 
 /// A decoded packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,13 @@ pub enum Packet {
     Invalid,
     /// Runs a kernel.
     KernelDispatch(KernelDispatch),
+    /// AMD: waits until a signal is 0, then runs a kernel on a grid of clusters of work-groups.
+    ExtKernelDispatch {
+        /// The kernel; its grid is count x size x work-group.
+        dispatch: KernelDispatch,
+        /// Signal to wait for; 0 for none.
+        dependency: u64,
+    },
     /// Waits until all signals are 0.
     BarrierAnd(Barrier),
     /// Waits until one signal is 0.
@@ -36,8 +44,12 @@ pub enum Packet {
         /// Signal to complete.
         completion_signal: u64,
     },
-    /// AMD: runs an indirect buffer of PM4 commands; completed without effect.
+    /// AMD: runs an indirect buffer of PM4 commands.
     Pm4Ib {
+        /// Address of the commands.
+        address: u64,
+        /// Number of words.
+        words: u32,
         /// Signal to complete.
         completion_signal: u64,
     },
@@ -139,23 +151,32 @@ impl Packet {
             dependencies: std::array::from_fn(|i| u64_at(bytes, 8 + 8 * i)),
             completion_signal,
         };
+        let dispatch = |dimensions: u16, grid: [u32; 3]| KernelDispatch {
+            dimensions: dimensions & 3,
+            workgroup: std::array::from_fn(|i| u16_at(bytes, 4 + 2 * i)),
+            grid,
+            private_segment_size: u32_at(bytes, 0x18),
+            group_segment_size: u32_at(bytes, 0x1c),
+            kernel_object: u64_at(bytes, 0x20),
+            kernarg_address: u64_at(bytes, 0x28),
+            completion_signal,
+        };
         match bytes[0] {
             INVALID => Self::Invalid,
-            KERNEL_DISPATCH => Self::KernelDispatch(KernelDispatch {
-                dimensions: u16_at(bytes, 2) & 3,
-                workgroup: std::array::from_fn(|i| u16_at(bytes, 4 + 2 * i)),
-                grid: std::array::from_fn(|i| u32_at(bytes, 0xc + 4 * i)),
-                private_segment_size: u32_at(bytes, 0x18),
-                group_segment_size: u32_at(bytes, 0x1c),
-                kernel_object: u64_at(bytes, 0x20),
-                kernarg_address: u64_at(bytes, 0x28),
-                completion_signal,
-            }),
+            KERNEL_DISPATCH => {
+                let grid = std::array::from_fn(|i| u32_at(bytes, 0xc + 4 * i));
+                Self::KernelDispatch(dispatch(u16_at(bytes, 2), grid))
+            }
             BARRIER_AND => Self::BarrierAnd(barrier()),
             BARRIER_OR => Self::BarrierOr(barrier()),
             AGENT_DISPATCH => Self::AgentDispatch { completion_signal },
             VENDOR_SPECIFIC => match bytes[2] {
-                AMD_PM4_IB => Self::Pm4Ib { completion_signal },
+                AMD_PM4_IB => Self::Pm4Ib {
+                    // An INDIRECT_BUFFER command follows the header.
+                    address: u64_at(bytes, 8) & !3,
+                    words: u32_at(bytes, 0x10) & 0xf_ffff,
+                    completion_signal,
+                },
                 AMD_BARRIER_VALUE => Self::BarrierValue(BarrierValue {
                     signal: u64_at(bytes, 8),
                     value: u64_at(bytes, 0x10) as i64,
@@ -163,6 +184,21 @@ impl Packet {
                     condition: u32_at(bytes, 0x20),
                     completion_signal,
                 }),
+                AMD_EXT_KERNEL_DISPATCH => {
+                    let counts = [
+                        u32_at(bytes, 0xc),
+                        u16_at(bytes, 0x10).into(),
+                        u16_at(bytes, 0x12).into(),
+                    ];
+                    let grid = std::array::from_fn(|i| {
+                        let groups = counts[i].saturating_mul(bytes[0x14 + i].into());
+                        groups.saturating_mul(u16_at(bytes, 4 + 2 * i).into())
+                    });
+                    Self::ExtKernelDispatch {
+                        dispatch: dispatch(bytes[3].into(), grid),
+                        dependency: u64_at(bytes, 0x30),
+                    }
+                }
                 format => Self::UnknownVendor { format },
             },
             kind => Self::Unknown { kind },
@@ -174,6 +210,7 @@ impl Packet {
         match self {
             Self::Invalid => "invalid",
             Self::KernelDispatch(_) => "kernel_dispatch",
+            Self::ExtKernelDispatch { .. } => "ext_kernel_dispatch",
             Self::BarrierAnd(_) => "barrier_and",
             Self::BarrierOr(_) => "barrier_or",
             Self::AgentDispatch { .. } => "agent_dispatch",
@@ -188,9 +225,13 @@ impl Packet {
     pub fn completion_signal(&self) -> Option<u64> {
         match self {
             Self::Invalid | Self::UnknownVendor { .. } | Self::Unknown { .. } => None,
-            Self::KernelDispatch(dispatch) => Some(dispatch.completion_signal),
+            Self::KernelDispatch(dispatch) | Self::ExtKernelDispatch { dispatch, .. } => {
+                Some(dispatch.completion_signal)
+            }
             Self::BarrierAnd(barrier) | Self::BarrierOr(barrier) => Some(barrier.completion_signal),
-            Self::AgentDispatch { completion_signal } | Self::Pm4Ib { completion_signal } => Some(*completion_signal),
+            Self::AgentDispatch { completion_signal } | Self::Pm4Ib { completion_signal, .. } => {
+                Some(*completion_signal)
+            }
             Self::BarrierValue(barrier) => Some(barrier.completion_signal),
         }
     }
@@ -264,10 +305,18 @@ mod tests {
 
     #[test]
     fn vendor_formats() {
-        assert_eq!(
-            Packet::decode(&raw(&[(2, &[1])])),
-            Packet::Pm4Ib { completion_signal: 0 }
-        );
+        let bytes = raw(&[
+            (2, &[1]),
+            (8, &0x7f00_1000u64.to_le_bytes()),
+            (0x10, &0x80_0021u32.to_le_bytes()),
+            (0x38, &[9]),
+        ]);
+        let commands = Packet::Pm4Ib {
+            address: 0x7f00_1000,
+            words: 33,
+            completion_signal: 9,
+        };
+        assert_eq!(Packet::decode(&bytes), commands);
         assert_eq!(Packet::decode(&raw(&[(2, &[9])])), Packet::UnknownVendor { format: 9 });
         let bytes = raw(&[(2, &[2]), (8, &[1]), (0x10, &[7]), (0x18, &[0xff]), (0x20, &[3])]);
         let Packet::BarrierValue(barrier) = Packet::decode(&bytes) else {
@@ -283,6 +332,28 @@ mod tests {
             .passes(0),
             None
         );
+    }
+
+    #[test]
+    fn ext_kernel_dispatch() {
+        let bytes = raw(&[
+            (2, &[3, 2]),
+            (4, &64u16.to_le_bytes()),
+            (6, &2u16.to_le_bytes()),
+            (8, &1u16.to_le_bytes()),
+            (0xc, &5u32.to_le_bytes()),
+            (0x10, &3u16.to_le_bytes()),
+            (0x12, &1u16.to_le_bytes()),
+            (0x14, &[2, 4, 1]),
+            (0x20, &0x1000_0000u64.to_le_bytes()),
+            (0x30, &0x4000_0000u64.to_le_bytes()),
+            (0x38, &0x3000_0000u64.to_le_bytes()),
+        ]);
+        let Packet::ExtKernelDispatch { dispatch, dependency } = Packet::decode(&bytes) else {
+            panic!("not an extended dispatch")
+        };
+        assert_eq!((dispatch.dimensions, dispatch.grid), (2, [5 * 2 * 64, 3 * 4 * 2, 1]));
+        assert_eq!((dependency, dispatch.completion_signal), (0x4000_0000, 0x3000_0000));
     }
 
     #[test]

@@ -140,6 +140,49 @@ abi! { /** kfd_ioctl_svm_args, without the attributes that follow. */ Svm[24] { 
 
 abi! { /** kfd_ioctl_set_xnack_mode_args */ XnackMode[4] { xnack_enabled: i32 = 0 } }
 
+abi! { /** kfd_ioctl_export_dmabuf_args */ ExportDmabuf[16] { handle: u64 = 0, flags: u32 = 8, dmabuf_fd: u32 = 12 } }
+
+abi! { /** kfd_ioctl_import_dmabuf_args */ ImportDmabuf[24] { va_addr: u64 = 0, handle: u64 = 8, gpu_id: u32 = 16, dmabuf_fd: u32 = 20 } }
+
+abi! {
+    /** kfd_ioctl_get_dmabuf_info_args */
+    DmabufInfo[32] { size: u64 = 0, metadata_ptr: u64 = 8, metadata_size: u32 = 16, gpu_id: u32 = 20, flags: u32 = 24, dmabuf_fd: u32 = 28 }
+}
+
+abi! {
+    /** kfd_ioctl_ipc_export_handle_args, of AMD's own driver package. */
+    IpcExport[32] {
+        handle: u64 = 0, share_0: u32 = 8, share_1: u32 = 12, share_2: u32 = 16, share_3: u32 = 20, gpu_id: u32 = 24,
+        flags: u32 = 28,
+    }
+}
+
+abi! {
+    /** kfd_ioctl_ipc_import_handle_args, of AMD's own driver package. */
+    IpcImport[48] {
+        handle: u64 = 0, va_addr: u64 = 8, mmap_offset: u64 = 16, share_0: u32 = 24, share_1: u32 = 28,
+        share_2: u32 = 32, share_3: u32 = 36, gpu_id: u32 = 40, flags: u32 = 44,
+    }
+}
+
+abi! { /** drm_gem_close */ GemClose[8] { handle: u32 = 0 } }
+
+abi! { /** drm_prime_handle */ PrimeHandle[12] { handle: u32 = 0, flags: u32 = 4, fd: u32 = 8 } }
+
+abi! {
+    /** drm_amdgpu_gem_mmap: the handle on input, the offset on output. */
+    GemMmap[8] { offset: u64 = 0 }
+}
+
+abi! { /** drm_amdgpu_gem_metadata, without the metadata that follows. */ GemMetadata[8] { handle: u32 = 0, op: u32 = 4 } }
+
+abi! { /** drm_amdgpu_gem_op */ GemOp[16] { handle: u32 = 0, op: u32 = 4, value: u64 = 8 } }
+
+abi! {
+    /** drm_amdgpu_gem_va, without what newer kernels append. */
+    GemVa[40] { handle: u32 = 0, operation: u32 = 8, flags: u32 = 12, va_address: u64 = 16, offset_in_bo: u64 = 24, map_size: u64 = 32 }
+}
+
 abi! { /** kfd_ioctl_runtime_enable_args */ RuntimeEnable[16] { r_debug: u64 = 0, mode_mask: u32 = 8, capabilities_mask: u32 = 12 } }
 
 abi! {
@@ -212,8 +255,14 @@ const KFD_NAMES: [&str; 0x26] = [
     "DBG_TRAP",
 ];
 
+/// Those of AMD's own driver package.
+const OWN_KFD_NAMES: [(u8, &str); 2] = [(0x80, "IPC_IMPORT_HANDLE"), (0x81, "IPC_EXPORT_HANDLE")];
+
 /// Returns the name of a KFD ioctl.
 pub fn kfd_name(nr: u8) -> &'static str {
+    if let Some((_, name)) = OWN_KFD_NAMES.iter().find(|(own, _)| *own == nr) {
+        return name;
+    }
     usize::from(nr)
         .checked_sub(1)
         .and_then(|at| KFD_NAMES.get(at))
@@ -237,6 +286,7 @@ pub fn drm_name(nr: u8) -> &'static str {
         0x45 => "AMDGPU_INFO",
         0x46 => "AMDGPU_GEM_METADATA",
         0x48 => "AMDGPU_GEM_VA",
+        0x50 => "AMDGPU_GEM_OP",
         _ => "UNKNOWN",
     }
 }
@@ -244,7 +294,8 @@ pub fn drm_name(nr: u8) -> &'static str {
 /// Returns the number of the KFD ioctl of that name, with or without `AMDKFD_IOC_`.
 pub fn kfd_nr(name: &str) -> Option<u8> {
     let name = name.strip_prefix("AMDKFD_IOC_").unwrap_or(name);
-    KFD_NAMES.iter().position(|&known| known == name).map(|at| at as u8 + 1)
+    let own = OWN_KFD_NAMES.iter().find(|(_, own)| *own == name).map(|&(nr, _)| nr);
+    own.or_else(|| KFD_NAMES.iter().position(|&known| known == name).map(|at| at as u8 + 1))
 }
 
 #[cfg(test)]
@@ -286,6 +337,10 @@ mod tests {
         assert_eq!(kfd_name(0x82), "UNKNOWN");
         assert_eq!(kfd_nr("AMDKFD_IOC_SVM"), Some(0x20));
         assert_eq!(kfd_nr("RUNTIME_ENABLE"), Some(0x25));
+        assert_eq!(
+            (kfd_name(0x81), kfd_nr("IPC_IMPORT_HANDLE")),
+            ("IPC_EXPORT_HANDLE", Some(0x80))
+        );
         assert_eq!(kfd_nr("NOPE"), None);
         assert_eq!(decode_cmd(0xc060_4b02), (2, b'K', 96));
     }

@@ -21,7 +21,7 @@ pub fn create(process: &Process, args: &mut CreateEvent) -> IoctlResult {
             .state()
             .buffers
             .get(&args.event_page_offset)
-            .copied()
+            .cloned()
             .ok_or(Errno::EINVAL)?;
         process.events.set_page(page.va)?;
         let unsignaled = vec![0xff; page.size.min(u64::from(crate::events::SIGNAL_EVENT_LIMIT) * 8) as usize];

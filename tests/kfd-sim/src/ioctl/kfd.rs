@@ -7,7 +7,7 @@ use super::abi::{
     Svm, TileConfig, TrapHandler, ValueOfGpu, XnackMode, decode_cmd,
 };
 use super::request::PendingIoctl;
-use super::{Errno, IoctlResult, events, memory, queues, with};
+use super::{Errno, IoctlResult, events, memory, queues, sharing, with};
 use crate::clock::{boottime_ns, gpu_ticks, raw_ns};
 use crate::machine::Machine;
 use crate::process::Process;
@@ -30,7 +30,11 @@ pub fn dispatch(machine: &Arc<Machine>, process: &Arc<Process>, request: Pending
         events::wait(process, request);
         return;
     }
-    let result = handle(machine, process, nr, &mut bytes);
+    let result = if nr == 0x24 {
+        with(&mut bytes, |args| sharing::export(machine, process, request.tid, args))
+    } else {
+        handle(machine, process, nr, &mut bytes)
+    };
     request.finish(result, &bytes);
 }
 
@@ -76,9 +80,13 @@ pub(super) fn handle(machine: &Arc<Machine>, process: &Arc<Process>, nr: u8, byt
             is_render_node(process.pid, args.drm_fd)
         }),
         0x16 => with(bytes, |args| memory::alloc(machine, process, args)),
-        0x17 => with(bytes, |args| memory::free(machine, process, args)),
+        0x17 => with(bytes, |args| memory::free(process, args)),
         0x18 | 0x19 => with(bytes, |args| memory::map(machine, process, args)),
         0x1a => with(bytes, |args| queues::set_cu_mask(process, args)),
+        0x1c => with(bytes, |args| sharing::info(machine, process, args)),
+        0x1d => with(bytes, |args| sharing::import_dmabuf(machine, process, args)),
+        0x80 => with(bytes, |args| sharing::ipc_import(machine, process, args)),
+        0x81 => with(bytes, |args| sharing::ipc_export(machine, process, args)),
         0x1e => with(bytes, |args: &mut AllocQueueGws| {
             args.first_gws = 0;
             if process.state().queues.contains_key(&args.queue_id) {
@@ -98,7 +106,7 @@ pub(super) fn handle(machine: &Arc<Machine>, process: &Arc<Process>, nr: u8, byt
             Ok(())
         }),
         0x25 => with(bytes, |args| runtime_enable(process, args)),
-        // FUSE cannot perform the ioctls that give the caller a new file descriptor.
+        // Among them the ioctls that give the caller a descriptor of another kind than a dmabuf.
         _ => Err(Errno::ENOTTY),
     }
 }

@@ -1,12 +1,13 @@
 //! The memory ioctls: ALLOC_MEMORY_OF_GPU and the others.
 
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 use super::abi::{AllocMemory, FreeMemory, MapMemory, Svm};
 use super::{Errno, IoctlResult};
 use crate::asic::Asic;
 use crate::machine::{Doorbells, Machine};
-use crate::memory::{PAGE, page_up};
+use crate::memory::{Extent, PAGE, page_up};
 use crate::process::{Buffer, DoorbellPage, Process, State};
 
 /// `KFD_IOC_ALLOC_MEM_FLAGS_*`.
@@ -31,7 +32,7 @@ pub fn doorbell_page<'a>(machine: &Machine, state: &'a mut State, gpu: usize) ->
 }
 
 /// Returns a new handle in the driver's format: GPU id above, number below.
-fn new_handle(state: &State, gpu_id: u32) -> u64 {
+pub fn new_handle(state: &State, gpu_id: u32) -> u64 {
     let base = u64::from(gpu_id) << 32;
     (base..)
         .find(|handle| !state.buffers.contains_key(handle))
@@ -45,15 +46,16 @@ pub fn alloc(machine: &Machine, process: &Process, args: &mut AllocMemory) -> Io
         return Err(Errno::EINVAL);
     }
     let mut state = process.state();
-    let (offset, mmap_offset) = match args.flags & flags::KINDS {
+    let (memory, mmap_offset) = match args.flags & flags::KINDS {
         flags::VRAM | flags::GTT => {
             let vram = args.flags & flags::VRAM != 0;
             if vram && state.vram_used(gpu).saturating_add(args.size) > machine.asic.vram_bytes {
                 return Err(Errno::ENOMEM);
             }
-            let offset = machine.vram.allocate(args.size).ok_or(Errno::ENOMEM)?;
+            let memory = Extent::allocate(&machine.vram, args.size).ok_or(Errno::ENOMEM)?;
+            let offset = memory.offset();
             process.space.insert(args.va_addr, page_up(args.size), offset);
-            (Some(offset), offset)
+            (Some(Arc::new(memory)), offset)
         }
         // On input, `mmap_offset` is the user's address.
         flags::USERPTR if args.mmap_offset & (PAGE - 1) != 0 => return Err(Errno::EINVAL),
@@ -77,21 +79,19 @@ pub fn alloc(machine: &Machine, process: &Process, args: &mut AllocMemory) -> Io
         Buffer {
             va: args.va_addr,
             size: args.size,
-            offset,
+            memory,
             gpu,
             vram,
+            flags: args.flags,
         },
     );
     Ok(())
 }
 
 /// Performs FREE_MEMORY_OF_GPU.
-pub fn free(machine: &Machine, process: &Process, args: &FreeMemory) -> IoctlResult {
+pub fn free(process: &Process, args: &FreeMemory) -> IoctlResult {
     let buffer = process.state().buffers.remove(&args.handle).ok_or(Errno::EINVAL)?;
     process.space.remove(buffer.va);
-    if let Some(offset) = buffer.offset {
-        machine.vram.release(offset, buffer.size);
-    }
     Ok(())
 }
 

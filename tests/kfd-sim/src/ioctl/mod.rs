@@ -5,10 +5,12 @@ pub mod drm;
 mod errno;
 pub mod events;
 pub mod failure;
+pub mod gem;
 pub mod kfd;
 pub mod memory;
 pub mod queues;
 pub mod request;
+pub mod sharing;
 #[cfg(test)]
 mod tests;
 

@@ -20,6 +20,8 @@ pub enum Node {
     Kfd,
     /// /dev/dri/renderD(128 + index)
     Render(usize),
+    /// A dmabuf.
+    Dmabuf(u64),
 }
 
 impl Node {
@@ -27,6 +29,7 @@ impl Node {
         match self {
             Self::Kfd => "kfd".into(),
             Self::Render(index) => format!("renderD{}", crate::topology::FIRST_RENDER_MINOR as usize + index),
+            Self::Dmabuf(id) => crate::dmabuf::file_name(id),
         }
     }
 }

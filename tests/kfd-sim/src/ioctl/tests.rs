@@ -1,5 +1,7 @@
 //! Tests of bad arguments, handler by handler, without a device file: the test is its own client.
 
+mod sharing;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;

@@ -15,6 +15,7 @@ use crate::aql::AqlProcessor;
 use crate::clock::use_precise_naps;
 use crate::ioctl::abi::CreateQueue;
 use crate::machine::Machine;
+use crate::pm4::Pm4Processor;
 use crate::process::Process;
 use crate::sdma::SdmaProcessor;
 
@@ -74,7 +75,7 @@ impl Queue {
         doorbell: u64,
     ) -> std::io::Result<Self> {
         let is_aql = args.queue_type == kind::COMPUTE_AQL;
-        // Index 0 must be visible as a change of an AQL doorbell. A copy engine's doorbell is a write offset that starts at 0.
+        // Index 0 must be visible as a change of an AQL doorbell. The others' doorbell is a write offset that starts at 0.
         let initial = if is_aql { u64::MAX } else { 0 };
         let bell = Arc::new(Bell::new(machine.doorbells.file(), doorbell, initial));
         let control = Arc::new(Control::default());
@@ -89,7 +90,7 @@ impl Queue {
         let processor: Option<Box<dyn Processor>> = match args.queue_type {
             kind::COMPUTE_AQL => Some(Box::new(AqlProcessor::new(&args))),
             kind::SDMA | kind::SDMA_XGMI | kind::SDMA_BY_ENG_ID => Some(Box::new(SdmaProcessor::new(&args))),
-            // A queue of PM4 packets, for which there is no processor.
+            kind::COMPUTE => Some(Box::new(Pm4Processor::new(&args))),
             _ => None,
         };
         let engine = Engine::new(

@@ -1,10 +1,12 @@
 //! The packet processor of SDMA queues: a ring of packets of different lengths. Doorbell and pointers count bytes.
 
 pub mod packet;
+mod rect;
 
 use std::sync::atomic::Ordering;
 
-use self::packet::{MAX_DWORDS, Sdma, Window, poll_passes};
+use self::packet::{MAX_DWORDS, Sdma};
+use self::rect::{Rect, RectForm, Window};
 use crate::clock::{gpu_ticks, monotonic_ns};
 use crate::ioctl::abi::CreateQueue;
 use crate::queue::engine::{Engine, Halt};
@@ -12,6 +14,7 @@ use crate::queue::error::{Exception, QueueError};
 use crate::queue::{Processor, Progress};
 use crate::truth::Seen;
 use crate::vm::{AddressSpace, Fault};
+use crate::waits::poll_passes;
 
 /// The state of one SDMA queue.
 pub struct SdmaProcessor {
@@ -52,14 +55,14 @@ fn execute(engine: &mut Engine, packet: Sdma) -> Result<(), Halt> {
     match packet {
         Sdma::Nop | Sdma::HdpFlush | Sdma::Gcr => {}
         Sdma::Copy { src, dst, bytes } => space.copy(dst, src, bytes)?,
-        Sdma::CopyRect {
+        Sdma::CopyRect(Rect {
             src,
             dst,
             x,
             y,
             z,
             element,
-        } => {
+        }) => {
             for slice in 0..z {
                 for line in 0..y {
                     let at = |window: &Window| {
@@ -111,10 +114,11 @@ impl Processor for SdmaProcessor {
             );
             return Err(QueueError::new(Exception::PacketUnsupported, reason).into());
         }
+        let rect = RectForm::of(engine.machine.asic.gfx_major());
         while self.read < self.limit {
             engine.observe();
             let dwords = self.fetch(&engine.process.space, base, size)?;
-            let decoded = Sdma::decode(&dwords).filter(|(_, len)| *len as u64 * 4 <= self.limit - self.read);
+            let decoded = Sdma::decode(&dwords, rect).filter(|(_, len)| *len as u64 * 4 <= self.limit - self.read);
             let Some((packet, len)) = decoded else {
                 let reason = format!("copy engine packet {dwords:x?} at offset {:#x}", self.read);
                 return Err(QueueError::new(Exception::PacketUnsupported, reason).into());

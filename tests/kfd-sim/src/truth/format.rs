@@ -29,6 +29,26 @@ pub fn push_batch(text: &mut Vec<u8>, pid: i32, queue_id: u32, seen: &[Seen]) {
                 field(text, "offset", *offset);
                 end(text, *time_ns);
             }
+            Seen::Pm4 {
+                time_ns,
+                op,
+                address,
+                offset,
+                buffer,
+                dispatch,
+            } => {
+                begin(text, "pm4", pid, queue_id);
+                string(text, "op", op);
+                field(text, "address", *address);
+                field(text, "buffer", *buffer);
+                field(text, "offset", *offset);
+                if let Some((program, groups, threads)) = dispatch {
+                    field(text, "program", *program);
+                    array(text, "groups", groups.map(u64::from));
+                    array(text, "threads", threads.map(u64::from));
+                }
+                end(text, *time_ns);
+            }
             Seen::Timed {
                 time_ns,
                 index,
@@ -71,7 +91,7 @@ fn packet(text: &mut Vec<u8>, bytes: &RawPacket) {
     text.push(b'"');
     let packet = Packet::decode(bytes);
     string(text, "kind", packet.kind());
-    if let Packet::KernelDispatch(dispatch) = &packet {
+    if let Packet::KernelDispatch(dispatch) | Packet::ExtKernelDispatch { dispatch, .. } = &packet {
         field(text, "kernel_object", dispatch.kernel_object);
         field(text, "kernarg_address", dispatch.kernarg_address);
         array(text, "grid", dispatch.grid.map(u64::from));
