@@ -96,6 +96,9 @@ pub enum Api {
     Hsa,
     /// HIP, as most applications use it.
     Hip,
+    /// The kernel driver alone, without a runtime: `direct-doorbell` and `steady`, on a simulated GPU only. With `--library`, the
+    /// program loads that library and does not use it.
+    Kfd,
 }
 
 #[cfg(test)]

@@ -37,18 +37,18 @@ struct Dispatch<'a> {
     workgroup: [u32; 3],
 }
 
-/// Writes `submissions` to `path`.
+/// Writes `submissions` to `path`. `kernels` are those whose names are known.
 ///
 /// # Errors
 /// Fails if the file cannot be written.
-pub fn write(path: &Path, kernels: &Kernels, submissions: &[(u64, u64, Submission)]) -> Result<()> {
+pub fn write(path: &Path, kernels: Option<&Kernels>, submissions: &[(u64, u64, Submission)]) -> Result<()> {
     let failed = |source: std::io::Error| Error::File {
         path: path.to_owned(),
         source,
     };
     let mut file = BufWriter::new(File::create(path).map_err(failed)?);
     for (queue, queue_id, submission) in submissions {
-        let line = line(*queue, *queue_id, submission, |object| kernels.name_of(object));
+        let line = line(*queue, *queue_id, submission, |object| kernels?.name_of(object));
         serde_json::to_writer(&mut file, &line).map_err(|error| failed(error.into()))?;
         file.write_all(b"\n").map_err(failed)?;
     }
@@ -57,7 +57,7 @@ pub fn write(path: &Path, kernels: &Kernels, submissions: &[(u64, u64, Submissio
 
 fn line<'a>(queue: u64, queue_id: u64, submission: &Submission, name: impl Fn(u64) -> Option<&'a str>) -> Line<'a> {
     let packet = &submission.packet;
-    let dispatch = (packet.kind() == Kind::Dispatch).then(|| Dispatch {
+    let dispatch = matches!(packet.kind(), Kind::Dispatch | Kind::ExtDispatch).then(|| Dispatch {
         kernel: name(packet.kernel_object()),
         kernel_object: hex(packet.kernel_object()),
         kernarg: hex(packet.kernarg()),

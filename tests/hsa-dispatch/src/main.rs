@@ -12,6 +12,7 @@ mod error;
 mod hip;
 mod hsa;
 mod kernels;
+mod kfd;
 mod log;
 mod packet;
 mod producer;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     let result = match cli.options.api {
         Api::Hsa => run(&cli),
         Api::Hip => hip::run(&cli),
+        Api::Kfd => kfd::run(&cli),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -51,7 +53,7 @@ fn run(cli: &Cli) -> Result<()> {
     let mut outcome = Outcome::default();
     let result = cli.workload.run(&context, &mut outcome);
     if let Some(path) = &cli.options.log {
-        log::write(path, &context.kernels, &outcome.log)?;
+        log::write(path, Some(&context.kernels), &outcome.log)?;
     }
     let summary = Summary {
         api: "hsa",

@@ -18,8 +18,9 @@ const BARRIER_OR: u8 = 5;
 const BARRIER_BIT: u32 = 1 << 8;
 const SYSTEM_FENCES: u32 = 2 << 9 | 2 << 11;
 
-/// `HSA_AMD_PACKET_TYPE_BARRIER_VALUE`, the third byte of a vendor packet.
+/// `HSA_AMD_PACKET_TYPE_BARRIER_VALUE` and `HSA_AMD_PACKET_TYPE_EXT_KERNEL_DISPATCH`: the third byte of a vendor packet.
 const FORMAT_BARRIER_VALUE: u32 = 2;
+const FORMAT_EXT_KERNEL_DISPATCH: u32 = 3;
 
 /// Offsets in 32-bit words.
 mod word {
@@ -29,6 +30,8 @@ mod word {
     pub const WORKGROUP: usize = 1;
     /// Kernel dispatch: sizes of the grid (x, y, z).
     pub const GRID: usize = 3;
+    /// Extended kernel dispatch: clusters (x: 32 bits; y, z: 16 bits each), then workgroups in a cluster (x, y, z: 8 bits each).
+    pub const CLUSTERS: usize = 3;
     /// Kernel dispatch: private and group segment bytes.
     pub const SEGMENTS: usize = 6;
     /// Kernel dispatch: address of the kernel descriptor.
@@ -46,6 +49,8 @@ mod word {
 pub enum Kind {
     /// Runs a kernel.
     Dispatch,
+    /// Runs a kernel on a grid of clusters of workgroups (AMD).
+    ExtDispatch,
     /// Waits until all of up to five signals are zero.
     BarrierAnd,
     /// Waits until one of up to five signals is zero.
@@ -62,6 +67,7 @@ impl Kind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Dispatch => "kernel_dispatch",
+            Self::ExtDispatch => "ext_kernel_dispatch",
             Self::BarrierAnd => "barrier_and",
             Self::BarrierOr => "barrier_or",
             Self::BarrierValue => "barrier_value",
@@ -77,6 +83,25 @@ pub struct Grid {
     pub items: u32,
     /// Work-items in a workgroup.
     pub workgroup: u16,
+}
+
+/// The size of an extended launch in its only dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clusters {
+    /// Clusters in the grid.
+    pub count: u32,
+    /// Workgroups in a cluster.
+    pub size: u8,
+    /// Work-items in a workgroup.
+    pub workgroup: u16,
+}
+
+impl Clusters {
+    /// Returns the work-items of the grid.
+    #[must_use]
+    pub const fn items(self) -> u32 {
+        self.count * self.size as u32 * self.workgroup as u32
+    }
 }
 
 /// Condition of a barrier-value packet (`hsa_signal_condition_t`).
@@ -120,6 +145,21 @@ impl Packet {
         packet.words[word::SEGMENTS + 1] = kernel.group_bytes;
         packet.set(word::KERNEL_OBJECT, kernel.object);
         packet.set(word::KERNARG, kernarg);
+        packet
+    }
+
+    /// Returns a packet that launches `kernel` on clusters of workgroups, with the arguments at `kernarg` (AMD's vendor packet).
+    #[must_use]
+    pub fn ext_dispatch(kernel: &Kernel, clusters: Clusters, kernarg: u64) -> Self {
+        let grid = Grid {
+            items: clusters.count,
+            workgroup: clusters.workgroup,
+        };
+        let mut packet = Self::dispatch(kernel, grid, kernarg);
+        // The format takes the place of the dimensions, which are in the byte after it.
+        packet.words[word::HEADER] = SYSTEM_FENCES | FORMAT_EXT_KERNEL_DISPATCH << 16 | 1 << 24;
+        packet.words[word::CLUSTERS + 1] = 1 | 1 << 16;
+        packet.words[word::CLUSTERS + 2] = u32::from(clusters.size) | 1 << 8 | 1 << 16;
         packet
     }
 
@@ -196,6 +236,7 @@ impl Packet {
             [BARRIER_AND, ..] => Kind::BarrierAnd,
             [BARRIER_OR, ..] => Kind::BarrierOr,
             [VENDOR_SPECIFIC, _, format, _] if u32::from(format) == FORMAT_BARRIER_VALUE => Kind::BarrierValue,
+            [VENDOR_SPECIFIC, _, format, _] if u32::from(format) == FORMAT_EXT_KERNEL_DISPATCH => Kind::ExtDispatch,
             [VENDOR_SPECIFIC | INVALID | AGENT_DISPATCH, ..] => Kind::Other,
             _ => Kind::Other,
         }
@@ -216,11 +257,12 @@ impl Packet {
     /// Returns the work-items of a dispatch: x, y, z.
     #[must_use]
     pub fn grid(&self) -> [u32; 3] {
-        [
-            self.words[word::GRID],
-            self.words[word::GRID + 1],
-            self.words[word::GRID + 2],
-        ]
+        let [x, y, z] = std::array::from_fn(|at| self.words[word::GRID + at]);
+        if self.kind() != Kind::ExtDispatch {
+            return [x, y, z];
+        }
+        let (counts, workgroup) = ([x, y & 0xffff, y >> 16], self.workgroup());
+        std::array::from_fn(|d| counts[d] * u32::from(z.to_le_bytes()[d]) * workgroup[d])
     }
 
     /// Returns the work-items of a dispatch's workgroup: x, y, z.
@@ -309,6 +351,34 @@ mod tests {
         assert_eq!((raw[0], raw[2]), (0, 2));
         assert_eq!((raw[0x08], raw[0x10], raw[0x18], raw[0x20]), (7, 3, 0xff, 3));
         assert_eq!(packet.kind(), Kind::BarrierValue);
+    }
+
+    #[test]
+    fn an_extended_dispatch_lies_as_in_hsa_ext_amd_h() {
+        let kernel = Kernel {
+            object: 0x1122_3344_5566_7788,
+            kernarg_bytes: 28,
+            group_bytes: 0x40,
+            private_bytes: 0x20,
+        };
+        let clusters = Clusters {
+            count: 5,
+            size: 2,
+            workgroup: 64,
+        };
+        let packet = Packet::ext_dispatch(&kernel, clusters, 0x77).completing(SignalHandle { handle: 0x99 });
+        let raw = bytes(&packet);
+        assert_eq!((raw[0], raw[2], raw[3]), (0, 3, 1));
+        assert_eq!(
+            raw[4..0x18],
+            [64, 0, 1, 0, 1, 0, 0, 0, 5, 0, 0, 0, 1, 0, 1, 0, 2, 1, 1, 0]
+        );
+        assert_eq!(raw[0x18..0x20], [0x20, 0, 0, 0, 0x40, 0, 0, 0]);
+        assert_eq!((raw[0x28], raw[0x38]), (0x77, 0x99));
+        assert_eq!(
+            (packet.kind(), packet.grid()),
+            (Kind::ExtDispatch, [clusters.items(), 1, 1])
+        );
     }
 
     #[test]

@@ -201,7 +201,7 @@ impl<'q> Producer<'q> {
         tally.indexes = Some((tally.indexes.map_or(first, |(lowest, _)| lowest), last));
         for packet in packets {
             match packet.kind() {
-                Kind::Dispatch => tally.dispatches += 1,
+                Kind::Dispatch | Kind::ExtDispatch => tally.dispatches += 1,
                 Kind::BarrierAnd | Kind::BarrierOr | Kind::BarrierValue => tally.barriers += 1,
                 Kind::Other => tally.others += 1,
             }

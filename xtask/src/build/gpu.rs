@@ -8,7 +8,15 @@ use super::{Job, cross::CrossBuild};
 use crate::project::Project;
 
 /// The processors to build for; tests/gpu-kernels/README.md names the GPUs.
-pub const CPUS: [&str; 5] = ["gfx90a", "gfx942", "gfx1100", "gfx9-4-generic", "gfx11-generic"];
+pub const CPUS: [&str; 7] = [
+    "gfx90a",
+    "gfx942",
+    "gfx950",
+    "gfx1100",
+    "gfx1201",
+    "gfx9-4-generic",
+    "gfx11-generic",
+];
 
 /// Returns the jobs that build `tests/gpu-kernels`, one per processor.
 pub fn jobs<'a>(project: &'a Project, cpus: &'a [&'static str]) -> impl Iterator<Item = Job<'a>> {

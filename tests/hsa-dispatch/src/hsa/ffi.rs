@@ -110,6 +110,11 @@ api! {
     fn hsa_amd_agents_allow_access(
         count: u32, agents: *const AgentHandle, flags: *const u32, memory: *const c_void,
     ) -> Status;
+    fn hsa_amd_ipc_memory_create(memory: *mut c_void, size: usize, handle: *mut [u32; 8]) -> Status;
+    fn hsa_amd_ipc_memory_attach(
+        handle: *const [u32; 8], size: usize, agents: u32, agent: *const AgentHandle, memory: *mut *mut c_void,
+    ) -> Status;
+    fn hsa_amd_ipc_memory_detach(memory: *mut c_void) -> Status;
     fn hsa_amd_profiling_set_profiler_enabled(queue: *mut RawQueue, enable: c_int) -> Status;
     fn hsa_amd_profiling_get_dispatch_time(
         agent: AgentHandle, signal: SignalHandle, time: *mut DispatchTime,

@@ -205,6 +205,17 @@ impl<T> Drop for Buffer<T> {
 pub struct DeviceBuffer<T>(Buffer<T>);
 
 impl<T> DeviceBuffer<T> {
+    /// Returns the size in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    /// Returns the runtime that the block belongs to.
+    pub(super) fn runtime(&self) -> &Runtime {
+        &self.0.runtime
+    }
+
     /// Returns the address on the GPU.
     #[must_use]
     pub fn address(&self) -> u64 {

@@ -10,6 +10,7 @@ pub mod ffi;
 pub mod memory;
 pub mod queue;
 pub mod runtime;
+pub mod share;
 pub mod signal;
 pub mod types;
 

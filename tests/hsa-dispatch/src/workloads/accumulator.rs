@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::hsa::Buffer;
 use crate::hsa::executable::Kernel;
 use crate::kernels::{ArgumentBuffer, VectorAdd};
-use crate::packet::{Grid, Packet};
+use crate::packet::{Clusters, Grid, Packet};
 
 /// The launch size of accumulators whose size does not matter: not a multiple of a wavefront, with a workgroup that is only partly
 /// filled.
@@ -68,6 +68,12 @@ impl Accumulator {
     #[must_use]
     pub fn packet_of(&self, grid: Grid) -> Packet {
         Packet::dispatch(&self.kernel, grid, self.arguments.address(0)).after_all()
+    }
+
+    /// Returns a packet that does the same as an extended dispatch, whose size must be that of the grid.
+    #[must_use]
+    pub fn ext_packet(&self, clusters: Clusters) -> Packet {
+        Packet::ext_dispatch(&self.kernel, clusters, self.arguments.address(0)).after_all()
     }
 
     /// Fails unless the packet has run `times` times.

@@ -6,6 +6,7 @@ mod barriers;
 mod batch;
 mod burst;
 mod churn;
+mod clusters;
 pub(crate) mod compute;
 mod cooperative;
 pub(crate) mod copy;
@@ -17,6 +18,7 @@ pub(crate) mod mixed;
 mod multi_queue;
 mod multi_thread;
 pub mod reload;
+mod share;
 pub(crate) mod steady;
 mod wrap;
 
@@ -49,6 +51,8 @@ pub enum Workload {
     MultiThread(multi_thread::MultiThread),
     /// Barrier packets: and, or, between queues, AMD's barrier-value.
     Barriers(barriers::Barriers),
+    /// Kernels on grids of clusters of workgroups: AMD's extended kernel dispatch. Few GPUs have it.
+    Clusters(clusters::OfClusters),
     /// Several packets under one reservation and one doorbell.
     Batch(batch::Batch),
     /// A ring of 64 packets, used many times over.
@@ -57,6 +61,8 @@ pub enum Workload {
     Churn(churn::Churn),
     /// Code objects loaded and unloaded repeatedly, with kernels of other names at the same addresses.
     Reload(reload::Reload),
+    /// GPU memory that a child process attaches and fills.
+    Share(share::Share),
     /// Kernels on the queue of cooperative launches, which has global wave sync.
     Cooperative(cooperative::Cooperative),
     /// As many dispatches per second as possible, one doorbell each.
@@ -91,10 +97,12 @@ impl Workload {
             Self::MultiQueue(_) => "multi-queue",
             Self::MultiThread(_) => "multi-thread",
             Self::Barriers(_) => "barriers",
+            Self::Clusters(_) => "clusters",
             Self::Batch(_) => "batch",
             Self::Wrap(_) => "wrap",
             Self::Churn(_) => "churn",
             Self::Reload(_) => "reload",
+            Self::Share(_) => "share",
             Self::Cooperative(_) => "cooperative",
             Self::Burst(_) => "burst",
             Self::Long(_) => "long",
@@ -121,10 +129,12 @@ impl Workload {
             Self::MultiQueue(workload) => workload.run(context, outcome),
             Self::MultiThread(workload) => workload.run(context, outcome),
             Self::Barriers(workload) => workload.run(context, outcome),
+            Self::Clusters(workload) => workload.run(context, outcome),
             Self::Batch(workload) => workload.run(context, outcome),
             Self::Wrap(workload) => workload.run(context, outcome),
             Self::Churn(workload) => workload.run(context, outcome),
             Self::Reload(workload) => workload.run(context, outcome),
+            Self::Share(workload) => workload.run(context, outcome),
             Self::Cooperative(workload) => workload.run(context, outcome),
             Self::Burst(workload) => workload.run(context, outcome),
             Self::Long(workload) => workload.run(context, outcome),
