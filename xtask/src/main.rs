@@ -8,6 +8,7 @@ mod bench;
 mod build;
 mod cargo;
 mod claims;
+mod clients;
 mod cmd;
 mod demo;
 mod faults;
@@ -84,6 +85,10 @@ enum Task {
     Vm(vm::Vm),
     /// Test the claims on simulated GPUs, with a real kernel in a virtual machine, and write docs/claims.md.
     Claims,
+    /// Record programs of others on the simulated GPU, compare each trace with its truth log, and write docs/compatibility.md.
+    ///
+    /// Downloads them from Debian's mirror and from where pip is configured to find packages, into the cache. Needs root.
+    Clients(clients::Clients),
     /// Fuzz the parsers of foreign files with libFuzzer; a crash, a slow input or a wrong result fails.
     Fuzz(fuzz::Fuzz),
     /// Run `tracer serve` while processes and queues come and go; its memory and its series must stay bounded.
@@ -98,7 +103,7 @@ enum Task {
     Uninstall(install::Uninstall),
     /// Print the paths in use, as shell assignments: `eval "$(cargo xtask env)"`.
     Env,
-    /// Remove what `setup` installed.
+    /// Remove what `setup` and `clients` installed.
     CleanCache,
 }
 
@@ -127,6 +132,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         }
         Task::Vm(wanted) => return vm::run(&project, wanted),
         Task::Claims => return claims::run(&project),
+        Task::Clients(wanted) => return clients::run(&project, wanted),
         Task::Fuzz(wanted) => fuzz::run(&project, wanted),
         Task::Soak(wanted) => soak::run(&project, wanted),
         Task::Bench(wanted) => return bench::run(&project, wanted),

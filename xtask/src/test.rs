@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::build::{self, Profile};
 use crate::cargo;
+use crate::clients;
 use crate::cmd;
 use crate::faults;
 use crate::project::Project;
@@ -100,6 +101,7 @@ fn run_all(project: &Project, runner: &Runner, runner_args: &[String]) -> Result
                 .args(["test", "--workspace", "--doc"])
                 .envs(project.variables()),
         )?;
+        clients::quick(project)?;
     }
     Ok(())
 }

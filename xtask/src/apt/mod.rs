@@ -198,6 +198,11 @@ fn suites(suite: &str) -> String {
 /// Links to folders stay links: packages of old releases have files in `/lib`, which is `/usr/lib` in all of them. By default `dpkg
 /// -x` would replace the link with a folder.
 pub fn unpack(package: &Path, into: &Path) -> Result<()> {
+    unpack_without(package, into, &[])
+}
+
+/// Does the same, and leaves out the files that match one of the patterns of tar, of which `*` also matches `/`.
+pub fn unpack_without(package: &Path, into: &Path, leave_out: &[&str]) -> Result<()> {
     fs::create_dir_all(into).with_context(|| format!("cannot create {}", into.display()))?;
     let mut dpkg = Command::new("dpkg")
         .arg("--fsys-tarfile")
@@ -209,6 +214,7 @@ pub fn unpack(package: &Path, into: &Path) -> Result<()> {
     let tar = Command::new("tar")
         .args(["-x", "--keep-directory-symlink", "-C"])
         .arg(into)
+        .args(leave_out.iter().map(|pattern| format!("--exclude={pattern}")))
         .stdin(files)
         .output()
         .context("cannot start tar")?;

@@ -3,6 +3,7 @@
 //! Programs in them are run in place, by scripts that name the folder's own loader: no chroot, no mounts, no rights of root.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -100,6 +101,19 @@ pub fn unpack(packages: &[PathBuf], into: &Path) -> Result<()> {
     packages.iter().try_for_each(|package| apt::unpack(package, into))
 }
 
+/// Creates a folder with what packages of all releases expect in a root.
+pub fn create_root(dir: &Path) -> Result<()> {
+    for folder in ["dev", "etc", "mnt", "proc", "root", "run", "sys", "tmp"] {
+        fs::create_dir_all(dir.join(folder)).with_context(|| format!("cannot create {}", dir.display()))?;
+    }
+    // Old packages still ship files in these; all of them are folders of /usr now.
+    for folder in ["bin", "sbin", "lib", "lib64"] {
+        fs::create_dir_all(dir.join("usr").join(folder))?;
+        symlink(Path::new("usr").join(folder), dir.join(folder))?;
+    }
+    Ok(())
+}
+
 /// Returns the marker's first line for packages. A different request needs a new folder.
 pub fn request(packages: &[&str]) -> String {
     format!("packages: {}", packages.join(" "))
@@ -109,6 +123,13 @@ pub fn request(packages: &[&str]) -> String {
 pub fn is_marked(dir: &Path, request: &str) -> bool {
     let marker = fs::read_to_string(dir.join(MARKER)).unwrap_or_default();
     marker.lines().next() == Some(request)
+}
+
+/// Returns the packages in a complete folder, as `name_version_architecture`.
+pub fn packages(dir: &Path) -> Result<Vec<String>> {
+    let marker = dir.join(MARKER);
+    let text = fs::read_to_string(&marker).with_context(|| format!("cannot read {}", marker.display()))?;
+    Ok(text.lines().skip(1).map(str::to_owned).collect())
 }
 
 /// Marks an unpacked folder, and moves it to its place.

@@ -7,7 +7,7 @@
 mod bpf_linker;
 mod browser;
 mod containers;
-mod folder;
+pub mod folder;
 mod monitors;
 mod rootfs;
 mod rust_src;
@@ -125,13 +125,14 @@ fn install(project: &Project, wanted: &dyn Install) -> Result<()> {
     Ok(())
 }
 
-/// Removes what [`run`] installed, from the cache and from the compiler's folder.
+/// Removes what [`run`] installed, from the cache and from the compiler's folder, and what `clients` downloaded.
 pub fn clean(project: &Project) -> Result<()> {
     let _lock = lock::acquire(project.cache())?;
     RustSrc::new(project).unlink(project)?;
     for folder in [
         "apt",
         "browser",
+        "clients",
         "containers",
         "monitors",
         "rootfs",

@@ -3,7 +3,6 @@
 //! The simulated GPU runs programs in them. They contain the files of the packages, whose scripts have not run.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -89,14 +88,7 @@ impl Rootfs {
     }
 
     fn unpack(&self, packages: &[PathBuf], into: &Path) -> Result<()> {
-        for folder in ["dev", "etc", "mnt", "proc", "root", "run", "sys", "tmp"] {
-            fs::create_dir_all(into.join(folder))?;
-        }
-        // Old packages still ship files in these; all of them are folders of /usr now.
-        for folder in ["bin", "sbin", "lib", "lib64"] {
-            fs::create_dir_all(into.join("usr").join(folder))?;
-            symlink(Path::new("usr").join(folder), into.join(folder))?;
-        }
+        folder::create_root(into)?;
         folder::unpack(packages, into)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracer_common::api::{Layer, find};
+use tracer_common::api::{Classes, FUNCTIONS, Layer, find};
 use tracer_core::tables::{ApiCall, Copy, CopyOp, Direction, Dispatch};
 
 use crate::{dispatcher::Call, scenario::Run};
@@ -65,14 +65,20 @@ pub fn consistent_calls(run: &Run) {
         let seen = submitted.get(&call.call).copied().unwrap_or_default();
         assert_eq!((call.dispatches, call.copies), seen, "{call:?}");
     }
-    // The report's counts match the rows.
+    // The report's counts match the rows, of calls by themselves and of counted calls.
     let reported = &run.report["api_calls"];
-    assert_eq!(reported["total"], all.len());
+    let counted: u64 = run.api_stats().map(|row| row.calls).sum();
+    assert_eq!(reported["total"], all.len() as u64 + counted);
     let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for call in &all {
         let (count, errors) = counts.entry(&call.function).or_default();
         *count += 1;
         *errors += u64::from(call.failed == Some(true));
+    }
+    for row in run.api_stats() {
+        assert!(!all.iter().any(|call| call.function == row.function), "both: {row:?}");
+        let (count, errors) = counts.entry(&row.function).or_default();
+        (*count, *errors) = (*count + row.calls, *errors + row.failed);
     }
     assert_eq!(
         reported["by_function"].as_object().map(serde_json::Map::len),
@@ -97,11 +103,23 @@ pub fn through_hip(run: &Run) -> Vec<(&Call, &ApiCall)> {
     let roots: Vec<&ApiCall> = all.iter().filter(|call| call.parent.is_none()).copied().collect();
     let log = &run.log.as_ref().expect("the dispatcher's log").calls;
     let threads: BTreeSet<u32> = log.iter().map(|call| call.tid).collect();
+    // Queries and steps are counted. All other calls have rows.
+    let class = |call: &Call| find(Layer::Hip, &call.call).map(|number| FUNCTIONS[number].class);
+    let counted_only = |call: &Call| class(call).is_some_and(|class| !Classes::USUAL.has(class));
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for call in log.iter().filter(|call| counted_only(call)) {
+        *counts.entry(&call.call).or_default() += 1;
+    }
+    let mut counted: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in run.api_stats().filter(|row| row.layer == "hip") {
+        *counted.entry(&row.function).or_default() += row.calls;
+    }
+    assert_eq!(counted, counts);
     let mut pairs = Vec::new();
     for tid in threads {
         let mut made: Vec<&Call> = log
             .iter()
-            .filter(|call| call.tid == tid && find(Layer::Hip, &call.call).is_some())
+            .filter(|call| call.tid == tid && class(call).is_some() && !counted_only(call))
             .collect();
         made.sort_by_key(|call| call.start_ns);
         let seen: Vec<&ApiCall> = roots

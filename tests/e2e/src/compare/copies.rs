@@ -37,15 +37,23 @@ fn engine(run: &Run, truth: &truth::Queue) -> Option<u32> {
     if truth.kind != BY_ENGINE {
         return None;
     }
-    let created = run.truth.ioctls.iter().filter_map(|ioctl| {
+    // An id is used again after its queue is destroyed: the calls with this id are those of its queues, in the same order.
+    let is_same = |queue: &&truth::Queue| (queue.pid, queue.queue_id) == (truth.pid, truth.queue_id);
+    let earlier = run
+        .truth
+        .queues
+        .iter()
+        .filter(is_same)
+        .take_while(|queue| !std::ptr::eq(*queue, truth));
+    let mut created = run.truth.ioctls.iter().filter_map(|ioctl| {
         let is_it = ioctl.pid == truth.pid && ioctl.ret == 0 && ioctl.name.as_deref() == Some("CREATE_QUEUE");
         let arg = is_it.then(|| unhex(&ioctl.arg_out))?;
         let word = |at: usize| u32::from_le_bytes(arg[at..at + 4].try_into().expect("4 bytes"));
         (word(QUEUE_ID) == truth.queue_id).then(|| word(ENGINE))
     });
-    let engines: BTreeSet<u32> = created.collect();
-    assert_eq!(engines.len(), 1, "one engine for every queue of that id: {truth:?}");
-    engines.first().copied()
+    let engine = created.nth(earlier.count());
+    assert!(engine.is_some(), "no call made {truth:?}");
+    engine
 }
 
 fn moves(command: &truth::Sdma) -> bool {

@@ -1,9 +1,10 @@
 //! Names of kernels.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use tracer_core::tables::Fact;
+use tracer_core::tables::{Dispatch, Fact, Kernel};
 
+use super::queues;
 use crate::scenario::Run;
 
 /// Checks that every dispatch has the name by which the dispatcher knows its kernel.
@@ -29,22 +30,25 @@ pub fn own(run: &Run) -> usize {
 
 /// Checks that every dispatch of a kernel that the device knows by name, such as HIP's own, has that name. Returns their number.
 pub fn of_device(run: &Run) -> usize {
-    let kernels = |pid: u32, object: u64, symbol: &str| {
-        run.facts.iter().find_map(|fact| match fact {
-            Fact::Kernel(kernel)
-                if (kernel.pid, kernel.kernel_object) == (pid, object) && &*kernel.symbol == symbol =>
-            {
-                Some(kernel.name.clone())
-            }
-            _ => None,
-        })
-    };
-    let mut count = 0;
+    let mut kernels: HashMap<(u32, u64), Vec<&Kernel>> = HashMap::new();
     for fact in &run.facts {
-        if let Fact::Dispatch(d) = fact
-            && let Some(symbol) = run.truth.kernel_name(d.kernel_object)
-        {
-            let name = kernels(d.pid, d.kernel_object, symbol);
+        if let Fact::Kernel(kernel) = fact {
+            kernels
+                .entry((kernel.pid, kernel.kernel_object))
+                .or_default()
+                .push(kernel);
+        }
+    }
+    let dispatches: HashMap<(u32, u64), &Dispatch> = run.dispatches().map(|d| ((d.queue, d.index), d)).collect();
+    let mut count = 0;
+    for (truth, queue) in queues(run) {
+        for packet in &truth.packets {
+            let (Some(symbol), Some(d)) = (&packet.kernel, dispatches.get(&(queue.queue, packet.index))) else {
+                continue;
+            };
+            let mut there = kernels.get(&(d.pid, d.kernel_object)).into_iter().flatten();
+            let kernel = there.find(|kernel| *kernel.symbol == **symbol);
+            let name = kernel.map(|kernel| kernel.name.clone());
             assert!(name.is_some(), "{symbol} is in no code object of the trace: {d:?}");
             assert_eq!(d.kernel, name, "{d:?}");
             count += 1;

@@ -1,0 +1,15 @@
+/* Stands in for amd_smi, which is not in Debian: rocrtst only prints what it reports. AMDSMI_STATUS_INVAL. */
+#define REFUSE(name) int name(void) { return 1; }
+REFUSE(amdsmi_get_clk_freq)
+REFUSE(amdsmi_get_gpu_board_info)
+REFUSE(amdsmi_get_gpu_fan_speed)
+REFUSE(amdsmi_get_gpu_fan_speed_max)
+REFUSE(amdsmi_get_gpu_id)
+REFUSE(amdsmi_get_gpu_overdrive_level)
+REFUSE(amdsmi_get_gpu_perf_level)
+REFUSE(amdsmi_get_processor_handles)
+REFUSE(amdsmi_get_processor_type)
+REFUSE(amdsmi_get_socket_handles)
+REFUSE(amdsmi_get_temp_metric)
+REFUSE(amdsmi_init)
+REFUSE(amdsmi_shut_down)
