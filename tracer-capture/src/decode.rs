@@ -193,6 +193,12 @@ fn bytes_of(packets: &mut [Packet]) -> &mut [u8] {
 }
 
 fn packets(r: &record::Packets, sink: &mut impl FnMut(&Event<'_>)) {
+    let packets = r.packets.get(..r.count as usize).unwrap_or(&r.packets);
+    if r.header.flags & doorbell_flags::TAKEN != 0 {
+        let indexes = (r.read_index, r.limit);
+        let taken = Packets::taken(origin(&r.header), r.queue, r.size, indexes, r.first, packets);
+        return sink(&Event::Taken(taken));
+    }
     sink(&Event::Packets(Packets {
         origin: origin(&r.header),
         handle: r.queue,
@@ -202,7 +208,7 @@ fn packets(r: &record::Packets, sink: &mut impl FnMut(&Event<'_>)) {
         write_index: r.limit,
         value: r.value,
         call: api::in_call(r.call),
-        packets: r.packets.get(..r.count as usize).unwrap_or(&r.packets),
+        packets,
         ready: r.ready,
         stamps: &r.stamps,
         before: before(r.rung_end, r.value, r.read_index),

@@ -22,8 +22,8 @@ pub struct Library {
     pub soname: Option<String>,
     /// First process that tracer saw mapping it.
     pub first_pid: u32,
-    /// Whether it is the HIP runtime, which submits through an HSA runtime.
-    pub hip: bool,
+    /// Whether it is a library of HIP or OpenCL, which submits through an HSA runtime.
+    pub client: bool,
     /// Whether its doorbell functions can call a driver function (hsaKmtQueueRingDoorbell) instead of storing.
     pub thunk: bool,
 }
@@ -84,6 +84,9 @@ impl fmt::Display for Probe {
     }
 }
 
+/// Most GPUs that are listed, over all topologies.
+const MAX_GPUS: usize = 1024;
+
 /// Everything that a session set up.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
@@ -91,9 +94,9 @@ pub struct Inventory {
     pub libraries: Vec<Library>,
     /// Probes, in the order of attachment.
     pub probes: Vec<Probe>,
-    /// GPUs, as the first process with an HSA runtime sees them.
+    /// GPUs, as the processes that use the KFD see them; `None` before the first such process.
     pub devices: Option<Devices>,
-    /// What tracer does with calls of HIP and HSA functions.
+    /// What tracer does with calls of API functions.
     pub api: Api,
     /// What the trace will lack and why, one sentence each.
     pub warnings: Vec<String>,
@@ -142,6 +145,17 @@ impl Inventory {
         }
         probes.retain(|probe| !self.probes.contains(probe));
         self.probes.append(probes);
+    }
+
+    /// Adds the GPUs that a process sees. Two containers can show different GPUs under the same id: both are listed.
+    pub fn add_devices(&mut self, devices: Devices) {
+        let all = self.devices.get_or_insert_default();
+        for gpu in devices.gpus {
+            if !all.gpus.contains(&gpu) && all.gpus.len() < MAX_GPUS {
+                all.gpus.push(gpu);
+            }
+        }
+        all.simulated = all.simulated.take().or(devices.simulated);
     }
 
     /// Counts a loss.

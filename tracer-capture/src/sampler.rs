@@ -7,12 +7,13 @@
 
 mod memory;
 mod signals;
+mod taken;
 
 use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread::JoinHandle,
@@ -27,7 +28,10 @@ use tracer_core::{
 use crate::{
     CaptureError,
     confined::Readers,
-    sampler::memory::{Scattered, Seen},
+    sampler::{
+        memory::{Scattered, Seen},
+        taken::Taken,
+    },
 };
 
 /// Time between two samples of a queue whose indexes move.
@@ -43,22 +47,28 @@ const SIGNALS: usize = 1024;
 /// Most samples that wait for the recorder. With that many waiting, the recorder is behind, and more would not help it.
 const WAITING: usize = 8192;
 
+/// Most reads of packets (up to 32 KiB each) that wait for the recorder.
+const TAKEN_WAITING: usize = 64;
+
 /// A sample.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Sample {
     /// A sample of a queue.
     Queue(Progress),
     /// A sample of a completion signal.
     Signal(Signal),
+    /// Packets that the GPU had taken.
+    Taken(Taken),
 }
 
 impl Sample {
     /// Returns the event that the model takes.
     #[must_use]
-    pub fn event(&self) -> Event<'static> {
-        match *self {
-            Self::Queue(progress) => Event::Progress(progress),
-            Self::Signal(signal) => Event::Signal(signal),
+    pub fn event(&self) -> Event<'_> {
+        match self {
+            Self::Queue(progress) => Event::Progress(*progress),
+            Self::Signal(signal) => Event::Signal(*signal),
+            Self::Taken(taken) => Event::Taken(taken.packets()),
         }
     }
 }
@@ -76,6 +86,8 @@ struct Shared {
     queues: Mutex<Option<Vec<Position>>>,
     /// Signals to read at once: process and handle.
     signals: Mutex<Vec<(u32, u64)>>,
+    /// Reads of packets that wait for the recorder.
+    taken: AtomicUsize,
     stop: AtomicBool,
 }
 
@@ -129,7 +141,11 @@ impl Sampler {
 
     /// Returns the samples since the last call.
     pub fn samples(&self) -> impl Iterator<Item = Sample> + '_ {
-        self.samples.try_iter()
+        self.samples.try_iter().inspect(|sample| {
+            if let Sample::Taken(_) = sample {
+                self.shared.taken.fetch_sub(1, Ordering::Relaxed);
+            }
+        })
     }
 
     /// Samples every queue a last time, reads the signals that were asked for, and ends. Earlier samples come first.
@@ -166,6 +182,8 @@ struct Watched {
     position: Position,
     /// The read index and the write index.
     seen: Option<[u64; 2]>,
+    /// Lower indexes were read, or are no longer in the ring; only for a queue whose packets should be read.
+    taken: u64,
     period: Duration,
     due: Instant,
 }
@@ -198,6 +216,17 @@ impl Worker {
         sample_queues(&mut self.memory, &all, Occasion::TraceEnd, |sample| {
             last.extend(sample.map(Sample::Queue));
         });
+        let ends: HashMap<(u32, u64), u64> = last.iter().filter_map(end_of).collect();
+        for watched in self.queues.iter().filter(|watched| watched.position.ring.is_some()) {
+            let queue = &watched.position;
+            let Some(&to) = ends.get(&(queue.pid, queue.handle)) else {
+                continue;
+            };
+            taken::read(&mut self.memory, queue, (watched.taken, to), |taken| {
+                last.push(Sample::Taken(taken));
+                true
+            });
+        }
         self.renew_signals();
         signals::read(&mut self.memory, &mut self.signals, |signal| {
             last.push(Sample::Signal(signal));
@@ -237,6 +266,7 @@ impl Worker {
         let new = |position| Watched {
             position,
             seen: None,
+            taken: 0,
             period: FAST,
             due,
         };
@@ -273,7 +303,49 @@ impl Worker {
             // information, too: it bounds when the indexes moved.
             let _ = sample.map(|sample| self.sender.try_send(Sample::Queue(sample)));
         });
-        positions.len() as u32
+        positions.len() as u32 + self.read_taken(&due)
+    }
+
+    /// Reads what the GPU took from these queues since the last pass, if it should be read; returns the number of reads.
+    fn read_taken(&mut self, due: &[usize]) -> u32 {
+        let mut requests = 0;
+        for &at in due {
+            let Some(watched) = self.queues.get_mut(at) else {
+                continue;
+            };
+            let (Some(_), Some([read_index, _])) = (watched.position.ring, watched.seen) else {
+                continue;
+            };
+            let (sender, waiting) = (&self.sender, &self.shared.taken);
+            let (next, read) = taken::read(
+                &mut self.memory,
+                &watched.position,
+                (watched.taken, read_index),
+                |taken| {
+                    // A recorder that is behind gets them later, while they are in the ring.
+                    let has_room = waiting.load(Ordering::Relaxed) < TAKEN_WAITING;
+                    let sent = has_room && {
+                        waiting.fetch_add(1, Ordering::Relaxed);
+                        sender.try_send(Sample::Taken(taken)).is_ok()
+                    };
+                    if has_room && !sent {
+                        waiting.fetch_sub(1, Ordering::Relaxed);
+                    }
+                    sent
+                },
+            );
+            watched.taken = watched.taken.max(next);
+            requests += read;
+        }
+        requests
+    }
+}
+
+/// Returns the queue of a last sample, and its read index.
+fn end_of(sample: &Sample) -> Option<((u32, u64), u64)> {
+    match sample {
+        Sample::Queue(queue) => Some(((queue.origin.pid, queue.handle), queue.read_index)),
+        Sample::Signal(_) | Sample::Taken(_) => None,
     }
 }
 

@@ -51,13 +51,14 @@ use load::{Loaded, load};
 
 pub use crate::api_choice::Api;
 pub(crate) use load::{Loading, see_tracefs};
+pub use tracer_common::api::{Class, Classes, Layer};
 
 /// What to capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Probe the functions that advance write indexes (`--detail full`, and whenever submissions are linked to API calls).
     pub reserves: bool,
-    /// Capture calls of HIP and HSA functions.
+    /// Capture calls of functions of HIP, HSA and OpenCL.
     pub api: Api,
     /// Trace child processes too.
     pub follow: bool,
@@ -143,7 +144,7 @@ impl Session {
         let marks = Positions::new(&events)?;
         let events = RingBuf::try_from(events).map_err(|_| CaptureError::Missing("EVENTS"))?;
         let stats: Map = prober.take_map("API_STATS")?;
-        let api_stats = (options.api == Api::Stats).then(|| ApiStats::new(&stats));
+        let api_stats = options.api.counts_any().then(|| ApiStats::new(&stats));
         let api_stats = api_stats.transpose()?;
         let pauses: Map = prober.take_map("PAUSES")?;
         let entries = guardian::descriptor(&pauses)?;
@@ -156,8 +157,8 @@ impl Session {
         let keeper = Keeper::start(own)?;
         let known = KnownFiles::new(&prober.take_map("KNOWN")?)?;
         let (ioctls, threads) = (prober.take_map("ENTERED")?, prober.take_map("API_THREADS")?);
-        let recorded = !matches!(options.api, Api::None | Api::Stats);
-        let open_calls = OpenCalls::new(ioctls, threads, recorded).map_err(|_| CaptureError::Missing("ENTERED"))?;
+        let open_calls =
+            OpenCalls::new(ioctls, threads, options.api.records()).map_err(|_| CaptureError::Missing("ENTERED"))?;
         let (traced, users) = (prober.take_map("TRACED")?, prober.take_map("USERS")?);
         let ring = prober.take_map("HOLDS")?;
         let inventory = Arc::new(Mutex::new(inventory));

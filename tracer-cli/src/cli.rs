@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-pub use capture::{Api, Capture, Detail};
+pub use capture::{Capture, Detail};
 pub use doctor::Doctor;
 pub use live::{Serve, Top};
 pub use record::Record;

@@ -55,12 +55,7 @@ pub struct Recorded {
 pub fn run(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
     let owner = output::owner(options.capture.as_root)?;
     let recorded = capture(options, owner, guardian)?;
-    print_outcome(&recorded.outcome)?;
-    if recorded.outcome.idle && !recorded.attached {
-        say!(
-            "note       no process of the command used an AMD GPU; `-a` also records what a daemon or a container runtime runs"
-        );
-    }
+    print_outcome(&recorded)?;
     Ok(ExitCode::from(code(&recorded)))
 }
 
@@ -163,11 +158,17 @@ async fn watch(
 }
 
 /// Prints the path summary.
-fn print_outcome(outcome: &Outcome) -> anyhow::Result<()> {
-    let mut text = Vec::new();
+fn print_outcome(recorded: &Recorded) -> anyhow::Result<()> {
+    let outcome = &recorded.outcome;
     let written = &outcome.written;
-    crate::report::text::summary(&mut text, &written.manifest, &outcome.report)?;
+    let mut text = Vec::new();
+    crate::report::text::summary(&mut text, &written.manifest, &outcome.report, &[])?;
     say::words(&String::from_utf8_lossy(&text));
+    if outcome.idle && outcome.report.nothing.is_none() && !recorded.attached {
+        say!(
+            "note       no process of the command used an AMD GPU; `-a` also records what a daemon or a container runtime runs"
+        );
+    }
     let size = tracer_core::units::bytes(written.bytes);
     say!(
         "trace      {} ({size}); read it with `tracer report {0}`",

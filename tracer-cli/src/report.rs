@@ -39,16 +39,17 @@ pub fn run(options: &Report) -> anyhow::Result<ExitCode> {
     }
     let mut warnings = trace.manifest().warnings.clone();
     warnings.extend(facts.damaged().iter().map(ToString::to_string));
-    let whole = trace.manifest().complete && facts.damaged().is_empty();
-    let report = summary.finish(whole);
+    summary.set_unread(facts.damaged().iter().map(|damage| damage.table).collect());
+    let report = summary.finish(trace.manifest().complete);
+    let damaged = facts.damaged();
     for warning in &warnings {
         log::warn!("{warning}");
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
     let most = if options.all { usize::MAX } else { MAX_RUNS };
     let written = match options.format {
-        Format::Json => json::write(&mut out, &trace, &report, &warnings),
-        Format::Text => text::summary(&mut out, trace.manifest(), &report)
+        Format::Json => json::write(&mut out, &trace, &report, &warnings, damaged),
+        Format::Text => text::summary(&mut out, trace.manifest(), &report, damaged)
             .and_then(|()| text::details(&mut out, &report, &runs, most)),
     };
     // A reader that closes the pipe early (`| head`) is not a failure.

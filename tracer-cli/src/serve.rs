@@ -55,6 +55,7 @@ impl Sink for Feed {
 
     fn describe(&mut self, inventory: &Inventory) {
         self.board.set_gpus(manifest::gpus(&manifest::devices(inventory)));
+        self.board.set_capture(manifest::capture(inventory));
         self.about = Some(about(inventory));
         // A service has no end at which a user would read the warnings.
         for warning in inventory.warnings.iter().skip(self.warned) {
@@ -67,8 +68,6 @@ impl Sink for Feed {
 fn about(inventory: &Inventory) -> About {
     About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        simulated: inventory.simulated().is_some(),
-        watched: manifest::capabilities(inventory).each().to_vec(),
         loss_sources: losses::counted(|family| inventory.has(family)),
     }
 }

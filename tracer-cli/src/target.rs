@@ -19,7 +19,7 @@ use tracer_capture::{
         launch::{Process, Running, Terminal, User, Waiting},
     },
 };
-use tracer_core::foreign;
+use tracer_core::{foreign, words::count};
 use tracer_store::manifest::{EndedBy, Target};
 
 use crate::{
@@ -129,10 +129,17 @@ impl Ready {
                 [] => "name unknown".to_owned(),
                 comm => foreign::line(foreign::from_bytes(comm)),
             };
-            let later = if process.has_runtime {
-                ""
-            } else {
-                ": it has no HSA runtime yet; if it loads one, tracer captures it from its first packet on"
+            let compute = process.queues.iter().filter(|queue| queue.compute != Some(false));
+            let later = match (process.has_runtime, compute.count()) {
+                (true, _) => String::new(),
+                (false, 0) => {
+                    ": it has no HSA runtime yet; if it loads one, tracer captures it from its first packet on"
+                        .to_owned()
+                }
+                (false, queues) => {
+                    let queues = count(queues as u64, "queue");
+                    format!(": it has no HSA runtime, holds /dev/kfd and {queues} that no probe sees")
+                }
             };
             say!("attached   process {} ({name}){later}", process.pid);
         }
@@ -141,11 +148,12 @@ impl Ready {
 
 fn options(capture: &Capture) -> anyhow::Result<session::Options> {
     let own = rustix::process::geteuid().as_raw();
+    let api = capture.calls();
     Ok(session::Options {
         // Links between calls and packets need this: for every packet of a batch except the last, a link is based on the fact that
         // the call's thread reserved the packet.
-        reserves: capture.detail == Detail::Full || capture.api.links(),
-        api: capture.api.into(),
+        reserves: capture.detail == Detail::Full || api.records(),
+        api,
         user: User::invoking()?.map_or(own, |user| user.uid),
         follow: !capture.no_follow,
         system: capture.all,

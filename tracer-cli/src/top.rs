@@ -33,7 +33,11 @@ pub fn run(options: &Top, guardian: Option<Guardian>) -> anyhow::Result<ExitCode
             let trace = Trace::open(trace)?;
             let mut replay = Replay::open(&trace, options.speed)?;
             if options.once {
-                return print(&replay.end()?);
+                let picture = replay.end()?;
+                for warning in &replay.warnings {
+                    log::warn!("{warning}");
+                }
+                return print(&picture);
             }
             screen::show(&mut replay, &Signals::flag()?)?;
             Ok(ExitCode::SUCCESS)

@@ -17,7 +17,7 @@ use tracer_files::{Folder, Owner};
 use tracer_store::{StoreError, Trace};
 
 use crate::{
-    cli::{Api, Capture, Detail, Record, VerdictFormat, Verify},
+    cli::{Capture, Detail, Record, VerdictFormat, Verify},
     exit, record,
     say::{self, print, say},
     scratch::Scratch,
@@ -101,7 +101,8 @@ fn recorded(
         row_memory: options.row_memory,
         capture: Capture {
             detail: Detail::Full,
-            api: Api::None,
+            api: Vec::new(),
+            api_rows: Vec::new(),
             no_follow: options.no_follow,
             as_root: options.as_root,
             debuginfod: false,
@@ -134,6 +135,10 @@ fn judge(policy: &Policy, trace: Result<Trace, StoreError>) -> Result<Verdict, S
     }
     let damaged = facts.damaged().iter().map(ToString::to_string);
     judge.context().damage.extend(damaged);
+    judge
+        .context()
+        .unread
+        .extend(facts.damaged().iter().map(|damage| damage.table));
     Ok(judge.finish())
 }
 

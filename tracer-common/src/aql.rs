@@ -1,7 +1,8 @@
 //! AQL packets: 64 bytes each, little endian.
 //!
 //! Source: HSA Platform System Architecture Specification 1.2, section 2.9; AMD's vendor packets: `amd_hsa_queue.h`,
-//! `hsa_ven_amd_aqlprofile`, `amd_aql_queue.cpp` (PM4-IB) of ROCR-Runtime.
+//! `hsa_ext_amd.h` (`hsa_amd_ext_kernel_dispatch_packet_t`, API table step 0x0d), `hsa_ven_amd_aqlprofile`, `amd_aql_queue.cpp`
+//! (PM4-IB) of ROCR-Runtime.
 
 /// Size of one packet, in bytes.
 pub const PACKET_LEN: usize = 64;
@@ -30,6 +31,8 @@ pub mod amd_format {
     pub const PM4_IB: u8 = 1;
     /// Barrier on a signal's value.
     pub const BARRIER_VALUE: u8 = 2;
+    /// Extended kernel dispatch: a grid of clusters of workgroups.
+    pub const EXT_KERNEL_DISPATCH: u8 = 3;
 }
 
 /// One packet, as it was in the ring.
@@ -38,6 +41,15 @@ pub mod amd_format {
 pub struct Packet {
     /// The 64 bytes, in memory order.
     pub bytes: [u8; PACKET_LEN],
+}
+
+/// The form of a kernel dispatch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DispatchForm {
+    /// The specification's packet.
+    Kernel,
+    /// AMD's packet for a grid of clusters of workgroups. On some GPUs every launch has this form.
+    ExtKernel,
 }
 
 /// The memory fence scopes of a header (2 bits each).
@@ -85,7 +97,8 @@ fields! {
     kernel_object: u64 = 0x20,
     /// Returns the address of the kernel arguments of a dispatch.
     kernarg: u64 = 0x28,
-    /// Returns `reserved2` of a dispatch. HIP stores a profiler's correlation id there.
+    /// Returns `reserved2` of a dispatch. HIP stores a profiler's correlation id there. An extended dispatch has another signal
+    /// there.
     correlation: u64 = 0x30,
     /// Returns the handle of the completion signal (every kind), or 0.
     completion_signal: u64 = COMPLETION_SIGNAL,
@@ -121,30 +134,75 @@ impl Packet {
     pub fn workgroup(&self) -> [u16; 3] {
         [4, 6, 8].map(|offset| u16::from_le_bytes(self.at(offset)))
     }
-    /// Returns the grid size of a dispatch, in work items (not in workgroups).
+    /// Returns the grid size of a dispatch of this form, in work items (not in workgroups).
     #[must_use]
-    pub fn grid(&self) -> [u32; 3] {
-        [0x0c, 0x10, 0x14].map(|offset| u32::from_le_bytes(self.at(offset)))
+    pub fn grid(&self, form: DispatchForm) -> [u32; 3] {
+        match form {
+            DispatchForm::Kernel => [0x0c, 0x10, 0x14].map(|offset| u32::from_le_bytes(self.at(offset))),
+            DispatchForm::ExtKernel => {
+                let (workgroup, counts, sizes) = (self.workgroup(), self.cluster_count(), self.cluster_size());
+                core::array::from_fn(|d| {
+                    let groups = counts[d].saturating_mul(sizes[d].into());
+                    groups.saturating_mul(workgroup[d].into())
+                })
+            }
+        }
+    }
+    /// Returns the number of clusters of an extended dispatch.
+    #[must_use]
+    pub fn cluster_count(&self) -> [u32; 3] {
+        let [y, z] = [0x10, 0x12].map(|offset| u16::from_le_bytes(self.at(offset)).into());
+        [u32::from_le_bytes(self.at(0x0c)), y, z]
+    }
+    /// Returns the number of workgroups in a cluster of an extended dispatch.
+    #[must_use]
+    pub fn cluster_size(&self) -> [u8; 3] {
+        self.at(0x14)
+    }
+    /// Returns the number of dimensions of a dispatch of this form.
+    #[must_use]
+    pub fn dimensions(&self, form: DispatchForm) -> u16 {
+        match form {
+            DispatchForm::Kernel => self.setup() & 3,
+            // The format has the place of the lower byte.
+            DispatchForm::ExtKernel => self.setup() >> 8 & 3,
+        }
     }
 
-    /// Returns whether the body alone, without a header, can only be a kernel dispatch.
-    ///
-    /// This is for a slot whose header the GPU has already set back to INVALID. The specification fixes enough of a dispatch to
-    /// distinguish it from the other kinds: 1 to 3 dimensions with the other bits zero, unused dimensions of size 1, a workgroup of
-    /// at most 1024 work items, no larger than the grid allows, and an aligned kernel descriptor.
+    /// Returns the form of a dispatch by the header; `None` for a packet of another kind.
     #[must_use]
-    pub fn body_is_dispatch(&self) -> bool {
-        let setup = self.setup();
-        let (wg, grid) = (self.workgroup(), self.grid());
+    pub fn dispatch_form(&self) -> Option<DispatchForm> {
+        match (self.kind(), self.amd_format()) {
+            (packet_type::KERNEL_DISPATCH, _) => Some(DispatchForm::Kernel),
+            (packet_type::VENDOR, amd_format::EXT_KERNEL_DISPATCH) => Some(DispatchForm::ExtKernel),
+            _ => None,
+        }
+    }
+
+    /// Returns the form of a dispatch if the body alone, without a header, can only be a dispatch of that form.
+    ///
+    /// This is for a slot whose header the GPU has already set back to INVALID. Enough of a dispatch is fixed to distinguish it from
+    /// the other kinds: 1 to 3 dimensions with the other bits zero, unused dimensions of size 1, a workgroup of at most 1024 work
+    /// items, no empty grid, and an aligned kernel descriptor. An extended dispatch has its format beside the dimensions, where the
+    /// other form has zero, so that no body has both forms.
+    #[must_use]
+    pub fn body_form(&self) -> Option<DispatchForm> {
+        let (form, dimensions) = match self.at(2) {
+            [dimensions @ 1..=3, 0] => (DispatchForm::Kernel, dimensions),
+            [amd_format::EXT_KERNEL_DISPATCH, dimensions @ 1..=3] => (DispatchForm::ExtKernel, dimensions),
+            _ => return None,
+        };
+        let (wg, grid) = (self.workgroup(), self.grid(form));
         let items: u64 = wg.map(u64::from).iter().product();
-        let unused_are_one = (1..3).all(|d| d < usize::from(setup) || (wg[d] == 1 && grid[d] == 1));
-        (1..=3).contains(&setup)
-            && (1..=1024).contains(&items)
+        let unused_are_one = (1..3).all(|d| d < usize::from(dimensions) || (wg[d] == 1 && grid[d] == 1));
+        let is_dispatch = (1..=1024).contains(&items)
             && grid.iter().all(|&g| g > 0)
             && unused_are_one
+            // The specification reserves it; AMD's form leaves it empty.
             && self.at::<2>(0x0a) == [0, 0]
             && self.kernel_object() != 0
-            && self.kernel_object().is_multiple_of(64)
+            && self.kernel_object().is_multiple_of(64);
+        is_dispatch.then_some(form)
     }
 }
 
@@ -181,7 +239,11 @@ mod tests {
         let p = dispatch();
         assert_eq!((p.kind(), p.barrier()), (packet_type::KERNEL_DISPATCH, true));
         assert_eq!((p.acquire(), p.release()), (Scope::System, Scope::System));
-        assert_eq!((p.workgroup(), p.grid()), ([64, 1, 1], [1024, 1, 1]));
+        assert_eq!(p.dispatch_form(), Some(DispatchForm::Kernel));
+        assert_eq!(
+            (p.workgroup(), p.grid(DispatchForm::Kernel)),
+            ([64, 1, 1], [1024, 1, 1])
+        );
         assert_eq!((p.kernel_object(), p.completion_signal()), (0x7000_1240, 0xabc0));
     }
 
@@ -189,17 +251,55 @@ mod tests {
     fn a_consumed_dispatch_is_known_by_its_body_and_other_kinds_are_not() {
         let mut p = dispatch();
         p.bytes[0] = packet_type::INVALID;
-        assert!(p.body_is_dispatch());
+        assert_eq!(p.body_form(), Some(DispatchForm::Kernel));
         let mut pm4 = Packet::ZERO;
         pm4.bytes[2] = amd_format::PM4_IB;
         // IT_INDIRECT_BUFFER with its address, as AqlQueue::ExecutePM4 writes it.
         pm4.bytes[4..8].copy_from_slice(&0xc002_3f00_u32.to_le_bytes());
         pm4.bytes[8..12].copy_from_slice(&0x0010_0001_u32.to_le_bytes());
-        assert!(!pm4.body_is_dispatch());
+        assert_eq!(pm4.body_form(), None);
         let mut value = Packet::ZERO;
         value.bytes[2] = amd_format::BARRIER_VALUE;
         value.bytes[8..16].copy_from_slice(&0x7f00_0000_1000_u64.to_le_bytes());
-        assert!(!value.body_is_dispatch());
-        assert!(!Packet::ZERO.body_is_dispatch());
+        assert_eq!(value.body_form(), None);
+        assert_eq!(Packet::ZERO.body_form(), None);
+    }
+
+    /// An extended dispatch of 5 x 3 x 2 clusters of 2 x 1 x 4 workgroups.
+    fn extended() -> Packet {
+        let mut p = dispatch();
+        p.bytes[..4].copy_from_slice(&[packet_type::VENDOR, 0x15, amd_format::EXT_KERNEL_DISPATCH, 3]);
+        p.bytes[4..0x0a].copy_from_slice(&[64, 0, 2, 0, 1, 0]);
+        p.bytes[0x0c..0x18].copy_from_slice(&[5, 0, 0, 0, 3, 0, 2, 0, 2, 1, 4, 0]);
+        p
+    }
+
+    #[test]
+    fn the_grid_of_an_extended_dispatch_is_count_times_size_times_workgroup() {
+        let p = extended();
+        assert_eq!(p.dispatch_form(), Some(DispatchForm::ExtKernel));
+        assert_eq!((p.cluster_count(), p.cluster_size()), ([5, 3, 2], [2, 1, 4]));
+        assert_eq!(p.grid(DispatchForm::ExtKernel), [5 * 2 * 64, 3 * 2, 2 * 4]);
+        assert_eq!(p.dimensions(DispatchForm::ExtKernel), 3);
+        assert_eq!((p.kernel_object(), p.completion_signal()), (0x7000_1240, 0xabc0));
+    }
+
+    #[test]
+    fn a_consumed_body_has_one_form() {
+        let mut p = extended();
+        p.bytes[0] = packet_type::INVALID;
+        assert_eq!(p.body_form(), Some(DispatchForm::ExtKernel));
+        for dimensions in 1..=3 {
+            let mut plain = dispatch();
+            plain.bytes[..4].copy_from_slice(&[packet_type::INVALID, 0x15, dimensions, 0]);
+            assert_eq!(plain.body_form(), Some(DispatchForm::Kernel));
+            // The bytes of the other form's grid are in the same place.
+            plain.bytes[3] = dimensions;
+            let other = plain.body_form();
+            assert!(other != Some(DispatchForm::Kernel), "{other:?}");
+        }
+        // A format that is not known.
+        p.bytes[2] = 4;
+        assert_eq!((p.body_form(), p.dispatch_form()), (None, None));
     }
 }

@@ -108,6 +108,45 @@ pub mod alloc_memory {
     pub const USERPTR: u32 = 4;
 }
 
+/// AMDKFD_IOC_IMPORT_DMABUF.
+pub const NR_IMPORT_DMABUF: u8 = 0x1d;
+/// AMDKFD_IOC_SVM.
+pub const NR_SVM: u8 = 0x20;
+/// AMDKFD_IOC_SET_XNACK_MODE: a 32-bit mode, in and out. -1 asks, 0 is off.
+pub const NR_SET_XNACK_MODE: u8 = 0x21;
+/// AMDKFD_IOC_CRIU_OP.
+pub const NR_CRIU_OP: u8 = 0x22;
+/// The first number of the ioctls that only the driver outside of the kernel has (DKMS); some of them import memory.
+pub const FIRST_OF_DKMS: u8 = 0x80;
+/// DRM_AMDGPU_GEM_VA: maps buffers of DRM to addresses.
+pub const NR_DRM_GEM_VA: u8 = 0x48;
+
+/// `kfd_ioctl_svm_args`, and the attributes that follow it: a type and a value of 32 bits each.
+pub mod svm {
+    /// u64, in: address.
+    pub const START: usize = 0;
+    /// u64, in: bytes.
+    pub const SIZE: usize = 8;
+    /// u32, in: 0 sets attributes, 1 asks for them.
+    pub const OP: usize = 16;
+    /// u32, in.
+    pub const ATTRIBUTE_COUNT: usize = 20;
+    /// The first attribute.
+    pub const ATTRIBUTES: usize = 24;
+    /// Bytes of an attribute.
+    pub const ATTRIBUTE_LEN: usize = 8;
+    /// `KFD_IOCTL_SVM_OP_SET_ATTR`.
+    pub const SET_ATTRIBUTES: u32 = 0;
+    /// `KFD_IOCTL_SVM_ATTR_PREFERRED_LOC`: the GPU to which pages move at a fault.
+    pub const PREFERRED_LOCATION: u32 = 0;
+    /// `KFD_IOCTL_SVM_ATTR_PREFETCH_LOC`: the GPU to which pages move now.
+    pub const PREFETCH_LOCATION: u32 = 1;
+    /// `KFD_IOCTL_SVM_LOCATION_SYSMEM`.
+    pub const HOST: u32 = 0;
+    /// `KFD_IOCTL_SVM_LOCATION_UNDEFINED`.
+    pub const UNDEFINED: u32 = u32::MAX;
+}
+
 named! {
     /// `queue_type` of CREATE_QUEUE.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 
 use crate::record::IOCTL_ARG_LEN;
 
-/// The number of API calls kept for each thread: a power of two. HIP calls HSA, and HSA calls no function of the catalog.
+/// The number of API calls kept for each thread: a power of two. HIP and OpenCL call HSA, and HSA calls
+/// back its caller in a few functions.
 pub const DEPTH: u32 = 8;
 
 /// An open ioctl: the value of the map `ENTERED`.
@@ -32,7 +33,7 @@ pub struct OpenIoctl {
 pub struct OpenCall {
     /// Address of the return address, which identifies the call's own return.
     pub sp: u64,
-    /// The number of the call; if calls are only counted, its place in the counters.
+    /// The number of the call; for a call that is only counted, its place in the counters.
     pub call: u64,
     /// Entry, CLOCK_MONOTONIC ns.
     pub enter_ns: u64,
@@ -54,7 +55,7 @@ pub struct OpenCall {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ThreadCalls {
-    /// Number of the innermost open call, or 0.
+    /// Number of the innermost open call that is not only counted, or 0.
     pub call: u64,
     /// Stream of the innermost call that names one, or `record::NO_STREAM`.
     pub stream: u64,

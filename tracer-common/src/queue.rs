@@ -42,3 +42,6 @@ pub const SIGNAL_END: usize = 0x28;
 
 /// The largest ring that ROCr creates, in packets (`0x20000` in `GpuAgent::QueueCreate`); a larger size is not a queue.
 pub const MAX_PACKETS: u32 = 0x2_0000;
+/// The largest ring of another program that tracer reads, in packets: 64 MiB. The KFD demands a power of two, and sets no limit. The
+/// rings of tinygrad have a quarter of this.
+pub const MAX_OWN_PACKETS: u32 = 0x10_0000;

@@ -74,6 +74,8 @@ pub mod doorbell_flags {
     pub const ADOPTED: u16 = 16;
     /// The queue is a proxy in memory, which no GPU reads. It belongs to a tool, in front of a real queue.
     pub const PROXY: u16 = 32;
+    /// A [`Packets`](super::Packets) record that no doorbell led to: the GPU had taken the packets when a thread ended the queue.
+    pub const TAKEN: u16 = 64;
 }
 
 /// A store to the doorbell of an AQL queue, with the first packet that the store publishes.
@@ -131,7 +133,7 @@ pub const PACKETS_PER_RECORD: usize = 16;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Packets {
-    /// Header; `PROXY` is the only one of [`doorbell_flags`].
+    /// Header; `PROXY` or `TAKEN` of [`doorbell_flags`].
     pub header: Header,
     /// User address of the `amd_queue_t`.
     pub queue: u64,

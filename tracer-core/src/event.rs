@@ -37,6 +37,9 @@ pub enum Event<'a> {
     Doorbell(Doorbell),
     /// Packets of a ring, read at a doorbell or by the collector.
     Packets(Packets<'a>),
+    /// Packets that the GPU had passed when their slots were read, for which no doorbell was seen by then. `value`, `call` and
+    /// `before` are meaningless.
+    Taken(Packets<'a>),
     /// Progress of a queue's producers and its GPU, read without a doorbell.
     Progress(Progress),
     /// Contents of a completion signal, read without a doorbell.
@@ -57,7 +60,7 @@ pub enum Event<'a> {
     CodeObject(CodeObject<'a>),
     /// A process existed before tracing began.
     There(There<'a>),
-    /// A complete call of a HIP or HSA function; the model counts its submissions.
+    /// A complete call of a HIP, HSA or OpenCL function; the model counts its submissions.
     ApiCall(&'a tables::ApiCall),
     /// A program created a queue for itself.
     HsaQueue(HsaQueue),

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Family {
-    /// Calls of HIP and HSA functions.
+    /// Calls of HIP, HSA and OpenCL functions.
     Api,
     /// Changes of a runtime's list of code objects.
     CodeObject,

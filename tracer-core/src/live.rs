@@ -11,12 +11,16 @@ mod queue;
 mod rate;
 mod tables;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-pub use picture::{IoctlRow, KernelRow, Loss, PacketRow, Picture, ProcessRow, QueueRow, RingRow, Share, Stuck, Totals};
+pub use picture::{IoctlRow, KernelRow, Loss, PacketRow, Picture, ProcessRow, QueueRow, RingRow, Stuck, Totals};
 
-use crate::tables::Fact;
-use crate::tally::{Entry, bounded, more};
+pub use crate::known::ByPath;
+
+use crate::capabilities::Capabilities;
+use crate::known::{Basis, Total};
+use crate::tables::{Fact, Path, Table};
+use crate::tally::{Entry, Tally, bounded, more};
 use counts::Counts;
 use kernels::Kernels;
 use queue::LiveQueue;
@@ -36,9 +40,34 @@ pub struct Gpu {
     pub scheduler: Option<String>,
 }
 
+/// What a view must know of the capture besides its facts. By default nothing is watched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Capture {
+    /// What is watched.
+    pub watched: Capabilities,
+    /// The sign by which a simulated GPU was recognized.
+    pub simulated: Option<String>,
+    /// Whether the capture has ended in order, and nothing of a trace is missing.
+    pub complete: bool,
+    /// Whether it is a trace whose recorder did not finish.
+    pub interrupted: bool,
+    /// Tables of a trace with rows that cannot be read.
+    pub unread: BTreeSet<Table>,
+}
+
+/// What makes totals unknown for ever, although its cause is not shown any more.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lasting {
+    opaque_queues: bool,
+    open_queues: bool,
+    thunk_unknown: bool,
+}
+
 /// The state of the view.
 #[derive(Debug, Default)]
 pub struct Live {
+    capture: Capture,
+    lasting: Lasting,
     now_ns: u64,
     began_ns: Option<u64>,
     queues: BTreeMap<u32, LiveQueue>,
@@ -84,15 +113,33 @@ impl Live {
                 self.ioctls.add(ioctl);
             }
             Fact::RingJob(job) => self.rings.add(job),
-            Fact::Queue(queue) => {
-                if let Some(live) = self.queue(queue.queue) {
-                    live.numbers(queue);
+            Fact::Queue(queue) => match self.queue(queue.queue) {
+                Some(live) => live.numbers(queue),
+                None => {
+                    self.lasting.opaque_queues |= queue.is_opaque();
+                    self.lasting.open_queues |= queue.is_open(false);
                 }
-            }
+            },
             Fact::Process(process) => self.processes.numbers(process),
             Fact::Loss(loss) => more(self.losses.entry(loss.source.clone()).or_default(), loss.count),
             _ => {}
         }
+    }
+
+    /// Sets what is known of the capture so far.
+    pub fn set_capture(&mut self, capture: Capture) {
+        self.capture = capture;
+    }
+
+    /// Notes that the capture has ended in order: nothing more will come.
+    pub fn complete(&mut self) {
+        self.capture.complete = true;
+    }
+
+    /// Notes that rows of a table of the trace cannot be read.
+    pub fn lacks(&mut self, table: Table) {
+        self.capture.unread.insert(table);
+        self.capture.complete = false;
     }
 
     /// Sets the GPUs by their KFD ids, as they are known so far.
@@ -107,49 +154,109 @@ impl Live {
         self.queues.retain(|_, queue| {
             queue.advance(now);
             let ended = queue.ended_ns(now);
-            ended.is_none_or(|ended| now.saturating_sub(ended) < SHOWN_AFTER_END_NS)
+            let shown = ended.is_none_or(|ended| now.saturating_sub(ended) < SHOWN_AFTER_END_NS);
+            if !shown {
+                self.lasting.opaque_queues |= queue.is_opaque();
+                self.lasting.open_queues |= queue.is_open(now);
+            }
+            shown
         });
-        self.processes.forget(now, SHOWN_AFTER_END_NS);
+        self.lasting.thunk_unknown |= self.processes.forget(now, SHOWN_AFTER_END_NS);
     }
 
     /// Returns everything that can be shown, at the latest time that is known.
     #[must_use]
     pub fn picture(&self) -> Picture {
-        let (now, tally) = (self.now_ns, &self.counts.tally);
-        let of_process = |pid| self.queues.values().filter(|queue| queue.pid == Some(pid)).count();
+        self.picture_at(self.now_ns)
+    }
+
+    /// Returns everything that can be shown, with rates and ages at `now`, a time in the last seconds. At the end of a capture, that
+    /// is the moment at which the probes were removed: the rates of later moments fall although nobody counts any more.
+    #[must_use]
+    pub fn picture_at(&self, now: u64) -> Picture {
+        let tally = &self.counts.tally;
+        let mut of_processes: BTreeMap<u32, Queues> = BTreeMap::new();
+        for queue in self.queues.values() {
+            if let Some(pid) = queue.pid {
+                of_processes.entry(pid).or_default().add(queue, now);
+            }
+        }
+        let mut all = Queues::default();
+        self.queues.values().for_each(|queue| all.add(queue, now));
+        let basis = Basis {
+            opaque_queues: all.opaque || self.lasting.opaque_queues,
+            open_queues: all.open || self.lasting.open_queues || self.other_queues > 0,
+            ..self.basis(tally, !self.lasting.thunk_unknown && self.processes.thunks_are_known())
+        };
         let queues = self.queues.iter();
         let losses = self.losses.iter();
         Picture {
             time_ns: now,
             elapsed_ns: self.began_ns.map(|began| now.saturating_sub(began)),
+            simulated: self.capture.simulated.clone(),
+            complete: self.capture.complete,
+            watched: self.capture.watched,
+            unread_tables: self
+                .capture
+                .unread
+                .iter()
+                .map(|table| table.name().to_owned())
+                .collect(),
             totals: Totals {
-                dispatches: tally.all_dispatches(),
-                by_path: Share::of(&tally.dispatches, tally),
-                aggregated: tally.aggregated.dispatches,
-                doorbells: tally.doorbells,
-                copies: tally.all_copies(),
-                other_packets: tally.other_packets.saturating_add(tally.unread),
-                unread: tally.unread,
-                dispatches_per_s: self.counts.dispatches.per_second(now),
-                doorbells_per_s: self.counts.doorbells.per_second(now),
-                copies_per_s: self.counts.copies.per_second(now),
+                dispatches: basis.when(Total::Dispatches, tally.all_dispatches()),
+                by_path: basis.dispatches(&with_unseen(&tally.dispatches, tally)),
+                aggregated: basis.when(Total::Dispatches, tally.aggregated.dispatches),
+                doorbells: basis.when(Total::Doorbells, tally.doorbells),
+                copies: basis.when(Total::Copies, tally.all_copies()),
+                other_packets: basis.when(Total::Packets, tally.other_packets.saturating_add(tally.unread)),
+                unread: basis.when(Total::Packets, tally.unread),
+                dispatches_per_s: basis.when(Total::Dispatches, self.counts.dispatches.per_second(now)),
+                doorbells_per_s: basis.when(Total::Doorbells, self.counts.doorbells.per_second(now)),
+                copies_per_s: basis.when(Total::Copies, self.counts.copies.per_second(now)),
                 history: self.counts.dispatches.history(now),
             },
             queues: queues
-                .map(|(&number, queue)| queue.row(number, &self.gpus, now))
+                .map(|(&number, queue)| {
+                    let thunk_known = queue.pid.is_some_and(|pid| self.processes.thunk_is_known(pid));
+                    queue.row(number, &self.gpus, now, self.basis(queue.tally(), thunk_known))
+                })
                 .collect(),
             other_queues: self.other_queues,
             kernels: self.kernels.rows(now),
             other_kernels: self.kernels.others,
             rings: self.rings.rows(now),
             ioctls: self.ioctls.rows(now),
-            processes: self.processes.rows(now, &of_process),
+            processes: self.processes.rows(now, |pid, tally| {
+                let queues = of_processes.get(&pid).copied().unwrap_or_default();
+                let opaque_queues = queues.opaque || self.lasting.opaque_queues;
+                (
+                    queues.count,
+                    Basis {
+                        opaque_queues,
+                        ..self.basis(tally, false)
+                    },
+                )
+            }),
             losses: losses
                 .map(|(source, &count)| Loss {
                     source: source.clone(),
                     count,
                 })
                 .collect(),
+        }
+    }
+
+    /// Returns what decides whether these counts are known, without what queues contribute to that.
+    fn basis(&self, tally: &Tally, thunks: bool) -> Basis<'_> {
+        Basis {
+            watched: self.capture.watched,
+            unread: &self.capture.unread,
+            to_end: !self.capture.interrupted,
+            opaque_queues: false,
+            open_queues: false,
+            unknown_formats: tally.unknown_formats > 0,
+            unread_unseen: tally.unread_unseen > 0,
+            thunks,
         }
     }
 
@@ -164,6 +271,29 @@ impl Live {
         self.other_queues += u64::from(queue.is_none());
         queue
     }
+}
+
+/// The queues of a process, or all of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Queues {
+    count: usize,
+    opaque: bool,
+    open: bool,
+}
+
+impl Queues {
+    fn add(&mut self, queue: &LiveQueue, now: u64) {
+        self.count += 1;
+        self.opaque |= queue.is_opaque();
+        self.open |= queue.is_open(now);
+    }
+}
+
+/// Returns the counts by path, with the packets that bypassed every probe: it is unknown whether they are dispatches.
+fn with_unseen(counts: &[u64; Path::ALL.len()], tally: &Tally) -> [u64; Path::ALL.len()] {
+    let mut all = *counts;
+    more(&mut all[Path::Unseen as usize], tally.unseen_packets);
+    all
 }
 
 /// Returns the time at which a fact comes in a replay; `None` for facts that have no time of their own, such as snapshots of

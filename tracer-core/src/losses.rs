@@ -25,7 +25,13 @@ pub fn counted(has: impl Fn(Family) -> bool) -> Vec<&'static str> {
     let of_model = of_model.into_iter().filter(|&(_, family)| has(family));
     all.extend(of_model.map(|(source, _)| source));
     // The decoder sees every record, and every decoded event belongs to a queue or to none. Every mapped file is opened.
-    all.extend([UNDECODED, QUEUE_LIMIT, LIBRARY_UNOPENED, LIBRARY_UNTRACED]);
+    all.extend([
+        UNDECODED,
+        QUEUE_LIMIT,
+        LIBRARY_UNOPENED,
+        LIBRARY_UNTRACED,
+        TOPOLOGY_UNREAD,
+    ]);
     all
 }
 
@@ -51,6 +57,9 @@ pub const LIBRARY_UNOPENED: &str = "library-unopened";
 /// Source of losses for files that look like HSA runtimes but have an unknown form.
 pub const LIBRARY_UNTRACED: &str = "library-untraced";
 
+/// Source of losses for processes that use the KFD, and whose KFD topology could not be read: their GPUs are unknown.
+pub const TOPOLOGY_UNREAD: &str = "topology-unread";
+
 /// Sources of losses for probes that could not be attached to a library, by family.
 const UNATTACHED: [(Family, &str); 8] = [
     (Family::Api, "unattached-api"),
@@ -68,6 +77,37 @@ const UNATTACHED: [(Family, &str); 8] = [
 pub fn unattached(family: Family) -> &'static str {
     let found = UNATTACHED.iter().find(|(name, _)| *name == family);
     found.map_or("unattached-other", |(_, source)| source)
+}
+
+/// Sources of losses for programs that the kernel did not run, by family.
+const MISSED: [(Family, &str); 14] = [
+    (Family::Api, "missed-api"),
+    (Family::CodeObject, "missed-code-object"),
+    (Family::Doorbell, MISSED_DOORBELL),
+    (Family::Driver, "missed-driver"),
+    (Family::DriverEvent, "missed-driver-event"),
+    (Family::HsaQueue, "missed-hsa-queue"),
+    (Family::Ioctl, "missed-ioctl"),
+    (Family::Mapping, "missed-mapping"),
+    (Family::Process, "missed-process"),
+    (Family::Progress, "missed-progress"),
+    (Family::Reserve, "missed-reserve"),
+    (Family::Ring, "missed-ring"),
+    (Family::Sdma, "missed-sdma"),
+    (Family::Stops, "missed-stops"),
+];
+
+/// Source of losses for doorbell programs that the kernel did not run.
+const MISSED_DOORBELL: &str = "missed-doorbell";
+
+/// Source of losses for programs without a source of their own. In traces of older versions, doorbell programs are among them.
+const MISSED_OTHER: &str = "missed-other";
+
+/// Returns the source of losses for programs of a family that the kernel did not run.
+#[must_use]
+pub fn missed(family: Family) -> &'static str {
+    let found = MISSED.iter().find(|(name, _)| *name == family);
+    found.map_or(MISSED_OTHER, |(_, source)| source)
 }
 
 /// Source of losses for records that this version cannot decode.
@@ -98,20 +138,33 @@ const fn families(source: LossSource) -> &'static [Family] {
 
 /// Returns whether lost events of this source can hide that a doorbell was rung. In that case tracer cannot say that none was rung.
 ///
-/// `missed-other` stands for doorbell programs that the kernel did not run. The other `missed-` sources, and those of failed
-/// pauses, stand for processes that may have run before their probes were attached.
+/// `missed-doorbell` stands for doorbell programs that the kernel did not run; traces of older versions count them as
+/// `missed-other`. Other `missed-` sources, and those of failed pauses, stand for processes that may have run before their probes were
+/// attached.
 #[must_use]
 pub fn hide_doorbells(source: &str) -> bool {
     let doorbells = [
         LossSource::DoorbellRing.name(),
         LossSource::SignalUnread.name(),
         QUEUE_LIMIT,
-        "missed-other",
+        MISSED_DOORBELL,
+        MISSED_OTHER,
         "unattached-doorbell",
         // Without the mapping probe, tracer does not find the doorbell functions of last resort.
         "unattached-mapping",
     ];
     doorbells.contains(&source) || hide_processes(source)
+}
+
+/// Returns whether lost events of this source can hide ioctls of traced processes.
+#[must_use]
+pub fn hide_ioctls(source: &str) -> bool {
+    let ioctls = [
+        LossSource::IoctlRing.name(),
+        LossSource::IoctlMap.name(),
+        "missed-ioctl",
+    ];
+    ioctls.contains(&source) || hide_processes(source)
 }
 
 /// Returns whether lost events of this source can hide that a program created a queue. In that case tracer cannot say that the
@@ -124,6 +177,18 @@ pub fn hide_queue_calls(source: &str) -> bool {
         "unattached-hsa-queue",
     ];
     calls.contains(&source) || hide_processes(source)
+}
+
+/// Returns whether lost events of this source can hide an ioctl, and so an allocation of memory.
+#[must_use]
+pub(crate) fn hide_memory(source: &str) -> bool {
+    let ioctls = [
+        LossSource::IoctlRing.name(),
+        LossSource::IoctlMap.name(),
+        "missed-ioctl",
+        "missed-other",
+    ];
+    ioctls.contains(&source) || hide_processes(source)
 }
 
 /// Returns whether lost events of this source are events of tools' proxies, or concern whether there are proxies.
@@ -163,7 +228,13 @@ mod tests {
     fn what_is_not_watched_is_not_counted() {
         assert_eq!(
             counted(|_| false),
-            [UNDECODED, QUEUE_LIMIT, LIBRARY_UNOPENED, LIBRARY_UNTRACED]
+            [
+                UNDECODED,
+                QUEUE_LIMIT,
+                LIBRARY_UNOPENED,
+                LIBRARY_UNTRACED,
+                TOPOLOGY_UNREAD
+            ]
         );
         let some = counted(|family| [Family::Ioctl, Family::CodeObject].contains(&family));
         let expected = [
@@ -177,9 +248,24 @@ mod tests {
             "model-queues",
             "library-unopened",
             "library-untraced",
+            "topology-unread",
         ];
         assert_eq!(some, expected);
-        assert_eq!(counted(|_| true).len(), LossSource::ALL.len() + 9);
+        assert_eq!(counted(|_| true).len(), LossSource::ALL.len() + 10);
+    }
+
+    #[test]
+    fn programs_that_were_not_run_hide_what_they_would_see() {
+        for (family, source) in MISSED {
+            assert_eq!(missed(family), source);
+            assert_eq!(source, format!("missed-{}", family.to_string().replace('_', "-")));
+        }
+        assert!(hide_doorbells(missed(Family::Doorbell)) && !hide_doorbells(missed(Family::Reserve)));
+        assert!(!hide_doorbells(missed(Family::Sdma)) && !hide_doorbells(missed(Family::CodeObject)));
+        assert!(hide_ioctls(missed(Family::Ioctl)) && hide_queue_calls(missed(Family::HsaQueue)));
+        assert!(hide_doorbells(missed(Family::Process)) && hide_doorbells(missed(Family::Mapping)));
+        // Older versions had no source of its own for doorbells.
+        assert!(hide_doorbells("missed-other"));
     }
 
     #[test]

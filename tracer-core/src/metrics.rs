@@ -54,6 +54,17 @@ struct QueueTally {
     ended_ns: Option<u64>,
 }
 
+impl QueueTally {
+    /// Returns whether it may take AQL packets, and whether it may take the commands of a copy engine: both, if its type is unknown.
+    fn takes(&self) -> (bool, bool) {
+        let kind = self.kind.as_deref();
+        (
+            kind.is_none_or(|kind| kind == "compute-aql"),
+            kind.is_none_or(|kind| kind.starts_with("sdma")),
+        )
+    }
+}
+
 impl Metrics {
     /// Creates counters at 0.
     #[must_use]

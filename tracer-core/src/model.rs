@@ -117,6 +117,7 @@ impl Trackers {
             Event::Progress(sample) => self.submissions.queues.sample(sample, out),
             Event::Signal(signal) => self.submissions.signal(signal, out),
             Event::HsaQueue(event) => self.submissions.hsa_queue(event, out),
+            Event::Taken(event) => self.submissions.queues.taken(event),
             Event::Reserve(event) => self.submissions.reserve(event, out),
             Event::Ioctl(event) => self.submissions.ioctl(event, out),
             // These only show that their process exists.
@@ -176,7 +177,7 @@ fn origin(event: &Event<'_>) -> Option<Origin> {
         // Most of these occur in kernel threads, or in processes that are not traced.
         Event::RingJob(_) | Event::DriverCall(_) | Event::DriverEvent(_) | Event::Lost(_) => None,
         // The collector's own events bypass the buffer, which may still contain events of earlier times.
-        Event::Progress(_) | Event::Signal(_) | Event::ApiStats(_) => None,
+        Event::Taken(_) | Event::Progress(_) | Event::Signal(_) | Event::ApiStats(_) => None,
     }
 }
 

@@ -8,8 +8,8 @@ use crate::{
     code_object::CodeObjectOrigin,
     summary::Capabilities,
     tables::{
-        CodeObject, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Evidence, Kernel, OtherPacket, PacketKind,
-        Path, Process, Queue, QueueOrigin, Unread,
+        CodeObject, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Evidence, Form, Kernel, OtherPacket,
+        PacketKind, Path, Process, Queue, QueueOrigin, Unread,
     },
 };
 
@@ -44,6 +44,7 @@ pub fn dispatch(index: u64, time_ns: u64) -> Dispatch {
         time_ns,
         path: Path::Doorbell,
         evidence: Evidence::Header,
+        form: Some(Form::Kernel),
         reserve_ns: None,
         unreserved_ns: None,
         header: 2,

@@ -1,7 +1,6 @@
 //! Counts over facts: the result of a recording, and the start of a report and a policy.
 
 mod api;
-mod capabilities;
 mod copies;
 mod driver;
 mod driver_events;
@@ -12,20 +11,22 @@ mod rings;
 mod things;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+pub use crate::capabilities::Capabilities;
+pub use crate::known::ByPath;
+use crate::known::{Basis, Total};
 use crate::losses;
-use crate::tables::{Evidence, Fact, Ioctl, OtherPacket, PacketKind, Path, Unread};
+use crate::tables::{Evidence, Fact, Ioctl, OtherPacket, PacketKind, Table, Unread};
 use crate::tally::{Aggregated, Histogram, Tally, bounded, more, total};
 use crate::words::Named;
 pub use api::{ApiCalls, ApiFunction, StreamQueue};
-pub use capabilities::Capabilities;
 pub use copies::{Copies, Moved};
 pub use driver::{DriverCalls, Function};
 pub use driver_events::{DriverEventCount, DriverEvents};
 pub use kernels::{GpuNs, Kernel};
 pub use report::{
-    ByEvidence, ByPath, Dispatches, Doorbells, IoctlCalls, Ioctls, Losses, Packets, Report, UnseenPackets,
+    ByEvidence, Dispatches, Doorbells, IoctlCalls, Ioctls, KernelNames, Losses, Nothing, Packets, Report, UnseenPackets,
 };
 pub use requested::Requested;
 pub use rings::{Ring, RingJobs};
@@ -43,6 +44,7 @@ pub struct Summary {
     kernels: kernels::Counter,
     requested: requested::Counter,
     code_objects: u64,
+    kernel_names: KernelNames,
     rings: rings::Counter,
     driver: driver::Counter,
     driver_events: driver_events::Counter,
@@ -54,6 +56,10 @@ pub struct Summary {
     most_rows: Option<usize>,
     /// Processes that published packets.
     published: HashSet<u32>,
+    /// Ioctls of /dev/kfd.
+    kfd_ioctls: u64,
+    /// Tables with rows that could not be read.
+    unread_tables: BTreeSet<Table>,
 }
 
 impl Summary {
@@ -110,8 +116,8 @@ impl Summary {
             Fact::DriverCall(call) => self.driver.add(call),
             Fact::DriverEvent(event) => self.driver_events.add(event),
             Fact::CodeObject(_) => self.code_objects += 1,
-            // The dispatches and the table of kernels report kernels.
-            Fact::Kernel(_) | Fact::Progress(_) | Fact::DoorbellRun(_) => {}
+            Fact::Kernel(kernel) => self.kernel_names.add(kernel),
+            Fact::Progress(_) | Fact::DoorbellRun(_) => {}
             Fact::ApiCall(call) => self.api.add(call),
             Fact::ApiStats(stats) => self.api.add_stats(stats),
             Fact::Queue(queue) => self.queues.add(queue, most),
@@ -125,59 +131,76 @@ impl Summary {
         self.tally.aggregated = aggregated;
     }
 
+    /// Sets the tables of the trace with rows that could not be read. What they contribute to is unknown.
+    pub fn set_unread(&mut self, tables: BTreeSet<Table>) {
+        self.unread_tables = tables;
+    }
+
     /// Returns the calls of driver functions so far. `watched` says whether any function was watched.
     #[must_use]
     pub fn driver_calls(&self, watched: bool) -> DriverCalls {
         self.driver.clone().report(watched)
     }
 
-    /// Returns the counts. `complete` says whether the trace was written to its end.
+    /// Returns the counts. `complete` says whether the trace was written to its end. A trace with tables that cannot be read is not
+    /// complete.
     #[must_use]
     pub fn finish(self, complete: bool) -> Report {
-        let known = self.capabilities;
         let tally = &self.tally;
         let totals = self.queues.totals();
-        // Kernels on a queue of PM4 commands are not in any packet.
-        let packets = known.packets && totals.opaque == 0;
-        let thunk = known.thunk || self.thunks_known();
-        let dispatches = Dispatches {
-            total: when(packets, tally.all_dispatches()),
-            aggregated: when(packets, tally.aggregated.dispatches),
-            by_path: by_path(&tally.dispatches, [packets, known.kernel_rings, thunk, known.unseen]),
-            by_evidence: ByEvidence {
-                header: when(packets, tally.evidence[Evidence::Header as usize]),
-                body: when(packets, tally.evidence[Evidence::Body as usize]),
-            },
-            internal: when(packets && known.hsa_queues && !totals.internal_unknown, totals.internal),
+        let basis = Basis {
+            watched: self.capabilities,
+            unread: &self.unread_tables,
+            to_end: complete,
+            opaque_queues: totals.opaque > 0,
+            open_queues: totals.open > 0,
+            unknown_formats: tally.unknown_formats > 0,
+            unread_unseen: tally.unread_unseen > 0,
+            thunks: self.thunks_known(),
         };
-        // tracer does not watch the progress of copy engines, nor what else the functions that ring their doorbells call.
-        let copy_paths = [known.sdma_doorbells, known.kernel_rings, false, false];
-        let copies_by_path = by_path(&tally.copies, copy_paths);
+        let knows = |total| basis.knows(total);
+        let nothing = self.nothing(&basis, totals.queues);
+        let internal = basis.when(Total::InternalDispatches, totals.internal);
+        let dispatches = Dispatches {
+            total: basis.when(Total::Dispatches, tally.all_dispatches()),
+            aggregated: basis.when(Total::Dispatches, tally.aggregated.dispatches),
+            by_path: basis.dispatches(&tally.dispatches),
+            by_evidence: ByEvidence {
+                header: basis.when(Total::Dispatches, tally.evidence[Evidence::Header as usize]),
+                body: basis.when(Total::Dispatches, tally.evidence[Evidence::Body as usize]),
+            },
+            internal: internal.filter(|_| !totals.internal_unknown),
+        };
+        let copies_by_path = basis.copies(&tally.copies);
         let requests_lost = self.losses.keys().any(|source| losses::hide_requests(source));
         let (queues, other_queues) = self.queues.rows();
         let (processes, other_processes) = self.processes.rows();
         Report {
-            complete,
+            complete: complete && self.unread_tables.is_empty(),
+            nothing,
             dispatches,
             doorbells: Doorbells {
-                total: when(known.doorbells, tally.doorbells),
-                aggregated: when(known.doorbells, tally.aggregated.doorbells),
-                reserve_to_doorbell_ns: self.latency.stats().filter(|_| known.reserves),
+                total: basis.when(Total::Doorbells, tally.doorbells),
+                aggregated: basis.when(Total::Doorbells, tally.aggregated.doorbells),
+                reserve_to_doorbell_ns: self
+                    .latency
+                    .stats()
+                    .filter(|_| basis.watched.reserves && knows(Total::Doorbells)),
             },
             packets: Packets {
-                total: when(packets, tally.other_packets.saturating_add(tally.unread)),
+                total: basis.when(Total::Packets, tally.other_packets.saturating_add(tally.unread)),
                 by_kind: by_name(self.packets),
                 unread: by_name(self.unread),
             },
             // If queues existed before, proxies in front of them may have existed, too.
             requested: self
                 .requested
-                .report(known.requests && !requests_lost && !totals.adopted),
+                .report(knows(Total::Requested) && !requests_lost && !totals.adopted),
             copies: self
                 .copies
-                .report(known.sdma_doorbells, tally.all_copies(), copies_by_path),
+                .report(knows(Total::Copies), tally.all_copies(), copies_by_path),
             unseen: UnseenPackets {
-                total: when(known.unseen && totals.open == 0, tally.unseen()),
+                total: basis.when(Total::Unseen, tally.unseen()),
                 found: tally.unseen(),
                 queues_open: totals.open,
             },
@@ -185,23 +208,55 @@ impl Summary {
             other_queues,
             opaque_queues: totals.opaque,
             ioctls: Ioctls {
-                total: when(known.ioctls, total(self.ioctls.values().map(|(calls, _)| calls.count))),
+                total: basis.when(Total::Ioctls, total(self.ioctls.values().map(|(calls, _)| calls.count))),
                 by_name: self.ioctls.into_iter().map(ioctl_calls).collect(),
             },
-            ring_jobs: self.rings.report(known.kernel_rings),
-            driver_calls: self.driver.report(known.driver),
-            driver_events: self.driver_events.report(known.driver_events),
-            code_objects: when(known.code_objects, self.code_objects),
+            ring_jobs: self.rings.report(knows(Total::RingJobs)),
+            driver_calls: self.driver.report(knows(Total::DriverCalls)),
+            driver_events: self.driver_events.report(knows(Total::DriverEvents)),
+            code_objects: basis.when(Total::CodeObjects, self.code_objects),
+            kernel_names: basis.when(Total::KernelNames, self.kernel_names),
             streams: self.api.streams(),
-            api_calls: self.api.report(known.api, known.api_stats),
+            api_calls: self.api.report(knows(Total::ApiCalls), knows(Total::ApiStats)),
             other_kernels: self.kernels.others,
             kernels: self.kernels.report(),
             losses: Losses {
-                total: total(self.losses.values().copied()),
+                total: basis.when(Total::Losses, total(self.losses.values().copied())),
                 by_source: self.losses,
             },
             processes,
             other_processes,
+        }
+    }
+
+    /// Returns what the traced processes did not do, if it is known that they submitted nothing.
+    fn nothing(&self, basis: &Basis<'_>, queues: u64) -> Option<Nothing> {
+        let tables = [
+            Table::Queues,
+            Table::Doorbells,
+            Table::DoorbellRuns,
+            Table::Dispatches,
+            Table::DispatchRuns,
+        ];
+        let readable = tables.iter().all(|table| !self.unread_tables.contains(table));
+        let whole = basis.to_end && readable && basis.knows(Total::Ioctls) && basis.knows(Total::Losses);
+        let hidden = self
+            .losses
+            .keys()
+            .any(|source| losses::hide_doorbells(source) || losses::hide_ioctls(source));
+        let (kfd, submissions) = (self.kfd_ioctls, self.tally.rows().saturating_add(self.tally.doorbells));
+        if !whole || hidden || submissions > 0 {
+            return None;
+        }
+        match (kfd, queues) {
+            (0, 0) => Some(Nothing::NoKfd),
+            (_, 0) => Some(Nothing::NoQueue),
+            // Without probes on the doorbells, that none was seen says nothing.
+            _ => {
+                let watched = [Total::Dispatches, Total::Doorbells, Total::Unseen, Total::Copies];
+                let all = watched.into_iter().all(|total| basis.knows(total));
+                all.then_some(Nothing::NoSubmission)
+            }
         }
     }
 
@@ -213,6 +268,7 @@ impl Summary {
     }
 
     fn ioctl(&mut self, ioctl: &Ioctl) {
+        self.kfd_ioctls += u64::from(ioctl.device == "kfd");
         let name = match ioctl.device {
             // The two devices number their ioctls independently.
             "drm" if ioctl.name.starts_with("nr-") => Cow::Owned(format!("drm-{}", ioctl.name)),
@@ -236,17 +292,6 @@ impl Summary {
 fn ioctl_calls((name, (calls, times)): (String, (IoctlCalls, Histogram))) -> (String, IoctlCalls) {
     let ns = times.stats();
     (name, IoctlCalls { ns, ..calls })
-}
-
-/// Returns the counts by path. `known` says of each path whether it was watched.
-fn by_path(counts: &[u64; Path::ALL.len()], known: [bool; Path::ALL.len()]) -> ByPath {
-    let of = |path: Path| when(known[path as usize], counts[path as usize]);
-    ByPath {
-        doorbell: of(Path::Doorbell),
-        ring: of(Path::Ring),
-        thunk: of(Path::Thunk),
-        unseen: of(Path::Unseen),
-    }
 }
 
 fn by_name(counts: HashMap<impl Named, u64>) -> BTreeMap<String, u64> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 pub use histogram::{Histogram, Stats};
 
-use crate::tables::{Evidence, Fact, Path};
+use crate::tables::{Evidence, Fact, PacketKind, Path};
 
 /// Submissions and doorbells: of a trace, a queue or a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +24,10 @@ pub struct Tally {
     pub unread: u64,
     /// Packets of path [`Path::Unseen`], without dispatches: unread packets, and packets of other kinds.
     pub unseen_packets: u64,
+    /// Packets of that path that could not be read. They may be dispatches.
+    pub unread_unseen: u64,
+    /// Vendor packets of a format that this version does not know. They may launch kernels.
+    pub unknown_formats: u64,
     /// Stores to AQL doorbells.
     pub doorbells: u64,
     /// Indexes that these doorbells published.
@@ -105,6 +109,12 @@ impl Tally {
                 more(sum, count);
                 if row.path == Path::Unseen {
                     more(&mut self.unseen_packets, count);
+                    if row.unread.is_some() {
+                        more(&mut self.unread_unseen, count);
+                    }
+                }
+                if row.kind == PacketKind::VendorOther {
+                    more(&mut self.unknown_formats, count);
                 }
                 self.index(row.index, row.index.saturating_add(count.saturating_sub(1)));
             }
@@ -131,6 +141,8 @@ impl Tally {
         more(&mut self.other_packets, other.other_packets);
         more(&mut self.unread, other.unread);
         more(&mut self.unseen_packets, other.unseen_packets);
+        more(&mut self.unread_unseen, other.unread_unseen);
+        more(&mut self.unknown_formats, other.unknown_formats);
         more(&mut self.doorbells, other.doorbells);
         more(&mut self.published, other.published);
         more(&mut self.aggregated.dispatches, other.aggregated.dispatches);

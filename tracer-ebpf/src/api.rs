@@ -1,7 +1,7 @@
-//! Calls of HIP and HSA functions: uprobes at their entries and returns.
+//! Calls of functions of HIP, HSA and OpenCL: uprobes at their entries and returns.
 //!
 //! Each thread has its own stack of open calls, so that a doorbell can name the call during which it is rung. Each call makes one
-//! record, at its end.
+//! record, at its end, or is only counted.
 
 mod stack;
 mod stats;
@@ -15,7 +15,7 @@ use aya_ebpf::{
 };
 use core::ptr::addr_of_mut;
 use tracer_common::{
-    api::{Cookie, LAST_REGISTER},
+    api::{Cookie, LAST_REGISTER, Layer},
     record::{ApiCall, Call, LossSource, NO_STREAM, api_flags as flag, kind},
 };
 
@@ -25,16 +25,15 @@ use crate::{
     user,
 };
 
-/// How the programs treat calls: [`OFF`], [`CALLS`] or [`STATS`].
+/// How the programs treat calls: [`OFF`], [`CALLS`], or 2: all calls are only counted.
 #[unsafe(no_mangle)]
 static API: Global<u8> = Global::new(OFF);
 
 /// No call is probed.
 const OFF: u8 = 0;
-/// Each call makes a record, and doorbells name the call during which they are rung.
+/// Calls make records, and doorbells name the call during which they are rung. Calls of functions whose cookie says so are only
+/// counted.
 const CALLS: u8 = 1;
-/// Calls are only counted.
-const STATS: u8 = 2;
 
 /// The low bits of an address, which are 0 at the start of a page: see [`is_trampoline`].
 const IN_PAGE: u64 = 0xfff;
@@ -100,15 +99,14 @@ fn enter(current: &Current, cookie: Cookie, regs: *const pt_regs) {
     // The stack grows down: a call whose frame is not above this one's was left without a return.
     abandon(current, thread, if jumped { sp } else { sp.saturating_add(1) });
     if let Some(top) = thread.top()
-        && Cookie(top.cookie).is_hip() == cookie.is_hip()
-        && (!cookie.is_hip() || jumped && top.sp == sp)
+        && Cookie(top.cookie).layer() as u32 == cookie.layer() as u32
+        && (is_hsa(cookie) && !Cookie(top.cookie).calls_back() || jumped && top.sp == sp)
     {
-        // For HSA, a function that was reached through another library (`std::call_once`) or by a jump; no function of the catalog
-        // calls back its caller. For HIP, a function that ends by jumping to another.
+        // For HSA, a function that was reached through another library (`std::call_once`) or by a jump, and not from a callback of
+        // the program. For HIP and OpenCL, a function that ends by jumping to another.
         return;
     }
-    let counted_only = API.load() == STATS;
-    let (call, stream, bytes, object) = if counted_only {
+    let (call, stream, bytes, object) = if cookie.counted() {
         (stats::place(current, cookie), NO_STREAM, 0, 0)
     } else {
         let [stream, bytes, object] = arguments(cookie, sp, regs);
@@ -130,9 +128,14 @@ fn enter(current: &Current, cookie: Cookie, regs: *const pt_regs) {
     };
     if !thread.push(&frame) {
         lose(LossSource::ApiDepth, 1);
-    } else if counted_only {
+    } else if cookie.counted() {
         stats::entered(call);
     }
+}
+
+#[inline(always)]
+fn is_hsa(cookie: Cookie) -> bool {
+    matches!(cookie.layer(), Layer::Hsa)
 }
 
 /// Returns the stream, bytes and object of a call.
@@ -216,7 +219,7 @@ fn finish(current: &Current, frame: &Frame, ret: i64, mut flags: u16) {
     // SAFETY: a helper without preconditions.
     let exit_ns = unsafe { bpf_ktime_get_ns() };
     let cookie = Cookie(frame.cookie);
-    if API.load() == STATS {
+    if cookie.counted() {
         if flags & flag::NEVER_RETURNED == 0 {
             stats::returned(frame.call, cookie.failed(ret), exit_ns.saturating_sub(frame.enter_ns));
         } else {

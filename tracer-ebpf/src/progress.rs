@@ -2,7 +2,9 @@
 //!
 //! A process that stores to a doorbell itself hits no probe, but the GPU's read index shows its submissions. User space samples it
 //! from time to time. The last sample is taken here, in the context of the thread that ends the queue, because a moment later the
-//! queue's memory is gone.
+//! queue's memory is gone. For the same reason the packets that the GPU took without a doorbell are copied here.
+
+mod taken;
 
 use core::{ffi::c_void, ptr::addr_of_mut};
 
@@ -44,6 +46,12 @@ struct Place {
     /// them.
     looks: u64,
     looked_at: u64,
+    /// Address of the ring.
+    ring: u64,
+    /// Packets in the ring: a power of two, or 0 if the size is impossible.
+    ring_packets: u64,
+    /// Lower indexes of packets without a doorbell were copied, or are no longer in the ring.
+    taken_below: u64,
 }
 
 /// The maximum number of samples of the same signals. The packets taken last may need a while to complete.
@@ -105,11 +113,16 @@ pub fn created(current: Current, arg: u64, write_pointer: u64, read_pointer: u64
     let Some(queue_id) = user::read::<u32>(arg.wrapping_add(create_queue::QUEUE_ID as u64)) else {
         return;
     };
+    let ring = user::read::<u64>(arg.wrapping_add(create_queue::RING_BASE as u64)).unwrap_or(0);
+    let ring_bytes = user::read::<u32>(arg.wrapping_add(create_queue::RING_SIZE as u64)).unwrap_or(0);
     let place = Place {
         write_pointer,
         read_pointer,
         looks: 0,
         looked_at: 0,
+        ring,
+        ring_packets: taken::packets(ring_bytes),
+        taken_below: 0,
     };
     let _ = PLACES.insert(current.queue(queue_id), place, 0);
     let process = current.process();
@@ -224,6 +237,9 @@ fn look(current: &Current, queue_id: u32, occasion: u16) {
         addr_of_mut!((*record).rung_end).write(rung_end);
     }
     reserved.submit(NO_WAKEUP);
+    if occasion != flag::DESTROYED && rung_end != UNKNOWN && read_index > rung_end {
+        taken::copy(current, entry, read_index, rung_end);
+    }
     // SAFETY: as above. Threads that exit at the same time may each count, and one sample more or less is harmless.
     let looks = unsafe {
         let looks = if (*entry).looked_at == read_index {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracer_core::{
-    live::{Gpu, Live, Picture},
+    live::{Capture, Gpu, Live, Picture},
     metrics::{About, Family, Metrics},
     tables::Fact,
 };
@@ -44,6 +44,11 @@ impl Board {
         inner.metrics.add(fact);
     }
 
+    /// Sets what is known of the capture now.
+    pub fn set_capture(&self, capture: Capture) {
+        self.lock().live.set_capture(capture);
+    }
+
     /// Sets the GPUs that are known now.
     pub fn set_gpus(&self, gpus: BTreeMap<u32, Gpu>) {
         self.lock().live.set_gpus(gpus);
@@ -62,7 +67,9 @@ impl Board {
 
     /// Records that no more facts will come.
     pub fn end(&self) {
-        self.lock().ended = true;
+        let mut inner = self.lock();
+        inner.ended = true;
+        inner.live.complete();
     }
 
     /// Returns the current picture.
@@ -76,12 +83,6 @@ impl Board {
     pub fn families(&self) -> Vec<Family> {
         let inner = self.lock();
         inner.metrics.families(&inner.live.picture(), &inner.about)
-    }
-
-    /// Returns the description of the capture that does not come from facts.
-    #[must_use]
-    pub fn about(&self) -> About {
-        self.lock().about.clone()
     }
 
     /// Returns why the server is not healthy; `None` if it is.

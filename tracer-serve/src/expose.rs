@@ -35,7 +35,6 @@ impl Collector for Families {
                 Kind::Counter => MetricType::Counter,
                 Kind::Gauge => MetricType::Gauge,
                 Kind::Histogram => MetricType::Histogram,
-                Kind::Info => MetricType::Info,
             };
             let mut metric = encoder.encode_descriptor(family.definition.name, family.definition.help, None, kind)?;
             for sample in &family.samples {
@@ -47,9 +46,6 @@ impl Collector for Families {
 }
 
 fn one(metric: &mut MetricEncoder<'_>, kind: Kind, sample: &Sample) -> Result<(), fmt::Error> {
-    if kind == Kind::Info {
-        return metric.encode_info(&sample.labels);
-    }
     if sample.labels.is_empty() {
         return number(metric, kind, &sample.value);
     }
@@ -64,9 +60,37 @@ fn number(metric: &mut MetricEncoder<'_>, kind: Kind, value: &Value) -> Result<(
             let seconds = |ns: u64| ns as f64 / 1e9;
             let buckets: Vec<(f64, u64)> = buckets
                 .iter()
-                .map(|&(end, n)| (end.map_or(f64::MAX, seconds), n))
+                .map(|&(end, n)| (end.map_or(f64::INFINITY, seconds), n))
                 .collect();
             metric.encode_histogram::<NoLabelSet>(seconds(*sum_ns), *count, &buckets, None)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracer_core::metrics::CATALOG;
+
+    use super::*;
+
+    /// Prometheus computes no quantile without a bucket `+Inf` that counts everything.
+    #[test]
+    fn the_last_bucket_of_a_histogram_is_unbounded() {
+        let definition = CATALOG.iter().find(|metric| metric.kind == Kind::Histogram).unwrap();
+        let sample = Sample {
+            labels: Vec::new(),
+            value: Value::Histogram {
+                sum_ns: 7_500_000_000,
+                count: 6,
+                buckets: vec![(Some(1_000_000), 3), (Some(500_000_000), 2), (None, 1)],
+            },
+        };
+        let samples = vec![sample];
+        let text = text(vec![Family { definition, samples }]).unwrap();
+        let buckets: Vec<_> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix(definition.name)?.strip_prefix("_bucket"))
+            .collect();
+        assert_eq!(buckets, ["{le=\"0.001\"} 3", "{le=\"0.5\"} 5", "{le=\"+Inf\"} 6"]);
     }
 }

@@ -185,24 +185,8 @@ async fn metrics(State(answering): State<Answering>) -> Response {
     }
 }
 
-/// The data that the page shows.
-#[derive(serde::Serialize)]
-struct Shown {
-    simulated: bool,
-    not_watched: Vec<&'static str>,
-    #[serde(flatten)]
-    picture: tracer_core::live::Picture,
-}
-
 async fn live(State(answering): State<Answering>) -> Response {
-    let about = answering.board.about();
-    let missing = about.watched.into_iter().filter(|(_, watched)| !watched);
-    let shown = Shown {
-        simulated: about.simulated,
-        not_watched: missing.map(|(what, _)| what).collect(),
-        picture: answering.board.picture(),
-    };
-    match serde_json::to_vec(&shown) {
+    match serde_json::to_vec(&answering.board.picture()) {
         Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }

@@ -12,7 +12,9 @@ use std::{
 
 use tempfile::TempDir;
 use tracer_core::{
+    live::Capture,
     metrics::About,
+    summary::Capabilities,
     tables::{Fact, Loss},
 };
 use tracer_serve::{Board, Limits, Listen, Server, Tls, Token};
@@ -24,9 +26,16 @@ const SECRET: &str = "a secret that is long enough";
 fn board() -> Board {
     let board = Board::new(About {
         version: "0.1.0".to_owned(),
-        simulated: true,
-        watched: vec![("doorbells", true), ("thunk", false)],
         loss_sources: vec!["doorbell-ring"],
+    });
+    board.set_capture(Capture {
+        watched: Capabilities {
+            doorbells: true,
+            packets: true,
+            ..Capabilities::default()
+        },
+        simulated: Some("a sign".to_owned()),
+        ..Capture::default()
     });
     board.take(&Fact::Loss(Loss {
         time_ns: NOW,
@@ -110,8 +119,21 @@ fn the_page_runs_nothing_from_elsewhere_and_its_data_is_json() {
         assert!(!body.contains(" src=") && !body.contains("href=\"http") && !body.contains("@import"));
         let (_, body) = get(address, "/api/live", "");
         let live: serde_json::Value = serde_json::from_str(&body).unwrap();
-        assert_eq!(live["simulated"], true);
-        assert_eq!(live["not_watched"], serde_json::json!(["thunk"]));
+        assert_eq!(
+            (&live["simulated"], &live["complete"]),
+            (&"a sign".into(), &false.into())
+        );
+        assert_eq!(
+            (&live["watched"]["doorbells"], &live["watched"]["thunk"]),
+            (&true.into(), &false.into())
+        );
+        // What is not watched has no number. No process has submitted anything that a thunk could have passed on.
+        let paths = serde_json::json!({ "doorbell": 0, "ring": null, "thunk": 0, "unseen": null });
+        assert_eq!(live["totals"]["by_path"], paths);
+        assert_eq!(
+            (&live["totals"]["doorbells"], &live["totals"]["copies"]),
+            (&0.into(), &serde_json::Value::Null)
+        );
         assert_eq!(live["losses"][0]["count"], 3);
         assert!(get(address, "/other", "").0.starts_with("HTTP/1.1 404"));
     });

@@ -56,7 +56,6 @@ fn served(name: &str) -> Option<&'static Definition> {
             Kind::Counter => &["_total"],
             Kind::Gauge => &[""],
             Kind::Histogram => &["_bucket", "_count", "_sum"],
-            Kind::Info => &["_info"],
         };
         suffixes
             .iter()

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tracer_core::tables::Table;
+
 /// A reason why a trace could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -85,6 +87,8 @@ pub enum StoreError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {reason}", part.display())]
 pub struct Damage {
+    /// The table.
+    pub table: Table,
     /// The file.
     pub part: PathBuf,
     /// The fault in the file.
@@ -92,8 +96,9 @@ pub struct Damage {
 }
 
 impl Damage {
-    pub(crate) fn new(part: &Path, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(table: Table, part: &Path, reason: impl Into<String>) -> Self {
         Self {
+            table,
             part: part.to_owned(),
             reason: reason.into(),
         }

@@ -143,7 +143,7 @@ impl Cursor {
             let column = column.map_or("", |column| column.name);
             let row = self.begin + self.row;
             let reason = format!("column `{column}` has an unknown value in row {row}");
-            Damage::new(&self.part.path(), reason)
+            Damage::new(self.part.table, &self.part.path(), reason)
         })
     }
 

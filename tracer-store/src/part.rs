@@ -158,7 +158,7 @@ pub(crate) struct Part {
 impl Part {
     /// Reads a part's metadata, if the file is as it was written.
     pub(crate) fn open(table: Table, folder: &Folder, name: PartName) -> Result<Self, Damage> {
-        guarded(&folder.path().join(name.file_name()), || {
+        guarded(table, &folder.path().join(name.file_name()), || {
             let mut reader = ParquetReader::new(Cursor::new(content(folder, name)?));
             check_columns(table, &*reader.schema().map_err(|error| not_parquet(&error))?)?;
             let metadata = reader.get_metadata().map_err(|error| not_parquet(&error))?;
@@ -183,13 +183,13 @@ impl Part {
     /// Returns the content of the file, if it is still as it was written. A mapping would fault if another process truncated the
     /// file.
     pub(crate) fn load(&self) -> Result<Vec<u8>, Damage> {
-        guarded(&self.path(), || content(&self.folder, self.name))
+        guarded(self.table, &self.path(), || content(&self.folder, self.name))
     }
 
     /// Reads at most [`WINDOW`] rows from the `offset`th on. `content` is what [`Self::load`] returned: the decoder reads the bytes
     /// that the checksum covers, whatever happens to the file in between.
     pub(crate) fn read(&self, content: &[u8], offset: usize) -> Result<Columns, Damage> {
-        guarded(&self.path(), || {
+        guarded(self.table, &self.path(), || {
             let mut reader = ParquetReader::new(Cursor::new(content));
             let names = self.table.columns().iter().map(|column| column.name.to_owned());
             let schema = reader.schema().map_err(|error| not_parquet(&error))?;
@@ -260,14 +260,14 @@ fn quieten() {
 }
 
 /// Runs a reader over a file that may contain anything. Some damage makes the decoder panic instead of failing.
-fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, String>) -> Result<T, Damage> {
+fn guarded<T>(table: Table, path: &Path, read: impl FnOnce() -> Result<T, String>) -> Result<T, Damage> {
     quieten();
     DECODING.set(true);
     let outcome = panic::catch_unwind(AssertUnwindSafe(read));
     DECODING.set(false);
     outcome
         .unwrap_or_else(|_| Err("its content cannot be decoded".to_owned()))
-        .map_err(|reason| Damage::new(path, reason))
+        .map_err(|reason| Damage::new(table, path, reason))
 }
 
 /// Parts of a table, and its damage.

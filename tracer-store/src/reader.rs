@@ -154,7 +154,7 @@ impl Trace {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Listed::Nothing),
             // A file, or a link.
             Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
-                Ok(Listed::Damaged(Damage::new(&path, "it is not a folder")))
+                Ok(Listed::Damaged(Damage::new(table, &path, "it is not a folder")))
             }
             Err(error) => Err(error).context("read", &path),
         }
@@ -169,7 +169,7 @@ impl Trace {
             Listed::Nothing => format!("the folder is missing, and the recorder wrote {written} rows into it"),
             _ => format!("it has {found} rows, and the recorder wrote {written}"),
         };
-        Some(Damage::new(&self.folder.path().join(table.name()), reason))
+        Some(Damage::new(table, &self.folder.path().join(table.name()), reason))
     }
 }
 

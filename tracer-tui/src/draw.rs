@@ -14,7 +14,7 @@ use tracer_core::{
 };
 
 use crate::{
-    cells::sparkline,
+    cells::{UNKNOWN, known, sparkline},
     keys::HELP,
     state::{Top, View},
     table::Table,
@@ -60,35 +60,35 @@ fn line(area: Rect, down: u16, text: &str, style: Style, buffer: &mut Buffer) {
 
 fn head(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
     let totals = &picture.totals;
-    let (dispatches, doorbells) = (rate(totals.dispatches_per_s), rate(totals.doorbells_per_s));
+    let (dispatches, doorbells) = (
+        known(totals.dispatches_per_s, rate),
+        known(totals.doorbells_per_s, rate),
+    );
     let mut first = if area.width < 60 {
         format!("{dispatches} disp/s {doorbells} db/s ")
     } else {
-        let copies = rate(totals.copies_per_s);
+        let copies = known(totals.copies_per_s, rate);
         format!("tracer  {dispatches} disp/s  {doorbells} doorbells/s  {copies} copies/s ")
     };
     let room = usize::from(area.width).saturating_sub(first.chars().count());
     first.push_str(&sparkline(&totals.history, room.min(60)));
     line(area, 0, &first, Style::new().add_modifier(Modifier::BOLD), buffer);
     let paths = &totals.by_path;
-    let mut second = format!("{} dispatches", count(totals.dispatches));
-    for (name, n) in [
-        ("doorbell", paths.doorbell),
-        ("ring", paths.ring),
-        ("thunk", paths.thunk),
-        ("unseen", paths.unseen),
-    ] {
-        // Paths that were not watched have no number: the last line names them.
-        if n > 0 {
-            let percent = n as f64 * 100.0 / paths.total().max(1) as f64;
-            second.push_str(&format!(", {percent:.1}% {name}"));
+    let mut second = format!("{} dispatches", known(totals.dispatches, count));
+    for (path, n) in paths.each() {
+        match (path.name(), n) {
+            (name, None) => second.push_str(&format!(", {UNKNOWN} {name}")),
+            (_, Some(0)) => {}
+            (name, Some(n)) => {
+                let percent = n as f64 * 100.0 / paths.seen() as f64;
+                second.push_str(&format!(", {percent:.1}% {name}"));
+            }
         }
     }
-    if totals.unread > 0 {
-        second.push_str(&format!(", {} unread", count(totals.unread)));
-    }
-    if totals.aggregated > 0 {
-        second.push_str(&format!(", {} aggregated", count(totals.aggregated)));
+    for (what, n) in [("unread", totals.unread), ("aggregated", totals.aggregated)] {
+        if let Some(n) = n.filter(|&n| n > 0) {
+            second.push_str(&format!(", {} {what}", count(n)));
+        }
     }
     line(area, 1, &second, Style::new(), buffer);
     tabs(top, Rect::new(area.x, area.y + 2, area.width, 1), buffer);
@@ -126,7 +126,7 @@ fn body(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) -> usize 
         ($columns:expr, $rows:expr, $style:expr) => {{
             let rows = $rows;
             if rows.is_empty() {
-                nothing(top, area, buffer);
+                nothing(top, picture, area, buffer);
                 return 0;
             }
             Table {
@@ -164,9 +164,19 @@ fn body(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) -> usize 
 }
 
 /// Draws the reason why there is nothing to see.
-fn nothing(top: &Top, area: Rect, buffer: &mut Buffer) {
+fn nothing(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
     let view = top.view().name();
+    let watched = &picture.watched;
+    let watches = match top.view() {
+        // A queue is seen at its creation, or at a doorbell.
+        View::Queues | View::Queue => watched.ioctls || watched.doorbells,
+        View::Kernels => watched.packets,
+        View::Rings => watched.kernel_rings,
+        View::Ioctls => watched.ioctls,
+        View::Processes => true,
+    };
     let text = match top.filter() {
+        "" if !watches => format!("{view}: not watched"),
         "" => format!("no {view} seen"),
         filter => format!("no {view} with \"{filter}\"; Esc shows all"),
     };
@@ -185,9 +195,12 @@ fn foot(top: &Top, picture: &Picture, area: Rect, buffer: &mut Buffer) {
         let source = most.map(|loss| loss.source.as_str()).unwrap_or_default();
         words.push(format!("LOST {} ({source})", count(lost)));
     }
-    words.extend(status.simulated.then(|| "SIMULATED".to_owned()));
+    words.extend(picture.simulated.is_some().then(|| "SIMULATED".to_owned()));
     let stuck = picture.queues.iter().filter(|queue| queue.stuck.is_some()).count();
     words.extend((stuck > 0).then(|| format!("{stuck} STUCK")));
+    if !picture.unread_tables.is_empty() {
+        words.push(format!("UNREADABLE: {}", picture.unread_tables.join(", ")));
+    }
     if !status.blind.is_empty() {
         words.push(format!("not watched: {}", status.blind.join(", ")));
     }

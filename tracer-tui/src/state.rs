@@ -42,8 +42,6 @@ impl View {
 pub struct Status {
     /// The source of the pictures: a command, processes, or a trace.
     pub source: String,
-    /// Whether the GPU is simulated.
-    pub simulated: bool,
     /// What is not watched.
     pub blind: Vec<String>,
     /// The speed of a replay.
@@ -106,6 +104,10 @@ impl Top {
 
     /// Adds the newest picture. A picture that the user stopped at stays on the screen.
     pub fn push(&mut self, picture: Picture) {
+        // Before the first fact there is no time to go back to.
+        if self.pictures.back().is_some_and(|newest| newest.time_ns == 0) {
+            return self.renew(picture);
+        }
         self.rows += size(&picture);
         self.pictures.push_back(picture);
         while self.pictures.len() > MOST_PICTURES || (self.rows > MOST_ROWS && self.pictures.len() > 1) {

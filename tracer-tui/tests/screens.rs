@@ -22,7 +22,6 @@ const SIZES: [(u16, u16); 3] = [(40, 20), (80, 24), (120, 40)];
 fn status() -> Status {
     Status {
         source: "./app".to_owned(),
-        simulated: true,
         blind: vec!["ring".to_owned(), "thunk".to_owned()],
         ..Status::default()
     }
@@ -148,13 +147,15 @@ fn a_filter_keeps_what_contains_it_and_escape_shows_all() {
 #[test]
 fn a_frozen_screen_stays_and_the_past_can_be_seen() {
     let mut top = Top::new(status());
+    // Before the first fact a picture has no time, and nobody can go back to it.
+    top.push(tracer_core::live::Picture::default());
     for dispatches in 0..5 {
         let mut picture = pictures::usual();
         picture.time_ns = 1_000_000_000 * (dispatches + 1);
-        picture.totals.dispatches = dispatches;
+        picture.totals.dispatches = Some(dispatches);
         top.push(picture);
     }
-    let shown = |top: &Top| top.picture().unwrap().totals.dispatches;
+    let shown = |top: &Top| top.picture().unwrap().totals.dispatches.unwrap();
     assert_eq!((shown(&top), top.behind_ns()), (4, None));
     press(&mut top, " <<");
     assert_eq!((shown(&top), top.behind_ns()), (2, Some(2_000_000_000)));
@@ -163,6 +164,8 @@ fn a_frozen_screen_stays_and_the_past_can_be_seen() {
     assert_eq!(shown(&top), 2, "a held picture does not move");
     press(&mut top, ">");
     assert_eq!(shown(&top), 3);
+    press(&mut top, "<<<<<<<<");
+    assert_eq!((shown(&top), top.picture().unwrap().time_ns), (0, 1_000_000_000));
     press(&mut top, " ");
     assert_eq!(top.behind_ns(), None);
 }

@@ -78,6 +78,12 @@ pub fn monitors() -> PathBuf {
     dir("TRACER_MONITORS_DIR", cache().join("monitors"))
 }
 
+/// Returns the folder of real programs, each in a root file system. It may be missing: its packages are large.
+#[must_use]
+pub fn clients() -> PathBuf {
+    env::var_os("TRACER_CLIENTS_DIR").map_or_else(|| cache().join("clients"), PathBuf::from)
+}
+
 /// Returns the folder of crun, which runs containers.
 #[must_use]
 pub fn containers() -> PathBuf {

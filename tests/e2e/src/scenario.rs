@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 use tracer_core::tables::{
-    ApiCall, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Fact, GpuTime, Proxy, Queue, Request, Table,
+    ApiCall, ApiStats, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Fact, GpuTime, Proxy, Queue, Request, Table,
 };
 use tracer_store::Trace;
 
@@ -29,6 +29,14 @@ pub const RUNTIMES: [(&str, &str); 7] = [
     ("sid", "gfx1100"),
     ("experimental", "gfx942"),
     ("experimental", "gfx1100"),
+];
+
+/// Newer GPUs, each with the releases that know it. Tests of what depends on the GPU use them; the others would only take longer.
+pub const NEWER_GPUS: [(&str, &str); 4] = [
+    ("sid", "gfx950"),
+    ("sid", "gfx1201"),
+    ("experimental", "gfx950"),
+    ("experimental", "gfx1201"),
 ];
 
 /// Returns each release once, with one of its GPUs. The GPU changes with `turn` and from release to release, so that tests with
@@ -57,6 +65,8 @@ pub struct Scenario {
     pub detail: &'static str,
     /// `--api` of the recording.
     pub api: &'static str,
+    /// `--api-rows` of the recording; `None` for tracer's default.
+    pub api_rows: Option<&'static str>,
     /// `--row-memory` of the recording, in MiB; `None` for tracer's default.
     pub row_memory: Option<&'static str>,
     /// More environment variables.
@@ -95,6 +105,7 @@ impl Scenario {
             workload: workload.to_vec(),
             detail: "full",
             api: "none",
+            api_rows: None,
             row_memory: None,
             env: Vec::new(),
             through: Vec::new(),
@@ -148,6 +159,7 @@ impl Scenario {
         command
             .args(["record", "--detail", self.detail, "--api", self.api, "-o"])
             .arg(dir.path().join("t.trace"))
+            .args(self.api_rows.into_iter().flat_map(|classes| ["--api-rows", classes]))
             .args(self.row_memory.into_iter().flat_map(|mib| ["--row-memory", mib]))
             .arg("--")
             .args(self.simulated(dir.path()))
@@ -236,6 +248,8 @@ rows! {
     copies: Copy;
     /// Returns the API calls.
     api_calls: ApiCall;
+    /// Returns the API calls that were counted.
+    api_stats: ApiStats;
     /// Returns the times by the GPU's clock.
     gpu_times: GpuTime;
     /// Returns the proxies of the trace.

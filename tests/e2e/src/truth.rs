@@ -53,6 +53,7 @@ enum Line {
         end_ticks: u64,
     },
     Kernel {
+        pid: u32,
         kernel_object: u64,
         name: String,
     },
@@ -115,7 +116,7 @@ pub struct Sdma {
 pub struct Packet {
     /// The index in its queue.
     pub index: u64,
-    /// `kernel_dispatch`, `barrier_and`, ...
+    /// `kernel_dispatch`, `ext_kernel_dispatch`, `barrier_and`, ...
     pub kind: String,
     /// The 64 bytes, in hexadecimal.
     pub bytes: String,
@@ -135,6 +136,18 @@ pub struct Packet {
     pub completion_signal: u64,
     /// The time at which the device took it.
     pub time_ns: u64,
+    /// The name of its kernel then, which the simulator read from the program's memory; `None` for kernels that it executes by their
+    /// machine code.
+    #[serde(skip)]
+    pub kernel: Option<String>,
+}
+
+impl Packet {
+    /// Returns whether it runs a kernel, in either form.
+    #[must_use]
+    pub fn is_dispatch(&self) -> bool {
+        ["kernel_dispatch", "ext_kernel_dispatch"].contains(&self.kind.as_str())
+    }
 }
 
 /// An ioctl that the device answered.
@@ -169,8 +182,9 @@ pub struct Truth {
     pub ioctls: Vec<Ioctl>,
     /// The number of bytes that the copy engines copied.
     copied: u64,
-    /// Names of kernels that the simulator read from the program's memory, by descriptor. These are HIP's own kernels.
-    names: HashMap<u64, String>,
+    /// Names of kernels that the simulator read from a process's memory, by process and descriptor: of all kernels that it does not
+    /// execute by their machine code. The last ones at these addresses.
+    names: HashMap<(u32, u64), String>,
 }
 
 impl Truth {
@@ -181,6 +195,8 @@ impl Truth {
         let mut truth = Self::default();
         // Ids are reused: an id means the last queue with that id.
         let mut latest: HashMap<(u32, u32), usize> = HashMap::new();
+        // A kernel's name follows its packet. Later code objects reuse the addresses of earlier ones.
+        let mut unnamed: HashMap<(u32, u64), Vec<(usize, usize)>> = HashMap::new();
         for line in text.lines() {
             let line = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"));
             match line {
@@ -214,7 +230,11 @@ impl Truth {
                     truth.queues[latest[&(pid, queue_id)]].doorbells.push(value);
                 }
                 Line::Packet { pid, queue_id, packet } => {
-                    truth.queues[latest[&(pid, queue_id)]].packets.push(packet);
+                    let queue = latest[&(pid, queue_id)];
+                    let packets = &mut truth.queues[queue].packets;
+                    let place = (queue, packets.len());
+                    unnamed.entry((pid, packet.kernel_object)).or_default().push(place);
+                    packets.push(packet);
                 }
                 Line::Timed {
                     pid,
@@ -226,8 +246,15 @@ impl Truth {
                     let times = &mut truth.queues[latest[&(pid, queue_id)]].times;
                     times.insert(index, (start_ticks, end_ticks));
                 }
-                Line::Kernel { kernel_object, name } => {
-                    truth.names.insert(kernel_object, name);
+                Line::Kernel {
+                    pid,
+                    kernel_object,
+                    name,
+                } => {
+                    if let Some((queue, at)) = unnamed.get_mut(&(pid, kernel_object)).and_then(Vec::pop) {
+                        truth.queues[queue].packets[at].kernel = Some(name.clone());
+                    }
+                    truth.names.insert((pid, kernel_object), name);
                 }
                 Line::Sdma { pid, queue_id, command } => {
                     if command.op == "copy" {
@@ -248,16 +275,16 @@ impl Truth {
         self.copied
     }
 
-    /// Returns the name of a kernel that is not one of the project's own.
+    /// Returns the name of a process's kernel that is not one of the project's own.
     #[must_use]
-    pub fn kernel_name(&self, kernel_object: u64) -> Option<&str> {
-        self.names.get(&kernel_object).map(String::as_str)
+    pub fn kernel_name(&self, pid: u32, kernel_object: u64) -> Option<&str> {
+        self.names.get(&(pid, kernel_object)).map(String::as_str)
     }
 
     /// Returns the kernel dispatches of all queues.
     #[must_use]
     pub fn dispatches(&self) -> u64 {
-        let of = |queue: &Queue| queue.packets.iter().filter(|p| p.kind == "kernel_dispatch").count();
+        let of = |queue: &Queue| queue.packets.iter().filter(|p| p.is_dispatch()).count();
         self.queues.iter().map(of).sum::<usize>() as u64
     }
 }

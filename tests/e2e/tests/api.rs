@@ -253,3 +253,78 @@ fn streams_of_threads() {
         assert_eq!(streams.len(), 3, "{suite}");
     }
 }
+
+/// The program reserves packets and rings with the same functions in which tracer has other probes: each sees every call. The calls
+/// are only counted, so a dispatch is in no call, as without them.
+#[test]
+fn steps_are_counted_beside_the_probes_of_submissions() {
+    for (suite, gpu) in each_release(0) {
+        let mut scenario = Scenario::new(suite, gpu, &["compute-only", "-n", "30", "--doorbell-op", "relaxed"]);
+        scenario.api = "hsa";
+        let run = scenario.record();
+        compare::all(&run);
+        consistent_calls(&run);
+        let counted: BTreeMap<&str, u64> = run.api_stats().map(|row| (&*row.function, row.calls)).collect();
+        let log = run.log.as_ref().expect("the dispatcher's log");
+        let rung: BTreeSet<(u64, u64)> = log.submissions.iter().map(|s| (s.queue, s.doorbell)).collect();
+        assert_eq!(
+            counted["hsa_signal_store_relaxed"],
+            rung.len() as u64,
+            "{suite}: {counted:?}"
+        );
+        let reserved = run.report["reserves"]["total"].as_u64();
+        println!("{suite}: {counted:?}, {reserved:?} reserves");
+        assert!(
+            counted["hsa_queue_add_write_index_screlease"] >= 1,
+            "{suite}: {counted:?}"
+        );
+        assert!(counted["hsa_iterate_agents"] >= 1, "{suite}: {counted:?}");
+        let rows = calls(&run);
+        assert!(
+            rows.iter().all(|call| !counted.contains_key(&*call.function)),
+            "{suite}: a function with rows, and counted"
+        );
+    }
+}
+
+/// On request each of these calls has a row. A dispatch is in the store that rang for it.
+#[test]
+fn rows_of_steps_name_the_store_that_rang() {
+    let mut scenario = Scenario::new(
+        "experimental",
+        "gfx942",
+        &["compute-only", "-n", "30", "--doorbell-op", "relaxed"],
+    );
+    scenario.api = "hsa";
+    scenario.api_rows = Some("step,query");
+    let run = scenario.record();
+    compare::all(&run);
+    consistent_calls(&run);
+    let all = calls(&run);
+    let stores: BTreeMap<u64, &&ApiCall> = all
+        .iter()
+        .filter(|call| call.function == "hsa_signal_store_relaxed")
+        .map(|call| (call.call, call))
+        .collect();
+    let log = run.log.as_ref().expect("the dispatcher's log");
+    let own: Vec<&Dispatch> = run
+        .dispatches()
+        .filter(|d| {
+            run.queues()
+                .any(|q| q.queue == d.queue && log.submissions.iter().any(|s| s.queue == q.handle))
+        })
+        .collect();
+    assert!(own.len() >= 30, "{}", own.len());
+    for dispatch in own {
+        let store = dispatch.api_call.and_then(|call| stores.get(&call));
+        let store = store.unwrap_or_else(|| panic!("in no store: {dispatch:?}"));
+        // The function returns nothing.
+        assert_eq!((store.ret, store.failed), (None, Some(false)), "{store:?}");
+    }
+    // What is not asked for is counted.
+    let counted: BTreeSet<&str> = run.api_stats().map(|row| &*row.function).collect();
+    assert!(
+        counted.contains("hsa_init") && !counted.contains("hsa_iterate_agents"),
+        "{counted:?}"
+    );
+}

@@ -147,7 +147,7 @@ fn mixed() {
             let made = within(run, calls[0]);
             let names: Vec<_> = made.iter().map(|d| d.kernel.as_deref()).collect();
             assert_eq!(names, [Some(kernel)], "{function}: {made:?}");
-            assert_eq!(run.truth.kernel_name(made[0].kernel_object), Some(kernel));
+            assert_eq!(run.truth.kernel_name(made[0].pid, made[0].kernel_object), Some(kernel));
         }
     });
 }

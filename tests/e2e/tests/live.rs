@@ -3,7 +3,7 @@
 
 use std::{path::Path, process::Command};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tracer_e2e::{
     observed, place,
     running::{Program, Recorder, state},
@@ -23,7 +23,17 @@ fn top(words: &[&str]) -> Command {
 fn equal(picture: &Value, truth: &Truth) {
     let totals = &picture["totals"];
     assert_eq!(totals["dispatches"], truth.dispatches(), "{totals}");
-    assert_eq!(totals["by_path"]["doorbell"], truth.dispatches(), "{totals}");
+    // A simulated GPU has no driver with rings: nobody knows how many jobs are on them.
+    let paths = json!({ "doorbell": truth.dispatches(), "ring": null, "thunk": 0, "unseen": 0 });
+    assert_eq!(totals["by_path"], paths, "{totals}");
+    let watched = &picture["watched"];
+    assert_eq!(
+        ["doorbells", "packets", "unseen", "kernel_rings"].map(|what| watched[what].as_bool()),
+        [Some(true), Some(true), Some(true), Some(false)],
+        "{watched}"
+    );
+    assert!(picture["simulated"].is_string(), "{}", picture["simulated"]);
+    assert_eq!(picture["complete"], true);
     // The device polls doorbells: of several stores in a row it may see only the last.
     let aql = truth.queues.iter().filter(|queue| queue.is_aql());
     let doorbells: usize = aql.map(|queue| queue.doorbells.len()).sum();
@@ -183,4 +193,77 @@ fn a_recorder_and_a_viewer_do_not_disturb_each_other() {
     let run = program.read(recorded);
     let found = observed::adopted(&run, true);
     assert!(found.claimed >= 500, "{found:?}");
+}
+
+/// A picture of a process that does nothing with a GPU: what no probe watches has no number.
+#[test]
+fn what_is_not_watched_has_no_number() {
+    let output = top(&["--once", "--json", "--", "true"]).output().expect("tracer runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let picture: Value = serde_json::from_slice(&output.stdout).expect("a picture");
+    let totals = &picture["totals"];
+    for name in [
+        "dispatches",
+        "doorbells",
+        "copies",
+        "unread",
+        "dispatches_per_s",
+        "doorbells_per_s",
+        "copies_per_s",
+    ] {
+        assert_eq!(totals[name], Value::Null, "{name}");
+    }
+    // Without a runtime, samples show all that a GPU takes from the queues that ioctls create, and there is none.
+    let paths = json!({ "doorbell": null, "ring": null, "thunk": null, "unseen": 0 });
+    assert_eq!(totals["by_path"], paths);
+    assert_eq!(
+        (&picture["watched"]["doorbells"], &picture["watched"]["ioctls"]),
+        (&false.into(), &true.into())
+    );
+    // The driver's ioctls are watched: the process made none.
+    assert_eq!(picture["processes"][0]["ioctls"], 0, "{picture}");
+    assert_eq!(picture["processes"][0]["dispatches"], Value::Null, "{picture}");
+}
+
+/// The last picture is that of the moment at which the capture ended, and not of a later one, when nobody counts any more. A program
+/// at a steady pace has had the same rate in the seconds before. The bounds are twice the greatest and half the least of these:
+/// other programs on the machine disturb its pace.
+#[test]
+fn the_rate_of_the_last_picture_is_that_of_the_seconds_before() {
+    let program = Program::steady("trixie", "gfx1100", &[]);
+    let pid = program.pid().to_string();
+    program.goes_on(200);
+    let before = program.progress();
+    let output = top(&["--once", "--json", "--duration", "3s", "-p", &pid])
+        .output()
+        .expect("tracer runs");
+    let done = program.progress() - before;
+    program.stop();
+    let picture: Value = serde_json::from_slice(&output.stdout).expect("a picture");
+    let totals = &picture["totals"];
+    let history: Vec<u64> = totals["history"]
+        .as_array()
+        .expect("seconds")
+        .iter()
+        .filter_map(Value::as_u64)
+        .collect();
+    // Of the seconds of a capture of 3 s, the last complete two are whole.
+    let [.., one, two] = history[..] else {
+        panic!("{history:?}")
+    };
+    let rate = totals["dispatches_per_s"].as_f64().expect("a rate");
+    let (least, most) = (one.min(two) as f64 / 2.0, one.max(two) as f64 * 2.0);
+    assert!(
+        one > 0 && two > 0 && (least..=most).contains(&rate),
+        "{rate} a second after {history:?}"
+    );
+    let doorbells = totals["doorbells_per_s"].as_f64().expect("a rate");
+    assert!(
+        (least..=most).contains(&doorbells),
+        "{doorbells} doorbells a second after {history:?}"
+    );
+    // The program itself counts no fewer than what was seen of it.
+    assert!(one + two <= done, "{one} and {two} of {done}");
+    let mut program = program;
+    assert!(program.wait().success());
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use tracer_core::tables::{Dispatch, Fact};
 use tracer_e2e::{
     compare::{self, through_hip},
-    scenario::{RUNTIMES, Run, Scenario},
+    scenario::{NEWER_GPUS, RUNTIMES, Run, Scenario},
 };
 
 /// Checks that every dispatch has a name, except those of kernels that ROCr keeps in no list of code objects: its own copies and
@@ -23,7 +23,8 @@ fn named(run: &Run) -> usize {
     };
     let without: Vec<&Dispatch> = run.dispatches().filter(|d| d.kernel.is_none()).collect();
     for dispatch in &without {
-        assert_eq!(run.truth.kernel_name(dispatch.kernel_object), None, "{dispatch:?}");
+        let name = run.truth.kernel_name(dispatch.pid, dispatch.kernel_object);
+        assert_eq!(name, None, "{dispatch:?}");
         assert!(
             handle(dispatch.queue).is_some_and(|handle| !own.contains(&handle)),
             "{dispatch:?}"
@@ -38,7 +39,11 @@ fn nothing_by_thunk(run: &Run) {
 }
 
 fn on_hip(workload: &[&'static str], submits: bool) {
-    let scenarios = RUNTIMES.map(|(suite, asic)| Scenario {
+    hip_on(&RUNTIMES, workload, submits);
+}
+
+fn hip_on(runtimes: &[(&'static str, &'static str)], workload: &[&'static str], submits: bool) {
+    let scenarios = runtimes.iter().map(|&(suite, asic)| Scenario {
         api: "all",
         ..Scenario::hip(suite, asic, workload)
     });
@@ -53,7 +58,11 @@ fn on_hip(workload: &[&'static str], submits: bool) {
 }
 
 fn on_hsa(workload: &[&'static str]) {
-    let scenarios = RUNTIMES.map(|(suite, asic)| Scenario {
+    hsa_on(&RUNTIMES, workload);
+}
+
+fn hsa_on(runtimes: &[(&'static str, &'static str)], workload: &[&'static str]) {
+    let scenarios = runtimes.iter().map(|&(suite, asic)| Scenario {
         api: "hsa",
         ..Scenario::new(suite, asic, workload)
     });
@@ -106,6 +115,21 @@ fn hip_streams() {
 #[test]
 fn hsa_mixed() {
     on_hsa(&["mixed", "-n", "2", "--dispatches", "6"]);
+}
+
+#[test]
+fn newer_gpus_through_hsa() {
+    hsa_on(&NEWER_GPUS, &["mixed", "-n", "2", "--dispatches", "6"]);
+}
+
+/// HIP 6.4.3 does not know gfx950, although ROCr 6.4.3 does.
+#[test]
+fn newer_gpus_through_hip() {
+    let known: Vec<_> = NEWER_GPUS
+        .into_iter()
+        .filter(|&pair| pair != ("sid", "gfx950"))
+        .collect();
+    hip_on(&known, &["mixed"], true);
 }
 
 /// 7.2.4 has a separate store for each of the two functions. In earlier releases they shared one.

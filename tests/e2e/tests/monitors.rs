@@ -254,6 +254,109 @@ fn every_panel_and_rule_has_its_series() {
     }
 }
 
+/// Returns the bounds (exclusive, inclusive) in seconds of the bucket that holds the quantile of a histogram, and of all buckets that
+/// hold anything. `name` is the metric, `label` a label that its series have.
+fn buckets(series: &BTreeMap<String, f64>, name: &str, label: &str, quantile: f64) -> [(f64, f64); 2] {
+    let start = format!("{name}_bucket{{");
+    let mut all: Vec<(f64, f64)> = series
+        .iter()
+        .filter(|(key, _)| key.starts_with(&start) && key.contains(label))
+        .map(|(key, count)| {
+            let end = key.split("le=\"").nth(1).and_then(|rest| rest.split('"').next());
+            (end.expect("a bound").parse().expect("a number"), *count)
+        })
+        .collect();
+    all.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let &(last, total) = all.last().expect("buckets");
+    assert!(last.is_infinite() && total > 0.0, "{name}: {all:?}");
+    assert_eq!(
+        series[&format!(
+            "{name}_count{}",
+            if label.is_empty() {
+                String::new()
+            } else {
+                format!("{{{label}}}")
+            }
+        )],
+        total
+    );
+    let index = |wanted: f64| {
+        all.iter()
+            .position(|(_, count)| *count >= wanted)
+            .expect("the last has all")
+    };
+    let bounds = |first: usize, last: usize| (first.checked_sub(1).map_or(0.0, |at| all[at].0), all[last].0);
+    let place = index(quantile * total);
+    [bounds(place, place), bounds(index(1.0), index(total))]
+}
+
+/// Both panels of quantiles, and quantiles of what the program did: the numbers are those of the buckets that hold them. Without the
+/// bucket `+Inf`, Prometheus computes no number.
+#[test]
+fn quantiles_are_those_of_the_durations() {
+    let dir = folder();
+    let running = Served::running(dir.path());
+    let rules = dashboards().join("prometheus/tracer.rules.yml");
+    let prometheus = Prometheus::start(dir.path(), &[&running.address], &rules);
+    has_scraped(&prometheus, 1, 3);
+    let (reserves, ioctls) = ("tracer_submit_latency_seconds", "tracer_kfd_ioctl_seconds");
+    // The program creates its queue at its start: the durations of this call do not change any more once they are stored.
+    let create = "ioctl=\"CREATE_QUEUE\"";
+    let count = format!("{ioctls}_count{{{create}}}");
+    for quantile in [0.5, 0.99] {
+        let (number, served) = wait_for("the same calls here and there", || {
+            let stored = prometheus.number(&count)?;
+            let number = prometheus.number(&format!("histogram_quantile({quantile}, {ioctls}_bucket{{{create}}})"))?;
+            let served = series(&running.text());
+            (served.get(&count) == Some(&stored)).then_some((number, served))
+        });
+        let [(above, up_to), _] = buckets(&served, ioctls, create, quantile);
+        assert!(
+            above < number && number <= up_to,
+            "{quantile}: {number} in {above}..{up_to}"
+        );
+    }
+    // The panels show rates: each number lies among the durations that there were.
+    let panels: Vec<_> = of_panels()
+        .into_iter()
+        .filter(|(place, _)| place.ends_with(", p99"))
+        .collect();
+    let places: Vec<&str> = panels.iter().map(|(place, _)| place.as_str()).collect();
+    assert_eq!(places.len(), 2, "{places:?}");
+    for (place, expression) in &panels {
+        let found = wait_for("a rate", || {
+            prometheus
+                .query(expression)
+                .ok()
+                .filter(|found| found.iter().any(|(_, number)| !number.is_nan()))
+        });
+        let text = series(&running.text());
+        let mut busy = 0;
+        for (labels, number) in found {
+            let name = if expression.contains(reserves) {
+                reserves
+            } else {
+                ioctls
+            };
+            let label = labels
+                .get("ioctl")
+                .map_or_else(String::new, |ioctl| format!("ioctl=\"{ioctl}\""));
+            // Calls that were made only before the first scrape have the rate 0, and so no quantile.
+            let rate = format!("sum(rate({name}_count{{{label}}}[1m]))");
+            if prometheus.number(&rate).is_none_or(|rate| rate == 0.0) {
+                continue;
+            }
+            busy += 1;
+            let [_, (above, up_to)] = buckets(&text, name, &label, 0.99);
+            assert!(
+                number.is_finite() && above < number && number <= up_to,
+                "{place} {labels:?}: {number} in {above}..{up_to}"
+            );
+        }
+        assert!(busy > 0, "{place}: nothing happens");
+    }
+}
+
 #[test]
 fn promtool_has_no_complaints() {
     let passes = |folder: &Path, words: &[&str], input: &str| {

@@ -3,6 +3,7 @@
 use std::{path::Path, process::Command};
 
 use serde_json::Value;
+use tracer_core::summary::Capabilities;
 use tracer_e2e::{
     browser::{Seen, open_page},
     running::{Program, Recorder, signal, wait_for},
@@ -123,18 +124,17 @@ fn all_is_well(seen: &Seen, served: &Served) {
         seen.requests
     );
     let live = served.live();
-    let not_watched: Vec<&str> = live["not_watched"]
-        .as_array()
-        .expect("a list")
-        .iter()
-        .filter_map(Value::as_str)
-        .collect();
+    let all = Capabilities::default().each().map(|(what, _)| what);
+    let not_watched: Vec<&str> = all.into_iter().filter(|what| live["watched"][what] == false).collect();
     assert!(!not_watched.is_empty(), "{live}");
     let expected = format!(
         "SIMULATED GPU · 0 events lost · not watched: {}",
         not_watched.join(", ")
     );
     assert_eq!(state(seen), expected);
+    // The rings are not watched: their part is unknown, and not 0.
+    let paths = between(&seen.document, "<p id=\"paths\">", "</p>");
+    assert_eq!(paths, ["100.0% doorbell, – ring"]);
 }
 
 #[test]

@@ -75,3 +75,24 @@ fn the_report_tells_what_was_moved() {
         .expect("a line of the report");
     assert_eq!(line.trim(), "d2h 2.0 MiB in 2, h2d 2.0 MiB in 2");
 }
+
+/// HIP copies ordinary memory in even rounds, without an allocation from the KFD where the runtime registers it as shared virtual
+/// memory. The direction of every byte is known all the same, because each process was watched from its start.
+#[test]
+fn ordinary_memory_is_the_hosts() {
+    for (suite, asic) in each_release(0) {
+        let run = Scenario::hip(suite, asic, &["copy-only", "-n", "2", "--bytes", "8000000"]).record();
+        compare::all(&run);
+        let by_direction = run.report["copies"]["by_direction"].as_object().expect("directions");
+        println!("{suite} {asic}: {by_direction:?}");
+        let unknown: Vec<&Copy> = run
+            .copies()
+            .filter(|copy| copy.op == Some(CopyOp::Copy) && copy.direction.is_none())
+            .collect();
+        assert!(unknown.is_empty(), "{suite} {asic}: {unknown:x?}");
+        for direction in ["h2d", "d2h"] {
+            let bytes = by_direction[direction]["bytes"].as_u64().expect("a number");
+            assert!(bytes >= 16_000_000, "{suite} {asic} {direction}: {by_direction:?}");
+        }
+    }
+}

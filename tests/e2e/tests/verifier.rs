@@ -10,26 +10,26 @@ const LIMIT: u32 = 1_000_000;
 
 #[test]
 fn every_program_passes_the_verifier_far_from_its_limit() {
-    load_all(Object::Plain, Api::None, 0);
+    load_all(Object::Plain, Api::NONE, 0);
 }
 
 #[test]
 fn programs_with_diagnostics_load() {
-    load_all(Object::Diagnostic, Api::None, 0);
+    load_all(Object::Diagnostic, Api::NONE, 0);
 }
 
 /// Whether processes are added automatically is decided when the programs are loaded, too.
 #[test]
 fn programs_for_every_process_load() {
-    load_all(Object::Plain, Api::None, std::process::id());
-    load_all(Object::Diagnostic, Api::None, std::process::id());
+    load_all(Object::Plain, Api::NONE, std::process::id());
+    load_all(Object::Diagnostic, Api::NONE, std::process::id());
 }
 
 /// The handling of API calls is decided when the programs are loaded. The verifier removes the rest.
 #[test]
 fn programs_for_api_calls_load() {
-    load_all(Object::Plain, Api::All, 0);
-    load_all(Object::Plain, Api::Stats, 0);
+    load_all(Object::Plain, Api::ALL, 0);
+    load_all(Object::Plain, Api::STATS, 0);
 }
 
 fn load_all(object: Object, api: Api, system: u32) {

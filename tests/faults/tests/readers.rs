@@ -230,6 +230,7 @@ fn the_sampler_passes_over_memory_that_blocks() {
             handle: at,
             read_pointer: at,
             write_pointer: at + 8,
+            ring: None,
         };
         let outcome = || -> Result<(), String> {
             until("the program of sleep", || mapped().is_some())?;
@@ -241,7 +242,7 @@ fn the_sampler_passes_over_memory_that_blocks() {
             sampler.watch(queues);
             let seen = |sample: &Sample| match sample {
                 Sample::Queue(queue) => queue.handle == of_victim.handle && queue.read_index as u32 == ELF,
-                Sample::Signal(_) => false,
+                Sample::Signal(_) | Sample::Taken(_) => false,
             };
             for _ in 0..3 {
                 until("a sample of the other user's queue", || {

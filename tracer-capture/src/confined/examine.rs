@@ -285,8 +285,8 @@ impl Examine<'_> {
         layer: Layer,
         keep: &[Argument],
     ) -> Result<Result<Entries, ResolveError>, NotRead> {
-        let (hip, keep) = (layer == Layer::Hip, keep.to_vec());
-        match self.run(&Job::Entries { hip, keep }, Some(library), &mut ())? {
+        let (layer, keep) = (layer as u8, keep.to_vec());
+        match self.run(&Job::Entries { layer, keep }, Some(library), &mut ())? {
             Output::Entries(entries) => Ok(entries),
             _ => Err(ParseFailed::Crashed.into()),
         }

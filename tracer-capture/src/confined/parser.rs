@@ -29,8 +29,8 @@ pub enum Job {
     Resolve,
     /// Finds the functions of a layer. The input is a whole file.
     Entries {
-        /// Selects the functions of HIP if true, and those of HSA otherwise.
-        hip: bool,
+        /// The layer, as an index in [`Layer::ALL`].
+        layer: u8,
         /// The registers that must hold the functions' arguments at the probes.
         keep: Vec<Argument>,
     },
@@ -173,8 +173,8 @@ fn run(channel: &Channel, job: Job, whole: Option<&Sealed>) -> io::Result<Output
     let output = match job {
         Job::Peek => Output::Peek(elf_peek::peek(&asked)),
         Job::Resolve => Output::Resolve(Box::new(resolver::resolve_with(bytes, &mut &asked))),
-        Job::Entries { hip, keep } => {
-            let layer = if hip { Layer::Hip } else { Layer::Hsa };
+        Job::Entries { layer, keep } => {
+            let layer = Layer::ALL.get(usize::from(layer)).copied().unwrap_or(Layer::Hsa);
             Output::Entries(resolver::entries(bytes, layer, &keep))
         }
         Job::BuildId => Output::BuildId(resolver::build_id(bytes)),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use tracer_common::{
-    api::{FUNCTIONS, Function, Returns},
+    api::{FUNCTIONS, Function, Layer, Returns},
     record::{self, NO_STREAM, api_flags as flag},
 };
 use tracer_core::{
@@ -34,10 +34,7 @@ pub(super) fn call(r: &record::ApiCall, sink: &mut impl FnMut(&Event<'_>)) -> Op
     sink(&Event::ApiCall(&ApiCall {
         parent: (r.parent != 0).then_some(r.parent),
         exit_ns: returned.then_some(r.exit_ns),
-        ret: returned.then(|| match function.returns {
-            Returns::Status => i64::from(r.ret as u32),
-            Returns::Value => r.ret,
-        }),
+        ret: returned.then(|| result(function, r.ret)).flatten(),
         failed: returned.then(|| function.failed(r.ret)),
         stream: stream(r.stream),
         bytes: has(flag::BYTES).then_some(r.bytes),
@@ -45,6 +42,17 @@ pub(super) fn call(r: &record::ApiCall, sink: &mut impl FnMut(&Event<'_>)) -> Op
         ..begun(origin(&r.header), r.call, function)
     }));
     Some(())
+}
+
+/// Returns what a function returned, from the return register; `None` if it returns nothing. HIP and HSA count their errors from 0 up,
+/// OpenCL from 0 down.
+fn result(function: &Function, register: i64) -> Option<i64> {
+    match (function.returns, function.layer) {
+        (Returns::Status, Layer::OpenCl) => Some(i64::from(register as i32)),
+        (Returns::Status, _) => Some(i64::from(register as u32)),
+        (Returns::Value, _) => Some(register),
+        (Returns::Nothing, _) => None,
+    }
 }
 
 /// Returns the row of a call that has only begun.

@@ -105,7 +105,7 @@ impl Work {
         let Some(waiting) = lock(&self.retry).waiting.remove(&pid) else {
             return;
         };
-        self.scan(pid, generation);
+        self.scan(pid, generation, false);
         let tries = waiting.tries + 1;
         let mut retry = lock(&self.retry);
         if tries >= TRIES {

@@ -123,7 +123,7 @@ impl Work {
         match job {
             Job::Hold(hold) => self.serve(&hold),
             Job::Scan(pid, reply) => {
-                if self.scan(pid, session::GENERATION) {
+                if self.scan(pid, session::GENERATION, false) {
                     reply.found(pid);
                 }
             }
@@ -184,7 +184,7 @@ impl Work {
         match hold.header.flags {
             hold_reason::MAPPED => self.mapped_one(examine, hold),
             hold_reason::ENTERED => {
-                self.scan(examine.pid, hold.generation);
+                self.scan(examine.pid, hold.generation, true);
                 Ok(())
             }
             hold_reason::CODE_OBJECTS => {

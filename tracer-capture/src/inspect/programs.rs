@@ -111,7 +111,7 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
             follow: true,
             system: true,
             // With this setting, the verifier has more of the programs to check.
-            api: Api::All,
+            api: Api::ALL,
             buffer_bytes: None,
             layout: &layout,
             tasks: &tasks,

@@ -84,7 +84,7 @@ impl Inspection {
         let reserves = self.in_libraries("reserve functions", &["reserve", "runtime_init"], |l| l.reserves.len());
         let mut reserves = unless_blocked(reserves);
         if reserves.captured == Answer::Yes {
-            reserves.reason += "; only with --detail full, or --api hip, hsa or all";
+            reserves.reason += "; only with --detail full, or with --api other than stats";
         }
         Verdict {
             doorbells,

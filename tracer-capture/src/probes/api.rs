@@ -1,4 +1,4 @@
-//! Calls of HIP and HSA functions: entry and return of each function of the catalogue that the library exports.
+//! Calls of HIP, HSA and OpenCL functions: entry and return of each function of the catalogue that the library exports.
 //!
 //! HSA's exported functions are stubs, neither of whose instructions the kernel can emulate. Behind the API table there is a
 //! cheaper place for a probe, which the library's own calls reach, too. These calls are distinguished by where they come from.
@@ -9,6 +9,7 @@ use tracer_common::api::{Cookie, FUNCTIONS, Layer};
 
 use super::{Prober, Site, Target, api_table::Process};
 use crate::{
+    api_choice::Api,
     confined::NotRead,
     inventory::Probe,
     runtime::resolver::{Argument, Entries, Entry, ProbePoint, ResolverStep},
@@ -37,10 +38,10 @@ pub struct Function {
     pub cookie: Cookie,
 }
 
-/// Attaches to the functions that have code of their own: all of HIP's, and `hsa_init`.
-pub fn attach(prober: &mut Prober, target: &Target<'_>, entries: &Entries) -> Vec<Probe> {
+/// Attaches to the functions that have code of their own: all of HIP's and OpenCL's, and `hsa_init`.
+pub fn attach(prober: &mut Prober, target: &Target<'_>, entries: &Entries, api: Api) -> Vec<Probe> {
     let direct = entries.functions.iter().filter(|entry| entry.export.table.is_none());
-    let functions = direct.filter_map(|entry| function(entries, entry, entry.export.probe, ResolverStep::Export));
+    let functions = direct.filter_map(|entry| function(entries, entry, entry.export.probe, ResolverStep::Export, api));
     attach_all(prober, target, functions.collect())
 }
 
@@ -48,24 +49,25 @@ pub fn attach(prober: &mut Prober, target: &Target<'_>, entries: &Entries) -> Ve
 ///
 /// # Errors
 /// Fails with [`NotRead`] if the process can't be read now.
-pub fn behind_table(entries: &Entries, process: &Process<'_>) -> Result<Vec<Function>, NotRead> {
+pub fn behind_table(entries: &Entries, process: &Process<'_>, api: Api) -> Result<Vec<Function>, NotRead> {
     let stubs = entries.functions.iter().filter(|entry| entry.export.table.is_some());
     let points = process.behind(stubs.clone().map(|entry| &entry.export), &KEEP)?;
     let functions = stubs.zip(points).filter_map(|(entry, behind)| match behind {
-        Some(point) => function(entries, entry, point, ResolverStep::ApiTable),
-        None => function(entries, entry, entry.export.probe, ResolverStep::Export),
+        Some(point) => function(entries, entry, point, ResolverStep::ApiTable, api),
+        None => function(entries, entry, entry.export.probe, ResolverStep::Export, api),
     });
     Ok(functions.collect())
 }
 
-fn function(entries: &Entries, entry: &Entry, point: ProbePoint, step: ResolverStep) -> Option<Function> {
-    let own_calls = match FUNCTIONS.get(entry.number)?.layer {
+fn function(entries: &Entries, entry: &Entry, point: ProbePoint, step: ResolverStep, api: Api) -> Option<Function> {
+    let listed = FUNCTIONS.get(entry.number)?;
+    let own_calls = match listed.layer {
         Layer::Hsa => entries.code.clone(),
         // Calls of HIP by HIP count as calls: nothing else shows what a compound function does.
-        Layer::Hip => 0..0,
+        Layer::Hip | Layer::OpenCl => 0..0,
     };
     Some(Function {
-        cookie: Cookie::new(entry.number, own_calls, point.vaddr)?,
+        cookie: Cookie::new(entry.number, api.counts(listed.class), own_calls, point.vaddr)?,
         site: Site::of(&entry.export, point, step),
     })
 }

@@ -1,4 +1,4 @@
-//! A quick check of a mapped file: does it name `hsa_init`, is it HIP? The check makes only a few small reads, so that tracer does
+//! A quick check of a mapped file: does it name `hsa_init`, is it HIP or OpenCL? The check makes only a few small reads, so that tracer does
 //! not pause a process for a 500 MB library that has nothing to do with HSA.
 
 use object::{
@@ -21,6 +21,8 @@ pub struct Peek {
     /// The file's own name (DT_SONAME) is that of HIP's library, such as `libamdhip64.so.6`. The strings are not enough for HIP:
     /// clients of HIP name the same functions, and some of them are very large.
     pub is_hip: bool,
+    /// Its own name is that of AMD's implementation of OpenCL.
+    pub is_opencl: bool,
 }
 
 /// Checks a file from any source of bytes. Returns the default for a file that is not an ELF file, or is damaged.
@@ -34,6 +36,7 @@ pub fn peek(file: &impl Source) -> Peek {
     Peek {
         names_hsa_init: strings.split(|&b| b == 0).any(|name| name == b"hsa_init"),
         is_hip: soname.starts_with(b"libamdhip64"),
+        is_opencl: soname.starts_with(b"libamdocl64"),
     }
 }
 

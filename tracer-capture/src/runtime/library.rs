@@ -70,8 +70,8 @@ pub struct Runtime {
     proxies: Mutex<BTreeSet<u64>>,
 }
 
-/// A HIP library.
-pub struct Hip {
+/// A library of HIP or OpenCL.
+pub struct Client {
     /// Identifies the file.
     pub id: FileId,
     /// The description of the library.
@@ -88,8 +88,8 @@ pub enum Examined {
     Nothing(Option<FileKey>),
     /// The file is an HSA runtime.
     Runtime(FileKey, Box<(Library, Runtime)>),
-    /// The file is a HIP library.
-    Hip(FileKey, Box<Hip>),
+    /// The file is a library of HIP or OpenCL.
+    Client(FileKey, Box<Client>),
     /// The file is one of them, but can't be traced, for this reason.
     Broken(FileKey, String),
     /// The process or its mapping is gone. Another process may map the file again.
@@ -235,17 +235,17 @@ impl Libraries {
                 library.thunk = resolution.may_hand_over();
                 return Examined::Runtime(key, Box::new((library, *runtime)));
             }
-            Ok(Ok(Some(Found::Hip(file, entries)))) => {
+            Ok(Ok(Some(Found::Client(file, entries)))) => {
                 library.build_id.clone_from(&entries.build_id);
                 library.soname.clone_from(&entries.soname);
-                library.hip = true;
-                let hip = Hip {
+                library.client = true;
+                let client = Client {
                     id: mapping.file.clone(),
                     library,
                     file,
                     entries,
                 };
-                return Examined::Hip(key, Box::new(hip));
+                return Examined::Client(key, Box::new(client));
             }
             Ok(Ok(None)) => return Examined::Nothing(Some(key)),
             Ok(Err(reason)) => reason,

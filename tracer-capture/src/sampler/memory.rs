@@ -97,7 +97,8 @@ impl Scattered {
         }
     }
 
-    fn read(&mut self, pid: u32, pieces: Vec<Piece>) -> Option<Memory> {
+    /// Reads pieces of the memory of a process, in order. Returns `None` if the process has exited, or if its memory blocks.
+    pub(super) fn read(&mut self, pid: u32, pieces: Vec<Piece>) -> Option<Memory> {
         let user = match self.users.entry(pid) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(unknown) => *unknown.insert(user_of(pid).ok()?),

@@ -14,13 +14,14 @@ fn own(indexes: &[AtomicU64; 2]) -> Position {
         handle: at,
         read_pointer: at,
         write_pointer: at + 8,
+        ring: None,
     }
 }
 
 fn of_queues(samples: impl Iterator<Item = Sample>) -> impl Iterator<Item = Progress> {
     samples.filter_map(|sample| match sample {
         Sample::Queue(progress) => Some(progress),
-        Sample::Signal(_) => None,
+        Sample::Signal(_) | Sample::Taken(_) => None,
     })
 }
 
@@ -70,6 +71,7 @@ fn queues_of_processes_that_ended_are_passed_over() {
         handle: 8,
         read_pointer: 8,
         write_pointer: 16,
+        ring: None,
     };
     child.wait().unwrap();
     let indexes = [AtomicU64::new(1), AtomicU64::new(2)];

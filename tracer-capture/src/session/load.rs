@@ -144,7 +144,7 @@ pub(crate) struct Loading<'a> {
     pub follow: bool,
     /// Whether processes enter by themselves.
     pub system: bool,
-    /// What tracer does with calls of HIP and HSA functions.
+    /// What tracer does with calls of API functions.
     pub api: Api,
     /// Size of the ring of events; `None` for the object's own.
     pub buffer_bytes: Option<u32>,
@@ -169,7 +169,7 @@ impl Loading<'_> {
         let system = if self.system { std::process::id() } else { 0 };
         let api = self.api.word();
         // Calls are wanted from the first one on, and some come before the first ioctl.
-        let eager = u8::from(self.api != Api::None);
+        let eager = u8::from(!self.api.is_none());
         let mut loader = EbpfLoader::new();
         self.layout.apply(&mut loader);
         if let Some(plan) = self.rings {
@@ -183,10 +183,10 @@ impl Loading<'_> {
             .override_global("EAGER", &eager, true)
             .override_global("SYSTEM", &system, true);
         // Maps that are not needed take no memory.
-        if self.api == Api::None {
+        if self.api.is_none() {
             loader.map_max_entries("API_THREADS", 1);
         }
-        if self.api != Api::Stats {
+        if !self.api.counts_any() {
             loader.map_max_entries("API_STATS", 1);
             loader.map_max_entries("API_PLACES", 1);
         }

@@ -1,4 +1,4 @@
-//! API calls that the programs count (`--api stats`), read without disturbing the programs.
+//! API calls that the programs count instead of recording them, read without disturbing the programs.
 //!
 //! The counters are mapped, so that reading them needs no system call for a map: see `losses.rs`.
 

@@ -12,6 +12,7 @@ use std::{
 
 use aya::maps::Map;
 use tracer_common::record::LossSource;
+use tracer_core::{family::Family, losses};
 
 use crate::{
     CaptureError,
@@ -103,7 +104,11 @@ impl Losses {
     fn missed(&self) -> BTreeMap<&'static str, u64> {
         // Kernels before 5.12 do not report misses.
         let of = |fd: &OwnedFd| sys::program_misses(fd.as_fd()).unwrap_or(0);
-        let misses: BTreeMap<&str, u64> = self.programs.iter().map(|(name, fd)| (name.as_str(), of(fd))).collect();
+        // A program that is loaded in two ways, for links and for perf events, has one name.
+        let mut misses: BTreeMap<&str, u64> = BTreeMap::new();
+        for (name, fd) in &self.programs {
+            *misses.entry(name).or_default() += of(fd);
+        }
         let mut by_family = BTreeMap::new();
         for (name, missed) in misses
             .iter()
@@ -111,27 +116,55 @@ impl Losses {
         {
             let twin = misses.get(format!("{name}{}", second_programs::SUFFIX).as_str());
             let both = twin.map_or(*missed, |twin| *twin.min(missed));
-            *by_family.entry(family(name)).or_default() += both;
+            *by_family.entry(losses::missed(family(name))).or_default() += both;
         }
         by_family
     }
 }
 
-/// Returns the source of losses that a program's misses count for.
-fn family(program: &str) -> &'static str {
+/// Returns the family of a program.
+fn family(program: &str) -> Family {
     let families = [
-        ("api_", "missed-api"),
-        ("hsa_queue_", "missed-hsa-queue"),
-        ("ioctl_", "missed-ioctl"),
-        ("mmap_", "missed-mapping"),
-        ("task_", "missed-process"),
-        ("progress_", "missed-progress"),
-        ("ring_", "missed-ring"),
-        ("driver_event_", "missed-driver-event"),
-        ("driver_", "missed-driver"),
+        ("api_", Family::Api),
+        ("code_object", Family::CodeObject),
+        ("doorbell", Family::Doorbell),
+        ("driver_event_", Family::DriverEvent),
+        ("driver_", Family::Driver),
+        ("hsa_queue_", Family::HsaQueue),
+        ("ioctl_", Family::Ioctl),
+        ("mmap_", Family::Mapping),
+        ("progress_", Family::Progress),
+        ("reserve", Family::Reserve),
+        ("ring_", Family::Ring),
+        // It pauses a process, as the programs of mappings do.
+        ("runtime_init", Family::Mapping),
+        ("sdma_doorbell", Family::Sdma),
+        ("stop_sent", Family::Stops),
+        ("task_", Family::Process),
     ];
-    families
-        .into_iter()
-        .find(|(start, _)| program.starts_with(start))
-        .map_or("missed-other", |(_, source)| source)
+    let mut found = families.into_iter().filter(|(start, _)| program.starts_with(start));
+    found.next().map_or(Family::Other, |(_, family)| family)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::ebpf_object::Object;
+
+    /// A lost doorbell must not be among events of an unknown kind.
+    #[test]
+    fn every_program_has_a_family() {
+        assert_eq!(
+            ["doorbell", "doorbell_by_signal", "sdma_doorbell", "reserve"].map(|name| losses::missed(family(name))),
+            ["missed-doorbell", "missed-doorbell", "missed-sdma", "missed-reserve"]
+        );
+        let object = aya_obj::Object::parse(Object::Plain.bytes().unwrap()).unwrap();
+        let others: Vec<&String> = object
+            .programs
+            .keys()
+            .filter(|name| family(name) == Family::Other)
+            .collect();
+        // `cost` is a probe of `doctor` only.
+        assert_eq!(others, ["cost"]);
+    }
 }

@@ -1,4 +1,4 @@
-//! Calls that are still open when a recording ends: ioctls, and calls of HIP and HSA functions. The programs keep a call in a map
+//! Calls that are still open when a recording ends: ioctls, and calls of API functions. The programs keep a call in a map
 //! until it returns, and write a record only then.
 
 use std::path::PathBuf;
@@ -87,6 +87,10 @@ fn open_call(origin: Origin, frame: &OpenCall, sink: &mut impl FnMut(&Event<'_>)
     let Some(function) = FUNCTIONS.get(cookie.function() as usize) else {
         return;
     };
+    // The counters have it.
+    if cookie.counted() {
+        return;
+    }
     sink(&Event::ApiCall(&ApiCall {
         parent: (frame.outer != 0).then_some(frame.outer),
         stream: api::stream(frame.stream),

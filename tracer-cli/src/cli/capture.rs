@@ -1,6 +1,7 @@
 //! Options that every command that captures has.
 
 use clap::{Args, ValueEnum};
+use tracer_capture::session::{self, Class, Classes, Layer};
 
 /// Default of --buffer, MiB: a burst at the highest rate measured fills it in half a second.
 pub(super) const BUFFER_MIB: u32 = 32;
@@ -26,32 +27,55 @@ pub enum Api {
     /// No calls
     #[default]
     None,
-    /// Calls of HIP functions; dispatches and copies name their call
+    /// Calls of HIP functions
     Hip,
-    /// Calls of HSA functions; dispatches and copies name their call
+    /// Calls of HSA functions
     Hsa,
-    /// Calls of HIP and HSA functions
+    /// Calls of functions of AMD's OpenCL
+    Opencl,
+    /// Calls of all of these
     All,
-    /// Only counts and times per process and function; no dispatch names its call
+    /// Only counts and times per process and function, of the named libraries or of all; no dispatch names its call
     Stats,
 }
 
-impl Api {
-    /// Whether submissions are linked to calls.
-    pub fn links(self) -> bool {
-        matches!(self, Self::Hip | Self::Hsa | Self::All)
-    }
+/// Calls of which functions get a row each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Rows {
+    /// Submissions: kernels, graphs, functions of the host
+    Submit,
+    /// Copies and fills
+    Copy,
+    /// Allocations, mappings, migrations
+    Memory,
+    /// Queues and streams
+    Queue,
+    /// Waits, signals, events, barriers
+    Sync,
+    /// Initialization, modules, code objects, graphs
+    Setup,
+    /// Questions for properties and states
+    Query,
+    /// Steps of a submission: indexes of queues, stores to signals, arguments of kernels
+    Step,
+    /// All of these
+    All,
 }
 
-impl From<Api> for tracer_capture::session::Api {
-    fn from(api: Api) -> Self {
-        match api {
-            Api::None => Self::None,
-            Api::Hip => Self::Hip,
-            Api::Hsa => Self::Hsa,
-            Api::All => Self::All,
-            Api::Stats => Self::Stats,
-        }
+impl Rows {
+    fn classes(self) -> Classes {
+        let class = match self {
+            Self::Submit => Class::Submit,
+            Self::Copy => Class::Copy,
+            Self::Memory => Class::Memory,
+            Self::Queue => Class::Queue,
+            Self::Sync => Class::Sync,
+            Self::Setup => Class::Setup,
+            Self::Query => Class::Query,
+            Self::Step => Class::Step,
+            Self::All => return Classes::ALL,
+        };
+        Classes::NONE.with(class)
     }
 }
 
@@ -61,11 +85,22 @@ pub struct Capture {
     /// What to capture of each submission
     #[arg(long, value_enum, default_value = "dispatch")]
     pub detail: Detail,
-    /// Capture calls of HIP and HSA functions, with their results and times
+    /// Capture calls of functions of these libraries, with their results and times: --api hip,hsa
     ///
-    /// Except for `stats`, this also captures reserves, as --detail full does: they link packets to the call of their thread.
-    #[arg(long, value_enum, default_value = "none")]
-    pub api: Api,
+    /// Dispatches and copies name the call that submitted them. Except for `stats`, this also captures reserves, as --detail full
+    /// does: they link packets to the call of their thread.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "LIBRARY,...",
+        value_delimiter = ',',
+        default_value = "none"
+    )]
+    pub api: Vec<Api>,
+    /// With --api, store a row for each call of functions of these classes, and count the calls of the others [default: all except
+    /// `query` and `step`; with `stats` none]
+    #[arg(long, value_enum, value_name = "CLASS,...", value_delimiter = ',', requires = "api")]
+    pub api_rows: Vec<Rows>,
     /// Do not follow child processes
     #[arg(long, conflicts_with = "all")]
     pub no_follow: bool,
@@ -95,4 +130,64 @@ pub struct Capture {
     /// Event buffer size in MiB; events that do not fit are dropped and counted
     #[arg(long, value_name = "MIB", default_value_t = BUFFER_MIB, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub buffer: u32,
+}
+
+impl Capture {
+    /// Returns the API calls to capture.
+    pub fn calls(&self) -> session::Api {
+        let named = |api: Api| self.api.contains(&api);
+        let layers = [Layer::Hip, Layer::Hsa, Layer::OpenCl]
+            .into_iter()
+            .zip([Api::Hip, Api::Hsa, Api::Opencl]);
+        let mut layers: Vec<Layer> = layers.filter(|&(_, api)| named(api)).map(|(layer, _)| layer).collect();
+        if named(Api::All) || layers.is_empty() && named(Api::Stats) {
+            layers = Layer::ALL.to_vec();
+        }
+        let rows = match &self.api_rows[..] {
+            [] if named(Api::Stats) => Classes::NONE,
+            [] => Classes::USUAL,
+            rows => rows.iter().fold(Classes::NONE, |all, rows| all.and(rows.classes())),
+        };
+        session::Api::new(&layers, rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, FromArgMatches};
+
+    use super::super::record::Record;
+    use super::*;
+
+    fn parsed(words: &[&str]) -> Result<session::Api, clap::Error> {
+        let words = ["record"].into_iter().chain(words.iter().copied()).chain(["./app"]);
+        let matches = Record::augment_args(clap::Command::new("record")).try_get_matches_from(words)?;
+        Ok(Record::from_arg_matches(&matches)?.capture.calls())
+    }
+
+    fn of(words: &[&str]) -> session::Api {
+        parsed(words).expect("valid options")
+    }
+
+    #[test]
+    fn libraries_and_classes_add_up() {
+        let api = session::Api::new;
+        assert_eq!(of(&[]), api(&[], Classes::USUAL));
+        assert_eq!(of(&["--api", "all"]), session::Api::ALL);
+        assert_eq!(of(&["--api", "stats"]), session::Api::STATS);
+        assert_eq!(of(&["--api", "stats,hip"]), api(&[Layer::Hip], Classes::NONE));
+        assert_eq!(
+            of(&["--api", "opencl,hsa"]),
+            api(&[Layer::Hsa, Layer::OpenCl], Classes::USUAL)
+        );
+        let rows = Classes::NONE.with(Class::Submit).with(Class::Query);
+        assert_eq!(
+            of(&["--api", "hip", "--api-rows", "query,submit"]),
+            api(&[Layer::Hip], rows)
+        );
+        assert_eq!(of(&["--api=all", "--api-rows=all"]), api(&Layer::ALL, Classes::ALL));
+        for wrong in [["--api-rows", "query"], ["--api", "hipp"], ["--api", "hip,"]] {
+            assert!(parsed(&wrong).is_err(), "{wrong:?}");
+        }
+    }
 }

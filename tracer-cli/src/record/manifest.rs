@@ -5,11 +5,13 @@ use std::{collections::BTreeMap, os::unix::process::ExitStatusExt};
 use tracer_capture::{
     inventory::{self, Inventory},
     runtime::resolver::Confidence,
-    session::Api,
 };
 use tracer_core::family::Family;
 use tracer_core::words::Named;
-use tracer_core::{live::Gpu, summary::Capabilities};
+use tracer_core::{
+    live::{Capture, Gpu},
+    summary::Capabilities,
+};
 use tracer_store::manifest::{
     ClockSnapshot, Device, Exit, Host, Library, Manifest, Pauses, Probe, Scheduler, SchedulerKind, Target, Tool,
 };
@@ -61,10 +63,11 @@ pub fn capabilities(inventory: &Inventory) -> Capabilities {
             let mut probes = inventory.probes.iter();
             probes.any(|p| p.family == family && p.target == library.path && sure(p))
         };
-        // HIP's library submits through the library of an HSA runtime.
-        let mut runtimes = inventory.libraries.iter().filter(|library| !library.hip).peekable();
+        // A library of HIP or OpenCL submits through the library of an HSA runtime.
+        let mut runtimes = inventory.libraries.iter().filter(|library| !library.client).peekable();
         runtimes.peek().is_some() && !failed(family) && runtimes.all(covers)
     };
+    let no_runtime = inventory.libraries.iter().all(|library| library.client);
     let events = |family: Family| {
         let mut probes = inventory.probes.iter().filter(|p| p.family == family).peekable();
         probes.peek().is_some() && probes.all(inventory::Probe::attached)
@@ -79,14 +82,24 @@ pub fn capabilities(inventory: &Inventory) -> Capabilities {
         driver: inventory.has(Family::Driver),
         driver_events: inventory.has(Family::DriverEvent),
         code_objects: whole(Family::CodeObject),
-        api: inventory.has(Family::Api) && inventory.api != Api::Stats,
-        api_stats: inventory.has(Family::Api) && inventory.api == Api::Stats,
+        api: inventory.has(Family::Api) && inventory.api.records(),
+        api_stats: inventory.has(Family::Api) && inventory.api.counts_any(),
         // No function that was found calls `hsaKmtQueueRingDoorbell`, so no call of it is missed.
         thunk: whole(Family::Doorbell) && !inventory.libraries.iter().any(|library| library.thunk),
-        unseen: whole(Family::Doorbell) && events(Family::Progress),
+        // Without a runtime, everything that the GPU takes is unseen.
+        unseen: (no_runtime || whole(Family::Doorbell)) && events(Family::Progress),
         hsa_queues: whole(Family::HsaQueue),
         // Every proxy that a program received has its probes.
         requests: whole(Family::HsaQueue) && !failed(Family::Proxy),
+    }
+}
+
+/// Describes a capture that continues, for live views.
+pub fn capture(inventory: &Inventory) -> Capture {
+    Capture {
+        watched: capabilities(inventory),
+        simulated: inventory.simulated().map(str::to_owned),
+        ..Capture::default()
     }
 }
 
@@ -116,7 +129,18 @@ pub fn gpus(devices: &[Device]) -> BTreeMap<u32, Gpu> {
         name: device.name.clone(),
         scheduler: scheduler(device),
     };
-    devices.iter().map(|device| (device.gpu_id, gpu(device))).collect()
+    let mut gpus: BTreeMap<u32, Gpu> = BTreeMap::new();
+    for device in devices {
+        // Processes that see different GPUs under one id share its row.
+        let shown = gpus.entry(device.gpu_id).or_insert_with(|| gpu(device));
+        if shown.name != device.name {
+            shown.name = format!("{} or {}", shown.name, device.name);
+        }
+        if shown.scheduler != scheduler(device) {
+            shown.scheduler = None;
+        }
+    }
+    gpus
 }
 
 /// Returns the name of a GPU's scheduler, if it is known.
@@ -169,6 +193,8 @@ fn probe(probe: &inventory::Probe) -> Probe {
 
 #[cfg(test)]
 mod tests {
+    use tracer_capture::session::{Api, Classes, Layer};
+
     use super::*;
 
     #[test]
@@ -183,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_are_counted_are_not_recorded() {
+    fn what_is_recorded_and_what_is_counted() {
         let of = |api| {
             let probe = inventory::Probe {
                 family: Family::Api,
@@ -198,7 +224,9 @@ mod tests {
             assert_eq!(parse(&names(capabilities)), capabilities);
             (capabilities.api, capabilities.api_stats)
         };
-        assert_eq!((of(Api::All), of(Api::Stats)), ((true, false), (false, true)));
+        let rows = Api::new(&[Layer::Hsa], Classes::ALL);
+        let both = [Api::ALL, Api::STATS, rows].map(of);
+        assert_eq!(both, [(true, true), (false, true), (true, false)]);
         assert!(!capabilities(&Inventory::default()).api_stats);
     }
 

@@ -39,19 +39,20 @@ impl Probed {
         }
     }
 
-    /// Returns whether a process created a compute queue for which no doorbell probe was attached.
+    /// Returns whether a process created a compute queue, or had one without a runtime, for which no doorbell probe was attached.
     ///
     /// Probes belong to files. A process whose doorbells were seen has doorbell probes. A process in whose runtime another probe
     /// was hit has them, too, if all runtimes that were found have doorbell probes. A process that created a queue and hit no probe
     /// at all uses a runtime that was not found, or none.
     pub fn lacks<'a>(&self, mut queues: impl Iterator<Item = &'a Queue>, inventory: &Inventory) -> bool {
-        let mut runtimes = inventory.libraries.iter().filter(|library| !library.hip);
+        let mut runtimes = inventory.libraries.iter().filter(|library| !library.client);
         let whole = runtimes.all(|library| {
             let mut probes = inventory.probes.iter();
             probes.any(|probe| probe.family == Family::Doorbell && probe.target == library.path && probe.attached())
         });
         queues.any(|queue| {
-            let compute = queue.origin == QueueOrigin::Created && queue.kind.starts_with("compute");
+            let seen = queue.origin != QueueOrigin::Adopted;
+            let compute = seen && queue.kind.starts_with("compute");
             let has = self.doorbell.contains(&queue.pid) || whole && self.runtime.contains(&queue.pid);
             compute && !has
         })
@@ -110,6 +111,7 @@ mod tests {
         assert!(!probed.lacks([].into_iter(), &inventory(false)));
         assert!(!lacks(&probed, &created(7, "sdma"), false));
         assert!(!lacks(&probed, &queue(7, "compute", QueueOrigin::Adopted), false));
+        assert!(lacks(&probed, &queue(9, "compute", QueueOrigin::Listed), true));
         assert!(!lacks(&probed, &created(7, "compute-aql"), true));
         assert!(lacks(&probed, &created(7, "compute-aql"), false));
         assert!(lacks(&probed, &created(8, "compute-aql"), true));

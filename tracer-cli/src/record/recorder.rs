@@ -102,10 +102,9 @@ impl Recorder {
                 count: written.dropped,
             }));
         }
-        let mut report = summary
+        let report = summary
             .with_capabilities(manifest::capabilities(inventory))
-            .finish(true);
-        report.complete = written.manifest.complete;
+            .finish(written.manifest.complete);
         Ok(Outcome {
             idle: !self.used,
             blind: self.probed.lacks(report.queues.iter(), inventory),

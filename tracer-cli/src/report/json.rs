@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use tracer_core::summary;
+use tracer_core::{known::Total, summary, words::Named};
 use tracer_store::{
-    Trace,
+    Damage, Trace,
     manifest::{Device, EndedBy, Exit, Library, Probe, Target},
 };
 
@@ -25,12 +25,30 @@ struct Report<'a> {
     probes: &'a [Probe],
     capabilities: &'a [String],
     warnings: &'a [String],
+    /// What cannot be read.
+    damage: Vec<Damaged<'a>>,
+    /// Totals that are unknown because of it.
+    unknown: Vec<&'static str>,
     #[serde(flatten)]
     counts: &'a summary::Report,
 }
 
+/// A part that cannot be read.
+#[derive(Serialize)]
+struct Damaged<'a> {
+    table: &'static str,
+    part: String,
+    reason: &'a str,
+}
+
 /// Writes the report, with a newline at the end.
-pub fn write(out: &mut impl Write, trace: &Trace, counts: &summary::Report, warnings: &[String]) -> io::Result<()> {
+pub fn write(
+    out: &mut impl Write,
+    trace: &Trace,
+    counts: &summary::Report,
+    warnings: &[String],
+    damage: &[Damage],
+) -> io::Result<()> {
     let manifest = trace.manifest();
     let report = Report {
         trace: trace.dir().display().to_string(),
@@ -44,6 +62,17 @@ pub fn write(out: &mut impl Write, trace: &Trace, counts: &summary::Report, warn
         probes: &manifest.probes,
         capabilities: &manifest.capabilities,
         warnings,
+        damage: damage
+            .iter()
+            .map(|damage| Damaged {
+                table: damage.table.name(),
+                part: damage.part.display().to_string(),
+                reason: &damage.reason,
+            })
+            .collect(),
+        unknown: Total::hidden_by(&damage.iter().map(|damage| damage.table).collect())
+            .map(Named::name)
+            .collect(),
         counts,
     };
     out.write_all(say::json(&report)?.as_bytes())

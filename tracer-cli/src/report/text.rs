@@ -2,28 +2,34 @@
 
 mod api;
 mod kernels;
+mod nothing;
 mod queues;
+mod unread;
 
 use std::{
     collections::BTreeMap,
     io::{self, Write},
 };
 
-use tracer_core::words::Named;
+use tracer_core::words::{Named, count};
 use tracer_core::{
     foreign::{self, Terminal},
-    summary::{ByPath, Copies, Moved, Report, Ring},
-    tables::Path,
+    known::{ByPath, Total},
+    summary::{Capabilities, Copies, KernelNames, Moved, Nothing, Report, Ring},
+    tables::{PacketKind, Path},
     tally::Stats,
     units::{bytes, duration},
 };
-use tracer_store::manifest::{EndedBy, Exit, Manifest, Target};
+use tracer_store::{
+    Damage,
+    manifest::{EndedBy, Exit, Manifest, Target},
+};
 
 use super::runs::Runs;
-use crate::units::known;
+use crate::{record::manifest, units::known};
 
-/// Writes the target and the path summary.
-pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io::Result<()> {
+/// Writes the target and the path summary; if nothing was submitted, why that may be. `damage`: what cannot be read.
+pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report, damage: &[Damage]) -> io::Result<()> {
     let what = match &manifest.target {
         Target::Command { argv } => argv.join(" "),
         Target::Attached { pids } => format!("processes {pids:?}"),
@@ -34,6 +40,7 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
         (_, Some(Exit::Code(code))) => format!("exit {code}"),
         (_, Some(Exit::Signal(signal))) => format!("killed by signal {signal}"),
         (Target::Attached { .. } | Target::System, None) => "only what was submitted during the recording".to_owned(),
+        (_, None) if !manifest.complete => "its end was not recorded".to_owned(),
         (_, None) => "still running at the end of the recording".to_owned(),
     };
     writeln!(out, "target     {}  ({ended})", Terminal(&what))?;
@@ -48,22 +55,53 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
     if let Some(sign) = &manifest.simulated {
         writeln!(out, "simulated  {}: no number here is from a real GPU", Terminal(sign))?;
     }
+    unread::parts(out, damage)?;
+    if let Some(nothing) = report.nothing {
+        nothing::causes(out, nothing, manifest, report)?;
+        return end(out, manifest, report);
+    }
+    let watched = manifest::parse(&manifest.capabilities);
     let dispatches = &report.dispatches;
     let seen = report
         .kernels
         .iter()
         .fold(report.other_kernels, |sum, kernel| sum + kernel.count);
     let unreadable = report.opaque_queues;
+    let unknown_formats = report.packets.by_kind.get(PacketKind::VendorOther.name());
     match dispatches.total {
+        None if unread::hides(Total::Dispatches, damage) => {
+            writeln!(out, "dispatches unknown: tracer can read {seen}")?;
+        }
         None if unreadable > 0 => writeln!(
             out,
             "dispatches unknown: tracer saw {seen}, and cannot read the commands of {unreadable} queues"
+        )?,
+        None if let Some(n) = unknown_formats => writeln!(
+            out,
+            "dispatches unknown: tracer saw {seen}, and does not know the format of {}",
+            count(*n, "vendor packet")
+        )?,
+        None if dispatches
+            .by_path
+            .unseen
+            .is_some_and(|unseen| unseen == seen && seen > 0) =>
+        {
+            writeln!(out, "dispatches unknown: {}", paths(&dispatches.by_path, &watched))?;
+        }
+        None if watched.packets && report.unseen.found > 0 && !report.packets.unread.is_empty() => writeln!(
+            out,
+            "dispatches unknown: tracer saw {seen}; the GPU took others without a doorbell, and tracer could not read them"
         )?,
         None if seen > 0 => writeln!(
             out,
             "dispatches unknown: tracer saw {seen}, and watched only some of the doorbells"
         )?,
-        total => writeln!(out, "dispatches {}: {}", known(total), paths(&dispatches.by_path))?,
+        total => writeln!(
+            out,
+            "dispatches {}: {}",
+            known(total),
+            paths(&dispatches.by_path, &watched)
+        )?,
     }
     let consumed = ": the GPU took the packet before tracer read it, but its body was still there";
     of_them(out, dispatches.by_evidence.body, consumed)?;
@@ -79,9 +117,14 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
     of_them(out, doorbells.aggregated, AGGREGATED)?;
     let (packets, by_kind) = (known(report.packets.total), kinds(&report.packets.by_kind));
     writeln!(out, "packets    {packets} other than dispatches{by_kind}")?;
-    unseen(out, report)?;
+    if let Some(KernelNames { total, mangled }) = report.kernel_names
+        && mangled > 0
+    {
+        writeln!(out, "names      {mangled} of {total} kernel names stay mangled")?;
+    }
+    unseen(out, report, &watched)?;
     queues::requested(out, report)?;
-    let (copies, by_path) = (known(report.copies.total), paths(&report.copies.by_path));
+    let (copies, by_path) = (known(report.copies.total), copy_paths(&report.copies.by_path));
     writeln!(out, "copies     {copies}: {by_path}")?;
     moved(out, &report.copies)?;
     ring_summary(out, report)?;
@@ -93,11 +136,17 @@ pub fn summary(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io
         };
         writeln!(out, "api calls  {total}{counted}")?;
     }
+    end(out, manifest, report)
+}
+
+/// Writes the losses, and whether the trace is complete.
+fn end(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io::Result<()> {
     let losses = &report.losses;
-    writeln!(out, "losses     {}{}", losses.total, kinds(&losses.by_source))?;
-    let complete = match report.complete {
-        true => "yes",
-        false => "no: the recorder did not finish",
+    writeln!(out, "losses     {}{}", known(losses.total), kinds(&losses.by_source))?;
+    let complete = match (manifest.complete, report.complete) {
+        (false, _) => "no: the recorder did not finish; the numbers are those that it had written",
+        (true, false) => "no: parts of the trace cannot be read",
+        (true, true) => "yes",
     };
     writeln!(out, "complete   {complete}{}", ended_by(manifest.ended_by.as_ref()))
 }
@@ -124,10 +173,16 @@ fn ended_by(ended_by: Option<&EndedBy>) -> String {
 }
 
 /// Writes how many packets the GPU took without a probe seeing them; nothing if a doorbell is known for all of them.
-fn unseen(out: &mut impl Write, report: &Report) -> io::Result<()> {
+fn unseen(out: &mut impl Write, report: &Report, watched: &Capabilities) -> io::Result<()> {
     let unseen = &report.unseen;
-    if report.dispatches.by_path.unseen.is_none() || unseen.total == Some(0) {
+    if !watched.unseen || unseen.total == Some(0) {
         return Ok(());
+    }
+    if unseen.total.is_none() && unseen.found == 0 && unseen.queues_open == 0 {
+        return writeln!(
+            out,
+            "unseen     unknown: the trace does not have the last samples of its queues"
+        );
     }
     let open = match unseen.queues_open {
         0 => String::new(),
@@ -142,6 +197,9 @@ fn unseen(out: &mut impl Write, report: &Report) -> io::Result<()> {
 
 /// Writes queues, dispatches and ioctls, with at most `most` runs of dispatches.
 pub fn details(out: &mut impl Write, report: &Report, runs: &Runs, most: usize) -> io::Result<()> {
+    if report.nothing == Some(Nothing::NoKfd) {
+        return Ok(());
+    }
     queues::table(out, &report.queues)?;
     dispatches(out, runs, most)?;
     kernels::times(out, report)?;
@@ -174,6 +232,9 @@ fn call_times(ns: Option<Stats>) -> String {
 }
 
 fn dispatches(out: &mut impl Write, runs: &Runs, most: usize) -> io::Result<()> {
+    if runs.queues.is_empty() {
+        return Ok(());
+    }
     writeln!(
         out,
         "\nqueue  index            count  grid          workgroup  path      evidence  kernel"
@@ -284,17 +345,30 @@ fn moved(out: &mut impl Write, copies: &Copies) -> io::Result<()> {
     writeln!(out, "           {}", parts.join(", "))
 }
 
-/// Formats the counts by path: `doorbell 100.0 % (12), ring not watched, ...`
-fn paths(by_path: &ByPath) -> String {
-    let counts = [by_path.doorbell, by_path.ring, by_path.thunk, by_path.unseen];
-    let total: u64 = counts.iter().flatten().sum();
+/// Formats the dispatches by path: `doorbell 100.0 % (12), ring not watched, ...`. A path that was watched can be unknown.
+fn paths(by_path: &ByPath, watched: &Capabilities) -> String {
+    let is_watched = |path| match path {
+        Path::Doorbell => watched.packets,
+        Path::Ring => watched.kernel_rings,
+        Path::Thunk => watched.thunk,
+        Path::Unseen => watched.unseen,
+    };
+    each_path(by_path, |path| if is_watched(path) { "unknown" } else { "not watched" })
+}
+
+/// Formats the copies by path.
+fn copy_paths(by_path: &ByPath) -> String {
+    each_path(by_path, |_| "not watched")
+}
+
+fn each_path(by_path: &ByPath, missing: impl Fn(Path) -> &'static str) -> String {
+    let total = by_path.seen();
     let one = |(path, count): (Path, Option<u64>)| match count {
-        None => format!("{} not watched", path.name()),
+        None => format!("{} {}", path.name(), missing(path)),
         Some(0) => format!("{} 0", path.name()),
         Some(n) => format!("{} {n} ({:.1} %)", path.name(), n as f64 * 100.0 / total as f64),
     };
-    let all = Path::ALL.into_iter().zip(counts);
-    all.map(one).collect::<Vec<_>>().join(", ")
+    by_path.each().map(one).join(", ")
 }
 
 /// Formats counts by name, after what they are parts of; nothing without counts.

@@ -32,7 +32,6 @@ use crate::{
 struct Shared {
     live: Live,
     blind: Vec<String>,
-    simulated: bool,
     order: Option<Order>,
     /// The path of the current recording.
     recording: Option<PathBuf>,
@@ -130,15 +129,17 @@ impl Feed {
             // If that thread panicked, its trace has no end, and can be read as such.
             let _ = closing.join();
         }
-        lock(&self.shared).describe(inventory);
+        let mut shared = lock(&self.shared);
+        shared.describe(inventory);
+        shared.live.complete();
     }
 }
 
 impl Shared {
     fn describe(&mut self, inventory: &Inventory) {
         self.live.set_gpus(manifest::gpus(&manifest::devices(inventory)));
-        self.simulated = inventory.simulated().is_some();
-        self.blind = if inventory.libraries.iter().any(|library| !library.hip) {
+        self.live.set_capture(manifest::capture(inventory));
+        self.blind = if inventory.libraries.iter().any(|library| !library.client) {
             blind(&manifest::capabilities(inventory))
         } else {
             vec!["user queues (no HSA runtime yet)".to_owned()]
@@ -152,6 +153,8 @@ pub struct Watch {
     collector: Option<Collector<Feed>>,
     watched: Option<Watched>,
     ending: Option<Ending>,
+    /// The time at which the capture began to end.
+    ended_ns: Option<u64>,
     until: Option<Instant>,
     subject: Subject,
     output: Option<PathBuf>,
@@ -193,6 +196,7 @@ impl Watch {
             collector: Some(collector),
             watched: Some(watched),
             ending: None,
+            ended_ns: None,
             until: options.duration.map(|duration| Instant::now() + duration),
             subject,
             output: options.output.clone(),
@@ -216,15 +220,18 @@ impl Watch {
     /// Detaches the probes and takes the last facts. The watched processes continue.
     pub fn end(&mut self) -> anyhow::Result<()> {
         if let Some(collector) = self.collector.take() {
+            self.ended_ns = Some(sys::monotonic_ns());
             let (feed, inventory) = collector.finish()?;
             feed.finish(&inventory, self.ending.take());
         }
         Ok(())
     }
 
-    /// Returns the current picture.
+    /// Returns the current picture; after the end, the picture of the moment at which the capture ended.
     pub fn current(&self) -> Picture {
-        lock(&self.shared).live.picture()
+        let live = &lock(&self.shared).live;
+        self.ended_ns
+            .map_or_else(|| live.picture(), |ended| live.picture_at(ended))
     }
 
     /// Returns the command's process, if it continues to run.
@@ -278,7 +285,6 @@ impl screen::Source for Watch {
         let said = shared.said.take();
         *shown = Status {
             source: self.subject.title.clone(),
-            simulated: shared.simulated,
             blind: shared.blind.clone(),
             speed: None,
             ended: self.collector.is_none(),

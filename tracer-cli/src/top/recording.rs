@@ -164,7 +164,7 @@ impl<S> Tape<S> {
             unseen: queue.unseen.map(|_| since.unseen()),
             ..queue.clone()
         };
-        if queue.queue < self.before {
+        if queue.queue < self.before && queue.origin != QueueOrigin::Listed {
             anew.origin = QueueOrigin::Adopted;
             (anew.doorbell_offset, anew.priority, anew.create_enter_ns) = (None, None, None);
             // For a queue that was silent since then, no later time is known.

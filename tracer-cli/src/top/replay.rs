@@ -1,10 +1,10 @@
 //! A stored trace, fact by fact, at any speed.
 
-use std::{iter::Peekable, time::Instant};
+use std::time::Instant;
 
 use anyhow::bail;
-use tracer_core::live::{Live, Picture, time_of};
-use tracer_core::tables::Table;
+use tracer_core::live::{Capture, Live, Picture, time_of};
+use tracer_core::tables::{Fact, Table};
 use tracer_store::{Facts, StoreError, Trace};
 use tracer_tui::{Action, Status};
 
@@ -16,7 +16,13 @@ pub const FASTEST: u32 = 1 << 10;
 
 /// A trace and the current position in it.
 pub struct Replay {
-    facts: Peekable<Facts>,
+    facts: Facts,
+    /// The next fact; `None` at the end.
+    next: Option<Fact>,
+    /// Number of damaged parts that were noted.
+    damaged: usize,
+    /// What cannot be read.
+    pub warnings: Vec<String>,
     live: Live,
     /// The position of the clock in the trace when it was last read, and the time of that reading.
     at_ns: u64,
@@ -34,27 +40,59 @@ impl Replay {
         live.set_gpus(manifest::gpus(&trace.manifest().devices));
         // The facts on queues and processes come at the ends of their lives. Here they are known from the beginning.
         let whole = [Table::Queues, Table::Processes];
-        for fact in trace.facts(&whole)?.skip_damaged() {
+        let mut things = trace.facts(&whole)?.skip_damaged();
+        let saved = trace.manifest();
+        let watched = manifest::parse(&saved.capabilities);
+        live.set_capture(Capture {
+            watched,
+            simulated: saved.simulated.clone(),
+            complete: saved.complete,
+            interrupted: !saved.complete,
+            ..Capture::default()
+        });
+        for fact in &mut things {
             live.apply(&fact?);
         }
+        for damage in things.damaged() {
+            live.lacks(damage.table);
+        }
         let events: Vec<Table> = Table::ALL.into_iter().filter(|table| !whole.contains(table)).collect();
-        let mut facts = trace.facts(&events)?.skip_damaged().peekable();
-        let began = facts.peek().and_then(|fact| fact.as_ref().ok()).and_then(time_of);
-        let saved = trace.manifest();
-        Ok(Self {
-            facts,
+        let mut replay = Self {
+            facts: trace.facts(&events)?.skip_damaged(),
+            next: None,
+            damaged: 0,
+            warnings: things.damaged().iter().map(ToString::to_string).collect(),
             live,
-            at_ns: began.unwrap_or(0),
+            at_ns: 0,
             advanced: Instant::now(),
             last_ns: 0,
             status: Status {
                 source: trace.dir().display().to_string(),
-                simulated: saved.simulated.is_some(),
-                blind: blind(&manifest::parse(&saved.capabilities)),
+                blind: blind(&watched),
                 ..Status::default()
             },
             speed: speed.clamp(1, FASTEST),
-        })
+        };
+        replay.advance()?;
+        // A trace may begin with facts that have no time, such as the kernels of code objects.
+        while let Some(fact) = replay.next.take_if(|fact| time_of(fact).is_none()) {
+            replay.live.apply(&fact);
+            replay.advance()?;
+        }
+        replay.at_ns = replay.next.as_ref().and_then(time_of).unwrap_or(0);
+        Ok(replay)
+    }
+
+    /// Reads the next fact. Notes the parts that turn out to be damaged: what they contribute to is unknown.
+    fn advance(&mut self) -> Result<(), StoreError> {
+        self.next = self.facts.next().transpose()?;
+        for damage in self.facts.damaged().iter().skip(self.damaged) {
+            self.status.message = Some(damage.to_string());
+            self.warnings.push(damage.to_string());
+            self.live.lacks(damage.table);
+        }
+        self.damaged = self.facts.damaged().len();
+        Ok(())
     }
 
     /// Returns the picture at the end of the trace.
@@ -66,11 +104,11 @@ impl Replay {
 
     /// Takes the next fact if its time is not after `until_ns`. Returns whether there was one.
     fn step(&mut self, until_ns: u64) -> Result<bool, StoreError> {
-        let due = |fact: &Result<_, _>| fact.as_ref().ok().and_then(time_of).is_none_or(|time| time <= until_ns);
-        let Some(fact) = self.facts.next_if(due) else {
+        let due = |fact: &mut Fact| time_of(fact).is_none_or(|time| time <= until_ns);
+        let Some(fact) = self.next.take_if(due) else {
             return Ok(false);
         };
-        let fact = fact?;
+        self.advance()?;
         self.last_ns = self.last_ns.max(time_of(&fact).unwrap_or(0));
         self.live.apply(&fact);
         Ok(true)
@@ -82,7 +120,7 @@ impl Replay {
         self.advanced = Instant::now();
         self.at_ns = self.at_ns.saturating_add(passed.saturating_mul(self.speed.into()));
         while self.step(self.at_ns)? {}
-        if self.facts.peek().is_none() {
+        if self.next.is_none() {
             self.status.ended = true;
             self.at_ns = self.at_ns.min(self.last_ns);
         }
@@ -121,5 +159,37 @@ impl screen::Source for Replay {
             Action::Quit => {}
         }
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracer_core::{sample, tables::Fact};
+    use tracer_store::{Manifest, TraceWriter, manifest::Target};
+
+    use super::*;
+
+    #[test]
+    fn the_clock_starts_at_the_first_fact_with_a_time() {
+        const DAY: u64 = 86_400_000_000_000;
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("t.trace");
+        let mut writer = TraceWriter::create(&dir, manifest::begin(Target::System), false).unwrap();
+        writer.push(&Fact::Kernel(sample::kernel(0)));
+        (0..10).for_each(|index| writer.push(&Fact::Dispatch(sample::dispatch(index, DAY + index))));
+        writer.finish(|_: &mut Manifest| {}).unwrap();
+        let mut replay = Replay::open(&Trace::open(&dir).unwrap(), 1).unwrap();
+        assert_eq!(replay.at_ns, DAY);
+        replay.pass().unwrap();
+        assert_eq!(
+            replay
+                .live
+                .picture()
+                .kernels
+                .iter()
+                .map(|kernel| kernel.count)
+                .sum::<u64>(),
+            10
+        );
     }
 }

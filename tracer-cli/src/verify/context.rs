@@ -18,6 +18,7 @@ pub fn of(trace: &Trace) -> Context {
         capabilities: parse(&manifest.capabilities),
         complete: manifest.complete,
         damage: Vec::new(),
+        unread: Default::default(),
         losses: manifest.losses.clone(),
         devices: manifest.devices.iter().map(device).collect(),
         libraries: manifest.libraries.iter().map(|library| library.path.clone()).collect(),

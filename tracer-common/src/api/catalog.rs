@@ -2,6 +2,7 @@
 
 mod hip;
 mod hsa;
+mod opencl;
 
 use super::{At, Function};
 
@@ -17,13 +18,21 @@ const S2: At = At::stack(2);
 
 /// The number of HIP functions.
 pub(super) const HIP: usize = hip::ALL.len();
+/// The number of HIP and HSA functions.
+pub(super) const HIP_HSA: usize = HIP + hsa::ALL.len();
 
 /// The functions. A function's number is an index into this table, and is valid within one build only.
-pub static FUNCTIONS: [Function; HIP + hsa::ALL.len()] = {
-    let mut all = [hsa::ALL[0]; HIP + hsa::ALL.len()];
+pub static FUNCTIONS: [Function; HIP_HSA + opencl::ALL.len()] = {
+    let mut all = [hsa::ALL[0]; HIP_HSA + opencl::ALL.len()];
     let mut at = 0;
     while at < all.len() {
-        all[at] = if at < HIP { hip::ALL[at] } else { hsa::ALL[at - HIP] };
+        all[at] = if at < HIP {
+            hip::ALL[at]
+        } else if at < HIP_HSA {
+            hsa::ALL[at - HIP]
+        } else {
+            opencl::ALL[at - HIP_HSA]
+        };
         at += 1;
     }
     all

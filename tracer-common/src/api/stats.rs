@@ -1,4 +1,4 @@
-//! Calls that tracer only counts (`--api stats`): the counters that the programs keep, in memory that user space maps.
+//! Calls that tracer only counts: the counters that the programs keep, in memory that user space maps.
 //!
 //! The memory is an array of places of [`WORDS`] words each. The first places, one per function, count the calls of processes for
 //! which no place was left. The other places are for one function of one process each; a program assigns a place at the first call.

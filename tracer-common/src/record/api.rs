@@ -1,4 +1,4 @@
-//! Calls of HIP and HSA functions.
+//! Calls of HIP, HSA and OpenCL functions.
 
 use super::Header;
 

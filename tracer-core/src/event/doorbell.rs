@@ -77,7 +77,36 @@ pub struct Packets<'a> {
     pub proxy: bool,
 }
 
-impl Packets<'_> {
+impl<'a> Packets<'a> {
+    /// Returns packets that no doorbell led to: see [`super::Event::Taken`]. `indexes` are the read index before the read, and the
+    /// write index after it.
+    #[must_use]
+    pub fn taken(
+        origin: Origin,
+        handle: u64,
+        ring_packets: u32,
+        indexes: (u64, u64),
+        first: u64,
+        packets: &'a [Packet],
+    ) -> Self {
+        let (read_index, write_index) = indexes;
+        Self {
+            origin,
+            handle,
+            first,
+            ring_packets,
+            read_index,
+            write_index,
+            value: 0,
+            call: None,
+            packets,
+            ready: 0,
+            stamps: &[],
+            before: None,
+            proxy: false,
+        }
+    }
+
     /// Returns the contents of the completion signal of `packets[at]` before that packet could begin, if no other packet was to
     /// complete the signal.
     #[must_use]

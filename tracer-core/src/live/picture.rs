@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::capabilities::Capabilities;
+use crate::known::ByPath;
 use crate::tables::Path;
-use crate::tally::{Entry, Tally};
+use crate::tally::Entry;
 
 /// The state at one moment. Ages and durations are ns; `None` (`null`) is unknown, never 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -12,6 +14,15 @@ pub struct Picture {
     pub time_ns: u64,
     /// Time since the first fact.
     pub elapsed_ns: Option<u64>,
+    /// The sign by which a simulated GPU was recognized; `None` if the GPU is not known to be simulated.
+    pub simulated: Option<String>,
+    /// Whether this is everything: the capture has ended in order, and nothing of a trace is missing or cannot be read. False while
+    /// it continues.
+    pub complete: bool,
+    /// What is watched. Numbers of everything else are `None`.
+    pub watched: Capabilities,
+    /// Tables of the trace with rows that cannot be read. Numbers that need them are `None`.
+    pub unread_tables: Vec<String>,
     /// Counts of everything.
     pub totals: Totals,
     /// Queues, by number in the trace.
@@ -32,62 +43,32 @@ pub struct Picture {
     pub losses: Vec<Loss>,
 }
 
-/// Counts since the beginning, and rates in the last second.
+/// Counts since the beginning, and rates in the last second; `None` if they cannot be known, as in [`crate::summary::Report`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
     /// Kernel dispatches.
-    pub dispatches: u64,
+    pub dispatches: Option<u64>,
     /// Dispatches that a trace stores only as runs.
-    pub aggregated: u64,
-    /// Submissions by path. It is unknown whether packets that bypassed every probe were dispatches.
-    pub by_path: Share,
+    pub aggregated: Option<u64>,
+    /// Submissions by path. It is unknown whether packets that bypassed every probe were dispatches; their number is that of the
+    /// last samples.
+    pub by_path: ByPath,
     /// Stores to AQL doorbells.
-    pub doorbells: u64,
+    pub doorbells: Option<u64>,
     /// SDMA submissions.
-    pub copies: u64,
+    pub copies: Option<u64>,
     /// Published packets that are not known dispatches, unread packets included.
-    pub other_packets: u64,
+    pub other_packets: Option<u64>,
     /// Published packets that were not read.
-    pub unread: u64,
+    pub unread: Option<u64>,
     /// Dispatches per second.
-    pub dispatches_per_s: f64,
+    pub dispatches_per_s: Option<f64>,
     /// Doorbells per second.
-    pub doorbells_per_s: f64,
+    pub doorbells_per_s: Option<f64>,
     /// Copies per second.
-    pub copies_per_s: f64,
+    pub copies_per_s: Option<f64>,
     /// Dispatches in each of the last complete seconds, the oldest first.
     pub history: Vec<u32>,
-}
-
-/// Submissions by path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
-    /// Stores to a doorbell.
-    pub doorbell: u64,
-    /// Jobs on a ring of the kernel driver.
-    pub ring: u64,
-    /// hsaKmtQueueRingDoorbell.
-    pub thunk: u64,
-    /// Submissions that bypassed every probe.
-    pub unseen: u64,
-}
-
-impl Share {
-    /// Returns these submissions, with the packets of `tally` that bypassed every probe.
-    pub(super) fn of(counts: &[u64; Path::ALL.len()], tally: &Tally) -> Self {
-        Self {
-            doorbell: counts[Path::Doorbell as usize],
-            ring: counts[Path::Ring as usize],
-            thunk: counts[Path::Thunk as usize],
-            unseen: counts[Path::Unseen as usize].saturating_add(tally.unseen_packets),
-        }
-    }
-
-    /// Returns the sum of all paths.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.doorbell + self.ring + self.thunk + self.unseen
-    }
 }
 
 /// A queue.
@@ -112,17 +93,17 @@ pub struct QueueRow {
     /// Whether the queue was destroyed, or its process exited.
     pub ended: bool,
     /// Kernel dispatches.
-    pub dispatches: u64,
+    pub dispatches: Option<u64>,
     /// Doorbells of any kind.
-    pub doorbells: u64,
+    pub doorbells: Option<u64>,
     /// SDMA submissions.
-    pub copies: u64,
+    pub copies: Option<u64>,
     /// Published indexes whose packets are unread.
-    pub unread: u64,
+    pub unread: Option<u64>,
     /// Dispatches in the last second.
-    pub dispatches_per_s: f64,
+    pub dispatches_per_s: Option<f64>,
     /// Doorbells in the last second.
-    pub doorbells_per_s: f64,
+    pub doorbells_per_s: Option<f64>,
     /// Average since the beginning.
     pub packets_per_doorbell: Option<f64>,
     /// Write index, as last read.
@@ -142,7 +123,7 @@ pub struct QueueRow {
     /// Time from the entry of the reserve to the doorbell: p50 and p99.
     pub latency_ns: Option<(u64, u64)>,
     /// Dispatches and copies by path.
-    pub by_path: Share,
+    pub by_path: ByPath,
     /// Dispatches (or copies) in each of the last complete seconds, the oldest first.
     pub history: Vec<u32>,
     /// Set if packets wait and the GPU takes none.
@@ -275,15 +256,15 @@ pub struct ProcessRow {
     /// Number of its queues.
     pub queues: usize,
     /// Kernel dispatches.
-    pub dispatches: u64,
+    pub dispatches: Option<u64>,
     /// Dispatches in the last second.
-    pub dispatches_per_s: f64,
+    pub dispatches_per_s: Option<f64>,
     /// Stores to AQL doorbells.
-    pub doorbells: u64,
+    pub doorbells: Option<u64>,
     /// SDMA submissions.
-    pub copies: u64,
+    pub copies: Option<u64>,
     /// Ioctls on KFD and DRM devices.
-    pub ioctls: u64,
+    pub ioctls: Option<u64>,
 }
 
 /// Events that a source lost.

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::Gpu;
 use super::counts::Counts;
-use super::picture::{PacketRow, QueueRow, Share, Stuck};
+use super::picture::{PacketRow, QueueRow, Stuck};
+use crate::known::{Basis, Total};
 use crate::tables::{Doorbell, Fact, Progress, Queue};
-use crate::tally::{Entry, Histogram};
+use crate::tally::{Entry, Histogram, Tally};
 use crate::words::Named;
 
 /// Number of packets that are kept for the view of one queue.
@@ -45,6 +46,22 @@ impl LiveQueue {
     pub fn ended_ns(&self, now: u64) -> Option<u64> {
         let ended = self.known.as_ref()?.destroyed_ns;
         ended.filter(|&ended| ended <= now)
+    }
+
+    /// Returns its counts.
+    pub fn tally(&self) -> &Tally {
+        &self.counts.tally
+    }
+
+    /// Returns whether kernels may be submitted to it in a form that tracer does not read.
+    pub fn is_opaque(&self) -> bool {
+        self.known.as_ref().is_some_and(Queue::is_opaque)
+    }
+
+    /// Returns whether it is unknown how many packets the GPU took without a doorbell that was seen.
+    pub fn is_open(&self, now: u64) -> bool {
+        let ended = self.ended_ns(now).is_some();
+        self.known.as_ref().is_none_or(|queue| queue.is_open(ended))
     }
 
     pub fn numbers(&mut self, queue: &Queue) {
@@ -161,8 +178,9 @@ impl LiveQueue {
         })
     }
 
-    /// Returns the row of this queue, which has this number in the trace.
-    pub fn row(&self, number: u32, gpus: &BTreeMap<u32, Gpu>, now: u64) -> QueueRow {
+    /// Returns the row of this queue, which has this number in the trace. `basis`: what decides whether its counts are known, apart
+    /// from its own kind and samples.
+    pub fn row(&self, number: u32, gpus: &BTreeMap<u32, Gpu>, now: u64, basis: Basis<'_>) -> QueueRow {
         let known = self.known.as_ref();
         let gpu_id = known.and_then(|queue| queue.gpu_id);
         let gpu = gpu_id.and_then(|id| gpus.get(&id));
@@ -176,6 +194,20 @@ impl LiveQueue {
             &self.counts.dispatches
         };
         let age = |at: u64| now.saturating_sub(at);
+        let basis = Basis {
+            opaque_queues: self.is_opaque(),
+            open_queues: self.is_open(now),
+            ..basis
+        };
+        // A queue takes either packets or the commands of a copy engine.
+        let sdma = known.is_some_and(Queue::is_sdma);
+        let dispatches_known = sdma || basis.knows(Total::Dispatches);
+        let doorbells_known = match known {
+            _ if sdma => basis.knows(Total::Copies),
+            Some(_) => aql && basis.knows(Total::Doorbells),
+            None => basis.knows(Total::Doorbells) && basis.knows(Total::Copies),
+        };
+        let copies_known = known.is_some_and(|_| !sdma) || basis.knows(Total::Copies);
         QueueRow {
             queue: number,
             pid: self.pid,
@@ -186,12 +218,17 @@ impl LiveQueue {
             kind: known.map(|queue| queue.kind.clone()),
             internal: known.and_then(|queue| queue.internal),
             ended: self.ended_ns(now).is_some(),
-            dispatches: tally.all_dispatches(),
-            doorbells: tally.doorbells.saturating_add(copies),
-            copies,
-            unread: tally.unread,
-            dispatches_per_s: self.counts.dispatches.per_second(now),
-            doorbells_per_s: self.counts.doorbells.per_second(now) + self.counts.copies.per_second(now),
+            dispatches: dispatches_known.then(|| tally.all_dispatches()),
+            doorbells: doorbells_known.then(|| tally.doorbells.saturating_add(copies)),
+            copies: copies_known.then_some(copies),
+            unread: if sdma {
+                Some(0)
+            } else {
+                basis.when(Total::Packets, tally.unread)
+            },
+            dispatches_per_s: dispatches_known.then(|| self.counts.dispatches.per_second(now)),
+            doorbells_per_s: doorbells_known
+                .then(|| self.counts.doorbells.per_second(now) + self.counts.copies.per_second(now)),
             packets_per_doorbell: (tally.doorbells > 0).then(|| tally.published as f64 / tally.doorbells as f64),
             write_index: self.write_index,
             read_index: self.read_index,
@@ -201,10 +238,12 @@ impl LiveQueue {
             oldest_age_ns: self.in_flight.front().map(|&(at, _)| age(at)),
             last_doorbell_age_ns: self.last_doorbell_ns.map(age),
             latency_ns: self.latency.stats().map(|stats| (stats.p50, stats.p99)),
-            by_path: Share::of(
-                &std::array::from_fn(|path| tally.dispatches[path] + tally.copies[path]),
-                tally,
-            ),
+            by_path: if sdma {
+                basis.copies(&tally.copies)
+            } else {
+                let submissions = std::array::from_fn(|path| tally.dispatches[path] + tally.copies[path]);
+                basis.dispatches(&super::with_unseen(&submissions, tally))
+            },
             history: submissions.history(now),
             stuck: self.stuck(now),
             packets: self.packets.iter().cloned().collect(),

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::counts::Counts;
 use super::picture::{IoctlRow, ProcessRow, RingRow};
 use super::rate::Rate;
+use crate::known::{Basis, Total};
 use crate::tables::{Ioctl, Process, RingJob};
-use crate::tally::{Histogram, bounded};
+use crate::tally::{Histogram, Tally, bounded};
 
 /// Number of names of one kind (rings with reasons, ioctls) that are distinguished.
 const MAX_NAMES: usize = 512;
@@ -117,6 +118,17 @@ impl LiveProcess {
         Some(comm).filter(|comm| !comm.is_empty())
     }
 
+    /// Returns whether it is known whether its runtime passes doorbells to the thunk library.
+    fn thunk_is_known(&self) -> bool {
+        self.known.as_ref().is_some_and(|known| known.thunk.is_some())
+    }
+
+    /// Returns whether it submitted anything, and it is unknown whether its runtime passes doorbells to the thunk library.
+    fn hides_thunk(&self) -> bool {
+        let tally = &self.counts.tally;
+        (tally.rows() > 0 || tally.doorbells > 0) && !self.thunk_is_known()
+    }
+
     /// Returns when the process exited, if that was before `now`: a replay knows the exits of processes that still run.
     fn ended_ns(&self, now: u64) -> Option<u64> {
         let exit = self.known.as_ref()?.exit_ns;
@@ -138,24 +150,45 @@ impl Processes {
         }
     }
 
-    /// Removes processes that exited at least `after` ns before `now`.
-    pub fn forget(&mut self, now: u64, after: u64) {
-        self.all
-            .retain(|_, process| process.ended_ns(now).is_none_or(|ended| now - ended < after));
+    /// Returns whether it is known of every process with submissions whether its runtime passes doorbells to the thunk library.
+    pub fn thunks_are_known(&self) -> bool {
+        !self.beyond.hides_thunk() && !self.all.values().any(LiveProcess::hides_thunk)
     }
 
-    pub fn rows(&self, now: u64, queues: &impl Fn(u32) -> usize) -> Vec<ProcessRow> {
-        let rows = self.all.iter().map(|(&pid, process)| ProcessRow {
-            pid,
-            parent: process.known.as_ref().and_then(|known| known.parent),
-            comm: process.comm(),
-            ended: process.ended_ns(now).is_some(),
-            queues: queues(pid),
-            dispatches: process.counts.tally.all_dispatches(),
-            dispatches_per_s: process.counts.dispatches.per_second(now),
-            doorbells: process.counts.tally.doorbells,
-            copies: process.counts.tally.all_copies(),
-            ioctls: process.ioctls,
+    /// Returns whether it is known of this process.
+    pub fn thunk_is_known(&self, pid: u32) -> bool {
+        self.all.get(&pid).is_some_and(LiveProcess::thunk_is_known)
+    }
+
+    /// Removes processes that exited at least `after` ns before `now`. Returns whether it is unknown of one with submissions whether
+    /// its runtime passes doorbells to the thunk library.
+    pub fn forget(&mut self, now: u64, after: u64) -> bool {
+        let mut hidden = false;
+        self.all.retain(|_, process| {
+            let shown = process.ended_ns(now).is_none_or(|ended| now - ended < after);
+            hidden |= !shown && process.hides_thunk();
+            shown
+        });
+        hidden
+    }
+
+    /// Returns the processes. `of` returns the number of queues of a process, and what decides whether its counts are known.
+    pub fn rows<'a>(&self, now: u64, of: impl Fn(u32, &Tally) -> (usize, Basis<'a>)) -> Vec<ProcessRow> {
+        let rows = self.all.iter().map(|(&pid, process)| {
+            let tally = &process.counts.tally;
+            let (queues, basis) = of(pid, tally);
+            ProcessRow {
+                pid,
+                parent: process.known.as_ref().and_then(|known| known.parent),
+                comm: process.comm(),
+                ended: process.ended_ns(now).is_some(),
+                queues,
+                dispatches: basis.when(Total::Dispatches, tally.all_dispatches()),
+                dispatches_per_s: basis.when(Total::Dispatches, process.counts.dispatches.per_second(now)),
+                doorbells: basis.when(Total::Doorbells, tally.doorbells),
+                copies: basis.when(Total::Copies, tally.all_copies()),
+                ioctls: basis.when(Total::Ioctls, process.ioctls),
+            }
         });
         rows.collect()
     }

@@ -8,6 +8,16 @@ use crate::{
 
 const S: u64 = 1_000_000_000;
 
+/// Returns a state of a capture that watches everything.
+fn watching() -> Live {
+    let mut live = Live::new();
+    live.set_capture(Capture {
+        watched: sample::EVERYTHING,
+        ..Capture::default()
+    });
+    live
+}
+
 fn dispatch(queue: u32, index: u64, time_ns: u64) -> Fact {
     Fact::Dispatch(Dispatch {
         queue,
@@ -35,17 +45,23 @@ fn process(pid: u32, parent: Option<u32>, exit_ns: Option<u64>) -> Fact {
 
 #[test]
 fn what_was_published_is_counted_and_what_waits_is_depth() {
-    let mut live = Live::new();
+    let mut live = watching();
     for index in 0..10 {
         live.apply(&dispatch(0, index, index * S / 10));
         live.apply(&doorbell(0, index, index / 2, index * S / 10));
     }
     live.advance(S);
     let picture = live.picture();
-    assert_eq!((picture.totals.dispatches, picture.totals.by_path.doorbell), (10, 10));
+    assert_eq!(
+        (picture.totals.dispatches, picture.totals.by_path.doorbell),
+        (Some(10), Some(10))
+    );
     assert_eq!(picture.totals.history, [10]);
     let row = &picture.queues[0];
-    assert_eq!((row.dispatches, row.doorbells, row.depth), (10, 10, Some(10 - 4)));
+    assert_eq!(
+        (row.dispatches, row.doorbells, row.depth),
+        (Some(10), Some(10), Some(10 - 4))
+    );
     assert_eq!((row.read_index, row.write_index), (Some(4), Some(10)));
     // Index 4 was published at 0.4 s, and is the oldest index that was not taken.
     assert_eq!(row.oldest_age_ns, Some(S - 4 * S / 10));
@@ -56,7 +72,7 @@ fn what_was_published_is_counted_and_what_waits_is_depth() {
 
 #[test]
 fn a_queue_is_stuck_only_if_samples_show_no_movement() {
-    let mut live = Live::new();
+    let mut live = watching();
     live.apply(&dispatch(0, 0, S));
     live.apply(&doorbell(0, 0, 0, S));
     live.advance(60 * S);
@@ -71,7 +87,7 @@ fn a_queue_is_stuck_only_if_samples_show_no_movement() {
 
 #[test]
 fn a_slow_queue_that_moves_is_not_stuck() {
-    let mut live = Live::new();
+    let mut live = watching();
     for index in 0..8 {
         live.apply(&dispatch(0, index, S));
         live.apply(&doorbell(0, index, 0, S));
@@ -85,7 +101,7 @@ fn a_slow_queue_that_moves_is_not_stuck() {
 
 #[test]
 fn late_samples_change_nothing() {
-    let mut live = Live::new();
+    let mut live = watching();
     live.apply(&doorbell(0, 0, 0, S));
     live.queue(0).unwrap().sample(5 * S, Some(1), 1);
     live.queue(0).unwrap().sample(2 * S, Some(1), 0);
@@ -94,7 +110,7 @@ fn late_samples_change_nothing() {
 
 #[test]
 fn garbage_values_of_doorbells_make_no_depth() {
-    let mut live = Live::new();
+    let mut live = watching();
     live.apply(&doorbell(0, 3, 3, S));
     let Fact::Doorbell(mut garbage) = doorbell(0, 1 << 40, 3, 2 * S) else {
         unreachable!()
@@ -106,7 +122,7 @@ fn garbage_values_of_doorbells_make_no_depth() {
 
 #[test]
 fn unread_packets_and_losses_are_shown_as_such() {
-    let mut live = Live::new();
+    let mut live = watching();
     live.apply(&Fact::Packet(OtherPacket {
         queue: 3,
         ..sample::unread(7, 5, S)
@@ -119,7 +135,7 @@ fn unread_packets_and_losses_are_shown_as_such() {
         }));
     }
     let picture = live.picture();
-    assert_eq!((picture.totals.unread, picture.totals.dispatches), (5, 0));
+    assert_eq!((picture.totals.unread, picture.totals.dispatches), (Some(5), Some(0)));
     assert_eq!(picture.queues[0].packets[0].tid, None);
     assert_eq!(
         picture.losses,
@@ -132,7 +148,7 @@ fn unread_packets_and_losses_are_shown_as_such() {
 
 #[test]
 fn what_ended_goes_away_after_a_while() {
-    let mut live = Live::new();
+    let mut live = watching();
     live.apply(&process(10, None, Some(2 * S)));
     live.apply(&process(20, Some(10), None));
     live.advance(3 * S);
@@ -151,7 +167,7 @@ fn what_ended_goes_away_after_a_while() {
 
 #[test]
 fn what_a_process_invents_is_bounded() {
-    let mut live = Live::new();
+    let mut live = watching();
     for number in 0..MAX_QUEUES as u32 + 3 {
         let Fact::Dispatch(mut invented) = dispatch(number, 0, S) else {
             unreachable!()
@@ -162,12 +178,12 @@ fn what_a_process_invents_is_bounded() {
     let picture = live.picture();
     assert_eq!((picture.queues.len(), picture.other_queues), (MAX_QUEUES, 3));
     let told: u64 = picture.kernels.iter().map(|kernel| kernel.count).sum();
-    assert_eq!(told + picture.other_kernels, picture.totals.dispatches);
+    assert_eq!(Some(told + picture.other_kernels), picture.totals.dispatches);
 }
 
 #[test]
 fn copies_are_a_queues_doorbells_too() {
-    let mut live = Live::new();
+    let mut live = watching();
     live.apply(&Fact::Copy(sample::copy(S)));
     let picture = live.picture();
     assert_eq!(
@@ -176,13 +192,13 @@ fn copies_are_a_queues_doorbells_too() {
             picture.queues[0].doorbells,
             picture.totals.copies
         ),
-        (1, 1, 1)
+        (Some(1), Some(1), Some(1))
     );
 }
 
 #[test]
 fn a_queue_has_its_gpus_name_and_scheduler_if_they_are_known() {
-    let mut live = Live::new();
+    let mut live = watching();
     for (queue, gpu_id) in [(0, Some(5)), (1, Some(6)), (2, None)] {
         live.apply(&Fact::Queue(crate::tables::Queue {
             queue,
@@ -206,7 +222,7 @@ fn a_queue_has_its_gpus_name_and_scheduler_if_they_are_known() {
 /// Replays a trace whose disk did not keep up.
 #[test]
 fn runs_count_as_what_they_stand_for() {
-    let mut live = Live::new();
+    let mut live = watching();
     live.apply(&Fact::Dispatch(sample::dispatch(0, S)));
     live.apply(&doorbell(0, 0, 0, S));
     live.apply(&Fact::DispatchRun(sample::dispatch_run(1, 9, S)));
@@ -217,10 +233,19 @@ fn runs_count_as_what_they_stand_for() {
     live.advance(S + S / 2);
     let picture = live.picture();
     let totals = &picture.totals;
-    assert_eq!((totals.dispatches, totals.aggregated, totals.doorbells), (15, 14, 15));
-    assert_eq!((totals.by_path.doorbell, totals.dispatches_per_s.round()), (15, 15.0));
+    assert_eq!(
+        (totals.dispatches, totals.aggregated, totals.doorbells),
+        (Some(15), Some(14), Some(15))
+    );
+    assert_eq!(
+        (totals.by_path.doorbell, totals.dispatches_per_s.map(f64::round)),
+        (Some(15), Some(15.0))
+    );
     let row = &picture.queues[0];
-    assert_eq!((row.dispatches, row.doorbells, row.by_path.doorbell), (15, 15, 15));
+    assert_eq!(
+        (row.dispatches, row.doorbells, row.by_path.doorbell),
+        (Some(15), Some(15), Some(15))
+    );
     // The last sample is from the first doorbell, and 15 packets are published by now.
     assert_eq!(
         (row.read_index, row.depth, row.packets_per_doorbell),
@@ -235,5 +260,126 @@ fn runs_count_as_what_they_stand_for() {
         .iter()
         .map(|process| (process.dispatches, process.doorbells))
         .collect();
-    assert_eq!(processes, [(15, 15)]);
+    assert_eq!(processes, [(Some(15), Some(15))]);
+}
+
+/// The capture ends at 3 s, and the last facts are taken a second later.
+#[test]
+fn the_last_picture_has_the_rates_of_the_moment_at_which_the_capture_ended() {
+    let mut live = watching();
+    for index in 0..300 {
+        live.apply(&dispatch(0, index, index * S / 100));
+        live.apply(&doorbell(0, index, index, index * S / 100));
+    }
+    live.advance(4 * S + S / 10);
+    let rates = |picture: &Picture| (picture.totals.dispatches_per_s, picture.queues[0].doorbells_per_s);
+    assert_eq!(rates(&live.picture()), (Some(0.0), Some(0.0)));
+    let last = live.picture_at(3 * S);
+    assert_eq!(rates(&last), (Some(100.0), Some(100.0)));
+    assert_eq!((last.time_ns, last.totals.dispatches), (3 * S, Some(300)));
+    assert_eq!(last.totals.history, [100, 100, 100]);
+}
+
+#[test]
+fn what_is_not_watched_has_no_number() {
+    let facts = [
+        dispatch(0, 0, S),
+        doorbell(0, 0, 0, S),
+        Fact::Copy(sample::copy(S)),
+        process(7, None, None),
+    ];
+    let mut live = Live::new();
+    facts.iter().for_each(|fact| live.apply(fact));
+    let picture = live.picture();
+    let nothing = Totals {
+        history: picture.totals.history.clone(),
+        ..Totals::default()
+    };
+    assert_eq!(picture.totals, nothing, "by default nothing is watched");
+    let row = &picture.queues[0];
+    assert_eq!(
+        (row.dispatches, row.doorbells, row.copies, row.unread),
+        (None, None, None, None)
+    );
+    assert_eq!((row.dispatches_per_s, row.by_path), (None, ByPath::default()));
+    let process = &picture.processes[0];
+    assert_eq!(
+        (process.dispatches, process.doorbells, process.ioctls),
+        (None, None, None)
+    );
+    // A path that was not watched is unknown, beside those that were.
+    let mut some = watching();
+    some.capture.watched.kernel_rings = false;
+    facts.iter().for_each(|fact| some.apply(fact));
+    some.apply(&Fact::Queue(sample::queue(1)));
+    let paths = some.picture().totals.by_path;
+    assert_eq!(
+        [paths.doorbell, paths.ring, paths.thunk, paths.unseen],
+        [Some(1), None, Some(0), Some(0)]
+    );
+}
+
+#[test]
+fn a_queue_without_a_sample_may_hide_unseen_packets_and_one_of_pm4_hides_dispatches() {
+    let queue = |change: fn(&mut crate::tables::Queue)| {
+        let mut queue = sample::queue(1);
+        change(&mut queue);
+        Fact::Queue(queue)
+    };
+    let totals = |facts: &[Fact], now: u64| {
+        let mut live = watching();
+        live.apply(&dispatch(0, 0, S));
+        facts.iter().for_each(|fact| live.apply(fact));
+        live.advance(now);
+        let totals = live.picture().totals;
+        (totals.dispatches, totals.by_path.doorbell, totals.by_path.unseen)
+    };
+    assert_eq!(totals(&[queue(|_| ())], S), (Some(1), Some(1), Some(0)));
+    assert_eq!(totals(&[], S), (Some(1), Some(1), None));
+    let unsampled = queue(|queue| (queue.unseen, queue.watched_to_end) = (None, Some(false)));
+    assert_eq!(totals(&[unsampled], S), (Some(1), Some(1), None));
+    // While a queue exists, its number is that of the last sample; after its end, the last sample must be behind its last use.
+    let unwatched = |queue: &mut crate::tables::Queue| queue.watched_to_end = Some(false);
+    assert_eq!(totals(&[queue(unwatched)], S), (Some(1), Some(1), Some(0)));
+    let ended = queue(|queue| (queue.watched_to_end, queue.destroyed_ns) = (Some(false), Some(2 * S)));
+    assert_eq!(totals(std::slice::from_ref(&ended), 3 * S), (Some(1), Some(1), None));
+    assert_eq!(
+        totals(&[ended], 60 * S),
+        (Some(1), Some(1), None),
+        "also when the queue is not shown any more"
+    );
+    let opaque = |end| {
+        let mut queue = sample::queue(1);
+        (queue.queue, queue.kind, queue.destroyed_ns) = (1, "compute-pm4".to_owned(), end);
+        Fact::Queue(queue)
+    };
+    for end in [None, Some(2 * S)] {
+        assert_eq!(totals(&[queue(|_| ()), opaque(end)], 60 * S), (None, None, None));
+    }
+}
+
+#[test]
+fn a_recorder_that_did_not_finish_leaves_unseen_packets_unknown() {
+    let mut live = watching();
+    live.apply(&dispatch(0, 0, S));
+    live.apply(&Fact::Queue(sample::queue(1)));
+    assert_eq!(live.picture().totals.by_path.unseen, Some(0));
+    live.capture.interrupted = true;
+    assert_eq!(live.picture().totals.by_path.unseen, None);
+    assert_eq!(live.picture().totals.dispatches, Some(1));
+}
+
+#[test]
+fn a_table_that_cannot_be_read_hides_its_numbers() {
+    let mut live = watching();
+    live.capture.unread = BTreeSet::from([Table::Dispatches]);
+    live.apply(&dispatch(0, 0, S));
+    live.apply(&doorbell(0, 0, 0, S));
+    let picture = live.picture();
+    assert_eq!((picture.totals.dispatches, picture.totals.doorbells), (None, Some(1)));
+    assert_eq!(
+        (picture.queues[0].dispatches, picture.queues[0].doorbells),
+        (None, Some(1))
+    );
+    assert_eq!(picture.unread_tables, ["dispatches"]);
 }

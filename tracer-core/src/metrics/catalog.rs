@@ -10,14 +10,12 @@ pub enum Kind {
     Gauge,
     /// Durations in seconds.
     Histogram,
-    /// The number 1, with information in its labels.
-    Info,
 }
 
 /// A metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// Name without the suffixes that the exposition format adds (`_total`, `_bucket`, `_info`).
+    /// Name without the suffixes that the exposition format adds (`_total`, `_bucket`).
     pub name: &'static str,
     /// Kind.
     pub kind: Kind,
@@ -104,8 +102,8 @@ catalog! {
     /// 1 if tracer watches this, else 0; what is not watched has no values
     Gauge "tracer_watched" by &["what"], in "0 or 1":
         "tracer_watched == 0";
-    /// Version, and whether the GPU is simulated
-    Info "tracer_build" by &["version", "simulated"], in "":
+    /// Always 1; the labels are the version, and whether the GPU is simulated
+    Gauge "tracer_build_info" by &["version", "simulated"], in "":
         "count by (version, simulated) (tracer_build_info)";
 }
 

@@ -13,8 +13,12 @@ This file is generated from the catalogue in `tracer-core/src/metrics`; to write
 
 Names are as Prometheus stores them. The format is OpenMetrics. docs/serve.md describes how to scrape it.
 
-- Unknown is not 0. What is not watched has no series, and `tracer_watched` says what that is. A label whose value is not
-  known is `unknown`; one that does not apply is empty.
+- Unknown is not 0. A count that is not known has no series. `tracer_watched` tells it apart from a count that is 0: without
+  `tracer_watched{what=\"packets\"} 1` there are no dispatches and packets, without `doorbells` no doorbells, without
+  `sdma_doorbells` no copies, and without `kernel_rings`, `thunk` or `unseen` nothing on that path. tracer watches a source only if
+  every library has its probes. A queue without counters beside `tracer_queues` takes commands that tracer does not read (PM4); one
+  with `tracer_doorbells_total` and without `tracer_dispatches_total` has no dispatches, or has vendor packets of an unknown format.
+  A label whose value is not known is `unknown`; one that does not apply is empty.
 - Counters count from the start of `tracer serve` and never fall while it runs: what a queue counted goes to
   `queue_id=\"ended\"` of its GPU five minutes after its end.
 - The series of a path, a ring, an ioctl begins with its first event: `increase()` does not see that one. Series of queues
@@ -60,7 +64,6 @@ pub fn markdown() -> String {
 fn stored(definition: &Definition) -> String {
     let suffix = match definition.kind {
         Kind::Counter => "_total",
-        Kind::Info => "_info",
         Kind::Gauge | Kind::Histogram => "",
     };
     format!("{}{suffix}", definition.name)

@@ -1,12 +1,12 @@
 //! The counters as samples with labels, for an exposition format.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::catalog::{Definition, definition};
 use super::histogram::Buckets;
 use super::{Metrics, OTHER};
+use crate::known::{Basis, ByPath, Total};
 use crate::live::Picture;
-use crate::tables::Path;
 use crate::tally::{Aggregated, Tally};
 use crate::words::Named;
 
@@ -31,7 +31,7 @@ pub struct Sample {
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// The value of a counter, a gauge, or (1) an info.
+    /// The value of a counter or a gauge.
     Number(u64),
     /// The value of a histogram.
     Histogram {
@@ -54,29 +54,44 @@ impl From<&Buckets> for Value {
     }
 }
 
-/// Information that facts do not contain.
+/// Information that neither facts nor the picture contain.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// Version of the program.
     pub version: String,
-    /// Whether the GPU is simulated.
-    pub simulated: bool,
-    /// What is watched and what is not.
-    pub watched: Vec<(&'static str, bool)>,
     /// Sources whose losses are counted. A source that has lost nothing yet has the number 0. Of any other source, it is unknown
     /// whether it loses events, until it reports a loss.
     pub loss_sources: Vec<&'static str>,
+}
+
+/// The counts with the same labels.
+#[derive(Default)]
+struct Series {
+    tally: Tally,
+    /// Whether a queue among them may take AQL packets.
+    packets: bool,
+    /// Whether a queue among them may take the commands of a copy engine.
+    copies: bool,
+}
+
+impl Series {
+    fn add(&mut self, tally: &Tally, packets: bool, copies: bool) {
+        self.tally.merge(tally);
+        self.packets |= packets;
+        self.copies |= copies;
+    }
 }
 
 /// The labels of a queue: GPU, process, KFD queue id.
 type Labels = [String; 3];
 
 impl Metrics {
-    /// Returns every metric with its series. Momentary values (depth, stuck) come from the picture.
+    /// Returns every metric with its series. Momentary values (depth, stuck) come from the picture, and so does what is watched: a
+    /// count that is not known has no series.
     #[must_use]
     pub fn families(&self, picture: &Picture, about: &About) -> Vec<Family> {
         let mut out = Collector::default();
-        let aggregated = self.by_queue(&mut out);
+        let aggregated = self.by_queue(picture, &mut out);
         for ((class, reason, traced), &n) in &self.rings {
             let labels = [class.clone(), reason.clone(), traced.to_string()];
             out.number("tracer_ring_jobs", labels, n);
@@ -93,10 +108,14 @@ impl Metrics {
             out.number("tracer_kfd_ioctl_errors", [name.clone()], *errors);
         }
         self.lost(about, &mut out);
-        for &(what, watched) in &about.watched {
+        for (what, watched) in picture.watched.each() {
             out.number("tracer_watched", [what.to_owned()], watched.into());
         }
-        out.number("tracer_build", [about.version.clone(), about.simulated.to_string()], 1);
+        out.number(
+            "tracer_build_info",
+            [about.version.clone(), picture.simulated.is_some().to_string()],
+            1,
+        );
         out.families
     }
 
@@ -112,37 +131,59 @@ impl Metrics {
 
     /// Adds counters of queues, and returns the part that is recorded only as runs. If a KFD id is used again, its series continues
     /// where the series of the previous queue ended.
-    fn by_queue(&self, out: &mut Collector) -> Aggregated {
-        let mut all: BTreeMap<Labels, Tally> = BTreeMap::new();
+    fn by_queue(&self, picture: &Picture, out: &mut Collector) -> Aggregated {
+        let mut all: BTreeMap<Labels, Series> = BTreeMap::new();
         for queue in self.queues.values() {
             let labels = [text(queue.gpu_id), text(queue.pid), text(queue.queue_id)];
-            all.entry(labels).or_default().merge(&queue.tally);
+            let series = all.entry(labels).or_default();
+            let (aql, sdma) = queue.takes();
+            series.add(&queue.tally, aql, sdma);
         }
         for (&gpu, counts) in &self.ended {
             let labels = [text(gpu), String::new(), "ended".to_owned()];
-            all.entry(labels).or_default().merge(counts);
+            let series = all.entry(labels).or_default();
+            series.add(counts, true, true);
         }
         if self.other != Tally::default() {
             let labels = [String::new(), String::new(), OTHER.to_owned()];
-            all.entry(labels).or_default().merge(&self.other);
+            let series = all.entry(labels).or_default();
+            series.add(&self.other, true, true);
         }
+        let nothing = BTreeSet::new();
         let mut together = Tally::default();
-        for (labels, counts) in &all {
-            together.merge(counts);
-            for path in Path::ALL {
-                let [gpu, process, queue] = labels.clone();
-                let with_path = [gpu, process, queue, path.name().to_owned()];
-                // A path that was not used on a queue has no series: 16 times as many series would carry no information.
-                if counts.dispatches[path as usize] > 0 {
-                    out.number("tracer_dispatches", with_path.clone(), counts.dispatches[path as usize]);
+        for (labels, Series { tally, packets, copies }) in &all {
+            together.merge(tally);
+            let basis = Basis {
+                watched: picture.watched,
+                unread: &nothing,
+                to_end: true,
+                // A queue of PM4 commands has no series, and does not change those of others.
+                opaque_queues: false,
+                open_queues: false,
+                unknown_formats: tally.unknown_formats > 0,
+                unread_unseen: tally.unread_unseen > 0,
+                thunks: true,
+            };
+            let by_path = |name: &str, paths: ByPath, out: &mut Collector| {
+                for (path, count) in paths.each() {
+                    let [gpu, process, queue] = labels.clone();
+                    // A path that was not used on a queue has no series: 16 times as many series would carry no information.
+                    if let Some(count) = count.filter(|&count| count > 0) {
+                        out.number(name, [gpu, process, queue, path.name().to_owned()], count);
+                    }
                 }
-                if counts.copies[path as usize] > 0 {
-                    out.number("tracer_copies", with_path, counts.copies[path as usize]);
-                }
+            };
+            by_path("tracer_dispatches", basis.dispatches(&tally.dispatches), out);
+            if *copies {
+                by_path("tracer_copies", basis.copies(&tally.copies), out);
             }
-            out.number("tracer_doorbells", labels.clone(), counts.doorbells);
-            out.number("tracer_other_packets", labels.clone(), counts.other_packets);
-            out.number("tracer_unread_packets", labels.clone(), counts.unread);
+            if *packets && basis.knows(Total::Doorbells) {
+                out.number("tracer_doorbells", labels.clone(), tally.doorbells);
+            }
+            if *packets && basis.knows(Total::Packets) {
+                out.number("tracer_other_packets", labels.clone(), tally.other_packets);
+                out.number("tracer_unread_packets", labels.clone(), tally.unread);
+            }
         }
         together.aggregated
     }

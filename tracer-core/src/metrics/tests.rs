@@ -2,9 +2,10 @@
 
 use super::families::About;
 use super::*;
-use crate::live::Live;
+use crate::capabilities::Capabilities;
+use crate::live::{Live, Picture};
 use crate::sample;
-use crate::tables::{Copy, Dispatch, Loss, Queue};
+use crate::tables::{Copy, Dispatch, Loss, OtherPacket, PacketKind, Queue};
 
 const S: u64 = 1_000_000_000;
 
@@ -26,7 +27,16 @@ fn queue(number: u32, queue_id: u32, destroyed_ns: Option<u64>) -> Fact {
 }
 
 fn families(metrics: &Metrics) -> Vec<Family> {
-    metrics.families(&Live::new().picture(), &About::default())
+    watching(metrics, sample::EVERYTHING)
+}
+
+/// Returns every family of a capture that watches this.
+fn watching(metrics: &Metrics, watched: Capabilities) -> Vec<Family> {
+    let picture = Picture {
+        watched,
+        ..Picture::default()
+    };
+    metrics.families(&picture, &About::default())
 }
 
 /// Returns every series of a metric with its value.
@@ -193,4 +203,62 @@ fn runs_count_as_what_they_stand_for_and_again_as_aggregated() {
     metrics.add(&Fact::DoorbellRun(sample::doorbell_run(1, 4, S)));
     assert_eq!(names.map(|name| sum(&metrics, name)), [10, 5]);
     assert_eq!(aggregated.map(|name| sum(&metrics, name)), [9, 4]);
+}
+
+#[test]
+fn what_cannot_be_counted_has_no_series() {
+    let mut metrics = Metrics::new();
+    metrics.add(&dispatch(0, S));
+    metrics.add(&queue(0, 1, None));
+    let of_kind = |number: u32, kind: &str| {
+        let Fact::Queue(mut queue) = queue(number, number + 1, None) else {
+            unreachable!()
+        };
+        queue.kind = kind.to_owned();
+        Fact::Queue(queue)
+    };
+    metrics.add(&of_kind(1, "compute-pm4"));
+    metrics.add(&of_kind(2, "sdma"));
+    metrics.add(&Fact::Copy(Copy {
+        queue: Some(2),
+        ..sample::copy(S)
+    }));
+    let ids = |watched: Capabilities, name: &str| {
+        let mut families = watching(&metrics, watched).into_iter();
+        let family = families.find(|family| family.definition.name == name);
+        let samples = family.into_iter().flat_map(|family| family.samples);
+        samples.map(|sample| sample.labels[2].1.clone()).collect::<Vec<_>>()
+    };
+    let counters = [
+        "tracer_dispatches",
+        "tracer_doorbells",
+        "tracer_other_packets",
+        "tracer_unread_packets",
+        "tracer_copies",
+    ];
+    // Queues of other types have no AQL packets.
+    let all = counters.map(|name| ids(sample::EVERYTHING, name));
+    assert_eq!(
+        all,
+        [["1"], ["1"], ["1"], ["1"], ["3"]].map(|ids| ids.map(str::to_owned).to_vec())
+    );
+    assert_eq!(
+        counters.map(|name| ids(Capabilities::default(), name)),
+        [const { Vec::<String>::new() }; 5]
+    );
+    let doorbells = Capabilities {
+        packets: false,
+        ..sample::EVERYTHING
+    };
+    let some = counters.map(|name| ids(doorbells, name).len());
+    assert_eq!(some, [0, 1, 0, 0, 1], "the packets were not read");
+    // A vendor packet of an unknown format may launch a kernel.
+    metrics.add(&Fact::Packet(OtherPacket {
+        kind: PacketKind::VendorOther,
+        unread: None,
+        ..sample::unread(1, 1, S)
+    }));
+    let found = series(&metrics, "tracer_dispatches");
+    assert_eq!(found, []);
+    assert_eq!(sum(&metrics, "tracer_other_packets"), 1);
 }

@@ -1,4 +1,11 @@
 //! The memory that an address belongs to, according to the allocations of processes from the KFD.
+//!
+//! A GPU reaches memory that the process has not allocated from the KFD too: memory of the C library, for example, that the runtime
+//! registers as shared virtual memory. [`rest`] says when this is certainly the host's.
+
+mod rest;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
@@ -7,6 +14,7 @@ use tracer_common::kfd::{self, alloc_memory as layout};
 use super::ioctls::{u32_at, u64_at};
 use crate::event::Ioctl;
 use crate::tables::Direction;
+use rest::Rest;
 
 /// Largest number of allocations kept, over all processes.
 const MAX_ALLOCATIONS: usize = 1 << 18;
@@ -16,6 +24,8 @@ const MAX_ALLOCATIONS: usize = 1 << 18;
 enum Place {
     Host,
     Gpu,
+    /// Registers of the GPU, such as doorbells, or memory of an unknown kind.
+    Other,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -32,19 +42,24 @@ pub(super) struct Memory {
     /// Allocations by process and first address. Allocations of one process do not overlap.
     allocations: BTreeMap<(u32, u64), Allocation>,
     by_handle: BTreeMap<(u32, u64), u64>,
+    /// What is known of all other memory.
+    rest: Rest,
 }
 
 impl Memory {
     /// Takes an ioctl on the KFD, which may allocate or free memory.
     pub(super) fn ioctl(&mut self, event: &Ioctl<'_>) {
         let (pid, nr) = (event.origin.pid, kfd::ioc_nr(event.cmd));
+        self.rest.ioctl(event);
         let done = event.ret == Some(0) && kfd::ioc_type(event.cmd) == kfd::IOC_TYPE_KFD;
         if !done {
             return;
         }
         if nr == kfd::NR_ALLOC_MEMORY_OF_GPU {
-            // The addresses of an allocation that cannot be read stay unknown.
-            let _ = self.allocate(pid, event);
+            if self.allocate(pid, event).is_none() {
+                // The addresses of the allocation stay unknown.
+                self.rest.unsure(pid);
+            }
         } else if nr == kfd::NR_FREE_MEMORY_OF_GPU
             && let Some(handle) = event.arg_in.and_then(|arg| u64_at(arg, 0))
             && let Some(start) = self.by_handle.remove(&(pid, handle))
@@ -53,27 +68,44 @@ impl Memory {
         }
     }
 
+    /// Notes a process that may have allocated memory before its ioctls were watched.
+    pub(super) fn attached(&mut self, pid: u32) {
+        self.rest.unsure(pid);
+    }
+
+    /// Notes lost events.
+    pub(super) fn lost(&mut self, source: &str) {
+        self.rest.lost(source);
+    }
+
     /// Forgets the allocations of a process whose address space is gone.
     pub(super) fn end_process(&mut self, pid: u32) {
+        self.rest.forget(pid);
         let all = (pid, 0)..=(pid, u64::MAX);
         for (_, allocation) in self.allocations.extract_if(all, |_, _| true) {
             self.by_handle.remove(&(pid, allocation.handle));
         }
     }
 
-    /// Returns the memories between which the bytes move; `None` unless both ranges are in known allocations.
+    /// Returns the memories between which the bytes move; `None` unless both are known.
     pub(super) fn direction(&self, pid: u32, source: (u64, u64), destination: (u64, u64)) -> Option<Direction> {
-        Some(match (self.place(pid, source)?, self.place(pid, destination)?) {
-            (Place::Host, Place::Gpu) => Direction::H2d,
-            (Place::Gpu, Place::Host) => Direction::D2h,
-            (Place::Gpu, Place::Gpu) => Direction::D2d,
-            (Place::Host, Place::Host) => Direction::H2h,
-        })
+        match (self.place(pid, source)?, self.place(pid, destination)?) {
+            (Place::Host, Place::Gpu) => Some(Direction::H2d),
+            (Place::Gpu, Place::Host) => Some(Direction::D2h),
+            (Place::Gpu, Place::Gpu) => Some(Direction::D2d),
+            (Place::Host, Place::Host) => Some(Direction::H2h),
+            (Place::Other, _) | (_, Place::Other) => None,
+        }
     }
 
     fn place(&self, pid: u32, (start, bytes): (u64, u64)) -> Option<Place> {
-        let (_, allocation) = self.allocations.range((pid, 0)..=(pid, start)).next_back()?;
-        (start.checked_add(bytes)? <= allocation.end).then_some(allocation.place)
+        let end = start.checked_add(bytes.max(1))?;
+        match self.allocations.range((pid, 0)..(pid, end)).next_back() {
+            Some((&(_, first), allocation)) if allocation.end > start => {
+                (first <= start && end <= allocation.end).then_some(allocation.place)
+            }
+            _ => self.rest.is_host(pid, start, end).then_some(Place::Host),
+        }
     }
 
     fn allocate(&mut self, pid: u32, event: &Ioctl<'_>) -> Option<()> {
@@ -84,7 +116,7 @@ impl Memory {
         let place = match flags {
             flags if flags & layout::VRAM != 0 => Place::Gpu,
             flags if flags & (layout::GTT | layout::USERPTR) != 0 => Place::Host,
-            _ => return None,
+            _ => Place::Other,
         };
         let handle = u64_at(out, layout::HANDLE)?;
         // The former allocation at these addresses is gone: the event of its release was lost.
@@ -94,10 +126,9 @@ impl Memory {
             }
             self.remove(key);
         }
-        if self.allocations.len() < MAX_ALLOCATIONS && end > start {
-            self.allocations.insert((pid, start), Allocation { end, place, handle });
-            self.by_handle.insert((pid, handle), start);
-        }
+        (self.allocations.len() < MAX_ALLOCATIONS && end > start).then_some(())?;
+        self.allocations.insert((pid, start), Allocation { end, place, handle });
+        self.by_handle.insert((pid, handle), start);
         Some(())
     }
 
@@ -105,73 +136,5 @@ impl Memory {
         if let Some(allocation) = self.allocations.remove(&key) {
             self.by_handle.remove(&(key.0, allocation.handle));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::event::Origin;
-
-    impl Memory {
-        fn call(&mut self, nr: u32, arg: &[u8]) {
-            self.ioctl(&Ioctl {
-                origin: Origin {
-                    time_ns: 1,
-                    pid: 7,
-                    tid: 7,
-                },
-                exit_ns: 2,
-                fd: 3,
-                cmd: 0xc028_4b00 | nr,
-                ret: Some(0),
-                arg_in: Some(arg),
-                arg_out: Some(arg),
-            });
-        }
-
-        fn take(&mut self, start: u64, size: u64, flags: u32, handle: u64) {
-            let mut arg = [0; 40];
-            arg[0..8].copy_from_slice(&start.to_le_bytes());
-            arg[8..16].copy_from_slice(&size.to_le_bytes());
-            arg[16..24].copy_from_slice(&handle.to_le_bytes());
-            arg[36..40].copy_from_slice(&flags.to_le_bytes());
-            self.call(0x16, &arg);
-        }
-    }
-
-    #[test]
-    fn a_direction_needs_both_ends() {
-        let mut memory = Memory::default();
-        memory.take(0x1000, 0x1000, 0xd000_0002, 1);
-        memory.take(0x8000, 0x1000, 0x8000_0001, 2);
-        let (host, gpu) = ((0x1000, 0x1000), (0x8800, 0x800));
-        assert_eq!(memory.direction(7, host, gpu), Some(Direction::H2d));
-        assert_eq!(memory.direction(7, gpu, host), Some(Direction::D2h));
-        assert_eq!(memory.direction(7, gpu, gpu), Some(Direction::D2d));
-        assert_eq!(memory.direction(7, host, host), Some(Direction::H2h));
-        assert_eq!(memory.direction(8, host, gpu), None, "another process");
-        assert_eq!(memory.direction(7, (0x1000, 0x1001), gpu), None, "beyond the end");
-        assert_eq!(memory.direction(7, (0, 1), gpu), None);
-        memory.call(0x17, &1_u64.to_le_bytes());
-        assert_eq!(memory.direction(7, host, gpu), None, "freed");
-        // A doorbell page is not memory.
-        memory.take(0x2000, 0x1000, 0x9400_0008, 3);
-        assert_eq!(memory.direction(7, (0x2000, 1), gpu), None);
-    }
-
-    #[test]
-    fn what_was_freed_unseen_makes_room() {
-        let mut memory = Memory::default();
-        for at in 0..4 {
-            memory.take(0x1000 * at, 0x1000, 2, at);
-        }
-        memory.take(0x1800, 0x1000, 1, 9);
-        assert_eq!(memory.direction(7, (0x1900, 1), (0x2700, 1)), Some(Direction::D2d));
-        assert_eq!(memory.direction(7, (0x1000, 1), (0x1000, 1)), None);
-        assert_eq!(memory.direction(7, (0, 1), (0x3000, 1)), Some(Direction::H2h));
-        assert_eq!(memory.by_handle.len(), memory.allocations.len());
-        memory.end_process(7);
-        assert_eq!((memory.by_handle.len(), memory.allocations.len()), (0, 0));
     }
 }

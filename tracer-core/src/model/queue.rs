@@ -8,6 +8,7 @@ mod reserves;
 mod samples;
 mod slot;
 mod span;
+mod taken;
 mod totals;
 mod unseen;
 mod walk;
@@ -27,6 +28,7 @@ use publish_log::PublishLog;
 use reserves::Reserves;
 use samples::Samples;
 use span::Span;
+use taken::Taken;
 use unseen::Unseen;
 use write_log::WriteLog;
 
@@ -106,6 +108,7 @@ pub(super) struct Queue {
     write_log: WriteLog,
     publish_log: PublishLog,
     unseen: Unseen,
+    taken: Taken,
     samples: Samples,
     /// Uses of completion signals by the event that is being processed.
     pub(super) published: Vec<Use>,
@@ -152,6 +155,7 @@ impl Queue {
             write_log: WriteLog::default(),
             publish_log: PublishLog::default(),
             unseen: Unseen::default(),
+            taken: Taken::default(),
             samples: Samples::default(),
             published: Vec::new(),
             taken_unread: false,
@@ -351,6 +355,7 @@ impl Queue {
         self.reserves.flush(out);
         self.conclude(out);
         self.conclude_samples(lost);
+        self.report_taken(out);
         self.give_up_all(now, out);
         out(Fact::Queue(self.totals(creators_known)));
     }

@@ -13,7 +13,7 @@ use super::ioctls::CreateQueue;
 use super::queue::{End, Queue, Sight};
 use super::queue_origin::{Creator, Creators};
 use super::{lingered, loss, write_pointer};
-use crate::event::{HsaQueue, Progress, Reserve};
+use crate::event::{HsaQueue, Packets, Progress, Reserve};
 use crate::losses::QUEUE_LIMIT;
 use crate::tables::Fact;
 
@@ -153,9 +153,17 @@ impl Queues {
 
     /// Processes a sample of a queue. Ignores a sample of an unknown queue.
     pub(super) fn sample(&mut self, sample: &Progress, out: &mut impl FnMut(Fact)) {
+        let lost = self.doorbells_lost;
         let queue = self.at(sample.origin.pid, write_pointer(sample.handle), sample.origin.time_ns);
         if let Some(queue) = queue.filter(|queue| queue.kind == QueueType::ComputeAql) {
-            queue.sample(sample, out);
+            queue.sample(sample, lost, out);
+        }
+    }
+
+    /// Keeps packets that the GPU took from a queue. Ignores those of an unknown queue.
+    pub(super) fn taken(&mut self, event: &Packets<'_>) {
+        if let Some(queue) = self.at(event.origin.pid, write_pointer(event.handle), event.origin.time_ns) {
+            queue.taken(event);
         }
     }
 
@@ -206,13 +214,19 @@ impl Queues {
         Some(queue)
     }
 
+    /// Returns the number of the next queue; `None` if there are no more numbers.
+    pub(super) fn number(&mut self) -> Option<u32> {
+        let number = self.next;
+        self.next = number.checked_add(1)?;
+        Some(number)
+    }
+
     /// Creates a queue. Returns `None` if there are too many queues.
     fn make(&mut self, key: Key, new: impl FnOnce(u32) -> Queue) -> Option<Queue> {
         if self.count >= MAX_QUEUES {
             return None;
         }
-        let mut queue = new(self.next);
-        self.next = self.next.checked_add(1)?;
+        let mut queue = new(self.number()?);
         self.count += 1;
         self.early.retain(|event| {
             let mine = (event.origin.pid, write_pointer(event.handle)) == key;

@@ -23,7 +23,7 @@ pub(super) struct Submissions {
     /// The proxies: queues whose facts are [requests](as_requests).
     pub(super) proxies: Queues,
     pub(super) signals: Signals,
-    kfd_queues: KfdQueues,
+    pub(super) kfd_queues: KfdQueues,
     memory: Memory,
     clocks: Clocks,
     /// Uses of completion signals by the event that is being processed.
@@ -66,15 +66,18 @@ impl Submissions {
 
     /// Processes a process that existed before.
     pub(super) fn there(&mut self, there: &There<'_>) {
-        self.kfd_queues.there(there.origin.pid, there.queues);
+        self.kfd_queues.there(there, || self.queues.number());
         if !there.idle {
             self.queues.creators.attached(there.origin.pid);
+        }
+        if !there.idle || !there.queues.is_empty() {
+            self.memory.attached(there.origin.pid);
         }
     }
 
     /// Ends everything of a process that runs a new program, or exits.
     pub(super) fn end_process(&mut self, pid: u32, end: End, out: &mut impl FnMut(Fact)) {
-        self.kfd_queues.forget(pid);
+        self.kfd_queues.forget(pid, end.time_ns(), out);
         self.queues.creators.forget(pid);
         self.queues.end_process(pid, end);
         self.proxies.end_process(pid, end);
@@ -90,11 +93,13 @@ impl Submissions {
             self.signals.lost();
         }
         self.queues.creators.lost(source);
+        self.memory.lost(source);
     }
 
     /// Ends the trace: reports everything that still exists.
     pub(super) fn finish(&mut self, time_ns: u64, out: &mut impl FnMut(Fact)) {
         self.queues.finish(time_ns, out);
+        self.kfd_queues.finish(out);
         self.proxies.finish(time_ns, &mut as_requests(out));
         self.signals = Signals::default();
         self.clocks.finish(out);
@@ -163,6 +168,9 @@ impl Submissions {
                     self.signals.forget(pid);
                 }
                 self.kfd_queues.identify(queue);
+                // From now on doorbells show its packets.
+                let is_first = queue.doorbells == 1;
+                self.queues.revision += u64::from(is_first);
             }
             None if event.proxy => {
                 let source = if is_known { QUEUE_LIMIT } else { PROXY_UNREAD };
@@ -217,6 +225,7 @@ impl Submissions {
             Some(QueueChange::Created(create)) => self.queues.create(pid, create, out),
             Some(QueueChange::Destroyed { queue_id }) => {
                 self.queues.destroy(pid, queue_id, event.origin.time_ns, event.exit_ns);
+                self.kfd_queues.destroy(pid, queue_id, event.exit_ns, out);
             }
             None => {}
         }

@@ -10,6 +10,7 @@ mod queues;
 mod reserves;
 mod ring_jobs;
 mod samples;
+mod taken;
 mod walks;
 
 use tracer_common::aql::{Packet, packet_type};

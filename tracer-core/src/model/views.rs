@@ -15,6 +15,9 @@ pub struct Position {
     pub read_pointer: u64,
     /// Address of the write index.
     pub write_pointer: u64,
+    /// Address of the ring and its number of packets (a power of two), if the packets that the GPU takes should be read: no probe
+    /// has seen a doorbell of this queue.
+    pub ring: Option<(u64, u32)>,
 }
 
 impl Model {
@@ -22,7 +25,11 @@ impl Model {
     pub fn queues(&self) -> impl Iterator<Item = tables::Queue> + '_ {
         let queues = &self.trackers.submissions.queues;
         let creators_known = queues.creators.are_known();
-        queues.iter().map(move |queue| queue.totals(creators_known))
+        let listed = self.trackers.submissions.kfd_queues.listed().cloned();
+        queues
+            .iter()
+            .map(move |queue| queue.totals(creators_known))
+            .chain(listed)
     }
 
     /// Returns the same for every proxy.

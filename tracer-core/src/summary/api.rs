@@ -13,12 +13,12 @@ const MAX_FUNCTIONS: usize = 1024;
 /// invent them.
 const MAX_STREAMS: usize = 65536;
 
-/// Calls of functions of HIP and HSA. A number that could not be observed is `None` (`null`), never 0.
+/// Calls of functions of HIP, HSA and OpenCL. A number that could not be observed is `None` (`null`), never 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiCalls {
     /// All calls; `None` if no function was watched.
     pub total: Option<u64>,
-    /// Whether the calls were counted instead of recorded one by one. If so, the submissions in them are unknown, and the
+    /// Whether all calls were counted instead of recorded one by one. If so, the submissions in them are unknown, and the
     /// percentiles of their times are at most 12.5 % too high. `None` if no function was watched.
     pub counted_only: Option<bool>,
     /// Calls by function; functions that were not called are omitted.
@@ -28,7 +28,7 @@ pub struct ApiCalls {
 /// Calls of one function.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiFunction {
-    /// `hip` or `hsa`.
+    /// `hip`, `hsa` or `opencl`.
     pub layer: String,
     /// Calls.
     pub count: u64,

@@ -5,14 +5,17 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiCalls, Copies, DriverCalls, DriverEvents, Kernel, Requested, RingJobs, StreamQueue};
-use crate::tables::{Process, Queue};
+use crate::known::ByPath;
+use crate::tables::{self, Process, Queue};
 use crate::tally::Stats;
 
 /// The counts of a trace. A number that could not be observed is `None` (`null`), never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Whether the trace was written to its end; the caller sets it.
+    /// Whether the trace was written to its end, and all of it can be read.
     pub complete: bool,
+    /// What the traced processes did not do, if it is known that they submitted nothing; `None` otherwise.
+    pub nothing: Option<Nothing>,
     /// Kernel dispatches.
     pub dispatches: Dispatches,
     /// Stores to AQL doorbells.
@@ -41,7 +44,9 @@ pub struct Report {
     pub driver_events: DriverEvents,
     /// Code objects that were loaded or found; `None` if they were not watched.
     pub code_objects: Option<u64>,
-    /// Calls of functions of HIP and HSA.
+    /// The names of the kernels in them; `None` if they were not watched.
+    pub kernel_names: Option<KernelNames>,
+    /// Calls of functions of HIP, HSA and OpenCL.
     pub api_calls: ApiCalls,
     /// Queues on which work of HIP streams was seen.
     pub streams: Vec<StreamQueue>,
@@ -57,23 +62,41 @@ pub struct Report {
     pub other_processes: u64,
 }
 
-/// Submissions by path; `None` if the path was not watched.
+/// Names of the kernels in code objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelNames {
+    /// Kernels.
+    pub total: u64,
+    /// Kernels whose names tracer could not demangle, and reports as they are in the code object.
+    pub mangled: u64,
+}
+
+impl KernelNames {
+    /// Counts a kernel.
+    pub(super) fn add(&mut self, kernel: &tables::Kernel) {
+        self.total += 1;
+        let is_mangled = kernel.symbol.starts_with("_Z") || kernel.symbol.starts_with("_R");
+        self.mangled += u64::from(is_mangled && kernel.name == kernel.symbol);
+    }
+}
+
+/// How far processes got that submitted nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ByPath {
-    /// A store to a doorbell.
-    pub doorbell: Option<u64>,
-    /// A job on a ring of the kernel driver.
-    pub ring: Option<u64>,
-    /// hsaKmtQueueRingDoorbell.
-    pub thunk: Option<u64>,
-    /// Seen to be published, on an unknown path.
-    pub unseen: Option<u64>,
+#[serde(rename_all = "kebab-case")]
+pub enum Nothing {
+    /// No process made an ioctl of /dev/kfd. Without one, there is no queue.
+    NoKfd,
+    /// Processes made ioctls of /dev/kfd, and created no queue.
+    NoQueue,
+    /// Processes had queues, and submitted nothing to them.
+    NoSubmission,
 }
 
 /// Kernel dispatches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dispatches {
-    /// All dispatches; `None` if packets were not read, or if there were queues whose commands cannot be read (PM4).
+    /// All dispatches; `None` if packets were not read, if there were queues whose commands cannot be read (PM4), or vendor packets
+    /// of a format that this version does not know, or if parts of the trace cannot be read.
     pub total: Option<u64>,
     /// Dispatches that are recorded only as runs (`dispatch_runs`), because the disk did not keep up.
     pub aggregated: Option<u64>,
@@ -81,7 +104,8 @@ pub struct Dispatches {
     pub by_path: ByPath,
     /// Dispatches by the evidence for their kind.
     pub by_evidence: ByEvidence,
-    /// Dispatches on queues that runtimes created for themselves; `None` if that is unknown for any queue with dispatches.
+    /// Dispatches on queues that runtimes created for themselves; `None` if that is unknown for any queue with dispatches, or if
+    /// the recorder did not finish.
     pub internal: Option<u64>,
 }
 
@@ -120,7 +144,8 @@ pub struct Packets {
 /// Packets that the GPU took although no doorbell that was seen published them, dispatches or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnseenPackets {
-    /// All packets; `None` if tracer did not watch for them, or not at every compute queue to its destruction.
+    /// All packets; `None` if tracer did not watch for them, not at every compute queue to its destruction, or
+    /// if the recorder did not finish.
     pub total: Option<u64>,
     /// Packets that were found.
     pub found: u64,
@@ -151,8 +176,8 @@ pub struct IoctlCalls {
 /// Events that sources dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Losses {
-    /// All dropped events.
-    pub total: u64,
+    /// All dropped events; `None` if the table of losses cannot be read.
+    pub total: Option<u64>,
     /// Dropped events by source; sources that dropped nothing are omitted.
     pub by_source: BTreeMap<String, u64>,
 }

@@ -2,10 +2,10 @@ use std::borrow::Cow;
 
 use super::*;
 use crate::sample::{self, EVERYTHING};
-use crate::tables::Dispatch;
 use crate::tables::{
     ApiCall, ApiStats, Copy, Doorbell, DriverEvent, Durations, Loss, Process, Queue, QueueOrigin, RingJob,
 };
+use crate::tables::{Dispatch, Path};
 
 fn dispatch(kernel_object: u64, evidence: Evidence) -> Fact {
     Fact::Dispatch(Dispatch {
@@ -131,6 +131,7 @@ fn everything_is_counted_under_its_name() {
         json,
         serde_json::json!({
             "complete": true,
+            "nothing": null,
             "dispatches": {"total": 3, "aggregated": 0, "by_path": path(3, Some(0)), "by_evidence": {"header": 2, "body": 1}, "internal": 0},
             "doorbells": {"total": 2, "aggregated": 0, "reserve_to_doorbell_ns": latency},
             "packets": {
@@ -172,6 +173,7 @@ fn everything_is_counted_under_its_name() {
             },
             "driver_calls": {"total": 0, "by_function": {}},
             "driver_events": {"total": 0, "by_event": {}},
+            "kernel_names": {"total": 0, "mangled": 0},
             "code_objects": 0,
             "kernels": [
                 {"pid": 7, "kernel_object": 128, "name": null, "count": 2, "timed": 0, "gpu_ns": null},
@@ -537,4 +539,124 @@ fn the_last_row_of_a_queue_counts() {
     let queue = |dispatches| Fact::Queue(sample::queue(dispatches));
     let found = report(EVERYTHING, &[queue(1), queue(5)]);
     assert_eq!(found.queues, [sample::queue(5)]);
+}
+
+#[test]
+fn what_a_killed_recorder_did_not_see_is_unknown() {
+    let mut summary = Summary::new(EVERYTHING);
+    [dispatch(64, Evidence::Header), Fact::Queue(sample::queue(1))]
+        .iter()
+        .for_each(|fact| summary.add(fact));
+    let whole = summary.clone().finish(true);
+    assert_eq!(
+        (whole.unseen.total, whole.dispatches.by_path.unseen),
+        (Some(0), Some(0))
+    );
+    assert_eq!(whole.dispatches.internal, Some(0));
+    let killed = summary.finish(false);
+    assert_eq!((killed.unseen.total, killed.dispatches.by_path.unseen), (None, None));
+    assert_eq!((killed.dispatches.internal, killed.nothing), (None, None));
+    assert_eq!(
+        (killed.dispatches.total, killed.dispatches.by_path.doorbell),
+        (Some(1), Some(1))
+    );
+}
+
+#[test]
+fn a_table_that_cannot_be_read_leaves_its_totals_unknown() {
+    let mut summary = Summary::new(EVERYTHING);
+    let facts = [
+        dispatch(64, Evidence::Header),
+        doorbell(Some(40)),
+        ioctl("kfd", "SVM", 150, Some(0)),
+        Fact::Queue(sample::queue(1)),
+    ];
+    facts.iter().for_each(|fact| summary.add(fact));
+    let without = |table: Table| {
+        let mut summary = summary.clone();
+        summary.set_unread(BTreeSet::from([table]));
+        let report = summary.finish(true);
+        assert!(!report.complete);
+        (
+            report.dispatches.total,
+            report.doorbells.total,
+            report.packets.total,
+            report.ioctls.total,
+            report.losses.total,
+        )
+    };
+    let [one, none] = [Some(1), Some(0)];
+    assert_eq!(without(Table::Progress), (one, one, none, one, none));
+    assert_eq!(without(Table::Dispatches), (None, one, none, one, none));
+    assert_eq!(without(Table::DoorbellRuns), (one, None, none, one, none));
+    // A vendor packet of an unknown format, or a queue of PM4 commands, may launch kernels.
+    assert_eq!(without(Table::Packets), (None, one, None, one, none));
+    assert_eq!(without(Table::Queues), (None, one, None, one, none));
+    assert_eq!(without(Table::Ioctls), (one, one, none, None, none));
+    assert_eq!(without(Table::Losses), (one, one, none, one, None));
+}
+
+#[test]
+fn nothing_is_a_finding_only_if_it_is_known() {
+    let nothing = |capabilities: Capabilities, facts: &[Fact]| report(capabilities, facts).nothing;
+    let kfd = ioctl("kfd", "GET_VERSION", 150, Some(0));
+    let drm = ioctl("drm", "VERSION", 150, Some(0));
+    let queue = Fact::Queue(sample::queue(0));
+    let loss = |source: &str| {
+        Fact::Loss(Loss {
+            time_ns: 0,
+            source: source.to_owned(),
+            count: 1,
+        })
+    };
+    assert_eq!(nothing(EVERYTHING, &[]), Some(Nothing::NoKfd));
+    assert_eq!(nothing(EVERYTHING, std::slice::from_ref(&drm)), Some(Nothing::NoKfd));
+    assert_eq!(nothing(EVERYTHING, std::slice::from_ref(&kfd)), Some(Nothing::NoQueue));
+    let all = [kfd.clone(), queue.clone()];
+    assert_eq!(nothing(EVERYTHING, &all), Some(Nothing::NoSubmission));
+    assert_eq!(
+        nothing(EVERYTHING, &[&all[..], &[dispatch(1, Evidence::Header)]].concat()),
+        None
+    );
+    // Only ioctls are needed to know that there was no queue.
+    let ioctls = Capabilities {
+        ioctls: true,
+        ..Capabilities::default()
+    };
+    assert_eq!(nothing(ioctls, &[]), Some(Nothing::NoKfd));
+    assert_eq!(nothing(ioctls, &all), None);
+    assert_eq!(nothing(Capabilities::default(), &[]), None);
+    for source in ["ioctl-ring", "missed-ioctl", "library-unopened", "doorbell-ring"] {
+        assert_eq!(nothing(EVERYTHING, &[loss(source)]), None, "{source}");
+    }
+    assert_eq!(nothing(EVERYTHING, &[loss("ring-job-ring")]), Some(Nothing::NoKfd));
+    let mut killed = Summary::new(EVERYTHING);
+    killed.add(&kfd);
+    assert_eq!(killed.finish(false).nothing, None);
+}
+
+#[test]
+fn names_that_stay_mangled_are_counted() {
+    let kernel = |symbol: &str, name: &str| {
+        Fact::Kernel(crate::tables::Kernel {
+            symbol: symbol.into(),
+            name: name.into(),
+            ..crate::sample::kernel(1)
+        })
+    };
+    let facts = [
+        kernel("_Z1fv", "f()"),
+        kernel("fill", "fill"),
+        kernel("_Z1fITkX", "_Z1fITkX"),
+        kernel("_RX", "_RX"),
+    ];
+    let known = Capabilities {
+        code_objects: true,
+        ..Capabilities::default()
+    };
+    assert_eq!(
+        report(known, &facts).kernel_names,
+        Some(KernelNames { total: 4, mangled: 2 })
+    );
+    assert_eq!(report(Capabilities::default(), &facts).kernel_names, None);
 }

@@ -33,8 +33,7 @@ impl Totals {
     fn add(&mut self, queue: &Queue) {
         self.queues += 1;
         self.opaque += u64::from(queue.is_opaque());
-        let whole = queue.is_aql() && queue.unseen.is_some() && queue.watched_to_end == Some(true);
-        self.open += u64::from(!queue.is_sdma() && !whole);
+        self.open += u64::from(queue.is_open(true));
         match queue.internal {
             Some(true) => more(&mut self.internal, queue.dispatches),
             Some(false) => {}

@@ -1,4 +1,4 @@
-//! Calls of HIP and HSA functions that were counted instead of recorded one by one.
+//! Calls of HIP, HSA and OpenCL functions that were counted instead of recorded one by one.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use super::table;
 
 table! {
-    /// Calls that were only counted (`record --api stats`), per function and process. In this mode there are no `api_calls`, and no
+    /// Calls that were only counted, per function and process: those of frequent functions (the classes `query` and `step`, unless
+    /// `record --api-rows` asks for them), and with `record --api stats` all. With `stats` there are no `api_calls`, and no
     /// submission names a call or a stream.
     pub struct ApiStats: "api_stats" by time_ns, Snapshots {
         /// Number of the counter in the recording.
@@ -15,7 +16,7 @@ table! {
         pub pid: Option<u32>,
         /// Time of the first sample with these numbers.
         pub time_ns: u64 => "ns",
-        /// Library: `hip` or `hsa`.
+        /// Library: `hip`, `hsa` or `opencl`.
         pub layer: Cow<'static, str>,
         /// Exported name of the function.
         pub function: Cow<'static, str>,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error as Unknown;
 
-use super::{Column, CopyOp, Direction, Durations, Evidence, Kind, PacketKind, Path, QueueOrigin, Unread};
+use super::{Column, CopyOp, Direction, Durations, Evidence, Form, Kind, PacketKind, Path, QueueOrigin, Unread};
 use crate::code_object::{CodeObjectOrigin, KernelsUnread};
 use crate::event::Occasion;
 use crate::words::Named;
@@ -203,6 +203,7 @@ bytes! {
     Durations, Text, it => it.text().as_bytes(), durations;
     Path, Text, it => it.name().as_bytes(), word;
     Evidence, Text, it => it.name().as_bytes(), word;
+    Form, Text, it => it.name().as_bytes(), word;
     PacketKind, Text, it => it.name().as_bytes(), word;
     CopyOp, Text, it => it.name().as_bytes(), word;
     Direction, Text, it => it.name().as_bytes(), word;

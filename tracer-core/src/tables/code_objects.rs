@@ -45,7 +45,7 @@ table! {
         pub loaded_ns: u64 => "ns",
         /// The kernel descriptor, as in `dispatches.kernel_object`.
         pub kernel_object: u64 => "address",
-        /// Name, demangled.
+        /// Name, demangled as LLVM does; the same as `symbol` if it is not mangled, or in an unknown way.
         pub name: Arc<str>,
         /// Name in the code object, without the descriptor's suffix.
         pub symbol: Arc<str>,

@@ -32,7 +32,8 @@ table! {
         pub source: Option<u64> => "address",
         /// Destination address; null in the same case.
         pub destination: Option<u64> => "address",
-        /// Direction of the copy, by the process's allocations: `h2d`, `d2h`, `d2d` or `h2h`; null if they are unknown.
+        /// Direction of the copy, by the process's allocations: `h2d`, `d2h`, `d2d` or `h2h`. Memory outside of them is the host's
+        /// if tracer watched the process from its start, and nothing can have moved it to a GPU. Null if an end is unknown.
         pub direction: Option<Direction>,
         /// SDMA engine that the process chose for the queue; null if the driver chose.
         pub engine: Option<u32>,

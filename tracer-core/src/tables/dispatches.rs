@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use tracer_common::aql::DispatchForm;
 
 use super::table;
 
@@ -44,6 +45,31 @@ impl Evidence {
     pub const ALL: [Self; 2] = [Self::Header, Self::Body];
 }
 
+/// The form of a dispatch's packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Form {
+    /// The packet of the HSA specification.
+    Kernel,
+    /// AMD's vendor packet of format 3: a grid of clusters of workgroups.
+    ExtKernel,
+}
+
+impl Form {
+    /// Every form.
+    pub const ALL: [Self; 2] = [Self::Kernel, Self::ExtKernel];
+}
+
+impl From<DispatchForm> for Form {
+    fn from(form: DispatchForm) -> Self {
+        match form {
+            DispatchForm::Kernel => Self::Kernel,
+            DispatchForm::ExtKernel => Self::ExtKernel,
+        }
+    }
+}
+
 table! {
     /// Kernel dispatch packets that were published.
     pub struct Dispatch: "dispatches" by time_ns, Events {
@@ -61,6 +87,9 @@ table! {
         pub path: Path,
         /// Evidence that it is a dispatch: `header` (valid when read) or `body` (already consumed).
         pub evidence: Evidence,
+        /// Form of the packet: `kernel` (of the HSA specification) or `ext-kernel` (AMD's vendor packet of format 3, a grid of clusters
+        /// of workgroups). Null in traces of versions that knew the first form only.
+        pub form: Option<Form>,
         /// Time at which that thread reserved the index; null where reserves were not traced.
         pub reserve_ns: Option<u64> => "ns",
         /// Where `reserve_ns` is null: latest time at which the index was seen not to be reserved yet.

@@ -66,7 +66,7 @@ table! {
         pub unread: Option<Unread>,
         /// Packet header, 16 bits, as read; 0 if unread.
         pub header: u16,
-        /// Handle of the completion signal; 0 if it has none.
+        /// Handle of the completion signal; 0 if it has none, or if the packet's layout is unknown (`vendor-other`, `undefined`).
         pub completion_signal: u64,
     }
 }

@@ -13,6 +13,9 @@ pub enum QueueOrigin {
     Created,
     /// A doorbell led to it. The queue existed before, or the event of its creation was lost.
     Adopted,
+    /// The KFD's files list it for a process that existed before, without an HSA runtime. Its addresses are unknown, so tracer can
+    /// neither see nor sample what is submitted to it.
+    Listed,
 }
 
 table! {
@@ -23,13 +26,15 @@ table! {
         pub queue: u32,
         /// Process that it belongs to.
         pub pid: u32,
-        /// How tracer found the queue: `created` (it saw CREATE_QUEUE) or `adopted` (by a doorbell).
+        /// How tracer found the queue: `created` (it saw CREATE_QUEUE), `adopted` (by a doorbell), or `listed` (by the KFD's files:
+        /// its process existed before and has no HSA runtime, so no probe sees what is submitted to it).
         pub origin: QueueOrigin,
         /// KFD queue id, unique in a process at a time; of an adopted queue only if the KFD's files leave no choice, else null.
         pub queue_id: Option<u32>,
         /// KFD gpu id; of an adopted queue under the same condition.
         pub gpu_id: Option<u32>,
-        /// Queue type: `compute-aql`, `compute-pm4`, `sdma`, `sdma-xgmi`, ...
+        /// Queue type: `compute-aql`, `compute-pm4`, `sdma`, `sdma-xgmi`, ...; of a listed queue `compute` (either of the first two) or
+        /// `other`.
         pub kind: String,
         /// The `amd_queue_t`, which is the HSA queue handle; 0 if it is not an AQL queue.
         pub handle: u64 => "address",
@@ -109,5 +114,13 @@ impl Queue {
     #[must_use]
     pub fn is_opaque(&self) -> bool {
         !self.is_aql() && !self.is_sdma()
+    }
+
+    /// Returns whether it is unknown how many packets the GPU took without a doorbell that was seen: of a compute queue that tracer
+    /// did not sample after its last use, or, while it exists (`ended` is false), at all.
+    #[must_use]
+    pub fn is_open(&self, ended: bool) -> bool {
+        let sampled = self.unseen.is_some() && (!ended || self.watched_to_end == Some(true));
+        !(self.is_sdma() || self.is_aql() && sampled)
     }
 }

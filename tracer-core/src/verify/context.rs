@@ -1,9 +1,10 @@
 //! The properties of a trace that a judge must know.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::policy::Scheduler;
-use crate::summary::Capabilities;
+use crate::capabilities::Capabilities;
+use crate::tables::Table;
 
 /// The properties of a trace. The default is a trace of which nothing is known: no rule passes on it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,6 +15,8 @@ pub struct Context {
     pub complete: bool,
     /// What is unreadable in the trace, or missing from it, one sentence each.
     pub damage: Vec<String>,
+    /// Tables with rows that are unreadable or missing.
+    pub unread: BTreeSet<Table>,
     /// Lost events, by source, as the manifest counts them. [`crate::tables::Loss`] rows count as well.
     pub losses: BTreeMap<String, u64>,
     /// GPUs.

@@ -18,6 +18,7 @@ use super::context::Context;
 use super::finding::{Finding, Offenders};
 use super::policy::Policy;
 use super::verdict::{Offender, Outcome};
+use crate::losses;
 use crate::tables::{Dispatch, DispatchRun, DoorbellRun, Fact, PacketKind};
 use crate::tally::{Tally, more};
 use crate::words::Count;
@@ -45,6 +46,12 @@ pub(super) struct Counts {
     compute_jobs: u64,
     /// Indexes of unread packets.
     unread: u64,
+    /// Ioctls of /dev/kfd.
+    kfd_ioctls: u64,
+    /// Rows of queues.
+    queues: u64,
+    /// Whether events were lost that can hide ioctls or queues.
+    ioctls_lost: bool,
 }
 
 impl Counts {
@@ -56,6 +63,9 @@ impl Counts {
                 self.compute_jobs += 1;
             }
             Fact::Packet(packet) if packet.kind == PacketKind::Unread => more(&mut self.unread, packet.count),
+            Fact::Ioctl(ioctl) if ioctl.device == "kfd" => self.kfd_ioctls += 1,
+            Fact::Queue(_) => self.queues += 1,
+            Fact::Loss(loss) => self.ioctls_lost |= losses::hide_ioctls(&loss.source),
             _ => {}
         }
     }
@@ -152,11 +162,17 @@ fn note_simulated_times(context: &Context, finding: &mut Finding) {
 fn packets_watched(context: &Context, finding: &mut Finding) -> bool {
     let known = context.capabilities.doorbells && context.capabilities.packets;
     if context.libraries.is_empty() {
+        // A process that uses the KFD without a runtime shows its GPUs, but rings its doorbells itself.
+        let program = if context.devices.is_empty() {
+            "a program that uses the GPU"
+        } else {
+            "a program that submits through an HSA runtime; this one uses the KFD itself, and no function rings its doorbells"
+        };
         return finding.require(
             known,
-            "doorbells were not watched: no traced process loaded an HSA runtime",
+            "doorbells were not watched: tracer found no HSA runtime in the traced processes",
             "doorbell probes",
-            "run `sudo tracer verify -- COMMAND` with a program that uses the GPU",
+            &format!("run `sudo tracer verify -- COMMAND` with {program}"),
         );
     }
     let libraries = context.libraries.join(", ");

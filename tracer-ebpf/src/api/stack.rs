@@ -6,7 +6,7 @@ use aya_ebpf::{
 };
 use core::ptr::addr_of_mut;
 pub use tracer_common::open::{DEPTH, OpenCall as Frame, ThreadCalls as Thread};
-use tracer_common::record::NO_STREAM;
+use tracer_common::{api::Cookie, record::NO_STREAM};
 
 use crate::{atomic, maps::Current};
 
@@ -98,9 +98,12 @@ impl Stack for Thread {
             addr_of_mut!((*to).outer_stream).write(frame.outer_stream);
         }
         self.depth = depth + 1;
-        self.call = frame.call;
-        if frame.stream != NO_STREAM {
-            self.stream = frame.stream;
+        // A call that is only counted has no number: what happens in it is in the call around it.
+        if !Cookie(frame.cookie).counted() {
+            self.call = frame.call;
+            if frame.stream != NO_STREAM {
+                self.stream = frame.stream;
+            }
         }
         true
     }

@@ -6,8 +6,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use tracer_core::tables::{
-    Copy, CopyOp, Direction, Dispatch, Doorbell, DriverCall, DriverEvent, Evidence, Fact, Ioctl, Loss, OtherPacket,
-    PacketKind, Path, Process, Queue, QueueOrigin, RingJob, Unread,
+    Copy, CopyOp, Direction, Dispatch, Doorbell, DriverCall, DriverEvent, Evidence, Fact, Form, Ioctl, Loss,
+    OtherPacket, PacketKind, Path, Process, Queue, QueueOrigin, RingJob, Unread,
 };
 
 use crate::api_calls;
@@ -46,7 +46,11 @@ fn process() -> impl Strategy<Value = Fact> {
 }
 
 fn queue() -> impl Strategy<Value = Fact> {
-    let origin = prop_oneof![Just(QueueOrigin::Created), Just(QueueOrigin::Adopted)];
+    let origin = prop_oneof![
+        Just(QueueOrigin::Created),
+        Just(QueueOrigin::Adopted),
+        Just(QueueOrigin::Listed)
+    ];
     let ids = any::<(u32, u32, Option<u32>, Option<u32>, Option<u32>, String)>();
     let values = (vec(number(), 12), vec(option::of(number()), 12));
     (ids, origin, values, any::<Option<bool>>()).prop_map(|(ids, origin, (n, o), watched_to_end)| {
@@ -154,8 +158,19 @@ fn dispatch() -> impl Strategy<Value = Fact> {
     let reserve = (option::of(number()), option::of(number()));
     let name = any::<Option<String>>();
     let link = (option::of(number()), option::of(number()));
-    (small, path(), evidence, vec(number(), 6), reserve, (name, link)).prop_map(
-        |((a, b, grid, workgroup), path, evidence, n, (reserve_ns, unreserved_ns), (name, (api_call, stream)))| {
+    let kind = (
+        evidence,
+        prop_oneof![Just(None), Just(Some(Form::Kernel)), Just(Some(Form::ExtKernel))],
+    );
+    (small, path(), kind, vec(number(), 6), reserve, (name, link)).prop_map(
+        |(
+            (a, b, grid, workgroup),
+            path,
+            (evidence, form),
+            n,
+            (reserve_ns, unreserved_ns),
+            (name, (api_call, stream)),
+        )| {
             Fact::Dispatch(Dispatch {
                 queue: a[0],
                 index: n[0],
@@ -164,6 +179,7 @@ fn dispatch() -> impl Strategy<Value = Fact> {
                 time_ns: n[1],
                 path,
                 evidence,
+                form,
                 reserve_ns,
                 unreserved_ns,
                 header: b[0],

@@ -62,6 +62,7 @@ fn facts() -> Vec<Fact> {
             time_ns: 50,
             path: Way::Thunk,
             evidence: Evidence::Body,
+            form: None,
             reserve_ns: None,
             unreserved_ns: None,
             header: 0x1501,

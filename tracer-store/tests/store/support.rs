@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tracer_core::tables::{Dispatch, Evidence, Fact, Path as Way, Process, Queue, QueueOrigin, Table};
+use tracer_core::tables::{Dispatch, Evidence, Fact, Form, Path as Way, Process, Queue, QueueOrigin, Table};
 use tracer_store::manifest::{ClockSnapshot, Host, Target, Tool};
 use tracer_store::{Manifest, Trace};
 
@@ -26,6 +26,7 @@ pub fn dispatch(index: u64, time_ns: u64) -> Fact {
         time_ns,
         path: Way::Doorbell,
         evidence: Evidence::Header,
+        form: Some(Form::Kernel),
         reserve_ns: index.is_multiple_of(2).then_some(time_ns.saturating_sub(700)),
         unreserved_ns: index.is_multiple_of(3).then_some(time_ns.saturating_sub(900)),
         header: 0x1502,

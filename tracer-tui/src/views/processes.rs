@@ -8,7 +8,7 @@ use tracer_core::live::{Picture, ProcessRow};
 use tracer_core::units::{count, rate};
 
 use crate::{
-    cells::UNKNOWN,
+    cells::{UNKNOWN, known},
     rows::{self, Choice, greatest},
     table::{Column, columns},
 };
@@ -24,12 +24,12 @@ pub const COLUMNS: &[Column<Branch>] = columns! {
     "process" 0 0 left: |p, _| indented(p), in_tree;
     "pid" 7 0 right: |p, _| p.row.pid.to_string(), |a, b| a.row.pid.cmp(&b.row.pid);
     "queues" 6 2 right: |p, _| p.row.queues.to_string(), |a, b| b.row.queues.cmp(&a.row.queues);
-    "disp/s" 7 1 right: |p, _| rate(p.row.dispatches_per_s),
-        |a, b| greatest(Some(a.row.dispatches_per_s), Some(b.row.dispatches_per_s));
-    "disp" 7 3 right: |p, _| count(p.row.dispatches), |a, b| b.row.dispatches.cmp(&a.row.dispatches);
-    "db" 7 6 right: |p, _| count(p.row.doorbells), |a, b| b.row.doorbells.cmp(&a.row.doorbells);
-    "copies" 7 4 right: |p, _| count(p.row.copies), |a, b| b.row.copies.cmp(&a.row.copies);
-    "ioctls" 7 5 right: |p, _| count(p.row.ioctls), |a, b| b.row.ioctls.cmp(&a.row.ioctls);
+    "disp/s" 7 1 right: |p, _| known(p.row.dispatches_per_s, rate),
+        |a, b| greatest(a.row.dispatches_per_s, b.row.dispatches_per_s);
+    "disp" 7 3 right: |p, _| known(p.row.dispatches, count), |a, b| b.row.dispatches.cmp(&a.row.dispatches);
+    "db" 7 6 right: |p, _| known(p.row.doorbells, count), |a, b| b.row.doorbells.cmp(&a.row.doorbells);
+    "copies" 7 4 right: |p, _| known(p.row.copies, count), |a, b| b.row.copies.cmp(&a.row.copies);
+    "ioctls" 7 5 right: |p, _| known(p.row.ioctls, count), |a, b| b.row.ioctls.cmp(&a.row.ioctls);
 };
 
 /// Returns the name of a process, indented by its depth in the tree.

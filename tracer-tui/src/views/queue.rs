@@ -32,6 +32,7 @@ pub fn draw(queue: &QueueRow, names: &[KernelRow], now: u64, selected: usize, ar
 
 fn facts(queue: &QueueRow) -> Vec<String> {
     let path = &queue.by_path;
+    let number = |n: Option<u64>| known(n, |n| n.to_string());
     vec![
         format!(
             "queue {} of process {}, {}{}, gpu {} ({}, {}), kfd queue {}{}",
@@ -51,15 +52,18 @@ fn facts(queue: &QueueRow) -> Vec<String> {
         ),
         format!(
             "{} dispatches, {}/s; {} doorbells, {}/s; {} unread",
-            queue.dispatches,
-            rate(queue.dispatches_per_s),
-            queue.doorbells,
-            rate(queue.doorbells_per_s),
-            queue.unread,
+            number(queue.dispatches),
+            known(queue.dispatches_per_s, rate),
+            number(queue.doorbells),
+            known(queue.doorbells_per_s, rate),
+            number(queue.unread),
         ),
         format!(
             "paths: doorbell {}, ring {}, thunk {}, unseen {}",
-            path.doorbell, path.ring, path.thunk, path.unseen
+            number(path.doorbell),
+            number(path.ring),
+            number(path.thunk),
+            number(path.unseen)
         ),
         format!(
             "write {}, read {} (read {} ago); depth {} of {}; oldest {}",

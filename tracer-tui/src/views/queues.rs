@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use ratatui::style::{Color, Modifier, Style};
-use tracer_core::live::{Picture, QueueRow, Share};
+use tracer_core::live::{ByPath, Picture, QueueRow};
 use tracer_core::units::{count, duration, rate};
 
 use crate::{
@@ -23,9 +23,9 @@ pub const COLUMNS: &[Column<QueueRow>] = columns! {
     "sched" 5 17 left: |q, _| q.scheduler.clone().unwrap_or_else(|| UNKNOWN.to_owned()), |a, b| a.scheduler.cmp(&b.scheduler);
     "id" 4 11 right: |q, _| known(q.queue_id, |id| id.to_string()), |a, b| a.queue_id.cmp(&b.queue_id);
     "type" 7 5 left: |q, _| kind(q), |a, b| kind(a).cmp(&kind(b));
-    "disp/s" 7 1 right: |q, _| rate(q.dispatches_per_s), busiest;
-    "db/s" 6 6 right: |q, _| rate(q.doorbells_per_s), |a, b| greatest(Some(a.doorbells_per_s), Some(b.doorbells_per_s));
-    "disp" 7 3 right: |q, _| count(q.dispatches), |a, b| b.dispatches.cmp(&a.dispatches);
+    "disp/s" 7 1 right: |q, _| known(q.dispatches_per_s, rate), busiest;
+    "db/s" 6 6 right: |q, _| known(q.doorbells_per_s, rate), |a, b| greatest(a.doorbells_per_s, b.doorbells_per_s);
+    "disp" 7 3 right: |q, _| known(q.dispatches, count), |a, b| b.dispatches.cmp(&a.dispatches);
     "p/db" 5 12 right: |q, _| known(q.packets_per_doorbell, |n| format!("{n:.1}")),
         |a, b| greatest(a.packets_per_doorbell, b.packets_per_doorbell);
     "write" 7 13 right: |q, _| known(q.write_index, count), |a, b| greatest(a.write_index, b.write_index);
@@ -62,7 +62,7 @@ pub fn style(queue: &QueueRow) -> Style {
 
 /// Orders stuck queues first, then by rate.
 fn busiest(a: &QueueRow, b: &QueueRow) -> Ordering {
-    let rate = |q: &QueueRow| q.dispatches_per_s + q.doorbells_per_s;
+    let rate = |q: &QueueRow| q.dispatches_per_s.unwrap_or(0.0) + q.doorbells_per_s.unwrap_or(0.0);
     b.stuck
         .is_some()
         .cmp(&a.stuck.is_some())
@@ -94,21 +94,31 @@ fn depth(queue: &QueueRow) -> String {
     format!("{mark}{}{ring}", count(depth))
 }
 
-/// Formats the share by path; a path other than `doorbell` is named.
-fn share(paths: &Share) -> String {
-    let total = paths.total();
-    if total == 0 {
-        return "-".to_owned();
+/// Formats the share by path; a path other than `doorbell` is named. A question mark behind the share means that there may be more
+/// on paths that are not known. The rings of the driver do not concern a user queue.
+fn share(paths: &ByPath) -> String {
+    let seen = paths.seen();
+    let open = paths.thunk.is_none() || paths.unseen.is_none();
+    if seen == 0 {
+        return if paths.doorbell.is_some() && !open {
+            "-"
+        } else {
+            UNKNOWN
+        }
+        .to_owned();
     }
-    let percent = |n: u64| (n as f64 * 100.0 / total as f64).round();
-    match outside(paths) {
-        Some(0) => "100% db".to_owned(),
-        _ if paths.unseen > 0 => format!("{}% uns", percent(paths.unseen).max(1.0)),
-        _ if paths.ring > 0 => format!("{}% ring", percent(paths.ring).max(1.0)),
-        _ => format!("{}% thk", percent(paths.thunk).max(1.0)),
+    let mark = if open { " ?" } else { "" };
+    let percent = |n: u64| (n as f64 * 100.0 / seen as f64).round().max(1.0);
+    let named = [(paths.unseen, "uns"), (paths.ring, "ring"), (paths.thunk, "thk")];
+    let used = named
+        .into_iter()
+        .find_map(|(n, name)| Some((n.filter(|&n| n > 0)?, name)));
+    match used {
+        None => format!("100% db{mark}"),
+        Some((n, name)) => format!("{}% {name}", percent(n)),
     }
 }
 
-fn outside(paths: &Share) -> Option<u64> {
-    Some(paths.ring + paths.thunk + paths.unseen)
+fn outside(paths: &ByPath) -> Option<u64> {
+    Some(paths.seen() - paths.doorbell.unwrap_or(0))
 }

@@ -1,18 +1,28 @@
 //! Pictures to draw.
 
 use tracer_core::{
-    live::{IoctlRow, KernelRow, PacketRow, Picture, ProcessRow, QueueRow, RingRow, Share, Stuck, Totals},
+    live::{ByPath, IoctlRow, KernelRow, PacketRow, Picture, ProcessRow, QueueRow, RingRow, Stuck, Totals},
+    sample::EVERYTHING,
+    summary::Capabilities,
     tables::Path,
 };
 
 const S: u64 = 1_000_000_000;
 
-fn share(doorbell: u64) -> Share {
-    Share {
-        doorbell,
-        ..Share::default()
+/// Returns the paths of a capture on a simulated GPU, which has no driver with rings.
+fn share(doorbell: u64) -> ByPath {
+    ByPath {
+        doorbell: Some(doorbell),
+        ring: None,
+        thunk: Some(0),
+        unseen: Some(0),
     }
 }
+
+const WATCHED: Capabilities = Capabilities {
+    kernel_rings: false,
+    ..EVERYTHING
+};
 
 fn queue(number: u32, dispatches: u64) -> QueueRow {
     QueueRow {
@@ -23,10 +33,12 @@ fn queue(number: u32, dispatches: u64) -> QueueRow {
         scheduler: Some("mes".to_owned()),
         queue_id: Some(number % 4),
         kind: Some("compute-aql".to_owned()),
-        dispatches,
-        doorbells: dispatches / 2,
-        dispatches_per_s: dispatches as f64 / 60.0,
-        doorbells_per_s: dispatches as f64 / 120.0,
+        dispatches: Some(dispatches),
+        doorbells: Some(dispatches / 2),
+        copies: Some(0),
+        unread: Some(0),
+        dispatches_per_s: Some(dispatches as f64 / 60.0),
+        doorbells_per_s: Some(dispatches as f64 / 120.0),
         packets_per_doorbell: Some(2.0),
         write_index: Some(dispatches),
         read_index: Some(dispatches - dispatches.min(3)),
@@ -65,10 +77,16 @@ pub fn usual() -> Picture {
         queue: 4,
         pid: Some(4001),
         kind: Some("sdma".to_owned()),
-        copies: 77,
-        doorbells: 77,
-        doorbells_per_s: 1.5,
-        by_path: share(77),
+        dispatches: Some(0),
+        dispatches_per_s: Some(0.0),
+        copies: Some(77),
+        doorbells: Some(77),
+        doorbells_per_s: Some(1.5),
+        unread: Some(0),
+        by_path: ByPath {
+            doorbell: Some(77),
+            ..ByPath::default()
+        },
         history: vec![0, 0, 3, 1],
         ..QueueRow::default()
     });
@@ -78,21 +96,23 @@ pub fn usual() -> Picture {
         internal: Some(true),
         ..queue(5, 20)
     });
-    let dispatches = queues.iter().map(|queue| queue.dispatches).sum();
+    let dispatches = queues.iter().filter_map(|queue| queue.dispatches).sum();
     Picture {
         time_ns: 100 * S,
+        simulated: Some("the driver is a simulator".to_owned()),
+        watched: WATCHED,
         elapsed_ns: Some(60 * S),
         totals: Totals {
-            dispatches,
-            aggregated: 0,
+            dispatches: Some(dispatches),
+            aggregated: Some(0),
             by_path: share(dispatches),
-            doorbells: dispatches / 2,
-            copies: 77,
-            other_packets: 12,
-            unread: 0,
-            dispatches_per_s: 280.3,
-            doorbells_per_s: 140.0,
-            copies_per_s: 1.5,
+            doorbells: Some(dispatches / 2),
+            copies: Some(77),
+            other_packets: Some(12),
+            unread: Some(0),
+            dispatches_per_s: Some(280.3),
+            doorbells_per_s: Some(140.0),
+            copies_per_s: Some(1.5),
             history: (0..59).map(|second| 200 + second * 13 % 90).collect(),
         },
         queues,
@@ -164,10 +184,11 @@ pub fn usual() -> Picture {
                 parent: Some(3999),
                 comm: Some("rank0".to_owned()),
                 queues: 4,
-                dispatches: 16_800,
-                dispatches_per_s: 280.0,
-                doorbells: 8_400,
-                ioctls: 18_000,
+                dispatches: Some(16_800),
+                dispatches_per_s: Some(280.0),
+                doorbells: Some(8_400),
+                copies: Some(0),
+                ioctls: Some(18_000),
                 ..ProcessRow::default()
             },
             ProcessRow {
@@ -176,10 +197,11 @@ pub fn usual() -> Picture {
                 comm: Some("rank1".to_owned()),
                 ended: true,
                 queues: 2,
-                dispatches: 20,
-                copies: 77,
-                ioctls: 1_006,
-                ..ProcessRow::default()
+                dispatches: Some(20),
+                dispatches_per_s: Some(0.0),
+                doorbells: Some(0),
+                copies: Some(77),
+                ioctls: Some(1_006),
             },
         ],
         ..Picture::default()
@@ -191,15 +213,15 @@ pub fn many() -> Picture {
     let queues: Vec<QueueRow> = (0..1000)
         .map(|number| queue(number, u64::from(number * 7919 % 1000) * 1000))
         .collect();
-    let dispatches = queues.iter().map(|queue| queue.dispatches).sum();
+    let dispatches = queues.iter().filter_map(|queue| queue.dispatches).sum();
     let usual = usual();
     Picture {
         totals: Totals {
-            dispatches,
-            aggregated: 1200,
+            dispatches: Some(dispatches),
+            aggregated: Some(1200),
             by_path: share(dispatches),
-            unread: 31,
-            dispatches_per_s: 49_873.0,
+            unread: Some(31),
+            dispatches_per_s: Some(49_873.0),
             ..usual.totals
         },
         queues,
@@ -233,12 +255,12 @@ pub fn many() -> Picture {
 pub fn stuck() -> Picture {
     let mut picture = usual();
     let queue = &mut picture.queues[2];
-    queue.dispatches_per_s = 0.0;
-    queue.doorbells_per_s = 0.0;
+    queue.dispatches_per_s = Some(0.0);
+    queue.doorbells_per_s = Some(0.0);
     queue.depth = Some(6);
     queue.oldest_age_ns = Some(95 * S);
     queue.last_doorbell_age_ns = Some(94 * S);
-    queue.by_path.unseen = 40;
+    queue.by_path.unseen = Some(40);
     queue.stuck = Some(Stuck {
         packets: 6,
         for_ns: 95 * S,

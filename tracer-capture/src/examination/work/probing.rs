@@ -14,12 +14,11 @@ use crate::{
     confined::{Examine, NotRead, ReadError},
     examination::discoveries::Discovery,
     inventory::{Library, Probe},
-    kernel::devices::{self, Devices},
     probes::{
         Prober, Target, api, api_table::Process, code_object, doorbell, hsa_queue, mapping, proxy, reserve, sdma,
     },
     runtime::{
-        library::{Examined, Hip, Runtime, Turn},
+        library::{Client, Examined, Runtime, Turn},
         resolver::Resolution,
         thunk,
     },
@@ -54,13 +53,13 @@ impl Work {
                     inventory.lose(LIBRARY_UNTRACED);
                     (Some(key), None)
                 }
-                Examined::Hip(key, hip) => {
-                    self.hip(*hip);
+                Examined::Client(key, client) => {
+                    self.client(*client);
                     (Some(key), None)
                 }
                 Examined::Runtime(key, found) => {
                     let (library, runtime) = *found;
-                    self.runtime(examine, library, &runtime);
+                    self.runtime(library, &runtime);
                     (Some(key), Some(Arc::new(runtime)))
                 }
             };
@@ -84,7 +83,7 @@ impl Work {
     }
 
     /// Attaches the probes of a runtime that a process mapped, and that was not known before.
-    fn runtime(&self, examine: &Examine<'_>, library: Library, runtime: &Runtime) {
+    fn runtime(&self, library: Library, runtime: &Runtime) {
         let (target, resolution) = (runtime.target(), &*runtime.resolution);
         let last_resort = !resolution.last_resort().is_empty();
         self.is_probed(&runtime.id, &library.path);
@@ -93,7 +92,7 @@ impl Work {
             probes.extend(sdma::attach(prober, &target, resolution));
             probes.extend(hsa_queue::attach(prober, &target, resolution));
             probes.extend(code_object::attach(prober, &target, resolution));
-            probes.extend(api::attach(prober, &target, &runtime.entries));
+            probes.extend(api::attach(prober, &target, &runtime.entries, self.settings.api));
             if self.needs_tables(resolution) {
                 probes.extend(mapping::attach_init(prober, &target, resolution));
             }
@@ -105,12 +104,7 @@ impl Work {
             }
             probes
         });
-        let needs_devices = lock(&self.inventory).devices.is_none();
-        let devices: Option<Devices> = needs_devices.then(|| devices::below(examine));
         let mut inventory = lock(&self.inventory);
-        if let Some(devices) = devices {
-            inventory.devices.get_or_insert(devices);
-        }
         if last_resort {
             inventory.warnings.push(doorbell::unseen_by_last_resort(&library.path));
         }
@@ -196,19 +190,19 @@ impl Work {
         Ok(())
     }
 
-    /// Attaches the probes of HIP's library, which the process mapped.
-    fn hip(&self, hip: Hip) {
+    /// Attaches the probes of a library of HIP or OpenCL, which the process mapped.
+    fn client(&self, client: Client) {
         let target = Target {
-            file: std::os::fd::AsFd::as_fd(&hip.file),
-            path: &hip.library.path,
+            file: std::os::fd::AsFd::as_fd(&client.file),
+            path: &client.library.path,
         };
-        self.is_probed(&hip.id, target.path);
-        let mut probes = self.attach(&hip.id, target.path, |prober| {
-            api::attach(prober, &target, &hip.entries)
+        self.is_probed(&client.id, target.path);
+        let mut probes = self.attach(&client.id, target.path, |prober| {
+            api::attach(prober, &target, &client.entries, self.settings.api)
         });
         let mut inventory = lock(&self.inventory);
-        inventory.add_of_library(&hip.library.path, &mut probes);
-        inventory.add_library(hip.library);
+        inventory.add_of_library(&client.library.path, &mut probes);
+        inventory.add_library(client.library);
     }
 
     /// Handles a process that enters `hsa_init`, or has done so: its API tables can be read.
@@ -222,7 +216,7 @@ impl Work {
             let last_resort = doorbell::last_resort(resolution, Some(&process))?;
             let reserves = self.settings.reserves.then(|| reserve::places(resolution, &process));
             let reserves = reserves.transpose()?;
-            let functions = api::behind_table(&runtime.entries, &process)?;
+            let functions = api::behind_table(&runtime.entries, &process, self.settings.api)?;
             let target = runtime.target();
             let mut probes = self.attach(&runtime.id, &runtime.path, |prober| {
                 // Another process may have come first.

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
-use tracer_core::event::Origin;
+use tracer_core::{event::Origin, losses::TOPOLOGY_UNREAD};
 
 use super::{Job, Work, lock};
 use crate::{
     confined::{Examine, NotRead},
     examination::threads::Threads,
+    kernel::devices,
     probes::api_table::Process,
     runtime::library::Runtime,
     sys,
@@ -55,18 +56,24 @@ pub(in crate::examination) fn spread(threads: &Threads<Job>, ask: Ask) {
 
 impl Work {
     /// Attaches probes to the runtimes of a process that ran before. Returns whether it has mapped a runtime; a process that could
-    /// not be examined counts as a loss, and as one that has not.
-    pub(in crate::examination) fn scan(&self, pid: u32, generation: u32) -> bool {
-        let found = self.begin(pid).and_then(|examine| self.search(&examine, generation));
+    /// not be examined counts as a loss, and as one that has not. `entered` is whether it has just used the KFD for the first time.
+    pub(in crate::examination) fn scan(&self, pid: u32, generation: u32, entered: bool) -> bool {
+        let found = self
+            .begin(pid)
+            .and_then(|examine| self.search(&examine, generation, entered));
         found.unwrap_or_else(|error| {
             self.unread(pid, &error);
             false
         })
     }
 
-    fn search(&self, examine: &Examine<'_>, generation: u32) -> Result<bool, NotRead> {
+    fn search(&self, examine: &Examine<'_>, generation: u32, entered: bool) -> Result<bool, NotRead> {
         let mappings = examine.mappings()?;
         self.probe_files(examine, &mappings);
+        // Each process may see other devices, in a container, even under the same ids.
+        let devices = devices::below(examine);
+        let no_gpus = devices.gpus.is_empty();
+        lock(&self.inventory).add_devices(devices);
         let mut has_runtime = false;
         let origin = Origin {
             time_ns: sys::monotonic_ns(),
@@ -95,6 +102,9 @@ impl Work {
         }
         if has_runtime {
             self.thunk(examine, origin, generation)?;
+        }
+        if no_gpus && (has_runtime || entered) {
+            lock(&self.inventory).lose(TOPOLOGY_UNREAD);
         }
         Ok(has_runtime)
     }

@@ -16,6 +16,7 @@ use crate::{
     probes::api::KEEP,
     runtime::{
         debug_files::Network,
+        elf_peek::Peek,
         file_server,
         resolver::{
             Entries, Resolution, ResolveError,
@@ -54,8 +55,8 @@ struct Known {
 pub enum Found {
     /// An HSA runtime.
     Runtime(Box<Runtime>),
-    /// HIP's library, with its functions.
-    Hip(File, Entries),
+    /// A library of HIP or OpenCL, with its functions.
+    Client(File, Entries),
 }
 
 impl Builds {
@@ -73,7 +74,7 @@ impl Builds {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Examines a mapped file. Returns `None` if it is neither a runtime nor HIP.
+    /// Examines a mapped file. Returns `None` if it is neither a runtime nor a library of HIP or OpenCL.
     ///
     /// # Errors
     /// [`NotRead`]. The inner error is the reason why the file can't be traced.
@@ -84,17 +85,22 @@ impl Builds {
         file: File,
     ) -> Result<Result<Option<Found>, String>, NotRead> {
         let peek = examine.peek(&file)?;
-        let hip = peek.is_hip && self.api.wants(Layer::Hip);
-        if !peek.names_hsa_init && !hip {
+        let client = match peek {
+            Peek { is_hip: true, .. } => Some(Layer::Hip),
+            Peek { is_opencl: true, .. } => Some(Layer::OpenCl),
+            _ => None,
+        };
+        let client = client.filter(|&layer| self.api.wants(layer));
+        if !peek.names_hsa_init && client.is_none() {
             return Ok(Ok(None));
         }
         if let Some(why) = self.is_served_by_others(examine, mapping, &file)? {
             return Ok(Err(why));
         }
         let library = examine.library(&file)?;
-        if hip {
-            let entries = examine.entries(&library, Layer::Hip, &KEEP)?;
-            let found = entries.map(|entries| Some(Found::Hip(file, entries)));
+        if let Some(layer) = client {
+            let entries = examine.entries(&library, layer, &KEEP)?;
+            let found = entries.map(|entries| Some(Found::Client(file, entries)));
             return Ok(found.map_err(|error| error.to_string()));
         }
         let resolution = match self.resolve(examine, mapping, &library)? {

@@ -31,7 +31,7 @@ fn a_file_that_cannot_be_opened_now_is_examined_later() {
     let parsers = Parsers::new(&readers);
     let examine = Examine::new(&readers, &parsers, std::process::id(), soon()).unwrap();
     let mapping = proc_maps::executable(std::process::id()).unwrap().remove(0);
-    let libraries = Libraries::new(false, Api::None, 0);
+    let libraries = Libraries::new(false, Api::NONE, 0);
     let before = getrlimit(Resource::Nofile);
     let none = Rlimit {
         current: Some(0),
@@ -63,7 +63,7 @@ fn one_thread_examines_a_file_and_others_wait_for_it() {
         device: "00:01".to_owned(),
         inode: 7,
     };
-    let libraries = Libraries::new(false, Api::None, 0);
+    let libraries = Libraries::new(false, Api::NONE, 0);
     let Turn::Own(claim) = libraries.claim(&file, soon()) else {
         panic!("somebody else is at it");
     };

@@ -1,4 +1,4 @@
-//! Calls of HIP and HSA functions, and the queues of streams.
+//! Calls of HIP, HSA and OpenCL functions, and the queues of streams.
 
 use std::io::{self, Write};
 

@@ -11,8 +11,8 @@ const MAX_KEPT: usize = 256;
 pub(super) struct PublishLog {
     /// Time, and one past the highest index published at that time.
     rung: VecDeque<(u64, u64)>,
-    /// The highest published end that was dropped from the front.
-    before: Option<u64>,
+    /// The latest doorbell that was dropped from the front, of which the time and the end are the highest.
+    before: Option<(u64, u64)>,
 }
 
 impl PublishLog {
@@ -28,10 +28,12 @@ impl PublishLog {
         self.rung.push_back((time_ns, end));
     }
 
-    /// Returns one past the highest index published at a time.
+    /// Returns one past the highest index published at a time; `None` if that is not known. A sample of an earlier time can arrive
+    /// after the doorbells of that time were dropped.
     pub(super) fn end_at(&self, time_ns: u64) -> Option<u64> {
-        let rung = self.rung.iter().rev().find(|(rung_ns, _)| *rung_ns <= time_ns);
-        rung.map(|(_, end)| *end).or(self.before)
+        let kept = self.rung.iter().rev();
+        let mut all = kept.chain(&self.before);
+        all.find(|(rung_ns, _)| *rung_ns <= time_ns).map(|(_, end)| *end)
     }
 
     /// Returns the latest possible time at which `index` was published.
@@ -44,8 +46,8 @@ impl PublishLog {
 
     /// Forgets the doorbells whose packets the GPU has taken.
     pub(super) fn taken(&mut self, read_index: u64) {
-        while let Some((_, end)) = self.rung.pop_front_if(|(_, end)| *end <= read_index) {
-            self.before = self.before.max(Some(end));
+        while let Some(dropped) = self.rung.pop_front_if(|(_, end)| *end <= read_index) {
+            self.before = self.before.max(Some(dropped));
         }
     }
 }
@@ -71,6 +73,8 @@ mod tests {
         );
         log.taken(5);
         assert_eq!((log.end_at(25), log.published_ns(5)), (Some(5), Some(30)));
+        // What was published at an earlier time is no longer known.
+        assert_eq!((log.end_at(15), log.end_at(20)), (None, Some(5)));
     }
 
     #[test]

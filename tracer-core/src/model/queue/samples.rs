@@ -2,6 +2,7 @@
 
 use super::{End, Queue};
 use crate::event::{Occasion, Progress};
+use crate::model::LINGER_NS;
 use crate::tables::{self, Fact};
 
 /// Samples of one queue.
@@ -16,11 +17,17 @@ pub(super) struct Samples {
     reported: bool,
     /// Time at which the read index was first seen at its current value.
     pub(super) moved_ns: Option<u64>,
+    /// A sample of a queue without any doorbell, which counts once it is [`SETTLED_NS`] old.
+    settling: Option<Progress>,
 }
 
+/// Age from which a sample of the collector counts, for a queue whose doorbells no probe has ever seen: by then every doorbell that
+/// led to it has arrived, or its loss has.
+const SETTLED_NS: u64 = LINGER_NS;
+
 impl Queue {
-    /// Processes a sample of the queue.
-    pub(in crate::model) fn sample(&mut self, sample: &Progress, out: &mut impl FnMut(Fact)) {
+    /// Processes a sample of the queue. `lost` is whether doorbells may be missing.
+    pub(in crate::model) fn sample(&mut self, sample: &Progress, lost: bool, out: &mut impl FnMut(Fact)) {
         // A queue cannot have read more than was written. Also ignore the sample if it may be of another queue at this address, of
         // which nothing else was seen yet.
         if sample.read_index > sample.write_index || self.is_elsewhere(sample) {
@@ -59,6 +66,28 @@ impl Queue {
         self.samples.reported = changed;
         self.samples.newest = Some(*sample);
         self.publish_log.taken(sample.read_index);
+        if sample.occasion == Occasion::Sample {
+            self.settle(sample, lost, out);
+        }
+    }
+
+    /// Draws the conclusions from an old sample of a queue that rings past every probe, so that its packets become rows while it
+    /// exists. A queue with doorbells waits for its end: see [`super::unseen`].
+    fn settle(&mut self, now: &Progress, lost: bool, out: &mut impl FnMut(Fact)) {
+        if lost || self.doorbells > 0 || self.created.is_none() {
+            self.samples.settling = None;
+            return;
+        }
+        let old = self.samples.settling.get_or_insert(*now);
+        if old.after_ns.saturating_add(SETTLED_NS) > now.origin.time_ns {
+            return;
+        }
+        let (read_index, write_index) = (old.read_index, old.write_index);
+        *old = *now;
+        self.unseen.add(self.credited.unwrap_or(0), read_index);
+        self.see(read_index, write_index);
+        self.extend_over_unseen();
+        self.report_taken(out);
     }
 
     /// Returns whether a sample shows that another queue is at this address now: indexes never go back.
@@ -98,6 +127,11 @@ impl Queue {
         if let Some(sample) = self.samples.sampled.take().filter(|sample| self.saw(sample)) {
             self.see(sample.read_index, sample.write_index);
         }
+        self.extend_over_unseen();
+    }
+
+    /// Extends the span over the unseen indexes.
+    fn extend_over_unseen(&mut self) {
         let span_end = self.span.end();
         for &(start, end) in self.unseen.ranges.iter().filter(|(_, end)| *end > span_end) {
             // Lower indexes may have been published before tracer watched the queue, or by a doorbell of an unknown queue.

@@ -2,7 +2,7 @@
 
 use tracer_common::aql::PACKET_LEN;
 use tracer_common::kfd::QueueType;
-use tracer_common::queue::{READ_DISPATCH_ID, WRITE_DISPATCH_ID};
+use tracer_common::queue::{MAX_OWN_PACKETS, READ_DISPATCH_ID, WRITE_DISPATCH_ID};
 
 use super::{End, Queue};
 use crate::model::Position;
@@ -22,7 +22,15 @@ impl Queue {
             handle,
             read_pointer: self.created.map_or(own, |create| create.read_pointer),
             write_pointer: self.write_pointer,
+            ring: self.ring_to_read(),
         })
+    }
+
+    /// Returns address and packets of the ring if only samples can show its packets, because no probe has seen a doorbell.
+    fn ring_to_read(&self) -> Option<(u64, u32)> {
+        let possible = self.ring_packets.is_power_of_two() && self.ring_packets <= MAX_OWN_PACKETS;
+        let wanted = possible && self.doorbells == 0 && self.created.is_some();
+        wanted.then_some((self.ring_base, self.ring_packets))
     }
 
     /// Returns the address of its `amd_queue_t`.

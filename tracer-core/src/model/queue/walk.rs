@@ -1,6 +1,6 @@
 //! Walks over the ring: each packet becomes a row at the first read that shows it.
 
-use tracer_common::aql::{Packet, amd_format, packet_type};
+use tracer_common::aql::{DispatchForm, Packet, amd_format, packet_type};
 
 use super::Queue;
 use super::adoption::question_of;
@@ -41,7 +41,7 @@ impl Queue {
                 self.packet(packet, index, (evidence, path), walk, out);
                 continue;
             }
-            self.uses(packet, walk.origin, None);
+            self.uses(packet.completion_signal(), walk.origin, None);
             match &mut run {
                 Some((_, count, of)) if *of == path => *count += 1,
                 _ => self.end_run(run.replace((index, 1, path)), walk, out),
@@ -83,11 +83,11 @@ impl Queue {
     ) {
         let tid = self.publisher(walk.origin.tid, path, 1);
         let origin = Origin { tid, ..walk.origin };
+        let uses = self.published.len();
         let mut fact = self.fact(packet, index, (evidence, path), origin);
         // A packet that was already consumed, or taken unseen, may have ended before its signal was read.
         if let (Evidence::Header, Path::Doorbell) = (evidence, path)
-            && packet.completion_signal() != 0
-            && let Some(used) = self.published.last_mut()
+            && let Some(used) = self.published.get_mut(uses)
         {
             used.before = walk.stamps_before((index - walk.first) as usize);
         }
@@ -104,7 +104,11 @@ impl Queue {
         (evidence, path): (Evidence, Path),
         origin: Origin,
     ) -> Fact {
-        if evidence == Evidence::Body || packet.kind() == packet_type::KERNEL_DISPATCH {
+        let form = match evidence {
+            Evidence::Header => packet.dispatch_form(),
+            Evidence::Body => packet.body_form(),
+        };
+        if let Some(form) = form {
             self.dispatches = self.dispatches.saturating_add(1);
             let ran = Ran {
                 queue: self.number,
@@ -113,10 +117,11 @@ impl Queue {
                 kernel: None,
                 gpu_id: self.gpu_id(),
             };
-            self.uses(packet, origin, Some(ran));
-            return Fact::Dispatch(self.dispatch(packet, index, (evidence, path), origin));
+            self.uses(packet.completion_signal(), origin, Some(ran));
+            return Fact::Dispatch(self.dispatch(packet, form, index, (evidence, path), origin));
         }
-        self.uses(packet, origin, None);
+        let completion_signal = other_signal(packet);
+        self.uses(completion_signal, origin, None);
         self.other_packets = self.other_packets.saturating_add(1);
         Fact::Packet(OtherPacket {
             queue: self.number,
@@ -129,11 +134,18 @@ impl Queue {
             kind: kind(packet),
             unread: None,
             header: packet.header(),
-            completion_signal: packet.completion_signal(),
+            completion_signal,
         })
     }
 
-    fn dispatch(&self, packet: &Packet, index: u64, (evidence, path): (Evidence, Path), origin: Origin) -> Dispatch {
+    fn dispatch(
+        &self,
+        packet: &Packet,
+        form: DispatchForm,
+        index: u64,
+        (evidence, path): (Evidence, Path),
+        origin: Origin,
+    ) -> Dispatch {
         Dispatch {
             queue: self.number,
             index,
@@ -145,27 +157,31 @@ impl Queue {
             reserve_ns: None,
             unreserved_ns: self.write_log.unreserved_ns(index),
             header: packet.header(),
-            dimensions: packet.setup() & 3,
+            form: Some(form.into()),
+            dimensions: packet.dimensions(form),
             kernel_object: packet.kernel_object(),
             kernarg: packet.kernarg(),
-            grid: packet.grid(),
+            grid: packet.grid(form),
             workgroup: packet.workgroup(),
             private_segment: packet.private_segment(),
             group_segment: packet.group_segment(),
             completion_signal: packet.completion_signal(),
             kernel: None,
-            correlation: packet.correlation(),
+            correlation: match form {
+                DispatchForm::Kernel => packet.correlation(),
+                DispatchForm::ExtKernel => 0,
+            },
             api_call: None,
             stream: None,
         }
     }
 
-    /// Notes that a published packet uses its completion signal. The former contents of the signal are unknown here.
-    fn uses(&mut self, packet: &Packet, origin: Origin, dispatch: Option<Ran>) {
-        if packet.completion_signal() != 0 {
+    /// Notes that a published packet uses this completion signal, if it is not 0. The former contents of the signal are unknown here.
+    fn uses(&mut self, signal: u64, origin: Origin, dispatch: Option<Ran>) {
+        if signal != 0 {
             self.published.push(Use {
                 pid: origin.pid,
-                signal: packet.completion_signal(),
+                signal,
                 time_ns: origin.time_ns,
                 before: None,
                 dispatch,
@@ -186,6 +202,15 @@ impl Queue {
         }
         api::keep_what_is_sure(&mut fact, Some(walk.value));
         out(fact);
+    }
+}
+
+/// Returns the handle of the completion signal of a packet that is no dispatch; 0 if it has none, or if the packet's layout is
+/// unknown.
+fn other_signal(packet: &Packet) -> u64 {
+    match kind(packet) {
+        PacketKind::VendorOther | PacketKind::Undefined => 0,
+        _ => packet.completion_signal(),
     }
 }
 

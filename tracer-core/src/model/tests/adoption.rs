@@ -146,6 +146,68 @@ fn the_kfds_files_tell_which_queue_it_is_if_only_one_fits() {
     }
 }
 
+/// No probe sees the doorbells of a process without a runtime, and nothing shows where its queues are.
+#[test]
+fn queues_of_a_process_without_a_runtime_are_listed() {
+    let queue = |queue_id, compute| KfdQueue {
+        queue_id,
+        gpu_id: Some(5),
+        compute,
+        ring_bytes: Some(256),
+    };
+    let queues = [
+        queue(1, Some(true)),
+        queue(2, Some(false)),
+        queue(3, None),
+        queue(4, Some(true)),
+    ];
+    let mut trace = Trace::new();
+    trace.apply(&Event::There(There {
+        origin: by(50, PID),
+        comm: b"",
+        queues: &queues,
+        idle: true,
+    }));
+    assert_eq!(trace.model.queues().count(), 3);
+    trace.destroy(500, 600, 4);
+    let rows = trace.finish().into_iter();
+    let rows: Vec<_> = rows
+        .map(|row| (row.queue_id, row.kind, row.origin, row.unseen, row.destroyed_ns))
+        .collect();
+    let row = |id, kind: &str, end| (Some(id), kind.to_owned(), QueueOrigin::Listed, None, end);
+    assert_eq!(
+        rows,
+        [
+            row(4, "compute", Some(600)),
+            row(1, "compute", None),
+            row(3, "other", None)
+        ]
+    );
+}
+
+/// A runtime that the process loads later adopts its queue, which is then no longer listed.
+#[test]
+fn a_listed_queue_that_rings_is_adopted() {
+    let mut trace = Trace::new();
+    trace.apply(&Event::There(There {
+        origin: by(50, PID),
+        comm: b"",
+        queues: &[KfdQueue {
+            queue_id: 3,
+            gpu_id: Some(5),
+            compute: Some(true),
+            ring_bytes: Some(256),
+        }],
+        idle: true,
+    }));
+    trace.ring(doorbell(100, 0, 0..1, 0, 1), &[dispatch(0)]);
+    let rows = trace.finish();
+    assert_eq!(
+        (rows.len(), rows[0].queue_id, rows[0].origin),
+        (1, Some(3), QueueOrigin::Adopted)
+    );
+}
+
 #[test]
 fn a_destruction_ends_the_adopted_queue_that_it_names() {
     let mut trace = Trace::new();

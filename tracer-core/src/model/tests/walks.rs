@@ -1,5 +1,6 @@
 use super::*;
-use crate::tables::{Evidence, PacketKind};
+use crate::tables::{Evidence, Form, PacketKind};
+use tracer_common::aql::amd_format;
 
 #[test]
 fn one_doorbell_publishes_every_packet_up_to_its_value() {
@@ -234,7 +235,7 @@ fn every_other_kind_has_its_name() {
     let kinds: Vec<_> = [(0, 1), (0, 2), (0, 9), (3, 0), (4, 0), (5, 0), (77, 0)]
         .iter()
         .map(|&(kind, format)| {
-            (vendor.bytes[0], vendor.bytes[2]) = (kind, format);
+            (vendor.bytes[0], vendor.bytes[2], vendor.bytes[0x38]) = (kind, format, 0x40);
             vendor
         })
         .collect();
@@ -260,5 +261,55 @@ fn every_other_kind_has_its_name() {
             Undefined
         ]
     );
+    // What is there in a packet of an unknown layout may be no signal.
+    let signals: Vec<_> = trace.others().iter().map(|packet| packet.completion_signal).collect();
+    assert_eq!(signals, [0x40, 0x40, 0, 0x40, 0x40, 0x40, 0]);
     assert_eq!(trace.finish()[0].other_packets, 7);
+}
+
+/// Returns an extended dispatch of 4 clusters of 2 workgroups.
+fn extended(kind: u8, index: u64) -> Packet {
+    let mut packet = packet(kind, index);
+    packet.bytes[2..4].copy_from_slice(&[amd_format::EXT_KERNEL_DISPATCH, 1]);
+    packet.bytes[12..24].copy_from_slice(&[4, 0, 0, 0, 1, 0, 1, 0, 2, 1, 1, 0]);
+    // HIP keeps a signal here, not an id of a profiler.
+    packet.bytes[0x30..0x38].copy_from_slice(&0x77_u64.to_le_bytes());
+    packet
+}
+
+#[test]
+fn an_extended_dispatch_is_a_dispatch() {
+    let mut trace = Trace::created();
+    let packets = [
+        extended(packet_type::VENDOR, 0),
+        dispatch(1),
+        extended(packet_type::INVALID, 2),
+        consumed(3),
+    ];
+    trace.ring(
+        Doorbell {
+            ring_packets: 8,
+            read_index: 4,
+            ..doorbell(100, 3, 0..4, 4, 4)
+        },
+        &packets,
+    );
+    let rows = trace.dispatches();
+    let forms: Vec<_> = rows.iter().map(|row| (row.index, row.form, row.evidence)).collect();
+    assert_eq!(
+        forms,
+        [
+            (0, Some(Form::ExtKernel), Evidence::Header),
+            (1, Some(Form::Kernel), Evidence::Header),
+            (2, Some(Form::ExtKernel), Evidence::Body),
+            (3, Some(Form::Kernel), Evidence::Body),
+        ]
+    );
+    for row in [&rows[0], &rows[2]] {
+        assert_eq!(
+            (row.grid, row.workgroup, row.dimensions),
+            ([4 * 2 * 64, 1, 1], [64, 1, 1], 1)
+        );
+        assert_eq!((row.kernel_object, row.correlation), ((row.index + 1) * 64, 0));
+    }
 }

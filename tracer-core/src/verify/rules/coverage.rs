@@ -6,6 +6,7 @@
 //! bypasses every probe. The rule is inconclusive if there are:
 //! - packets that the GPU took without a doorbell while a doorbell probe could not be attached, or a library could not be opened;
 //! - unread packets: a doorbell that was seen published them, but it is unknown whether they were dispatches;
+//! - vendor packets of a format that this version does not know: they may launch kernels;
 //! - gaps: indexes without a row, or that no doorbell that was seen accounts for (lost rows, lost events);
 //! - packets that the GPU took before their doorbell: a store bypassed every probe, or the GPU read the write index by itself
 //!   when it mapped the queue;
@@ -20,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Counts, Rule, of_dispatch, of_doorbells, of_run, packets_watched};
 use crate::losses::hide_doorbells;
-use crate::tables::{self, Fact, Path, QueueOrigin};
+use crate::tables::{self, Fact, Path, QueueOrigin, Table};
 use crate::tally::{Entry, more, total};
 use crate::verify::context::Context;
 use crate::verify::finding::{Finding, Offenders};
@@ -38,6 +39,8 @@ pub(super) struct Coverage {
     doorbells_lost: bool,
     unread: Offenders,
     unread_indexes: u64,
+    /// Vendor packets of an unknown format.
+    unknown_formats: Offenders,
     /// Doorbells of which only the value could be read, or whose value was not reserved.
     obscure: Offenders,
     /// Processes of which it is known whether their runtimes pass doorbells to the thunk library.
@@ -68,6 +71,11 @@ impl Coverage {
             time_ns: Some(packet.time_ns),
             ..Offender::default()
         };
+        if packet.kind == tables::PacketKind::VendorOther {
+            self.unknown_formats.add_many(packet.count, || {
+                offender("a vendor packet of an unknown format".to_owned())
+            });
+        }
         if packet.path == Path::Unseen {
             return self.tally(packet.queue).unseen(packet.index, packet.count);
         }
@@ -166,16 +174,22 @@ impl Rule for Coverage {
             let tally = self.tallies.remove(&queue.queue).unwrap_or_default();
             seen.queue(queue, &tally, context);
         }
+        let of_queues = self.tallies.values().map(|tally| tally.rows.rows());
+        let (orphans, without) = (total(of_queues), self.tallies.len() as u64);
         for number in self.tallies.keys() {
             seen.without_queue(*number);
         }
-        finding.count("queues", watched.then_some(seen.queues));
-        finding.count("published", watched.then_some(seen.published));
+        // Only the row of a queue says how many packets were published on it.
+        let whole = watched && orphans == 0 && !context.unread.contains(&Table::Queues);
+        finding.count("queues", whole.then_some(seen.queues));
+        finding.count("published", whole.then_some(seen.published));
         finding.count("unread", watched.then_some(self.unread_indexes));
-        finding.count("pending", watched.then_some(seen.pending.total()));
-        let sampled = watched && context.capabilities.unseen;
+        finding.count("pending", whole.then_some(seen.pending.total()));
+        // Without a runtime, samples show everything that the GPU took, and there is no doorbell to watch.
+        let sampled = context.capabilities.unseen;
+        let counted = sampled && orphans == 0 && !context.unread.contains(&Table::Queues);
         let unseen = seen.unseen.total().saturating_add(seen.early.total());
-        finding.count("unseen", sampled.then_some(unseen));
+        finding.count("unseen", counted.then_some(unseen));
         if watched && !sampled {
             finding.lack(
                 "tracer did not sample the queues for doorbells that bypass every probe",
@@ -183,8 +197,24 @@ impl Rule for Coverage {
                 "record again with this version of `tracer`, and read the warnings of `tracer report TRACE`",
             );
         }
-        if watched && seen.published == 0 {
-            finding.say(Outcome::Inconclusive, "no packet was published on any compute queue");
+        if orphans > 0 {
+            let (packets, queues) = (count(orphans, "packet"), count(without, "queue"));
+            finding.lack(
+                format!("the trace has {packets} of {queues} without the rows of these queues"),
+                "rows of the queues",
+                "restore the trace from a copy, or record again and let the recorder finish",
+            );
+        } else if watched && seen.published == 0 {
+            let unread = [Table::Queues, Table::Dispatches, Table::DispatchRuns, Table::Packets];
+            if unread.iter().any(|table| context.unread.contains(table)) {
+                finding.lack(
+                    "no packet of a compute queue can be read from the trace: its tables are damaged",
+                    "packets",
+                    "restore the trace from a copy, or record again",
+                );
+            } else {
+                finding.say(Outcome::Inconclusive, "no packet was published on any compute queue");
+            }
         }
         let open = Outcome::Inconclusive;
         finding.blame(Outcome::Fail, self.elsewhere, "packet", |n| {
@@ -223,6 +253,9 @@ impl Rule for Coverage {
         let unread = count(self.unread_indexes, "published packet");
         finding.blame(open, self.unread, "row", |_| {
             format!("tracer could not read {unread} in time")
+        });
+        finding.blame(open, self.unknown_formats, "vendor packet", |n| {
+            format!("this version does not know the format of {n}, which may launch kernels")
         });
         finding.blame(open, seen.gaps, "queue", |n| format!("the rows of {n} have gaps"));
         finding.blame(open, seen.pending, "reserved packet", |n| {

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{Counts, Rule};
+use crate::losses::TOPOLOGY_UNREAD;
 use crate::tables::Fact;
 use crate::verify::context::{Context, Device};
 use crate::verify::finding::{Finding, Offenders};
@@ -54,6 +55,12 @@ impl Rule for InUse {
             "KFD topology",
             "check that /sys/devices/virtual/kfd/kfd/topology is readable, and record again",
         );
+        finding.require(
+            !context.losses.contains_key(TOPOLOGY_UNREAD),
+            "the KFD topology of a process could not be read",
+            "KFD topology",
+            "check that /sys/devices/virtual/kfd/kfd/topology is readable in its container, and record again",
+        );
         let (mut others, mut untold) = (Offenders::default(), Offenders::default());
         for device in &devices {
             let version = device.gfx_target_version;
@@ -65,7 +72,10 @@ impl Rule for InUse {
                 gpu_id: Some(device.gpu_id),
                 ..Offender::default()
             };
+            // Containers can show different GPUs under one id, and a queue names its GPU by the id alone.
+            let differs = |other: &&Device| other.gpu_id == device.gpu_id && other.scheduler != device.scheduler;
             match known {
+                Some(_) if devices.iter().any(differs) => untold.add(offender),
                 None => untold.add(offender),
                 Some(scheduler) if scheduler != wanted => others.add(offender),
                 // The claim is not supported by its own evidence.

@@ -1,7 +1,8 @@
 //! The rule `coverage`: the kinds of holes, and the effect of each on the verdict.
 
 use super::support::*;
-use crate::tables::{Fact, Path, Queue, QueueOrigin};
+use crate::sample;
+use crate::tables::{Fact, OtherPacket, PacketKind, Path, Queue, QueueOrigin, Table};
 use crate::verify::{Context, Outcome, RuleVerdict};
 
 /// Returns the verdict on three dispatches of a queue, after a change to the queue.
@@ -47,6 +48,35 @@ fn unread_packets_leave_it_open() {
     assert_eq!(found.counts["unread"], Some(4));
     assert_eq!(found.sentence, "tracer could not read 4 published packets in time");
     assert_eq!((found.offenders[0].index, found.offenders[0].count), (Some(3), Some(4)));
+}
+
+/// A vendor packet that launches a kernel must not pass for want of knowledge.
+#[test]
+fn a_vendor_format_that_is_not_known_leaves_it_open() {
+    let mut facts = good(3);
+    facts.push(Fact::Packet(OtherPacket {
+        kind: PacketKind::VendorOther,
+        unread: None,
+        ..sample::unread(3, 1, 40)
+    }));
+    facts.push(Fact::Doorbell(crate::tables::Doorbell {
+        published: 1,
+        ..doorbell(3)
+    }));
+    facts[0] = Fact::Queue(Queue {
+        dispatches: 3,
+        other_packets: 1,
+        ..queue(4)
+    });
+    let found = rule("coverage", context(), &facts);
+    assert_eq!(found.outcome, Outcome::Inconclusive, "{found:?}");
+    assert_eq!(found.offenders[0].index, Some(3));
+    for fact in &mut facts {
+        if let Fact::Packet(packet) = fact {
+            packet.kind = PacketKind::VendorBarrierValue;
+        }
+    }
+    assert_eq!(rule("coverage", context(), &facts).outcome, Outcome::Pass);
 }
 
 #[test]
@@ -322,4 +352,41 @@ fn offenders_are_shown_up_to_ten_and_counted_beyond() {
     });
     let found = rule("coverage", context(), &facts);
     assert_eq!((found.offenders.len(), found.more_offenders), (10, 15));
+}
+
+/// A trace that lost the rows of its queues still has packets.
+#[test]
+fn packets_without_the_rows_of_their_queues_are_not_no_packets() {
+    let mut facts = good(3);
+    facts.retain(|fact| !matches!(fact, Fact::Queue(_)));
+    let mut damaged = context();
+    damaged.damage = vec!["the folder is missing".to_owned()];
+    damaged.unread = [Table::Queues].into();
+    for context in [context(), damaged] {
+        let found = rule("coverage", context, &facts);
+        assert_eq!(found.outcome, Outcome::Inconclusive);
+        assert!(
+            found.sentence.starts_with("the trace has 3 packets of 1 queue without"),
+            "{}",
+            found.sentence
+        );
+        assert_eq!(
+            ["queues", "published", "pending", "unseen"].map(|name| found.counts[name]),
+            [None; 4]
+        );
+    }
+    let none = rule("coverage", context(), &[]);
+    assert_eq!(
+        (none.outcome, none.counts["published"]),
+        (Outcome::Inconclusive, Some(0))
+    );
+    assert_eq!(none.sentence, "no packet was published on any compute queue");
+    // What cannot be read may have been there.
+    for table in [Table::Queues, Table::Dispatches, Table::Packets] {
+        let mut damaged = context();
+        damaged.unread = [table].into();
+        let found = rule("coverage", damaged, &[]);
+        assert_eq!(found.outcome, Outcome::Inconclusive);
+        assert!(found.sentence.contains("its tables are damaged"), "{}", found.sentence);
+    }
 }

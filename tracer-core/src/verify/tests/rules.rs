@@ -1,6 +1,7 @@
 //! The rules that need little evidence: what passes, what fails and what is inconclusive.
 
 use super::support::*;
+use crate::losses::TOPOLOGY_UNREAD;
 use crate::tables::Fact;
 use crate::verify::{Context, Ended, Outcome, Scheduler};
 
@@ -49,7 +50,15 @@ fn another_scheduler_fails_and_an_unknown_one_does_not() {
     };
     let other = with(|c| c.devices[0].scheduler = Some(Scheduler::Hws));
     assert_eq!((other.outcome, other.offenders[0].gpu_id), (Outcome::Fail, Some(5)));
-    let open: [fn(&mut Context); 5] = [
+    // Two containers show different GPUs under one id, and the queue may be on either.
+    let shared = with(|c| {
+        let mut other = c.devices[0].clone();
+        other.scheduler = Some(Scheduler::Hws);
+        c.devices.push(other);
+    });
+    assert_eq!((shared.outcome, shared.offenders.len()), (Outcome::Inconclusive, 2));
+    let open: [fn(&mut Context); 6] = [
+        |c| c.losses = [(TOPOLOGY_UNREAD.to_owned(), 1)].into(),
         |c| c.devices[0].scheduler = None,
         |c| c.devices[0].evidence.clear(),
         |c| c.devices[0].gfx_target_version = 90_402,
@@ -177,4 +186,45 @@ fn the_worst_rule_decides() {
         judge(&built_in("mes-bypass"), open, &good(1)).outcome,
         Outcome::Inconclusive
     );
+}
+
+#[test]
+fn without_a_dispatch_the_reason_is_the_one_that_is_known() {
+    let with = |facts: &[Fact], change: fn(&mut Context)| {
+        let mut context = context();
+        change(&mut context);
+        let found = rule("dispatches", context, facts);
+        assert_eq!(found.outcome, Outcome::Inconclusive, "{}", found.sentence);
+        (found.sentence, found.counts["dispatches"])
+    };
+    let sentence = |facts: &[Fact], change| with(facts, change).0;
+    let kfd = [ioctl(1_900, 8)];
+    let idle = [ioctl(1_900, 8), Fact::Queue(queue(0))];
+    assert!(sentence(&[], |_| ()).starts_with("no process made an ioctl of /dev/kfd"));
+    assert!(sentence(&kfd, |_| ()).starts_with("no process created a queue"));
+    assert!(sentence(&idle, |_| ()).starts_with("no kernel was dispatched"));
+    // Without a runtime there are no doorbell probes; the reason is the same.
+    let none = with(&[], |context| {
+        context.libraries.clear();
+        context.capabilities = crate::summary::Capabilities {
+            ioctls: true,
+            ..Default::default()
+        };
+    });
+    assert!(
+        none.0.starts_with("no process made an ioctl of /dev/kfd") && none.1.is_none(),
+        "{none:?}"
+    );
+    let blind = sentence(&[], |context| {
+        context.libraries.clear();
+        context.capabilities = Default::default();
+    });
+    assert!(blind.starts_with("doorbells were not watched"), "{blind}");
+    let lossy = sentence(&[], |context| context.losses = [("missed-ioctl".to_owned(), 1)].into());
+    assert!(lossy.starts_with("no kernel was dispatched"), "{lossy}");
+    // A damaged table proves no absence.
+    let damaged = with(&[], |context| {
+        context.unread = [crate::tables::Table::Dispatches].into();
+    });
+    assert!(damaged.0.contains("damaged") && damaged.1.is_none(), "{damaged:?}");
 }
