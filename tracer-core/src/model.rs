@@ -12,6 +12,7 @@ mod code_objects;
 mod copies;
 mod ioctl_args;
 mod ioctls;
+mod kernel_copies;
 mod kfd_queues;
 mod memory;
 mod processes;
@@ -75,7 +76,7 @@ impl Model {
     pub fn apply(&mut self, event: &Event<'_>, out: &mut impl FnMut(Fact)) {
         let Self { trackers, annotations } = self;
         annotations.before(event, out);
-        trackers.apply(event, &mut |fact| out(annotations.annotate(fact)));
+        trackers.apply(event, &mut |fact| annotations.annotate(fact, out));
         annotations.after(event, out);
         trackers.submissions.publish(&annotations.code_objects, out);
     }
@@ -94,8 +95,8 @@ impl Model {
         let Self { trackers, annotations } = self;
         trackers
             .submissions
-            .finish(time_ns, &mut |fact| out(annotations.annotate(fact)));
-        annotations.code_objects.finish(out);
+            .finish(time_ns, &mut |fact| annotations.annotate(fact, out));
+        annotations.finish(out);
         trackers.ring_jobs.finish(out);
         trackers.counted.finish(out);
         trackers.processes.finish(out);

@@ -8,7 +8,7 @@ use crate::{
     code_object::CodeObjectOrigin,
     summary::Capabilities,
     tables::{
-        CodeObject, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Evidence, Form, Kernel, OtherPacket,
+        CodeObject, CopiedBy, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Evidence, Form, Kernel, OtherPacket,
         PacketKind, Path, Process, Queue, QueueOrigin, Unread,
     },
 };
@@ -142,6 +142,7 @@ pub fn copy(time_ns: u64) -> Copy {
         tid: 8,
         time_ns,
         path: Path::Doorbell,
+        by: Some(CopiedBy::Sdma),
         begin: 0,
         end: 64,
         op: None,

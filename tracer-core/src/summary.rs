@@ -21,7 +21,7 @@ use crate::tables::{Evidence, Fact, Ioctl, OtherPacket, PacketKind, Table, Unrea
 use crate::tally::{Aggregated, Histogram, Tally, bounded, more, total};
 use crate::words::Named;
 pub use api::{ApiCalls, ApiFunction, StreamQueue};
-pub use copies::{Copies, Moved};
+pub use copies::{Copies, KernelCopies, Moved};
 pub use driver::{DriverCalls, Function};
 pub use driver_events::{DriverEventCount, DriverEvents};
 pub use kernels::{GpuNs, Kernel};
@@ -109,7 +109,10 @@ impl Summary {
             Fact::Doorbell(doorbell) => self.latency.add_known(doorbell.reserve_to_doorbell_ns),
             Fact::Copy(copy) => {
                 self.copies.add(copy);
-                self.api.submission(copy.pid, copy.stream, copy.queue);
+                // The dispatch of a copy by a kernel is counted for its stream.
+                if !copy.is_kernel() {
+                    self.api.submission(copy.pid, copy.stream, copy.queue);
+                }
             }
             Fact::Ioctl(ioctl) => self.ioctl(ioctl),
             Fact::RingJob(job) => self.rings.add(job),
@@ -196,9 +199,12 @@ impl Summary {
             requested: self
                 .requested
                 .report(knows(Total::Requested) && !requests_lost && !totals.adopted),
-            copies: self
-                .copies
-                .report(knows(Total::Copies), tally.all_copies(), copies_by_path),
+            copies: self.copies.report(
+                knows(Total::Copies),
+                knows(Total::Dispatches),
+                tally.all_copies(),
+                copies_by_path,
+            ),
             unseen: UnseenPackets {
                 total: basis.when(Total::Unseen, tally.unseen()),
                 found: tally.unseen(),

@@ -30,7 +30,7 @@ pub use api_calls::ApiCall;
 pub use api_stats::{ApiStats, Durations};
 pub use cells::{Misfit, Source, Target, Value};
 pub use code_objects::{CodeObject, Kernel};
-pub use copies::{Copy, CopyOp, Direction};
+pub use copies::{CopiedBy, Copy, CopyOp, Direction};
 pub use dispatches::{Dispatch, Evidence, Form, Path};
 pub use doorbells::Doorbell;
 pub use driver::{DriverCall, DriverEvent};

@@ -72,7 +72,8 @@ impl Entry {
             Fact::Packet(row) => (Some(row.queue), row.pid, row.time_ns, row.count),
             Fact::Doorbell(row) => (row.queue, row.pid, row.time_ns, 1),
             Fact::DoorbellRun(run) => (run.queue, run.pid, run.end_ns, run.count),
-            Fact::Copy(row) => (row.queue, row.pid, row.time_ns, 1),
+            // The dispatch of a copy by a kernel is counted.
+            Fact::Copy(row) if !row.is_kernel() => (row.queue, row.pid, row.time_ns, 1),
             _ => return None,
         };
         Some(Self {

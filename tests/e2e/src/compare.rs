@@ -368,7 +368,12 @@ fn report(run: &Run, compared: &Compared) {
     let by_ring = &report["dispatches"]["by_path"]["ring"];
     assert_eq!(*by_ring, if rings { 0.into() } else { serde_json::Value::Null });
     assert_eq!(report["doorbells"]["total"], count(|f| matches!(f, Fact::Doorbell(_))));
-    assert_eq!(report["copies"]["total"], count(|f| matches!(f, Fact::Copy(_))));
+    let by_kernel = count(|f| matches!(f, Fact::Copy(copy) if copy.is_kernel()));
+    assert_eq!(report["copies"]["kernels"]["count"], by_kernel);
+    assert_eq!(
+        report["copies"]["total"],
+        count(|f| matches!(f, Fact::Copy(copy) if !copy.is_kernel()))
+    );
     assert_eq!(report["queues"].as_array().map(Vec::len), Some(compared.queues));
     let created = report["ioctls"]["by_name"]["CREATE_QUEUE"]["count"].as_u64();
     assert!(created.unwrap_or(0) >= compared.queues as u64, "{created:?}");

@@ -298,9 +298,10 @@ impl Run {
     }
 
     /// Returns the dispatcher's report on each queue that it created, with its handle; `None` for HIP, which does not report its
-    /// queues.
+    /// queues, and for another program.
     #[must_use]
     pub fn own_queues(&self) -> Option<Vec<(u64, serde_json::Value)>> {
+        self.log.as_ref()?;
         let did = self.did();
         let with_handle = |queue: &serde_json::Value| {
             let digits = queue["handle"].as_str().expect("an address");

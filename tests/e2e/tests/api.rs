@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracer_core::tables::{ApiCall, Dispatch, Fact};
+use tracer_core::tables::{ApiCall, CopyOp, Dispatch, Fact};
 use tracer_e2e::{
     compare::{self, calls, consistent_calls, through_hip},
     scenario::{Run, Scenario, each_release},
@@ -89,7 +89,7 @@ fn hsa_calls_equal_the_calls_of_the_program() {
         for call in &asked {
             let own = run.copies().filter(|copy| copy.api_call == Some(call.call));
             let bytes: u64 = own.filter_map(|copy| copy.bytes).sum();
-            assert!(call.dispatches > 0 || Some(bytes) == call.bytes, "{suite}: {call:?}");
+            assert_eq!(Some(bytes), call.bytes, "{suite}: {call:?}");
         }
         let log = run.log.as_ref().expect("the dispatcher's log");
         let own = |queue: u32| {
@@ -146,7 +146,7 @@ fn hip_calls_equal_the_calls_of_the_program() {
     }
 }
 
-/// HIP copies and fills by the HSA functions that it calls, or by its own kernels.
+/// HIP copies and fills by the HSA functions that it calls, or by its own kernels, whose bytes are those of HIP's call.
 #[test]
 fn hsa_calls_lie_within_hip_calls() {
     for (suite, gpu) in each_release(1) {
@@ -159,11 +159,26 @@ fn hsa_calls_lie_within_hip_calls() {
             .iter()
             .any(|call| call.layer == "hsa" && call.parent.is_some());
         assert!(inside, "{suite}");
+        let by_kernel = run.copies().filter(|copy| copy.is_kernel());
+        let mut sizes: Vec<_> = by_kernel.map(|copy| (copy.op, copy.bytes)).collect();
+        sizes.sort_unstable();
+        let asked = |function: &str, op| {
+            let of = pairs.iter().filter(move |(made, _)| {
+                made.call == function && made.direction.as_deref().is_none_or(|way| way == "device-to-device")
+            });
+            of.map(move |(made, _)| (Some(op), made.bytes))
+        };
+        let mut own: Vec<_> = asked("hipMemcpyAsync", CopyOp::Copy)
+            .chain(asked("hipMemsetAsync", CopyOp::Fill))
+            .collect();
+        own.sort_unstable();
+        assert_eq!(own.len(), 2, "{suite}: {pairs:?}");
+        assert_eq!(sizes, own, "{suite}");
     }
 }
 
 /// Without copy engines, the runtime copies by its own kernels. These are dispatches on its own queues, in the call that requests
-/// the copy and that gives its size. None of them is among the copies.
+/// the copy and that gives its size. Each is a row of copies, too, with these bytes.
 #[test]
 fn copies_by_kernels_lie_in_the_call_that_asks_for_them() {
     for (suite, gpu) in each_release(0) {
@@ -178,7 +193,12 @@ fn copies_by_kernels_lie_in_the_call_that_asks_for_them() {
         let asked: BTreeMap<u64, &&ApiCall> = asked.map(|call| (call.call, call)).collect();
         assert_eq!(run.did()["copies"], asked.len(), "{suite}");
         for call in asked.values() {
-            assert!(call.dispatches > 0 && call.copies == 0, "{suite}: {call:?}");
+            assert_eq!((call.dispatches, call.copies), (1, 1), "{suite}: {call:?}");
+            let own: Vec<_> = run.copies().filter(|copy| copy.api_call == Some(call.call)).collect();
+            assert!(
+                own.iter().all(|copy| copy.is_kernel() && copy.bytes == call.bytes),
+                "{suite}: {own:?}"
+            );
         }
         let bytes: u64 = asked.values().filter_map(|call| call.bytes).sum();
         assert_eq!(run.did()["copied_bytes"], bytes, "{suite}");
@@ -194,6 +214,13 @@ fn copies_by_kernels_lie_in_the_call_that_asks_for_them() {
             );
         }
         assert_eq!(run.report["copies"]["total"], 0, "{suite}");
+        let by_kernel = &run.report["copies"]["kernels"];
+        assert_eq!(by_kernel["count"], asked.len(), "{suite}");
+        assert_eq!(
+            (&by_kernel["bytes"], &by_kernel["unknown"]),
+            (&bytes.into(), &0.into()),
+            "{suite}"
+        );
     }
 }
 

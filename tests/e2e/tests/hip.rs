@@ -1,7 +1,7 @@
 //! HIP programs, on every release of HIP: dispatches, doorbells, copies and ioctls equal the simulator's truth field by field, and
 //! launches equal the calls that the program reports.
 
-use tracer_core::tables::{Copy, Dispatch, Fact, Ioctl};
+use tracer_core::tables::{Copy, CopyOp, Dispatch, Fact, Ioctl};
 use tracer_e2e::{
     compare::{self, Compared},
     dispatcher::Call,
@@ -148,6 +148,21 @@ fn mixed() {
             let names: Vec<_> = made.iter().map(|d| d.kernel.as_deref()).collect();
             assert_eq!(names, [Some(kernel)], "{function}: {made:?}");
             assert_eq!(run.truth.kernel_name(made[0].pid, made[0].kernel_object), Some(kernel));
+            // It is a row of copies, too, whose bytes only its call would show.
+            let dispatch = made[0];
+            let is_it = |copy: &&Copy| (copy.queue, copy.begin) == (Some(dispatch.queue), 64 * dispatch.index);
+            let copies: Vec<&Copy> = run.copies().filter(is_it).collect();
+            assert_eq!(copies.len(), 1, "{function}");
+            let op = if function == "hipMemcpyAsync" {
+                CopyOp::Copy
+            } else {
+                CopyOp::Fill
+            };
+            assert!(copies[0].is_kernel(), "{copies:?}");
+            assert_eq!(
+                (copies[0].op, copies[0].bytes, copies[0].time_ns),
+                (Some(op), None, dispatch.time_ns)
+            );
         }
     });
 }

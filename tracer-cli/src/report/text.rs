@@ -339,10 +339,27 @@ fn moved(out: &mut impl Write, copies: &Copies) -> io::Result<()> {
     if let Some(unread) = copies.unread.filter(|&n| n > 0) {
         parts.push(format!("{unread} of unknown size"));
     }
-    if parts.is_empty() {
-        return Ok(());
+    if !parts.is_empty() {
+        writeln!(out, "           {}", parts.join(", "))?;
     }
-    writeln!(out, "           {}", parts.join(", "))
+    let by_kernel = &copies.kernels;
+    let Some(count) = by_kernel.count.filter(|&n| n > 0) else {
+        return Ok(());
+    };
+    let size = match (by_kernel.bytes, by_kernel.unknown) {
+        (_, Some(unknown)) if unknown == count => "of unknown size".to_owned(),
+        (moved, Some(0)) => known(moved.map(bytes)),
+        (moved, unknown) => format!(
+            "{} in {}, {} of unknown size",
+            known(moved.map(bytes)),
+            count - unknown.unwrap_or(0),
+            known(unknown)
+        ),
+    };
+    writeln!(
+        out,
+        "           {count} more by kernels, which are among the dispatches: {size}"
+    )
 }
 
 /// Formats the dispatches by path: `doorbell 100.0 % (12), ring not watched, ...`. A path that was watched can be unknown.

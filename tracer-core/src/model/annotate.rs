@@ -1,7 +1,8 @@
-//! What is added to facts after tracking: names of kernels, the thunk path, and the submissions of API calls.
+//! What is added to facts after tracking: names of kernels, the thunk path, copies by kernels, and the submissions of API calls.
 
 use super::api::OpenCalls;
 use super::code_objects::CodeObjects;
+use super::kernel_copies::KernelCopies;
 use super::thunks::Thunks;
 use crate::event::Event;
 use crate::tables::Fact;
@@ -11,6 +12,7 @@ use crate::tables::Fact;
 pub(super) struct Annotations {
     pub(super) code_objects: CodeObjects,
     open_calls: OpenCalls,
+    kernel_copies: KernelCopies,
     thunks: Thunks,
 }
 
@@ -28,17 +30,29 @@ impl Annotations {
         }
     }
 
-    /// Annotates a fact.
-    pub(super) fn annotate(&mut self, fact: Fact) -> Fact {
+    /// Annotates and reports a fact, and what follows from it.
+    pub(super) fn annotate(&mut self, fact: Fact, out: &mut impl FnMut(Fact)) {
         self.open_calls.count(&fact);
-        self.thunks.path(self.code_objects.named(fact))
+        let fact = self.thunks.path(self.code_objects.named(fact));
+        if let Some(call) = self.kernel_copies.take(&fact, out) {
+            self.open_calls.copies(call, 1);
+        }
+        out(fact);
     }
 
     /// Processes an event after its facts were annotated.
     pub(super) fn after(&mut self, event: &Event<'_>, out: &mut impl FnMut(Fact)) {
         self.thunks.apply(event);
         if let Event::ApiCall(call) = event {
+            let copies = self.kernel_copies.end(call, out);
+            self.open_calls.copies(call.call, copies);
             out(Fact::ApiCall(self.open_calls.end(call)));
         }
+    }
+
+    /// Ends the trace: reports what still waits.
+    pub(super) fn finish(&mut self, out: &mut impl FnMut(Fact)) {
+        self.kernel_copies.finish(out);
+        self.code_objects.finish(out);
     }
 }

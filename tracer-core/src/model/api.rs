@@ -37,6 +37,13 @@ impl OpenCalls {
         }
     }
 
+    /// Counts copies by kernels for a call, whose dispatches it counts already.
+    pub(super) fn copies(&mut self, call: u64, copies: u64) {
+        if copies > 0 {
+            self.add(call, Submitted { dispatches: 0, copies });
+        }
+    }
+
     fn add(&mut self, call: u64, more: Submitted) {
         if self.submitted.len() >= MAX_OPEN && !self.submitted.contains_key(&call) {
             self.submitted.pop_first();

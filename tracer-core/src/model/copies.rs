@@ -4,7 +4,7 @@ use tracer_common::sdma::{self, Command};
 
 use super::memory::Memory;
 use crate::event::{Origin, SdmaDoorbell};
-use crate::tables::{self, CopyOp, Path};
+use crate::tables::{self, CopiedBy, CopyOp, Path};
 
 /// Combined effect of the commands of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,7 @@ pub(super) fn fact(event: &SdmaDoorbell<'_>, queue: Option<u32>, engine: Option<
         tid,
         time_ns,
         path: Path::Doorbell,
+        by: Some(CopiedBy::Sdma),
         begin: event.begin,
         end: event.end,
         op: moved.map(|moved| moved.op),

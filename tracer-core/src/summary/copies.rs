@@ -1,4 +1,4 @@
-//! Counts over SDMA submissions.
+//! Counts over copies and fills.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::tables::{Copy, CopyOp};
 use crate::tally::{bounded, more};
 use crate::words::Named;
 
-/// SDMA submissions.
+/// SDMA submissions, and copies by kernels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copies {
     /// All submissions; `None` if SDMA doorbells were not watched.
@@ -22,6 +22,19 @@ pub struct Copies {
     pub unread: Option<u64>,
     /// Submissions that move or fill, by direction; `unknown` if the allocations of the process do not show it.
     pub by_direction: BTreeMap<String, Moved>,
+    /// Copies and fills by kernels: they are dispatches, and not in the numbers above.
+    pub kernels: KernelCopies,
+}
+
+/// Copies and fills by kernels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelCopies {
+    /// Those that tracer recognized; `None` if dispatches were not watched.
+    pub count: Option<u64>,
+    /// Bytes of those whose call names them; `None` in the same case.
+    pub bytes: Option<u64>,
+    /// Those of unknown size; `None` in the same case.
+    pub unknown: Option<u64>,
 }
 
 /// Submissions of one direction.
@@ -39,10 +52,19 @@ pub(super) struct Counter {
     bytes: u64,
     unread: u64,
     by_direction: BTreeMap<String, Moved>,
+    kernels: u64,
+    kernel_bytes: u64,
+    kernels_unknown: u64,
 }
 
 impl Counter {
     pub(super) fn add(&mut self, copy: &Copy) {
+        if copy.is_kernel() {
+            self.kernels += 1;
+            self.kernels_unknown += u64::from(copy.bytes.is_none());
+            more(&mut self.kernel_bytes, copy.bytes.unwrap_or(0));
+            return;
+        }
         let Some(bytes) = copy.bytes else {
             self.unread += 1;
             return;
@@ -57,14 +79,19 @@ impl Counter {
         }
     }
 
-    /// Returns the counts of `total` submissions.
-    pub(super) fn report(&self, known: bool, total: u64, by_path: ByPath) -> Copies {
+    /// Returns the counts of `total` SDMA submissions. `known` and `kernels_known` say whether these and dispatches were watched.
+    pub(super) fn report(&self, known: bool, kernels_known: bool, total: u64, by_path: ByPath) -> Copies {
         Copies {
             total: when(known, total),
             by_path,
             bytes: when(known, self.bytes),
             unread: when(known, self.unread),
             by_direction: self.by_direction.clone(),
+            kernels: KernelCopies {
+                count: when(kernels_known, self.kernels),
+                bytes: when(kernels_known, self.kernel_bytes),
+                unknown: when(kernels_known, self.kernels_unknown),
+            },
         }
     }
 }
@@ -72,7 +99,7 @@ impl Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::{Direction, Path};
+    use crate::tables::{CopiedBy, Direction, Path};
 
     fn copy(op: Option<CopyOp>, bytes: Option<u64>, direction: Option<Direction>) -> Copy {
         Copy {
@@ -81,6 +108,7 @@ mod tests {
             tid: 7,
             time_ns: 1,
             path: Path::Doorbell,
+            by: Some(CopiedBy::Sdma),
             begin: 0,
             end: 64,
             op,
@@ -109,13 +137,13 @@ mod tests {
             thunk: None,
             unseen: None,
         };
-        let report = counter.report(true, 5, by_path);
+        let report = counter.report(true, true, 5, by_path);
         assert_eq!(
             (report.total, report.bytes, report.unread),
             (Some(5), Some(123), Some(1))
         );
         assert_eq!(report.by_direction["h2d"], Moved { count: 2, bytes: 120 });
         assert_eq!(report.by_direction["unknown"], Moved { count: 1, bytes: 3 });
-        assert_eq!(counter.report(false, 5, by_path).bytes, None);
+        assert_eq!(counter.report(false, true, 5, by_path).bytes, None);
     }
 }

@@ -7,7 +7,9 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error as Unknown;
 
-use super::{Column, CopyOp, Direction, Durations, Evidence, Form, Kind, PacketKind, Path, QueueOrigin, Unread};
+use super::{
+    Column, CopiedBy, CopyOp, Direction, Durations, Evidence, Form, Kind, PacketKind, Path, QueueOrigin, Unread,
+};
 use crate::code_object::{CodeObjectOrigin, KernelsUnread};
 use crate::event::Occasion;
 use crate::words::Named;
@@ -205,6 +207,7 @@ bytes! {
     Evidence, Text, it => it.name().as_bytes(), word;
     Form, Text, it => it.name().as_bytes(), word;
     PacketKind, Text, it => it.name().as_bytes(), word;
+    CopiedBy, Text, it => it.name().as_bytes(), word;
     CopyOp, Text, it => it.name().as_bytes(), word;
     Direction, Text, it => it.name().as_bytes(), word;
     CodeObjectOrigin, Text, it => it.name().as_bytes(), word;

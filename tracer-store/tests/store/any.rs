@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use tracer_core::tables::{
-    Copy, CopyOp, Direction, Dispatch, Doorbell, DriverCall, DriverEvent, Evidence, Fact, Form, Ioctl, Loss,
+    CopiedBy, Copy, CopyOp, Direction, Dispatch, Doorbell, DriverCall, DriverEvent, Evidence, Fact, Form, Ioctl, Loss,
     OtherPacket, PacketKind, Path, Process, Queue, QueueOrigin, RingJob, Unread,
 };
 
@@ -264,6 +264,7 @@ fn copy() -> impl Strategy<Value = Fact> {
             tid,
             time_ns: n[0],
             path,
+            by: op.map(|_| CopiedBy::Sdma),
             begin: n[1],
             end: n[2],
             op,

@@ -98,6 +98,7 @@ fn facts() -> Vec<Fact> {
             tid,
             time_ns: 70,
             path: Way::Doorbell,
+            by: None,
             begin: 64,
             end: 128,
             op: None,
