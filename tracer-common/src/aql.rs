@@ -35,6 +35,20 @@ pub mod amd_format {
     pub const EXT_KERNEL_DISPATCH: u8 = 3;
 }
 
+/// What is fixed in the body of a PM4-IB packet: `amd_aql_pm4_ib_packet_t` of ROCR-Runtime.
+mod pm4_ib {
+    /// The command, of 4 words: jump to a buffer of commands.
+    pub const INDIRECT_BUFFER: u32 = 0xc002_3f00;
+    /// Bits of the buffer's address that are 0.
+    pub const UNALIGNED: u32 = 3;
+    /// The buffer's size, in words.
+    pub const WORDS: u32 = 0xf_ffff;
+    /// The bit that says that the buffer is valid.
+    pub const VALID: u32 = 1 << 23;
+    /// The number of words that follow in the packet.
+    pub const REMAINING: u32 = 10;
+}
+
 /// One packet, as it was in the ring.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -204,6 +218,24 @@ impl Packet {
             && self.kernel_object().is_multiple_of(64);
         is_dispatch.then_some(form)
     }
+
+    /// Returns whether the body alone, without a header, can only be a PM4-IB packet.
+    ///
+    /// Everything but the buffer and the completion signal is fixed: the format, where an agent dispatch has its type; the command
+    /// INDIRECT_BUFFER, where a dispatch has its workgroup, and where barriers and agent dispatches have zeros; the words that remain
+    /// in the packet; and zeros behind them. No other kind has such a body, and no body has this and [`Self::body_form`].
+    #[must_use]
+    pub fn body_is_pm4_ib(&self) -> bool {
+        let word = |offset| u32::from_le_bytes(self.at(offset));
+        let (command, address, size, remaining) = (word(4), word(8), word(0x10), word(0x14));
+        self.at(2) == [amd_format::PM4_IB, 0]
+            && command == pm4_ib::INDIRECT_BUFFER
+            && address & pm4_ib::UNALIGNED == 0
+            && size & pm4_ib::VALID != 0
+            && size & pm4_ib::WORDS != 0
+            && remaining == pm4_ib::REMAINING
+            && self.at::<32>(0x18) == [0; 32]
+    }
 }
 
 impl core::fmt::Debug for Packet {
@@ -252,17 +284,50 @@ mod tests {
         let mut p = dispatch();
         p.bytes[0] = packet_type::INVALID;
         assert_eq!(p.body_form(), Some(DispatchForm::Kernel));
-        let mut pm4 = Packet::ZERO;
-        pm4.bytes[2] = amd_format::PM4_IB;
-        // IT_INDIRECT_BUFFER with its address, as AqlQueue::ExecutePM4 writes it.
-        pm4.bytes[4..8].copy_from_slice(&0xc002_3f00_u32.to_le_bytes());
-        pm4.bytes[8..12].copy_from_slice(&0x0010_0001_u32.to_le_bytes());
-        assert_eq!(pm4.body_form(), None);
         let mut value = Packet::ZERO;
         value.bytes[2] = amd_format::BARRIER_VALUE;
         value.bytes[8..16].copy_from_slice(&0x7f00_0000_1000_u64.to_le_bytes());
         assert_eq!(value.body_form(), None);
         assert_eq!(Packet::ZERO.body_form(), None);
+    }
+
+    /// As AqlQueue::ExecutePM4 writes it, after the GPU took it.
+    fn pm4_ib() -> Packet {
+        let mut p = Packet::ZERO;
+        let words = [0x0001_0001, 0xc002_3f00, 0x1000_0008, 0x7f00, 0x0080_0015, 10_u32];
+        for (place, word) in p.bytes.chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        p.bytes[COMPLETION_SIGNAL..].copy_from_slice(&0xabc0_u64.to_le_bytes());
+        p
+    }
+
+    #[test]
+    fn a_consumed_pm4_ib_is_known_by_its_body_and_other_kinds_are_not() {
+        let p = pm4_ib();
+        assert_eq!((p.body_is_pm4_ib(), p.body_form()), (true, None));
+        assert_eq!(p.completion_signal(), 0xabc0);
+        // Each of these is fixed: format, command, alignment, validity, words that remain, zeros.
+        for (byte, value) in [
+            (2, 2),
+            (3, 1),
+            (5, 0x40),
+            (7, 0),
+            (8, 1),
+            (0x12, 0),
+            (0x14, 9),
+            (0x37, 1),
+        ] {
+            let mut other = p;
+            other.bytes[byte] = value;
+            assert!(!other.body_is_pm4_ib(), "byte {byte}: {other:?}");
+        }
+        let mut empty = p;
+        empty.bytes[0x10] = 0;
+        assert!(!empty.body_is_pm4_ib(), "no words");
+        for other in [dispatch(), extended(), Packet::ZERO] {
+            assert!(!other.body_is_pm4_ib(), "{other:?}");
+        }
     }
 
     /// An extended dispatch of 5 x 3 x 2 clusters of 2 x 1 x 4 workgroups.

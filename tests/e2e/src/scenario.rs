@@ -9,7 +9,8 @@ use std::{
 
 use tempfile::TempDir;
 use tracer_core::tables::{
-    ApiCall, ApiStats, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Fact, GpuTime, Proxy, Queue, Request, Table,
+    ApiCall, ApiStats, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Fact, GpuTime, OtherPacket, Proxy, Queue,
+    Request, Table,
 };
 use tracer_store::Trace;
 
@@ -287,6 +288,14 @@ impl Run {
             output,
             dir,
         }
+    }
+
+    /// Returns the packets of the trace that are no dispatches.
+    pub fn packets(&self) -> impl Iterator<Item = &OtherPacket> {
+        self.facts.iter().filter_map(|fact| match fact {
+            Fact::Packet(row) => Some(row),
+            _ => None,
+        })
     }
 
     /// Returns the device's record of a queue: the first one at that address.

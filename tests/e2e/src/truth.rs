@@ -54,8 +54,13 @@ enum Line {
     },
     Kernel {
         pid: u32,
+        queue_id: u32,
+        index: u64,
         kernel_object: u64,
         name: String,
+    },
+    Pm4 {
+        op: String,
     },
     Ioctl(Ioctl),
     #[serde(other)]
@@ -182,6 +187,8 @@ pub struct Truth {
     pub ioctls: Vec<Ioctl>,
     /// The number of bytes that the copy engines copied.
     copied: u64,
+    /// The number of dispatches among PM4 commands.
+    pm4_dispatches: u64,
     /// Names of kernels that the simulator read from a process's memory, by process and descriptor: of all kernels that it does not
     /// execute by their machine code. The last ones at these addresses.
     names: HashMap<(u32, u64), String>,
@@ -195,8 +202,6 @@ impl Truth {
         let mut truth = Self::default();
         // Ids are reused: an id means the last queue with that id.
         let mut latest: HashMap<(u32, u32), usize> = HashMap::new();
-        // A kernel's name follows its packet. Later code objects reuse the addresses of earlier ones.
-        let mut unnamed: HashMap<(u32, u64), Vec<(usize, usize)>> = HashMap::new();
         for line in text.lines() {
             let line = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"));
             match line {
@@ -230,11 +235,7 @@ impl Truth {
                     truth.queues[latest[&(pid, queue_id)]].doorbells.push(value);
                 }
                 Line::Packet { pid, queue_id, packet } => {
-                    let queue = latest[&(pid, queue_id)];
-                    let packets = &mut truth.queues[queue].packets;
-                    let place = (queue, packets.len());
-                    unnamed.entry((pid, packet.kernel_object)).or_default().push(place);
-                    packets.push(packet);
+                    truth.queues[latest[&(pid, queue_id)]].packets.push(packet);
                 }
                 Line::Timed {
                     pid,
@@ -248,12 +249,17 @@ impl Truth {
                 }
                 Line::Kernel {
                     pid,
+                    queue_id,
+                    index,
                     kernel_object,
                     name,
                 } => {
-                    if let Some((queue, at)) = unnamed.get_mut(&(pid, kernel_object)).and_then(Vec::pop) {
-                        truth.queues[queue].packets[at].kernel = Some(name.clone());
-                    }
+                    // It follows its packet. By the index, because later code objects reuse the addresses of earlier ones.
+                    let packets = truth.queues[latest[&(pid, queue_id)]].packets.iter_mut();
+                    let packet = packets.rev().find(|packet| packet.index == index);
+                    packet
+                        .unwrap_or_else(|| panic!("no packet {index} before its kernel {name}"))
+                        .kernel = Some(name.clone());
                     truth.names.insert((pid, kernel_object), name);
                 }
                 Line::Sdma { pid, queue_id, command } => {
@@ -262,6 +268,7 @@ impl Truth {
                     }
                     truth.queues[latest[&(pid, queue_id)]].commands.push(command);
                 }
+                Line::Pm4 { op } => truth.pm4_dispatches += u64::from(op == "dispatch_direct"),
                 Line::Ioctl(ioctl) => truth.ioctls.push(ioctl),
                 Line::Other => {}
             }
@@ -281,7 +288,13 @@ impl Truth {
         self.names.get(&(pid, kernel_object)).map(String::as_str)
     }
 
-    /// Returns the kernel dispatches of all queues.
+    /// Returns the number of kernel dispatches by PM4 commands, which are in no AQL packet.
+    #[must_use]
+    pub fn pm4_dispatches(&self) -> u64 {
+        self.pm4_dispatches
+    }
+
+    /// Returns the kernel dispatches of all queues, by AQL packets.
     #[must_use]
     pub fn dispatches(&self) -> u64 {
         let of = |queue: &Queue| queue.packets.iter().filter(|p| p.is_dispatch()).count();

@@ -29,6 +29,13 @@ pub enum Seen {
     Doorbell { time_ns: u64, value: u64 },
     /// A packet that the processor took, as it was before its header was invalidated.
     Packet { time_ns: u64, index: u64, bytes: RawPacket },
+    /// The kernel of the packet at this index has a name in a code object that the client has loaded.
+    Kernel {
+        time_ns: u64,
+        index: u64,
+        kernel_object: u64,
+        name: String,
+    },
     /// A packet completed, and its completion signal gets its times, in ticks of the GPU's clock.
     Timed {
         time_ns: u64,
@@ -230,6 +237,12 @@ mod tests {
                 index: 0,
                 bytes,
             },
+            Seen::Kernel {
+                time_ns: 2,
+                index: 0,
+                kernel_object: 0x1234,
+                name: "a\"b\n".to_owned(),
+            },
             Seen::Sdma {
                 time_ns: 3,
                 op: "copy",
@@ -245,11 +258,13 @@ mod tests {
         let text = std::fs::read_to_string(file.path()).unwrap();
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let kinds: Vec<_> = lines.iter().map(|line| line["ev"].as_str().unwrap()).collect();
-        assert_eq!(kinds, ["start", "doorbell", "packet", "sdma", "end"]);
+        assert_eq!(kinds, ["start", "doorbell", "packet", "kernel", "sdma", "end"]);
         assert_eq!(lines[2]["kind"], "kernel_dispatch");
         assert_eq!(lines[2]["kernel_object"], 0x1234);
         assert_eq!(lines[2]["completion_signal"], 0x5678);
         assert_eq!(lines[2]["bytes"].as_str().unwrap().len(), 128);
+        assert_eq!((&lines[3]["queue_id"], &lines[3]["index"]), (&json!(1), &json!(0)));
+        assert_eq!(lines[3]["name"], "a\"b\n");
     }
 
     #[test]

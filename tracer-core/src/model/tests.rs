@@ -17,7 +17,7 @@ use tracer_common::aql::{Packet, packet_type};
 
 use super::{LINGER_NS, Model};
 use crate::event::{Before, Doorbell, Event, Ioctl, Origin, Packets, Reserve, ReserveOp};
-use crate::tables::{self, Fact, OtherPacket, Unread};
+use crate::tables::{self, Fact, OtherPacket, PacketKind, Path, Unread};
 
 const PID: u32 = 7;
 const TID: u32 = 70;
@@ -73,6 +73,17 @@ fn dispatch(index: u64) -> Packet {
 /// Returns a slot whose dispatch was consumed.
 fn consumed(index: u64) -> Packet {
     packet(packet_type::INVALID, index)
+}
+
+/// Returns a slot whose PM4-IB packet was consumed.
+fn pm4_ib(index: u64) -> Packet {
+    let mut bytes = [0; 64];
+    let words = [0x0001_0001, 0xc002_3f00, 0x1000_0000, 0x7f00, 0x0080_0008, 10_u32];
+    for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes[56..].copy_from_slice(&(index + 1).to_le_bytes());
+    Packet { bytes }
 }
 
 /// Returns an empty slot.
@@ -231,6 +242,12 @@ impl Trace {
             }
         })
         .collect()
+    }
+
+    /// Returns index, kind and path of each packet that was read and is no dispatch.
+    fn read_others(&self) -> Vec<(u64, PacketKind, Path)> {
+        let read = self.others().into_iter().filter(|p| p.unread.is_none());
+        read.map(|p| (p.index, p.kind, p.path)).collect()
     }
 
     /// Returns the runs of unread indexes: first index, count, reason.

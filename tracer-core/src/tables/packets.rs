@@ -64,7 +64,8 @@ table! {
         pub kind: PacketKind,
         /// Why it is unread: `reused`, `consumed`, `never-valid` or `unreadable`; null if it was read.
         pub unread: Option<Unread>,
-        /// Packet header, 16 bits, as read; 0 if unread.
+        /// Packet header, 16 bits, as read; 0 if unread. Its type (lower 8 bits) is 1 if the GPU had taken the packet: then the body
+        /// alone shows the kind.
         pub header: u16,
         /// Handle of the completion signal; 0 if it has none, or if the packet's layout is unknown (`vendor-other`, `undefined`).
         pub completion_signal: u64,

@@ -20,6 +20,9 @@ pub struct Row {
     pub processes: u64,
     /// Whether the program stores to doorbells itself.
     pub own_doorbells: bool,
+    /// Whether it does so on a queue of PM4 commands, which tracer does not read.
+    #[serde(default)]
+    pub pm4: bool,
     /// Dispatches of the trace by path `unseen`.
     pub unseen: Option<u64>,
     pub dispatches: u64,
@@ -28,6 +31,9 @@ pub struct Row {
     /// The parts of the comparison that differ.
     pub differs: Vec<String>,
     pub losses: u64,
+    /// The outcome of rule `coverage`.
+    #[serde(default)]
+    pub coverage: String,
     pub named: u64,
     pub submissions: u64,
     pub linked: u64,
@@ -98,6 +104,16 @@ const COLUMNS: &str = "\
 |---|---|---|---|---|---|---|---|---|---|---|---|
 ";
 
+const OWN_DOORBELLS: &str = "
+## Programs that store to doorbells themselves
+These use no HSA runtime, and no probe sees their doorbells. tracer reads AQL packets from their slots after the device took them: each
+is compared with the truth log, and the dispatches are counted by path `unseen`. tracer does not read queues of PM4 commands: their
+dispatches are unknown. Rule `coverage` of `tracer verify` fails for both, since a process without a runtime created a compute queue.
+
+| program | version | GPU | commands | dispatches of the device | by path `unseen` | rule `coverage` |
+|---|---|---|---|---|---|---|
+";
+
 /// Formats the document.
 fn document(rows: &[Row]) -> String {
     let mut text = HEAD.to_owned() + COLUMNS;
@@ -106,19 +122,17 @@ fn document(rows: &[Row]) -> String {
     }
     let unseen: Vec<&Row> = rows.iter().filter(|row| row.own_doorbells).collect();
     if !unseen.is_empty() {
-        text.push_str(
-            "\n## Programs that store to doorbells themselves\nThese use no HSA runtime. The trace counts their dispatches by path \
-             `unseen`, and rule `coverage` of `tracer verify` fails.\n\n| program | version | GPU | dispatches | by path `unseen` \
-             |\n|---|---|---|---|---|\n",
-        );
+        text.push_str(OWN_DOORBELLS);
         for row in unseen {
             text.push_str(&format!(
-                "| {} | {} | {} | {} | {} |\n",
+                "| {} | {} | {} | {} | {} | {} | {} |\n",
                 row.program,
                 row.version,
                 gpu(row),
+                if row.pm4 { "PM4" } else { "AQL" },
                 row.dispatches,
-                row.unseen.map_or("unknown".to_owned(), |count| count.to_string())
+                row.unseen.map_or("unknown".to_owned(), |count| count.to_string()),
+                row.coverage
             ));
         }
     }

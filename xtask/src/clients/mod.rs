@@ -23,10 +23,9 @@ use crate::project::Project;
 /// The folder of the programs' scripts, and where programs see it.
 const SCRIPTS: (&str, &str) = ("tests/e2e/clients", "/clients");
 
-/// The variables that every program has.
-const ENVIRONMENT: [(&str, &str); 4] = [
+/// The variables that every program has, beside HOME: each run has an empty folder of its own.
+const ENVIRONMENT: [(&str, &str); 3] = [
     ("PATH", "/usr/bin:/bin"),
-    ("HOME", "/tmp"),
     ("LC_ALL", "C.UTF-8"),
     // The scripts of these packages would link the libraries from here to their usual place.
     (

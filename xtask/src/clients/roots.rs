@@ -163,6 +163,10 @@ pub static CUPY: Root = Root {
         "librocblas5",
         "librocfft0",
         "libroctx64-4",
+        // CuPy compiles its kernels against these headers, and asks this compiler where more are, which needs a shell.
+        "hipcc",
+        "dash",
+        "librocthrust-dev",
     ],
     wheels: &["cupy-rocm-7-0==14.2.0"],
     leave_out: OTHER_GPUS,

@@ -9,6 +9,9 @@ pub enum Expect {
     Equal,
     /// The program stores to doorbells itself: the trace counts its dispatches by path `unseen`, and rule `coverage` fails.
     Unseen,
+    /// The program stores to doorbells itself, on a queue of PM4 commands, which tracer does not read: the trace says that its
+    /// dispatches are unknown, and rule `coverage` fails.
+    Opaque,
 }
 
 /// A program and the places where it runs.
@@ -229,7 +232,7 @@ pub const CLIENTS: &[Client] = &[
         on: &[(&CUPY, "gfx90a"), (&CUPY, "gfx1100")],
         command: &["/usr/bin/python3", "/clients/arrays.py"],
         // Debian has no folder of ROCm's own: the compiler finds its headers below this one.
-        environment: &[("ROCM_HOME", "/usr")],
+        environment: &[("ROCM_HOME", "/usr"), ("CUPY_CACHE_IN_MEMORY", "1")],
         at_least: 50,
         limit: 300,
         ..SIMPLE
@@ -269,6 +272,16 @@ pub const CLIENTS: &[Client] = &[
         environment: &[("DEV", "AMD")],
         at_least: 20,
         expect: Expect::Unseen,
+        ..SIMPLE
+    },
+    Client {
+        name: "tinygrad DEV=AMD, PM4",
+        package: "tinygrad",
+        on: &[(&SID, "gfx1100")],
+        command: &["/usr/bin/python3", "/clients/tiny.py"],
+        environment: &[("DEV", "AMD")],
+        at_least: 20,
+        expect: Expect::Opaque,
         ..SIMPLE
     },
 ];

@@ -24,7 +24,7 @@ struct Wanted {
     simulator: Vec<String>,
     /// `--api` of the recording.
     api: String,
-    /// The environment of the program; it has no other variables.
+    /// The environment of the program; it has no other variables but a home folder of its own.
     environment: BTreeMap<String, String>,
     /// The program and its arguments.
     command: Vec<String>,
@@ -47,9 +47,16 @@ struct Found {
     compared: BTreeMap<&'static str, usize>,
     /// The first difference of each part that differs.
     differences: BTreeMap<&'static str, String>,
-    /// Kernel dispatches that the device took.
+    /// The first difference between the packets that the device took and rows by path `unseen`: for programs that store to
+    /// doorbells themselves.
+    taken: Option<String>,
+    /// Kernel dispatches that the device took, by AQL packets.
     dispatches: u64,
-    /// Kernel dispatches of the trace, by path; `None`: not watched.
+    /// Kernel dispatches that the device took, by PM4 commands.
+    pm4_dispatches: u64,
+    /// Kernel dispatches of the trace; `None`: not known.
+    total: Option<u64>,
+    /// Kernel dispatches of the trace, by path; `None`: not known.
     by_path: BTreeMap<String, Option<u64>>,
     /// Doorbells of the trace.
     doorbells: usize,
@@ -86,13 +93,16 @@ fn record(wanted: &Wanted) -> Result<(Run, bool)> {
     fs::create_dir_all(&wanted.folder).with_context(|| format!("cannot create {}", wanted.folder.display()))?;
     let mut dir = TempDir::with_prefix_in("run-", &wanted.folder)?;
     dir.disable_cleanup(true);
-    let trace = dir.path().join("t.trace");
+    let (trace, home) = (dir.path().join("t.trace"), dir.path().join("home"));
+    fs::create_dir(&home)?;
     let mut command = Command::new(place::programs().join("tracer"));
     let own = env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TRACER_"));
     command
         .env_clear()
         .envs(own)
         .envs(&wanted.environment)
+        // Caches that one run leaves must not change the next one.
+        .env("HOME", &home)
         .current_dir(dir.path());
     command.args(["record", "--as-root", "--detail", "full", "--api", &wanted.api, "-o"]);
     command.arg(&trace).arg("--");
@@ -165,7 +175,10 @@ fn find(run: &Run, late: bool) -> Found {
         said: last.into_iter().rev().collect::<Vec<_>>().join("\n"),
         compared,
         differences,
+        taken: compare::found(|| compare::taken(run)).err(),
         dispatches: run.truth.dispatches(),
+        pm4_dispatches: run.truth.pm4_dispatches(),
+        total: run.report["dispatches"]["total"].as_u64(),
         by_path: by_path.map(|(path, count)| (path.clone(), count.as_u64())).collect(),
         doorbells: run.doorbells().count(),
         named: run.dispatches().filter(|dispatch| dispatch.kernel.is_some()).count(),

@@ -19,8 +19,7 @@ pub fn apart(run: &Run) -> Vec<(&'static str, Found)> {
     let mut compared = Compared::default();
     let mut parts = Vec::new();
     let mut part = |name, compare: &mut dyn FnMut(&mut Compared) -> usize| {
-        let found = catch_unwind(AssertUnwindSafe(|| compare(&mut compared)));
-        parts.push((name, found.map_err(|panic| message(&*panic))));
+        parts.push((name, found(|| compare(&mut compared))));
     };
     part("losses", &mut |_| {
         no_losses(run);
@@ -60,6 +59,14 @@ pub fn apart(run: &Run) -> Vec<(&'static str, Found)> {
         0
     });
     parts
+}
+
+/// Runs a comparison that panics at the first difference.
+///
+/// # Errors
+/// Returns that difference.
+pub fn found(compare: impl FnOnce() -> usize) -> Found {
+    catch_unwind(AssertUnwindSafe(compare)).map_err(|panic| message(&*panic))
 }
 
 /// Returns the message of a panic.

@@ -6,10 +6,9 @@
 pub mod packet;
 mod validate;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-
-use serde_json::json;
 
 use self::packet::{INVALID_HEADER, KernelDispatch, PACKET_BYTES, Packet, RawPacket, is_filled};
 use self::validate::validate;
@@ -188,8 +187,9 @@ impl AqlProcessor {
     fn dispatch(&mut self, engine: &mut Engine, dispatch: &KernelDispatch) -> Result<(), Halt> {
         validate(dispatch)?;
         let begin = Instant::now();
-        let machine = std::sync::Arc::clone(&engine.machine);
-        let space = &engine.process.space;
+        let machine = Arc::clone(&engine.machine);
+        let process = Arc::clone(&engine.process);
+        let space = &process.space;
         machine.truth.counts.dispatches.fetch_add(1, Ordering::Relaxed);
         let kernel = machine
             .kernels
@@ -210,7 +210,7 @@ impl AqlProcessor {
                 machine.truth.counts.blits.fetch_add(1, Ordering::Relaxed);
                 blit.run(space)?;
             }
-            _ if own_of_hip(engine, dispatch)? => {
+            _ if own_of_hip(engine, self.read, dispatch)? => {
                 machine.truth.counts.blits.fetch_add(1, Ordering::Relaxed);
             }
             _ => {
@@ -229,18 +229,20 @@ impl AqlProcessor {
 }
 
 /// Executes one of HIP's own kernels. Returns false if the kernel is not one that copies or fills. The kernel's name is logged in
-/// any case.
-fn own_of_hip(engine: &Engine, dispatch: &KernelDispatch) -> Result<bool, Halt> {
-    let space = &engine.process.space;
-    let Some(name) = loaded::kernel_name(space, dispatch.kernel_object) else {
+/// any case, after the packet at this index.
+fn own_of_hip(engine: &mut Engine, index: u64, dispatch: &KernelDispatch) -> Result<bool, Halt> {
+    let process = Arc::clone(&engine.process);
+    let space = &process.space;
+    let kernel_object = dispatch.kernel_object;
+    let Some(name) = loaded::kernel_name(space, kernel_object) else {
         return Ok(false);
     };
     let blit = HipBlit::decode(space, &name, dispatch.kernarg_address);
-    engine.machine.truth.line(|| {
-        json!({
-            "ev": "kernel", "pid": engine.process.pid, "kernel_object": dispatch.kernel_object, "name": name,
-            "time_ns": monotonic_ns(),
-        })
+    engine.log(|| Seen::Kernel {
+        time_ns: monotonic_ns(),
+        index,
+        kernel_object,
+        name,
     });
     match blit {
         Some(blit) => blit.run(space).map(|()| true).map_err(Halt::from),

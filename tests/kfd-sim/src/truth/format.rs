@@ -1,6 +1,8 @@
 //! Formatting of the queues' observations. Written by hand, because at half a million packets a second this is most of the log's
 //! work.
 
+use serde_json::Value;
+
 use super::Seen;
 use crate::aql::packet::{Packet, RawPacket};
 
@@ -59,6 +61,20 @@ pub fn push_batch(text: &mut Vec<u8>, pid: i32, queue_id: u32, seen: &[Seen]) {
                 field(text, "index", *index);
                 field(text, "start_ticks", *start);
                 field(text, "end_ticks", *ended);
+                end(text, *time_ns);
+            }
+            Seen::Kernel {
+                time_ns,
+                index,
+                kernel_object,
+                name: kernel,
+            } => {
+                begin(text, "kernel", pid, queue_id);
+                field(text, "index", *index);
+                field(text, "kernel_object", *kernel_object);
+                name(text, "name");
+                // The client chose it: any character may be in it.
+                text.extend_from_slice(Value::from(kernel.as_str()).to_string().as_bytes());
                 end(text, *time_ns);
             }
             Seen::Packet { time_ns, index, bytes } => {

@@ -40,7 +40,7 @@ pub(super) fn of(packet: &Packet, index: u64, walk: &Packets<'_>) -> Slot {
     match packet.kind() {
         _ if reused || stale => Slot::Silent,
         packet_type::INVALID if index >= walk.read_index => Slot::Silent,
-        packet_type::INVALID if packet.body_form().is_some() => Slot::Packet(Evidence::Body),
+        packet_type::INVALID if packet.body_form().is_some() || packet.body_is_pm4_ib() => Slot::Packet(Evidence::Body),
         packet_type::INVALID => Slot::Consumed,
         _ => Slot::Packet(Evidence::Header),
     }

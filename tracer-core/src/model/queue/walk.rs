@@ -222,6 +222,8 @@ fn kind(packet: &Packet) -> PacketKind {
         (packet_type::VENDOR, amd_format::PM4_IB) => PacketKind::VendorPm4Ib,
         (packet_type::VENDOR, amd_format::BARRIER_VALUE) => PacketKind::VendorBarrierValue,
         (packet_type::VENDOR, _) => PacketKind::VendorOther,
+        // The GPU took it, and left its body.
+        (packet_type::INVALID, _) if packet.body_is_pm4_ib() => PacketKind::VendorPm4Ib,
         _ => PacketKind::Undefined,
     }
 }

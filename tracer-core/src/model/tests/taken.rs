@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::event::{Lost, Occasion, Progress};
-use crate::tables::{Evidence, Path};
+use crate::tables::Evidence;
 
 /// Packets that were read from index `first` on, at the read index before, and the write index after.
 fn taken(trace: &mut Trace, time_ns: u64, indexes: (u64, u64), first: u64, packets: &[Packet]) {
@@ -53,6 +53,22 @@ fn bodies_of_unseen_packets_are_dispatches_and_reused_slots_are_unread() {
         (Some(6), 3, 3)
     );
     assert_eq!(trace.dispatches()[0].time_ns, 100);
+}
+
+#[test]
+fn unseen_packets_that_cannot_be_dispatches_are_not_unread() {
+    let mut trace = Trace::created();
+    taken(&mut trace, 100, (3, 3), 0, &[pm4_ib(0), consumed(1), pm4_ib(2)]);
+    trace.apply(&sample(200, 3, Occasion::Destroyed, Some(0)));
+    trace.destroy(190, 210, 1);
+    let queues = trace.finish();
+    assert_eq!(rows(&trace), unseen(1..2));
+    let other = |index| (index, PacketKind::VendorPm4Ib, Path::Unseen);
+    assert_eq!(
+        (trace.read_others(), trace.unread()),
+        (vec![other(0), other(2)], Vec::new())
+    );
+    assert_eq!((queues[0].unseen, queues[0].unread), (Some(3), 0));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tables::{Evidence, Form, PacketKind};
+use crate::tables::{Evidence, Form};
 use tracer_common::aql::amd_format;
 
 #[test]
@@ -127,6 +127,20 @@ fn a_consumed_dispatch_is_known_by_its_body_and_others_are_unread_in_runs() {
     assert_eq!(trace.unread(), [(0, 2, Unread::Consumed)]);
     let queue = &trace.finish()[0];
     assert_eq!((queue.published, queue.dispatches, queue.unread), (4, 2, 2));
+}
+
+/// Its row has the header that was read, of type INVALID.
+#[test]
+fn a_consumed_pm4_ib_is_known_by_its_body() {
+    let mut trace = Trace::created();
+    trace.ring(doorbell(100, 2, 0..3, 2, 3), &[empty(), pm4_ib(1), dispatch(2)]);
+    assert_eq!(trace.unread(), [(0, 1, Unread::Consumed)]);
+    assert_eq!(trace.read_others(), [(1, PacketKind::VendorPm4Ib, Path::Doorbell)]);
+    let queue = &trace.finish()[0];
+    assert_eq!(
+        (queue.published, queue.dispatches, queue.other_packets, queue.unread),
+        (3, 1, 1, 1)
+    );
 }
 
 #[test]
