@@ -38,14 +38,22 @@ pub struct Devices {
     pub gpus: Vec<Gpu>,
     /// The sign that the device is simulated; `None` if no sign was found.
     pub simulated: Option<String>,
+    /// Whether there may be GPUs although none was found: the topology has no node, or one whose files cannot be read. The driver
+    /// refuses reads of GPUs that a container may not use, so a node beside others that were read says nothing.
+    pub is_unread: bool,
 }
 
 /// Reads the topology below a root. A GPU whose files are missing or malformed is left out.
 #[must_use]
 pub fn below<T: Tree + ?Sized>(root: &T) -> Devices {
     let nodes = root.numbered(&format!("{KFD}/topology/nodes"), "");
+    let gpus: Vec<Gpu> = nodes.iter().filter_map(|(n, path)| gpu(root, *n, path)).collect();
+    // A node of processors alone has id 0.
+    let is_processors = |path: &str| root.text(&format!("{path}/gpu_id")).is_some_and(|id| id.trim() == "0");
+    let processors = nodes.iter().filter(|(_, path)| is_processors(path)).count();
     Devices {
-        gpus: nodes.iter().filter_map(|(n, path)| gpu(root, *n, path)).collect(),
+        is_unread: gpus.is_empty() && (nodes.is_empty() || processors < nodes.len()),
+        gpus,
         simulated: simulated(root),
     }
 }
@@ -114,6 +122,23 @@ mod tests {
     #[test]
     fn a_machine_without_kfd_has_no_gpus_and_no_sign_of_simulation() {
         let empty = std::env::temp_dir().join("tracer-no-such-root");
-        assert_eq!(below(empty.as_path()), Devices::default());
+        let nothing = Devices {
+            is_unread: true,
+            ..Devices::default()
+        };
+        assert_eq!(below(empty.as_path()), nothing);
+    }
+
+    #[test]
+    fn a_topology_of_processors_alone_is_read() {
+        let root = tempfile::tempdir().expect("a folder");
+        let node = root.path().join(KFD).join("topology/nodes/0");
+        std::fs::create_dir_all(&node).expect("folders");
+        std::fs::write(node.join("gpu_id"), "0\n").expect("a file");
+        std::fs::write(node.join("properties"), "cpu_cores_count 2\n").expect("a file");
+        assert_eq!(below(root.path()), Devices::default());
+        // A GPU that cannot be read.
+        std::fs::write(node.join("gpu_id"), "7\n").expect("a file");
+        assert!(below(root.path()).is_unread);
     }
 }

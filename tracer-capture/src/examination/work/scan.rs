@@ -72,7 +72,7 @@ impl Work {
         self.probe_files(examine, &mappings);
         // Each process may see other devices, in a container, even under the same ids.
         let devices = devices::below(examine);
-        let no_gpus = devices.gpus.is_empty();
+        let is_unread = devices.is_unread;
         lock(&self.inventory).add_devices(devices);
         let mut has_runtime = false;
         let origin = Origin {
@@ -103,7 +103,7 @@ impl Work {
         if has_runtime {
             self.thunk(examine, origin, generation)?;
         }
-        if no_gpus && (has_runtime || entered) {
+        if is_unread && (has_runtime || entered) {
             lock(&self.inventory).lose(TOPOLOGY_UNREAD);
         }
         Ok(has_runtime)
