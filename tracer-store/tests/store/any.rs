@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use tracer_core::tables::{
-    Copy, CopyOp, Direction, Dispatch, Doorbell, DriverCall, DriverEvent, Evidence, Fact, Form, Ioctl, Loss,
+    Copy, CopyOp, Direction, Dispatch, Doorbell, DriverCall, DriverEvent, Evidence, Fact, Form, Ioctl, Library, Loss,
     OtherPacket, PacketKind, Path, Process, Queue, QueueOrigin, RingJob, Unread,
 };
 
@@ -322,6 +322,24 @@ fn driver_event() -> impl Strategy<Value = Fact> {
     })
 }
 
+fn library() -> impl Strategy<Value = Fact> {
+    let names = any::<(String, String, Option<String>, Option<String>)>();
+    let numbers = (number(), number(), any::<[u32; 3]>());
+    (names, numbers).prop_map(|((path, device, build_id, soname), (time_ns, inode, small))| {
+        Fact::Library(Library {
+            time_ns,
+            path,
+            device,
+            inode,
+            build_id,
+            soname,
+            first_pid: small[0],
+            probes: small[1],
+            missing: small[2],
+        })
+    })
+}
+
 fn ring_job() -> impl Strategy<Value = Fact> {
     let names = (
         any::<Option<String>>(),
@@ -375,6 +393,7 @@ pub fn fact() -> impl Strategy<Value = Fact> {
         ring_job(),
         driver_call(),
         driver_event(),
+        library(),
         looks::progress(),
         proxies::proxy(),
         proxies::request(),
