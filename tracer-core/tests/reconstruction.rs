@@ -114,7 +114,11 @@ fn nothing_is_invented(outcome: &Outcome) -> Result<(), TestCaseError> {
                 let truth = truth.expect("a packet that nobody wrote");
                 prop_assert_eq!(packet.header, truth.packet.header(), "{:?}", fact);
                 // The layout of an unknown format is unknown, too.
-                let signal = if packet.kind == PacketKind::VendorOther { 0 } else { index + 1 };
+                let signal = if packet.kind == PacketKind::VendorOther {
+                    0
+                } else {
+                    index + 1
+                };
                 prop_assert_eq!(packet.completion_signal, signal, "{:?}", fact);
             }
             _ => {}
