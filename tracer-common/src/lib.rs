@@ -16,6 +16,7 @@ pub mod open;
 pub mod pause;
 pub mod placement;
 pub mod queue;
+pub mod queue_descriptor;
 pub mod r_debug;
 pub mod record;
 pub mod ring;

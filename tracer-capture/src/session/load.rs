@@ -100,13 +100,14 @@ pub(super) fn load(
 }
 
 /// The programs of uprobes.
-const UPROBES: [&str; 10] = [
+const UPROBES: [&str; 11] = [
     "api_enter",
     "api_return",
     "code_object",
     "doorbell",
     "doorbell_by_signal",
     "hsa_queue_enter",
+    "hsa_queue_enter_described",
     "hsa_queue_return",
     "reserve",
     "runtime_init",

@@ -7,7 +7,9 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error as Unknown;
 
-use super::{Column, CopyOp, Direction, Durations, Evidence, Form, Kind, PacketKind, Path, QueueOrigin, Unread};
+use super::{
+    Column, CopyOp, Direction, Durations, Evidence, Form, Kind, PacketKind, Path, QueueOrigin, RingMemory, Unread,
+};
 use crate::code_object::{CodeObjectOrigin, KernelsUnread};
 use crate::event::Occasion;
 use crate::words::Named;
@@ -212,4 +214,5 @@ bytes! {
     Unread, Text, it => it.name().as_bytes(), word;
     Occasion, Text, it => it.name().as_bytes(), word;
     QueueOrigin, Text, it => it.name().as_bytes(), word;
+    RingMemory, Text, it => it.name().as_bytes(), word;
 }
