@@ -62,8 +62,9 @@ table! {
         pub doorbell_offset: Option<u64>,
         /// Priority, 0 to 15; null if adopted.
         pub priority: Option<u32>,
-        /// Whether the runtime created it for itself: for fills, and for copies by kernels. False if `hsa_queue_create` returned it
-        /// to the program; null if such calls may have been missed, nothing was submitted on it, or it is not an AQL queue.
+        /// Whether the runtime created it for itself: for fills, and for copies by kernels. False if `hsa_queue_create` or
+        /// `hsa_amd_queue_create` returned it to the program; null if such calls may have been missed, nothing was submitted on it,
+        /// or it is not an AQL queue.
         pub internal: Option<bool>,
         /// Entry of CREATE_QUEUE; null if adopted.
         pub create_enter_ns: Option<u64> => "ns",
