@@ -9,6 +9,7 @@ mod declare;
 
 pub mod api;
 pub mod aql;
+pub mod driver_plan;
 pub mod ioctl_args;
 pub mod kfd;
 pub mod offset;
