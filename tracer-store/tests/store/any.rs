@@ -291,6 +291,11 @@ fn driver_call() -> impl Strategy<Value = Fact> {
             function,
             ret,
             traced,
+            doorbell_index: Some(n[0]),
+            queue_type: None,
+            queue_id: Some(pid),
+            owner: None,
+            pasid: Some(tid),
         })
     })
 }
