@@ -162,15 +162,16 @@ fn hsa_calls_lie_within_hip_calls() {
         let by_kernel = run.copies().filter(|copy| copy.is_kernel());
         let mut sizes: Vec<_> = by_kernel.map(|copy| (copy.op, copy.bytes)).collect();
         sizes.sort_unstable();
-        let asked = |function: &str, op| {
-            let of = pairs.iter().filter(move |(made, _)| {
-                made.call == function && made.direction.as_deref().is_none_or(|way| way == "device-to-device")
-            });
-            of.map(move |(made, _)| (Some(op), made.bytes))
-        };
-        let mut own: Vec<_> = asked("hipMemcpyAsync", CopyOp::Copy)
-            .chain(asked("hipMemsetAsync", CopyOp::Fill))
-            .collect();
+        let mut own = Vec::new();
+        for (made, _) in &pairs {
+            let within_gpu = made.direction.as_deref() == Some("device-to-device");
+            let op = match made.call.as_str() {
+                "hipMemcpyAsync" if within_gpu => CopyOp::Copy,
+                "hipMemsetAsync" => CopyOp::Fill,
+                _ => continue,
+            };
+            own.push((Some(op), made.bytes));
+        }
         own.sort_unstable();
         assert_eq!(own.len(), 2, "{suite}: {pairs:?}");
         assert_eq!(sizes, own, "{suite}");

@@ -1,3 +1,4 @@
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use super::*;
@@ -56,10 +57,10 @@ fn rows(facts: &[Fact], calls: &[ApiCall]) -> Vec<(u64, Option<CopyOp>, Option<u
 fn a_copy_call_gives_its_bytes_to_its_only_kernel() {
     let own = call(3, None, "hip", "hipMemcpyAsync", Some(4096));
     let copied = (1, Some(CopyOp::Copy), Some(4096));
-    assert_eq!(rows(&[dispatch(1, Some(COPY), Some(3))], &[own.clone()]), [copied]);
+    assert_eq!(rows(&[dispatch(1, Some(COPY), Some(3))], from_ref(&own)), [copied]);
     // A kernel of the runtime has no name.
     assert_eq!(
-        rows(&[dispatch(1, None, Some(3))], &[own.clone()]),
+        rows(&[dispatch(1, None, Some(3))], from_ref(&own)),
         [(1, None, Some(4096))]
     );
     // An inner call that stores to the signal.
@@ -81,12 +82,12 @@ fn bytes_that_may_be_those_of_something_else_stay_unknown() {
     let own = call(3, None, "hip", "hipMemcpyAsync", Some(4096));
     let unknown = |index| (index, Some(CopyOp::Copy), None);
     let (first, second) = (dispatch(1, Some(COPY), Some(3)), dispatch(2, Some(COPY), Some(3)));
-    assert_eq!(rows(&[first.clone(), second], &[own.clone()]), [unknown(1), unknown(2)]);
+    assert_eq!(rows(&[first.clone(), second], from_ref(&own)), [unknown(1), unknown(2)]);
     let by_sdma = Fact::Copy(tables::Copy {
         api_call: Some(3),
         ..sample::copy(90)
     });
-    assert_eq!(rows(&[by_sdma, first.clone()], &[own.clone()]), [unknown(1)]);
+    assert_eq!(rows(&[by_sdma, first.clone()], from_ref(&own)), [unknown(1)]);
     let inner = call(4, Some(3), "hsa", "hsa_amd_memory_async_copy", Some(96));
     let of_inner = dispatch(2, Some(COPY), Some(4));
     assert_eq!(
@@ -97,9 +98,9 @@ fn bytes_that_may_be_those_of_something_else_stay_unknown() {
         failed: Some(true),
         ..own
     };
-    assert_eq!(rows(&[first.clone()], &[failed]), [unknown(1)]);
+    assert_eq!(rows(from_ref(&first), &[failed]), [unknown(1)]);
     let graph = call(3, None, "hip", "hipGraphLaunch", None);
-    assert_eq!(rows(&[first.clone()], &[graph]), [unknown(1)]);
+    assert_eq!(rows(from_ref(&first), &[graph]), [unknown(1)]);
     assert_eq!(rows(&[first], &[]), [unknown(1)], "no end of the call");
     assert_eq!(rows(&[dispatch(1, Some(COPY), None)], &[]), [unknown(1)], "no call");
 }
