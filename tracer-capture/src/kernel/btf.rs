@@ -58,7 +58,7 @@ impl Btf {
 
     /// Returns the types of a kernel without modules.
     fn parse(kernel: Vec<u8>) -> Option<Self> {
-        let kernel = Section::parse(kernel, 1, 0)?;
+        let kernel = Section::parse(kernel, None)?;
         Some(Self {
             sections: vec![Arc::new(kernel)],
         })
@@ -67,9 +67,7 @@ impl Btf {
     /// Returns the kernel's types with those of this module.
     fn with(&self, module: Vec<u8>) -> Option<Self> {
         let base = self.sections.first()?;
-        let next_id = base.first_id + base.types.len() as u32;
-        let next_string = base.first_string + base.strings.len() as u32;
-        let module = Section::parse(module, next_id, next_string)?;
+        let module = Section::parse(module, Some(base))?;
         Some(Self {
             sections: vec![Arc::clone(base), Arc::new(module)],
         })
@@ -190,8 +188,18 @@ impl Btf {
 }
 
 impl Section {
-    /// Returns `None` if the bytes are not BTF, or are cut short.
-    fn parse(bytes: Vec<u8>, first_id: u32, first_string: u32) -> Option<Self> {
+    /// Parses the types of the kernel, or those of a module on top of the kernel's. Returns `None` if the bytes are not BTF, or are
+    /// cut short.
+    fn parse(bytes: Vec<u8>, kernel: Option<&Self>) -> Option<Self> {
+        let (first_id, first_string) = match kernel {
+            Some(kernel) => (
+                kernel.first_id.checked_add(u32::try_from(kernel.types.len()).ok()?)?,
+                kernel
+                    .first_string
+                    .checked_add(u32::try_from(kernel.strings.len()).ok()?)?,
+            ),
+            None => (1, 0),
+        };
         let mut section = Self {
             bytes,
             types: Vec::new(),
@@ -218,10 +226,13 @@ impl Section {
             section.types.push(at);
             let (kind, count, _) = section.info(at)?;
             if matches!(kind, BtfKind::Struct | BtfKind::Union | BtfKind::Enum) {
-                let name = section.word(at)?.checked_sub(first_string);
-                let name = name.and_then(|name| section.string(name)).map(<[u8]>::to_vec);
-                // If the kernel also uses the name of a module's type, the name is in the kernel's strings, and the type is found
-                // there.
+                let name = section.word(at)?;
+                // A name that the kernel uses for anything is in the kernel's strings only.
+                let name = match name.checked_sub(first_string) {
+                    Some(own) => section.string(own),
+                    None => kernel.and_then(|kernel| kernel.string(name)),
+                };
+                let name = name.map(<[u8]>::to_vec);
                 if let Some(name) = name.filter(|name| !name.is_empty()) {
                     section.by_name.entry(name).or_default().push(id);
                 }

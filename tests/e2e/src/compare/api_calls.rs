@@ -221,7 +221,9 @@ pub fn through_hip(run: &Run) -> Vec<(&Call, &ApiCall)> {
     // Maps streams to their queues.
     let mut streams: BTreeMap<(u64, u64), u64> = BTreeMap::new();
     let submissions = run.dispatches().map(|d| (d.stream, Some(d.queue)));
-    for (stream, queue) in submissions.chain(run.copies().map(|c| (c.stream, c.queue))) {
+    // A copy by a kernel is one of the dispatches.
+    let by_sdma = run.copies().filter(|copy| !copy.is_kernel());
+    for (stream, queue) in submissions.chain(by_sdma.map(|c| (c.stream, c.queue))) {
         if let (Some(stream), Some(queue)) = (stream, queue) {
             *streams.entry((stream, queue.into())).or_default() += 1;
         }
