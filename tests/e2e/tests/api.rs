@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracer_core::tables::{ApiCall, CopyOp, Dispatch, Fact};
+use tracer_core::tables::{ApiCall, Copy, CopyOp, Dispatch, Fact};
 use tracer_e2e::{
     compare::{self, calls, consistent_calls, through_hip},
     scenario::{Run, Scenario, each_release},
@@ -159,22 +159,22 @@ fn hsa_calls_lie_within_hip_calls() {
             .iter()
             .any(|call| call.layer == "hsa" && call.parent.is_some());
         assert!(inside, "{suite}");
-        let by_kernel = run.copies().filter(|copy| copy.is_kernel());
-        let mut sizes: Vec<_> = by_kernel.map(|copy| (copy.op, copy.bytes)).collect();
-        sizes.sort_unstable();
-        let mut own = Vec::new();
-        for (made, _) in &pairs {
-            let within_gpu = made.direction.as_deref() == Some("device-to-device");
-            let op = match made.call.as_str() {
-                "hipMemcpyAsync" if within_gpu => CopyOp::Copy,
-                "hipMemsetAsync" => CopyOp::Fill,
-                _ => continue,
+        for (made, seen) in &pairs {
+            let by_kernel = run.copies().filter(|c| c.is_kernel() && c.api_call == Some(seen.call));
+            let found: Vec<_> = by_kernel.map(|copy| (copy.op, copy.bytes)).collect();
+            let copied = vec![(Some(CopyOp::Copy), made.bytes)];
+            let filled = vec![(Some(CopyOp::Fill), made.bytes)];
+            // HIP chooses a way for copies from and to the host. Within the GPU, it copies by a kernel.
+            let is_right = match made.direction.as_deref() {
+                Some("device-to-device") => found == copied,
+                Some(_) => found.is_empty() || found == copied,
+                None if made.call.starts_with("hipMemset") => found == filled,
+                None => found.is_empty(),
             };
-            own.push((Some(op), made.bytes));
+            assert!(is_right, "{suite}: {made:?}: {found:?}");
         }
-        own.sort_unstable();
-        assert_eq!(own.len(), 2, "{suite}: {pairs:?}");
-        assert_eq!(sizes, own, "{suite}");
+        let of_calls = |copy: &Copy| pairs.iter().any(|(_, seen)| copy.api_call == Some(seen.call));
+        assert!(run.copies().filter(|c| c.is_kernel()).all(of_calls), "{suite}");
     }
 }
 
