@@ -1,9 +1,12 @@
 //! The inventory of a capture: the libraries found, the probes attached, and the failures. It becomes part of the trace's manifest.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fmt, mem,
+};
 
 use tracer_core::family::Family;
-use tracer_core::losses;
+use tracer_core::{losses, tables};
 
 use crate::{api_choice::Api, kernel::devices::Devices, runtime::resolver::Confidence};
 
@@ -60,6 +63,12 @@ impl Probe {
     pub fn attached(&self) -> bool {
         self.error.is_none()
     }
+
+    /// Returns whether the probe is attached and sees everything: a probe with low confidence sees only a part.
+    #[must_use]
+    pub fn is_sure(&self) -> bool {
+        self.attached() && self.confidence != Some(Confidence::Low)
+    }
 }
 
 impl fmt::Display for Probe {
@@ -86,13 +95,50 @@ impl fmt::Display for Probe {
 
 /// Most GPUs that are listed, over all topologies.
 const MAX_GPUS: usize = 1024;
+/// Most libraries that are listed although no process uses them any more.
+const MAX_UNUSED: usize = 64;
+/// Most probes that are listed although they were never attached, and their library is not listed any more.
+const MAX_FAILED: usize = 256;
+/// Most warnings that are listed.
+const MAX_WARNINGS: usize = 1024;
+/// The families of probes that a runtime gets.
+const OF_RUNTIMES: [Family; 5] = [
+    Family::Doorbell,
+    Family::Sdma,
+    Family::Reserve,
+    Family::CodeObject,
+    Family::HsaQueue,
+];
+
+/// What tracer keeps of libraries that no process uses any more.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    /// Such libraries that are still listed, by device and inode; the first one is unused for longest.
+    unused: VecDeque<(String, u64)>,
+    /// Rows of libraries that were released since the last [`Inventory::take_released`].
+    released: Vec<tables::Library>,
+    /// Number of HSA runtimes that are not listed any more; the rest is about them and other such libraries.
+    runtimes: u64,
+    /// Families that had a probe.
+    had: BTreeSet<Family>,
+    /// Families of which a probe could not be attached.
+    failed: BTreeSet<Family>,
+    /// Families of which one of these runtimes had no probe that sees everything.
+    uncovered: BTreeSet<Family>,
+    /// Whether one of these runtimes had no doorbell probe at all.
+    without_doorbells: bool,
+    /// Whether doorbell functions of one of them could call a driver function.
+    thunk: bool,
+}
 
 /// Everything that a session set up.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
-    /// HSA runtimes, in the order of discovery.
+    /// HSA runtimes and libraries that use one, in the order of discovery: those in use, and the last ones that were in use.
     pub libraries: Vec<Library>,
-    /// Probes, in the order of attachment.
+    /// What is kept of libraries that no process uses any more.
+    pub past: Past,
+    /// Probes, in the order of attachment. Those of libraries that are not listed any more are left out.
     pub probes: Vec<Probe>,
     /// GPUs, as the processes that use the KFD see them; `None` before the first such process.
     pub devices: Option<Devices>,
@@ -113,7 +159,7 @@ impl Inventory {
     pub fn add(&mut self, probes: Vec<Probe>) {
         for probe in probes {
             if let Some(error) = &probe.error {
-                self.warnings.push(format!("cannot trace {}: {error}", probe.target));
+                self.warn(format!("cannot trace {}: {error}", probe.target));
             }
             self.probes.push(probe);
         }
@@ -126,9 +172,87 @@ impl Inventory {
             let listed = listed.clone();
             Library { first_pid, ..listed } == library
         };
+        self.past
+            .unused
+            .retain(|(device, inode)| (device, inode) != (&library.device, &library.inode));
         if !self.libraries.iter().any(same) {
             self.libraries.push(library);
         }
+    }
+
+    /// Notes that a library has no probes any more, because no process uses its file. Only the last such libraries stay listed.
+    pub fn release(&mut self, device: &str, inode: u64, time_ns: u64) {
+        let is_it = |library: &&Library| (library.device.as_str(), library.inode) == (device, inode);
+        let Some(library) = self.libraries.iter().rfind(is_it) else {
+            return;
+        };
+        let probes = self.probes.iter().filter(|probe| probe.target == library.path);
+        let (attached, missing): (Vec<&Probe>, Vec<&Probe>) = probes.partition(|probe| probe.attached());
+        self.past.released.push(tables::Library {
+            time_ns,
+            path: library.path.clone(),
+            device: library.device.clone(),
+            inode,
+            build_id: library.build_id.clone(),
+            soname: library.soname.clone(),
+            first_pid: library.first_pid,
+            probes: u32::try_from(attached.len()).unwrap_or(u32::MAX),
+            missing: u32::try_from(missing.len()).unwrap_or(u32::MAX),
+        });
+        self.past.unused.push_back((device.to_owned(), inode));
+        if self.past.unused.len() > MAX_UNUSED
+            && let Some((device, inode)) = self.past.unused.pop_front()
+        {
+            self.unlist(&device, inode);
+        }
+    }
+
+    /// Forgets an unused library and its probes, except what the capabilities of the whole recording depend on.
+    fn unlist(&mut self, device: &str, inode: u64) {
+        let is_it = |library: &mut Library| (library.device.as_str(), library.inode) == (device, inode);
+        let forgotten: Vec<Library> = self.libraries.extract_if(.., is_it).collect();
+        for library in forgotten {
+            let of_it = self.probes.iter().filter(|probe| probe.target == library.path);
+            for probe in of_it.clone() {
+                let families = if probe.attached() {
+                    &mut self.past.had
+                } else {
+                    &mut self.past.failed
+                };
+                families.insert(probe.family);
+            }
+            if !library.client {
+                let lacks = |family: &Family| !of_it.clone().any(|probe| probe.family == *family && probe.is_sure());
+                self.past.uncovered.extend(OF_RUNTIMES.into_iter().filter(lacks));
+                let is_doorbell = |probe: &Probe| probe.family == Family::Doorbell && probe.attached();
+                self.past.without_doorbells |= !of_it.clone().any(is_doorbell);
+                self.past.runtimes += 1;
+                self.past.thunk |= library.thunk;
+            }
+            // Files of other containers have the same path.
+            if !self.libraries.iter().any(|other| other.path == library.path) {
+                let failed = self.probes.iter().filter(|probe| !probe.attached()).count();
+                self.probes
+                    .retain(|probe| probe.target != library.path || !probe.attached() && failed <= MAX_FAILED);
+            }
+        }
+    }
+
+    /// Takes the rows of the libraries that were released since the last call.
+    pub fn take_released(&mut self) -> Vec<tables::Library> {
+        mem::take(&mut self.past.released)
+    }
+
+    /// Adds a warning, unless it is listed, or too many are.
+    pub fn warn(&mut self, warning: String) {
+        if self.warnings.contains(&warning) || self.warnings.len() > MAX_WARNINGS {
+            return;
+        }
+        self.warnings.push(if self.warnings.len() == MAX_WARNINGS {
+            "further warnings are not listed".to_owned()
+        } else {
+            warning
+        });
     }
 
     /// Adds the probes of a library that are not listed yet. Each probe that could not be attached counts as a loss; the first one
@@ -137,8 +261,7 @@ impl Inventory {
         let failed = probes.iter().filter(|probe| !probe.attached());
         if let Some(first) = failed.clone().next() {
             let (missing, all) = (failed.clone().count(), probes.len());
-            self.warnings
-                .push(format!("{path}: {missing} of {all} probes are missing: {first}"));
+            self.warn(format!("{path}: {missing} of {all} probes are missing: {first}"));
         }
         for probe in failed {
             self.lose(losses::unattached(probe.family));
@@ -169,12 +292,59 @@ impl Inventory {
         self.devices.as_ref()?.simulated.as_deref()
     }
 
-    /// Returns whether any probe of the family is attached.
+    /// Returns whether any probe of the family is attached, or was.
     #[must_use]
     pub fn has(&self, family: Family) -> bool {
-        self.probes
+        self.past.had.contains(&family)
+            || self
+                .probes
+                .iter()
+                .any(|probe| probe.family == family && probe.attached())
+    }
+
+    /// Returns whether a probe of the family could not be attached.
+    #[must_use]
+    pub fn lacks(&self, family: Family) -> bool {
+        self.past.failed.contains(&family)
+            || self
+                .probes
+                .iter()
+                .any(|probe| probe.family == family && !probe.attached())
+    }
+
+    /// Returns whether an HSA runtime was found.
+    #[must_use]
+    pub fn has_runtime(&self) -> bool {
+        self.past.runtimes > 0 || self.libraries.iter().any(|library| !library.client)
+    }
+
+    /// Returns whether doorbell functions of a runtime can call a driver function instead of storing.
+    #[must_use]
+    pub fn may_hand_over(&self) -> bool {
+        self.past.thunk || self.libraries.iter().any(|library| library.thunk)
+    }
+
+    /// Returns whether each runtime that was found has a probe of the family that sees everything.
+    #[must_use]
+    pub fn covers_runtimes(&self, family: Family) -> bool {
+        !self.past.uncovered.contains(&family) && self.all_runtimes_have(family, Probe::is_sure)
+    }
+
+    /// Returns whether each runtime that was found has a doorbell probe.
+    #[must_use]
+    pub fn runtimes_have_doorbells(&self) -> bool {
+        !self.past.without_doorbells && self.all_runtimes_have(Family::Doorbell, Probe::attached)
+    }
+
+    fn all_runtimes_have(&self, family: Family, is_so: fn(&Probe) -> bool) -> bool {
+        // There may be hundreds of copies of a runtime, each with its probes.
+        let probes = self
+            .probes
             .iter()
-            .any(|probe| probe.family == family && probe.attached())
+            .filter(|probe| probe.family == family && is_so(probe));
+        let paths: BTreeSet<&str> = probes.map(|probe| probe.target.as_str()).collect();
+        let mut runtimes = self.libraries.iter().filter(|library| !library.client);
+        runtimes.all(|library| paths.contains(library.path.as_str()))
     }
 }
 
@@ -207,5 +377,84 @@ mod tests {
         assert!(inventory.warnings[0].starts_with("/b: 3 of 4 probes are missing"));
         let losses: Vec<_> = inventory.losses.into_iter().collect();
         assert_eq!(losses, [("unattached-doorbell", 2), ("unattached-sdma", 1)]);
+    }
+
+    fn library(inode: u64, path: &str) -> Library {
+        Library {
+            path: path.to_owned(),
+            device: "00:1f".to_owned(),
+            inode,
+            ..Library::default()
+        }
+    }
+
+    fn doorbell(path: &str, error: Option<&str>) -> Probe {
+        Probe {
+            family: Family::Doorbell,
+            target: path.to_owned(),
+            error: error.map(str::to_owned),
+            ..Probe::default()
+        }
+    }
+
+    /// Containers come and go for days: what is listed stays bounded, each library has its row, and what was missing stays known.
+    #[test]
+    fn libraries_that_are_gone_are_not_kept() {
+        let mut inventory = Inventory::default();
+        let mut rows = Vec::new();
+        for inode in 0..10_000 {
+            let path = format!("/containers/{inode}/runtime");
+            inventory.add_of_library(&path, &mut vec![doorbell(&path, None)]);
+            inventory.add_library(library(inode, &path));
+            inventory.release("00:1f", inode, inode);
+            rows.append(&mut inventory.take_released());
+            assert!(inventory.libraries.len() <= MAX_UNUSED && inventory.probes.len() <= MAX_UNUSED);
+        }
+        assert_eq!(rows.len(), 10_000);
+        assert!(rows.iter().all(|row| (row.probes, row.missing) == (1, 0)));
+        assert!(inventory.has(Family::Doorbell) && inventory.has_runtime());
+        assert!(inventory.covers_runtimes(Family::Doorbell) && !inventory.covers_runtimes(Family::Sdma));
+    }
+
+    #[test]
+    fn a_missing_probe_of_a_library_that_is_gone_stays_known() {
+        let mut inventory = Inventory::default();
+        inventory.add_of_library("/bad", &mut vec![doorbell("/bad", Some("no room"))]);
+        inventory.add_library(library(0, "/bad"));
+        inventory.release("00:1f", 0, 0);
+        for inode in 1..1000 {
+            // The same path in each container.
+            inventory.add_of_library("/lib", &mut vec![doorbell("/lib", None)]);
+            inventory.add_library(library(inode, "/lib"));
+            inventory.release("00:1f", inode, inode);
+        }
+        assert!(!inventory.libraries.iter().any(|library| library.path == "/bad"));
+        assert!(!inventory.covers_runtimes(Family::Doorbell) && !inventory.runtimes_have_doorbells());
+        assert!(inventory.probes.iter().any(|probe| !probe.attached()));
+        assert_eq!(inventory.probes.len(), 2);
+    }
+
+    #[test]
+    fn a_library_that_comes_again_is_in_use() {
+        let mut inventory = Inventory::default();
+        for inode in 0..MAX_UNUSED as u64 {
+            inventory.add_library(library(inode, "/lib"));
+            inventory.release("00:1f", inode, 1);
+        }
+        inventory.add_library(library(0, "/lib"));
+        inventory.add_library(library(1000, "/lib"));
+        inventory.release("00:1f", 1000, 2);
+        assert!(inventory.libraries.iter().any(|library| library.inode == 0));
+        assert_eq!(inventory.libraries.len(), MAX_UNUSED + 1);
+    }
+
+    #[test]
+    fn warnings_are_bounded_and_not_repeated() {
+        let mut inventory = Inventory::default();
+        for number in 0..5000 {
+            inventory.warn(format!("warning {}", number % 3));
+            inventory.warn(format!("warning {number}"));
+        }
+        assert_eq!(inventory.warnings.len(), MAX_WARNINGS + 1);
     }
 }

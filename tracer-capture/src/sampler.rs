@@ -341,6 +341,17 @@ impl Worker {
     }
 }
 
+/// Samples these queues once, after the end of a recording.
+#[must_use]
+pub fn after_the_end(readers: Readers, mut queues: Vec<Position>) -> Vec<Sample> {
+    queues.sort_by_key(|position| (position.pid, position.handle));
+    let mut samples = Vec::new();
+    sample_queues(&mut Scattered::new(readers), &queues, Occasion::Detached, |sample| {
+        samples.extend(sample.map(Sample::Queue));
+    });
+    samples
+}
+
 /// Returns the queue of a last sample, and its read index.
 fn end_of(sample: &Sample) -> Option<((u32, u64), u64)> {
     match sample {

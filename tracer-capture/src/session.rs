@@ -262,7 +262,7 @@ impl Session {
         }
     }
 
-    /// Hands over the losses since the last call.
+    /// Hands over the losses since the last call, and the libraries that no process uses any more.
     pub fn report_losses(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
         let time_ns = sys::monotonic_ns();
         let mut lost = |source, count| sink(&Event::Lost(Lost { time_ns, source, count }));
@@ -274,9 +274,13 @@ impl Session {
         if self.undecoded > 0 {
             lost(UNDECODED, std::mem::take(&mut self.undecoded));
         }
-        for (&source, &total) in &examination::lock(&self.inventory).losses {
+        let mut inventory = examination::lock(&self.inventory);
+        for (&source, &total) in &inventory.losses {
             self.reported.up_to(total, source, &mut lost);
         }
+        let released = inventory.take_released();
+        drop(inventory);
+        released.iter().for_each(|library| sink(&Event::Library(library)));
     }
 
     /// Hands over the counts of API calls so far, if API calls are counted. After [`Self::detach`] the counts are final.
@@ -295,6 +299,13 @@ impl Session {
     #[must_use]
     pub fn inventory(&self) -> Inventory {
         examination::lock(&self.inventory).clone()
+    }
+
+    /// Makes no submission count any more. When this returns, every program that counted one has begun to write its record. Probes
+    /// stay attached, and processes are still paused for them: see [`Self::detach`].
+    pub fn stop_counting(&mut self) {
+        self.counting.close();
+        sys::wait_for_programs();
     }
 
     /// Stops tracing, resumes every paused process and removes the probes. Earlier records can still be drained.

@@ -4,6 +4,7 @@ use std::{
     ffi::CStr,
     io,
     os::fd::{AsRawFd, BorrowedFd, OwnedFd},
+    time::Duration,
 };
 
 use rustix::{
@@ -85,6 +86,22 @@ pub fn program_misses(program: BorrowedFd<'_>) -> io::Result<u64> {
         return Err(io::Error::last_os_error());
     }
     Ok(info[RECURSION_MISSES / 8])
+}
+
+/// The grace that programs get if the kernel cannot say when they have ended.
+const GRACE: Duration = Duration::from_millis(20);
+
+/// Waits until every eBPF program that runs now has ended, except those that may sleep.
+pub fn wait_for_programs() {
+    /// MEMBARRIER_CMD_GLOBAL of include/uapi/linux/membarrier.h: the kernel waits for a grace period of RCU, which protects
+    /// programs while they run.
+    const GLOBAL: libc::c_int = 1;
+    // SAFETY: a system call that takes plain numbers.
+    let done = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
+    // Kernels with processors that have no timer refuse the command.
+    if done != 0 {
+        std::thread::sleep(GRACE);
+    }
 }
 
 /// Copies `to.len()` bytes from `address` of another process (`process_vm_readv`); faults pages in.

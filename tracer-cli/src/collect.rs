@@ -178,10 +178,7 @@ impl<S: Sink> Work<S> {
         loop {
             let stopping = self.gauges.stop.load(Ordering::Acquire);
             if stopping && last.is_none() {
-                // The last queues are known only after the records of their creation.
-                self.drain_to(self.session.mark());
-                self.samples.finish(&self.session, &mut self.model);
-                self.session.detach();
+                self.stop();
                 last = Some((self.session.mark(), Instant::now() + PATIENCE));
             }
             self.samples.collect(&self.session);
@@ -211,6 +208,21 @@ impl<S: Sink> Work<S> {
                 std::thread::sleep(NAP);
             }
         }
+    }
+
+    /// Takes the last samples, and stops to record. A process may submit all the time.
+    fn stop(&mut self) {
+        // The last queues are known only after the records of their creation.
+        self.drain_to(self.session.mark());
+        // These samples show what doorbells published, so the probes must still record.
+        self.samples.finish(&self.session, &mut self.model);
+        self.session.stop_counting();
+        self.drain_to(self.session.mark());
+        let out = &mut self.out;
+        self.samples
+            .apply(&self.session, &mut self.model, |fact| out.take(fact));
+        self.samples.confirm(&self.session, &self.model);
+        self.session.detach();
     }
 
     /// Drains the records up to `mark` while programs continue to run, for at most [`PATIENCE`].

@@ -109,7 +109,7 @@ impl Trackers {
         if let Some(origin) = origin(event) {
             self.submissions.settle(origin.time_ns, out);
             self.processes.settle(origin.time_ns, out);
-            self.processes.touch(origin);
+            self.processes.seen(origin);
         }
         match event {
             Event::Packets(event) => self.submissions.packets(event, out),
@@ -127,6 +127,7 @@ impl Trackers {
             Event::RingJob(event) => self.ring_jobs.apply(event, out),
             Event::DriverCall(call) => out(Fact::DriverCall((*call).clone())),
             Event::DriverEvent(event) => out(Fact::DriverEvent((*event).clone())),
+            Event::Library(library) => out(Fact::Library((*library).clone())),
             Event::There(there) => {
                 self.processes.there(there.origin, there.comm, out);
                 self.submissions.there(there);
@@ -176,7 +177,7 @@ fn origin(event: &Event<'_>) -> Option<Origin> {
             Some(*origin)
         }
         // Most of these occur in kernel threads, or in processes that are not traced.
-        Event::RingJob(_) | Event::DriverCall(_) | Event::DriverEvent(_) | Event::Lost(_) => None,
+        Event::RingJob(_) | Event::DriverCall(_) | Event::DriverEvent(_) | Event::Library(_) | Event::Lost(_) => None,
         // The collector's own events bypass the buffer, which may still contain events of earlier times.
         Event::Taken(_) | Event::Progress(_) | Event::Signal(_) | Event::ApiStats(_) => None,
     }

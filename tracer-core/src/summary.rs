@@ -120,7 +120,7 @@ impl Summary {
             Fact::DriverEvent(event) => self.driver_events.add(event),
             Fact::CodeObject(_) => self.code_objects += 1,
             Fact::Kernel(kernel) => self.kernel_names.add(kernel),
-            Fact::Progress(_) | Fact::DoorbellRun(_) => {}
+            Fact::Progress(_) | Fact::DoorbellRun(_) | Fact::Library(_) => {}
             Fact::ApiCall(call) => self.api.add(call),
             Fact::ApiStats(stats) => self.api.add_stats(stats),
             Fact::Queue(queue) => self.queues.add(queue, most),

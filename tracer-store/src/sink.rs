@@ -15,6 +15,7 @@ use tracer_files::{Folder, Mode, Owner};
 use crate::columns::Columns;
 use crate::error::{IoContext, StoreError};
 use crate::manifest::Manifest;
+use crate::snapshot::Changed;
 use worker::Worker;
 
 /// The maximum number of waiting jobs, except for full batches: those are bounded by their bytes.
@@ -70,13 +71,8 @@ pub struct Written {
 pub(crate) enum Job {
     /// More rows of a table.
     Append(Columns),
-    /// All rows of a table except those that were sealed before. Its other rows are removed.
-    Replace {
-        /// Rows that the next job of this kind replaces.
-        rows: Columns,
-        /// Rows that no later job replaces.
-        sealed: Option<Columns>,
-    },
+    /// Changed rows of a table of things that continue to live.
+    Update(Table, Changed),
     /// The manifest.
     Manifest(Box<Manifest>),
     /// The last manifest. No job follows it.
@@ -90,7 +86,7 @@ impl Job {
     fn bytes(&self) -> usize {
         match self {
             Self::Append(rows) => rows.bytes(),
-            Self::Replace { rows, sealed } => rows.bytes() + sealed.as_ref().map_or(0, Columns::bytes),
+            Self::Update(_, changed) => changed.bytes(),
             Self::Manifest(_) | Self::Close(_) | Self::Discard => 0,
         }
     }

@@ -7,7 +7,7 @@ use tracer_core::tables::Table;
 use crate::columns::Columns;
 use crate::part::WINDOW;
 use crate::sink::Job;
-use crate::snapshot::Snapshot;
+use crate::snapshot::Changes;
 
 /// Rows of a full batch.
 pub(crate) const BATCH: usize = WINDOW;
@@ -19,7 +19,8 @@ const SPARE: usize = 2;
 pub(crate) struct Waiting {
     pub(crate) columns: Columns,
     spare: Vec<Columns>,
-    pub(crate) snapshot: Option<Snapshot>,
+    /// The changed rows instead, if this is a table of things that continue to live.
+    pub(crate) changes: Option<Changes>,
     /// Whether there are rows to hand over.
     pub(crate) dirty: bool,
     /// Whether there is no room for more rows.
@@ -34,11 +35,11 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     pub(crate) fn new(table: Table) -> Self {
-        let snapshot = table.is_snapshot().then(|| Snapshot::new(table));
+        let changes = table.is_snapshot().then(Changes::default);
         Self {
             columns: Columns::new(table),
             spare: Vec::new(),
-            snapshot,
+            changes,
             dirty: false,
             full: false,
             bytes: 0,
@@ -55,11 +56,8 @@ impl Waiting {
         self.dirty = false;
         self.bytes = 0;
         self.since = None;
-        Some(match &mut self.snapshot {
-            Some(snapshot) => {
-                let (rows, sealed) = snapshot.take();
-                Job::Replace { rows, sealed }
-            }
+        Some(match &mut self.changes {
+            Some(changes) => Job::Update(self.columns.table(), changes.take()),
             None => {
                 let fresh = self.spare.pop().unwrap_or_else(|| Columns::new(self.columns.table()));
                 Job::Append(std::mem::replace(&mut self.columns, fresh))

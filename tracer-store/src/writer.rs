@@ -40,7 +40,7 @@ const MAX_TEXT: usize = 1 << 20;
 pub struct TraceWriter {
     manifest: Manifest,
     manifest_changed: bool,
-    /// Rows not handed over yet, by table; none for a snapshot table.
+    /// Rows not handed over yet, by table.
     waiting: Vec<Waiting>,
     last_tick: Instant,
     sink: Sink,
@@ -118,8 +118,11 @@ impl TraceWriter {
     /// it follows. Its memory is free after it is written.
     pub fn push_last(&mut self, fact: &Fact) {
         let waiting = &mut self.waiting[Table::of(fact) as usize];
-        match &mut waiting.snapshot {
-            Some(snapshot) => waiting.dirty |= snapshot.push_last(fact),
+        match &mut waiting.changes {
+            Some(changes) => {
+                changes.push_last(fact);
+                waiting.dirty = true;
+            }
             None => self.push(fact),
         }
     }
@@ -146,8 +149,8 @@ impl TraceWriter {
     fn append(&mut self, fact: &Fact) {
         let table = Table::of(fact);
         let waiting = &mut self.waiting[table as usize];
-        if let Some(snapshot) = &mut waiting.snapshot {
-            waiting.dirty |= snapshot.push(fact);
+        if let Some(changes) = &mut waiting.changes {
+            waiting.dirty |= changes.push(fact);
             return;
         }
         if waiting.full {

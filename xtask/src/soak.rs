@@ -1,17 +1,22 @@
-//! Runs `tracer serve` for minutes while processes and queues come and go. Its memory and its number of series must not grow for
-//! ever.
+//! Runs `tracer serve` for minutes while processes and queues come and go. Its memory, its descriptors and its number of series must
+//! not grow for ever.
+
+mod system;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use crate::build::{self, Profile};
 use crate::cmd;
 use crate::project::Project;
 use crate::setup::{self, Part, Rootfs};
+use system::Ran;
 
 /// Interval between two samples.
 const LOOK: Duration = Duration::from_secs(15);
@@ -27,12 +32,22 @@ pub struct Soak {
     /// How long.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1440))]
     minutes: u64,
+    /// Record the whole machine, while programs with copies of the runtime and processes without a GPU come and go.
+    #[arg(long)]
+    system: bool,
+    /// How many copies of the runtime, one after the other.
+    #[arg(long, default_value_t = 500, requires = "system")]
+    copies: u64,
+    /// How many processes without a GPU, if there is time for them.
+    #[arg(long, default_value_t = 1_000_000, requires = "system")]
+    processes: u64,
 }
 
 /// The values of one sample.
 struct Look {
     seconds: u64,
     rss_kib: u64,
+    descriptors: u64,
     series: u64,
     bytes: u64,
     dispatches: u64,
@@ -44,34 +59,84 @@ pub fn run(project: &Project, options: &Soak) -> Result<()> {
     ensure!(cmd::is_root()?, "capturing needs root: run `cargo xtask soak` as root");
     setup::run(project, &Part::DEMO)?;
     build::run(project, Profile::Dev)?;
-    let mut server = serve(project, options.minutes * 60)
-        .spawn()
-        .context("starting tracer")?;
-    let looks = watch(&mut server);
-    if looks.is_err() {
-        let _ = server.kill();
+    let seconds = options.minutes * 60;
+    let mut server = if options.system {
+        serve_all(project)
+    } else {
+        serve(project, seconds)
     }
+    .spawn()
+    .context("starting tracer")?;
+    let (ran, id) = (Ran::default(), server.id().to_string());
+    let looks = thread::scope(|scope| {
+        let load = options.system.then(|| {
+            scope.spawn(|| {
+                // The server begins to watch before the load does.
+                thread::sleep(LOOK);
+                let limits = (options.copies, options.processes);
+                let done = system::load(project, &ran, limits, Duration::from_secs(seconds));
+                // This interrupts a server that has not been waited for.
+                let _ = Command::new("kill").args(["-INT", &id]).status();
+                done
+            })
+        });
+        let looks = watch(&mut server);
+        if looks.is_err() {
+            let _ = server.kill();
+        }
+        ran.stop();
+        load.map_or(Ok(()), |load| load.join().map_err(|_| anyhow!("the load panicked"))?)?;
+        looks
+    });
     let status = server.wait()?;
     let looks = looks?;
     ensure!(status.success(), "tracer serve ended with {status}");
+    if options.system {
+        let rate = |count: &AtomicU64| count.load(Ordering::Relaxed) as f64 / seconds as f64;
+        let (copies, processes) = (&ran.copies, &ran.processes);
+        println!(
+            "{} copies of the runtime, {:.1} per second",
+            copies.load(Ordering::Relaxed),
+            rate(copies)
+        );
+        println!(
+            "{} other processes, {:.0} per second",
+            processes.load(Ordering::Relaxed),
+            rate(processes)
+        );
+    }
     judge(&looks)
 }
 
+/// Returns the server that watches the whole machine.
+fn serve_all(project: &Project) -> Command {
+    let mut command = Command::new(project.bin_dir().join("tracer"));
+    command.args(["serve", "--all", "--listen", "127.0.0.1:0"]);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+/// Returns the server with programs that run one after the other.
 fn serve(project: &Project, seconds: u64) -> Command {
     let mut command = Command::new(project.bin_dir().join("tracer"));
     command.args(["serve", "--as-root", "--listen", "127.0.0.1:0", "--"]);
     command.args(["/bin/sh", "-ec", CHURN, &seconds.to_string()]);
+    let program = simulated(project);
+    command.arg(program.get_program()).args(program.get_args());
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
     command
-        .arg(project.bin_dir().join("kfd-sim"))
-        .arg("--root")
-        .arg(Rootfs::stable(project).dir());
+}
+
+/// Returns the command of the dispatcher on a simulated GPU, without a workload.
+fn simulated(project: &Project) -> Command {
+    let mut command = Command::new(project.bin_dir().join("kfd-sim"));
+    command.arg("--root").arg(Rootfs::stable(project).dir());
     command
         .args(["--asic", "gfx1100", "--kernels"])
         .arg(project.gpu_kernels());
     command.arg("--bind").arg(project.target()).arg("--");
     command.arg(project.bin_dir().join("hsa-dispatch"));
     command.arg("--kernels").arg(project.gpu_kernels());
-    command.stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
 
@@ -86,7 +151,9 @@ fn watch(server: &mut Child) -> Result<Vec<Look>> {
     };
     // A full pipe would stop the server.
     let rest = std::thread::spawn(move || said.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
-    println!("| s | RSS, KiB | series | bytes of /metrics | dispatches | lost |\n|---|---|---|---|---|---|");
+    println!(
+        "| s | RSS, KiB | descriptors | series | bytes of /metrics | dispatches | lost |\n|---|---|---|---|---|---|---|"
+    );
     let began = Instant::now();
     let mut looks = Vec::new();
     loop {
@@ -101,12 +168,13 @@ fn watch(server: &mut Child) -> Result<Vec<Look>> {
         let Look {
             seconds,
             rss_kib,
+            descriptors,
             series,
             bytes,
             dispatches,
             lost,
         } = look;
-        println!("| {seconds} | {rss_kib} | {series} | {bytes} | {dispatches} | {lost} |");
+        println!("| {seconds} | {rss_kib} | {descriptors} | {series} | {bytes} | {dispatches} | {lost} |");
         looks.push(look);
     }
     let _ = rest.join();
@@ -134,6 +202,7 @@ fn look(pid: u32, address: &str, began: Instant) -> Result<Look> {
     Ok(Look {
         seconds: began.elapsed().as_secs(),
         rss_kib: rss.parse()?,
+        descriptors: std::fs::read_dir(format!("/proc/{pid}/fd"))?.count() as u64,
         series: series.len() as u64,
         bytes: text.len() as u64,
         dispatches: sum("tracer_dispatches_total"),
@@ -151,6 +220,7 @@ fn judge(looks: &[Look]) -> Result<()> {
     );
     for (what, of) in [
         ("memory", (|look| look.rss_kib) as fn(&Look) -> u64),
+        ("descriptors", |look| look.descriptors),
         ("series", |look| look.series),
     ] {
         let growth = mean(fourth, of) / mean(third, of);

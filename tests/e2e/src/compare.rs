@@ -132,7 +132,7 @@ fn pid(fact: &Fact) -> Option<u32> {
         Fact::Process(row) => Some(row.pid),
         Fact::RingJob(row) => row.pid,
         Fact::ApiStats(stats) => stats.pid,
-        Fact::DriverCall(_) | Fact::DriverEvent(_) | Fact::Loss(_) => None,
+        Fact::DriverCall(_) | Fact::DriverEvent(_) | Fact::Library(_) | Fact::Loss(_) => None,
     }
 }
 

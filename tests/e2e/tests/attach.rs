@@ -117,6 +117,31 @@ fn a_program_is_left_as_it_was_and_attached_to_again() {
     }
 }
 
+/// The recorder detaches in the middle of a burst, and the coverage of what it recorded is closed each time.
+#[test]
+fn coverage_is_closed_after_a_detach_in_a_burst() {
+    let program = Program::steady("trixie", "gfx1100", &BURST);
+    let pid = program.pid();
+    let traces = folder();
+    let mut last = None;
+    for number in 0..5 {
+        program.goes_on(100);
+        let trace = traces.path().join(number.to_string());
+        let recorder = Recorder::attach(&trace, &[pid], &[]);
+        program.goes_on(1500);
+        let recorded = recorder.interrupt().expect_success();
+        let (_, verdict) = verdict("doorbell-bypass", &trace);
+        let coverage = rule(&verdict, "coverage");
+        let found = (&coverage["outcome"], &coverage["counts"]["unseen"]);
+        assert_eq!(found, (&"pass".into(), &0.into()), "recording {number}: {coverage}");
+        last = Some(recorded);
+    }
+    program.goes_on(100);
+    program.stop();
+    let found = observed::adopted(&program.read(last.expect("a recording")), false);
+    assert!(found.claimed >= 1000 && found.outside >= 500, "{found:?}");
+}
+
 #[test]
 fn several_processes_until_the_last_of_them_ends() {
     let mut programs =

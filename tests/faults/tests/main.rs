@@ -3,6 +3,7 @@
 mod blocked;
 mod files;
 mod hostile;
+mod inodes;
 mod life;
 mod limits;
 mod pauses;

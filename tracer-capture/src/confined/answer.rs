@@ -49,6 +49,8 @@ pub enum Answer {
     Bytes(Contents),
     /// Pieces of memory.
     Memory(Memory),
+    /// The times of the last changes of files.
+    Changes(Vec<Option<(i64, i64)>>),
     /// Threads, and the system call that each of them is in.
     Calls(Vec<(u32, String)>),
 }
@@ -120,6 +122,7 @@ pub(super) enum Shape {
     File { most: u64 },
     Bytes,
     Memory { pieces: usize, bytes: u64 },
+    Changes { count: usize },
     Calls,
 }
 
@@ -140,6 +143,7 @@ impl Shape {
                 bytes: pieces.iter().map(|piece| u64::from(piece.len)).sum(),
             },
             Request::Proc { .. } | Request::List { .. } | Request::Root { .. } => Self::Bytes,
+            Request::Changes { mappings, .. } => Self::Changes { count: mappings.len() },
             Request::Calls { .. } => Self::Calls,
         }
     }
@@ -175,6 +179,9 @@ impl Shape {
                     return Err(ReadError::Gone);
                 }
                 Ok(Answer::Memory(Memory { bytes, ..memory }))
+            }
+            (Self::Changes { count }, Reply::Changes(changes)) if changes.len() == count => {
+                Ok(Answer::Changes(changes))
             }
             (Self::Calls, Reply::Calls(calls)) => Ok(Answer::Calls(calls)),
             _ => Err(ReadError::Gone),
@@ -219,6 +226,10 @@ mod tests {
             pieces: vec![Piece { address: 8, len: 4 }],
         };
         let proc = Request::Root { pid: 1 };
+        let changes = Request::Changes {
+            pid: 1,
+            mappings: vec![(1, 2), (2, 3)],
+        };
         let inline = |bytes: &[u8]| Body::Inline(bytes.to_vec());
         let read = |body: Body, there: &[bool], time_ns: u64| {
             let memory = Memory {
@@ -241,6 +252,7 @@ mod tests {
         assert!(taken(&file, &whole(inline(b"1234")), &[path]).is_ok());
         assert!(taken(&file, &whole(Body::Sealed), &[path, sealed.as_fd()]).is_ok());
         assert!(taken(&memory, &read(inline(b"1234"), &[true], 7), &[]).is_ok());
+        assert!(taken(&changes, &Reply::Changes(vec![None, Some((1, 2))]), &[]).is_ok());
         assert!(taken(&memory, &read(Body::Sealed, &[false], 7), &[sealed.as_fd()]).is_ok());
         assert_eq!(
             taken(&proc, &Reply::Failed(libc::EIO), &[]).unwrap_err(),
@@ -266,6 +278,7 @@ mod tests {
             (&proc, whole(inline(b"")), vec![path]),
             (&proc, Reply::NotRegular, vec![]),
             (&file, Reply::Calls(Vec::new()), vec![]),
+            (&changes, Reply::Changes(vec![None]), vec![]),
         ] {
             assert_eq!(
                 taken(request, &reply, &beside).unwrap_err(),

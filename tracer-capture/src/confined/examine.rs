@@ -21,7 +21,7 @@ use super::{
     parser::{Job, Output},
     parsers::{Input, ParseFailed, Parsers},
     readers::Readers,
-    request::{MAX_RANGES, Piece, ProcFile, Request, Want},
+    request::{MAX_MAPPINGS, MAX_RANGES, Piece, ProcFile, Request, Want},
     sealed::Sealed,
     user::user_of,
 };
@@ -182,6 +182,26 @@ impl Examine<'_> {
     /// Fails with a [`ReadError`].
     pub fn mappings(&self) -> Result<Vec<Mapping>, ReadError> {
         Ok(proc_maps::executable_in(&self.proc_file(ProcFile::Maps)?))
+    }
+
+    /// Returns the times of the last changes of the files behind mappings (s and ns of the real-time clock), each `None` if the
+    /// mapping is gone or the recorder may not look behind it.
+    ///
+    /// # Errors
+    /// Fails with a [`ReadError`].
+    pub fn changes(&self, mappings: &[&Mapping]) -> Result<Vec<Option<(i64, i64)>>, ReadError> {
+        let mut changes = Vec::with_capacity(mappings.len());
+        for some in mappings.chunks(MAX_MAPPINGS) {
+            let mappings = some.iter().map(|mapping| (mapping.start, mapping.end)).collect();
+            match self.ask(&Request::Changes {
+                pid: self.pid,
+                mappings,
+            })? {
+                Answer::Changes(some) => changes.extend(some),
+                _ => return Err(ReadError::Gone),
+            }
+        }
+        Ok(changes)
     }
 
     /// Finds the file behind a mapping.

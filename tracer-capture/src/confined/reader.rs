@@ -49,6 +49,7 @@ fn answer(request: &Request, message: &mut Message) -> io::Result<Answer> {
             path,
             want,
         } => file::mapped(*pid, (*start, *end), (device, *inode), path, want),
+        Request::Changes { pid, mappings } => file::changes(*pid, mappings),
         Request::InRoot { pid, path, want } => file::in_root(*pid, path, want),
         Request::Own { path, want } => file::own(path, want),
         Request::Again { want } => {

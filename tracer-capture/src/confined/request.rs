@@ -11,6 +11,8 @@ pub const MAX_RANGES: usize = 64;
 /// The maximum number of bytes of a file in /proc: the mappings of a process with the most that it can have (`vm.max_map_count`)
 /// take 20 MiB.
 pub const MAX_PROC: u64 = 64 << 20;
+/// The maximum number of mappings in one request.
+pub const MAX_MAPPINGS: usize = 1024;
 /// The maximum number of names in a folder.
 pub const MAX_NAMES: usize = 4096;
 /// The maximum number of threads that [`Request::Calls`] reports.
@@ -35,6 +37,13 @@ pub enum Request {
         path: Vec<u8>,
         /// The requested part of its contents.
         want: Want,
+    },
+    /// The times of the last changes of the files behind mappings of a process, without their contents.
+    Changes {
+        /// The process id.
+        pid: u32,
+        /// The first address of each mapping, and the address after the last one: at most [`MAX_MAPPINGS`].
+        mappings: Vec<(u64, u64)>,
     },
     /// A file by its path in the root of a process; links lead nowhere else.
     InRoot {
@@ -172,6 +181,9 @@ pub(super) enum Reply {
     Bytes(Body),
     /// Memory.
     Memory(Body, Memory),
+    /// For each mapping, the time of the last change of its file (s and ns of the real-time clock), if the mapping is there and the
+    /// reader may look behind it.
+    Changes(Vec<Option<(i64, i64)>>),
     /// Threads, and the contents of their `syscall` files.
     Calls(Vec<(u32, String)>),
 }

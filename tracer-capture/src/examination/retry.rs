@@ -15,7 +15,8 @@ use crate::{
 const INTERVAL_NS: u64 = 1_000_000_000;
 /// The maximum number of tries for one process after its last mapping: a file that can't be opened for so long never can.
 const TRIES: u32 = 60;
-/// The maximum number of files and processes that are remembered, so that each is reported once.
+/// The maximum number of files and processes that are remembered, so that each is reported once. Beyond it, tracer begins anew:
+/// inodes and process ids are used again.
 const MAX_TOLD: usize = 4096;
 
 /// The processes that are to be tried again.
@@ -58,7 +59,8 @@ impl Work {
     pub(super) fn unopened(&self, pid: u32, mapping: &Mapping, error: &NotRead) {
         let warning = format!("cannot examine {}, will try again: {error}", mapping.path);
         self.lost(pid, warning, |retry| {
-            retry.files.len() < MAX_TOLD && retry.files.insert(mapping.file.clone())
+            bound(&mut retry.files);
+            retry.files.insert(mapping.file.clone())
         });
     }
 
@@ -69,7 +71,8 @@ impl Work {
         }
         let warning = format!("cannot examine process {pid}, will try again: {error}");
         self.lost(pid, warning, |retry| {
-            retry.pids.len() < MAX_TOLD && retry.pids.insert(pid)
+            bound(&mut retry.pids);
+            retry.pids.insert(pid)
         });
     }
 
@@ -79,7 +82,7 @@ impl Work {
         if is_new(&mut retry) {
             drop(retry);
             let mut inventory = lock(&self.inventory);
-            inventory.warnings.push(warning);
+            inventory.warn(warning);
             inventory.lose(LIBRARY_UNOPENED);
         }
     }
@@ -113,6 +116,12 @@ impl Work {
         } else if let Some(again) = retry.waiting.get_mut(&pid) {
             again.tries = tries;
         }
+    }
+}
+
+fn bound<T>(told: &mut HashSet<T>) {
+    if told.len() >= MAX_TOLD {
+        told.clear();
     }
 }
 

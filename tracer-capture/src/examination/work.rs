@@ -206,7 +206,8 @@ impl Work {
             .iter()
             .find(|mapping| (mapping.start..mapping.end).contains(&hold.address));
         if let Some(own) = own {
-            self.libraries.forget_if_changed(&own.file, hold.file);
+            // Readers that may not look behind mappings do not see that the file has changed.
+            self.libraries.compare(&own.file, hold.file);
         }
         self.probe_files(examine, &mappings);
         if let Some(own) = own.filter(|own| self.libraries.is_examined(&own.file)) {

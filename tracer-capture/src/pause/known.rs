@@ -1,6 +1,9 @@
 //! Files that were examined in this recording: the map KNOWN, which the programs read. Mapping a known file pauses no process.
 
-use std::sync::{Mutex, atomic::Ordering};
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError, atomic::Ordering},
+};
 
 use aya::maps::Map;
 use tracer_common::pause::{FileKey, KNOWN_SLOTS, KNOWN_TRIES, KNOWN_WORDS};
@@ -14,9 +17,13 @@ use crate::{
 /// another file may take it.
 pub struct KnownFiles {
     words: SharedWords,
-    /// Locked by the thread that writes, also after a panic of another one: it protects no data of its own.
-    writing: Mutex<()>,
+    /// The known files, those that were inserted first in front. Locked by the thread that writes.
+    order: Mutex<VecDeque<FileKey>>,
 }
+
+/// The largest number of known files: with half of the entries free, a file finds one. On a machine on which containers come and
+/// go for days, those that were examined first become unknown, and are examined again if a process maps them.
+const MAX: usize = KNOWN_SLOTS as usize / 2;
 
 const BYTES: usize = KNOWN_SLOTS as usize * KNOWN_WORDS * size_of::<u64>();
 
@@ -29,15 +36,20 @@ impl KnownFiles {
         let words = SharedWords::new(map, "KNOWN", BYTES, Access::Write)?;
         Ok(Self {
             words,
-            writing: Mutex::default(),
+            order: Mutex::default(),
         })
     }
 
     /// Makes a file known. A file whose entries are all taken stays unknown: it is examined each time.
     pub fn insert(&self, file: FileKey) {
-        let _alone = self.writing.lock();
+        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         if file.inode == 0 || entries(file).any(|first| self.is(first, file)) {
             return;
+        }
+        if order.len() >= MAX
+            && let Some(oldest) = order.pop_front()
+        {
+            self.clear(oldest);
         }
         let word = |at| self.words.word(at);
         let free = entries(file).find(|first| word(first + INODE).load(Ordering::Acquire) == 0);
@@ -47,12 +59,18 @@ impl KnownFiles {
             // These words are written afterwards, because programs check them last and first.
             word(first + INODE).store(file.inode, Ordering::Release);
             word(first + WRITTEN).store(1, Ordering::Release);
+            order.push_back(file);
         }
     }
 
     /// Makes a file unknown.
     pub fn remove(&self, file: FileKey) {
-        let _alone = self.writing.lock();
+        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        order.retain(|known| *known != file);
+        self.clear(file);
+    }
+
+    fn clear(&self, file: FileKey) {
         for first in entries(file).filter(|&first| self.is(first, file)) {
             self.words.word(first + INODE).store(0, Ordering::Release);
         }

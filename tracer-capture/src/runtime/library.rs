@@ -47,10 +47,43 @@ enum Seen {
     Examined {
         /// The file's key at the time of the examination; `None` if it is not a regular file.
         key: Option<FileKey>,
-        /// The runtime, if the file is one.
-        runtime: Option<Arc<Runtime>>,
+        /// What the file has probes for, if it has some. They keep its inode from being used for another file.
+        probed: Option<Probed>,
     },
 }
+
+impl Seen {
+    /// Returns whether a thread examined the file, and found nothing to attach probes to.
+    const fn is_plain(&self) -> bool {
+        matches!(self, Self::Examined { probed: None, .. })
+    }
+}
+
+/// A file with probes.
+pub struct Probed {
+    /// A hash of its contents.
+    pub contents: u64,
+    /// The runtime, if the file is one.
+    pub runtime: Option<Arc<Runtime>>,
+}
+
+/// The result of comparing a file with what is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// The file is the same, or it is not known: in that case it is examined anyway.
+    Same,
+    /// The file was written to, or another file has its inode. It is not known any more.
+    Forgotten,
+    /// The file has probes, and was changed: its contents, if their hash is another one, or only its names or access rights.
+    Probed {
+        /// The hash of its contents when it was examined.
+        contents: u64,
+    },
+}
+
+/// The largest number of files that are remembered although they have no probes. Beyond it, all of them are examined again when a
+/// process maps them: on a machine on which containers come and go, most of them are gone.
+const MAX_PLAIN: usize = 1 << 14;
 
 /// An HSA runtime.
 pub struct Runtime {
@@ -60,6 +93,8 @@ pub struct Runtime {
     pub file: File,
     /// The path in the first process that mapped the file.
     pub path: String,
+    /// A hash of its contents.
+    pub contents: u64,
     /// The resolver's result.
     pub resolution: Arc<Resolution>,
     /// The functions whose calls are captured.
@@ -78,6 +113,8 @@ pub struct Client {
     pub library: Library,
     /// The open file.
     pub file: File,
+    /// A hash of its contents.
+    pub contents: u64,
     /// The functions whose calls are captured.
     pub entries: Entries,
 }
@@ -119,11 +156,11 @@ pub struct Claim<'a> {
 
 impl Claim<'_> {
     /// Records the result for the file, whose probes are in place.
-    pub fn settle(mut self, key: Option<FileKey>, runtime: Option<Arc<Runtime>>) {
-        if runtime.is_some() {
+    pub fn settle(mut self, key: Option<FileKey>, probed: Option<Probed>) {
+        if probed.as_ref().is_some_and(|probed| probed.runtime.is_some()) {
             self.libraries.runtimes.fetch_add(1, Ordering::AcqRel);
         }
-        self.settled = Some(Seen::Examined { key, runtime });
+        self.settled = Some(Seen::Examined { key, probed });
     }
 
     /// Restores the state of a file that was claimed by [`Libraries::reclaim`].
@@ -143,6 +180,9 @@ impl Claim<'_> {
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
         let mut seen = self.libraries.seen();
+        if seen.len() > MAX_PLAIN && seen.values().filter(|seen| seen.is_plain()).count() >= MAX_PLAIN {
+            seen.retain(|_, seen| !seen.is_plain());
+        }
         match self.settled.take() {
             Some(examined) => seen.insert(self.file.clone(), examined),
             None => seen.remove(self.file),
@@ -235,7 +275,7 @@ impl Libraries {
                 library.thunk = resolution.may_hand_over();
                 return Examined::Runtime(key, Box::new((library, *runtime)));
             }
-            Ok(Ok(Some(Found::Client(file, entries)))) => {
+            Ok(Ok(Some(Found::Client(file, contents, entries)))) => {
                 library.build_id.clone_from(&entries.build_id);
                 library.soname.clone_from(&entries.soname);
                 library.client = true;
@@ -243,6 +283,7 @@ impl Libraries {
                     id: mapping.file.clone(),
                     library,
                     file,
+                    contents,
                     entries,
                 };
                 return Examined::Client(key, Box::new(client));
@@ -262,19 +303,39 @@ impl Libraries {
         matches!(self.seen().get(file), Some(Seen::Examined { key: Some(_), .. }))
     }
 
-    /// Forgets a file that has changed since its examination, so that it is examined again. Keeps a runtime, whose probes are in
-    /// place: its key also changes with its names or access rights.
-    pub fn forget_if_changed(&self, file: &FileId, now: FileKey) {
+    /// Compares a file with what is known of it, by its key. A file without probes that has changed is forgotten, so that it is
+    /// examined again: perhaps another file has its inode now.
+    pub fn compare(&self, file: &FileId, now: FileKey) -> Compared {
         let mut seen = self.seen();
-        if let Some(Seen::Examined {
-            key: Some(then),
-            runtime: None,
-        }) = seen.get(file)
-            && now.inode != 0
-            && *then != now
-        {
-            seen.remove(file);
+        match seen.get(file) {
+            Some(Seen::Examined {
+                key: Some(then),
+                probed,
+            }) if now.inode != 0 && *then != now => {
+                if let Some(Probed { contents, .. }) = probed {
+                    return Compared::Probed { contents: *contents };
+                }
+                seen.remove(file);
+                Compared::Forgotten
+            }
+            _ => Compared::Same,
         }
+    }
+
+    /// Sets the key of a file whose contents are those that were examined.
+    pub fn is_still(&self, file: &FileId, now: FileKey) {
+        if let Some(Seen::Examined { key, .. }) = self.seen().get_mut(file) {
+            *key = Some(now);
+        }
+    }
+
+    /// Returns a hash of the contents of the file behind a mapping.
+    ///
+    /// # Errors
+    /// Fails with a [`ReadError`].
+    pub fn contents(examine: &Examine<'_>, mapping: &Mapping) -> Result<u64, ReadError> {
+        let file = examine.mapped(mapping)?;
+        Ok(builds::hash(examine.library(&file)?.bytes()))
     }
 
     /// Returns the number of runtimes found so far.
@@ -285,7 +346,7 @@ impl Libraries {
     /// Returns the runtime in this file, if it is one.
     pub fn runtime(&self, file: &FileId) -> Option<Arc<Runtime>> {
         match self.seen().get(file)? {
-            Seen::Examined { runtime, .. } => runtime.clone(),
+            Seen::Examined { probed, .. } => probed.as_ref()?.runtime.clone(),
             Seen::UnderWay { .. } => None,
         }
     }
@@ -324,15 +385,20 @@ fn failed(error: NotRead) -> Examined {
     }
 }
 
-/// Returns the kernel's key for a file. Its device is that in /proc/PID/maps, which `stat` does not always return.
+/// Returns the kernel's key for a file.
 fn key(mapping: &Mapping, file: &File) -> Option<FileKey> {
-    let (major, minor) = mapping.file.device.split_once(':')?;
+    key_at(&mapping.file, file.info().changed)
+}
+
+/// Returns the kernel's key for a file that was changed at this time (s and ns of the real-time clock). Its device is that in
+/// /proc/PID/maps, which `stat` does not always return.
+pub fn key_at(file: &FileId, (seconds, nsec): (i64, i64)) -> Option<FileKey> {
+    let (major, minor) = file.device.split_once(':')?;
     let hex = |text| u32::from_str_radix(text, 16).ok();
     let device = hex(major)?.checked_mul(1 << MINOR_BITS)? | hex(minor)?;
-    let (seconds, nsec) = file.info().changed;
     Some(FileKey::new(
         device,
-        mapping.file.inode,
+        file.inode,
         seconds.cast_unsigned(),
         u32::try_from(nsec).ok()?,
     ))

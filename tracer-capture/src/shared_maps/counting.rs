@@ -32,6 +32,11 @@ impl Counting {
         self.word.word(0).fetch_or(gate::COUNTS, Ordering::SeqCst);
     }
 
+    /// Makes no submission count from now on. A program that runs at this moment may still count one.
+    pub fn close(&self) {
+        self.word.word(0).fetch_and(!gate::COUNTS, Ordering::SeqCst);
+    }
+
     /// Makes processes that begin to use the KFD become traced from now on, if the programs were loaded for it.
     pub fn admit(&self) {
         self.word.word(0).fetch_or(gate::ADMITS, Ordering::SeqCst);

@@ -46,13 +46,7 @@ impl Session {
                 Ok(candidate) => candidates.push(candidate),
                 // This process has exited and uses nothing any more.
                 Err(_) if !process_stat::is_alive(pid) => {}
-                Err(error) => {
-                    let (mut inventory, warning) = (examination::lock(&self.inventory), error.to_string());
-                    // The first search may have added the warning already.
-                    if !inventory.warnings.contains(&warning) {
-                        inventory.warnings.push(warning);
-                    }
-                }
+                Err(error) => examination::lock(&self.inventory).warn(error.to_string()),
             }
         }
         let mut new = Vec::new();

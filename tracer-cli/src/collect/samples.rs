@@ -2,7 +2,7 @@
 
 use tracer_capture::{
     confined::Readers,
-    sampler::{Sample, Sampler},
+    sampler::{self, Sample, Sampler},
     session::Session,
     sys,
 };
@@ -11,6 +11,7 @@ use tracer_core::{model::Model, tables::Fact};
 /// The sampler and its samples.
 pub struct Samples {
     sampler: Option<Sampler>,
+    readers: Readers,
     /// Samples that were taken and not yet passed to the model.
     waiting: Vec<Sample>,
     /// The position of the newest record when the samples were collected.
@@ -23,7 +24,8 @@ impl Samples {
     /// Starts the sampler, with no queues yet.
     pub fn start(readers: Readers) -> anyhow::Result<Self> {
         Ok(Self {
-            sampler: Some(Sampler::start(readers)?),
+            sampler: Some(Sampler::start(readers.clone())?),
+            readers,
             waiting: Vec::new(),
             mark: 0,
             revision: 0,
@@ -69,5 +71,14 @@ impl Samples {
             self.waiting.extend(sampler.finish());
             self.mark = session.mark();
         }
+    }
+
+    /// Samples the queues once more, when no doorbell is recorded any more: the samples show which queues still existed after the
+    /// last doorbell that was.
+    pub fn confirm(&mut self, session: &Session, model: &Model) {
+        let queues = model.positions().collect();
+        self.waiting
+            .extend(sampler::after_the_end(self.readers.clone(), queues));
+        self.mark = session.mark();
     }
 }

@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, os::unix::process::ExitStatusExt};
 
-use tracer_capture::{
-    inventory::{self, Inventory},
-    runtime::resolver::Confidence,
-};
+use tracer_capture::inventory::{self, Inventory};
 use tracer_core::family::Family;
 use tracer_core::words::Named;
 use tracer_core::{
@@ -55,19 +52,10 @@ pub fn end(manifest: &mut Manifest, ending: &Ending) {
 /// Returns what was watched. A source counts only if it is whole: one library whose doorbells could not be found makes their number
 /// unknown.
 pub fn capabilities(inventory: &Inventory) -> Capabilities {
-    let failed = |family: Family| inventory.probes.iter().any(|p| p.family == family && !p.attached());
-    let whole = |family: Family| {
-        // A probe with low confidence sees only a part.
-        let sure = |p: &inventory::Probe| p.attached() && p.confidence != Some(Confidence::Low);
-        let covers = |library: &inventory::Library| {
-            let mut probes = inventory.probes.iter();
-            probes.any(|p| p.family == family && p.target == library.path && sure(p))
-        };
-        // A library of HIP or OpenCL submits through the library of an HSA runtime.
-        let mut runtimes = inventory.libraries.iter().filter(|library| !library.client).peekable();
-        runtimes.peek().is_some() && !failed(family) && runtimes.all(covers)
-    };
-    let no_runtime = inventory.libraries.iter().all(|library| library.client);
+    let failed = |family: Family| inventory.lacks(family);
+    // A library of HIP or OpenCL submits through the library of an HSA runtime.
+    let whole = |family: Family| inventory.has_runtime() && !failed(family) && inventory.covers_runtimes(family);
+    let no_runtime = !inventory.has_runtime();
     let events = |family: Family| {
         let mut probes = inventory.probes.iter().filter(|p| p.family == family).peekable();
         probes.peek().is_some() && probes.all(inventory::Probe::attached)
@@ -85,7 +73,7 @@ pub fn capabilities(inventory: &Inventory) -> Capabilities {
         api: inventory.has(Family::Api) && inventory.api.records(),
         api_stats: inventory.has(Family::Api) && inventory.api.counts_any(),
         // No function that was found calls `hsaKmtQueueRingDoorbell`, so no call of it is missed.
-        thunk: whole(Family::Doorbell) && !inventory.libraries.iter().any(|library| library.thunk),
+        thunk: whole(Family::Doorbell) && !inventory.may_hand_over(),
         // Without a runtime, everything that the GPU takes is unseen.
         unseen: (no_runtime || whole(Family::Doorbell)) && events(Family::Progress),
         hsa_queues: whole(Family::HsaQueue),
@@ -193,7 +181,10 @@ fn probe(probe: &inventory::Probe) -> Probe {
 
 #[cfg(test)]
 mod tests {
-    use tracer_capture::session::{Api, Classes, Layer};
+    use tracer_capture::{
+        runtime::resolver::Confidence,
+        session::{Api, Classes, Layer},
+    };
 
     use super::*;
 

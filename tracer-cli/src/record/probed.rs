@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use tracer_capture::inventory::Inventory;
-use tracer_core::family::Family;
 use tracer_core::{
     event::Event,
     tables::{Queue, QueueOrigin},
@@ -45,11 +44,7 @@ impl Probed {
     /// was hit has them, too, if all runtimes that were found have doorbell probes. A process that created a queue and hit no probe
     /// at all uses a runtime that was not found, or none.
     pub fn lacks<'a>(&self, mut queues: impl Iterator<Item = &'a Queue>, inventory: &Inventory) -> bool {
-        let mut runtimes = inventory.libraries.iter().filter(|library| !library.client);
-        let whole = runtimes.all(|library| {
-            let mut probes = inventory.probes.iter();
-            probes.any(|probe| probe.family == Family::Doorbell && probe.target == library.path && probe.attached())
-        });
+        let whole = inventory.runtimes_have_doorbells();
         queues.any(|queue| {
             let seen = queue.origin != QueueOrigin::Adopted;
             let compute = seen && queue.kind.starts_with("compute");
@@ -68,7 +63,7 @@ fn add(pids: &mut BTreeSet<u32>, pid: u32) {
 #[cfg(test)]
 mod tests {
     use tracer_capture::inventory::{Library, Probe};
-    use tracer_core::event::Origin;
+    use tracer_core::{event::Origin, family::Family};
 
     use super::*;
 

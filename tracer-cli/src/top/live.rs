@@ -139,7 +139,7 @@ impl Shared {
     fn describe(&mut self, inventory: &Inventory) {
         self.live.set_gpus(manifest::gpus(&manifest::devices(inventory)));
         self.live.set_capture(manifest::capture(inventory));
-        self.blind = if inventory.libraries.iter().any(|library| !library.client) {
+        self.blind = if inventory.has_runtime() {
             blind(&manifest::capabilities(inventory))
         } else {
             vec!["user queues (no HSA runtime yet)".to_owned()]

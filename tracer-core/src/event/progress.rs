@@ -11,8 +11,10 @@ use super::Origin;
 pub enum Occasion {
     /// The collector samples periodically.
     Sample,
-    /// The collector stops watching.
+    /// The collector stops watching. Doorbells are still recorded.
     TraceEnd,
+    /// The collector has stopped watching: doorbells before the sample are recorded, and those since the stop are not.
+    Detached,
     /// A thread enters DESTROY_QUEUE.
     Destroy,
     /// A thread returns from DESTROY_QUEUE. The GPU takes no more packets from the queue.

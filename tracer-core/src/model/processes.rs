@@ -14,11 +14,29 @@ pub(super) struct Processes {
     reported_ns: HashMap<u32, u64>,
     /// Processes that exited, in the order of their exits: time and pid.
     ended: VecDeque<(u64, u32)>,
+    /// The last processes that were reported, with the times of their exits: what arrives even later is about them.
+    reported: VecDeque<(u64, u32)>,
 }
 
+/// Largest number of reported processes that are kept.
+const MAX_REPORTED: usize = 1024;
+
 impl Processes {
+    /// Notes that something of a process was seen, unless the process was reported already.
+    pub(super) fn seen(&mut self, origin: Origin) {
+        if !self.is_late(origin) {
+            self.touch(origin);
+        }
+    }
+
+    /// Returns whether an event is of a process that was reported: nothing would ever end the process that it would make.
+    fn is_late(&self, origin: Origin) -> bool {
+        let is_it = |&(end, pid): &(u64, u32)| pid == origin.pid && origin.time_ns <= end;
+        !self.by_pid.contains_key(&origin.pid) && self.reported.iter().any(is_it)
+    }
+
     /// Notes that a process was seen.
-    pub(super) fn touch(&mut self, origin: Origin) -> &mut Process {
+    fn touch(&mut self, origin: Origin) -> &mut Process {
         let process = self.by_pid.entry(origin.pid).or_insert_with(|| Process {
             pid: origin.pid,
             parent: None,
@@ -84,6 +102,9 @@ impl Processes {
 
     /// Notes whether the runtime of a process hands doorbells over.
     pub(super) fn thunk(&mut self, origin: Origin, hands_over: Option<bool>) {
+        if self.is_late(origin) {
+            return;
+        }
         self.reported_ns.insert(origin.pid, origin.time_ns);
         self.touch(origin).thunk = hands_over;
     }
@@ -103,6 +124,10 @@ impl Processes {
             // The id may belong to a younger process now.
             if let Some(process) = self.take_if(pid, |process| process.exit_ns == Some(end)) {
                 self.reported_ns.remove(&pid);
+                if self.reported.len() >= MAX_REPORTED {
+                    self.reported.pop_front();
+                }
+                self.reported.push_back((end, pid));
                 out(Fact::Process(process));
             }
         }
@@ -111,6 +136,7 @@ impl Processes {
     /// Ends the trace: reports every process as a fact.
     pub(super) fn finish(&mut self, out: &mut impl FnMut(Fact)) {
         self.ended.clear();
+        self.reported.clear();
         let mut all: Vec<Process> = self.by_pid.drain().map(|(_, process)| process).collect();
         all.sort_unstable_by_key(|process| (process.first_ns, process.pid));
         all.into_iter().map(Fact::Process).for_each(out);

@@ -11,15 +11,24 @@ use crate::tables::{Fact, RingJob};
 
 /// Largest number of jobs under way. Beyond it, a new job is counted as lost.
 const MAX_JOBS: usize = 65536;
+/// Time after the last step of a job from which the job counts as one whose other steps were lost, by the clock of the trace. The
+/// driver resets a ring that works at one job for a minute.
+const MAX_AGE_NS: u64 = 600 * 1_000_000_000;
+/// Interval of the searches for such jobs, by the same clock.
+const SEARCH_NS: u64 = 10 * 1_000_000_000;
+
 /// Jobs that are not done.
 #[derive(Debug, Default)]
 pub struct RingJobs {
     under_way: HashMap<JobKey, RingJob>,
+    /// Time of the last search for jobs that are too old.
+    searched_ns: u64,
 }
 
 impl RingJobs {
     /// Processes one step of a job's life.
     pub fn apply(&mut self, event: &Event<'_>, out: &mut impl FnMut(Fact)) {
+        self.settle(event.origin.time_ns, out);
         if event.step == RingStep::Done {
             let mut job = self.under_way.remove(&event.key).unwrap_or_else(|| unseen(event));
             complete(&mut job, event);
@@ -37,12 +46,31 @@ impl RingJobs {
         complete(self.under_way.entry(event.key).or_insert_with(|| unseen(event)), event);
     }
 
+    /// Reports jobs whose last step is so old that the next one must be lost, and forgets them.
+    fn settle(&mut self, now_ns: u64, out: &mut impl FnMut(Fact)) {
+        if now_ns < self.searched_ns.saturating_add(SEARCH_NS) {
+            return;
+        }
+        self.searched_ns = now_ns;
+        let is_old = |_: &JobKey, job: &mut RingJob| last_step_ns(job).saturating_add(MAX_AGE_NS) <= now_ns;
+        report(self.under_way.extract_if(is_old).map(|(_, job)| job).collect(), out);
+    }
+
     /// Reports every job that is not done, at the end of the trace.
     pub fn finish(&mut self, out: &mut impl FnMut(Fact)) {
-        let mut jobs: Vec<RingJob> = self.under_way.drain().map(|(_, job)| job).collect();
-        jobs.sort_by_key(|job| (job.time_ns, job.context, job.seqno, job.job_id));
-        jobs.into_iter().for_each(|job| out(Fact::RingJob(job)));
+        report(self.under_way.drain().map(|(_, job)| job).collect(), out);
     }
+}
+
+/// Reports jobs that are not done, in the order of time.
+fn report(mut jobs: Vec<RingJob>, out: &mut impl FnMut(Fact)) {
+    jobs.sort_by_key(|job| (job.time_ns, job.context, job.seqno, job.job_id));
+    jobs.into_iter().for_each(|job| out(Fact::RingJob(job)));
+}
+
+/// Returns the time of the last step of a job that is not done.
+fn last_step_ns(job: &RingJob) -> u64 {
+    job.run_ns.or(job.submit_ns).unwrap_or(job.time_ns)
 }
 
 /// Returns a job of which only the key is known.

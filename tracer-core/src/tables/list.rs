@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ApiCall, ApiStats, CodeObject, Column, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, DriverCall, DriverEvent,
-    GpuTime, Ioctl, Kernel, Loss, Misfit, OtherPacket, Process, Progress, Proxy, Queue, Request, RingJob, Row, Rows,
-    Source, Target,
+    GpuTime, Ioctl, Kernel, Library, Loss, Misfit, OtherPacket, Process, Progress, Proxy, Queue, Request, RingJob, Row,
+    Rows, Source, Target,
 };
 
 /// Lists the tables: the table, the fact, and the struct that is its row.
@@ -122,6 +122,7 @@ tables! {
     DriverEvents, DriverEvent(DriverEvent);
     ApiCalls, ApiCall(ApiCall);
     ApiStats, ApiStats(ApiStats);
+    Libraries, Library(Library);
     Losses, Loss(Loss);
 }
 

@@ -1,5 +1,6 @@
 //! The thread's side of the sink.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
@@ -18,6 +19,7 @@ use crate::file;
 use crate::folder::{self, Place};
 use crate::manifest::{self, Manifest};
 use crate::part::{self, PartName};
+use crate::snapshot::Snapshot;
 
 /// Name of the loss source that counts rows which the recorder could not write.
 pub(crate) const LOSS_SOURCE: &str = "store";
@@ -29,6 +31,8 @@ const RESERVED: u64 = 256 << 10;
 pub(super) struct Worker {
     place: Place,
     tables: Vec<Stored>,
+    /// The tables of things that continue to live, by name.
+    snapshots: HashMap<&'static str, Snapshot>,
     reports: Sender<Report>,
     /// Rows that could not be written (for runs, the things that they represent), and the first reason.
     lost: u64,
@@ -68,6 +72,7 @@ impl Worker {
         let worker = Self {
             place,
             tables: Table::ALL.into_iter().map(|_| Stored::default()).collect(),
+            snapshots: HashMap::new(),
             reports,
             lost: 0,
             failed: None,
@@ -98,9 +103,16 @@ impl Worker {
                     Ok(()) => drop(self.reports.send(Report::Written(columns))),
                     Err(error) => self.note(error, columns.things()),
                 },
-                Job::Replace { rows, sealed } => {
+                Job::Update(table, changed) => {
+                    let snapshot = self
+                        .snapshots
+                        .entry(table.name())
+                        .or_insert_with(|| Snapshot::new(table));
+                    snapshot.apply(&changed);
+                    drop(changed);
+                    let (rows, sealed) = snapshot.take();
                     let done = self.replace(&rows, sealed.as_ref());
-                    let stored = &mut self.tables[rows.table() as usize];
+                    let stored = &mut self.tables[table as usize];
                     stored.newest = stored.sealed + rows.rows() as u64;
                     match done {
                         Ok(()) => stored.rows = stored.newest,

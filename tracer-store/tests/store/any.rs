@@ -6,8 +6,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use tracer_core::tables::{
-    CopiedBy, Copy, CopyOp, Direction, Dispatch, Doorbell, DriverCall, DriverEvent, Evidence, Fact, Form, Ioctl, Loss,
-    OtherPacket, PacketKind, Path, Process, Queue, QueueOrigin, RingJob, Unread,
+    CopiedBy, Copy, CopyOp, Direction, Dispatch, Doorbell, DriverCall, DriverEvent, Evidence, Fact, Form, Ioctl,
+    Library, Loss, OtherPacket, PacketKind, Path, Process, Queue, QueueOrigin, RingJob, Unread,
 };
 
 use crate::api_calls;
@@ -323,6 +323,24 @@ fn driver_event() -> impl Strategy<Value = Fact> {
     })
 }
 
+fn library() -> impl Strategy<Value = Fact> {
+    let names = any::<(String, String, Option<String>, Option<String>)>();
+    let numbers = (number(), number(), any::<[u32; 3]>());
+    (names, numbers).prop_map(|((path, device, build_id, soname), (time_ns, inode, small))| {
+        Fact::Library(Library {
+            time_ns,
+            path,
+            device,
+            inode,
+            build_id,
+            soname,
+            first_pid: small[0],
+            probes: small[1],
+            missing: small[2],
+        })
+    })
+}
+
 fn ring_job() -> impl Strategy<Value = Fact> {
     let names = (
         any::<Option<String>>(),
@@ -376,6 +394,7 @@ pub fn fact() -> impl Strategy<Value = Fact> {
         ring_job(),
         driver_call(),
         driver_event(),
+        library(),
         looks::progress(),
         proxies::proxy(),
         proxies::request(),

@@ -218,6 +218,7 @@ fn reads(name: &str, version: u64) {
                 | Table::DriverEvents
                 | Table::CodeObjects
                 | Table::Kernels
+                | Table::Libraries
         )
     };
     // The fixture of version 2 was written before these tables existed.
@@ -228,6 +229,7 @@ fn reads(name: &str, version: u64) {
         Table::Requests,
         Table::DoorbellRuns,
         Table::DispatchRuns,
+        Table::Libraries,
     ];
     let told = |table: &Table| there(table) || version > 1 && !later.contains(table);
     let counts = Table::ALL

@@ -8,7 +8,7 @@ use std::{
 
 use tracer_e2e::{
     place,
-    running::{Recorder, descendants, signal, state, wait_for},
+    running::{Program, Recorder, descendants, signal, state, wait_for},
     scenario::{Scenario, folder},
 };
 use tracer_faults::{Attack, tries};
@@ -82,6 +82,65 @@ fn two_recorders_leave_nobody_stopped() {
         let _ = recorder.interrupt().expect_success();
     }
     attack.finish();
+}
+
+/// Two recorders attach to one process at the same time, while the process submits and maps new files all the time. Both attach,
+/// and both record; the process goes on.
+#[test]
+fn two_recorders_attach_to_one_process() {
+    let mut attack = Attack::new("two of `record -p` at once attach to a process that maps new files all the time");
+    for _ in 0..tries(2, 20) {
+        attack.count(attach_twice());
+    }
+    attack.finish();
+}
+
+fn attach_twice() -> Result<(), String> {
+    let program = Program::steady("trixie", "gfx1100", &["--round=64", "--pause=0"]);
+    program.goes_on(100);
+    let dir = folder();
+    let files = dir.path().join("files");
+    fs::create_dir(&files).expect("a folder");
+    let mut loader = Command::new(place::programs().join("loader"));
+    let loader = loader
+        .args(["--kfd", "--fresh"])
+        .arg(&files)
+        .stdout(std::process::Stdio::null());
+    let loader = Ended(loader.spawn().expect("it runs"));
+    let words = [
+        "-p".to_owned(),
+        program.pid().to_string(),
+        "-p".to_owned(),
+        loader.0.id().to_string(),
+    ];
+    let recorders: Vec<Recorder> = ["one", "two"]
+        .map(|name| Recorder::start(&dir.path().join(name), &words))
+        .into();
+    for recorder in &recorders {
+        recorder.hears("attached   ");
+        recorder.hears("attached   ");
+    }
+    program.goes_on(1000);
+    let mut ended = Vec::new();
+    for recorder in recorders {
+        let recorded = recorder.interrupt().expect_success();
+        let doorbells = Trace::open(&recorded.trace)
+            .expect("a trace")
+            .manifest()
+            .counts
+            .get("doorbells")
+            .copied();
+        ended.push(doorbells.unwrap_or(0));
+    }
+    program.goes_on(100);
+    if state(loader.0.id()) == Some('T') {
+        return Err("the process that maps files is left stopped".to_owned());
+    }
+    program.stop();
+    if ended.iter().any(|doorbells| *doorbells < 500) {
+        return Err(format!("{ended:?} doorbells were recorded"));
+    }
+    Ok(())
 }
 
 /// A process that the user stops while tracer pauses it often stays stopped, even after the recorder's exit.

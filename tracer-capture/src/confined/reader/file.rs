@@ -10,12 +10,14 @@ use std::{
     },
 };
 
-use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, fstatfs, openat2};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, StatxFlags, fstat, fstatfs, openat2, statx,
+};
 
 use super::Answer;
 use crate::confined::{
     channel::MAX_INLINE,
-    request::{Body, FileInfo, MAX_MEMORY, MAX_NAMES, MAX_RANGES, Reply, Want},
+    request::{Body, FileInfo, MAX_MAPPINGS, MAX_MEMORY, MAX_NAMES, MAX_RANGES, Reply, Want},
     sealed,
 };
 
@@ -49,6 +51,20 @@ pub fn mapped(
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Answers with the times of the last changes of the files behind mappings. This asks no file system's server: the kernel knows the
+/// times of files that are mapped, and a server that does not answer must not keep the recorder from a process.
+pub fn changes(pid: u32, mappings: &[(u64, u64)]) -> io::Result<Answer> {
+    if mappings.len() > MAX_MAPPINGS {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    let change = |&(start, end): &(u64, u64)| {
+        let link = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
+        let stat = statx(CWD, link, AtFlags::STATX_DONT_SYNC, StatxFlags::CTIME).ok()?;
+        Some((stat.stx_ctime.tv_sec, i64::from(stat.stx_ctime.tv_nsec)))
+    };
+    Ok((Reply::Changes(mappings.iter().map(change).collect()), Vec::new()))
 }
 
 /// Answers for a file in the root of a process.
@@ -171,7 +187,7 @@ fn these(file: &File, size: u64, ranges: &[(u64, u64)]) -> io::Result<Vec<u8>> {
 mod tests {
     use std::{fs, os::unix::fs::symlink};
 
-    use rustix::fs::{CWD, inotify, mkfifoat};
+    use rustix::fs::{inotify, mkfifoat};
 
     use super::*;
 
@@ -197,5 +213,21 @@ mod tests {
             panic!("no file");
         };
         assert_eq!(text, b"a code object");
+    }
+
+    #[test]
+    fn a_change_of_a_mapped_file_shows_and_a_gap_has_none() {
+        let own = std::process::id();
+        let mapping = crate::target::proc_maps::executable(own).unwrap().remove(0);
+        let asked = [(mapping.start, mapping.end), (1, 2)];
+        let (Reply::Changes(found), _) = changes(own, &asked).unwrap() else {
+            panic!("another reply");
+        };
+        let whole = Want::Start(1);
+        let (Reply::File(info, _), _) = in_root(own, mapping.path.as_bytes(), &whole).unwrap() else {
+            panic!("no file");
+        };
+        assert_eq!(found, [Some(info.changed), None]);
+        assert!(changes(own, &[(0, 0); MAX_MAPPINGS + 1]).is_err());
     }
 }

@@ -18,7 +18,7 @@ use crate::{
         Prober, Target, api, api_table::Process, code_object, doorbell, hsa_queue, mapping, proxy, reserve, sdma,
     },
     runtime::{
-        library::{Client, Examined, Runtime, Turn},
+        library::{Client, Compared, Examined, Libraries, Probed, Runtime, Turn, key_at},
         resolver::Resolution,
         thunk,
     },
@@ -30,6 +30,7 @@ impl Work {
     pub(super) fn probe_files(&self, examine: &Examine<'_>, mappings: &[Mapping]) {
         // This must come before the process relies on attached probes.
         self.uses_of(examine.pid, mappings);
+        self.forget_changed(examine, mappings);
         for mapping in mappings {
             let claim = match self.libraries.claim(&mapping.file, examine.deadline) {
                 Turn::Own(claim) => claim,
@@ -39,7 +40,7 @@ impl Work {
                     continue;
                 }
             };
-            let (key, runtime) = match self.libraries.examine(examine, examine.pid, mapping) {
+            let (key, probed) = match self.libraries.examine(examine, examine.pid, mapping) {
                 Examined::Gone => continue,
                 Examined::Unopened(error) => {
                     drop(claim);
@@ -49,27 +50,72 @@ impl Work {
                 Examined::Nothing(key) => (key, None),
                 Examined::Broken(key, warning) => {
                     let mut inventory = lock(&self.inventory);
-                    inventory.warnings.push(warning);
+                    inventory.warn(warning);
                     inventory.lose(LIBRARY_UNTRACED);
                     (Some(key), None)
                 }
                 Examined::Client(key, client) => {
+                    let (contents, runtime) = (client.contents, None);
                     self.client(*client);
-                    (Some(key), None)
+                    (Some(key), Some(Probed { contents, runtime }))
                 }
                 Examined::Runtime(key, found) => {
                     let (library, runtime) = *found;
                     self.runtime(library, &runtime);
-                    (Some(key), Some(Arc::new(runtime)))
+                    let (contents, runtime) = (runtime.contents, Some(Arc::new(runtime)));
+                    (Some(key), Some(Probed { contents, runtime }))
                 }
             };
-            claim.settle(key, runtime);
+            claim.settle(key, probed);
             // The probes of the file are attached.
             if let Some(key) = key {
                 self.know(&mapping.file, key);
             }
         }
         self.uses_of(examine.pid, mappings);
+    }
+
+    /// Forgets files among those mappings that are not what they were when they were examined. The inode of a file that is gone may
+    /// belong to another one, which may be a runtime. A file with probes keeps its inode, but may have been written to.
+    fn forget_changed(&self, examine: &Examine<'_>, mappings: &[Mapping]) {
+        let known = mappings
+            .iter()
+            .filter(|mapping| self.libraries.is_examined(&mapping.file));
+        let known: Vec<&Mapping> = known.collect();
+        if known.is_empty() {
+            return;
+        }
+        let changes = match examine.changes(&known) {
+            Ok(changes) => changes,
+            Err(error) => return self.unread(examine.pid, &error.into()),
+        };
+        for (mapping, changed) in known.into_iter().zip(changes) {
+            let Some(now) = changed.and_then(|changed| key_at(&mapping.file, changed)) else {
+                continue;
+            };
+            let Compared::Probed { contents } = self.libraries.compare(&mapping.file, now) else {
+                continue;
+            };
+            match Libraries::contents(examine, mapping) {
+                Ok(found) if found == contents => {
+                    self.libraries.is_still(&mapping.file, now);
+                    self.know(&mapping.file, now);
+                }
+                Ok(_) => self.was_written_to(mapping),
+                Err(error) => self.unopened(examine.pid, mapping, &error.into()),
+            }
+        }
+    }
+
+    /// Handles a file with probes whose contents are other ones now: its probes are at wrong places.
+    fn was_written_to(&self, mapping: &Mapping) {
+        let path = &mapping.path;
+        self.let_go(&mapping.file);
+        let mut inventory = lock(&self.inventory);
+        inventory.warn(format!(
+            "{path} was written to while a process used it; tracer examines it again"
+        ));
+        inventory.lose(LIBRARY_UNTRACED);
     }
 
     /// Attaches probes to a library. Attaches none if the session ends.
@@ -106,10 +152,10 @@ impl Work {
         });
         let mut inventory = lock(&self.inventory);
         if last_resort {
-            inventory.warnings.push(doorbell::unseen_by_last_resort(&library.path));
+            inventory.warn(doorbell::unseen_by_last_resort(&library.path));
         }
         let notes = resolution.notes.iter().map(|note| format!("{}: {note}", library.path));
-        inventory.warnings.extend(notes);
+        notes.for_each(|note| inventory.warn(note));
         inventory.add_of_library(&library.path, &mut probes);
         inventory.add_library(library);
     }
@@ -183,7 +229,7 @@ impl Work {
             .filter(|warning| !inventory.warnings.contains(warning))
             .collect();
         warnings.iter().for_each(|_| inventory.lose(unattached(Family::Proxy)));
-        inventory.warnings.extend(warnings);
+        warnings.into_iter().for_each(|warning| inventory.warn(warning));
         // A program may be given any number of proxies.
         probes.retain(|probe| !inventory.probes.contains(probe));
         inventory.probes.append(&mut probes);

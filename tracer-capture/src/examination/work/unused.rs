@@ -18,6 +18,7 @@ use tracer_common::pause::FileKey;
 use super::{Work, lock};
 use crate::{
     runtime::library::Claim,
+    sys,
     target::{
         proc_maps::{FileId, Mapping},
         process_stat::Stat,
@@ -134,7 +135,10 @@ impl Work {
 
     /// Detaches the probes of libraries that no process uses.
     pub(super) fn release_unused(&self) {
-        let unused = self.uses().unused(is_alive, Instant::now());
+        let mut uses = self.uses();
+        let unused = uses.unused(is_alive, Instant::now());
+        lock(&self.thunks).retain(|pid, _| uses.processes.contains_key(pid));
+        drop(uses);
         for file in unused {
             self.release(&file);
         }
@@ -153,13 +157,29 @@ impl Work {
             keys.iter().for_each(|&key| self.known.insert(key));
             return;
         }
+        let path = self.detach(file);
+        log::info!("{path}: no process uses this library any more; its probes are detached");
+        drop(claim);
+    }
+
+    /// Detaches the probes of a library in use, and forgets it, so that it is examined again.
+    pub(super) fn let_go(&self, file: &FileId) {
+        if let Some(claim) = self.libraries.reclaim(file) {
+            let keys = self.uses().libraries.get(file).map(|library| library.keys.clone());
+            keys.into_iter().flatten().for_each(|key| self.known.remove(key));
+            self.detach(file);
+            drop(claim);
+        }
+    }
+
+    /// Detaches the probes of a library, which is claimed. Returns its path.
+    fn detach(&self, file: &FileId) -> String {
         let links = lock(&self.prober).as_mut().map(|prober| prober.release(file));
         // Other libraries get their probes in between.
         drop(links);
+        lock(&self.inventory).release(&file.device, file.inode, sys::monotonic_ns());
         let library = self.uses().libraries.remove(file);
-        let path = library.map(|library| library.path).unwrap_or_default();
-        log::info!("{path}: no process uses this library any more; its probes are detached");
-        drop(claim);
+        library.map(|library| library.path).unwrap_or_default()
     }
 
     /// Returns whether a process waits for the file, or an examined process has mapped it. Notes such a mapping.

@@ -55,8 +55,8 @@ struct Known {
 pub enum Found {
     /// An HSA runtime.
     Runtime(Box<Runtime>),
-    /// A library of HIP or OpenCL, with its functions.
-    Client(File, Entries),
+    /// A library of HIP or OpenCL, with a hash of its contents and its functions.
+    Client(File, u64, Entries),
 }
 
 impl Builds {
@@ -100,7 +100,8 @@ impl Builds {
         let library = examine.library(&file)?;
         if let Some(layer) = client {
             let entries = examine.entries(&library, layer, &KEEP)?;
-            let found = entries.map(|entries| Some(Found::Client(file, entries)));
+            let contents = hash(library.bytes());
+            let found = entries.map(|entries| Some(Found::Client(file, contents, entries)));
             return Ok(found.map_err(|error| error.to_string()));
         }
         let resolution = match self.resolve(examine, mapping, &library)? {
@@ -118,6 +119,7 @@ impl Builds {
             Some(Found::Runtime(Box::new(Runtime {
                 id: mapping.file.clone(),
                 path: mapping.path.clone(),
+                contents: hash(library.bytes()),
                 resolution,
                 entries,
                 initialised: AtomicBool::new(false),
@@ -191,7 +193,8 @@ impl DebugFiles for Remembered<'_> {
     }
 }
 
-fn hash(bytes: &[u8]) -> u64 {
+/// Returns a hash of the contents of a file.
+pub fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);
     hasher.finish()

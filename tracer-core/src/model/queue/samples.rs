@@ -33,6 +33,12 @@ impl Queue {
         if sample.read_index > sample.write_index || self.is_elsewhere(sample) {
             return;
         }
+        // What the GPU has taken by now may have been published since tracer stopped to record doorbells. The sample shows that
+        // the queue still existed after the last doorbell that was recorded.
+        if sample.occasion == Occasion::Detached {
+            self.samples.last = Some(*sample);
+            return;
+        }
         self.unseen.floor.get_or_insert(sample.write_index);
         if sample.occasion != Occasion::Sample {
             self.samples.last = Some(*sample);
@@ -170,14 +176,15 @@ impl Queue {
         match (last.occasion, self.end) {
             (Occasion::Destroyed, Some(End::Destroyed(_))) => true,
             (Occasion::Destroy, Some(End::Destroyed(_))) | (Occasion::ProcessEnd, Some(_)) => nothing_left,
-            (Occasion::TraceEnd, None) => true,
+            (Occasion::TraceEnd | Occasion::Detached, None) => true,
             _ => false,
         }
     }
 
     /// Returns the last sample of this queue.
     pub(super) fn last_sample(&self) -> Option<Progress> {
-        let samples = [self.samples.newest, self.samples.last];
+        let last = self.samples.last.filter(|last| last.occasion != Occasion::Detached);
+        let samples = [self.samples.newest, last];
         samples.into_iter().flatten().find(|sample| self.saw(sample))
     }
 }

@@ -56,6 +56,29 @@ fn what_a_process_hands_over_goes_by_the_thunk() {
     assert_eq!(told, [None]);
 }
 
+/// A report that arrives long after its process exited starts no process: nothing would end it.
+#[test]
+fn what_arrives_after_the_row_of_a_process_makes_no_other_one() {
+    let mut trace = Trace::created();
+    trace.apply(&Event::Exit(by(100, PID)));
+    // Another process, long after that.
+    let other = |time_ns| Origin {
+        time_ns,
+        pid: PID + 1,
+        tid: PID + 1,
+    };
+    trace.apply(&Event::Fork(other(5_000_000_000), PID + 2));
+    assert_eq!(processes(&trace).len(), 1);
+    trace.apply(&Event::Thunk(by(90, TID), Some(true)));
+    assert_eq!(trace.model.processes().filter(|process| process.pid == PID).count(), 0);
+    // The id belongs to a new process.
+    trace.apply(&Event::Fork(other(6_000_000_000), PID));
+    trace.finish();
+    let of_pid = processes(&trace).into_iter().filter(|process| process.pid == PID);
+    let exits: Vec<_> = of_pid.map(|process| process.exit_ns).collect();
+    assert_eq!(exits, [Some(100), None]);
+}
+
 #[test]
 fn a_process_is_known_from_its_first_event() {
     let mut trace = Trace::new();

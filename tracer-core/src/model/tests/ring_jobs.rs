@@ -122,3 +122,26 @@ fn jobs_beyond_what_is_kept_are_counted() {
     }
     assert_eq!(lost, 70_000 - 65_536);
 }
+
+/// The end of a job was lost. The job is reported long before the trace ends, and room for others is left.
+#[test]
+fn a_job_whose_end_was_lost_ages_out() {
+    const LATE: u64 = 700_000_000_000;
+    let mut model = Model::new();
+    let mut rows = Vec::new();
+    let mut apply = |step: Step<'_>| model.apply(&Event::RingJob(step), &mut |fact| rows.push(fact));
+    for seqno in 0..65_536 {
+        apply(step(10, RingStep::Submit, JobKey::Seqno { context: 1, seqno }));
+    }
+    // This one began to run later.
+    apply(step(LATE / 2, RingStep::Run, JobKey::Seqno { context: 1, seqno: 7 }));
+    apply(step(LATE, RingStep::Submit, JobKey::Seqno { context: 2, seqno: 0 }));
+    let done = |fact: &Fact| match fact {
+        Fact::RingJob(job) => job.done_ns.is_some(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((rows.len(), rows.iter().filter(|row| done(row)).count()), (65_535, 0));
+    let mut left = 0;
+    model.finish(LATE, &mut |_| left += 1);
+    assert_eq!(left, 2);
+}

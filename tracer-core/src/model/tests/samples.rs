@@ -85,6 +85,24 @@ fn a_sample_of_the_collector_counts_at_the_end_and_only_without_losses() {
     }
 }
 
+/// A recorder detaches while a program submits. Doorbells arrive after the last sample, and until they are not recorded any more.
+/// What the GPU takes after that says nothing.
+#[test]
+fn a_queue_is_closed_when_its_recorder_detaches_in_a_burst() {
+    for detached in [false, true] {
+        let mut trace = Trace::created();
+        trace.one(100, 0, 0);
+        trace.sample(sample(200, 1, 1, Occasion::TraceEnd));
+        trace.one(300, 1, 1);
+        if detached {
+            trace.sample(sample(400, 90, 100, Occasion::Detached));
+        }
+        assert_eq!(trace.unseen(), (vec![], Some(0), Some(detached)));
+        let queue = &trace.queues()[0];
+        assert_eq!((queue.published, queue.pending, queue.read_index), (2, 0, Some(1)));
+    }
+}
+
 #[test]
 fn a_sample_after_the_end_belongs_to_another_queue() {
     let mut trace = Trace::created();
