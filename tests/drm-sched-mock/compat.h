@@ -6,6 +6,8 @@
 #ifndef MOCK_COMPAT_H
 #define MOCK_COMPAT_H
 
+#include <linux/mm.h>
+
 #include <drm/gpu_scheduler.h>
 
 #ifdef MOCK_STAT_NOMINAL
@@ -58,6 +60,16 @@ static inline int mock_job_init(struct drm_sched_job *job,
 	return drm_sched_job_init(job, entity, 1, owner);
 #else
 	return drm_sched_job_init(job, entity, owner);
+#endif
+}
+
+static inline void mock_vm_flags_set(struct vm_area_struct *vma,
+				     unsigned long flags)
+{
+#ifdef MOCK_VM_FLAGS_SET
+	vm_flags_set(vma, flags);
+#else
+	vma->vm_flags |= flags;
 #endif
 }
 

@@ -244,6 +244,7 @@ static int __init mock_init(void)
 	err = misc_register(&mock_misc);
 	if (err)
 		goto fini;
+	mock_memory_init();
 	return 0;
 
 fini:
@@ -255,6 +256,7 @@ unregister:
 
 static void __exit mock_exit(void)
 {
+	mock_memory_fini();
 	misc_deregister(&mock_misc);
 	mock_rings_fini();
 	platform_device_unregister(mock_device);

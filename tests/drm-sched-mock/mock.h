@@ -70,6 +70,8 @@ extern unsigned int mock_ring_count;
 
 int mock_rings_init(const char *names, unsigned int depth, struct device *dev);
 void mock_rings_fini(void);
+void mock_memory_init(void);
+void mock_memory_fini(void);
 int mock_push(struct mock_order *order, struct drm_sched_entity *entity,
 	      struct dma_fence **last);
 

@@ -37,6 +37,7 @@ use aya::{
     },
 };
 use tracer_common::{
+    driver_plan::DriverPlan,
     pause::TaskLayout,
     record::{DriverEventLayout, EventLayout, StructLayout},
 };
@@ -77,6 +78,8 @@ unsafe impl Pod for Plain<EventLayout> {}
 unsafe impl Pod for Plain<StructLayout> {}
 // SAFETY: as above.
 unsafe impl Pod for Plain<DriverEventLayout> {}
+// SAFETY: the type is `repr(C)`, consists of integers, and has no padding.
+unsafe impl Pod for Plain<DriverPlan> {}
 
 /// An attachment; dropping it detaches.
 type Attached = Box<dyn Send>;

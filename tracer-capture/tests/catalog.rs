@@ -190,6 +190,9 @@ fn every_function_of_a_kind_that_is_traced_is_listed() {
     assert_eq!(unused, BTreeSet::new(), "in LEFT_OUT, and not exported");
 }
 
+/// Functions of later releases than those in the folders. Remove one from here when a release exports it.
+const NEWER: [&str; 1] = ["hsa_amd_queue_create"];
+
 #[test]
 fn every_listed_function_has_a_place_of_its_own() {
     // Debian has OpenCL in a package that is not in these folders.
@@ -220,7 +223,7 @@ fn every_listed_function_has_a_place_of_its_own() {
     }
     assert_eq!(
         nowhere,
-        BTreeSet::new(),
+        BTreeSet::from(NEWER),
         "no release exports them: are they spelled so?"
     );
 }

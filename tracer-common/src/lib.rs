@@ -9,6 +9,7 @@ mod declare;
 
 pub mod api;
 pub mod aql;
+pub mod driver_plan;
 pub mod ioctl_args;
 pub mod kfd;
 pub mod offset;
@@ -16,6 +17,7 @@ pub mod open;
 pub mod pause;
 pub mod placement;
 pub mod queue;
+pub mod queue_descriptor;
 pub mod r_debug;
 pub mod record;
 pub mod ring;

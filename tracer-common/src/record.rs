@@ -348,6 +348,12 @@ pub struct DriverCall {
     pub function: u64,
     /// The content of the return register. For functions that return `int`, only the low half counts.
     pub ret: i64,
+    /// Facts in the arguments ([`crate::driver_plan::fact`]).
+    pub facts: [u64; crate::driver_plan::FACTS],
+    /// A bit for each of them that was read.
+    pub has: u32,
+    /// Unused.
+    pub pad: u32,
 }
 
 /// Bits of [`Header::flags`] in an [`HsaQueue`].

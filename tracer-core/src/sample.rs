@@ -172,6 +172,7 @@ pub fn queue(dispatches: u64) -> Queue {
         write_pointer: 0x1038,
         ring_base: 0x2000,
         ring_bytes: 4096,
+        ring_memory: None,
         doorbell_offset: Some(0),
         priority: Some(7),
         internal: Some(false),

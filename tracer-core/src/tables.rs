@@ -44,7 +44,7 @@ pub use packets::{OtherPacket, PacketKind, Unread};
 pub use processes::Process;
 pub use progress::Progress;
 pub use proxies::{Proxy, Request};
-pub use queues::{Queue, QueueOrigin};
+pub use queues::{Queue, QueueOrigin, RingMemory};
 pub use ring_jobs::RingJob;
 pub use runs::{DispatchRun, DoorbellRun};
 

@@ -14,7 +14,9 @@ mod times;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tracer_common::aql::packet_type;
-use tracer_core::tables::{Dispatch, Doorbell, Evidence, Fact, Form, OtherPacket, PacketKind, Path, Queue, Unread};
+use tracer_core::tables::{
+    Dispatch, Doorbell, Evidence, Fact, Form, OtherPacket, PacketKind, Path, Queue, RingMemory, Unread,
+};
 
 pub use apart::{Found, apart, found};
 pub use api_calls::{calls, consistent_calls, through_hip};
@@ -212,6 +214,12 @@ fn queues(run: &Run) -> Vec<(&truth::Queue, &Queue)> {
         assert_eq!(queue.gpu_id, Some(truth.gpu_id));
         assert_eq!(queue.ring_base, truth.ring_base);
         assert_eq!(queue.ring_bytes, truth.ring_size);
+        let memory = if truth.ring_in_vram {
+            RingMemory::Device
+        } else {
+            RingMemory::Host
+        };
+        assert_eq!(queue.ring_memory, Some(memory), "{queue:?}");
         assert_eq!(queue.write_pointer, truth.wptr);
         assert_eq!(queue.doorbell_offset, Some(truth.doorbell_offset));
         assert_eq!(queue.priority, Some(truth.priority));

@@ -20,6 +20,7 @@ enum Line {
         kind: u32,
         ring_base: u64,
         ring_size: u64,
+        ring_in_vram: bool,
         wptr: u64,
         doorbell_offset: u64,
         priority: u32,
@@ -82,6 +83,8 @@ pub struct Queue {
     pub ring_base: u64,
     /// The ring's size in bytes.
     pub ring_size: u64,
+    /// Whether the ring is in the GPU's memory.
+    pub ring_in_vram: bool,
     /// The write pointer's address.
     pub wptr: u64,
     /// The doorbell offset that the device returned.
@@ -212,6 +215,7 @@ impl Truth {
                     kind,
                     ring_base,
                     ring_size,
+                    ring_in_vram,
                     wptr,
                     doorbell_offset,
                     priority,
@@ -224,6 +228,7 @@ impl Truth {
                         kind,
                         ring_base,
                         ring_size,
+                        ring_in_vram,
                         wptr,
                         doorbell_offset,
                         priority,

@@ -86,6 +86,7 @@ fn load_all(object: Object, api: Api, system: u32) {
         "driver_event_run",
         "driver_return",
         "hsa_queue_enter",
+        "hsa_queue_enter_described",
         "hsa_queue_return",
         "ioctl_enter",
         "ioctl_enter_twin",

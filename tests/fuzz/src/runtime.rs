@@ -60,9 +60,10 @@ const SIGNAL_SLOTS: usize = 40;
 const PT_DYNAMIC: u32 = 2;
 const PT_NOTE: u32 = 4;
 
-const EXPORTS: [&str; 6] = [
+const EXPORTS: [&str; 7] = [
     "hsa_init",
     "hsa_queue_create",
+    "hsa_amd_queue_create",
     "hsa_queue_destroy",
     "hsa_queue_add_write_index_screlease",
     "hsa_signal_store_relaxed",

@@ -59,6 +59,8 @@ fn the_miniature_is_resolved_whole() {
             "{account:?}"
         );
         assert_eq!(resolution.exports.signal_stores.len(), 2);
+        let described = resolution.exports.queue_create_described.as_ref().expect("exported");
+        assert_eq!(described.names, ["hsa_amd_queue_create"]);
         assert!(account.iter().any(|decision| decision.outcome == Outcome::Used));
     }
 }

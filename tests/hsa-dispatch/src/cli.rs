@@ -62,6 +62,9 @@ pub struct Options {
     /// The longest wait for anything, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "30", global = true)]
     pub timeout: NonZeroU64,
+    /// Put the ring and the indexes into the GPU's memory; only without a runtime (`--api kfd`).
+    #[arg(long, global = true)]
+    pub device_memory: bool,
     /// Exit without destroying the queues and without shutting the runtime down.
     #[arg(long, value_enum, global = true)]
     pub leave: Option<Leave>,

@@ -138,6 +138,11 @@ impl Filesystem for DeviceFs {
                 "without FUSE passthrough (Linux 6.9, CONFIG_FUSE_PASSTHROUGH) only one GPU can be simulated: --gpus 1",
             ));
         }
+        if !self.passthrough && self.machine.driver_memory {
+            return Err(io::Error::other(
+                "--vram needs FUSE passthrough (Linux 6.9, CONFIG_FUSE_PASSTHROUGH)",
+            ));
+        }
         // A thread that waits for the value is gone only when the simulator exits.
         let _ = self.machine.passthrough.set(self.passthrough);
         Ok(())

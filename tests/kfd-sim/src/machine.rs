@@ -1,6 +1,7 @@
 //! The simulated machine: its GPUs, their memory, and the processes that use them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -20,6 +21,9 @@ use crate::truth::Truth;
 
 /// Size of the device memory of all GPUs, and of the host memory that they map. The file is sparse: only touched pages take space.
 const VRAM_FILE: u64 = 4 << 40;
+
+/// The memory of the mock kernel module.
+const DRIVER_MEMORY: &str = "/sys/kernel/debug/drm-sched-mock/memory";
 
 /// Space for 256 doorbell pages that are 4 GiB apart.
 const DOORBELL_FILE: u64 = 1 << 40;
@@ -52,6 +56,8 @@ pub struct Machine {
     pub sysfs_proc: PathBuf,
     /// Whether clients map the memory files themselves. Set when the kernel has opened the FUSE session.
     pub passthrough: OnceLock<bool>,
+    /// Whether the memory of the render nodes is the mock kernel module's.
+    pub driver_memory: bool,
     /// Buffers that processes share.
     pub exports: Exports,
     processes: Mutex<BTreeMap<i32, Arc<Process>>>,
@@ -66,11 +72,20 @@ impl Machine {
         failures: Vec<Failure>,
         truth: Arc<Truth>,
         sysfs_proc: PathBuf,
+        driver_memory: bool,
     ) -> Result<Self> {
+        let vram = if driver_memory {
+            let file = File::options().read(true).write(true).open(DRIVER_MEMORY);
+            let file = file.with_context(|| format!("open {DRIVER_MEMORY} of drm-sched-mock"))?;
+            SharedFile::of(file, VRAM_FILE)
+        } else {
+            SharedFile::new("kfd-sim-vram", VRAM_FILE)
+        };
         Ok(Self {
             asic,
             gpus,
-            vram: Arc::new(SharedFile::new("kfd-sim-vram", VRAM_FILE).context("the memory file of the render nodes")?),
+            vram: Arc::new(vram.context("the memory file of the render nodes")?),
+            driver_memory,
             doorbells: Doorbells::new().context("the memory file of the doorbells")?,
             bells: BellWatch::start()?,
             kernels,

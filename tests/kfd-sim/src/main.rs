@@ -93,6 +93,7 @@ fn simulate(options: &Options) -> Result<u8> {
         options.fail.clone(),
         Arc::clone(&truth),
         namespace::sysfs_proc(),
+        options.vram,
     )?);
     namespace::make_sysfs(options.asic, gpus)?;
     let folder = namespace::make_devices(&machine, !options.no_passthrough)?;

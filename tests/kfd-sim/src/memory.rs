@@ -47,6 +47,11 @@ impl SharedFile {
         // SAFETY: `fd` was just created and has no other owner.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(len)?;
+        Self::of(file, len)
+    }
+
+    /// Maps `len` bytes of a file that has as many. Nothing else may be in it, and it must free pages by `MADV_REMOVE`.
+    pub fn of(file: File, len: u64) -> io::Result<Self> {
         let prot = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
         // SAFETY: a new mapping at an address of the kernel's choice; the result is checked below.

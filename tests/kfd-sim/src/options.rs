@@ -49,6 +49,11 @@ pub struct Options {
     #[arg(long)]
     pub no_passthrough: bool,
 
+    /// Keep the memory of the render nodes in the mock kernel module (tests/drm-sched-mock): mapped as a driver maps it, so that
+    /// process_vm_readv refuses it. Needs FUSE passthrough
+    #[arg(long, conflicts_with = "no_passthrough")]
+    pub vram: bool,
+
     /// Print more (ioctls; twice for everything)
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,

@@ -97,6 +97,12 @@ pub struct State {
 }
 
 impl State {
+    /// Returns whether device memory is at that address.
+    pub fn is_vram(&self, va: u64) -> bool {
+        let holds = |buffer: &&Buffer| buffer.va <= va && va - buffer.va < buffer.size;
+        self.buffers.values().find(holds).is_some_and(|buffer| buffer.vram)
+    }
+
     /// Returns the device memory in use on a GPU.
     pub fn vram_used(&self, gpu: usize) -> u64 {
         self.buffers

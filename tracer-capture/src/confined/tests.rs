@@ -76,6 +76,56 @@ fn only_sealed_memory_files_are_taken() {
     assert_eq!(Sealed::copy_of(b"").unwrap().bytes(), b"");
 }
 
+/// Memory that `process_vm_readv` refuses, as it refuses a driver's: pages without access. /proc/PID/mem shows them.
+#[test]
+fn memory_that_cannot_be_looked_up_is_asked_for() {
+    const LEN: usize = 3 << 20;
+    // SAFETY: a new mapping, which is filled before its protection changes.
+    let at = unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let at = libc::mmap(
+            std::ptr::null_mut(),
+            LEN,
+            libc::PROT_READ | libc::PROT_WRITE,
+            flags,
+            -1,
+            0,
+        );
+        assert_ne!(at, libc::MAP_FAILED);
+        at.cast::<u8>().write_bytes(7, LEN);
+        assert_eq!(libc::mprotect(at, LEN, libc::PROT_NONE), 0);
+        at.expose_provenance() as u64
+    };
+    let plain = [9_u8; 16];
+    let own = plain.as_ptr().expose_provenance() as u64;
+    let piece = |address, len| Piece { address, len };
+    let readers = readers();
+    let pid = std::process::id();
+    let read = |pieces: Vec<Piece>| match readers.request(0, &Request::Memory { pid, pieces }, soon()).unwrap() {
+        Answer::Memory(memory) => (memory.there, memory.bytes),
+        _ => panic!("another answer"),
+    };
+    let mixed = vec![
+        piece(own, 16),
+        piece(at, 8),
+        piece(8, 8),
+        piece(at + 64, 16),
+        piece(own, 8),
+    ];
+    let (there, bytes) = read(mixed);
+    assert_eq!(there, [true, true, false, true, true]);
+    assert_eq!(
+        bytes,
+        [[9; 16].as_slice(), &[7; 8], &[0; 8], &[7; 16], &[9; 8]].concat()
+    );
+    // One request reads a limited part of such memory, in whole pieces.
+    let half = 1 << 19;
+    let (there, bytes) = read((0..5).map(|k| piece(at + k * u64::from(half), half)).collect());
+    assert_eq!(there, [true, true, false, false, false]);
+    let (read, unread) = bytes.split_at(1 << 20);
+    assert!(read.iter().all(|byte| *byte == 7) && unread.iter().all(|byte| *byte == 0));
+}
+
 #[test]
 fn memory_is_read_and_absent_pieces_are_marked() {
     let readers = readers();

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use tracer_common::{
+    driver_plan::fact,
     placement,
     record::{
         self, driver_event_flags, driver_event_has as has, driver_event_kind, driver_flags, ring_flags, ring_step,
@@ -22,6 +23,10 @@ use crate::probes::{
 
 /// Reports a call of a driver function; `None` for a function that has no probe.
 pub(super) fn call(r: &record::DriverCall, functions: &Functions, sink: &mut impl FnMut(&Event<'_>)) -> Option<()> {
+    let read = |number: usize| {
+        let value = *r.facts.get(number)?;
+        (r.has >> number & 1 != 0).then_some(value)
+    };
     sink(&Event::DriverCall(&DriverCall {
         pid: r.header.tgid,
         tid: r.header.tid,
@@ -30,6 +35,11 @@ pub(super) fn call(r: &record::DriverCall, functions: &Functions, sink: &mut imp
         function: functions.name(r.function)?.to_owned(),
         ret: r.ret as i32,
         traced: r.header.flags & driver_flags::TRACED != 0,
+        doorbell_index: read(fact::DOORBELL),
+        queue_type: read(fact::TYPE).map(|value| functions.queue_type(r.function, value)),
+        queue_id: read(fact::QUEUE_ID).map(|value| value as u32),
+        owner: read(fact::PROCESS).map(|value| value as u32),
+        pasid: read(fact::PASID).map(|value| value as u32),
     }));
     Some(())
 }

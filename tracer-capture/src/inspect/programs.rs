@@ -160,7 +160,7 @@ fn attach(
     probes.extend(driver_events.attach(&mut prober));
     // `Driver` reports the symbols that the kernel hides or does not have.
     if let Ok(symbols) = Kallsyms::read(&driver::FUNCTIONS) {
-        probes.extend(driver::attach(&mut prober, &symbols).1);
+        probes.extend(driver::attach(&mut prober, &symbols, None).1);
     }
     let event = |probe: crate::inventory::Probe| Event {
         family: probe.family,

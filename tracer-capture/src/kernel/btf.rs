@@ -4,7 +4,9 @@
 //! Layout: Documentation/bpf/btf.rst. The reader supports only structures, unions, the types that lead from a member to its
 //! structure, and enumerations of 32 bits.
 
-use std::{collections::HashMap, fs, ops::Range, path::Path};
+mod functions;
+
+use std::{collections::HashMap, fs, ops::Range, path::Path, sync::Arc};
 
 use aya_obj::btf::BtfKind;
 
@@ -16,7 +18,7 @@ const HEADER: usize = 24;
 /// The types of the kernel, and of at most one module.
 pub struct Btf {
     /// The kernel's section comes first.
-    sections: Vec<Section>,
+    sections: Vec<Arc<Section>>,
 }
 
 /// One BTF blob, of the kernel or of a module. A module's type ids and string offsets continue after the kernel's.
@@ -41,15 +43,46 @@ impl Btf {
 
     /// As [`Self::of_kernel`], from another folder. Returns `None` if a file cannot be read, or is not BTF.
     fn read(folder: &Path, modules: &[&str]) -> Option<Self> {
-        let base = Section::parse(fs::read(folder.join("vmlinux")).ok()?, 1, 0)?;
-        let next_id = base.first_id + base.types.len() as u32;
-        let next_string = base.first_string + base.strings.len() as u32;
-        let mut sections = vec![base];
-        let module = modules.iter().find_map(|module| fs::read(folder.join(module)).ok());
-        if let Some(bytes) = module {
-            sections.push(Section::parse(bytes, next_id, next_string)?);
+        let kernel = Self::parse(fs::read(folder.join("vmlinux")).ok()?)?;
+        match modules.iter().find_map(|module| fs::read(folder.join(module)).ok()) {
+            Some(bytes) => kernel.with(bytes),
+            None => Some(kernel),
         }
-        Some(Self { sections })
+    }
+
+    /// Returns the running kernel's types with those of another module; `None` if the module is not loaded, or has no BTF.
+    #[must_use]
+    pub fn with_module(&self, module: &str) -> Option<Self> {
+        self.with(fs::read(Path::new("/sys/kernel/btf").join(module)).ok()?)
+    }
+
+    /// Returns the types of a kernel without modules.
+    fn parse(kernel: Vec<u8>) -> Option<Self> {
+        let kernel = Section::parse(kernel, None)?;
+        Some(Self {
+            sections: vec![Arc::new(kernel)],
+        })
+    }
+
+    /// Returns the kernel's types with those of this module.
+    fn with(&self, module: Vec<u8>) -> Option<Self> {
+        let base = self.sections.first()?;
+        let module = Section::parse(module, Some(base))?;
+        Some(Self {
+            sections: vec![Arc::clone(base), Arc::new(module)],
+        })
+    }
+
+    /// Returns the types in the `.BTF` sections of a kernel's and a module's files.
+    #[cfg(test)]
+    pub(crate) fn of_files(kernel: &Path, module: &Path) -> Option<Self> {
+        use object::{Object, ObjectSection};
+        let section = |path: &Path| {
+            let bytes = fs::read(path).ok()?;
+            let file = object::File::parse(bytes.as_slice()).ok()?;
+            file.section_by_name(".BTF")?.data().ok().map(<[u8]>::to_vec)
+        };
+        Self::parse(section(kernel)?)?.with(section(module)?)
     }
 
     /// Returns the offset in bytes of a member in structure `name`. `path` leads to the member through nested structures:
@@ -120,22 +153,30 @@ impl Btf {
     }
 
     /// Returns the structure or union of type `id`, after it follows typedefs and qualifiers.
-    fn structure(&self, mut id: u32) -> Option<(&Section, usize)> {
+    fn structure(&self, id: u32) -> Option<(&Section, usize)> {
+        let (section, at) = self.bare(id)?;
+        let (BtfKind::Struct | BtfKind::Union, ..) = section.info(at)? else {
+            return None;
+        };
+        Some((section, at))
+    }
+
+    /// Returns the type that `id` stands for, after it follows typedefs and qualifiers.
+    fn bare(&self, mut id: u32) -> Option<(&Section, usize)> {
         for _ in 0..16 {
             let (section, at) = self.find(id)?;
             match section.info(at)?.0 {
-                BtfKind::Struct | BtfKind::Union => return Some((section, at)),
                 BtfKind::Typedef | BtfKind::Volatile | BtfKind::Const | BtfKind::Restrict | BtfKind::TypeTag => {
                     id = section.word(at + 8)?;
                 }
-                _ => return None,
+                _ => return Some((section, at)),
             }
         }
         None
     }
 
     fn find(&self, id: u32) -> Option<(&Section, usize)> {
-        let section = self.sections.iter().rev().find(|s| s.first_id <= id)?;
+        let section: &Section = self.sections.iter().rev().find(|s| s.first_id <= id)?;
         let at = section.types.get((id - section.first_id) as usize)?;
         Some((section, *at))
     }
@@ -147,8 +188,18 @@ impl Btf {
 }
 
 impl Section {
-    /// Returns `None` if the bytes are not BTF, or are cut short.
-    fn parse(bytes: Vec<u8>, first_id: u32, first_string: u32) -> Option<Self> {
+    /// Parses the types of the kernel, or those of a module on top of the kernel's. Returns `None` if the bytes are not BTF, or are
+    /// cut short.
+    fn parse(bytes: Vec<u8>, kernel: Option<&Self>) -> Option<Self> {
+        let (first_id, first_string) = match kernel {
+            Some(kernel) => (
+                kernel.first_id.checked_add(u32::try_from(kernel.types.len()).ok()?)?,
+                kernel
+                    .first_string
+                    .checked_add(u32::try_from(kernel.strings.len()).ok()?)?,
+            ),
+            None => (1, 0),
+        };
         let mut section = Self {
             bytes,
             types: Vec::new(),
@@ -175,10 +226,13 @@ impl Section {
             section.types.push(at);
             let (kind, count, _) = section.info(at)?;
             if matches!(kind, BtfKind::Struct | BtfKind::Union | BtfKind::Enum) {
-                let name = section.word(at)?.checked_sub(first_string);
-                let name = name.and_then(|name| section.string(name)).map(<[u8]>::to_vec);
-                // If the kernel also uses the name of a module's type, the name is in the kernel's strings, and the type is found
-                // there.
+                let name = section.word(at)?;
+                // A name that the kernel uses for anything is in the kernel's strings only.
+                let name = match name.checked_sub(first_string) {
+                    Some(own) => section.string(own),
+                    None => kernel.and_then(|kernel| kernel.string(name)),
+                };
+                let name = name.map(<[u8]>::to_vec);
                 if let Some(name) = name.filter(|name| !name.is_empty()) {
                     section.by_name.entry(name).or_default().push(id);
                 }

@@ -3,22 +3,30 @@
 //! Each function is optional: compilers inline some and rename others (`.constprop.0`, `.isra.0`), and versions differ. tracer
 //! probes the functions that the symbol table has, never those that a version should have.
 
+mod arguments;
+
 use std::collections::BTreeMap;
 
-use super::Prober;
+use aya::maps::{HashMap, MapData};
+use tracer_common::driver_plan::DriverPlan;
+
+use super::{Plain, Prober};
 use crate::{
     inventory::Probe,
+    kernel::btf::Btf,
     kernel::kallsyms::{self, Kallsyms, Presence, Symbol},
 };
 use tracer_core::family::Family;
 
 /// The functions by their names in the sources (drivers/gpu/drm/amd/amdkfd, amdgpu/mes_v1*.c), as patterns for
 /// [`Kallsyms::matching`]. A `*` stands for versions, and for variants of which a kernel has one or another.
-pub const FUNCTIONS: [&str; 21] = [
+pub const FUNCTIONS: [&str; 23] = [
     "kfd_ioctl",
     "kfd_ioctl_create_queue",
     "kfd_ioctl_destroy_queue",
     "kfd_ioctl_update_queue",
+    "pqm_create_queue",
+    "pqm_destroy_queue",
     "create_queue_cpsch",
     "create_queue_nocpsch",
     "destroy_queue_cpsch",
@@ -42,7 +50,12 @@ pub const FUNCTIONS: [&str; 21] = [
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
     by_address: BTreeMap<u64, String>,
+    /// The names of queue types in the arguments of a function, where the kernel has names for them.
+    queue_types: BTreeMap<String, Vec<(u32, String)>>,
 }
+
+/// The map of plans that the programs use.
+pub type Plans = HashMap<MapData, u64, Plain<DriverPlan>>;
 
 /// The length of an `endbr64` and what may stand around it: a probe at a function's entry can be reported a little behind the
 /// function's symbol.
@@ -55,17 +68,48 @@ impl Functions {
         let (start, name) = self.by_address.range(..=address).next_back()?;
         (address - start < ENTRY_BYTES).then_some(name)
     }
+
+    /// Returns the name of a queue type in the arguments of the function that contains a probe at this address.
+    #[must_use]
+    pub fn queue_type(&self, address: u64, value: u64) -> String {
+        let types = self.name(address).and_then(|name| self.queue_types.get(name));
+        arguments::type_name(types.map_or(&[], Vec::as_slice), value)
+    }
 }
 
 /// Attaches to every function that the kernel has. Functions that it lacks are not listed as probes, because none of them is
-/// required.
-pub fn attach(prober: &mut Prober, symbols: &Kallsyms) -> (Functions, Vec<Probe>) {
+/// required. `described` has the types of amdgpu, and takes the plans
+/// for arguments; without it, arguments are unknown.
+pub fn attach(
+    prober: &mut Prober,
+    symbols: &Kallsyms,
+    mut described: Option<(&Btf, &mut Plans)>,
+) -> (Functions, Vec<Probe>) {
     let mut functions = Functions::default();
+    let names: Vec<&str> = FUNCTIONS
+        .iter()
+        .flat_map(|pattern| symbols.matching(pattern))
+        .map(|(name, _)| name)
+        .collect();
+    let known = described
+        .as_ref()
+        .map(|(btf, _)| arguments::plans(btf, &names))
+        .unwrap_or_default();
     let mut probes = Vec::new();
     for (function, clones) in FUNCTIONS.iter().flat_map(|pattern| symbols.matching(pattern)) {
         match kallsyms::presence(clones) {
             Presence::Absent => {}
             Presence::One(symbol) => {
+                // A clone has other arguments than the function in the sources.
+                let plan = known.get(function).filter(|_| symbol.name == function);
+                if let (Some(plan), Some(address), Some((_, plans))) = (plan, symbol.address, &mut described) {
+                    // Without its plan, the arguments of the function are unknown.
+                    let added = plans.insert(address, Plain(plan.plan), 0);
+                    if let Err(error) = added {
+                        log::info!("the arguments of {function} are not read: {error}");
+                    }
+                    functions.queue_types.insert(function.to_owned(), plan.types.clone());
+                }
                 let probe = attach_one(prober, function, symbol);
                 if let (true, Some(address)) = (probe.attached(), symbol.address) {
                     functions.by_address.insert(address, function.to_owned());
@@ -122,6 +166,7 @@ mod tests {
     fn a_probe_a_little_behind_its_symbol_stands_in_it() {
         let functions = Functions {
             by_address: BTreeMap::from([(0x1000, "a".to_owned()), (0x2000, "b".to_owned())]),
+            queue_types: BTreeMap::new(),
         };
         assert_eq!(functions.name(0x1000), Some("a"));
         assert_eq!(functions.name(0x1004), Some("a"));

@@ -80,7 +80,11 @@ pub(super) fn load(
         inventory.add(probes);
     }
     let (functions, probes) = match symbols {
-        Ok(symbols) => driver::attach(&mut prober, &symbols),
+        Ok(symbols) => {
+            let types = btf.as_ref().and_then(|kernel| kernel.with_module("amdgpu"));
+            let mut plans = prober.take_map("DRIVER_PLANS")?;
+            driver::attach(&mut prober, &symbols, types.as_ref().map(|types| (types, &mut plans)))
+        }
         Err(error) => {
             log::info!("functions of the kernel driver are not watched: /proc/kallsyms: {error}");
             Default::default()
@@ -100,13 +104,14 @@ pub(super) fn load(
 }
 
 /// The programs of uprobes.
-const UPROBES: [&str; 10] = [
+const UPROBES: [&str; 11] = [
     "api_enter",
     "api_return",
     "code_object",
     "doorbell",
     "doorbell_by_signal",
     "hsa_queue_enter",
+    "hsa_queue_enter_described",
     "hsa_queue_return",
     "reserve",
     "runtime_init",

@@ -49,6 +49,11 @@ pub fn call(function: &str) -> Fact {
         function: function.to_owned(),
         ret: 0,
         traced: true,
+        doorbell_index: None,
+        queue_type: None,
+        queue_id: None,
+        owner: None,
+        pasid: None,
     })
 }
 

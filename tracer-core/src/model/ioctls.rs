@@ -6,7 +6,7 @@ use tracer_common::kfd::{self, QueueType, create_queue as layout};
 
 use super::ioctl_args;
 use crate::event::Ioctl;
-use crate::tables;
+use crate::tables::{self, RingMemory};
 
 /// A KFD or DRM device, according to the type of an ioctl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub(super) struct CreateQueue {
     pub(super) exit_ns: u64,
     pub(super) ring_base: u64,
     pub(super) ring_bytes: u32,
+    /// Memory that holds the ring; `None` if unknown.
+    pub(super) ring_memory: Option<RingMemory>,
     pub(super) write_pointer: u64,
     pub(super) read_pointer: u64,
     pub(super) kind: QueueType,
@@ -101,6 +103,7 @@ fn create_queue(event: &Ioctl<'_>) -> Option<CreateQueue> {
         exit_ns: event.exit_ns,
         ring_base: u64_at(arg, layout::RING_BASE)?,
         ring_bytes: u32_at(arg, layout::RING_SIZE)?,
+        ring_memory: None,
         write_pointer: u64_at(arg, layout::WRITE_POINTER)?,
         read_pointer: u64_at(arg, layout::READ_POINTER)?,
         kind,

@@ -112,6 +112,7 @@ fn row(number: u32, pid: u32, time_ns: u64, queue: &KfdQueue) -> tables::Queue {
         handle: 0,
         write_pointer: 0,
         ring_base: 0,
+        ring_memory: None,
         doorbell_offset: None,
         priority: None,
         internal: None,

@@ -13,7 +13,7 @@ use tracer_common::kfd::{self, alloc_memory as layout};
 
 use super::ioctls::{u32_at, u64_at};
 use crate::event::Ioctl;
-use crate::tables::Direction;
+use crate::tables::{Direction, RingMemory};
 use rest::Rest;
 
 /// Largest number of allocations kept, over all processes.
@@ -95,6 +95,15 @@ impl Memory {
             (Place::Gpu, Place::Gpu) => Some(Direction::D2d),
             (Place::Host, Place::Host) => Some(Direction::H2h),
             (Place::Other, _) | (_, Place::Other) => None,
+        }
+    }
+
+    /// Returns the memory that holds all of a ring, given by its address and its bytes; `None` if unknown.
+    pub(super) fn holder(&self, pid: u32, ring: (u64, u64)) -> Option<RingMemory> {
+        match self.place(pid, ring)? {
+            Place::Host => Some(RingMemory::Host),
+            Place::Gpu => Some(RingMemory::Device),
+            Place::Other => None,
         }
     }
 

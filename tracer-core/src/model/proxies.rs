@@ -19,6 +19,7 @@ pub(super) fn creation(event: &HsaQueue, proxy: Proxied) -> CreateQueue {
         exit_ns: event.exit_ns,
         ring_base: proxy.ring_base,
         ring_bytes: proxy.ring_packets.saturating_mul(PACKET_LEN as u32),
+        ring_memory: None,
         write_pointer: write_pointer(event.handle),
         read_pointer: 0,
         kind: QueueType::ComputeAql,

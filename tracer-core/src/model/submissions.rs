@@ -222,7 +222,11 @@ impl Submissions {
         }
         let pid = event.origin.pid;
         match ioctls::queue_change(device, event) {
-            Some(QueueChange::Created(create)) => self.queues.create(pid, create, out),
+            Some(QueueChange::Created(mut create)) => {
+                let ring = (create.ring_base, u64::from(create.ring_bytes));
+                create.ring_memory = self.memory.holder(pid, ring);
+                self.queues.create(pid, create, out);
+            }
             Some(QueueChange::Destroyed { queue_id }) => {
                 self.queues.destroy(pid, queue_id, event.origin.time_ns, event.exit_ns);
                 self.kfd_queues.destroy(pid, queue_id, event.exit_ns, out);

@@ -8,7 +8,8 @@ use serde::de::IntoDeserializer;
 use serde::de::value::Error as Unknown;
 
 use super::{
-    Column, CopiedBy, CopyOp, Direction, Durations, Evidence, Form, Kind, PacketKind, Path, QueueOrigin, Unread,
+    Column, CopiedBy, CopyOp, Direction, Durations, Evidence, Form, Kind, PacketKind, Path, QueueOrigin, RingMemory,
+    Unread,
 };
 use crate::code_object::{CodeObjectOrigin, KernelsUnread};
 use crate::event::Occasion;
@@ -215,4 +216,5 @@ bytes! {
     Unread, Text, it => it.name().as_bytes(), word;
     Occasion, Text, it => it.name().as_bytes(), word;
     QueueOrigin, Text, it => it.name().as_bytes(), word;
+    RingMemory, Text, it => it.name().as_bytes(), word;
 }

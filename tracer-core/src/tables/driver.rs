@@ -21,6 +21,19 @@ table! {
         pub ret: i32,
         /// Whether that process was traced.
         pub traced: bool,
+        /// Index of the doorbell of the queue that the call is about, in the GPU's doorbell BAR (32-bit words). Null for functions
+        /// whose arguments do not lead to a queue, if the kernel's BTF does not describe them, if the compiler changed them
+        /// (`.constprop`, `.isra`), or if a function that creates a queue failed. The same applies to the next four columns.
+        pub doorbell_index: Option<u64> => "index",
+        /// Its type, by the kernel's name: `compute`, `sdma`, `hiq`, ...; a number in calls of the MES, whose types have no names in
+        /// the kernel's BTF (1 is compute, 2 is SDMA).
+        pub queue_type: Option<String>,
+        /// Its KFD id.
+        pub queue_id: Option<u32>,
+        /// Process that owns the queue, or whose queues are evicted or restored: not always the one that ran the function.
+        pub owner: Option<u32>,
+        /// Number of its address space on the GPU (PASID). From Linux 6.16 on, only calls of the MES show it.
+        pub pasid: Option<u32>,
     }
 }
 

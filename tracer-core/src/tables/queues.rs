@@ -18,6 +18,17 @@ pub enum QueueOrigin {
     Listed,
 }
 
+/// Memory that holds a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum RingMemory {
+    /// Memory of the host.
+    Host,
+    /// Memory of a GPU. Every read of it by a processor goes over the bus.
+    Device,
+}
+
 table! {
     /// User queues, with their final counts.
     #[derive(Serialize, Deserialize)]
@@ -44,12 +55,16 @@ table! {
         pub ring_base: u64 => "address",
         /// Size of the ring.
         pub ring_bytes: u64 => "bytes",
+        /// Memory that holds the ring, by the process's allocations when it created the queue: `host` or `device`. Null if no
+        /// allocation that tracer saw holds all of it, and it may be on a GPU.
+        pub ring_memory: Option<RingMemory>,
         /// Doorbell offset that the KFD returned; null if adopted.
         pub doorbell_offset: Option<u64>,
         /// Priority, 0 to 15; null if adopted.
         pub priority: Option<u32>,
-        /// Whether the runtime created it for itself: for fills, and for copies by kernels. False if `hsa_queue_create` returned it
-        /// to the program; null if such calls may have been missed, nothing was submitted on it, or it is not an AQL queue.
+        /// Whether the runtime created it for itself: for fills, and for copies by kernels. False if `hsa_queue_create` or
+        /// `hsa_amd_queue_create` returned it to the program; null if such calls may have been missed, nothing was submitted on it,
+        /// or it is not an AQL queue.
         pub internal: Option<bool>,
         /// Entry of CREATE_QUEUE; null if adopted.
         pub create_enter_ns: Option<u64> => "ns",

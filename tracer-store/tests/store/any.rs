@@ -7,7 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use tracer_core::tables::{
     CopiedBy, Copy, CopyOp, Direction, Dispatch, Doorbell, DriverCall, DriverEvent, Evidence, Fact, Form, Ioctl,
-    Library, Loss, OtherPacket, PacketKind, Path, Process, Queue, QueueOrigin, RingJob, Unread,
+    Library, Loss, OtherPacket, PacketKind, Path, Process, Queue, QueueOrigin, RingJob, RingMemory, Unread,
 };
 
 use crate::api_calls;
@@ -65,6 +65,13 @@ fn queue() -> impl Strategy<Value = Fact> {
             handle: n[0],
             write_pointer: n[1],
             ring_base: n[2],
+            ring_memory: o[8].map(|n| {
+                if n % 2 == 0 {
+                    RingMemory::Host
+                } else {
+                    RingMemory::Device
+                }
+            }),
             ring_bytes: n[3],
             doorbell_offset: o[0],
             priority,
@@ -291,6 +298,11 @@ fn driver_call() -> impl Strategy<Value = Fact> {
             function,
             ret,
             traced,
+            doorbell_index: Some(n[0]),
+            queue_type: None,
+            queue_id: Some(pid),
+            owner: None,
+            pasid: Some(tid),
         })
     })
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use tracer_core::family::Family;
 use tracer_core::tables::{
-    Copy, Dispatch, Doorbell, Evidence, Fact, Ioctl, Loss, OtherPacket, PacketKind, Path as Way, Process, Table, Unread,
+    Copy, Dispatch, Doorbell, Evidence, Fact, Ioctl, Loss, OtherPacket, PacketKind, Path as Way, Process, Queue, Table,
+    Unread,
 };
 use tracer_store::manifest::{
     ClockSnapshot, Device, Exit, Host, Library, Probe, Scheduler, SchedulerKind, Target, Tool,
@@ -27,7 +28,10 @@ fn facts() -> Vec<Fact> {
             exit_ns: Some(900),
             ..process(pid, 10)
         }),
-        Fact::Queue(queue(0, 20, 2)),
+        Fact::Queue(Queue {
+            ring_memory: None,
+            ..queue(0, 20, 2)
+        }),
         Fact::Ioctl(Ioctl {
             pid,
             tid,

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use tracer_core::tables::{Dispatch, Evidence, Fact, Form, Path as Way, Process, Queue, QueueOrigin, Table};
+use tracer_core::tables::{
+    Dispatch, Evidence, Fact, Form, Path as Way, Process, Queue, QueueOrigin, RingMemory, Table,
+};
 use tracer_store::manifest::{ClockSnapshot, Host, Target, Tool};
 use tracer_store::{Manifest, Trace};
 
@@ -57,6 +59,7 @@ pub fn queue(number: u32, created_ns: u64, doorbells: u64) -> Queue {
         write_pointer: 0x7f00_0000_0038,
         ring_base: 0x7f00_1000_0000,
         ring_bytes: 1 << 20,
+        ring_memory: Some(RingMemory::Device),
         doorbell_offset: Some(0x8000_0000_0000_0000),
         priority: Some(7),
         internal: None,

@@ -16,6 +16,8 @@ const NODES: &str = "/sys/class/kfd/kfd/topology/nodes";
 const TYPE_AQL: u32 = 2;
 /// `KFD_IOC_ALLOC_MEM_FLAGS_*`: USERPTR, with WRITABLE, EXECUTABLE, NO_SUBSTITUTE and COHERENT.
 const USER_MEMORY: u32 = 1 << 2 | 0b1101 << 28 | 1 << 26;
+/// The same flags with VRAM, WRITABLE, EXECUTABLE, PUBLIC, NO_SUBSTITUTE and COHERENT.
+const DEVICE_MEMORY: u32 = 1 | 0b1111 << 28 | 1 << 26;
 /// Bytes of a page of doorbells of GPUs since gfx9.
 const DOORBELLS: usize = 8192;
 
@@ -53,7 +55,8 @@ struct AllocMemory {
     address: u64,
     size: u64,
     handle: u64,
-    user_address: u64,
+    /// In: the address of user memory. Out: where other memory is in the render node.
+    offset: u64,
     gpu_id: u32,
     flags: u32,
 }
@@ -70,7 +73,7 @@ struct MapMemory {
 /// An open GPU.
 pub struct Driver {
     kfd: File,
-    _render: File,
+    render: File,
     gpu_id: u32,
 }
 
@@ -94,12 +97,8 @@ impl Driver {
         };
         let (kfd, render) = (open(KFD)?, open(RENDER)?);
         let gpu_id = first_gpu()?.ok_or(Error::NoGpu { wanted: 0, found: 0 })?;
-        let driver = Self {
-            kfd,
-            _render: render,
-            gpu_id,
-        };
-        let drm_fd = driver._render.as_raw_fd().cast_unsigned();
+        let driver = Self { kfd, render, gpu_id };
+        let drm_fd = driver.render.as_raw_fd().cast_unsigned();
         driver.call(0x15, "ACQUIRE_VM", &mut AcquireVm { drm_fd, gpu_id })?;
         Ok(driver)
     }
@@ -109,23 +108,47 @@ impl Driver {
     /// # Errors
     /// Fails if there is no memory, or if the driver refuses.
     pub fn map(&self, bytes: usize) -> Result<*mut u8> {
+        let memory = anonymous(bytes)?;
+        self.allocate(memory.expose_provenance() as u64, bytes, USER_MEMORY)?;
+        Ok(memory)
+    }
+
+    /// Maps pages of the GPU's own memory.
+    ///
+    /// # Errors
+    /// Fails if there is no memory, or if the driver refuses.
+    pub fn map_device(&self, bytes: usize) -> Result<*mut u8> {
+        // As runtimes do: the GPU's address is the process's.
+        let memory = anonymous(bytes)?;
+        let offset = self.allocate(memory.expose_provenance() as u64, bytes, DEVICE_MEMORY)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping, at an address that the kernel chooses.
-        let memory = unsafe {
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0)
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+        // SAFETY: replaces the mapping that was just made, which nothing uses.
+        let mapped = unsafe {
+            libc::mmap(
+                memory.cast(),
+                bytes,
+                protection,
+                flags,
+                self.render.as_raw_fd(),
+                offset.cast_signed(),
+            )
         };
-        if memory == libc::MAP_FAILED {
-            return Err(file_error(Path::new("mmap"), io::Error::last_os_error()));
+        if mapped == libc::MAP_FAILED {
+            return Err(file_error(Path::new(RENDER), io::Error::last_os_error()));
         }
-        let address = memory.expose_provenance() as u64;
+        Ok(memory)
+    }
+
+    /// Allocates memory at an address, and maps it to the GPU. Returns its place in the render node.
+    fn allocate(&self, address: u64, bytes: usize, flags: u32) -> Result<u64> {
         let mut alloc = AllocMemory {
             address,
             size: bytes as u64,
             handle: 0,
-            user_address: address,
+            offset: if flags == USER_MEMORY { address } else { 0 },
             gpu_id: self.gpu_id,
-            flags: USER_MEMORY,
+            flags,
         };
         self.call(0x16, "ALLOC_MEMORY_OF_GPU", &mut alloc)?;
         let mut map = MapMemory {
@@ -135,7 +158,7 @@ impl Driver {
             done: 0,
         };
         self.call(0x18, "MAP_MEMORY_TO_GPU", &mut map)?;
-        Ok(memory.cast())
+        Ok(alloc.offset)
     }
 
     /// Creates an AQL queue.
@@ -198,6 +221,18 @@ impl Driver {
         }
         Ok(())
     }
+}
+
+/// Maps pages of anonymous memory.
+fn anonymous(bytes: usize) -> Result<*mut u8> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping, at an address that the kernel chooses.
+    let memory = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+    if memory == libc::MAP_FAILED {
+        return Err(file_error(Path::new("mmap"), io::Error::last_os_error()));
+    }
+    Ok(memory.cast())
 }
 
 /// Returns the id of the first node of the topology that is a GPU.

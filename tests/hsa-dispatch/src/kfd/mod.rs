@@ -40,9 +40,17 @@ struct Queue {
 }
 
 impl Queue {
-    fn create(driver: &Driver) -> Result<Self> {
-        let ring = driver.map(RING as usize * PACKET_BYTES)?;
-        let handle = driver.map(PAGE)?;
+    /// Creates a queue, in the GPU's memory if `device_memory`.
+    fn create(driver: &Driver, device_memory: bool) -> Result<Self> {
+        let place = |bytes| {
+            if device_memory {
+                driver.map_device(bytes)
+            } else {
+                driver.map(bytes)
+            }
+        };
+        let ring = place(RING as usize * PACKET_BYTES)?;
+        let handle = place(PAGE)?;
         let kernel = driver.map(PAGE)?;
         let at = |memory: *mut u8, offset: usize| memory.expose_provenance() as u64 + offset as u64;
         let created = driver.create_queue(
@@ -148,7 +156,7 @@ pub fn run(cli: &Cli) -> Result<()> {
     // Loaded, but not used: a process with a runtime that is not the one that submits.
     let library = options.library.as_deref().map(load).transpose()?;
     let driver = Driver::open()?;
-    let mut queue = Queue::create(&driver)?;
+    let mut queue = Queue::create(&driver, options.device_memory)?;
     let start = clock::now();
     match &cli.workload {
         Workload::DirectDoorbell(workload) => {

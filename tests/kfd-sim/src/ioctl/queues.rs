@@ -95,7 +95,7 @@ pub fn create(machine: &Arc<Machine>, process: &Arc<Process>, args: &mut CreateQ
         .counts
         .queues
         .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    log_create(machine, process.pid, args);
+    log_create(machine, process.pid, args, state.is_vram(args.ring_base_address));
     match Queue::start(machine, process, *args, doorbell) {
         Ok(queue) => state.queues.insert(args.queue_id, queue),
         Err(error) => {
@@ -107,11 +107,11 @@ pub fn create(machine: &Arc<Machine>, process: &Arc<Process>, args: &mut CreateQ
     Ok(())
 }
 
-fn log_create(machine: &Machine, pid: i32, args: &CreateQueue) {
+fn log_create(machine: &Machine, pid: i32, args: &CreateQueue, in_vram: bool) {
     machine.truth.line(|| {
         json!({
             "ev": "queue_create", "pid": pid, "queue_id": args.queue_id, "gpu_id": args.gpu_id, "type": args.queue_type,
-            "ring_base": args.ring_base_address, "ring_size": args.ring_size, "wptr": args.write_pointer_address,
+            "ring_base": args.ring_base_address, "ring_size": args.ring_size, "ring_in_vram": in_vram, "wptr": args.write_pointer_address,
             "rptr": args.read_pointer_address, "doorbell_offset": args.doorbell_offset, "priority": args.queue_priority,
             "percentage": args.queue_percentage, "eop_buffer_address": args.eop_buffer_address,
             "eop_buffer_size": args.eop_buffer_size, "ctx_save_restore_address": args.ctx_save_restore_address,

@@ -34,6 +34,7 @@ impl Driver {
             Vec::new(),
             truth,
             proc_folder,
+            false,
         )
         .unwrap();
         let machine = Arc::new(machine);

@@ -29,7 +29,15 @@ impl Client {
         let asic = Asic::by_name("gfx1100").unwrap();
         let truth = Arc::new(Truth::start(None).unwrap());
         let sysfs = PathBuf::from("/nowhere/at/all");
-        let machine = Machine::new((asic, 1), Kernels::default(), Duration::ZERO, Vec::new(), truth, sysfs);
+        let machine = Machine::new(
+            (asic, 1),
+            Kernels::default(),
+            Duration::ZERO,
+            Vec::new(),
+            truth,
+            sysfs,
+            false,
+        );
         let machine = Arc::new(machine.unwrap());
         let process = machine.process(std::process::id() as i32).unwrap();
         let ring: Vec<AtomicU32> = (0..1024).map(|_| AtomicU32::new(0)).collect();

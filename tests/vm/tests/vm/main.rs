@@ -15,6 +15,7 @@ mod machine;
 mod ring;
 mod together;
 mod verify;
+mod vram;
 
 use tracer_vm::Module;
 
@@ -36,6 +37,8 @@ fn with_drivers(kernel: &str) {
         doctor::both_paths_would_be_captured,
         driver_event::every_event_that_there_is_is_watched,
         kfd_proc::processes_are_listed_where_the_driver_is,
+        vram::rings_that_only_the_driver_can_read_are_read,
+        vram::a_ring_that_nobody_can_read_is_unread,
         // This check unloads the mock.
         kernels::a_killed_submitter_leaves_nothing,
     ]);

@@ -119,4 +119,26 @@ fn driver_calls(run: &Run, truth: &Value, kernel: &str) {
         calls.iter().map(made).collect::<Vec<_>>()
     );
     assert!(inside.iter().all(|call| truth["pid"] == call.pid));
+    owners(run, truth, kernel);
+}
+
+/// Checks the arguments of handlers, which run although there is no GPU: the process that they are called for. No function that
+/// has a queue as its argument runs without a GPU.
+fn owners(run: &Run, truth: &Value, kernel: &str) {
+    let handlers = [
+        "kfd_ioctl_create_queue",
+        "kfd_ioctl_destroy_queue",
+        "kfd_ioctl_update_queue",
+    ];
+    let inside = facts(run, |fact| match fact {
+        Fact::DriverCall(call) if handlers.contains(&call.function.as_str()) => Some(call),
+        _ => None,
+    });
+    assert_eq!(inside.is_empty(), kernel == "7.x");
+    for call in inside {
+        assert_eq!(call.owner.map(Value::from), Some(truth["pid"].clone()), "{call:?}");
+        assert!(call.pasid.is_some_and(|pasid| pasid > 0), "{call:?}");
+        let of_queue = (call.doorbell_index, &call.queue_type, call.queue_id);
+        assert_eq!(of_queue, (None, &None, None), "{call:?}");
+    }
 }

@@ -22,6 +22,10 @@ const ARGUMENTS: [Argument; 4] = [Argument::Rdi, Argument::Rsi, Argument::Rdx, A
 /// The registers that the probes of [`QUEUE_CREATE`] read at entry and return: they need an argument on the stack, and its address.
 const ON_STACK: [Argument; 1] = [Argument::Rsp];
 
+/// The registers that the probes of [`QUEUE_CREATE_DESCRIBED`] read at entry and return: the descriptors, their number, and the
+/// stack.
+const DESCRIBED: [Argument; 3] = [Argument::Rsi, Argument::Rdx, Argument::Rsp];
+
 /// Limit in bytes, longer than any stub.
 const STUB_LENGTH: u64 = 32;
 /// The API has 27 such functions and aliases.
@@ -34,6 +38,8 @@ pub struct Exports {
     pub init: Option<ExportSite>,
     /// `hsa_queue_create`.
     pub queue_create: Option<ExportSite>,
+    /// `hsa_amd_queue_create`, which newer runtimes have beside it.
+    pub queue_create_described: Option<ExportSite>,
     /// `hsa_queue_destroy`.
     pub queue_destroy: Option<ExportSite>,
     /// `hsa_queue_{add,store,cas}_write_index_*`, in address order.
@@ -105,8 +111,13 @@ pub(super) fn exports(image: &Image<'_>) -> (Exports, Vec<Absence>) {
     }
     let mut exports = Exports::default();
     for site in by_address.into_iter().filter_map(|(vaddr, names)| {
-        let creates = names.contains(QUEUE_CREATE);
-        let keep: &[Argument] = if creates { &ON_STACK } else { &ARGUMENTS };
+        let keep: &[Argument] = if names.contains(QUEUE_CREATE) {
+            &ON_STACK
+        } else if names.contains(QUEUE_CREATE_DESCRIBED) {
+            &DESCRIBED
+        } else {
+            &ARGUMENTS
+        };
         export_site(image, vaddr, names.into_iter().collect(), keep)
     }) {
         let has = |name| site.names.iter().any(|known| known == name);
@@ -117,6 +128,7 @@ pub(super) fn exports(image: &Image<'_>) -> (Exports, Vec<Absence>) {
             }),
             None if has(INIT) => exports.init = Some(site),
             None if has(QUEUE_CREATE) => exports.queue_create = Some(site),
+            None if has(QUEUE_CREATE_DESCRIBED) => exports.queue_create_described = Some(site),
             None if has(QUEUE_DESTROY) => exports.queue_destroy = Some(site),
             None => exports.signal_stores.push(site),
         }
@@ -135,10 +147,11 @@ pub(super) fn exports(image: &Image<'_>) -> (Exports, Vec<Absence>) {
 
 pub(super) const INIT: &str = "hsa_init";
 pub(super) const QUEUE_CREATE: &str = "hsa_queue_create";
+const QUEUE_CREATE_DESCRIBED: &str = "hsa_amd_queue_create";
 const QUEUE_DESTROY: &str = "hsa_queue_destroy";
 
 fn is_of_use(name: &str) -> bool {
-    let named = [INIT, QUEUE_CREATE, QUEUE_DESTROY].contains(&name);
+    let named = [INIT, QUEUE_CREATE, QUEUE_CREATE_DESCRIBED, QUEUE_DESTROY].contains(&name);
     named || name.starts_with("hsa_signal_store_") || ReserveOperation::of(name).is_some()
 }
 

@@ -16,6 +16,8 @@ pub const ALL: &[Function] = &[
     hsa(Setup, "hsa_init"),
     hsa(Setup, "hsa_shut_down"),
     hsa(Queue, "hsa_queue_create").makes(S1),
+    // It creates any number of queues, and writes their handles into its descriptors.
+    hsa(Queue, "hsa_amd_queue_create").of(A0),
     hsa(Queue, "hsa_queue_destroy").of(A0),
     hsa(Queue, "hsa_queue_inactivate").of(A0),
     hsa(Queue, "hsa_soft_queue_create").makes(A5),

@@ -79,6 +79,7 @@ impl Queue {
             ring_bytes: create.map_or(u64::from(self.ring_packets) * PACKET_LEN as u64, |c| {
                 u64::from(c.ring_bytes)
             }),
+            ring_memory: create.and_then(|create| create.ring_memory),
             doorbell_offset: create.and_then(|create| create.doorbell_offset),
             priority: create.map(|create| create.priority),
             internal: self.internal(creators_known),

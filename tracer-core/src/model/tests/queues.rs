@@ -1,7 +1,7 @@
 use super::*;
 use crate::event::{Lost, SdmaDoorbell};
 use crate::model::write_pointer;
-use crate::tables::QueueOrigin;
+use crate::tables::{QueueOrigin, RingMemory};
 
 #[test]
 fn a_queue_is_what_its_creation_said() {
@@ -240,4 +240,41 @@ fn losses_are_passed_on() {
             count: 3
         })]
     );
+}
+
+/// ALLOC_MEMORY_OF_GPU of a page with these flags, at the start of the address space.
+fn allocated(trace: &mut Trace, flags: u32) {
+    let mut arg = [0; 40];
+    arg[8..16].copy_from_slice(&0x1000_u64.to_le_bytes());
+    arg[16] = 1;
+    arg[36..40].copy_from_slice(&flags.to_le_bytes());
+    trace.ioctl(5, 6, 0xc028_4b16, &arg);
+}
+
+#[test]
+fn the_memory_of_a_ring_is_that_of_its_allocation() {
+    let cases = [
+        (Some(1), Some(RingMemory::Device)),
+        (Some(2), Some(RingMemory::Host)),
+        (Some(4), Some(RingMemory::Host)),
+        // Registers.
+        (Some(16), None),
+        // It may be imported, or allocated unseen.
+        (None, None),
+    ];
+    for (flags, memory) in cases {
+        let mut trace = Trace::new();
+        if let Some(flags) = flags {
+            allocated(&mut trace, flags);
+        }
+        trace.create(10, 20, 1);
+        // What is freed afterwards changes nothing.
+        trace.ioctl(30, 31, 0xc008_4b17, &1_u64.to_le_bytes());
+        assert_eq!(trace.finish()[0].ring_memory, memory, "{flags:?}");
+    }
+    // Nothing is known of the ring of an adopted queue.
+    let mut trace = Trace::new();
+    allocated(&mut trace, 1);
+    trace.ring(doorbell(100, 0, 0..1, 0, 1), &[dispatch(0)]);
+    assert_eq!(trace.finish()[0].ring_memory, None);
 }

@@ -1,0 +1,111 @@
+//! Rings, queues and signals in memory that only the driver can read, as device memory is: the mock's module maps it. The trace
+//! equals the truth log all the same. Where the driver cannot read it either, the trace says that it is unread.
+//!
+//! Linux 6.1 has no FUSE passthrough, so no such memory can be given to a client there.
+
+use std::process::Command;
+
+use serde_json::json;
+use tracer_core::tables::{Evidence, Path, RingMemory};
+use tracer_e2e::{
+    compare,
+    scenario::{Run, Scenario},
+};
+
+use crate::machine::{Machine, quoted};
+
+/// Exit code of a recording of a program that submits without any probed library.
+const UNWATCHED: i32 = 124;
+
+/// Records a scenario with device memory in the machine. The recording ends with the code.
+fn recorded(machine: &mut Machine, mut scenario: Scenario, environment: &str, code: i32) -> Run {
+    let dir = machine.folder();
+    scenario.sim.push("--vram");
+    let trace = dir.path().join("t.trace");
+    let line = format!(
+        "{environment} tracer record --detail full -o {} -- {}",
+        trace.display(),
+        quoted(&scenario.simulated(dir.path()))
+    );
+    let output = machine.recorded_any(&line, &trace);
+    assert_eq!(output.code, code, "{line}: {}", output.stderr_text());
+    Run::read(dir, Command::new("true").output().unwrap())
+}
+
+/// The places of memory that a runtime can choose: the ring on the GPU; the ring, the queue and the signals in buffers that the
+/// driver maps.
+const PLACES: [(&str, &str, RingMemory); 2] = [
+    ("experimental", "HSA_ALLOCATE_QUEUE_DEV_MEM=1", RingMemory::Device),
+    ("sid", "HSA_USERPTR_FOR_PAGED_MEM=0", RingMemory::Host),
+];
+
+pub fn rings_that_only_the_driver_can_read_are_read(machine: &mut Machine) {
+    if machine.kernel == "6.1" {
+        return;
+    }
+    for (suite, environment, memory) in PLACES {
+        let run = recorded(machine, Scenario::new(suite, "gfx942", &["mixed"]), environment, 0);
+        println!("{} {suite} {environment}: {:?}", machine.kernel, compare::all(&run));
+        assert_eq!(run.did()["results"], "ok");
+        // The comparison checks the memory of each ring. 7.2.4 puts only the program's into device memory.
+        let mut rings = run.queues().filter(|queue| queue.is_aql());
+        assert!(rings.any(|queue| queue.ring_memory == Some(memory)));
+    }
+    // No probe sees these doorbells: the readers alone read indexes and ring.
+    let run = recorded(machine, without_runtime("4096"), "", UNWATCHED);
+    let queue = run.queues().next().unwrap();
+    assert_eq!(
+        (queue.ring_memory, queue.unseen, queue.watched_to_end),
+        (Some(RingMemory::Device), Some(4096), Some(true)),
+        "{queue:?}"
+    );
+    let read = run.dispatches().count() as u64;
+    println!(
+        "{}: {read} of 4096 packets were read from device memory",
+        machine.kernel
+    );
+    let is_truth = |row: &tracer_core::tables::Dispatch| {
+        let packet = &run.truth.queues[0].packets[row.index as usize];
+        (row.path, row.evidence) == (Path::Unseen, Evidence::Body)
+            && (row.kernel_object, row.kernarg) == (packet.kernel_object, packet.kernarg_address)
+    };
+    assert!(run.dispatches().all(is_truth));
+    // The thread that exits copies the last 1024; the readers read the others.
+    assert!(read > 1024, "{queue:?}");
+    assert_eq!((queue.dispatches, queue.unread), (read, 4096 - read));
+}
+
+pub fn a_ring_that_nobody_can_read_is_unread(machine: &mut Machine) {
+    if machine.kernel == "6.1" {
+        return;
+    }
+    machine.sh("echo N > /sys/kernel/debug/drm-sched-mock/access");
+    let run = recorded(machine, without_runtime("4096"), "", UNWATCHED);
+    machine.sh("echo Y > /sys/kernel/debug/drm-sched-mock/access");
+    let queue = run.queues().next().unwrap();
+    let read = run.dispatches().count() as u64;
+    // Only the program of the thread that exits can read them.
+    assert!(read <= 1024, "{read}");
+    assert_eq!(
+        (queue.unseen, queue.dispatches, queue.unread),
+        (Some(4096), read, 4096 - read),
+        "{queue:?}"
+    );
+    assert_eq!(run.report["dispatches"]["total"], json!(null), "{}", run.report);
+}
+
+/// A program without a runtime, whose ring and indexes are in device memory.
+fn without_runtime(packets: &'static str) -> Scenario {
+    let workload = [
+        "--api",
+        "kfd",
+        "--device-memory",
+        "steady",
+        "--until",
+        "/nonexistent",
+        "-n",
+    ];
+    let pause = ["--pause", "2000"];
+    let words: Vec<&str> = workload.into_iter().chain([packets]).chain(pause).collect();
+    Scenario::new("trixie", "gfx942", &words)
+}
