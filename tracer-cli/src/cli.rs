@@ -2,7 +2,9 @@
 
 mod capture;
 mod doctor;
+mod event_log;
 mod live;
+mod path;
 mod record;
 mod report;
 mod verify;
@@ -13,9 +15,11 @@ use clap::{Parser, Subcommand};
 
 pub use capture::{Capture, Detail};
 pub use doctor::Doctor;
+pub use event_log::{Log, LogFormat};
 pub use live::{Serve, Top};
+pub use path::{Path, Place};
 pub use record::Record;
-pub use report::{Format, Report};
+pub use report::{Format, Report, ReportFormat};
 pub use verify::{VerdictFormat, Verify};
 
 /// Show which path every kernel takes to an AMD GPU: a doorbell that a process rings from user space for its AQL queue, or
@@ -55,6 +59,10 @@ pub enum Command {
     Record(Record),
     /// Summarize a recorded trace
     Report(Report),
+    /// Print the whole path of one packet, with the evidence for each step
+    Path(Path),
+    /// Print the events of a trace, one line each, in the order of their times
+    Log(Log),
     /// Show live activity per queue, or replay a trace
     Top(Top),
     /// Serve Prometheus metrics and a live page

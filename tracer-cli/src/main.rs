@@ -3,8 +3,10 @@
 mod cli;
 mod collect;
 mod doctor;
+mod event_log;
 mod exit;
 mod generate;
+mod path;
 mod record;
 mod report;
 mod say;
@@ -28,7 +30,11 @@ fn main() -> ExitCode {
         cli::Command::Record(_) | cli::Command::Serve(_) => true,
         cli::Command::Top(options) => options.is_live(),
         cli::Command::Verify(options) => options.records(),
-        cli::Command::Report(_) | cli::Command::Doctor(_) | cli::Command::Generate { .. } => false,
+        cli::Command::Report(_)
+        | cli::Command::Path(_)
+        | cli::Command::Log(_)
+        | cli::Command::Doctor(_)
+        | cli::Command::Generate { .. } => false,
     };
     let guardian = if captures { target::guardian() } else { Ok(None) };
     // This comes after the guardian: the child that it forks closes the guardian's pipe, so that both processes end independently.
@@ -41,6 +47,8 @@ fn main() -> ExitCode {
     let done = match cli.command {
         cli::Command::Record(options) => guardian.and_then(|guardian| record::run(&options, guardian)),
         cli::Command::Report(options) => report::run(&options),
+        cli::Command::Path(options) => path::run(&options),
+        cli::Command::Log(options) => event_log::run(&options),
         cli::Command::Top(options) => guardian.and_then(|guardian| top::run(&options, guardian)),
         cli::Command::Serve(options) => guardian.and_then(|guardian| serve::run(&options, guardian)),
         cli::Command::Verify(options) => scratch.and_then(|scratch| verify::run(&options, guardian?, scratch.as_ref())),

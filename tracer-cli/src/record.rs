@@ -8,7 +8,7 @@ mod recorder;
 mod scheduler;
 
 use std::{
-    io::IsTerminal,
+    io::{self, IsTerminal},
     process::{ExitCode, ExitStatus},
     time::Duration,
 };
@@ -33,6 +33,7 @@ use crate::{
     cli::Record,
     collect::Collector,
     exit,
+    report::layout::Layout,
     say::{self, say},
     signals::{self, Signals, Wish},
     target::{Ending, Ready, Watched},
@@ -162,7 +163,8 @@ fn print_outcome(recorded: &Recorded) -> anyhow::Result<()> {
     let outcome = &recorded.outcome;
     let written = &outcome.written;
     let mut text = Vec::new();
-    crate::report::text::summary(&mut text, &written.manifest, &outcome.report, &[])?;
+    let layout = Layout::of(&io::stderr());
+    crate::report::text::summary(&mut text, &written.manifest, &outcome.report, &[], layout)?;
     say::words(&String::from_utf8_lossy(&text));
     if outcome.idle && outcome.report.nothing.is_none() && !recorded.attached {
         say!(

@@ -1,6 +1,7 @@
 //! `tracer report`: summarizes a recorded trace.
 
 pub mod json;
+pub mod layout;
 pub mod runs;
 pub mod text;
 
@@ -11,29 +12,31 @@ use std::{
 
 use anyhow::Context;
 use tracer_core::tables::Table;
-use tracer_core::{summary::Summary, tables::Fact};
-use tracer_store::Trace;
+use tracer_core::{analysis::Analysis, summary::Summary, tables::Fact};
+use tracer_store::{Trace, manifest::Manifest};
 
 use crate::{
-    cli::{Format, Report},
+    cli::{Report, ReportFormat},
     record::manifest,
 };
-
-/// Maximum number of runs of equal dispatches that the report shows, unless the user asks for all.
-const MAX_RUNS: usize = 60;
+use layout::Layout;
+use text::{By, How, Read};
 
 /// Reads the trace and writes the report.
 pub fn run(options: &Report) -> anyhow::Result<ExitCode> {
     let trace = Trace::open(&options.trace)?;
     let mut facts = trace.facts(&Table::ALL)?.skip_damaged();
     let mut summary = Summary::new(manifest::parse(&trace.manifest().capabilities));
+    let mut analysis = Analysis::default();
     let mut runs = runs::Runs::default();
+    let wants_runs = options.by == Some(By::Dispatch);
     for fact in &mut facts {
         let fact = fact?;
         summary.add(&fact);
+        analysis.add(&fact);
         match &fact {
-            Fact::Dispatch(dispatch) => runs.add(dispatch),
-            Fact::DispatchRun(run) => runs.add_aggregated(run),
+            Fact::Dispatch(dispatch) if wants_runs => runs.add(dispatch),
+            Fact::DispatchRun(run) if wants_runs => runs.add_aggregated(run),
             _ => {}
         }
     }
@@ -45,16 +48,38 @@ pub fn run(options: &Report) -> anyhow::Result<ExitCode> {
     for warning in &warnings {
         log::warn!("{warning}");
     }
+    let answers = analysis.finish();
+    let read = Read {
+        report: &report,
+        answers: &answers,
+        runs: &runs,
+    };
+    let how = how(options, trace.manifest());
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let most = if options.all { usize::MAX } else { MAX_RUNS };
-    let written = match options.format {
-        Format::Json => json::write(&mut out, &trace, &report, &warnings, damaged),
-        Format::Text => text::summary(&mut out, trace.manifest(), &report, damaged)
-            .and_then(|()| text::details(&mut out, &report, &runs, most)),
+    let written = match (options.format, options.by) {
+        (ReportFormat::Json, _) => json::write(&mut out, &trace, &report, &answers, &warnings, damaged),
+        (_, Some(by)) => text::by_one(&mut out, &read, &how, by),
+        (_, None) => text::summary(&mut out, trace.manifest(), &report, damaged, how.layout)
+            .and_then(|()| text::details(&mut out, &read, &how)),
     };
     // A reader that closes the pipe early (`| head`) is not a failure.
     match written.and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
         done => done.context("writing the report").map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// Returns how the tables are written.
+fn how(options: &Report, manifest: &Manifest) -> How {
+    let layout = Layout::of(&io::stdout()).with_rows(if options.all { usize::MAX } else { options.top });
+    let layout = match options.format {
+        ReportFormat::Markdown => layout.markdown(),
+        _ if options.wide => layout.wide(),
+        _ => layout,
+    };
+    How {
+        layout,
+        sort: options.sort,
+        wall_ns: text::wall_ns(manifest),
     }
 }

@@ -5,6 +5,7 @@
 //! [`verify`] judges facts. Nothing in this crate does I/O, reads a clock or
 //! needs a privilege, so it treats a live process and a stored trace in the same way.
 
+pub mod analysis;
 pub mod capabilities;
 pub mod code_object;
 pub mod event;
@@ -16,6 +17,7 @@ pub mod live;
 pub mod losses;
 pub mod metrics;
 pub mod model;
+pub mod packet_path;
 pub mod runs;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;

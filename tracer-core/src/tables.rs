@@ -24,6 +24,7 @@ mod processes;
 mod progress;
 mod proxies;
 mod queues;
+mod record;
 mod ring_jobs;
 mod runs;
 
@@ -45,6 +46,7 @@ pub use processes::Process;
 pub use progress::Progress;
 pub use proxies::{Proxy, Request};
 pub use queues::{Queue, QueueOrigin, RingMemory};
+pub use record::Record;
 pub use ring_jobs::RingJob;
 pub use runs::{DispatchRun, DoorbellRun};
 
@@ -91,7 +93,7 @@ pub enum Kind {
 
 /// What the rows of a table are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rows {
+pub(crate) enum Rows {
     /// Each row is one thing that happened.
     Events,
     /// Each row is a thing that continues to live. It can be written again, and the last row counts.
@@ -101,7 +103,7 @@ enum Rows {
 }
 
 /// The struct of a table's rows. [`table!`] implements it.
-trait Row: Sized {
+pub(crate) trait Row: Sized {
     /// Name of the table.
     const NAME: &'static str;
     /// A description of the rows.

@@ -341,11 +341,11 @@ pub fn report(trace: &std::path::Path) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).expect("the report is JSON")
 }
 
-/// Returns `tracer report --all` of a trace: the report for people.
+/// Returns `tracer report --all --wide` of a trace: the whole report for people.
 #[must_use]
 pub fn report_text(trace: &std::path::Path) -> String {
     let output = Command::new(place::programs().join("tracer"))
-        .args(["report", "--all"])
+        .args(["report", "--all", "--wide"])
         .arg(trace)
         .output()
         .expect("tracer runs");

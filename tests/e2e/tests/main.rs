@@ -1,6 +1,7 @@
 //! The end-to-end tests, one file per probe family or command, in one program.
 
 mod aggregated;
+mod answers;
 mod api;
 mod api_stats;
 mod attach;

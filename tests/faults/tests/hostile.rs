@@ -187,6 +187,10 @@ fn record(modes: &[String]) -> Result<(), String> {
 fn outputs(trace: &std::path::Path) -> Result<(), String> {
     for (words, codes) in [
         (&["report", "--all"][..], &[0][..]),
+        (&["report", "--all", "--wide"], &[0]),
+        (&["report", "--by", "dispatch"], &[0]),
+        (&["log"], &[0]),
+        (&["log", "--format", "jsonl"], &[0]),
         (&["verify"], &[1, 3]),
         (&["verify", "--format", "markdown"], &[1, 3]),
     ] {

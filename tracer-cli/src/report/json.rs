@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use tracer_core::{known::Total, summary, words::Named};
+use tracer_core::{analysis::Answers, known::Total, summary, words::Named};
 use tracer_store::{
     Damage, Trace,
     manifest::{Device, EndedBy, Exit, Library, Probe, Target},
@@ -31,6 +31,8 @@ struct Report<'a> {
     unknown: Vec<&'static str>,
     #[serde(flatten)]
     counts: &'a summary::Report,
+    /// Rows by kernel, function, layer and queue, and findings.
+    answers: &'a Answers,
 }
 
 /// A part that cannot be read.
@@ -46,6 +48,7 @@ pub fn write(
     out: &mut impl Write,
     trace: &Trace,
     counts: &summary::Report,
+    answers: &Answers,
     warnings: &[String],
     damage: &[Damage],
 ) -> io::Result<()> {
@@ -74,6 +77,7 @@ pub fn write(
             .map(Named::name)
             .collect(),
         counts,
+        answers,
     };
     out.write_all(say::json(&report)?.as_bytes())
 }

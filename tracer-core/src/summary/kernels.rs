@@ -50,6 +50,11 @@ impl GpuNs {
         max: 0,
     };
 
+    /// Adds a duration to those that are known.
+    pub(crate) fn add_to(known: &mut Option<Self>, ns: u64) {
+        known.get_or_insert(Self::NONE).add(ns);
+    }
+
     fn add(&mut self, ns: u64) {
         self.count += 1;
         more(&mut self.total, ns);
@@ -85,7 +90,7 @@ impl Counter {
         if let Some(kernel) = self.kernel(time.pid, time.kernel_object, time.kernel.as_ref()) {
             kernel.timed += 1;
             if let (Some(start), Some(end)) = (time.start_ns, time.end_ns) {
-                kernel.gpu_ns.get_or_insert(GpuNs::NONE).add(end.saturating_sub(start));
+                GpuNs::add_to(&mut kernel.gpu_ns, end.saturating_sub(start));
             }
         }
     }

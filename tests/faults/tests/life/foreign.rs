@@ -133,7 +133,17 @@ fn a_hostile_trace_is_text_in_every_output() {
         );
         output
     };
-    let report = with(&["-vv", "report", "--all"]);
+    with(&["report", "--all"]);
+    with(&["report", "--by", "dispatch"]);
+    with(&["path", "--kernel", ""]);
+    with(&["log"]);
+    let log = with(&["log", "--format", "jsonl"]);
+    let lines = log.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    assert!(lines.clone().count() > 0);
+    for line in lines {
+        serde_json::from_slice::<serde_json::Value>(line).expect("JSON");
+    }
+    let report = with(&["-vv", "report", "--all", "--wide"]);
     let report = String::from_utf8_lossy(&report.stdout).into_owned();
     assert!(report.contains("\\u{1b}]0;owned"), "the name is shown:\n{report}");
     let report = json(&with(&["report", "--format", "json"]));

@@ -1,15 +1,23 @@
 //! The queues, and the tools that intercept them.
 
-use std::io::{self, Write};
+use std::{
+    cmp::Reverse,
+    collections::BTreeSet,
+    io::{self, Write},
+};
 
 use tracer_core::{
+    analysis::Answers,
     foreign::Terminal,
     losses,
     summary::Report,
     tables::{Queue, QueueOrigin},
     units::duration,
+    words::Named,
 };
 
+use super::super::layout::{Layout, Table, number, text};
+use super::{dash, percent};
 use crate::units::known;
 
 /// Writes what programs requested on queues that a tool intercepts; nothing if no such queue is known.
@@ -35,36 +43,77 @@ pub fn requested(out: &mut impl Write, report: &Report) -> io::Result<()> {
     )
 }
 
-/// Writes each queue with its numbers.
-pub fn table(out: &mut impl Write, queues: &[Queue]) -> io::Result<()> {
-    writeln!(
-        out,
-        "\nqueue  pid      kfd id  gpu_id   type         made by  created by      doorbells  dispatches  others  unread  pending  unclaimed"
-    )?;
+/// Writes each queue with its numbers, the most dispatches first.
+pub fn table(out: &mut impl Write, report: &Report, answers: &Answers, layout: Layout) -> io::Result<()> {
+    let processes: BTreeSet<u32> = report.queues.iter().map(|queue| queue.pid).collect();
+    // The process says nothing where there is only one.
+    let pid = match processes.len() {
+        0 | 1 => number("PID").spare(9),
+        _ => number("PID"),
+    };
+    let columns = [
+        number("QUEUE"),
+        pid,
+        number("KFD ID").spare(2),
+        text("TYPE"),
+        text("MADE BY").spare(3),
+        number("DISPATCHES"),
+        number("DOORBELLS").spare(1),
+        number("BARRIERS").spare(2),
+        number("DEPTH").spare(4),
+        number("STREAMS").spare(3),
+        number("OTHERS").spare(10),
+        number("UNREAD").spare(4),
+        number("UNSEEN").spare(5),
+        number("PENDING").spare(6),
+        number("EMPTY").spare(7),
+        text("CREATED").spare(8),
+        text("RING IN").spare(9),
+        number("GPU").spare(9),
+        number("UNCLAIMED").spare(11),
+    ];
+    let mut queues: Vec<&Queue> = report.queues.iter().collect();
+    queues.sort_by_key(|queue| (Reverse(queue.dispatches), Reverse(queue.published), queue.queue));
+    let mut table = Table::new(&columns);
     for q in queues {
+        let used = answers.queues.iter().find(|used| used.queue == q.queue);
         let created = match (q.origin, q.create_enter_ns) {
             (QueueOrigin::Created, Some(enter)) => format!("ioctl, {}", duration(q.created_ns.saturating_sub(enter))),
             _ => "before trace".to_owned(),
         };
-        writeln!(
-            out,
-            "{:<6} {:<8} {:<7} {:<8} {:<12} {:<8} {:<15} {:>9}  {:>10}  {:>6}  {:>6}  {:>7}  {:>9}",
-            q.queue,
-            q.pid,
+        table.row(vec![
+            q.queue.to_string(),
+            q.pid.to_string(),
             known(q.queue_id),
-            known(q.gpu_id),
-            Terminal(&q.kind),
-            maker(q),
+            Terminal(&q.kind).to_string(),
+            maker(q).to_owned(),
+            dispatches(q),
+            q.doorbells.to_string(),
+            used.map_or(0, |used| used.barriers).to_string(),
+            q.max_depth.to_string(),
+            used.map_or_else(dash, |used| used.streams.len().to_string()),
+            q.other_packets.to_string(),
+            q.unread.to_string(),
+            known(q.unseen),
+            q.pending.to_string(),
+            used.filter(|used| used.doorbells > 0)
+                .map_or_else(dash, |used| percent(used.found_empty, used.doorbells)),
             created,
-            q.doorbells,
-            q.dispatches,
-            q.other_packets,
-            q.unread,
-            q.pending,
-            q.unclaimed.map_or_else(|| "-".to_owned(), |n| n.to_string())
-        )?;
+            known(q.ring_memory.map(Named::name)),
+            known(q.gpu_id),
+            q.unclaimed.map_or_else(dash, |n| n.to_string()),
+        ]);
     }
-    Ok(())
+    table.write(out, layout)
+}
+
+/// Returns the dispatches of a queue. Those of a queue whose commands tracer cannot read are unknown, and an SDMA queue takes none.
+fn dispatches(queue: &Queue) -> String {
+    match () {
+        () if queue.is_sdma() => dash(),
+        () if queue.is_opaque() && queue.dispatches == 0 => known(None::<u64>),
+        () => queue.dispatches.to_string(),
+    }
 }
 
 /// Returns what created a queue.

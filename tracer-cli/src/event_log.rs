@@ -1,0 +1,158 @@
+//! `tracer log`: prints the rows of a trace, one line each, in the order of their times.
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use anyhow::Context;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::Serialize;
+use tracer_core::{
+    foreign::{Json, Terminal},
+    tables::{Record, Table},
+};
+use tracer_store::Trace;
+
+use crate::cli::{Log, LogFormat};
+
+/// Returns the parser of names of tables.
+pub fn table_parser() -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new(Table::ALL.map(Table::name))
+}
+
+/// The columns that a line of text has, after time, process and thread. Tables without any are left out unless they are requested.
+const fn columns(table: Table) -> &'static [&'static str] {
+    match table {
+        Table::Processes => &["comm", "parent"],
+        Table::Queues => &[
+            "queue",
+            "queue_id",
+            "kind",
+            "gpu_id",
+            "origin",
+            "ring_base",
+            "write_pointer",
+        ],
+        Table::Ioctls => &["name", "ret", "args"],
+        Table::Doorbells => &["queue", "value", "published", "read_index", "write_index"],
+        Table::DoorbellRuns => &["queue", "count", "first_index", "last_index"],
+        Table::Dispatches => &[
+            "queue",
+            "index",
+            "kernel",
+            "path",
+            "grid_x",
+            "grid_y",
+            "grid_z",
+            "workgroup_x",
+            "header",
+            "kernarg",
+            "completion_signal",
+        ],
+        Table::DispatchRuns => &["queue", "first_index", "last_index", "kernel", "path"],
+        Table::Packets => &["queue", "index", "count", "kind", "path", "unread", "header"],
+        Table::Copies => &["queue", "by", "op", "bytes", "direction", "path"],
+        Table::RingJobs => &["ring", "class", "context", "seqno", "job_id", "reason", "traced"],
+        Table::DriverCalls => &["function", "ret", "queue_id", "queue_type", "owner"],
+        Table::DriverEvents => &["event", "ring", "context", "seqno", "bytes"],
+        Table::ApiCalls => &["function", "ret", "stream", "bytes", "dispatches", "copies"],
+        Table::Requests => &["proxy", "index", "kernel"],
+        Table::Losses => &["source", "count"],
+        Table::CodeObjects => &["code_object", "uri", "target", "kernels"],
+        Table::Libraries => &["path"],
+        _ => &[],
+    }
+}
+
+/// Reads the trace and writes the lines.
+pub fn run(options: &Log) -> anyhow::Result<ExitCode> {
+    let trace = Trace::open(&options.trace)?;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    match write(&mut out, &trace, options).and_then(|()| Ok(out.flush()?)) {
+        // A reader that closes the pipe early (`| head`) is not a failure.
+        Err(error) if is_closed_pipe(&error) => Ok(ExitCode::SUCCESS),
+        done => done.context("writing the log").map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+fn write(out: &mut impl Write, trace: &Trace, options: &Log) -> anyhow::Result<()> {
+    let is_wanted = |table: &Table| match options.tables.is_empty() {
+        true => !columns(*table).is_empty(),
+        false => options.tables.iter().any(|name| name == table.name()),
+    };
+    let tables: Vec<Table> = Table::ALL.into_iter().filter(is_wanted).collect();
+    let zero = trace.manifest().started.monotonic_ns;
+    let ns = |time: std::time::Duration| zero.saturating_add(time.as_nanos() as u64);
+    let (from, to) = (options.from.map_or(0, ns), options.to.map_or(u64::MAX, ns));
+    let mut facts = trace.facts(&tables)?.skip_damaged();
+    for fact in &mut facts {
+        let record = Record::of(&fact?);
+        let time_ns = record.number(record.table().time_column()).unwrap_or(0);
+        if time_ns >= to {
+            break;
+        }
+        if time_ns < from || !is_of(&record, options) {
+            continue;
+        }
+        match options.format {
+            LogFormat::Jsonl => json(out, &record)?,
+            LogFormat::Text => line(out, &record, time_ns, zero)?,
+        }
+    }
+    for damage in facts.damaged() {
+        log::warn!("{damage}");
+    }
+    Ok(())
+}
+
+/// Returns whether a row is of the process, the queue and the kernel that the user asked for.
+fn is_of(record: &Record, options: &Log) -> bool {
+    let is = |column, wanted: Option<u32>| wanted.is_none_or(|id| record.number(column) == Some(id.into()));
+    let kernel = options.kernel.as_ref();
+    is("pid", options.pid)
+        && is("queue", options.queue)
+        && kernel.is_none_or(|name| record.text("kernel").is_some_and(|kernel| kernel.contains(name)))
+}
+
+fn json(out: &mut impl Write, record: &Record) -> anyhow::Result<()> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        table: &'static str,
+        #[serde(flatten)]
+        record: &'a Record,
+    }
+    let table = record.table().name();
+    let text = serde_json::to_string(&Line { table, record })?;
+    Ok(writeln!(out, "{}", Json(&text))?)
+}
+
+/// Writes time since the start of the recording, process and thread, table, and columns with their names.
+fn line(out: &mut impl Write, record: &Record, time_ns: u64, zero: u64) -> io::Result<()> {
+    let (sign, since) = match time_ns.checked_sub(zero) {
+        Some(since) => ("", since),
+        None => ("-", zero - time_ns),
+    };
+    let time = format!("{sign}{}.{:09}", since / 1_000_000_000, since % 1_000_000_000);
+    let id = |column| record.text(column).unwrap_or_else(|| "-".to_owned());
+    write!(
+        out,
+        "{time:>14} {:>7} {:>7} {:<13}",
+        id("pid"),
+        id("tid"),
+        record.table().name()
+    )?;
+    let shown = columns(record.table());
+    let all: Vec<&str> = record.table().columns().iter().map(|column| column.name).collect();
+    for column in if shown.is_empty() { &all } else { shown } {
+        if let Some(value) = record.text(column) {
+            write!(out, " {column}={}", Terminal(&value))?;
+        }
+    }
+    writeln!(out)
+}
