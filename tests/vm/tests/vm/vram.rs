@@ -51,7 +51,18 @@ pub fn rings_that_only_the_driver_can_read_are_read(machine: &mut Machine) {
         let mut rings = run.queues().filter(|queue| queue.is_aql());
         assert!(rings.any(|queue| queue.ring_memory == Some(memory)));
     }
-    // No probe sees these doorbells: the readers alone read indexes and ring.
+    // The thread that exits copies the last 1024 packets; the readers read the others, unless their slots were used again before.
+    // On a busy machine that can be all of them, so it is recorded again, but only a limited number of times.
+    let read = (0..ATTEMPTS).map(|_| unseen_packets(machine)).find(|&read| read > 1024);
+    assert!(read.is_some(), "no reader read a packet in {ATTEMPTS} recordings");
+}
+
+/// The most recordings of packets that readers may be too late for.
+const ATTEMPTS: usize = 4;
+
+/// Records 4096 packets that no probe sees: the readers alone read indexes and ring. Returns how many packets were read; what was
+/// not read is counted.
+fn unseen_packets(machine: &mut Machine) -> u64 {
     let run = recorded(machine, without_runtime("4096"), "", UNWATCHED);
     let queue = run.queues().next().unwrap();
     assert_eq!(
@@ -70,9 +81,8 @@ pub fn rings_that_only_the_driver_can_read_are_read(machine: &mut Machine) {
             && (row.kernel_object, row.kernarg) == (packet.kernel_object, packet.kernarg_address)
     };
     assert!(run.dispatches().all(is_truth));
-    // The thread that exits copies the last 1024; the readers read the others.
-    assert!(read > 1024, "{queue:?}");
     assert_eq!((queue.dispatches, queue.unread), (read, 4096 - read));
+    read
 }
 
 pub fn a_ring_that_nobody_can_read_is_unread(machine: &mut Machine) {
