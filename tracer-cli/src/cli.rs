@@ -17,9 +17,9 @@ pub use capture::{Capture, Detail};
 pub use doctor::Doctor;
 pub use event_log::{Log, LogFormat};
 pub use live::{Serve, Top};
-pub use path::{Path, Place};
+pub use path::{Path, PathFormat, Place};
 pub use record::Record;
-pub use report::{Format, Report, ReportFormat};
+pub use report::{Report, ReportFormat};
 pub use verify::{VerdictFormat, Verify};
 
 /// Show which path every kernel takes to an AMD GPU: a doorbell that a process rings from user space for its AQL queue, or

@@ -14,7 +14,10 @@ use tracer_core::{
 };
 use tracer_store::Trace;
 
-use crate::cli::{Log, LogFormat};
+use crate::{
+    cli::{Log, LogFormat},
+    say,
+};
 
 /// Returns the parser of names of tables.
 pub fn table_parser() -> impl TypedValueParser<Value = String> {
@@ -69,16 +72,9 @@ const fn columns(table: Table) -> &'static [&'static str] {
 pub fn run(options: &Log) -> anyhow::Result<ExitCode> {
     let trace = Trace::open(&options.trace)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
-    match write(&mut out, &trace, options).and_then(|()| Ok(out.flush()?)) {
-        // A reader that closes the pipe early (`| head`) is not a failure.
-        Err(error) if is_closed_pipe(&error) => Ok(ExitCode::SUCCESS),
-        done => done.context("writing the log").map(|()| ExitCode::SUCCESS),
-    }
-}
-
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let error = error.downcast_ref::<io::Error>();
-    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    let written = write(&mut out, &trace, options).and_then(|()| Ok(out.flush()?));
+    let done = say::unless_gone(written).context("writing the log");
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 fn write(out: &mut impl Write, trace: &Trace, options: &Log) -> anyhow::Result<()> {

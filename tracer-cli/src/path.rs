@@ -12,7 +12,7 @@ use tracer_core::{
 use tracer_store::Trace;
 
 use crate::{
-    cli::{Format, Path, Place},
+    cli::{Path, PathFormat, Place},
     report::layout::Layout,
     say,
 };
@@ -35,8 +35,8 @@ pub fn run(options: &Path) -> anyhow::Result<ExitCode> {
     }
     let path = path.finish();
     let written = match options.format {
-        Format::Json => say::json(&path)?,
-        Format::Text => text::path(&path, trace.manifest(), Layout::of(&std::io::stdout())),
+        PathFormat::Json => say::json(&path)?,
+        PathFormat::Text => text::path(&path, trace.manifest(), Layout::of(&std::io::stdout())),
     };
     say::print(&written).map(|()| ExitCode::SUCCESS)
 }

@@ -18,6 +18,7 @@ use tracer_store::{Trace, manifest::Manifest};
 use crate::{
     cli::{Report, ReportFormat},
     record::manifest,
+    say,
 };
 use layout::Layout;
 use text::{By, How, Read};
@@ -62,11 +63,9 @@ pub fn run(options: &Report) -> anyhow::Result<ExitCode> {
         (_, None) => text::summary(&mut out, trace.manifest(), &report, damaged, how.layout)
             .and_then(|()| text::details(&mut out, &read, &how)),
     };
-    // A reader that closes the pipe early (`| head`) is not a failure.
-    match written.and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        done => done.context("writing the report").map(|()| ExitCode::SUCCESS),
-    }
+    let written = written.and_then(|()| out.flush());
+    let done = say::unless_gone(written.map_err(Into::into)).context("writing the report");
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 /// Returns how the tables are written.

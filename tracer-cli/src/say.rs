@@ -42,10 +42,24 @@ pub fn error(error: &anyhow::Error) {
 /// Returns an error if the result can't be written. A reader that is gone is not an error.
 pub fn print(result: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(result.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        done => done.context("writing the result"),
+    let written = out.write_all(result.as_bytes()).and_then(|()| out.flush());
+    unless_gone(written.map_err(Into::into)).context("writing the result")
+}
+
+/// Takes the failure to write to a reader that closed the pipe early (`| head`) for success.
+///
+/// # Errors
+/// Returns every other error.
+pub fn unless_gone(written: anyhow::Result<()>) -> anyhow::Result<()> {
+    match written {
+        Err(error) if is_closed_pipe(&error) => Ok(()),
+        done => done,
     }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Formats a JSON document, with a newline at the end.

@@ -163,6 +163,13 @@ pub fn find(layer: Layer, name: &str) -> Option<usize> {
     FUNCTIONS.iter().position(|f| f.layer == layer && f.name == name)
 }
 
+/// Returns the class of a function by the names of its layer and its own; `None` if the catalogue does not have it.
+#[must_use]
+pub fn class_of(layer: &str, name: &str) -> Option<Class> {
+    let layer = Layer::ALL.into_iter().find(|known| known.name() == layer)?;
+    find(layer, name).map(|number| FUNCTIONS[number].class)
+}
+
 /// Bytes of a page, the unit in which [`Cookie`] counts.
 const PAGE: u64 = 4096;
 /// Bits for each number of pages.

@@ -108,8 +108,8 @@ pub struct PacketPath {
     pub calls: Vec<ApiCall>,
     /// Ioctls of its thread between the entry of the outermost call (without one, the reserve) and the doorbell.
     pub ioctls: Vec<Ioctl>,
-    /// Number of such ioctls, with those beyond the limit.
-    pub ioctl_count: u64,
+    /// Whether there were earlier ones, beyond the limit.
+    pub more_ioctls: bool,
     /// The doorbell that published it.
     pub doorbell: Option<Doorbell>,
     /// The last sample that found it not taken by the GPU.
@@ -122,6 +122,8 @@ pub struct PacketPath {
     open: Vec<ApiCall>,
     /// Ioctls of the thread before the doorbell, the last ones.
     recent: Vec<Ioctl>,
+    /// Entry of the last ioctl that did not fit there.
+    dropped_ns: Option<u64>,
 }
 
 /// Number of ioctls that are kept.
@@ -149,13 +151,14 @@ impl PacketPath {
             queue: None,
             calls: Vec::new(),
             ioctls: Vec::new(),
-            ioctl_count: 0,
+            more_ioctls: false,
             doorbell: None,
             not_taken: None,
             taken: None,
             gpu: None,
             open: Vec::new(),
             recent: Vec::new(),
+            dropped_ns: None,
         }
     }
 
@@ -164,11 +167,10 @@ impl PacketPath {
         let (queue, time_ns) = (self.packet.queue(), self.packet.time_ns());
         match fact {
             Fact::Queue(row) if row.queue == queue => self.queue = Some(Box::new(row.clone())),
-            Fact::Doorbell(row) if row.queue == Some(queue) => {
-                let first = row.value.saturating_sub(row.published.saturating_sub(1));
-                if row.published > 0 && (first..=row.value).contains(&self.index) {
-                    self.doorbell = Some(row.clone());
-                }
+            Fact::Doorbell(row)
+                if row.queue == Some(queue) && row.indexes().is_some_and(|indexes| indexes.contains(&self.index)) =>
+            {
+                self.doorbell = Some(row.clone());
             }
             Fact::Progress(row) if row.queue == queue => {
                 if row.read_index <= self.index {
@@ -187,9 +189,8 @@ impl PacketPath {
                 self.open.push(row.clone());
             }
             Fact::Ioctl(row) if self.packet.thread() == Some((row.pid, row.tid)) && row.enter_ns < time_ns => {
-                self.ioctl_count += 1;
                 if self.recent.len() >= MAX_IOCTLS {
-                    self.recent.remove(0);
+                    self.dropped_ns = Some(self.recent.remove(0).enter_ns);
                 }
                 self.recent.push(row.clone());
             }
@@ -211,17 +212,10 @@ impl PacketPath {
         }
         self.calls.reverse();
         let since = self.begin_ns();
+        let is_since = |enter_ns: u64| since.is_some_and(|since| enter_ns >= since);
         let recent = std::mem::take(&mut self.recent);
-        self.ioctls = recent
-            .into_iter()
-            .filter(|ioctl| since.is_some_and(|since| ioctl.enter_ns >= since))
-            .collect();
-        let is_all = self.ioctls.len() < MAX_IOCTLS;
-        self.ioctl_count = if is_all {
-            self.ioctls.len() as u64
-        } else {
-            self.ioctl_count
-        };
+        self.ioctls = recent.into_iter().filter(|ioctl| is_since(ioctl.enter_ns)).collect();
+        self.more_ioctls = self.dropped_ns.is_some_and(is_since);
         self.open.clear();
         self
     }
@@ -247,7 +241,7 @@ impl Serialize for PacketPath {
             of_queue: Option<Record>,
             calls: Vec<Record>,
             ioctls: Vec<Record>,
-            ioctl_count: u64,
+            more_ioctls: bool,
             doorbell: Option<Record>,
             not_taken: Option<Look>,
             taken: Option<Look>,
@@ -264,7 +258,7 @@ impl Serialize for PacketPath {
             of_queue: self.queue.as_deref().and_then(Record::of_row),
             calls: self.calls.iter().filter_map(Record::of_row).collect(),
             ioctls: self.ioctls.iter().filter_map(Record::of_row).collect(),
-            ioctl_count: self.ioctl_count,
+            more_ioctls: self.more_ioctls,
             doorbell: self.doorbell.as_ref().and_then(Record::of_row),
             not_taken: self.not_taken,
             taken: self.taken,

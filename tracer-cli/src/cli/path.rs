@@ -3,9 +3,16 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use super::Format;
+/// Format of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PathFormat {
+    /// Text for people
+    Text,
+    /// JSON
+    Json,
+}
 
 /// A packet: a queue of the trace, and an index in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +57,7 @@ pub struct Path {
     pub nth: u64,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    pub format: PathFormat,
 }
 
 #[cfg(test)]

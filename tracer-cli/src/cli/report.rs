@@ -6,15 +6,6 @@ use clap::{Args, ValueEnum};
 
 use crate::report::text::{By, kernels::Sort};
 
-/// Format of an output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Text for people
-    Text,
-    /// JSON
-    Json,
-}
-
 /// Format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {

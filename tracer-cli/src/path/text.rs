@@ -228,10 +228,14 @@ fn evidence(path: &PacketPath) -> String {
         Packet::InRun(run) => of_evidence(run.evidence),
         Packet::Other(other) => of_other(other),
     };
-    let ioctls = match (path.begin_ns(), path.ioctl_count) {
+    let at_least = if path.more_ioctls { "more than " } else { "" };
+    let ioctls = match (path.begin_ns(), path.ioctls.len() as u64) {
         (None, _) => "the launch's begin is not recorded, so ioctls in it are unknown".to_owned(),
         (Some(_), 0) => "no ioctl of the thread from there to the doorbell".to_owned(),
-        (Some(_), n) => format!("{} of the thread from there to the doorbell", count(n, "ioctl")),
+        (Some(_), n) => format!(
+            "{at_least}{} of the thread from there to the doorbell",
+            count(n, "ioctl")
+        ),
     };
     format!("{packet}; {ioctls}")
 }

@@ -35,7 +35,7 @@ pub struct Function {
 }
 
 /// Time in one layer, by what the functions do.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Layer {
     /// `hip`, `hsa`, `opencl`, `ioctl`.
     pub layer: String,
@@ -50,15 +50,14 @@ pub struct Layer {
     pub ns: Option<Stats>,
 }
 
-/// What a layer is identified by.
-type Key = (String, Option<&'static str>);
-
 #[derive(Debug, Default)]
 pub(super) struct Counter {
-    numbers: BTreeMap<(String, String), usize>,
-    functions: Vec<(Function, Histogram)>,
-    /// Calls and own times.
-    layers: BTreeMap<Key, (u64, Histogram)>,
+    /// Numbers of functions, by layer and name.
+    numbers: BTreeMap<String, BTreeMap<String, usize>>,
+    /// Functions, their times, and the numbers of their layers.
+    functions: Vec<(Function, Histogram, usize)>,
+    /// Layers with the own times of their calls. There are few: a class of each library, and the kinds of ioctls.
+    layers: Vec<(Layer, Histogram)>,
 }
 
 /// Returns what an ioctl is for, by its name in kfd_ioctl.h.
@@ -77,7 +76,7 @@ impl Counter {
     /// Counts a call. Returns the number of its function.
     pub(super) fn begin(&mut self, call: &ApiCall) -> Option<usize> {
         let number = self.number(&call.layer, &call.function)?;
-        let (function, _) = &mut self.functions[number];
+        let (function, ..) = &mut self.functions[number];
         function.calls += 1;
         function.errors += u64::from(call.failed == Some(true));
         Some(number)
@@ -85,12 +84,11 @@ impl Counter {
 
     /// Counts the time of a call.
     pub(super) fn end(&mut self, done: Done) {
-        let Some((function, times)) = done.function.and_then(|number| self.functions.get_mut(number)) else {
+        let Some((function, times, layer)) = done.function.and_then(|number| self.functions.get_mut(number)) else {
             return;
         };
-        let key = (function.layer.clone(), function.class);
-        let (calls, own) = self.layers.entry(key).or_default();
-        *calls += 1;
+        let (layer, own) = &mut self.layers[*layer];
+        layer.calls += 1;
         match done.ns {
             None => function.unreturned += 1,
             Some(ns) => {
@@ -107,7 +105,7 @@ impl Counter {
         let Some(number) = self.number(&stats.layer, &stats.function).filter(|_| stats.calls > 0) else {
             return;
         };
-        let (function, times) = &mut self.functions[number];
+        let (function, times, _) = &mut self.functions[number];
         more(&mut function.calls, stats.calls);
         more(&mut function.errors, stats.failed);
         more(&mut function.unreturned, stats.calls.saturating_sub(stats.returned));
@@ -116,21 +114,21 @@ impl Counter {
 
     /// Counts an ioctl.
     pub(super) fn ioctl(&mut self, ioctl: &Ioctl) {
-        let key = ("ioctl".to_owned(), Some(class(ioctl)));
-        let (calls, own) = self.layers.entry(key).or_default();
-        *calls += 1;
+        let number = self.layer("ioctl", Some(class(ioctl)));
+        let (layer, own) = &mut self.layers[number];
+        layer.calls += 1;
         own.add_known(ioctl.duration_ns());
     }
 
     /// Returns whether a function submits work.
     pub(super) fn submits(&self, number: usize) -> bool {
         let function = self.functions.get(number);
-        function.is_some_and(|(function, _)| function.class == Some(Class::Submit.name()))
+        function.is_some_and(|(function, ..)| function.class == Some(Class::Submit.name()))
     }
 
     /// Returns the functions and the layers, the most time first.
     pub(super) fn finish(self) -> (Vec<Function>, Vec<Layer>) {
-        let with_times = |(function, times): (Function, Histogram)| Function {
+        let with_times = |(function, times, _): (Function, Histogram, usize)| Function {
             ns: times.stats(),
             ..function
         };
@@ -138,42 +136,56 @@ impl Counter {
         functions.retain(|function| function.calls > 0);
         let total = |function: &Function| function.ns.map_or(0, |ns| ns.total);
         functions.sort_by(|a, b| total(b).cmp(&total(a)).then_with(|| a.function.cmp(&b.function)));
-        let layer = |((layer, class), (calls, own)): (Key, (u64, Histogram))| {
+        let with_own = |(layer, own): (Layer, Histogram)| {
             let ns = own.stats();
             let own_ns = ns.map_or(0, |ns| ns.total);
-            Layer {
-                layer,
-                class,
-                calls,
-                own_ns,
-                ns,
-            }
+            Layer { own_ns, ns, ..layer }
         };
-        let mut layers: Vec<Layer> = self.layers.into_iter().map(layer).collect();
-        layers.sort_by_key(|layer| std::cmp::Reverse(layer.own_ns));
+        let mut layers: Vec<Layer> = self.layers.into_iter().map(with_own).collect();
+        // The layer of functions that were only counted has no call of its own.
+        layers.retain(|layer| layer.calls > 0);
+        layers.sort_by(|a, b| {
+            let name = |layer: &Layer| (layer.layer.clone(), layer.class);
+            b.own_ns.cmp(&a.own_ns).then_with(|| name(a).cmp(&name(b)))
+        });
         (functions, layers)
     }
 
     /// Returns the number of a function; `None` if it is beyond the limit.
     fn number(&mut self, layer: &str, name: &str) -> Option<usize> {
-        let key = (layer.to_owned(), name.to_owned());
-        if let Some(&number) = self.numbers.get(&key) {
+        let known = self.numbers.get(layer).and_then(|names| names.get(name));
+        if let Some(&number) = known {
             return Some(number);
         }
         let number = self.functions.len();
         if number >= MAX_FUNCTIONS {
             return None;
         }
-        let of_layer = api::Layer::ALL.into_iter().find(|known| known.name() == layer);
-        let known = of_layer.and_then(|layer| api::find(layer, name));
+        let class = api::class_of(layer, name).map(Class::name);
         let function = Function {
             layer: layer.to_owned(),
             function: name.to_owned(),
-            class: known.map(|known| api::FUNCTIONS[known].class.name()),
+            class,
             ..Function::default()
         };
-        self.functions.push((function, Histogram::default()));
-        self.numbers.insert(key, number);
+        let of_layer = self.layer(layer, class);
+        self.functions.push((function, Histogram::default(), of_layer));
+        let names = self.numbers.entry(layer.to_owned()).or_default();
+        names.insert(name.to_owned(), number);
         Some(number)
+    }
+
+    /// Returns the number of a layer.
+    fn layer(&mut self, layer: &str, class: Option<&'static str>) -> usize {
+        let is_it = |(known, _): &(Layer, Histogram)| known.layer == layer && known.class == class;
+        self.layers.iter().position(is_it).unwrap_or_else(|| {
+            let layer = Layer {
+                layer: layer.to_owned(),
+                class,
+                ..Layer::default()
+            };
+            self.layers.push((layer, Histogram::default()));
+            self.layers.len() - 1
+        })
     }
 }

@@ -126,43 +126,14 @@ impl Counter {
     pub(super) fn finish(&self, queues: &[QueueUse]) -> Vec<Finding> {
         let mut found = Vec::new();
         let mut add = |is: bool, finding: Finding| found.extend(is.then_some(finding));
-        for queue in queues {
-            let &QueueUse {
-                queue: number,
-                pending,
-                unread,
-                beyond,
-                ..
-            } = queue;
-            let queue_has = |n: u64| n > 0;
-            add(
-                queue_has(beyond),
-                Finding::DoorbellBeyond {
-                    queue: number,
-                    doorbells: beyond,
-                },
-            );
-            add(
-                queue_has(unread),
-                Finding::UnreadPackets {
-                    queue: number,
-                    packets: unread,
-                },
-            );
-            add(
-                queue_has(pending),
-                Finding::NeverPublished {
-                    queue: number,
-                    packets: pending,
-                },
-            );
-            add(
-                queue.streams.len() > 1,
-                Finding::SharedQueue {
-                    queue: number,
-                    streams: queue.streams.len() as u64,
-                },
-            );
+        for used in queues {
+            let (queue, doorbells, streams) = (used.queue, used.beyond, used.streams.len() as u64);
+            add(doorbells > 0, Finding::DoorbellBeyond { queue, doorbells });
+            let packets = used.unread;
+            add(packets > 0, Finding::UnreadPackets { queue, packets });
+            let packets = used.pending;
+            add(packets > 0, Finding::NeverPublished { queue, packets });
+            add(streams > 1, Finding::SharedQueue { queue, streams });
         }
         let sum = |of: fn(&QueueUse) -> u64| queues.iter().map(of).fold(0, u64::saturating_add);
         let (barriers, doorbells) = (sum(|queue| queue.barriers), sum(|queue| queue.doorbells));

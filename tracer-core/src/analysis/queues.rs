@@ -59,11 +59,10 @@ impl Counter {
             return;
         };
         queue.beyond += u64::from(doorbell.beyond);
-        if doorbell.published > 0 {
-            let first = doorbell.value.saturating_sub(doorbell.published - 1);
+        if let Some(indexes) = doorbell.indexes() {
             queue.doorbells += 1;
             queue.batches += u64::from(doorbell.published > 1);
-            queue.found_empty += u64::from(doorbell.read_index >= first);
+            queue.found_empty += u64::from(doorbell.read_index >= *indexes.start());
         }
     }
 

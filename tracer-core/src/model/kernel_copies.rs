@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use tracer_common::api::{self, Class, Layer};
+use tracer_common::api::{self, Class};
 
 use crate::tables::{self, ApiCall, CopiedBy, CopyOp, Dispatch, Fact};
 
@@ -183,9 +183,7 @@ fn operation(kernel: &str) -> Option<CopyOp> {
 
 /// Returns whether a call copies or fills memory.
 fn copies(call: &ApiCall) -> bool {
-    let layer = Layer::ALL.into_iter().find(|layer| layer.name() == call.layer);
-    let function = layer.and_then(|layer| api::find(layer, &call.function));
-    function.is_some_and(|number| api::FUNCTIONS[number].class == Class::Copy)
+    api::class_of(&call.layer, &call.function) == Some(Class::Copy)
 }
 
 #[cfg(test)]

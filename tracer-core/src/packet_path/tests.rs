@@ -103,7 +103,7 @@ fn each_step_is_that_of_the_packet() {
     let calls: Vec<u64> = found.calls.iter().map(|call| call.call).collect();
     assert_eq!((calls, found.begin_ns()), (vec![2, 3], Some(700)));
     let ioctls: Vec<u64> = found.ioctls.iter().map(|ioctl| ioctl.enter_ns).collect();
-    assert_eq!((ioctls, found.ioctl_count), (vec![750], 1));
+    assert_eq!((ioctls, found.more_ioctls), (vec![750], false));
     assert_eq!(found.doorbell.clone().map(Fact::Doorbell), Some(of_packet));
     let times = [found.not_taken, found.taken].map(|look| look.map(|look| (look.time_ns, look.read_index)));
     assert_eq!(times, [Some((900, 5)), Some((1100, 6))]);
@@ -129,9 +129,33 @@ fn what_the_trace_does_not_have_is_not_made_up() {
         14,
         [call(1, None, 1, 900), ioctl(150, TID)],
     );
-    assert_eq!((found.calls.len(), found.ioctl_count, found.begin_ns()), (0, 0, None));
+    assert_eq!((found.calls.len(), found.ioctls.len(), found.begin_ns()), (0, 0, None));
     let unread = Fact::Packet(sample::unread(20, 4, 300));
     assert_eq!(Packet::of(&unread, 0, 24), None);
     let found = path(Packet::of(&unread, 0, 23).unwrap(), 23, [ioctl(150, 0)]);
     assert_eq!((found.doorbell, found.taken, found.ioctls), (None, None, Vec::new()));
+}
+
+/// The last ioctls of a launch are kept. Whether there were more in it does not depend on those before it.
+#[test]
+fn ioctls_beyond_the_limit_are_told() {
+    let packet = || {
+        let dispatch = Dispatch {
+            tid: TID,
+            api_call: Some(1),
+            ..sample::dispatch(5, 1000)
+        };
+        Packet::Dispatch(Box::new(dispatch))
+    };
+    for (in_launch, more) in [(MAX_IOCTLS as u64, false), (MAX_IOCTLS as u64 + 1, true)] {
+        let before = (0..100).map(|at| ioctl(at, TID));
+        let inside = (0..in_launch).map(|at| ioctl(500 + at, TID));
+        let call = [call(1, None, 500, 2000)];
+        let found = path(packet(), 5, before.chain(call).chain(inside));
+        assert_eq!(
+            (found.ioctls.len(), found.more_ioctls),
+            (MAX_IOCTLS, more),
+            "{in_launch}"
+        );
+    }
 }

@@ -1,5 +1,7 @@
 //! Stores to AQL doorbells.
 
+use std::ops::RangeInclusive;
+
 use super::table;
 
 table! {
@@ -25,5 +27,14 @@ table! {
         pub reserve_to_doorbell_ns: Option<u64> => "ns",
         /// Whether the value is an index that was not reserved.
         pub beyond: bool,
+    }
+}
+
+impl Doorbell {
+    /// Returns the indexes that it published; `None` if it published none.
+    #[must_use]
+    pub fn indexes(&self) -> Option<RangeInclusive<u64>> {
+        let before = self.published.checked_sub(1)?;
+        Some(self.value.saturating_sub(before)..=self.value)
     }
 }

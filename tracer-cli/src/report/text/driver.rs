@@ -27,19 +27,20 @@ pub fn ioctls(out: &mut impl Write, report: &Report, layout: Layout) -> io::Resu
     calls.sort_by_key(|(_, calls)| Reverse(calls.ns.map(|ns| ns.total)));
     let mut table = Table::new(&columns);
     for (name, calls) in calls {
-        let [total, p50, p99, max] = times(calls.ns);
-        let (count, errors) = (calls.count.to_string(), calls.errors.to_string());
-        table.row(vec![Terminal(name).to_string(), count, errors, total, p50, p99, max]);
+        table.row(timed(name, [calls.count, calls.errors], calls.ns));
     }
     table.write(out, layout)
 }
 
-/// Formats total, median, 99th percentile and maximum.
-fn times(ns: Option<Stats>) -> [String; 4] {
-    let Some(ns) = ns else {
-        return [dash(), dash(), dash(), dash()];
+/// Returns the row of a name: two counts, then total, median, 99th percentile and maximum of the times.
+fn timed(name: &str, counts: [u64; 2], ns: Option<Stats>) -> Vec<String> {
+    let times = match ns {
+        Some(ns) => [ns.total, ns.p50, ns.p99, ns.max].map(duration),
+        None => std::array::from_fn(|_| dash()),
     };
-    [ns.total, ns.p50, ns.p99, ns.max].map(duration)
+    let counts = counts.map(|n| n.to_string());
+    let name = [Terminal(name).to_string()];
+    name.into_iter().chain(counts).chain(times).collect()
 }
 
 /// Writes the rings of the kernel driver.
@@ -86,9 +87,7 @@ pub fn calls(out: &mut impl Write, report: &Report, layout: Layout) -> io::Resul
     ];
     let mut table = Table::new(&columns);
     for (name, calls) in &report.driver_calls.by_function {
-        let [total, p50, p99, max] = times(calls.ns);
-        let (count, traced) = (calls.count.to_string(), calls.traced.to_string());
-        table.row(vec![Terminal(name).to_string(), count, traced, total, p50, p99, max]);
+        table.row(timed(name, [calls.count, calls.traced], calls.ns));
     }
     table.write(out, layout)
 }
