@@ -101,6 +101,10 @@ fn write(out: &mut impl Write, trace: &Trace, options: &Log) -> anyhow::Result<(
             LogFormat::Text => line(out, &record, time_ns, zero)?,
         }
     }
+    // Standard output has rows only.
+    if let Some(sign) = &trace.manifest().simulated {
+        log::warn!("simulated: {sign}: nothing here is from a real GPU");
+    }
     for damage in facts.damaged() {
         log::warn!("{damage}");
     }

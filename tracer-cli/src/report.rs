@@ -59,7 +59,8 @@ pub fn run(options: &Report) -> anyhow::Result<ExitCode> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let written = match (options.format, options.by) {
         (ReportFormat::Json, _) => json::write(&mut out, &trace, &report, &answers, &warnings, damaged),
-        (_, Some(by)) => text::by_one(&mut out, &read, &how, by),
+        (_, Some(by)) => text::by_one(&mut out, &read, &how, by)
+            .and_then(|()| text::simulated(&mut out, trace.manifest(), how.layout)),
         (_, None) => text::summary(&mut out, trace.manifest(), &report, damaged, how.layout)
             .and_then(|()| text::details(&mut out, &read, &how)),
     };

@@ -248,6 +248,8 @@ fn reports_fit_80_columns() {
         let text = text(&run, words);
         let text = String::from_utf8_lossy(&text);
         assert!(text.lines().count() > 3, "{words:?}: {text}");
+        let sign = run.trace.manifest().simulated.as_deref().expect("a simulated GPU");
+        assert!(text.contains(sign), "{words:?}: {text}");
         let is_too_long = |line: &&str| line.chars().count() > 80 && line.trim_start().contains(' ');
         let long: Vec<_> = text.lines().filter(is_too_long).collect();
         assert_eq!(long, Vec::<&str>::new(), "{words:?}");

@@ -18,7 +18,7 @@ use tracer_core::{
 };
 
 use super::{layout::Layout, runs::Runs};
-pub use headline::{summary, wall_ns};
+pub use headline::{simulated, summary, wall_ns};
 
 /// Writes the tables: what matters most first.
 pub fn details(out: &mut impl Write, read: &Read<'_>, how: &How) -> io::Result<()> {

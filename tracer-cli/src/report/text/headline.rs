@@ -36,6 +36,18 @@ pub fn summary(
     layout.labelled(out, &String::from_utf8_lossy(&text), LABEL)
 }
 
+/// Writes that the GPU was simulated, where there is no headline; nothing if it is not known to be.
+pub fn simulated(out: &mut impl Write, manifest: &Manifest, layout: Layout) -> io::Result<()> {
+    match &manifest.simulated {
+        None => Ok(()),
+        Some(sign) => layout.note(out, &format!("simulated: {}", unreal(sign))),
+    }
+}
+
+fn unreal(sign: &str) -> String {
+    format!("{}: no number here is from a real GPU", Terminal(sign))
+}
+
 /// Columns of a label in the headline.
 const LABEL: usize = 11;
 
@@ -74,7 +86,7 @@ fn headline(out: &mut impl Write, manifest: &Manifest, report: &Report, damage: 
         )?;
     }
     if let Some(sign) = &manifest.simulated {
-        writeln!(out, "simulated  {}: no number here is from a real GPU", Terminal(sign))?;
+        writeln!(out, "simulated  {}", unreal(sign))?;
     }
     unread::parts(out, damage)?;
     if let Some(nothing) = report.nothing {
