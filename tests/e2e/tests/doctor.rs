@@ -71,6 +71,10 @@ fn doorbells_of_each_runtime_would_be_captured() {
         }
         assert!(!library["sdma"].as_array().unwrap().is_empty());
         assert!(!library["reserves"].as_array().unwrap().is_empty());
+        assert!(library["queue_create"]["file_offset"].is_u64(), "{suite}");
+        // No packaged runtime has `hsa_amd_queue_create` yet.
+        let described = &library["queue_create_described"];
+        assert_eq!(described, &Value::Null, "{suite}: if it has one, demand its site");
     }
 }
 

@@ -52,6 +52,8 @@ pub struct Library {
     pub init: Option<Site>,
     /// `hsa_queue_create`, whose calls distinguish the program's queues from the runtime's own.
     pub queue_create: Option<Site>,
+    /// `hsa_amd_queue_create`, the same for queues that newer runtimes create by a description; older ones have none.
+    pub queue_create_described: Option<Site>,
     /// Known functions of `AqlQueue` that `record` does not probe: it probes others, which lead to them or which they call.
     pub queue_functions: Vec<Site>,
     /// What the resolver did not find, and why; a sentence each.
@@ -175,6 +177,7 @@ fn fill(library: &mut Library, resolution: Resolution, cost: &super::Cost) {
     library.last_resort = resolution.last_resort().iter().map(last_resort).collect();
     library.init = resolution.exports.init.as_ref().map(export);
     library.queue_create = resolution.exports.queue_create.as_ref().map(export);
+    library.queue_create_described = resolution.exports.queue_create_described.as_ref().map(export);
     library.build_id = resolution.build_id;
     library.soname = resolution.soname;
     library.notes = resolution.notes;

@@ -99,6 +99,7 @@ fn library(out: &mut Lines, library: &Library) {
         ("sdma", library.sdma.as_slice()),
         ("init", library.init.as_slice()),
         ("hsa_queue", library.queue_create.as_slice()),
+        ("hsa_queue", library.queue_create_described.as_slice()),
         ("not probed", library.queue_functions.as_slice()),
         ("reserve", library.reserves.as_slice()),
     ] {

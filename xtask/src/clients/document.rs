@@ -108,7 +108,8 @@ const OWN_DOORBELLS: &str = "
 ## Programs that store to doorbells themselves
 These use no HSA runtime, and no probe sees their doorbells. tracer reads AQL packets from their slots after the device took them: each
 is compared with the truth log, and the dispatches are counted by path `unseen`. tracer does not read queues of PM4 commands: their
-dispatches are unknown. Rule `coverage` of `tracer verify` fails for both, since a process without a runtime created a compute queue.
+dispatches are unknown. Rule `coverage` of `tracer verify` fails for AQL packets, since no probe saw their doorbells. It is
+inconclusive for PM4 commands, since nothing shows what was submitted.
 
 | program | version | GPU | commands | dispatches of the device | by path `unseen` | rule `coverage` |
 |---|---|---|---|---|---|---|

@@ -62,7 +62,7 @@ struct Found {
     doorbells: usize,
     /// Dispatches of the trace whose kernel has a name.
     named: usize,
-    /// Dispatches and copies of the trace.
+    /// Dispatches of the trace, and copies by copy engines.
     submissions: usize,
     /// Those that are linked to a call.
     linked: usize,
@@ -163,7 +163,9 @@ fn find(run: &Run, late: bool) -> Found {
     }
     let by_path = run.report["dispatches"]["by_path"].as_object().into_iter().flatten();
     let links = run.dispatches().map(|dispatch| dispatch.api_call);
-    let links: Vec<Option<u64>> = links.chain(run.copies().map(|copy| copy.api_call)).collect();
+    // A copy by a kernel is a dispatch already.
+    let copies = run.copies().filter(|copy| !copy.is_kernel());
+    let links: Vec<Option<u64>> = links.chain(copies.map(|copy| copy.api_call)).collect();
     let trace = run.dir.path().join("t.trace");
     let (_, judged) = verdict::verdict("doorbell-bypass", &trace);
     let said = String::from_utf8_lossy(&run.output.stderr);

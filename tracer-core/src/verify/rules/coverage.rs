@@ -2,8 +2,8 @@
 //! the queue (or from when it was found, if tracer attached to the process) to its destruction.
 //!
 //! Fails if a packet was published on another path, and, if all doorbell probes were attached, if the GPU took a packet that no
-//! doorbell ever named. Fails if compute queues were created without any HSA runtime: the code that rings their doorbells
-//! bypasses every probe. The rule is inconclusive if there are:
+//! doorbell ever named. Fails if queues of AQL packets were created without any HSA runtime: the code that rings their doorbells
+//! bypasses every probe. A queue of PM4 commands is no evidence of that, since its packets cannot be read. The rule is inconclusive if there are:
 //! - packets that the GPU took without a doorbell while a doorbell probe could not be attached, or a library could not be opened;
 //! - unread packets: a doorbell that was seen published them, but it is unknown whether they were dispatches;
 //! - vendor packets of a format that this version does not know: they may launch kernels;
@@ -228,7 +228,7 @@ impl Rule for Coverage {
             || context.doorbell_probes_missing > 0
             || losses.any(|(source, n)| *n > 0 && hide_doorbells(source));
         if context.libraries.is_empty() && context.complete && !lost {
-            finding.blame(Outcome::Fail, seen.created, "compute queue", |n| {
+            finding.blame(Outcome::Fail, seen.created, "AQL queue", |n| {
                 format!("processes without an HSA runtime created {n}")
             });
         }

@@ -53,7 +53,7 @@ impl QueueTally {
 pub(super) struct Seen {
     pub(super) queues: u64,
     pub(super) published: u64,
-    /// Compute queues whose creation was seen.
+    /// Queues of AQL packets whose creation was seen.
     pub(super) created: Offenders,
     pub(super) gaps: Offenders,
     /// Packets that are reserved, without a doorbell.
@@ -87,11 +87,11 @@ impl Seen {
             return;
         }
         let by_type = || offender(format!("a queue of type {}", queue.kind), None, None);
-        if queue.origin == QueueOrigin::Created {
-            self.created.add(by_type);
-        }
         if queue.is_opaque() {
             return self.opaque.add(by_type);
+        }
+        if queue.origin == QueueOrigin::Created {
+            self.created.add(by_type);
         }
         self.queues += 1;
         more(&mut self.published, queue.published);
