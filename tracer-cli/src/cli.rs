@@ -5,6 +5,7 @@ mod doctor;
 mod event_log;
 mod live;
 mod path;
+mod query;
 mod record;
 mod report;
 mod verify;
@@ -18,6 +19,7 @@ pub use doctor::Doctor;
 pub use event_log::{Log, LogFormat};
 pub use live::{Serve, Top};
 pub use path::{Path, PathFormat, Place};
+pub use query::{Described, Query, QueryFormat};
 pub use record::Record;
 pub use report::{Report, ReportFormat};
 pub use verify::{VerdictFormat, Verify};
@@ -63,6 +65,8 @@ pub enum Command {
     Path(Path),
     /// Print the events of a trace, one line each, in the order of their times
     Log(Log),
+    /// Query the tables of one trace or many by SQL
+    Query(Query),
     /// Show live activity per queue, or replay a trace
     Top(Top),
     /// Serve Prometheus metrics and a live page

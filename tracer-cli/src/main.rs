@@ -7,6 +7,7 @@ mod event_log;
 mod exit;
 mod generate;
 mod path;
+mod query;
 mod record;
 mod report;
 mod say;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         cli::Command::Report(_)
         | cli::Command::Path(_)
         | cli::Command::Log(_)
+        | cli::Command::Query(_)
         | cli::Command::Doctor(_)
         | cli::Command::Generate { .. } => false,
     };
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         cli::Command::Report(options) => report::run(&options),
         cli::Command::Path(options) => path::run(&options),
         cli::Command::Log(options) => event_log::run(&options),
+        cli::Command::Query(options) => query::run(&options),
         cli::Command::Top(options) => guardian.and_then(|guardian| top::run(&options, guardian)),
         cli::Command::Serve(options) => guardian.and_then(|guardian| serve::run(&options, guardian)),
         cli::Command::Verify(options) => scratch.and_then(|scratch| verify::run(&options, guardian?, scratch.as_ref())),

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::tables::Table;
+
 /// Declares the sources, in the order in which reports list them.
 macro_rules! sources {
     ($($(#[doc = $doc:literal])+ $source:ident,)+) => {
@@ -56,6 +58,27 @@ sources! {
 }
 
 impl Capabilities {
+    /// Returns the source that the rows of a table come from; `None` if they come from several, or from none that can be missing.
+    #[must_use]
+    pub const fn source_of(table: Table) -> Option<&'static str> {
+        Some(match table {
+            Table::Dispatches | Table::DispatchRuns | Table::Packets => "packets",
+            Table::Doorbells | Table::DoorbellRuns => "doorbells",
+            Table::Copies => "sdma_doorbells",
+            Table::Ioctls => "ioctls",
+            Table::RingJobs => "kernel_rings",
+            Table::DriverCalls => "driver",
+            Table::DriverEvents => "driver_events",
+            Table::ApiCalls => "api",
+            Table::ApiStats => "api_stats",
+            Table::Proxies | Table::Requests => "requests",
+            Table::CodeObjects | Table::Kernels => "code_objects",
+            Table::Processes | Table::Queues | Table::Progress | Table::GpuTimes | Table::Libraries | Table::Losses => {
+                return None;
+            }
+        })
+    }
+
     /// Returns the sources that a view of submissions lacks. Sources that only add to it are omitted.
     #[must_use]
     pub fn blind(&self) -> Vec<&'static str> {

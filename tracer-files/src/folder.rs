@@ -203,11 +203,11 @@ impl Folder {
         created
     }
 
-    /// Returns the content of a regular file in the folder. Never waits for a file of another type, and never follows a link.
+    /// Opens a regular file in the folder for reading. Never waits for a file of another type, and never follows a link.
     ///
     /// # Errors
-    /// Those of openat(2) and read(2); `InvalidInput` with a reason if it is not a regular file, or has more than `limit` bytes.
-    pub fn read_file(&self, name: &OsStr, limit: u64) -> io::Result<Vec<u8>> {
+    /// Those of openat(2); `InvalidInput` with a reason if it is not a regular file, or has more than `limit` bytes.
+    pub fn open_file(&self, name: &OsStr, limit: u64) -> io::Result<File> {
         let unfit = |reason: String| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         let flags = OFlags::RDONLY | SAFE;
         let fd = match rustix::fs::openat(&self.fd, single(name)?, flags, Bits::empty()) {
@@ -223,9 +223,19 @@ impl Folder {
         if u64::try_from(stat.st_size).ok().is_none_or(|size| size > limit) {
             return unfit(format!("it has {} bytes, more than the limit of {limit}", stat.st_size));
         }
-        let mut bytes = Vec::with_capacity(usize::try_from(stat.st_size).unwrap_or(0));
+        Ok(File::from(fd))
+    }
+
+    /// Returns the content of a regular file in the folder. Never waits for a file of another type, and never follows a link.
+    ///
+    /// # Errors
+    /// Those of [`Self::open_file`] and read(2).
+    pub fn read_file(&self, name: &OsStr, limit: u64) -> io::Result<Vec<u8>> {
+        let file = self.open_file(name, limit)?;
+        let size = file.metadata()?.len();
+        let mut bytes = Vec::with_capacity(usize::try_from(size.min(limit)).unwrap_or(0));
         // The file may have grown in between.
-        File::from(fd).take(limit).read_to_end(&mut bytes)?;
+        file.take(limit).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 

@@ -34,7 +34,7 @@ pub use docs::schema_markdown;
 pub use error::{Damage, StoreError};
 pub use facts::Facts;
 pub use manifest::Manifest;
-pub use query::Frame;
+pub use query::{Files, Frame};
 pub use reader::{State, Trace};
 pub use sink::{Placing, Written};
 pub use writer::TraceWriter;

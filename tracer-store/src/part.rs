@@ -10,6 +10,7 @@
 
 use std::cell::Cell;
 use std::cmp::Reverse;
+use std::fs::File;
 use std::io::{self, Cursor};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
@@ -184,6 +185,12 @@ impl Part {
     /// file.
     pub(crate) fn load(&self) -> Result<Vec<u8>, Damage> {
         guarded(self.table, &self.path(), || content(&self.folder, self.name))
+    }
+
+    /// Opens the file, for an engine that reads it by itself.
+    pub(crate) fn file(&self) -> Result<File, Damage> {
+        let opened = self.folder.open_file(self.name.file_name().as_ref(), MAX_BYTES);
+        opened.map_err(|error| Damage::new(self.table, &self.path(), error.to_string()))
     }
 
     /// Reads at most [`WINDOW`] rows from the `offset`th on. `content` is what [`Self::load`] returned: the decoder reads the bytes

@@ -1,4 +1,6 @@
-//! Tables as polars frames, for queries.
+//! Tables as polars frames, and as open files, for queries.
+
+use std::fs::File;
 
 use polars::prelude::{DataFrame, PolarsError};
 use tracer_core::tables::Table;
@@ -17,7 +19,37 @@ pub struct Frame {
     pub damaged: Vec<Damage>,
 }
 
+/// The parts of a table as open files, for an engine that reads Parquet by itself.
+#[derive(Debug)]
+pub struct Files {
+    /// The parts that count. They have the columns of [`Table::columns`], and may lack columns that can be null, or have more.
+    pub files: Vec<File>,
+    /// Rows of these parts.
+    pub rows: u64,
+    /// Parts that are left out.
+    pub damaged: Vec<Damage>,
+}
+
 impl Trace {
+    /// Opens the parts of a table. Their checksums were right when they were opened.
+    ///
+    /// # Errors
+    /// If the table's folder cannot be read.
+    pub fn files(&self, table: Table) -> Result<Files, StoreError> {
+        let Parts { readable, mut damaged } = self.parts(&[table])?;
+        let (mut files, mut rows) = (Vec::with_capacity(readable.len()), 0);
+        for part in &readable {
+            match part.file() {
+                Ok(file) => {
+                    files.push(file);
+                    rows += part.rows as u64;
+                }
+                Err(damage) => damaged.push(damage),
+            }
+        }
+        Ok(Files { files, rows, damaged })
+    }
+
     /// Reads a whole table into memory, with the columns of [`Table::columns`], whatever version wrote it. Parts that cannot be
     /// read are left out, and reported.
     ///

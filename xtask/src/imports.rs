@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::project::Project;
 
 /// The crates that are checked: every one with sources of its own.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 12] = [
     "tracer-capture",
     "tracer-claims",
     "tracer-cli",
@@ -20,6 +20,7 @@ const CRATES: [&str; 11] = [
     "tracer-core",
     "tracer-ebpf",
     "tracer-files",
+    "tracer-query",
     "tracer-serve",
     "tracer-store",
     "tracer-tui",

@@ -27,6 +27,7 @@ mod page;
 mod places;
 mod progress;
 mod proxy;
+mod query;
 mod record;
 mod reserve;
 mod resolver;

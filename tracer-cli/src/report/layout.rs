@@ -1,6 +1,7 @@
 //! Text that fits its reader's terminal: tables whose columns and names are fitted to a width, and lines that wrap.
 
 use std::{
+    borrow::Cow,
     io::{self, IsTerminal, Write},
     os::fd::AsFd,
 };
@@ -152,9 +153,9 @@ fn wrap(line: &str, indent: usize, width: usize) -> String {
 }
 
 /// A column of a table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Column {
-    heading: &'static str,
+    heading: Cow<'static, str>,
     kind: Kind,
     /// Columns with a higher number are left out first where there is no room; 0 always stays.
     spare: u8,
@@ -185,15 +186,24 @@ pub const fn number(heading: &'static str) -> Column {
 
 const fn column(heading: &'static str, kind: Kind) -> Column {
     Column {
-        heading,
+        heading: Cow::Borrowed(heading),
         kind,
+        spare: 0,
+    }
+}
+
+/// Returns a column of an answer, whose heading the user chose.
+pub fn chosen(heading: String, is_number: bool) -> Column {
+    Column {
+        heading: Cow::Owned(heading),
+        kind: if is_number { Kind::Number } else { Kind::Text },
         spare: 0,
     }
 }
 
 impl Column {
     /// Returns the column, which is left out before those with a lower number.
-    pub const fn spare(self, spare: u8) -> Self {
+    pub fn spare(self, spare: u8) -> Self {
         Self { spare, ..self }
     }
 }
@@ -219,11 +229,30 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Returns whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Makes the widest column of texts the one whose cells are shortened in their middle, if there is no room.
+    pub fn shorten_widest(&mut self) {
+        let texts = (0..self.columns.len()).filter(|&at| self.columns[at].kind == Kind::Text);
+        if let Some(widest) = texts.max_by_key(|&at| self.natural(at)) {
+            self.columns[widest].kind = Kind::Name;
+        }
+    }
+
     /// Writes the table after an empty line, and how many rows it leaves out; nothing if it has no rows.
-    pub fn write(mut self, out: &mut impl Write, layout: Layout) -> io::Result<()> {
+    pub fn write(self, out: &mut impl Write, layout: Layout) -> io::Result<()> {
         if self.rows.is_empty() {
             return Ok(());
         }
+        writeln!(out)?;
+        self.write_alone(out, layout)
+    }
+
+    /// Writes the table where nothing is before it.
+    pub fn write_alone(mut self, out: &mut impl Write, layout: Layout) -> io::Result<()> {
         let more = self.rows.len().saturating_sub(layout.rows);
         self.rows.truncate(layout.rows);
         let shown = self.fit(layout.width);
@@ -239,7 +268,7 @@ impl Table {
             } else {
                 presets::NOTHING
             })
-            .set_header(self.columns.iter().map(|column| column.heading))
+            .set_header(self.columns.iter().map(|column| &*column.heading))
             .add_rows(&self.rows);
         for (at, column) in table.column_iter_mut().enumerate() {
             if !is_markdown {
@@ -253,7 +282,6 @@ impl Table {
                 column.set_constraint(ColumnConstraint::Hidden);
             }
         }
-        writeln!(out)?;
         for (at, line) in table.lines().enumerate() {
             match (at, layout.style) {
                 (0, Style::Bold) => layout.heading(out, line.trim_end())?,
