@@ -20,7 +20,7 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc;
 use std::thread;
 
-use polars::prelude::{Engine, PlanCallback, PolarsError};
+use polars::prelude::{Engine, PlanCallback};
 use polars::sql::{SQLContext, extract_table_identifiers};
 use tracer_core::tables::Table;
 
@@ -45,7 +45,7 @@ pub struct Outcome {
 /// # Errors
 /// If a table cannot be read, or the query is not valid SQL that polars can run.
 pub fn run(traces: &[Origin], sql: &str, mut take: impl FnMut(&Batch) -> bool) -> Result<Outcome, QueryError> {
-    let names = extract_table_identifiers(sql, false, true).map_err(failed)?;
+    let names = extract_table_identifiers(sql, false, true).map_err(|error| QueryError::of(&error))?;
     let is = |name: &str, table: &str| name.eq_ignore_ascii_case(table);
     // The engine takes names of tables as they are written, SQL does not.
     let of = |name: &str| Table::ALL.into_iter().find(|table| is(name, table.name()));
@@ -58,7 +58,7 @@ pub fn run(traces: &[Origin], sql: &str, mut take: impl FnMut(&Batch) -> bool) -
     let mut notes = notes::Notes::new(traces, &used.keys().copied().collect::<Vec<_>>());
     let context = SQLContext::new();
     for name in names.iter().filter(|name| is(name, TRACES)) {
-        context.register(name, tables::traces(traces).map_err(failed)?);
+        context.register(name, tables::traces(traces).map_err(|error| QueryError::of(&error))?);
     }
     for (table, names) in used {
         let (frame, damaged) = tables::frame(traces, table)?;
@@ -73,13 +73,15 @@ pub fn run(traces: &[Origin], sql: &str, mut take: impl FnMut(&Batch) -> bool) -
 
 /// Plans the query and passes its batches on.
 fn answer(context: &SQLContext, sql: &str, take: &mut impl FnMut(&Batch) -> bool) -> Result<(), QueryError> {
-    let mut plan = context.clone().execute(sql).map_err(failed)?;
-    let schema = plan.collect_schema().map_err(failed)?;
-    let mut go_on = take(&Batch::empty(&schema).map_err(failed)?);
+    let mut plan = context.clone().execute(sql).map_err(|error| QueryError::of(&error))?;
+    let schema = plan.collect_schema().map_err(|error| QueryError::of(&error))?;
+    let mut go_on = take(&Batch::empty(&schema).map_err(|error| QueryError::of(&error))?);
     let (sender, batches) = mpsc::sync_channel(1);
     // The engine ends the query once its receiver is gone.
     let send = PlanCallback::new(move |frame| Ok(sender.send(frame).is_err()));
-    let plan = plan.sink_batches(send, true, Some(BATCH_ROWS)).map_err(failed)?;
+    let plan = plan
+        .sink_batches(send, true, Some(BATCH_ROWS))
+        .map_err(|error| QueryError::of(&error))?;
     let run = move || guard::caught(|| plan.collect_with_engine(Engine::Streaming));
     let ran = thread::scope(|scope| {
         let engine = scope.spawn(run);
@@ -90,9 +92,8 @@ fn answer(context: &SQLContext, sql: &str, take: &mut impl FnMut(&Batch) -> bool
         engine.join()
     });
     let ended = ran.unwrap_or_else(|_| Err("a panic".to_owned()));
-    ended.map_err(QueryError::GaveUp)?.map(drop).map_err(failed)
-}
-
-fn failed(error: PolarsError) -> QueryError {
-    QueryError::of(&error)
+    ended
+        .map_err(QueryError::GaveUp)?
+        .map(drop)
+        .map_err(|error| QueryError::of(&error))
 }
