@@ -3,6 +3,7 @@
 mod capture;
 mod doctor;
 mod event_log;
+mod export;
 mod live;
 mod path;
 mod query;
@@ -17,6 +18,7 @@ use clap::{Parser, Subcommand};
 pub use capture::{Capture, Detail};
 pub use doctor::Doctor;
 pub use event_log::{Log, LogFormat};
+pub use export::{Export, ExportFormat};
 pub use live::{Serve, Top};
 pub use path::{Path, PathFormat, Place};
 pub use query::{Described, Query, QueryFormat};
@@ -67,6 +69,8 @@ pub enum Command {
     Log(Log),
     /// Query the tables of one trace or many by SQL
     Query(Query),
+    /// Write a trace in the format of another tool: Perfetto, Chrome JSON, JSON lines, CSV, rocpd
+    Export(Export),
     /// Show live activity per queue, or replay a trace
     Top(Top),
     /// Serve Prometheus metrics and a live page

@@ -7,16 +7,16 @@ use std::{
 
 use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use serde::Serialize;
 use tracer_core::{
-    foreign::{Json, Terminal},
+    foreign::Terminal,
     tables::{Record, Table},
 };
+use tracer_export::jsonl;
 use tracer_store::Trace;
 
 use crate::{
     cli::{Log, LogFormat},
-    say,
+    say, window,
 };
 
 /// Returns the parser of names of tables.
@@ -84,20 +84,19 @@ fn write(out: &mut impl Write, trace: &Trace, options: &Log) -> anyhow::Result<(
     };
     let tables: Vec<Table> = Table::ALL.into_iter().filter(is_wanted).collect();
     let zero = trace.manifest().started.monotonic_ns;
-    let ns = |time: std::time::Duration| zero.saturating_add(time.as_nanos() as u64);
-    let (from, to) = (options.from.map_or(0, ns), options.to.map_or(u64::MAX, ns));
+    let window = window::of(trace.manifest(), options.from, options.to);
     let mut facts = trace.facts(&tables)?.skip_damaged();
     for fact in &mut facts {
         let record = Record::of(&fact?);
         let time_ns = record.number(record.table().time_column()).unwrap_or(0);
-        if time_ns >= to {
+        if window.is_over(time_ns) {
             break;
         }
-        if time_ns < from || !is_of(&record, options) {
+        if !window.has(time_ns) || !is_of(&record, options) {
             continue;
         }
         match options.format {
-            LogFormat::Jsonl => json(out, &record)?,
+            LogFormat::Jsonl => writeln!(out, "{}", jsonl::line(&record)?)?,
             LogFormat::Text => line(out, &record, time_ns, zero)?,
         }
     }
@@ -118,18 +117,6 @@ fn is_of(record: &Record, options: &Log) -> bool {
     is("pid", options.pid)
         && is("queue", options.queue)
         && kernel.is_none_or(|name| record.text("kernel").is_some_and(|kernel| kernel.contains(name)))
-}
-
-fn json(out: &mut impl Write, record: &Record) -> anyhow::Result<()> {
-    #[derive(Serialize)]
-    struct Line<'a> {
-        table: &'static str,
-        #[serde(flatten)]
-        record: &'a Record,
-    }
-    let table = record.table().name();
-    let text = serde_json::to_string(&Line { table, record })?;
-    Ok(writeln!(out, "{}", Json(&text))?)
 }
 
 /// Writes time since the start of the recording, process and thread, table, and columns with their names.

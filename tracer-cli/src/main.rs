@@ -5,6 +5,7 @@ mod collect;
 mod doctor;
 mod event_log;
 mod exit;
+mod export;
 mod generate;
 mod path;
 mod query;
@@ -18,6 +19,7 @@ mod target;
 mod top;
 mod units;
 mod verify;
+mod window;
 
 use std::process::ExitCode;
 
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         | cli::Command::Path(_)
         | cli::Command::Log(_)
         | cli::Command::Query(_)
+        | cli::Command::Export(_)
         | cli::Command::Doctor(_)
         | cli::Command::Generate { .. } => false,
     };
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         cli::Command::Path(options) => path::run(&options),
         cli::Command::Log(options) => event_log::run(&options),
         cli::Command::Query(options) => query::run(&options),
+        cli::Command::Export(options) => export::run(&options),
         cli::Command::Top(options) => guardian.and_then(|guardian| top::run(&options, guardian)),
         cli::Command::Serve(options) => guardian.and_then(|guardian| serve::run(&options, guardian)),
         cli::Command::Verify(options) => scratch.and_then(|scratch| verify::run(&options, guardian?, scratch.as_ref())),

@@ -46,7 +46,7 @@ pub use processes::Process;
 pub use progress::Progress;
 pub use proxies::{Proxy, Request};
 pub use queues::{Queue, QueueOrigin, RingMemory};
-pub use record::Record;
+pub use record::{Datum, Record};
 pub use ring_jobs::RingJob;
 pub use runs::{DispatchRun, DoorbellRun};
 

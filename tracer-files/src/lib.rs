@@ -15,5 +15,5 @@ mod owner;
 
 pub use folder::{Entry, Folder};
 pub use mode::{BadMode, Mode};
-pub use output::{append, write};
+pub use output::{append, fill, write};
 pub use owner::Owner;

@@ -1,6 +1,7 @@
 //! Single files that a command writes to the paths in its options.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -15,6 +16,20 @@ use crate::{Folder, Mode, Owner};
 /// If the owner may not do that. `InvalidInput` with a reason if the path exists and is not a regular file: a link is never
 /// followed, and a device never replaced.
 pub fn write(owner: &Owner, path: &Path, mode: Mode, content: &[u8]) -> io::Result<()> {
+    fill(owner, path, mode, |file, _| file.write_all(content))
+}
+
+/// Writes a file as [`write`] does, piece by piece. `write` gets the file under its temporary name, and the path of that name, for
+/// libraries that open files themselves. It runs with the owner's rights.
+///
+/// # Errors
+/// Those of [`write`], and those of `write`: then the existing file stays.
+pub fn fill<T: Send, E: From<io::Error> + Send>(
+    owner: &Owner,
+    path: &Path,
+    mode: Mode,
+    write: impl FnOnce(&mut File, &Path) -> Result<T, E> + Send,
+) -> Result<T, E> {
     owner.run(|| {
         let (folder, name) = Folder::above(path)?;
         let folder = folder.with_mode(mode);
@@ -24,16 +39,19 @@ pub fn write(owner: &Owner, path: &Path, mode: Mode, content: &[u8]) -> io::Resu
         let mut temporary = OsString::from(".");
         temporary.push(&name);
         temporary.push(".tmp");
-        let written = folder
-            .recreate_file(&temporary)
-            .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_data()))
-            .and_then(|()| folder.rename(&temporary, &name));
+        let written = folder.recreate_file(&temporary).map_err(E::from).and_then(|mut file| {
+            let value = write(&mut file, &folder.path().join(&temporary))?;
+            file.sync_data()?;
+            folder.rename(&temporary, &name)?;
+            Ok(value)
+        });
         if written.is_err() {
             // The first error is the one to report.
             let _ = folder.remove_file(&temporary);
         }
-        written?;
-        folder.sync()
+        let value = written?;
+        folder.sync()?;
+        Ok(value)
     })?
 }
 
@@ -62,7 +80,7 @@ fn require_regular(kind: FileType) -> io::Result<()> {
         FileType::RegularFile => return Ok(()),
         FileType::Symlink => "it is a symbolic link, which is not followed; give the path of the file itself",
         FileType::Directory => "it is a folder",
-        _ => "it is not a regular file; `--format` chooses what goes to standard output",
+        _ => "it is not a regular file; name a file that exists or can be created",
     };
     Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
 }

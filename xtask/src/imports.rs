@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::project::Project;
 
 /// The crates that are checked: every one with sources of its own.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "tracer-capture",
     "tracer-claims",
     "tracer-cli",

@@ -1,5 +1,6 @@
 //! Rows as data has them: values by the names of their columns.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -19,6 +20,21 @@ enum Cell {
     Missing,
     Number(u64),
     Bytes(Vec<u8>),
+}
+
+/// A value as formats with names have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Datum<'a> {
+    /// It is missing: unknown, or not watched.
+    Missing,
+    /// A number that cannot be negative.
+    Unsigned(u64),
+    /// A number that can be negative.
+    Signed(i64),
+    /// True or false.
+    Bool(bool),
+    /// Text; bytes are hexadecimal.
+    Text(Cow<'a, str>),
 }
 
 impl Target for Vec<Cell> {
@@ -59,18 +75,32 @@ impl Record {
     /// Returns the value of a column as text, addresses in hexadecimal; `None` if it is missing, or there is no such column.
     #[must_use]
     pub fn text(&self, column: &str) -> Option<String> {
-        let (column, cell) = self.values().find(|(known, _)| known.name == column)?;
-        match cell {
-            Cell::Missing => None,
-            Cell::Bytes(bytes) if column.kind == Kind::Bytes => Some(hexadecimal(bytes)),
-            Cell::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
-            Cell::Number(bits) => Some(match column.kind {
-                Kind::I32 | Kind::I64 => (*bits as i64).to_string(),
-                Kind::Bool => (*bits != 0).to_string(),
-                _ if column.unit == "address" => format!("{bits:#x}"),
-                _ => bits.to_string(),
-            }),
+        let (column, datum) = self.data().find(|(known, _)| known.name == column)?;
+        match datum {
+            Datum::Missing => None,
+            Datum::Unsigned(n) if column.unit == "address" => Some(format!("{n:#x}")),
+            Datum::Unsigned(n) => Some(n.to_string()),
+            Datum::Signed(n) => Some(n.to_string()),
+            Datum::Bool(is) => Some(is.to_string()),
+            Datum::Text(text) => Some(text.into_owned()),
         }
+    }
+
+    /// Returns every column with its value, in the order of the columns.
+    pub fn data(&self) -> impl Iterator<Item = (&'static Column, Datum<'_>)> {
+        self.values().map(|(column, cell)| {
+            let datum = match cell {
+                Cell::Missing => Datum::Missing,
+                Cell::Bytes(bytes) if column.kind == Kind::Bytes => Datum::Text(hexadecimal(bytes).into()),
+                Cell::Bytes(bytes) => Datum::Text(String::from_utf8_lossy(bytes)),
+                Cell::Number(bits) => match column.kind {
+                    Kind::I32 | Kind::I64 => Datum::Signed(bits.cast_signed()),
+                    Kind::Bool => Datum::Bool(*bits != 0),
+                    _ => Datum::Unsigned(*bits),
+                },
+            };
+            (column, datum)
+        })
     }
 
     /// Returns the number in a column; `None` if it is missing, is no number, or there is no such column.
@@ -92,18 +122,13 @@ impl Record {
 impl Serialize for Record {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.cells.len()))?;
-        for (column, cell) in self.values() {
-            match cell {
-                Cell::Missing => map.serialize_entry(column.name, &None::<()>)?,
-                Cell::Bytes(bytes) if column.kind == Kind::Bytes => {
-                    map.serialize_entry(column.name, &hexadecimal(bytes))?;
-                }
-                Cell::Bytes(bytes) => map.serialize_entry(column.name, &String::from_utf8_lossy(bytes))?,
-                Cell::Number(bits) => match column.kind {
-                    Kind::I32 | Kind::I64 => map.serialize_entry(column.name, &(*bits as i64))?,
-                    Kind::Bool => map.serialize_entry(column.name, &(*bits != 0))?,
-                    _ => map.serialize_entry(column.name, bits)?,
-                },
+        for (column, datum) in self.data() {
+            match datum {
+                Datum::Missing => map.serialize_entry(column.name, &None::<()>)?,
+                Datum::Unsigned(n) => map.serialize_entry(column.name, &n)?,
+                Datum::Signed(n) => map.serialize_entry(column.name, &n)?,
+                Datum::Bool(is) => map.serialize_entry(column.name, &is)?,
+                Datum::Text(text) => map.serialize_entry(column.name, &text)?,
             }
         }
         map.end()
@@ -164,6 +189,8 @@ mod tests {
         let value = serde_json::to_value(&record).unwrap();
         assert_eq!((&value["ret"], &value["fd"]), (&(-22).into(), &(-1).into()));
         assert_eq!(value["arg_in"], "00ff");
+        let data: Vec<_> = record.data().map(|(column, datum)| (column.name, datum)).collect();
+        assert!(data.contains(&("ret", Datum::Signed(-22))) && data.contains(&("args", Datum::Missing)));
         let texts = ["ret", "args", "arg_in", "name", "there is none"].map(|column| record.text(column));
         let expected = [Some("-22"), None, Some("00ff"), Some("n"), None];
         assert_eq!(texts, expected.map(|text| text.map(str::to_owned)));
