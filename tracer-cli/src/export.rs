@@ -17,7 +17,9 @@ use std::{
 
 use anyhow::{Context, anyhow, bail};
 use tracer_core::tables::{Fact, Record, Table};
-use tracer_export::{About, ExportError, Exporter, Window, Written, chrome::Chrome, jsonl::Jsonl, perfetto::Perfetto};
+use tracer_export::{
+    About, ExportError, Exporter, Window, Written, chrome::Chrome, jsonl::Jsonl, perfetto::Perfetto, rocpd::Rocpd,
+};
 use tracer_store::Trace;
 
 use crate::{
@@ -63,14 +65,15 @@ pub fn run(options: &Export) -> anyhow::Result<ExitCode> {
         Ok(read) => read?,
         Err(payload) => std::panic::resume_unwind(payload),
     };
+    // A reader that closed the pipe early got what it wanted.
+    let done = written?;
     for damage in damage {
         log::warn!("{damage}");
     }
     if let Some(sign) = &about.simulated {
         log::warn!("simulated: {sign}: nothing here is from a real GPU");
     }
-    // A reader that closed the pipe early got what it wanted.
-    if let Some(done) = written? {
+    if let Some(done) = done {
         summary::say(options, &about, &done);
     }
     Ok(ExitCode::SUCCESS)
@@ -157,18 +160,19 @@ fn to_file(
     pass(receive, exporter(format, about, out, path)?)
 }
 
-/// Returns the exporter of a format that is one file. `path` is that of the file.
+/// Returns the exporter of a format that is one file. A database is written by the path of the file, everything else to `out`.
 fn exporter<'a>(
     format: ExportFormat,
     about: &About,
     out: impl Write + 'a,
-    _path: &Path,
+    path: &Path,
 ) -> anyhow::Result<Box<dyn Exporter + 'a>> {
     Ok(match format {
         ExportFormat::Perfetto => Box::new(Perfetto::exporter(out, about)?),
         ExportFormat::Chrome => Box::new(Chrome::exporter(out, about)?),
         ExportFormat::Jsonl => Box::new(Jsonl::new(out, about)?),
-        ExportFormat::Csv | ExportFormat::Rocpd => bail!("this format is no stream of text"),
+        ExportFormat::Rocpd => Box::new(Rocpd::new(path, about)?),
+        ExportFormat::Csv => bail!("a CSV export is a folder"),
     })
 }
 
@@ -178,11 +182,10 @@ fn to_stdout(format: ExportFormat, about: &About, receive: Receiver<Read>) -> an
             "only chrome and jsonl can go to standard output; name the output with -o FILE"
         ));
     }
-    let out = Counted {
+    let mut out = Counted {
         out: BufWriter::new(io::stdout().lock()),
         bytes: 0,
     };
-    let mut out = out;
     let written = exporter(format, about, &mut out, Path::new("-")).and_then(|exporter| pass(receive, exporter));
     match written {
         Ok(written) => Ok(Some(Done {

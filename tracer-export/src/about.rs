@@ -100,6 +100,12 @@ impl About {
         }
     }
 
+    /// Returns when the export ends, ns, if its last row has this time: with the recording, or with the window.
+    pub(crate) fn end_ns(&self, last_ns: u64) -> u64 {
+        let end = self.ended_ns.unwrap_or(last_ns).max(last_ns);
+        self.window.to_ns.map_or(end, |to| to.min(end))
+    }
+
     /// Returns the metadata as names and texts, for formats whose metadata are texts. `damage` is what reading found.
     pub(crate) fn texts(&self, damage: &[String]) -> Vec<(&'static str, String)> {
         let list = |words: &[String]| {

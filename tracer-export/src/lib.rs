@@ -10,10 +10,12 @@ mod about;
 pub mod chrome;
 pub mod csv;
 mod error;
+mod joined;
 pub mod jsonl;
 mod lanes;
 mod nest;
 pub mod perfetto;
+pub mod rocpd;
 mod timeline;
 mod written;
 

@@ -3,6 +3,7 @@
 mod chrome;
 mod perfetto;
 mod recording;
+mod rocpd;
 mod rows;
 mod wire;
 

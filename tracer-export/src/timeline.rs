@@ -19,6 +19,7 @@ use std::collections::{HashMap, HashSet};
 use tracer_core::tables::{ApiCall, Dispatch, Fact, GpuTime, Record, RingJob, Table};
 use tracer_core::words::Named;
 
+use crate::joined::{Group, Joined};
 use crate::nest::{Call, Nest, Slice, Step};
 use crate::{About, ExportError, Exporter, Written};
 
@@ -34,10 +35,7 @@ pub struct Timeline<C> {
     /// Tracks that the canvas knows.
     declared: HashSet<Track>,
     threads: HashMap<Track, Nest<Event>>,
-    /// Rows with the same time: a time of the GPU comes after its dispatch, with the same time.
-    group: Vec<Fact>,
-    group_ns: u64,
-    last_ns: u64,
+    group: Group,
     /// The first API call of the export: a flow from an earlier one would begin nowhere.
     first_call: Option<u64>,
     lost: HashMap<String, u64>,
@@ -54,9 +52,7 @@ impl<C: Canvas> Timeline<C> {
             about: about.clone(),
             declared: HashSet::new(),
             threads: HashMap::new(),
-            group: Vec::new(),
-            group_ns: 0,
-            last_ns: 0,
+            group: Group::default(),
             first_call: None,
             lost: HashMap::new(),
             written: Written {
@@ -66,28 +62,12 @@ impl<C: Canvas> Timeline<C> {
         }
     }
 
-    /// Draws the rows that have the same time.
-    fn draw(&mut self) -> Result<(), ExportError> {
-        let mut times = HashMap::new();
-        let mut others = Vec::with_capacity(self.group.len());
-        for fact in self.group.drain(..) {
-            match fact {
-                Fact::GpuTime(time) => drop(times.insert((time.queue, time.index), time)),
-                fact => others.push(fact),
-            }
-        }
-        for fact in others {
-            match fact {
-                Fact::Dispatch(dispatch) => {
-                    let time = times.remove(&(dispatch.queue, dispatch.index));
-                    self.dispatch(dispatch, time)?;
-                }
-                fact => self.one(fact)?,
-            }
-        }
-        let mut alone: Vec<GpuTime> = times.into_values().collect();
-        alone.sort_by_key(|time| (time.queue, time.index));
-        alone.into_iter().try_for_each(|time| self.time_alone(time))
+    fn draw(&mut self, rows: Vec<Joined>) -> Result<(), ExportError> {
+        rows.into_iter().try_for_each(|row| match row {
+            Joined::Dispatch(dispatch, time) => self.dispatch(*dispatch, time.map(|time| *time)),
+            Joined::Alone(time) => self.time_alone(*time),
+            Joined::Other(fact) => self.one(fact),
+        })
     }
 
     /// Tells the canvas of a track before the first thing on it, and of the track around it.
@@ -238,23 +218,15 @@ fn api_category(layer: &str) -> &'static str {
 
 impl<C: Canvas> Exporter for Timeline<C> {
     fn fact(&mut self, fact: Fact) -> Result<(), ExportError> {
-        let table = Table::of(&fact);
-        let record = Record::of(&fact);
-        let time_ns = record.number(table.time_column()).unwrap_or(0);
-        self.last_ns = self.last_ns.max(time_ns);
-        if time_ns != self.group_ns {
-            self.draw()?;
-            self.group_ns = time_ns;
-        }
-        self.group.push(fact);
-        Ok(())
+        let before = self.group.push(fact);
+        self.draw(before)
     }
 
     fn finish(mut self: Box<Self>, damage: &[String]) -> Result<Written, ExportError> {
-        self.draw()?;
+        let last = self.group.take();
+        self.draw(last)?;
         // Nothing is known to have been open for longer than the trace, or than its process.
-        let end = self.about.ended_ns.unwrap_or(self.last_ns).max(self.last_ns);
-        let end = self.about.window.to_ns.map_or(end, |to| to.min(end));
+        let end = self.about.end_ns(self.group.last_ns());
         let mut threads: Vec<_> = std::mem::take(&mut self.threads).into_iter().collect();
         threads.sort_by_key(|(track, _)| *track);
         for (track, mut nest) in threads {

@@ -7,8 +7,10 @@ use tracer_core::tables::{Copy, DispatchRun, DoorbellRun, Fact, OtherPacket, Pro
 use super::{Canvas, Event, Named, Slice, Timeline, Track, names};
 use crate::ExportError;
 
-/// Why a format that draws a timeline leaves out tables.
-const NO_TIME: &str = "they are totals without a time of their own";
+/// Why a format that draws a timeline leaves out a table.
+const TOTALS: &str = "they are totals, without a time of each call";
+const NAMES: &str = "their names are those of the dispatches";
+const NO_PLACE: &str = "they have no place on a timeline";
 
 impl<C: Canvas> Timeline<C> {
     /// Draws a row that is no dispatch.
@@ -82,8 +84,13 @@ impl<C: Canvas> Timeline<C> {
                 self.instant(Track::Trace, row.time_ns, &Event::new(&name, "loss", record))?;
             }
             Fact::Kernel(_) | Fact::ApiStats(_) | Fact::Library(_) => {
-                self.written.leave_out(table, NO_TIME);
-                return Ok(());
+                has = false;
+                let reason = match fact {
+                    Fact::Kernel(_) => NAMES,
+                    Fact::ApiStats(_) => TOTALS,
+                    _ => NO_PLACE,
+                };
+                self.written.leave_out(table, reason);
             }
             // These come with their dispatches.
             Fact::Dispatch(_) | Fact::GpuTime(_) => return Ok(()),
