@@ -32,7 +32,6 @@ pub struct Chrome<W> {
     lanes: HashMap<Track, Lanes>,
     /// Lanes that have a name.
     named: HashMap<Track, usize>,
-    flows: u64,
 }
 
 impl<W: Write> Chrome<W> {
@@ -48,7 +47,6 @@ impl<W: Write> Chrome<W> {
             names: HashMap::new(),
             lanes: HashMap::new(),
             named: HashMap::new(),
-            flows: 0,
         };
         Ok(Timeline::new(chrome, about))
     }
@@ -84,19 +82,18 @@ impl<W: Write> Chrome<W> {
         Ok(place)
     }
 
-    /// Writes the arrow from an API call, which is open when the doorbell rings.
-    fn flow(&mut self, event: &Event, place: (u64, u64), at: u64) -> io::Result<()> {
-        let Some(flow) = event.flow else { return Ok(()) };
-        self.flows += 1;
-        let id = self.flows;
-        for (phase, (pid, tid), at) in [("s", ids(flow.thread), flow.at), ("f", place, at)] {
-            let bind = if phase == "f" { r#","bp":"e""# } else { "" };
-            self.write(&format!(
-                r#"{{"ph":"{phase}"{bind},"id":{id},"name":"submit","cat":"flow","ts":{},"pid":{pid},"tid":{tid}"#,
-                Micros(at)
-            ))?;
-        }
-        Ok(())
+    /// Writes the begin of an arrow from an API call, or a step of it to what the call submitted. It follows the event that it belongs
+    /// to, at the same time: viewers take the last event of the thread.
+    fn flow(&mut self, event: &Event, (pid, tid): (u64, u64), at: u64) -> io::Result<()> {
+        let (phase, call) = match (event.submits, event.submitted_by) {
+            (Some(call), _) => ("s", call),
+            (None, Some(call)) => ("t", call),
+            (None, None) => return Ok(()),
+        };
+        let at = Micros(at);
+        self.write(&format!(
+            r#"{{"ph":"{phase}","bp":"e","id":{call},"name":"submit","cat":"flow","ts":{at},"pid":{pid},"tid":{tid}"#
+        ))
     }
 
     fn complete(&mut self, place: (u64, u64), begin: u64, end: u64, event: &Event) -> io::Result<()> {
@@ -126,13 +123,15 @@ impl<W: Write> Canvas for Chrome<W> {
     }
 
     fn begin(&mut self, track: Track, at: u64, end: Option<u64>, event: &Event) -> io::Result<()> {
+        let place = ids(track);
         match end {
-            Some(end) => self.complete(ids(track), at, end, event),
+            Some(end) => self.complete(place, at, end, event)?,
             None => {
-                let head = head("B", ids(track), at, event);
-                self.write(&format!(r#"{head},"args":{}"#, arguments(&event.args)))
+                let head = head("B", place, at, event);
+                self.write(&format!(r#"{head},"args":{}"#, arguments(&event.args)))?;
             }
         }
+        self.flow(event, place, at)
     }
 
     fn end(&mut self, track: Track, at: u64, finished: bool) -> io::Result<()> {

@@ -128,7 +128,7 @@ impl<W: Write> Perfetto<W> {
         let mut arguments = Message::default();
         self.annotate(&mut arguments, &of.args);
         // The flow of a call passes through all that it submitted.
-        let flow = of.submits.or_else(|| of.flow.map(|flow| flow.call));
+        let flow = of.submits.or(of.submitted_by);
         self.event(at, kind, track, |body| {
             body.uint(event::CATEGORY_IIDS, category).uint(event::NAME_IID, name);
             if let Some(flow) = flow {

@@ -23,7 +23,7 @@ use crate::joined::{Group, Joined};
 use crate::nest::{Call, Nest, Slice, Step};
 use crate::{About, ExportError, Exporter, Written};
 
-pub use canvas::{Args, Canvas, Event, Flow, Gpu, Track};
+pub use canvas::{Args, Canvas, Event, Gpu, Track};
 use names::Names;
 
 /// Draws facts on a canvas.
@@ -102,11 +102,9 @@ impl<C: Canvas> Timeline<C> {
         nest.push(slice, &mut |step| draw_step(canvas, unfinished, track, step))
     }
 
-    /// Returns the flow from a call of a thread to something at `at`.
-    fn flow(&self, pid: u32, tid: u32, call: Option<u64>, at: u64) -> Option<Flow> {
-        let call = call.filter(|call| self.first_call.is_some_and(|first| first <= *call))?;
-        let thread = Track::Thread { pid, tid };
-        Some(Flow { call, thread, at })
+    /// Returns a call that submitted something, unless it is before the window.
+    fn shown(&self, call: Option<u64>) -> Option<u64> {
+        call.filter(|call| self.first_call.is_some_and(|first| first <= *call))
     }
 
     fn api_call(&mut self, call: &ApiCall, record: Record) -> Result<(), ExportError> {
@@ -132,7 +130,7 @@ impl<C: Canvas> Timeline<C> {
             queue: row.queue,
         })?;
         let name = names::kernel(row.kernel.as_deref(), row.kernel_object);
-        let flow = self.flow(row.pid, row.tid, row.api_call, row.time_ns);
+        let call = self.shown(row.api_call);
         let gpu = time.as_ref().and_then(|time| Gpu::of(time, Some(&row)));
         let at = row.time_ns;
         let mut event = Event::new(&name, "dispatch", Record::of(&Fact::Dispatch(row)));
@@ -140,7 +138,7 @@ impl<C: Canvas> Timeline<C> {
             event.args.add(Record::of(&Fact::GpuTime(time)));
             self.written.count(Table::GpuTimes);
         }
-        event.flow = flow;
+        event.submitted_by = call;
         self.written.count(Table::Dispatches);
         if gpu.is_none() {
             *self.written.without_gpu_time.get_or_insert(0) += 1;

@@ -14,6 +14,7 @@ mod dispatch_form;
 mod doctor;
 mod doorbell;
 mod driver_event;
+mod export;
 mod gpu_time;
 mod hip;
 mod ioctl;

@@ -67,10 +67,10 @@ pub struct Event {
     pub category: &'static str,
     /// The columns of its row.
     pub args: Args,
-    /// Of an API call that submitted something: its number, at which flows begin.
+    /// Of an API call that submitted something: its number, with which a flow begins.
     pub submits: Option<u64>,
-    /// Of something that an API call submitted: that call.
-    pub flow: Option<Flow>,
+    /// Of something that an API call submitted: the number of the call, whose flow passes through it.
+    pub submitted_by: Option<u64>,
 }
 
 impl Event {
@@ -82,7 +82,7 @@ impl Event {
             category,
             args: Args(vec![record]),
             submits: None,
-            flow: None,
+            submitted_by: None,
         }
     }
 
@@ -92,17 +92,6 @@ impl Event {
         self.name = name;
         self
     }
-}
-
-/// A link from an API call to what it submitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flow {
-    /// Number of the call.
-    pub call: u64,
-    /// Its thread.
-    pub thread: Track,
-    /// Time of the doorbell, at which the call was open.
-    pub at: u64,
 }
 
 /// Arguments: the columns of one or more rows, by their names.

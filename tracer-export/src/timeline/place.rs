@@ -55,7 +55,7 @@ impl<C: Canvas> Timeline<C> {
                 let (pid, proxy) = (row.pid, row.proxy);
                 let name = names::kernel(row.kernel.as_deref(), row.kernel_object);
                 let mut event = Event::new(&name, "request", record);
-                event.flow = self.flow(pid, row.tid, row.api_call, row.time_ns);
+                event.submitted_by = self.shown(row.api_call);
                 self.instant(Track::Proxy { pid, proxy }, row.time_ns, &event)?;
             }
             Fact::RingJob(row) => self.ring_job(row, record)?,
@@ -186,7 +186,7 @@ impl<C: Canvas> Timeline<C> {
         let direction = row.direction.map(|direction| format!(" {}", direction.name()));
         let name = format!("{op}{}", direction.unwrap_or_default());
         let mut event = Event::new(&name, "copy", record);
-        event.flow = self.flow(row.pid, row.tid, row.api_call, row.time_ns);
+        event.submitted_by = self.shown(row.api_call);
         self.instant(queue_or_thread(row.queue, row.pid, row.tid), row.time_ns, &event)
     }
 }
