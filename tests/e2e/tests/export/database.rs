@@ -5,14 +5,14 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 
-use super::found::{Found, key};
+use super::found::{Found, key, number};
 
 /// Returns the rows of a query as pairs of a document and two numbers.
 fn rows(database: &Connection, sql: &str) -> Vec<(String, Value, u64, u64)> {
     let mut statement = database.prepare(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     let rows = statement.query_map([], |row| {
-        let number = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
-        Ok((row.get(0)?, row.get::<_, String>(1)?, number(2)?, number(3)?))
+        let bits = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
+        Ok((row.get(0)?, row.get::<_, String>(1)?, bits(2)?, bits(3)?))
     });
     let rows = rows.expect("it runs").map(|row| row.expect("a row"));
     rows.map(|(name, text, one, two)| (name, serde_json::from_str(&text).expect("JSON"), one, two))
@@ -52,7 +52,9 @@ pub fn read(file: &Path) -> Found {
         &database,
         "SELECT name, extdata, start, \"end\" FROM regions WHERE category = 'KERNEL_DISPATCH'",
     ) {
-        assert_eq!((row["kernel"].as_str(), begin), (Some(name.as_str()), end));
+        let known = row["kernel"].as_str().map(str::to_owned);
+        let known = known.unwrap_or_else(|| format!("kernel {:#x}", number(&row["kernel_object"])));
+        assert_eq!((known, begin), (name, end));
         found.dispatch(&row);
     }
     for (_, row, size, _) in rows(&database, "SELECT 'copy', extdata, size, 0 FROM rocpd_memory_copy") {
