@@ -16,7 +16,8 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, bail};
-use tracer_core::tables::{Fact, Record, Table};
+use tempfile::TempDir;
+use tracer_core::tables::{Fact, Table};
 use tracer_export::{
     About, ExportError, Exporter, Window, Written, chrome::Chrome, jsonl::Jsonl, perfetto::Perfetto, rocpd::Rocpd,
 };
@@ -86,7 +87,7 @@ fn read(trace: &Trace, window: Window, descriptions: bool, send: SyncSender<Read
     for fact in &mut facts {
         let fact = fact?;
         let table = Table::of(&fact);
-        let time_ns = Record::of(&fact).number(table.time_column()).unwrap_or(0);
+        let time_ns = fact.time_ns();
         if window.is_over(time_ns) {
             break;
         }
@@ -129,8 +130,14 @@ fn write(options: &Export, about: &About, receive: Receiver<Read>) -> anyhow::Re
     let done = if options.format == ExportFormat::Csv {
         folder::write(&owner, &options.output, options.mode, about, receive)
     } else {
-        let fill = |file: &mut File, path: &Path| -> Result<Done, Failed> {
-            let written = to_file(options.format, about, receive, file, path)?;
+        let fill = |file: &mut File| -> Result<Done, Failed> {
+            let written = match options.format {
+                ExportFormat::Rocpd => database(about, receive, file)?,
+                format => pass(
+                    receive,
+                    exporter(format, about, BufWriter::with_capacity(1 << 20, &mut *file))?,
+                )?,
+            };
             let bytes = file.metadata()?.len();
             Ok(Done { written, bytes })
         };
@@ -149,31 +156,29 @@ impl<E: Into<anyhow::Error>> From<E> for Failed {
     }
 }
 
-fn to_file(
-    format: ExportFormat,
-    about: &About,
-    receive: Receiver<Read>,
-    file: &mut File,
-    path: &Path,
-) -> anyhow::Result<Written> {
-    let out = BufWriter::with_capacity(1 << 20, file);
-    pass(receive, exporter(format, about, out, path)?)
-}
-
-/// Returns the exporter of a format that is one file. A database is written by the path of the file, everything else to `out`.
-fn exporter<'a>(
-    format: ExportFormat,
-    about: &About,
-    out: impl Write + 'a,
-    path: &Path,
-) -> anyhow::Result<Box<dyn Exporter + 'a>> {
+/// Returns the exporter of a format that is a stream.
+fn exporter<'a>(format: ExportFormat, about: &About, out: impl Write + 'a) -> anyhow::Result<Box<dyn Exporter + 'a>> {
     Ok(match format {
         ExportFormat::Perfetto => Box::new(Perfetto::exporter(out, about)?),
         ExportFormat::Chrome => Box::new(Chrome::exporter(out, about)?),
         ExportFormat::Jsonl => Box::new(Jsonl::new(out, about)?),
-        ExportFormat::Rocpd => Box::new(Rocpd::new(path, about)?),
-        ExportFormat::Csv => bail!("a CSV export is a folder"),
+        ExportFormat::Csv | ExportFormat::Rocpd => bail!("this format is no stream"),
     })
+}
+
+/// Writes a database to a file.
+///
+/// SQLite opens files by their paths, and follows links. So it gets a path in a folder that no other user can enter. The name is
+/// removed at once, so that nothing stays there, and the content is copied when it is whole.
+fn database(about: &About, receive: Receiver<Read>, file: &mut File) -> anyhow::Result<Written> {
+    let private = TempDir::with_prefix("tracer-export-").context("creating a folder for the database")?;
+    let path = private.path().join("rocpd.db");
+    let exporter = Rocpd::new(&path, about)?;
+    let mut whole = File::open(&path)?;
+    private.close()?;
+    let written = pass(receive, Box::new(exporter))?;
+    io::copy(&mut whole, file)?;
+    Ok(written)
 }
 
 fn to_stdout(format: ExportFormat, about: &About, receive: Receiver<Read>) -> anyhow::Result<Option<Done>> {
@@ -186,7 +191,7 @@ fn to_stdout(format: ExportFormat, about: &About, receive: Receiver<Read>) -> an
         out: BufWriter::new(io::stdout().lock()),
         bytes: 0,
     };
-    let written = exporter(format, about, &mut out, Path::new("-")).and_then(|exporter| pass(receive, exporter));
+    let written = exporter(format, about, &mut out).and_then(|exporter| pass(receive, exporter));
     match written {
         Ok(written) => Ok(Some(Done {
             written,

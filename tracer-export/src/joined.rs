@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tracer_core::tables::{Dispatch, Fact, GpuTime, Record};
+use tracer_core::tables::{Dispatch, Fact, GpuTime};
 
 /// A row, or two that belong together.
 #[derive(Debug)]
@@ -26,8 +26,7 @@ pub struct Group {
 impl Group {
     /// Takes a row. Returns those of the time before it, if this is the first of its time.
     pub fn push(&mut self, fact: Fact) -> Vec<Joined> {
-        let record = Record::of(&fact);
-        let time_ns = record.number(record.table().time_column()).unwrap_or(0);
+        let time_ns = fact.time_ns();
         self.last_ns = self.last_ns.max(time_ns);
         let before = if time_ns == self.time_ns {
             Vec::new()

@@ -16,19 +16,18 @@ use crate::{Folder, Mode, Owner};
 /// If the owner may not do that. `InvalidInput` with a reason if the path exists and is not a regular file: a link is never
 /// followed, and a device never replaced.
 pub fn write(owner: &Owner, path: &Path, mode: Mode, content: &[u8]) -> io::Result<()> {
-    fill(owner, path, mode, |file, _| file.write_all(content))
+    fill(owner, path, mode, |file| file.write_all(content))
 }
 
-/// Writes a file as [`write`] does, piece by piece. `write` gets the file under its temporary name, and the path of that name, for
-/// libraries that open files themselves. It runs with the owner's rights.
+/// Writes a file as [`write()`] does, piece by piece: `write` gets the file under its temporary name, and runs with the owner's rights.
 ///
 /// # Errors
-/// Those of [`write`], and those of `write`: then the existing file stays.
+/// Those of [`write()`], and those of `write`: then the existing file stays.
 pub fn fill<T: Send, E: From<io::Error> + Send>(
     owner: &Owner,
     path: &Path,
     mode: Mode,
-    write: impl FnOnce(&mut File, &Path) -> Result<T, E> + Send,
+    write: impl FnOnce(&mut File) -> Result<T, E> + Send,
 ) -> Result<T, E> {
     owner.run(|| {
         let (folder, name) = Folder::above(path)?;
@@ -40,7 +39,7 @@ pub fn fill<T: Send, E: From<io::Error> + Send>(
         temporary.push(&name);
         temporary.push(".tmp");
         let written = folder.recreate_file(&temporary).map_err(E::from).and_then(|mut file| {
-            let value = write(&mut file, &folder.path().join(&temporary))?;
+            let value = write(&mut file)?;
             file.sync_data()?;
             folder.rename(&temporary, &name)?;
             Ok(value)

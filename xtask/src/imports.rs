@@ -19,6 +19,7 @@ const CRATES: [&str; 13] = [
     "tracer-common",
     "tracer-core",
     "tracer-ebpf",
+    "tracer-export",
     "tracer-files",
     "tracer-query",
     "tracer-serve",

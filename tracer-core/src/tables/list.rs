@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     ApiCall, ApiStats, CodeObject, Column, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, DriverCall, DriverEvent,
     GpuTime, Ioctl, Kernel, Library, Loss, Misfit, OtherPacket, Process, Progress, Proxy, Queue, Request, RingJob, Row,
-    Rows, Source, Target,
+    Rows, Source, Target, Value,
 };
 
 /// Lists the tables: the table, the fact, and the struct that is its row.
@@ -124,6 +124,37 @@ tables! {
     ApiStats, ApiStats(ApiStats);
     Libraries, Library(Library);
     Losses, Loss(Loss);
+}
+
+impl Fact {
+    /// Returns the value of the column that orders its table, ns.
+    #[must_use]
+    pub fn time_ns(&self) -> u64 {
+        /// Takes the number in one column.
+        struct Pick {
+            before: usize,
+            number: Option<u64>,
+        }
+
+        impl Target for Pick {
+            fn put(&mut self, value: Value<'_>) {
+                match (self.before.checked_sub(1), value) {
+                    (Some(before), _) => self.before = before,
+                    (None, Value::Number(bits)) => {
+                        self.number.get_or_insert(bits);
+                    }
+                    (None, _) => {}
+                }
+            }
+        }
+
+        let mut pick = Pick {
+            before: Table::of(self).time_index(),
+            number: None,
+        };
+        self.put(&mut pick);
+        pick.number.unwrap_or(0)
+    }
 }
 
 impl Table {

@@ -27,3 +27,18 @@ fn every_table_has_a_time_and_no_column_twice() {
         }
     }
 }
+
+#[test]
+fn the_time_of_a_row_is_that_of_its_table() {
+    use crate::sample;
+    let facts = [
+        Fact::Dispatch(sample::dispatch(9, 1_234)),
+        Fact::DispatchRun(sample::dispatch_run(0, 5, 77)),
+        Fact::Queue(sample::queue(3)),
+        Fact::Kernel(sample::kernel(1)),
+    ];
+    for fact in facts {
+        let record = Record::of(&fact);
+        assert_eq!(Some(fact.time_ns()), record.number(record.table().time_column()));
+    }
+}

@@ -59,8 +59,10 @@ impl Database {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.set_prepared_statement_cache_capacity(64);
         // The file has its name only when it is whole, so there is nothing to roll back to.
-        connection
-            .execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;")?;
+        connection.execute_batch(
+            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
+             PRAGMA temp_store = MEMORY;",
+        )?;
         let guid = guid(about.identity());
         let suffix = format!("_{}", guid.replace('-', "_"));
         connection.execute_batch("BEGIN")?;

@@ -267,38 +267,53 @@ fn a_folder_that_another_user_made_is_not_used() {
     attack.finish();
 }
 
-/// An option of `tracer verify` that writes a file.
+/// A command that writes a file.
 struct Form {
     name: &'static str,
     words: &'static [&'static str],
     file: &'static str,
 }
 
-const FORMS: [Form; 4] = [
+const FORMS: [Form; 7] = [
     Form {
         name: "verify --junit: a planted link, with racing renames",
-        words: &["--junit", "out", "x.trace"],
+        words: &["verify", "--junit", "out", "x.trace"],
         file: "out",
     },
     Form {
         name: "verify --json: a planted link, with racing renames",
-        words: &["--json", "out", "x.trace"],
+        words: &["verify", "--json", "out", "x.trace"],
         file: "out",
     },
     Form {
         name: "verify --claims --json: a planted link, with racing renames",
-        words: &["--claims", "--from", "claims.json", "--json", "out"],
+        words: &["verify", "--claims", "--from", "claims.json", "--json", "out"],
         file: "out",
     },
     Form {
         name: "verify --format github: a planted link as step summary, with racing renames",
-        words: &["--format", "github", "x.trace"],
+        words: &["verify", "--format", "github", "x.trace"],
+        file: "out",
+    },
+    Form {
+        name: "export --format perfetto: a planted link, with racing renames",
+        words: &["export", "--format", "perfetto", "-o", "out", "x.trace"],
+        file: "out",
+    },
+    Form {
+        name: "export --format rocpd: a planted link, with racing renames",
+        words: &["export", "--format", "rocpd", "-o", "out", "x.trace"],
+        file: "out",
+    },
+    Form {
+        name: "export --format csv: a planted link, with racing renames",
+        words: &["export", "--format", "csv", "-o", "out", "x.trace"],
         file: "out",
     },
 ];
 
 #[test]
-fn verdicts_are_not_written_through_links() {
+fn results_are_not_written_through_links() {
     let claims = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/claims");
     let claims = names(Path::new(claims))
         .into_iter()
@@ -320,7 +335,7 @@ fn verdicts_are_not_written_through_links() {
                 if turn % 2 == 1 {
                     command.env_remove("SUDO_UID").env_remove("SUDO_GID");
                 }
-                ends(command.arg("verify").args(form.words))
+                ends(command.args(form.words))
             };
             // In the first turn the link stays; in the others it is created and removed repeatedly.
             let output = if turn == 0 {
