@@ -58,7 +58,9 @@ pub fn run(options: &Export) -> anyhow::Result<ExitCode> {
     let (send, receive) = sync_channel(WAITING);
     let descriptions = !matches!(options.format, ExportFormat::Jsonl | ExportFormat::Csv);
     let (read, written) = thread::scope(|scope| {
-        let reader = scope.spawn(|| read(&trace, window, descriptions, send));
+        let trace = &trace;
+        // The writing thread waits until the reading one has ended, and dropped its end.
+        let reader = scope.spawn(move || read(trace, window, descriptions, &send));
         let written = write(options, &about, receive);
         (reader.join(), written)
     });
@@ -81,7 +83,7 @@ pub fn run(options: &Export) -> anyhow::Result<ExitCode> {
 }
 
 /// Reads the rows of the window, and those that describe what they name. Returns what cannot be read.
-fn read(trace: &Trace, window: Window, descriptions: bool, send: SyncSender<Read>) -> anyhow::Result<Vec<String>> {
+fn read(trace: &Trace, window: Window, descriptions: bool, send: &SyncSender<Read>) -> anyhow::Result<Vec<String>> {
     let mut facts = trace.facts(&Table::ALL)?.skip_damaged();
     let mut batch = Vec::with_capacity(BATCH);
     for fact in &mut facts {

@@ -12,7 +12,7 @@ pub enum Joined {
     /// A time whose dispatch has no row of its own: it is in a run.
     Alone(Box<GpuTime>),
     /// Any other row.
-    Other(Fact),
+    Other(Box<Fact>),
 }
 
 /// Collects the rows of one time.
@@ -60,7 +60,7 @@ impl Group {
                     let time = times.remove(&(dispatch.queue, dispatch.index));
                     Joined::Dispatch(Box::new(dispatch), time)
                 }
-                fact => Joined::Other(fact),
+                fact => Joined::Other(Box::new(fact)),
             })
             .collect();
         let mut alone: Vec<_> = times.into_values().collect();

@@ -9,6 +9,7 @@ mod database;
 mod schema;
 mod views;
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
@@ -81,12 +82,12 @@ impl Rocpd {
         rows.into_iter().try_for_each(|row| match row {
             Joined::Dispatch(dispatch, time) => self.dispatch(&dispatch, time.as_deref()),
             Joined::Alone(time) => self.time_alone(&time),
-            Joined::Other(fact) => self.one(fact),
+            Joined::Other(fact) => self.one(&fact),
         })
     }
 
-    fn one(&mut self, fact: Fact) -> Result<(), ExportError> {
-        let record = Record::of(&fact);
+    fn one(&mut self, fact: &Fact) -> Result<(), ExportError> {
+        let record = Record::of(fact);
         let table = record.table();
         let of = |category, name, pid, tid| Happening {
             category,
@@ -96,7 +97,7 @@ impl Rocpd {
             stack: (None, None),
             record: &record,
         };
-        match &fact {
+        match fact {
             Fact::Process(row) => self.process(row, &record)?,
             Fact::Queue(row) => self.queue(row, &record)?,
             Fact::CodeObject(row) => self.code_object(row, &record)?,
@@ -184,8 +185,8 @@ impl Rocpd {
 
     /// Returns the id of a queue. One without a row gets a row that says only its number.
     fn queue_id(&mut self, pid: u32, queue: u32) -> Result<Value, ExportError> {
-        if !self.queues.contains_key(&queue) {
-            self.queues.insert(queue, None);
+        if let Entry::Vacant(place) = self.queues.entry(queue) {
+            place.insert(None);
             let name = self.about.named(&format!("Queue {queue}"));
             let process = self.database.process(pid)?;
             let row = [("id", number(queue)), ("pid", process), ("name", text(name))];

@@ -66,7 +66,7 @@ impl<C: Canvas> Timeline<C> {
         rows.into_iter().try_for_each(|row| match row {
             Joined::Dispatch(dispatch, time) => self.dispatch(*dispatch, time.map(|time| *time)),
             Joined::Alone(time) => self.time_alone(*time),
-            Joined::Other(fact) => self.one(fact),
+            Joined::Other(fact) => self.one(&fact),
         })
     }
 

@@ -134,6 +134,16 @@ const VIEWS: &[View] = &[
         from: "arg a",
         joins: &[("event", "e", "a.event_id"), ("string?", "c", "e.category_id")],
     },
+    View {
+        name: "stream_args",
+        columns: "a.id AS argument_id, a.event_id, a.position AS arg_position, a.type AS arg_type, a.value AS arg_value, \
+                  s.id AS stream_id, s.nid, p.pid, s.name AS stream_name, s.extdata",
+        from: "arg a",
+        joins: &[
+            ("info_stream", "s", "a.extdata ->> '$.stream_id'"),
+            ("info_process", "p", "s.pid"),
+        ],
+    },
 ];
 
 /// Views of views.

@@ -90,6 +90,7 @@ fn the_published_views_answer() {
         "kernels",
         "memory_copies",
         "events_args",
+        "stream_args",
         "top_kernels",
         "top",
         "busy",
@@ -132,6 +133,8 @@ fn calls_and_copies_and_metadata() {
     assert_eq!(written.unfinished, 1);
     let object = "SELECT DISTINCT value FROM region_args WHERE name = 'object'";
     assert_eq!(one::<String>(&database, object), "0xffffffffffffffff");
+    let streams = "SELECT DISTINCT stream_name FROM stream_args";
+    assert_eq!(one::<String>(&database, streams), "stream 0x55");
     let copies = "SELECT size || ' ' || name || ' ' || src_agent_type || ' ' || dst_agent_type || ' ' || dst_device FROM memory_copies";
     assert_eq!(
         one::<String>(&database, copies),

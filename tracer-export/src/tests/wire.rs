@@ -20,7 +20,7 @@ impl Fields {
                 1 => {
                     let (number, rest) = bytes.split_at(8);
                     bytes = rest;
-                    Content::Number(u64::from_le_bytes(number.try_into().unwrap()))
+                    Content::Number(u64::from_le_bytes(number.try_into().expect("8 bytes")))
                 }
                 2 => {
                     let length = varint(&mut bytes) as usize;
@@ -67,7 +67,7 @@ impl Fields {
 
     pub fn text(&self, field: u64) -> Option<String> {
         self.0.iter().rev().find_map(|(number, content)| match content {
-            Content::Bytes(bytes) if *number == field => Some(String::from_utf8(bytes.clone()).unwrap()),
+            Content::Bytes(bytes) if *number == field => Some(String::from_utf8(bytes.clone()).expect("UTF-8")),
             _ => None,
         })
     }
@@ -76,7 +76,7 @@ impl Fields {
 fn varint(bytes: &mut &[u8]) -> u64 {
     let mut value = 0;
     for shift in (0..).step_by(7) {
-        let (byte, rest) = bytes.split_first().unwrap();
+        let (byte, rest) = bytes.split_first().expect("another byte");
         *bytes = rest;
         value |= u64::from(byte & 0x7f) << shift;
         if *byte < 0x80 {

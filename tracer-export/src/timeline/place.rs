@@ -14,16 +14,16 @@ const NO_PLACE: &str = "they have no place on a timeline";
 
 impl<C: Canvas> Timeline<C> {
     /// Draws a row that is no dispatch.
-    pub(super) fn one(&mut self, fact: Fact) -> Result<(), ExportError> {
-        let record = Record::of(&fact);
+    pub(super) fn one(&mut self, fact: &Fact) -> Result<(), ExportError> {
+        let record = Record::of(fact);
         let table = record.table();
         let mut has = true;
-        match &fact {
+        match fact {
             Fact::Process(row) => {
                 self.names.process(row);
                 self.rename(Track::Process { pid: row.pid })?;
             }
-            Fact::Queue(row) => self.queue(row, record)?,
+            Fact::Queue(row) => self.queue(row, &record)?,
             Fact::Proxy(row) => {
                 self.names.proxy(row);
                 let (pid, proxy) = (row.pid, row.proxy);
@@ -112,7 +112,7 @@ impl<C: Canvas> Timeline<C> {
         self.slice(track, slice)
     }
 
-    fn queue(&mut self, row: &Queue, record: Record) -> Result<(), ExportError> {
+    fn queue(&mut self, row: &Queue, record: &Record) -> Result<(), ExportError> {
         self.names.queue(row);
         let (pid, queue) = (row.pid, row.queue);
         let track = Track::Queue { pid, queue };

@@ -9,9 +9,9 @@ use tracer_core::tables::Table;
 use super::found::{Found, key, number};
 
 /// Returns what rows say. They come with the names of their tables.
-fn of(rows: Vec<(String, Value)>) -> Found {
+fn of(rows: &[(String, Value)]) -> Found {
     let mut found = Found::default();
-    for (table, row) in &rows {
+    for (table, row) in rows {
         match table.as_str() {
             "dispatches" => found.dispatch(row),
             "copies" => found.copy(row),
@@ -35,9 +35,8 @@ pub fn jsonl(file: &Path) -> Found {
         .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let first = lines.next().expect("the first line");
     assert!(first["manifest"]["simulated"].is_string(), "{first}");
-    of(lines
-        .map(|row| (row["table"].as_str().expect("a table").to_owned(), row))
-        .collect())
+    let rows = lines.map(|row| (row["table"].as_str().expect("a table").to_owned(), row));
+    of(&rows.collect::<Vec<_>>())
 }
 
 pub fn csv(folder: &Path) -> Found {
@@ -65,5 +64,5 @@ pub fn csv(folder: &Path) -> Found {
         }
         assert_eq!(rows.len() as u64, before + count);
     }
-    of(rows)
+    of(&rows)
 }
