@@ -362,7 +362,7 @@ fn results_are_not_written_through_links() {
 }
 
 #[test]
-fn verdicts_are_the_users() {
+fn results_are_the_users() {
     let scene = Scene::new();
     record(&scene.home.join("x.trace"));
     let words = [
@@ -378,6 +378,19 @@ fn verdicts_are_the_users() {
     for name in ["a.xml", "a.json", "summary"] {
         let metadata = fs::metadata(scene.home.join(name)).unwrap();
         assert_eq!((metadata.uid(), metadata.mode() & 0o7777), (USER, 0o600), "{name}");
+    }
+    for format in ["chrome", "rocpd", "csv"] {
+        let output = recorded(&scene, &["export", "--format", format, "-o", format, "x.trace"]).expect("it ends");
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    }
+    for (name, mode) in [
+        ("chrome", 0o600),
+        ("rocpd", 0o600),
+        ("csv", 0o700),
+        ("csv/manifest.json", 0o600),
+    ] {
+        let metadata = fs::metadata(scene.home.join(name)).unwrap();
+        assert_eq!((metadata.uid(), metadata.mode() & 0o7777), (USER, mode), "{name}");
     }
     // A file that only root could write stays unwritten.
     let words = ["verify", "--junit", "../folder/a.xml", "x.trace"];
