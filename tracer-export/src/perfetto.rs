@@ -3,7 +3,9 @@
 //! Everything is on one sequence, whose first packet says that nothing came before it. Times are CLOCK_MONOTONIC, which is also the
 //! trace's primary clock: no viewer converts them. The snapshot of clocks lets a viewer place the trace beside others.
 
+mod gpu;
 mod intern;
+mod metadata;
 pub mod proto;
 mod wire;
 
@@ -17,9 +19,8 @@ use crate::timeline::{Args, Canvas, Event, Gpu, Timeline, Track};
 use crate::{About, ExportError};
 use intern::{Interned, Kind};
 use proto::{
-    clock_snapshot as clock, counter_descriptor as counter, debug_annotation as annotation, gpu, process_descriptor,
-    thread_descriptor, trace, trace_attributes as attributes, trace_packet as packet, track_descriptor as descriptor,
-    track_event as event,
+    clock_snapshot as clock, counter_descriptor as counter, debug_annotation as annotation, process_descriptor,
+    thread_descriptor, trace, trace_packet as packet, track_descriptor as descriptor, track_event as event,
 };
 use wire::Message;
 
@@ -195,62 +196,6 @@ impl<W: Write> Perfetto<W> {
         self.write(message)?;
         Ok(id)
     }
-
-    /// Writes what a GPU ran, in the message that viewers have for it.
-    fn gpu(&mut self, track: Track, time: &Gpu, of: &Event) -> io::Result<()> {
-        let queue = self.names.get(&track).cloned().unwrap_or_default();
-        let queue = self.interned.number(Kind::Gpu, &queue);
-        let kernel = self.interned.number(Kind::Gpu, &of.name);
-        let pid = match track {
-            Track::Queue { pid, .. } => pid,
-            _ => 0,
-        };
-        let context = self.interned.number(Kind::Context, &pid.to_string());
-        let ordinal = time.gpu_id.and_then(|id| self.gpus.iter().position(|gpu| *gpu == id));
-        self.gpu_events += 1;
-        let number = self.gpu_events;
-        let mut message = Message::default();
-        message
-            .uint(packet::TIMESTAMP, time.begin)
-            .uint(packet::SEQUENCE_FLAGS, packet::NEEDED)
-            .message(packet::GPU_RENDER_STAGE_EVENT, |body| {
-                body.uint(gpu::EVENT_ID, number)
-                    .uint(gpu::DURATION, time.end - time.begin)
-                    .uint(gpu::CONTEXT, context)
-                    .uint(gpu::HW_QUEUE_IID, queue)
-                    .uint(gpu::STAGE_IID, kernel);
-                if let Some(ordinal) = ordinal {
-                    body.uint(gpu::GPU_ID, ordinal as u64);
-                }
-                for (column, datum) in of.args.each() {
-                    let value = match datum {
-                        Datum::Missing => continue,
-                        Datum::Unsigned(n) if column.unit == "address" => format!("{n:#x}"),
-                        Datum::Unsigned(n) => n.to_string(),
-                        Datum::Signed(n) => n.to_string(),
-                        Datum::Bool(is) => is.to_string(),
-                        Datum::Text(text) => text.into_owned(),
-                    };
-                    body.message(gpu::EXTRA_DATA, |extra| {
-                        extra.text(gpu::EXTRA_NAME, column.name).text(gpu::EXTRA_VALUE, &value);
-                    });
-                }
-                if let Some((groups, items)) = time.launch {
-                    body.message(gpu::LAUNCH, |launch| {
-                        launch.message(gpu::GRID_SIZE, |of| sizes(of, groups));
-                        launch.message(gpu::WORKGROUP_SIZE, |of| sizes(of, items.map(u32::from)));
-                    });
-                }
-            });
-        self.write(message)
-    }
-}
-
-/// Fills a `Dim3` of gpu_render_stage_event.proto: x, y and z are fields 1 to 3.
-fn sizes(message: &mut Message, sizes: [u32; 3]) {
-    for (field, size) in (1..).zip(sizes) {
-        message.uint(field, size.into());
-    }
 }
 
 impl<W: Write> Canvas for Perfetto<W> {
@@ -342,37 +287,7 @@ impl<W: Write> Canvas for Perfetto<W> {
     }
 
     fn finish(&mut self, about: &About, damage: &[String]) -> io::Result<()> {
-        let texts = about.texts(damage);
-        let mut message = Message::default();
-        message.message(packet::TRACE_ATTRIBUTES, |of| {
-            for (key, value) in &texts {
-                of.message(attributes::ATTRIBUTE, |of| {
-                    of.text(attributes::KEY, &format!("tracer.{key}"))
-                        .text(attributes::STRING_VALUE, value);
-                });
-            }
-        });
-        self.write(message)?;
-        // Viewers before 2026 do not show attributes: an instant has them, too.
-        let line = Line::Track(Track::Trace);
-        if !self.tracks.contains_key(&line) {
-            self.track(Track::Trace, &about.named("tracer: the recording"))?;
-        }
-        let track = self.id(line);
-        let category = self.interned.number(Kind::Category, "about");
-        let name = self.interned.number(Kind::Event, "about this trace");
-        let named: Vec<_> = texts
-            .iter()
-            .map(|(key, value)| (self.interned.number(Kind::Argument, key), value))
-            .collect();
-        self.event(self.begin_ns, event::INSTANT, track, |body| {
-            body.uint(event::CATEGORY_IIDS, category).uint(event::NAME_IID, name);
-            for (key, value) in named {
-                body.message(event::DEBUG_ANNOTATIONS, |of| {
-                    of.uint(annotation::NAME_IID, key).text(annotation::STRING_VALUE, value);
-                });
-            }
-        })?;
+        self.metadata(about, damage)?;
         self.out.flush()
     }
 }

@@ -6,25 +6,22 @@
 
 mod copies;
 mod database;
+mod described;
+mod happening;
 mod schema;
 mod views;
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use rusqlite::types::Value;
-use tracer_core::tables::{
-    ApiCall, CodeObject, Dispatch, Fact, GpuTime, Kernel, Process, Queue, Record, RingJob, Table,
-};
+use tracer_core::tables::{ApiCall, Dispatch, Fact, GpuTime, Record, Table};
 
 use crate::joined::{Group, Joined};
-use crate::nest::{Call, Nest, Slice, Step};
+use crate::nest::Nest;
 use crate::{About, ExportError, Exporter, Written};
-use database::{Agent, Database, maybe, number, text};
-
-/// Id of the code object of kernels whose code object is unknown. Numbers of code objects have 32 bits.
-const UNKNOWN_CODE_OBJECT: i64 = 1 << 32;
+use database::{Agent, Database, number, text};
+use happening::{Happening, queue_track};
 
 /// Writes a database.
 #[derive(Debug)]
@@ -42,17 +39,6 @@ pub struct Rocpd {
     exits: HashMap<u32, u64>,
     dispatches: u64,
     written: Written,
-}
-
-/// A region or a sample: something that a thread did.
-struct Happening<'a> {
-    category: &'a str,
-    name: &'a str,
-    pid: u32,
-    tid: u32,
-    /// Its own number, and that of the call around it, among API calls.
-    stack: (Option<u64>, Option<u64>),
-    record: &'a Record,
 }
 
 impl Rocpd {
@@ -105,6 +91,8 @@ impl Rocpd {
             Fact::ApiCall(row) => self.api_call(row.clone())?,
             Fact::Ioctl(row) => {
                 let happening = of("IOCTL", &row.name, row.pid, row.tid);
+                // The end of one that did not return is that of its thread, or of the recording.
+                self.written.unfinished += u64::from(row.ret.is_none());
                 self.region(row.enter_ns, row.exit_ns, &happening)?;
             }
             Fact::DriverCall(row) => {
@@ -155,119 +143,6 @@ impl Rocpd {
         Ok(())
     }
 
-    fn process(&mut self, row: &Process, record: &Record) -> Result<(), ExportError> {
-        if let Some(exit) = row.exit_ns {
-            self.exits.insert(row.pid, exit);
-        }
-        let known = [
-            ("ppid", maybe(row.parent)),
-            ("start", number(row.first_ns)),
-            ("end", maybe(row.exit_ns)),
-            ("command", text(row.comm.as_str())),
-            ("extdata", json(record)?),
-        ];
-        self.database.describe_process(row.pid, &known)
-    }
-
-    fn queue(&mut self, row: &Queue, record: &Record) -> Result<(), ExportError> {
-        if self.queues.insert(row.queue, row.gpu_id).is_some() {
-            return Ok(());
-        }
-        let name = self.about.named(&format!("Queue {}: {}", row.queue, row.kind));
-        let row = [
-            ("id", number(row.queue)),
-            ("pid", self.database.process(row.pid)?),
-            ("name", text(name)),
-            ("extdata", json(record)?),
-        ];
-        self.database.insert_here("info_queue", &row).map(drop)
-    }
-
-    /// Returns the id of a queue. One without a row gets a row that says only its number.
-    fn queue_id(&mut self, pid: u32, queue: u32) -> Result<Value, ExportError> {
-        if let Entry::Vacant(place) = self.queues.entry(queue) {
-            place.insert(None);
-            let name = self.about.named(&format!("Queue {queue}"));
-            let process = self.database.process(pid)?;
-            let row = [("id", number(queue)), ("pid", process), ("name", text(name))];
-            self.database.insert_here("info_queue", &row)?;
-        }
-        Ok(number(queue))
-    }
-
-    fn code_object(&mut self, row: &CodeObject, record: &Record) -> Result<(), ExportError> {
-        let id = i64::from(row.code_object);
-        if !self.code_objects.insert(id) {
-            return Ok(());
-        }
-        // The runtime's list does not say on which GPU; if there is only one, it is that one.
-        let agent = match self.about.gpus.as_slice() {
-            [only] => self.database.agent(row.pid, Agent::Gpu(Some(only.gpu_id)))?,
-            _ => Value::Null,
-        };
-        let storage = [("file:", "FILE"), ("memory:", "MEMORY")];
-        let storage = storage.into_iter().find(|(scheme, _)| row.uri.starts_with(scheme));
-        let row = [
-            ("id", Value::Integer(id)),
-            ("pid", self.database.process(row.pid)?),
-            ("agent_id", agent),
-            ("uri", text(row.uri.as_str())),
-            ("load_delta", number(row.load_base)),
-            ("storage_type", storage.map_or(Value::Null, |(_, word)| text(word))),
-            ("extdata", json(record)?),
-        ];
-        self.database.insert_here("info_code_object", &row).map(drop)
-    }
-
-    fn kernel(&mut self, row: &Kernel, record: &Record) -> Result<(), ExportError> {
-        let code_object = i64::from(row.code_object);
-        if !self.code_objects.contains(&code_object) {
-            self.unknown_code_object(row.pid, code_object)?;
-        }
-        let columns = [
-            ("pid", self.database.process(row.pid)?),
-            ("code_object_id", Value::Integer(code_object)),
-            ("kernel_name", text(&*row.symbol)),
-            ("display_name", text(&*row.name)),
-            ("kernel_object", number(row.kernel_object)),
-            ("kernarg_segment_size", maybe(row.kernarg_bytes)),
-            ("group_segment_size", maybe(row.group_bytes)),
-            ("private_segment_size", maybe(row.private_bytes)),
-            ("sgpr_count", maybe(row.sgprs)),
-            ("arch_vgpr_count", maybe(row.vgprs)),
-            ("accum_vgpr_count", maybe(row.agprs)),
-            ("extdata", json(record)?),
-        ];
-        let id = self.database.insert_here("info_kernel_symbol", &columns)?;
-        self.kernels.insert((row.pid, row.kernel_object), id);
-        Ok(())
-    }
-
-    fn unknown_code_object(&mut self, pid: u32, id: i64) -> Result<(), ExportError> {
-        self.code_objects.insert(id);
-        let row = [("id", Value::Integer(id)), ("pid", self.database.process(pid)?)];
-        self.database.insert_here("info_code_object", &row).map(drop)
-    }
-
-    /// Returns the id of a dispatch's kernel. One that is in no code object gets a row with what the dispatch says.
-    fn kernel_id(&mut self, row: &Dispatch, name: &str) -> Result<Value, ExportError> {
-        if let Some(id) = self.kernels.get(&(row.pid, row.kernel_object)) {
-            return Ok(Value::Integer(*id));
-        }
-        if !self.code_objects.contains(&UNKNOWN_CODE_OBJECT) {
-            self.unknown_code_object(row.pid, UNKNOWN_CODE_OBJECT)?;
-        }
-        let columns = [
-            ("pid", self.database.process(row.pid)?),
-            ("code_object_id", Value::Integer(UNKNOWN_CODE_OBJECT)),
-            ("display_name", text(name)),
-            ("kernel_object", number(row.kernel_object)),
-        ];
-        let id = self.database.insert_here("info_kernel_symbol", &columns)?;
-        self.kernels.insert((row.pid, row.kernel_object), id);
-        Ok(Value::Integer(id))
-    }
-
     fn dispatch(&mut self, row: &Dispatch, time: Option<&GpuTime>) -> Result<(), ExportError> {
         let record = Record::of(&Fact::Dispatch(row.clone()));
         self.written.count(Table::Dispatches);
@@ -315,7 +190,7 @@ impl Rocpd {
                 "event_id",
                 self.event("KERNEL_DISPATCH", (row.api_call, None), &record)?,
             ),
-            ("extdata", json(&record)?),
+            ("extdata", both(&record, &Record::of(&Fact::GpuTime(time.clone())))?),
         ];
         self.database.insert_here("kernel_dispatch", &columns).map(drop)
     }
@@ -338,130 +213,6 @@ impl Rocpd {
         };
         self.region(start, end, &happening)
     }
-
-    fn api_call(&mut self, row: ApiCall) -> Result<(), ExportError> {
-        let mut nest = self.calls.remove(&(row.pid, row.tid)).unwrap_or_default();
-        let thread = (row.pid, row.tid);
-        let slice = Slice {
-            begin: row.enter_ns,
-            end: row.exit_ns,
-            call: Some(Call {
-                number: row.call,
-                parent: row.parent,
-            }),
-            payload: row,
-        };
-        let pushed = nest.push(slice, &mut |step| self.step(step));
-        self.calls.insert(thread, nest);
-        pushed
-    }
-
-    /// Writes a call when its end is known, or when it must have been over.
-    fn step(&mut self, step: Step<'_, ApiCall>) -> Result<(), ExportError> {
-        let Step::End(slice, at) = step else { return Ok(()) };
-        let row = slice.payload;
-        self.written.unfinished += u64::from(row.exit_ns.is_none());
-        let category = match &*row.layer {
-            "hip" => "HIP_RUNTIME_API",
-            "hsa" if row.function.starts_with("hsa_amd_") => "HSA_AMD_EXT_API",
-            "hsa" => "HSA_CORE_API",
-            _ => "OPENCL_API",
-        };
-        let happening = Happening {
-            category,
-            name: &row.function,
-            pid: row.pid,
-            tid: row.tid,
-            stack: (Some(row.call), row.parent),
-            record: &Record::of(&Fact::ApiCall(row.clone())),
-        };
-        let event = self.region_event(row.enter_ns, row.exit_ns.unwrap_or(at), &happening)?;
-        let stream = match row.stream {
-            Some(handle) => Some((handle, self.database.stream(row.pid, Some(handle))?)),
-            None => None,
-        };
-        let args = [
-            ("hipStream_t", "stream", row.stream.map(|n| format!("{n:#x}"))),
-            ("size_t", "bytes", row.bytes.map(|n| n.to_string())),
-            ("void*", "object", row.object.map(|n| format!("{n:#x}"))),
-            ("int64_t", "ret", row.ret.map(|n| n.to_string())),
-        ];
-        for (position, (kind, name, value)) in (1_u32..).zip(args) {
-            let Some(value) = value else { continue };
-            let mut columns = vec![
-                ("event_id", event.clone()),
-                ("position", number(position)),
-                ("type", text(kind)),
-                ("name", text(name)),
-                ("value", text(value)),
-            ];
-            if let (Some((_, Value::Integer(id))), "stream") = (&stream, name) {
-                columns.push(("extdata", text(serde_json::json!({ "stream_id": id }).to_string())));
-            }
-            self.database.insert("arg", &columns)?;
-        }
-        Ok(())
-    }
-
-    fn ring_job(&mut self, job: &RingJob, record: &Record) -> Result<(), ExportError> {
-        let ring = job.ring.as_deref().unwrap_or("unknown ring");
-        let happening = Happening {
-            category: "RING_JOB",
-            name: ring,
-            pid: job.pid.unwrap_or(0),
-            tid: job.tid.unwrap_or(0),
-            stack: (None, None),
-            record,
-        };
-        match (job.run_ns, job.done_ns) {
-            (Some(run), Some(done)) if run <= done => self.region(run, done, &happening),
-            _ => self.sample(job.time_ns, &happening),
-        }
-    }
-
-    fn event(
-        &mut self,
-        category: &str,
-        stack: (Option<u64>, Option<u64>),
-        record: &Record,
-    ) -> Result<Value, ExportError> {
-        let row = [
-            ("category_id", self.database.string(category)?),
-            ("stack_id", maybe(stack.0)),
-            ("parent_stack_id", maybe(stack.1)),
-            ("correlation_id", Value::Integer(0)),
-            ("extdata", json(record)?),
-        ];
-        self.database.insert("event", &row).map(Value::Integer)
-    }
-
-    fn region(&mut self, start: u64, end: u64, of: &Happening<'_>) -> Result<(), ExportError> {
-        self.region_event(start, end, of).map(drop)
-    }
-
-    /// Writes a region, and returns its event.
-    fn region_event(&mut self, start: u64, end: u64, of: &Happening<'_>) -> Result<Value, ExportError> {
-        let event = self.event(of.category, of.stack, of.record)?;
-        let row = [
-            ("pid", self.database.process(of.pid)?),
-            ("tid", self.database.thread(of.pid, of.tid)?),
-            ("start", number(start)),
-            ("end", number(end)),
-            ("name_id", self.database.string(of.name)?),
-            ("event_id", event.clone()),
-        ];
-        self.database.insert_here("region", &row)?;
-        Ok(event)
-    }
-
-    fn sample(&mut self, at: u64, of: &Happening<'_>) -> Result<(), ExportError> {
-        let row = [
-            ("track_id", self.database.track(of.pid, of.tid, of.name)?),
-            ("timestamp", number(at)),
-            ("event_id", self.event(of.category, of.stack, of.record)?),
-        ];
-        self.database.insert("sample", &row).map(drop)
-    }
 }
 
 /// Returns the row of the trace, as JSON.
@@ -469,15 +220,17 @@ fn json(record: &Record) -> Result<Value, ExportError> {
     Ok(text(serde_json::to_string(record)?))
 }
 
-fn name_of(kernel: Option<&str>, kernel_object: u64) -> String {
-    kernel.map_or_else(|| format!("kernel {kernel_object:#x}"), str::to_owned)
+/// Returns a row as JSON, with the columns that only another row has.
+fn both(row: &Record, other: &Record) -> Result<Value, ExportError> {
+    let mut columns = serde_json::to_value(other)?;
+    if let (Some(columns), serde_json::Value::Object(row)) = (columns.as_object_mut(), serde_json::to_value(row)?) {
+        columns.extend(row);
+    }
+    Ok(text(columns.to_string()))
 }
 
-fn queue_track(what: &str, queue: Option<u32>) -> String {
-    match queue {
-        Some(queue) => format!("{what} of queue {queue}"),
-        None => format!("{what} of an unknown queue"),
-    }
+fn name_of(kernel: Option<&str>, kernel_object: u64) -> String {
+    kernel.map_or_else(|| format!("kernel {kernel_object:#x}"), str::to_owned)
 }
 
 impl Exporter for Rocpd {

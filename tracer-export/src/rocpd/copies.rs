@@ -2,8 +2,9 @@
 
 use tracer_core::tables::{Copy, CopyOp, Direction, Record};
 
+use super::Rocpd;
 use super::database::{Agent, maybe, number, text};
-use super::{Happening, Rocpd};
+use super::happening::Happening;
 use crate::ExportError;
 
 impl Rocpd {

@@ -46,6 +46,9 @@ fn kernels_are_the_dispatches_with_a_time_of_the_gpu() {
         all::<String>(&database, &format!("SELECT DISTINCT {columns} FROM kernels")),
         ["7 8 1000 2 64 0 stream 0x55"]
     );
+    let error =
+        "SELECT DISTINCT extdata ->> 'clock_error_ns' || ' ' || (extdata ->> 'grid_x') FROM rocpd_kernel_dispatch";
+    assert_eq!(one::<String>(&database, error), "9 1000");
     // The other one is a region without length, when its doorbell rang.
     let regions = "FROM regions WHERE category = 'KERNEL_DISPATCH'";
     assert_eq!(
@@ -130,7 +133,8 @@ fn calls_and_copies_and_metadata() {
             "hipModuleLaunchKernel 40000 90000 2"
         ]
     );
-    assert_eq!(written.unfinished, 1);
+    // An ioctl did not return, either.
+    assert_eq!(written.unfinished, 2);
     let object = "SELECT DISTINCT value FROM region_args WHERE name = 'object'";
     assert_eq!(one::<String>(&database, object), "0xffffffffffffffff");
     let streams = "SELECT DISTINCT stream_name FROM stream_args";
