@@ -227,6 +227,10 @@ fn window(run: &Run, folder: &Path) {
             _ => database::read(&file),
         };
         assert_eq!(found, expected, "{format}");
+        // Queues were created before the window, and have their names all the same.
+        let bytes = fs::read(&file).expect("the file");
+        let kind = b"compute-aql";
+        assert!(bytes.windows(kind.len()).any(|at| at == kind), "{format}");
     }
     let output = export(run, "jsonl", &folder.join("empty"), &["--from", &to, "--to", &from]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("--to must be later"));
