@@ -14,9 +14,11 @@ pub fn time(text: &str) -> Result<Duration, String> {
     let second = match unit {
         "" | "s" => 1.0,
         "ms" => 1e-3,
+        "us" => 1e-6,
+        "ns" => 1e-9,
         "m" => 60.0,
         "h" => 3600.0,
-        _ => return Err(format!("{unit} is not a unit of time; use ms, s, m or h")),
+        _ => return Err(format!("{unit} is not a unit of time; use ns, us, ms, s, m or h")),
     };
     let number: f64 = number
         .parse()
@@ -36,6 +38,8 @@ mod tests {
         let ms = |text| time(text).map(|time| time.as_millis());
         assert_eq!([ms("10"), ms("10s"), ms("1.5s")], [Ok(10_000), Ok(10_000), Ok(1_500)]);
         assert_eq!([ms("500ms"), ms("2m"), ms("1h")], [Ok(500), Ok(120_000), Ok(3_600_000)]);
+        let ns = |text| time(text).map(|time| time.as_nanos());
+        assert_eq!([ns("86399123456789ns"), ns("7us")], [Ok(86_399_123_456_789), Ok(7_000)]);
         for wrong in ["", "s", "0", "-1", "10d", "1e300h", "ten"] {
             assert!(time(wrong).is_err(), "{wrong}");
         }

@@ -178,6 +178,7 @@ fn answers_equal_what_the_device_saw() {
         layers_add_up(&run);
         paths_equal_the_device(&run);
         log_equals_the_trace(&run);
+        parts_add_up(&run);
         let named = path(&run, &["--kernel", "saxpy"]);
         let saxpy = run
             .dispatches()
@@ -220,6 +221,58 @@ fn log_equals_the_trace(run: &Run) {
     assert_eq!(of_queue.sum::<u64>(), dispatches + packets);
     assert_eq!(count(&["log", "--kernel", "saxpy"]), 1);
     assert_eq!(count(&["log", "--from", "1h"]), 0);
+}
+
+/// Returns the counts of a part of the recording: by kernel (the object, where it has no name), and by function.
+fn part(run: &Run, options: &[&str]) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
+    let report = text(run, &[&["report", "--format", "json"], options].concat());
+    let report: Value = serde_json::from_slice(&report).expect("JSON");
+    assert_eq!(report["part"].is_null(), options.is_empty());
+    // Only the answers are of the part.
+    assert_eq!(report["dispatches"], run.report["dispatches"]);
+    let count = |row: &Value, column: &str| row[column].as_u64().expect("a count");
+    let rows = |table: &str| report["answers"][table].as_array().expect("rows").clone();
+    let kernels = rows("kernels").into_iter().map(|row| {
+        let key = if row["name"].is_null() {
+            &row["kernel_object"]
+        } else {
+            &row["name"]
+        };
+        (key.to_string(), count(&row, "count"))
+    });
+    let functions = rows("functions")
+        .into_iter()
+        .map(|row| (row["function"].to_string(), count(&row, "calls")));
+    (kernels.collect(), functions.collect())
+}
+
+/// Parts of the recording add up to the whole, and have only what they name.
+fn parts_add_up(run: &Run) {
+    let (kernels, functions) = part(run, &[]);
+    assert!(kernels.len() > 3 && functions.len() > 10, "{kernels:?}, {functions:?}");
+    let mut times: Vec<u64> = run.dispatches().map(|dispatch| dispatch.time_ns).collect();
+    times.sort_unstable();
+    let zero = run.trace.manifest().started.monotonic_ns;
+    let middle = format!("{}ns", times[times.len() / 2] - zero);
+    let (mut before, mut calls_before) = part(run, &["--to", &middle]);
+    let (after, calls_after) = part(run, &["--from", &middle]);
+    let in_first = times.iter().filter(|&&time| time < times[times.len() / 2]).count() as u64;
+    assert_eq!(before.values().sum::<u64>(), in_first);
+    after
+        .into_iter()
+        .for_each(|(kernel, count)| *before.entry(kernel).or_default() += count);
+    assert_eq!(before, kernels);
+    for (function, count) in calls_after {
+        *calls_before.entry(function).or_default() += count;
+    }
+    // Calls that were only counted have no times, and are in no part.
+    let recorded = run.api_calls().count() as u64;
+    assert_eq!(calls_before.values().sum::<u64>(), recorded);
+    let (saxpy, _) = part(run, &["--kernel", "^sax.y$"]);
+    assert_eq!(saxpy, BTreeMap::from([("\"saxpy\"".to_owned(), kernels["\"saxpy\""])]));
+    let pid = run.dispatches().next().expect("a dispatch").pid.to_string();
+    assert_eq!(part(run, &["--pid", &pid]).0, kernels);
+    assert_eq!(part(run, &["--pid", "1"]), (BTreeMap::new(), BTreeMap::new()));
 }
 
 fn text(run: &Run, words: &[&str]) -> Vec<u8> {

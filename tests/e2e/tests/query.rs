@@ -51,7 +51,7 @@ fn dispatches_equal_the_device(run: &Run) {
             (number("kernel_object"), number("kernarg")),
             (packet.kernel_object, packet.kernarg_address)
         );
-        let grid = ["grid_x", "grid_y", "grid_z"].map(|column| number(column));
+        let grid = ["grid_x", "grid_y", "grid_z"].map(number);
         assert_eq!((grid, &row["path"]), (packet.grid.map(u64::from), &"doorbell".into()));
     }
 }
@@ -85,7 +85,7 @@ fn groups_equal_the_report(run: &Run) {
 /// Checks that all formats have the same cells.
 fn formats_agree(run: &Run) {
     let trace = run.trace.dir().to_string_lossy();
-    let sql = "select kernel, count(*) as n, max(grid_x) as most from dispatches group by kernel order by n desc, most";
+    let sql = "select kernel, count(*) as n, max(grid_x) as most from dispatches group by kernel order by n desc, most, kernel";
     let of = |options: &[&str]| text(&query(&trace, sql, options));
     let rows: Vec<Value> = of(&["--format", "jsonl"])
         .lines()

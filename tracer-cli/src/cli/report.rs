@@ -1,10 +1,13 @@
 //! Options of `tracer report`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use regex::Regex;
 
 use crate::report::text::{By, kernels::Sort};
+use crate::units;
 
 /// Format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -38,6 +41,18 @@ pub struct Report {
     /// Print all rows
     #[arg(long)]
     pub all: bool,
+    /// Only what this process did
+    #[arg(long, value_name = "PID", help_heading = "Part of the recording")]
+    pub pid: Option<u32>,
+    /// Only kernels whose names match this regular expression
+    #[arg(long, value_name = "REGEX", help_heading = "Part of the recording")]
+    pub kernel: Option<Regex>,
+    /// Only what happened from this time on, since the start of the recording: 2s, 500ms
+    #[arg(long, value_name = "TIME", value_parser = units::time, help_heading = "Part of the recording")]
+    pub from: Option<Duration>,
+    /// Only what happened before this time
+    #[arg(long, value_name = "TIME", value_parser = units::time, help_heading = "Part of the recording")]
+    pub to: Option<Duration>,
     /// Print all columns and whole names, however wide they are
     #[arg(long)]
     pub wide: bool,

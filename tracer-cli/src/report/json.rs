@@ -9,6 +9,7 @@ use tracer_store::{
     manifest::{Device, EndedBy, Exit, Library, Probe, Target},
 };
 
+use super::selection::Selection;
 use crate::say;
 
 /// The report: the counts, and the trace that they come from.
@@ -31,6 +32,8 @@ struct Report<'a> {
     unknown: Vec<&'static str>,
     #[serde(flatten)]
     counts: &'a summary::Report,
+    /// The part of the recording that `answers` counts; null: the whole. Everything else is of the whole recording.
+    part: Option<&'a Selection>,
     /// Rows by kernel, function, layer and queue, and findings.
     answers: &'a Answers,
 }
@@ -49,6 +52,7 @@ pub fn write(
     trace: &Trace,
     counts: &summary::Report,
     answers: &Answers,
+    part: Option<&Selection>,
     warnings: &[String],
     damage: &[Damage],
 ) -> io::Result<()> {
@@ -77,6 +81,7 @@ pub fn write(
             .map(Named::name)
             .collect(),
         counts,
+        part,
         answers,
     };
     out.write_all(say::json(&report)?.as_bytes())

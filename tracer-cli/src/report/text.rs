@@ -36,10 +36,13 @@ pub fn details(out: &mut impl Write, read: &Read<'_>, how: &How) -> io::Result<(
         By::Ring,
         By::Driver,
     ];
-    for by in all {
-        by_one(out, read, how, by)?;
-    }
-    Ok(())
+    some(out, read, how, &all)
+}
+
+/// Writes some kinds of tables. Runs of dispatches are too long beside others.
+pub fn some(out: &mut impl Write, read: &Read<'_>, how: &How, tables: &[By]) -> io::Result<()> {
+    let short = tables.iter().filter(|&&by| by != By::Dispatch);
+    short.into_iter().try_for_each(|&by| by_one(out, read, how, by))
 }
 
 /// Writes one kind of table.

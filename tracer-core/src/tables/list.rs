@@ -130,9 +130,23 @@ impl Fact {
     /// Returns the value of the column that orders its table, ns.
     #[must_use]
     pub fn time_ns(&self) -> u64 {
+        self.number_at(Table::of(self).time_index()).unwrap_or(0)
+    }
+
+    /// Returns the process of the row; `None` if it is unknown, or its table has none.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        let columns = Table::of(self).columns();
+        let at = columns.iter().position(|column| column.name == "pid")?;
+        self.number_at(at).and_then(|pid| u32::try_from(pid).ok())
+    }
+
+    /// Returns the number in a column.
+    fn number_at(&self, at: usize) -> Option<u64> {
         /// Takes the number in one column.
         struct Pick {
             before: usize,
+            done: bool,
             number: Option<u64>,
         }
 
@@ -140,8 +154,11 @@ impl Fact {
             fn put(&mut self, value: Value<'_>) {
                 match (self.before.checked_sub(1), value) {
                     (Some(before), _) => self.before = before,
-                    (None, Value::Number(bits)) => {
-                        self.number.get_or_insert(bits);
+                    (None, value) if !self.done => {
+                        self.done = true;
+                        if let Value::Number(bits) = value {
+                            self.number = Some(bits);
+                        }
                     }
                     (None, _) => {}
                 }
@@ -149,11 +166,12 @@ impl Fact {
         }
 
         let mut pick = Pick {
-            before: Table::of(self).time_index(),
+            before: at,
+            done: false,
             number: None,
         };
         self.put(&mut pick);
-        pick.number.unwrap_or(0)
+        pick.number
     }
 }
 
