@@ -34,7 +34,7 @@ macro_rules! records {
 
 records! {
     Header, Doorbell, Packets, Ioctl, Reserve, Task, Hold, SdmaDoorbell,
-    RingJob, DriverCall, DriverEvent, Progress, HsaQueue, Signals, ApiCall,
+    RingJob, DriverCall, DriverEvent, Progress, HsaQueue, Signals, ApiCall, StackSample,
 }
 
 fn view<T: Record>(bytes: &[u8]) -> Option<&T> {
@@ -49,6 +49,11 @@ pub fn hold(bytes: &[u8]) -> Option<record::Hold> {
     view::<record::Hold>(bytes)
         .filter(|hold| hold.header.kind == kind::HOLD)
         .copied()
+}
+
+/// Returns the [`record::StackSample`] in `bytes`.
+pub(crate) fn stack(bytes: &[u8]) -> Option<&record::StackSample> {
+    view(bytes)
 }
 
 pub(crate) fn origin(header: &Header) -> Origin {

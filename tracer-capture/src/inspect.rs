@@ -4,7 +4,6 @@
 //! concluded from its version: every program is loaded, every trace event is attached to, and a uprobe of each kind is hit. All of
 //! it is removed again before [`inspect`] returns, and no mount remains.
 
-mod cost;
 mod driver;
 mod features;
 mod gpus;
@@ -13,7 +12,6 @@ mod libraries;
 mod places;
 mod programs;
 mod rights;
-mod sample;
 mod verdict;
 
 use std::{
@@ -23,7 +21,8 @@ use std::{
 
 use serde::Serialize;
 
-pub use cost::{Cost, Kind};
+use crate::cost;
+pub use crate::cost::{Cost, Kind};
 pub use driver::{Driver, Events, Function, State};
 pub use features::Features;
 pub use gpus::{Gpus, Node};
@@ -106,6 +105,9 @@ fn modules_in(folder: &Path) -> Vec<String> {
 
 fn try_out() -> (Programs, Events, Cost) {
     let (programs, events, mut loaded) = programs::load();
-    let cost = cost::measure(loaded.as_mut());
+    let cost = match &mut loaded {
+        Some(loaded) => cost::measure(&mut loaded.prober, loaded.hits.as_ref()),
+        None => Cost::failed("the programs can't be loaded"),
+    };
     (programs, events, cost)
 }

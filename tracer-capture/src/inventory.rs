@@ -146,6 +146,9 @@ pub struct Inventory {
     pub api: Api,
     /// What the trace will lack and why, one sentence each.
     pub warnings: Vec<String>,
+    /// ns that a hit of a probe costs here by itself, by the kind of its instruction; measured after the probes were removed from
+    /// use, with a program that only counts. Empty before, and where it cannot be measured.
+    pub hit_ns: BTreeMap<String, u64>,
     /// Number of processes that tracer paused to attach their probes.
     pub holds: u64,
     /// Longest pause, ns.
@@ -274,8 +277,12 @@ impl Inventory {
     pub fn add_devices(&mut self, devices: Devices) {
         let all = self.devices.get_or_insert_default();
         for gpu in devices.gpus {
-            if !all.gpus.contains(&gpu) && all.gpus.len() < MAX_GPUS {
-                all.gpus.push(gpu);
+            // Processes can have different lists of products.
+            let has_room = all.gpus.len() < MAX_GPUS;
+            match all.gpus.iter_mut().find(|known| known.is_same(&gpu)) {
+                Some(known) => known.product = known.product.take().or(gpu.product),
+                None if has_room => all.gpus.push(gpu),
+                None => {}
             }
         }
         all.simulated = all.simulated.take().or(devices.simulated);
@@ -351,6 +358,7 @@ impl Inventory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::devices::Gpu;
 
     #[test]
     fn a_probe_that_is_missing_is_a_warning_and_a_loss() {
@@ -377,6 +385,38 @@ mod tests {
         assert!(inventory.warnings[0].starts_with("/b: 3 of 4 probes are missing"));
         let losses: Vec<_> = inventory.losses.into_iter().collect();
         assert_eq!(losses, [("unattached-doorbell", 2), ("unattached-sdma", 1)]);
+    }
+
+    #[test]
+    fn processes_with_different_lists_of_products_have_the_same_gpus() {
+        let gpu = |gpu_id, gfx: &str, product: Option<&str>| Gpu {
+            gpu_id,
+            node: 1,
+            gfx_target_version: 90402,
+            gfx: gfx.to_owned(),
+            scheduler: "hws",
+            scheduler_evidence: String::new(),
+            drm_render_minor: None,
+            compute_units: None,
+            compute_queues: None,
+            product: product.map(str::to_owned),
+        };
+        let mut inventory = Inventory::default();
+        let seen = [
+            gpu(1, "gfx942", None),
+            gpu(1, "gfx942", Some("first")),
+            gpu(1, "gfx942", Some("second")),
+            gpu(1, "gfx1100", None),
+        ];
+        for gpu in seen {
+            let gpus = vec![gpu];
+            inventory.add_devices(Devices {
+                gpus,
+                ..Devices::default()
+            });
+        }
+        let all = inventory.devices.unwrap().gpus;
+        assert_eq!(all, [gpu(1, "gfx942", Some("first")), gpu(1, "gfx1100", None)]);
     }
 
     fn library(inode: u64, path: &str) -> Library {

@@ -7,4 +7,5 @@ pub(crate) mod diagnostics;
 pub mod ebpf_object;
 pub mod kallsyms;
 pub mod kfd_proc;
+mod products;
 pub mod rights;

@@ -5,6 +5,7 @@
 
 mod api_choice;
 pub mod confined;
+mod cost;
 pub mod decode;
 pub mod error;
 mod examination;
@@ -17,6 +18,7 @@ pub mod runtime;
 pub mod sampler;
 pub mod session;
 mod shared_maps;
+mod stacks;
 pub mod sys;
 pub mod target;
 

@@ -7,3 +7,4 @@ pub(crate) mod file_server;
 pub(crate) mod library;
 pub mod resolver;
 pub(crate) mod thunk;
+pub mod unwind;

@@ -22,6 +22,7 @@ use tracer_core::{
 use crate::{
     CaptureError,
     confined::Readers,
+    cost,
     decode::{self, fetch::Remote},
     examination::{
         self, Ask, Examiner, Work,
@@ -44,6 +45,7 @@ use crate::{
         open_calls::OpenCalls,
         positions::Positions,
     },
+    stacks::Stacks,
     sys,
     target::pid_namespace,
 };
@@ -60,6 +62,8 @@ pub struct Options {
     pub reserves: bool,
     /// Capture calls of functions of HIP, HSA and OpenCL.
     pub api: Api,
+    /// The maximum number of user stacks that are taken per second; 0: none.
+    pub stacks: u32,
     /// Trace child processes too.
     pub follow: bool,
     /// Trace every process of the machine: each from its first use of the KFD on.
@@ -90,6 +94,7 @@ pub struct Session {
     _guardian: Option<Guardian>,
     losses: Losses,
     api_stats: Option<ApiStats>,
+    stacks: Option<Stacks>,
     open_calls: OpenCalls,
     discoveries: Discoveries,
     pub(crate) counting: Counting,
@@ -146,6 +151,13 @@ impl Session {
         let stats: Map = prober.take_map("API_STATS")?;
         let api_stats = options.api.counts_any().then(|| ApiStats::new(&stats));
         let api_stats = api_stats.transpose()?;
+        let stacks: Map = prober.take_map("STACKS")?;
+        let stacks = (options.stacks > 0)
+            .then(|| {
+                let ring = RingBuf::try_from(stacks).map_err(|_| CaptureError::Missing("STACKS"))?;
+                Stacks::start(ring, readers.clone())
+            })
+            .transpose()?;
         let pauses: Map = prober.take_map("PAUSES")?;
         let entries = guardian::descriptor(&pauses)?;
         let own = Pauses::new(Entries::new(entries)?, options.pause_limit);
@@ -185,6 +197,7 @@ impl Session {
             _guardian: guardian,
             losses,
             api_stats,
+            stacks,
             open_calls,
             discoveries,
             counting,
@@ -262,7 +275,7 @@ impl Session {
         }
     }
 
-    /// Hands over the losses since the last call, and the libraries that no process uses any more.
+    /// Hands over the losses since the last call, the stacks that are unwound, and the libraries that no process uses any more.
     pub fn report_losses(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
         let time_ns = sys::monotonic_ns();
         let mut lost = |source, count| sink(&Event::Lost(Lost { time_ns, source, count }));
@@ -274,6 +287,10 @@ impl Session {
         if self.undecoded > 0 {
             lost(UNDECODED, std::mem::take(&mut self.undecoded));
         }
+        if let Some(stacks) = &mut self.stacks {
+            stacks.take(|stack| sink(&Event::Stack(stack)));
+        }
+        let mut lost = |source, count| sink(&Event::Lost(Lost { time_ns, source, count }));
         let mut inventory = examination::lock(&self.inventory);
         for (&source, &total) in &inventory.losses {
             self.reported.up_to(total, source, &mut lost);
@@ -318,12 +335,21 @@ impl Session {
             let _ = self.traced.remove(&pid);
         }
         self.stop.store(true, Ordering::Release);
-        let prober = self.holder.take().map(JoinHandle::join);
+        let mut prober = self.holder.take().map(JoinHandle::join);
         // Before the probes are removed, which takes a while.
         self.keeper.finish();
+        if let Some(Ok(Some(prober))) = &mut prober {
+            let probes = self.inventory().probes;
+            let instructions = probes.into_iter().filter_map(|probe| probe.instruction);
+            let hit_ns = cost::of_instructions(prober, &instructions.collect());
+            examination::lock(&self.inventory).hit_ns = hit_ns;
+        }
         drop(prober);
         if let Some(pin) = self.pin.take() {
             pin.remove();
+        }
+        if let Some(stacks) = &mut self.stacks {
+            stacks.finish();
         }
         if let Some(listener) = self.listener.take() {
             // A panic of the listener affects only log messages.

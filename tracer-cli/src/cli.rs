@@ -1,6 +1,7 @@
 //! The command line.
 
 mod capture;
+mod diff;
 mod doctor;
 mod event_log;
 mod export;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 pub use capture::{Capture, Detail};
+pub use diff::{Diff, DiffFormat};
 pub use doctor::Doctor;
 pub use event_log::{Log, LogFormat};
 pub use export::{Export, ExportFormat};
@@ -69,6 +71,8 @@ pub enum Command {
     Log(Log),
     /// Query the tables of one trace or many by SQL
     Query(Query),
+    /// Compare traces before and after a change: kernels, queues, calls, ioctls, paths and layers
+    Diff(Diff),
     /// Write a trace in the format of another tool: Perfetto, Chrome JSON, JSON lines, CSV, rocpd
     Export(Export),
     /// Show live activity per queue, or replay a trace

@@ -57,8 +57,19 @@ pub trait Sink: Send + 'static {
 #[derive(Default)]
 struct Gauges {
     stop: AtomicBool,
-    facts: AtomicU64,
+    dispatches: AtomicU64,
     lost: AtomicU64,
+}
+
+/// How far a recording is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// Time since its begin.
+    pub since: Duration,
+    /// Dispatches.
+    pub dispatches: u64,
+    /// Losses of all sources.
+    pub lost: u64,
 }
 
 /// The running thread, and the sink that it works for.
@@ -74,7 +85,7 @@ impl<S: Sink> Collector<S> {
         let gauges = Arc::new(Gauges::default());
         let out = Out {
             sink,
-            facts: 0,
+            dispatches: 0,
             lost: 0,
         };
         let mut work = Work {
@@ -95,15 +106,14 @@ impl<S: Sink> Collector<S> {
         })
     }
 
-    /// Returns a progress line for the terminal.
-    pub fn progress(&self) -> String {
-        let facts = self.gauges.facts.load(Ordering::Relaxed);
-        let seconds = self.began.elapsed().as_secs_f64();
-        let lost = self.gauges.lost.load(Ordering::Relaxed);
-        format!(
-            "recording  {seconds:.0} s, {facts} facts ({:.0}/s), {lost} lost",
-            facts as f64 / seconds.max(0.001)
-        )
+    /// Returns how far the recording is.
+    pub fn progress(&self) -> Progress {
+        let of = |gauge: &AtomicU64| gauge.load(Ordering::Relaxed);
+        Progress {
+            since: self.began.elapsed(),
+            dispatches: of(&self.gauges.dispatches),
+            lost: of(&self.gauges.lost),
+        }
     }
 
     /// Returns whether the thread ended by itself; [`Collector::finish`] returns the reason.
@@ -119,18 +129,19 @@ impl<S: Sink> Collector<S> {
     }
 }
 
-/// The sink, and the number of facts and losses that it has received.
+/// The sink, and the number of dispatches and losses that it has received.
 struct Out<S> {
     sink: S,
-    facts: u64,
+    dispatches: u64,
     lost: u64,
 }
 
 impl<S: Sink> Out<S> {
     fn take(&mut self, fact: &Fact) {
-        self.facts += 1;
-        if let Fact::Loss(loss) = fact {
-            self.lost = self.lost.saturating_add(loss.count);
+        match fact {
+            Fact::Dispatch(_) => self.dispatches += 1,
+            Fact::Loss(loss) => self.lost = self.lost.saturating_add(loss.count),
+            _ => {}
         }
         self.sink.take(fact);
     }
@@ -247,7 +258,7 @@ impl<S: Sink> Work<S> {
         let (out, model) = (&mut self.out, &mut self.model);
         self.session.report_losses(&mut |event| out.conclude(model, event));
         self.samples.watch(model);
-        self.gauges.facts.store(out.facts, Ordering::Relaxed);
+        self.gauges.dispatches.store(out.dispatches, Ordering::Relaxed);
         self.gauges.lost.store(out.lost, Ordering::Relaxed);
         out.sink.tick()
     }

@@ -1,4 +1,6 @@
-//! `tracer log`: prints the rows of a trace, one line each, in the order of their times.
+//! `tracer log`: prints the rows of a trace, one line each, in the order of their times. `record --log` prints them at once.
+
+pub mod live;
 
 use std::{
     io::{self, Write},
@@ -64,6 +66,7 @@ const fn columns(table: Table) -> &'static [&'static str] {
         Table::Losses => &["source", "count"],
         Table::CodeObjects => &["code_object", "uri", "target", "kernels"],
         Table::Libraries => &["path"],
+        Table::Stacks => &["complete"],
         _ => &[],
     }
 }
@@ -87,11 +90,12 @@ fn write(out: &mut impl Write, trace: &Trace, options: &Log) -> anyhow::Result<(
     let window = window::of(trace.manifest(), options.from, options.to);
     let mut facts = trace.facts(&tables)?.skip_damaged();
     for fact in &mut facts {
-        let record = Record::of(&fact?);
-        let time_ns = record.number(record.table().time_column()).unwrap_or(0);
+        let fact = fact?;
+        let time_ns = fact.time_ns();
         if window.is_over(time_ns) {
             break;
         }
+        let record = Record::of(&fact);
         if !window.has(time_ns) || !is_of(&record, options) {
             continue;
         }

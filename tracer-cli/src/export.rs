@@ -19,7 +19,8 @@ use anyhow::{Context, anyhow, bail};
 use tempfile::TempDir;
 use tracer_core::tables::{Fact, Table};
 use tracer_export::{
-    About, ExportError, Exporter, Window, Written, chrome::Chrome, jsonl::Jsonl, perfetto::Perfetto, rocpd::Rocpd,
+    About, ExportError, Exporter, Window, Written, chrome::Chrome, folded::Folded, jsonl::Jsonl, perfetto::Perfetto,
+    rocpd::Rocpd,
 };
 use tracer_store::Trace;
 
@@ -55,8 +56,14 @@ pub fn run(options: &Export) -> anyhow::Result<ExitCode> {
         bail!("the window is empty: --to must be later than --from");
     }
     let about = about::of(&trace, window)?;
+    if options.format == ExportFormat::Folded && trace.manifest().count(Table::Stacks).unwrap_or(0) == 0 {
+        bail!("the trace has no stacks: record it with `tracer record --stacks`");
+    }
     let (send, receive) = sync_channel(WAITING);
-    let descriptions = !matches!(options.format, ExportFormat::Jsonl | ExportFormat::Csv);
+    let descriptions = !matches!(
+        options.format,
+        ExportFormat::Jsonl | ExportFormat::Csv | ExportFormat::Folded
+    );
     let (read, written) = thread::scope(|scope| {
         let trace = &trace;
         // The writing thread waits until the reading one has ended, and dropped its end.
@@ -164,6 +171,7 @@ fn exporter<'a>(format: ExportFormat, about: &About, out: impl Write + 'a) -> an
         ExportFormat::Perfetto => Box::new(Perfetto::exporter(out, about)?),
         ExportFormat::Chrome => Box::new(Chrome::exporter(out, about)?),
         ExportFormat::Jsonl => Box::new(Jsonl::new(out, about)?),
+        ExportFormat::Folded => Box::new(Folded::new(out)),
         ExportFormat::Csv | ExportFormat::Rocpd => bail!("this format is no stream"),
     })
 }
@@ -184,9 +192,12 @@ fn database(about: &About, receive: Receiver<Read>, file: &mut File) -> anyhow::
 }
 
 fn to_stdout(format: ExportFormat, about: &About, receive: Receiver<Read>) -> anyhow::Result<Option<Done>> {
-    if !matches!(format, ExportFormat::Jsonl | ExportFormat::Chrome) {
+    if !matches!(
+        format,
+        ExportFormat::Jsonl | ExportFormat::Chrome | ExportFormat::Folded
+    ) {
         return Err(anyhow!(
-            "only chrome and jsonl can go to standard output; name the output with -o FILE"
+            "only chrome, folded and jsonl can go to standard output; name the output with -o FILE"
         ));
     }
     let mut out = Counted {

@@ -2,11 +2,13 @@
 
 mod cli;
 mod collect;
+mod diff;
 mod doctor;
 mod event_log;
 mod exit;
 mod export;
 mod generate;
+mod pager;
 mod path;
 mod query;
 mod record;
@@ -17,6 +19,7 @@ mod serve;
 mod signals;
 mod target;
 mod top;
+mod traces;
 mod units;
 mod verify;
 mod window;
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         | cli::Command::Path(_)
         | cli::Command::Log(_)
         | cli::Command::Query(_)
+        | cli::Command::Diff(_)
         | cli::Command::Export(_)
         | cli::Command::Doctor(_)
         | cli::Command::Generate { .. } => false,
@@ -55,6 +59,7 @@ fn main() -> ExitCode {
         cli::Command::Path(options) => path::run(&options),
         cli::Command::Log(options) => event_log::run(&options),
         cli::Command::Query(options) => query::run(&options),
+        cli::Command::Diff(options) => diff::run(&options),
         cli::Command::Export(options) => export::run(&options),
         cli::Command::Top(options) => guardian.and_then(|guardian| top::run(&options, guardian)),
         cli::Command::Serve(options) => guardian.and_then(|guardian| serve::run(&options, guardian)),

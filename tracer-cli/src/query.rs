@@ -14,7 +14,7 @@ use tracer_core::foreign::Terminal;
 use tracer_query::Origin;
 use tracer_store::Trace;
 
-use crate::{cli::Query, report::layout::Layout, say};
+use crate::{cli::Query, report::layout::Layout, say, traces};
 
 /// Runs the query and prints its rows; what the rows do not show goes to standard error.
 pub fn run(options: &Query) -> anyhow::Result<ExitCode> {
@@ -46,20 +46,7 @@ fn answer(out: &mut impl Write, options: &Query, traces: &[Origin], sql: &str) -
 
 /// Opens the trace at a path, or all traces that fit a pattern.
 fn open(pattern: &str) -> anyhow::Result<Vec<Origin>> {
-    // A path that exists is no pattern, whatever its characters.
-    if Path::new(pattern).exists() || !pattern.contains(['*', '?', '[']) {
-        return Ok(vec![origin(Path::new(pattern))?]);
-    }
-    let paths = glob::glob(pattern).with_context(|| format!("{pattern} is not a pattern"))?;
-    let mut traces = Vec::new();
-    for path in paths {
-        traces.push(origin(&path?)?);
-    }
-    anyhow::ensure!(
-        !traces.is_empty(),
-        "no trace fits {pattern}; check the pattern, and quote it so that the shell does not expand it"
-    );
-    Ok(traces)
+    traces::paths(pattern)?.iter().map(|path| origin(path)).collect()
 }
 
 fn origin(path: &Path) -> anyhow::Result<Origin> {

@@ -4,15 +4,17 @@
 pub mod manifest;
 pub mod output;
 mod probed;
+mod progress;
 mod recorder;
 mod scheduler;
 
 use std::{
-    io::{self, IsTerminal},
+    io,
     process::{ExitCode, ExitStatus},
     time::Duration,
 };
 
+use anyhow::Context;
 use tracer_capture::{
     pause::guardian::Guardian,
     target::{
@@ -32,6 +34,7 @@ pub use recorder::{OnFailure, Outcome, Recorder};
 use crate::{
     cli::Record,
     collect::Collector,
+    event_log::live::LiveLog,
     exit,
     report::layout::Layout,
     say::{self, say},
@@ -82,7 +85,11 @@ async fn record(options: &Record, owner: Owner, guardian: Option<Guardian>) -> a
     let writer = TraceWriter::create_as(&dir, manifest::begin(subject.target.clone()), placing)?;
     ready.announce();
     let attached = !matches!(subject.target, Target::Command { .. });
-    let recorder = Recorder::new(writer, OnFailure::GoOn);
+    let zero = writer.manifest().started.monotonic_ns;
+    // Lines of the log would break the line.
+    let mut line = progress::Line::new(!options.log, writer.size_gauge());
+    let log = options.log.then(|| LiveLog::start(zero)).transpose();
+    let recorder = Recorder::new(writer, OnFailure::GoOn).with_log(log.context("starting the log")?);
     let collector = Collector::start(ready.session, recorder, &ready.there)?;
     let since = Since::now();
     let watched = match ready.start.go() {
@@ -96,8 +103,11 @@ async fn record(options: &Record, owner: Owner, guardian: Option<Guardian>) -> a
             return Err(error);
         }
     };
-    let ending = watch(watched, options.duration, &collector, &mut signals).await?;
-    let (recorder, mut inventory) = collector.finish()?;
+    let ending = watch(watched, options.duration, &collector, &mut signals, &mut line).await?;
+    line.ends();
+    let finished = collector.finish();
+    line.clear();
+    let (recorder, mut inventory) = finished?;
     let alone = !attached && !options.capture.no_follow;
     if let Some(known) = recorder.idle_processes().filter(|_| alone) {
         inventory.warnings.extend(since.users(known).iter().map(elsewhere));
@@ -129,6 +139,7 @@ async fn watch(
     duration: Option<Duration>,
     collector: &Collector<Recorder>,
     signals: &mut Signals,
+    line: &mut progress::Line,
 ) -> anyhow::Result<Ending> {
     let command = watched.command();
     let enough = async {
@@ -139,7 +150,6 @@ async fn watch(
     };
     let ended = watched.end();
     tokio::pin!(ended, enough);
-    let terminal = std::io::stderr().is_terminal();
     let mut ticks = tokio::time::interval(PROGRESS);
     let ending = loop {
         tokio::select! {
@@ -149,12 +159,9 @@ async fn watch(
                 let name = signals.last().unwrap_or_default().to_owned();
                 break Ending::early(EndedBy::Signal { name });
             },
-            _ = ticks.tick(), if terminal => say::words(&format!("\r\x1b[K{}", collector.progress())),
+            _ = ticks.tick(), if line.is_shown() => line.show(collector.progress()),
         }
     };
-    if terminal {
-        say::words("\r\x1b[K");
-    }
     Ok(ending)
 }
 

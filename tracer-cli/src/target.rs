@@ -154,6 +154,7 @@ fn options(capture: &Capture) -> anyhow::Result<session::Options> {
         // the call's thread reserved the packet.
         reserves: capture.detail == Detail::Full || api.records(),
         api,
+        stacks: if capture.stacks { capture.stack_limit } else { 0 },
         user: User::invoking()?.map_or(own, |user| user.uid),
         follow: !capture.no_follow,
         system: capture.all,

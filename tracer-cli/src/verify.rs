@@ -99,10 +99,13 @@ fn recorded(
         overwrite: options.overwrite,
         mode: options.mode,
         row_memory: options.row_memory,
+        log: false,
         capture: Capture {
             detail: Detail::Full,
             api: Vec::new(),
             api_rows: Vec::new(),
+            stacks: false,
+            stack_limit: 0,
             no_follow: options.no_follow,
             as_root: options.as_root,
             debuginfod: false,
@@ -130,8 +133,8 @@ fn judge(policy: &Policy, trace: Result<Trace, StoreError>) -> Result<Verdict, S
     };
     let mut judge = Judge::new(policy, context::of(&trace));
     let mut facts = trace.facts(&Table::ALL)?.skip_damaged();
-    for fact in &mut facts {
-        judge.add(&fact?);
+    while let Some(fact) = facts.next_row() {
+        judge.add(fact?);
     }
     let damaged = facts.damaged().iter().map(ToString::to_string);
     judge.context().damage.extend(damaged);

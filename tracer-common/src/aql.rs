@@ -6,6 +6,8 @@
 
 /// Size of one packet, in bytes.
 pub const PACKET_LEN: usize = 64;
+/// Signals that a barrier packet has room for.
+pub const SIGNALS: usize = 5;
 /// Offset of the handle of the completion signal in a packet of any kind (u64).
 pub const COMPLETION_SIGNAL: usize = 0x38;
 
@@ -66,8 +68,8 @@ pub enum DispatchForm {
     ExtKernel,
 }
 
-/// The memory fence scopes of a header (2 bits each).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The memory fence scopes of a header (2 bits each), from the narrowest on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// No fence.
     None,
@@ -122,10 +124,36 @@ impl Packet {
     /// A packet of zeros: a vendor packet of no known format. The content of a buffer before it is filled.
     pub const ZERO: Self = Self { bytes: [0; PACKET_LEN] };
 
+    /// Returns a packet of which only the header is known.
+    #[must_use]
+    pub fn with_header(header: u16) -> Self {
+        let mut packet = Self::ZERO;
+        packet.bytes[..2].copy_from_slice(&header.to_le_bytes());
+        packet
+    }
+
     fn at<const N: usize>(&self, offset: usize) -> [u8; N] {
         let mut out = [0; N];
         out.copy_from_slice(&self.bytes[offset..offset + N]);
         out
+    }
+
+    /// Returns the signals that a barrier packet waits for, and 0 in unused places. AMD's barrier-value packet has one, where the
+    /// others have their first.
+    ///
+    /// From `hsa_barrier_and_packet_t` (`hsa.h`) and `hsa_amd_barrier_value_packet_t` (`hsa_ext_amd.h`).
+    #[must_use]
+    pub fn waits_for(&self) -> Option<[u64; SIGNALS]> {
+        let used = match (self.kind(), self.amd_format()) {
+            (packet_type::BARRIER_AND | packet_type::BARRIER_OR, _) => SIGNALS,
+            (packet_type::VENDOR, amd_format::BARRIER_VALUE) => 1,
+            _ => return None,
+        };
+        let mut signals = [0; SIGNALS];
+        for (place, signal) in signals.iter_mut().enumerate().take(used) {
+            *signal = u64::from_le_bytes(self.at(8 + 8 * place));
+        }
+        Some(signals)
     }
 
     /// Returns whether the barrier bit is set.
@@ -289,6 +317,24 @@ mod tests {
         value.bytes[8..16].copy_from_slice(&0x7f00_0000_1000_u64.to_le_bytes());
         assert_eq!(value.body_form(), None);
         assert_eq!(Packet::ZERO.body_form(), None);
+    }
+
+    #[test]
+    fn the_signals_of_barriers_lie_where_the_headers_say() {
+        let mut p = Packet::ZERO;
+        p.bytes[0] = packet_type::BARRIER_AND;
+        for (place, byte) in (8..48).step_by(8).enumerate() {
+            p.bytes[byte] = place as u8 + 1;
+        }
+        p.bytes[48] = 0xff;
+        assert_eq!(p.waits_for(), Some([1, 2, 3, 4, 5]));
+        p.bytes[0] = packet_type::BARRIER_OR;
+        assert_eq!(p.waits_for(), Some([1, 2, 3, 4, 5]));
+        // The value and the mask follow the only signal.
+        p.bytes[0] = packet_type::VENDOR;
+        p.bytes[2] = amd_format::BARRIER_VALUE;
+        assert_eq!(p.waits_for(), Some([1, 0, 0, 0, 0]));
+        assert_eq!((dispatch().waits_for(), pm4_ib().waits_for()), (None, None));
     }
 
     /// As AqlQueue::ExecutePM4 writes it, after the GPU took it.

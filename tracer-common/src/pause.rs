@@ -85,8 +85,10 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"pauses\x02\0");
 
 /// Interval of the recorder's heartbeats, ns.
 pub const HEARTBEAT_NS: u64 = 50_000_000;
-/// Age of the last heartbeat, in ns, from which programs pause no process.
-pub const STALE_NS: u64 = 200_000_000;
+/// Age of the last heartbeat, in ns, from which programs pause no process, and from which the next tracer resumes processes that are
+/// paused. Guardians resume them a little later. A busy machine may give the recorder no processor for some 100 ms, and a process that
+/// is not paused is lost.
+pub const STALE_NS: u64 = 800_000_000;
 
 /// The number of bits of a token that are a thread id: `PID_MAX_LIMIT` of include/linux/threads.h is 2^22.
 const ID_BITS: u32 = 22;

@@ -7,6 +7,7 @@ mod api;
 mod driver_event;
 mod loss;
 mod ring_job;
+mod stack;
 
 use crate::{aql::Packet, pause::FileKey};
 
@@ -455,3 +456,4 @@ pub use self::api::{ApiCall, Call, NO_STREAM, api_flags};
 pub use self::driver_event::{DriverEvent, DriverEventLayout, driver_event_flags, driver_event_has, driver_event_kind};
 pub use self::loss::LossSource;
 pub use self::ring_job::{EventLayout, NAME_LEN, RingJob, StructLayout, ring_flags, ring_step};
+pub use self::stack::{STACK_LEN, STACK_PIECE, STACK_SMALL_PIECE, StackSample};

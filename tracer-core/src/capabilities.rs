@@ -73,9 +73,13 @@ impl Capabilities {
             Table::ApiStats => "api_stats",
             Table::Proxies | Table::Requests => "requests",
             Table::CodeObjects | Table::Kernels => "code_objects",
-            Table::Processes | Table::Queues | Table::Progress | Table::GpuTimes | Table::Libraries | Table::Losses => {
-                return None;
-            }
+            Table::Processes
+            | Table::Queues
+            | Table::Progress
+            | Table::GpuTimes
+            | Table::Libraries
+            | Table::Losses
+            | Table::Stacks => return None,
         })
     }
 

@@ -75,6 +75,8 @@ pub enum Event<'a> {
     Exec(Origin, &'a [u8]),
     /// A process exited. Its queues end with it.
     Exit(Origin),
+    /// The stack of a thread that rang a doorbell. It arrives some time after the doorbell.
+    Stack(&'a tables::Stack),
     /// A library lost its probes, because no process uses it any more.
     Library(&'a tables::Library),
     /// A source dropped events since its last such event.

@@ -1,5 +1,6 @@
 //! Probe families. A family has one name in all crates, in traces and in documents.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The programs for one purpose.
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
     Ord,
     Serialize,
     Deserialize,
+    JsonSchema,
     strum::IntoStaticStr,
     strum::Display,
 )]

@@ -10,7 +10,7 @@
 //! - [`Github`] and [`GithubProperty`]: parts of a workflow command of GitHub Actions.
 //! - [`Markdown`]: one line of a Markdown document, also in a cell of a table.
 //!
-//! HTML needs no adapter: the live page sets `textContent`. Prometheus needs no adapter: the encoder escapes label values.
+//! HTML needs no adapter: the live page sets `textContent`, and the templates of a report's page escape every text. Prometheus needs no adapter: the encoder escapes label values.
 
 use std::{borrow::Cow, fmt};
 

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::capabilities::Capabilities;
@@ -202,7 +203,7 @@ impl Basis<'_> {
 }
 
 /// Submissions by path; `None` if the path was not watched, or if its count cannot be known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ByPath {
     /// A store to a doorbell.
     pub doorbell: Option<u64>,

@@ -1,13 +1,14 @@
 //! The knowledge and the rules of tracer: events in, facts out.
 //!
 //! [`event`] has the observations of capture sources. [`model`] is the state machine that turns them into rows of [`tables`]. [`runs`]
-//! replaces rows that the disk cannot take in time. [`summary`] counts facts, and [`known`] decides which totals are known. [`live`] and [`metrics`] report current activity.
+//! replaces rows that the disk cannot take in time. [`analysis`] has the rows of a report, and [`diff`] compares them. [`summary`] counts facts, and [`known`] decides which totals are known. [`live`] and [`metrics`] report current activity.
 //! [`verify`] judges facts. Nothing in this crate does I/O, reads a clock or
 //! needs a privilege, so it treats a live process and a stored trace in the same way.
 
 pub mod analysis;
 pub mod capabilities;
 pub mod code_object;
+pub mod diff;
 pub mod event;
 
 pub mod family;
@@ -18,6 +19,7 @@ pub mod losses;
 pub mod metrics;
 pub mod model;
 pub mod packet_path;
+pub mod plots;
 pub mod runs;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;

@@ -4,6 +4,8 @@
 //! bounded: everything that a traced process can invent (kernels, queues, names) has a limit, and what is beyond the limit is
 //! counted as `other`.
 
+mod api;
+mod copies;
 mod counts;
 mod kernels;
 mod picture;
@@ -13,7 +15,9 @@ mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use picture::{IoctlRow, KernelRow, Loss, PacketRow, Picture, ProcessRow, QueueRow, RingRow, Stuck, Totals};
+pub use picture::{
+    ApiRow, CopyRow, IoctlRow, KernelRow, Loss, PacketRow, Picture, ProcessRow, QueueRow, RingRow, Stuck, Totals,
+};
 
 pub use crate::known::ByPath;
 
@@ -21,6 +25,8 @@ use crate::capabilities::Capabilities;
 use crate::known::{Basis, Total};
 use crate::tables::{Fact, Path, Table};
 use crate::tally::{Entry, Tally, bounded, more};
+use api::Api;
+use copies::Copies;
 use counts::Counts;
 use kernels::Kernels;
 use queue::LiveQueue;
@@ -76,6 +82,8 @@ pub struct Live {
     kernels: Kernels,
     rings: Rings,
     ioctls: Ioctls,
+    api: Api,
+    copies: Copies,
     processes: Processes,
     gpus: BTreeMap<u32, Gpu>,
     losses: BTreeMap<String, u64>,
@@ -112,6 +120,12 @@ impl Live {
                 self.processes.at(ioctl.pid).ioctls += 1;
                 self.ioctls.add(ioctl);
             }
+            Fact::ApiCall(call) => {
+                self.seen(call.enter_ns);
+                self.api.add(call);
+            }
+            Fact::ApiStats(stats) => self.api.sample(stats),
+            Fact::Copy(copy) => self.copies.add(copy),
             Fact::RingJob(job) => self.rings.add(job),
             Fact::Queue(queue) => match self.queue(queue.queue) {
                 Some(live) => live.numbers(queue),
@@ -189,6 +203,8 @@ impl Live {
             ..self.basis(tally, !self.lasting.thunk_unknown && self.processes.thunks_are_known())
         };
         let queues = self.queues.iter();
+        let api = self.api.rows(now);
+        let api_known = basis.knows(Total::ApiCalls) || basis.knows(Total::ApiStats);
         let losses = self.losses.iter();
         Picture {
             time_ns: now,
@@ -213,19 +229,25 @@ impl Live {
                 dispatches_per_s: basis.when(Total::Dispatches, self.counts.dispatches.per_second(now)),
                 doorbells_per_s: basis.when(Total::Doorbells, self.counts.doorbells.per_second(now)),
                 copies_per_s: basis.when(Total::Copies, self.counts.copies.per_second(now)),
+                api_calls: api_known.then(|| api.iter().fold(0, |sum: u64, row| sum.saturating_add(row.count))),
                 history: self.counts.dispatches.history(now),
             },
             queues: queues
                 .map(|(&number, queue)| {
                     let thunk_known = queue.pid.is_some_and(|pid| self.processes.thunk_is_known(pid));
-                    queue.row(number, &self.gpus, now, self.basis(queue.tally(), thunk_known))
+                    QueueRow {
+                        comm: queue.pid.and_then(|pid| self.processes.comm(pid)),
+                        ..queue.row(number, &self.gpus, now, self.basis(queue.tally(), thunk_known))
+                    }
                 })
                 .collect(),
             other_queues: self.other_queues,
-            kernels: self.kernels.rows(now),
+            kernels: self.kernels.rows(now, |pid| self.processes.comm(pid)),
             other_kernels: self.kernels.others,
             rings: self.rings.rows(now),
             ioctls: self.ioctls.rows(now),
+            api,
+            copies: self.copies.rows(now),
             processes: self.processes.rows(now, |pid, tally| {
                 let queues = of_processes.get(&pid).copied().unwrap_or_default();
                 let opaque_queues = queues.opaque || self.lasting.opaque_queues;
@@ -303,6 +325,8 @@ pub fn time_of(fact: &Fact) -> Option<u64> {
     match fact {
         Fact::Progress(progress) => Some(progress.until_ns),
         Fact::Ioctl(ioctl) => Some(ioctl.exit_ns),
+        Fact::ApiCall(call) => Some(call.enter_ns),
+        Fact::Copy(copy) => Some(copy.time_ns),
         Fact::RingJob(job) => Some(job.done_ns.or(job.run_ns).unwrap_or(job.time_ns)),
         Fact::Loss(loss) => Some(loss.time_ns),
         _ => Entry::of(fact).map(|entry| entry.time_ns),

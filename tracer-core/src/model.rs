@@ -127,6 +127,7 @@ impl Trackers {
             Event::RingJob(event) => self.ring_jobs.apply(event, out),
             Event::DriverCall(call) => out(Fact::DriverCall((*call).clone())),
             Event::DriverEvent(event) => out(Fact::DriverEvent((*event).clone())),
+            Event::Stack(stack) => out(Fact::Stack((*stack).clone())),
             Event::Library(library) => out(Fact::Library((*library).clone())),
             Event::There(there) => {
                 self.processes.there(there.origin, there.comm, out);
@@ -179,7 +180,7 @@ fn origin(event: &Event<'_>) -> Option<Origin> {
         // Most of these occur in kernel threads, or in processes that are not traced.
         Event::RingJob(_) | Event::DriverCall(_) | Event::DriverEvent(_) | Event::Library(_) | Event::Lost(_) => None,
         // The collector's own events bypass the buffer, which may still contain events of earlier times.
-        Event::Taken(_) | Event::Progress(_) | Event::Signal(_) | Event::ApiStats(_) => None,
+        Event::Taken(_) | Event::Progress(_) | Event::Signal(_) | Event::ApiStats(_) | Event::Stack(_) => None,
     }
 }
 

@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use crate::tables::{
-    ApiCall, Dispatch, DispatchRun, Doorbell, Fact, GpuTime, Ioctl, OtherPacket, Progress, Queue, Record, Table,
+    ApiCall, Dispatch, DispatchRun, Doorbell, Fact, GpuTime, Ioctl, OtherPacket, Progress, Queue, Record, Stack, Table,
 };
 
 /// The row that has a packet.
@@ -112,6 +112,8 @@ pub struct PacketPath {
     pub more_ioctls: bool,
     /// The doorbell that published it.
     pub doorbell: Option<Doorbell>,
+    /// The stack of its thread at that doorbell.
+    pub stack: Option<Stack>,
     /// The last sample that found it not taken by the GPU.
     pub not_taken: Option<Look>,
     /// The first sample that found it taken.
@@ -133,9 +135,10 @@ const MAX_CALLS: usize = 64;
 
 impl PacketPath {
     /// The tables that have the steps.
-    pub const TABLES: [Table; 6] = [
+    pub const TABLES: [Table; 7] = [
         Table::Queues,
         Table::Ioctls,
+        Table::Stacks,
         Table::Doorbells,
         Table::Progress,
         Table::ApiCalls,
@@ -153,6 +156,7 @@ impl PacketPath {
             ioctls: Vec::new(),
             more_ioctls: false,
             doorbell: None,
+            stack: None,
             not_taken: None,
             taken: None,
             gpu: None,
@@ -171,6 +175,9 @@ impl PacketPath {
                 if row.queue == Some(queue) && row.indexes().is_some_and(|indexes| indexes.contains(&self.index)) =>
             {
                 self.doorbell = Some(row.clone());
+            }
+            Fact::Stack(row) if self.packet.thread() == Some((row.pid, row.tid)) && row.time_ns == time_ns => {
+                self.stack = Some(row.clone());
             }
             Fact::Progress(row) if row.queue == queue => {
                 if row.read_index <= self.index {
@@ -243,6 +250,7 @@ impl Serialize for PacketPath {
             ioctls: Vec<Record>,
             more_ioctls: bool,
             doorbell: Option<Record>,
+            stack: Option<Record>,
             not_taken: Option<Look>,
             taken: Option<Look>,
             gpu: Option<Record>,
@@ -260,6 +268,7 @@ impl Serialize for PacketPath {
             ioctls: self.ioctls.iter().filter_map(Record::of_row).collect(),
             more_ioctls: self.more_ioctls,
             doorbell: self.doorbell.as_ref().and_then(Record::of_row),
+            stack: self.stack.as_ref().and_then(Record::of_row),
             not_taken: self.not_taken,
             taken: self.taken,
             gpu: self.gpu.as_ref().and_then(Record::of_row),

@@ -6,10 +6,11 @@ pub mod recording;
 
 use crate::{
     code_object::CodeObjectOrigin,
+    event::Occasion,
     summary::Capabilities,
     tables::{
-        CodeObject, CopiedBy, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Evidence, Form, Kernel, OtherPacket,
-        PacketKind, Path, Process, Queue, QueueOrigin, Unread,
+        ApiCall, CodeObject, CopiedBy, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, DriverCall, Evidence, Form,
+        GpuTime, Ioctl, Kernel, OtherPacket, PacketKind, Path, Process, Progress, Queue, QueueOrigin, Unread,
     },
 };
 
@@ -78,6 +79,7 @@ pub fn unread(index: u64, count: u64, time_ns: u64) -> OtherPacket {
         unread: Some(Unread::Reused),
         header: 0,
         completion_signal: 0,
+        waits_for: None,
     }
 }
 
@@ -235,6 +237,100 @@ pub fn kernel(code_object: u32) -> Kernel {
         sgprs: None,
         wavefront: None,
         max_workgroup: None,
+    }
+}
+
+/// Returns a sample of the queue, which took 5 ns, and found every reserved packet published.
+#[must_use]
+pub fn progress(time_ns: u64, read_index: u64, write_index: u64) -> Progress {
+    Progress {
+        queue: 0,
+        pid: 7,
+        time_ns,
+        until_ns: time_ns + 5,
+        occasion: Occasion::Sample,
+        read_index,
+        write_index,
+        published_end: Some(write_index),
+    }
+}
+
+/// Returns the time of a dispatch whose doorbell was rung at `time_ns`. It ran from `start_ns` to `end_ns`.
+#[must_use]
+pub fn gpu_time(index: u64, time_ns: u64, (start_ns, end_ns): (u64, u64)) -> GpuTime {
+    GpuTime {
+        queue: 0,
+        index,
+        pid: 7,
+        time_ns,
+        kernel_object: 64,
+        kernel: None,
+        gpu_id: Some(5),
+        start_ticks: 0,
+        end_ticks: 0,
+        start_ns: Some(start_ns),
+        end_ns: Some(end_ns),
+        clock_error_ns: Some(500),
+    }
+}
+
+/// Returns a successful call of HIP by the thread, which submits nothing and is inside no other.
+#[must_use]
+pub fn api_call(call: u64, (enter_ns, exit_ns): (u64, u64)) -> ApiCall {
+    ApiCall {
+        call,
+        parent: None,
+        pid: 7,
+        tid: 8,
+        enter_ns,
+        exit_ns: Some(exit_ns),
+        layer: "hip".into(),
+        function: "hipModuleLaunchKernel".into(),
+        ret: Some(0),
+        failed: Some(false),
+        stream: None,
+        bytes: None,
+        object: None,
+        dispatches: 0,
+        copies: 0,
+    }
+}
+
+/// Returns a successful ioctl of the KFD by the thread.
+#[must_use]
+pub fn ioctl(name: &'static str, (enter_ns, exit_ns): (u64, u64)) -> Ioctl {
+    Ioctl {
+        pid: 7,
+        tid: 8,
+        enter_ns,
+        exit_ns,
+        device: "kfd",
+        fd: 3,
+        cmd: 0,
+        name: name.into(),
+        ret: Some(0),
+        args: None,
+        arg_in: None,
+        arg_out: None,
+    }
+}
+
+/// Returns a call of a driver function by the thread, which is about no queue.
+#[must_use]
+pub fn driver_call(function: &str, (enter_ns, exit_ns): (u64, u64)) -> DriverCall {
+    DriverCall {
+        pid: 7,
+        tid: 8,
+        enter_ns,
+        exit_ns,
+        function: function.to_owned(),
+        ret: 0,
+        traced: true,
+        doorbell_index: None,
+        queue_type: None,
+        queue_id: None,
+        owner: None,
+        pasid: None,
     }
 }
 

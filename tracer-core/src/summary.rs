@@ -11,14 +11,14 @@ mod rings;
 mod things;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 pub use crate::capabilities::Capabilities;
 pub use crate::known::ByPath;
 use crate::known::{Basis, Total};
 use crate::losses;
 use crate::tables::{Evidence, Fact, Ioctl, OtherPacket, PacketKind, Table, Unread};
-use crate::tally::{Aggregated, Histogram, Tally, bounded, more, total};
+use crate::tally::{Aggregated, Histogram, Map, Tally, bounded, more, total};
 use crate::words::Named;
 pub use api::{ApiCalls, ApiFunction, StreamQueue};
 pub use copies::{Copies, KernelCopies, Moved};
@@ -38,8 +38,8 @@ pub struct Summary {
     tally: Tally,
     copies: copies::Counter,
     latency: Histogram,
-    packets: HashMap<PacketKind, u64>,
-    unread: HashMap<Unread, u64>,
+    packets: Map<PacketKind, u64>,
+    unread: Map<Unread, u64>,
     ioctls: BTreeMap<String, (IoctlCalls, Histogram)>,
     kernels: kernels::Counter,
     requested: requested::Counter,
@@ -120,7 +120,7 @@ impl Summary {
             Fact::DriverEvent(event) => self.driver_events.add(event),
             Fact::CodeObject(_) => self.code_objects += 1,
             Fact::Kernel(kernel) => self.kernel_names.add(kernel),
-            Fact::Progress(_) | Fact::DoorbellRun(_) | Fact::Library(_) => {}
+            Fact::Progress(_) | Fact::DoorbellRun(_) | Fact::Library(_) | Fact::Stack(_) => {}
             Fact::ApiCall(call) => self.api.add(call),
             Fact::ApiStats(stats) => self.api.add_stats(stats),
             Fact::Queue(queue) => self.queues.add(queue, most),
@@ -300,7 +300,7 @@ fn ioctl_calls((name, (calls, times)): (String, (IoctlCalls, Histogram))) -> (St
     (name, IoctlCalls { ns, ..calls })
 }
 
-fn by_name(counts: HashMap<impl Named, u64>) -> BTreeMap<String, u64> {
+fn by_name(counts: Map<impl Named, u64>) -> BTreeMap<String, u64> {
     let named = counts.into_iter().map(|(name, n)| (name.name().to_owned(), n));
     named.collect()
 }

@@ -27,6 +27,7 @@ mod queues;
 mod record;
 mod ring_jobs;
 mod runs;
+mod stacks;
 
 pub use api_calls::ApiCall;
 pub use api_stats::{ApiStats, Durations};
@@ -49,6 +50,7 @@ pub use queues::{Queue, QueueOrigin, RingMemory};
 pub use record::{Datum, Record};
 pub use ring_jobs::RingJob;
 pub use runs::{DispatchRun, DoorbellRun};
+pub use stacks::Stack;
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]

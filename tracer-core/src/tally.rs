@@ -9,6 +9,9 @@ pub use histogram::{Histogram, Stats};
 
 use crate::tables::{Evidence, Fact, PacketKind, Path};
 
+/// A map that is asked for every row. Its hashes are fast, and depend on a number that nobody who writes a trace knows.
+pub(crate) type Map<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+
 /// Submissions and doorbells: of a trace, a queue or a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {

@@ -53,6 +53,19 @@ pub fn rate(per_s: f64) -> String {
     }
 }
 
+/// Formats a share in percent: `25.0 %`; `None` of nothing. Neither nothing nor everything is claimed of a number that is only near
+/// it.
+#[must_use]
+pub fn share(part: u64, of: u64) -> Option<String> {
+    let percent = part as f64 * 100.0 / of as f64;
+    match of {
+        0 => None,
+        _ if part > 0 && percent < 0.05 => Some("<0.1 %".to_owned()),
+        _ if part < of && percent >= 99.95 => Some(">99.9 %".to_owned()),
+        _ => Some(format!("{percent:.1} %")),
+    }
+}
+
 /// Formats a number with one decimal while it has fewer than three digits.
 fn three_digits(value: f64) -> String {
     if value < 99.95 {
@@ -101,6 +114,16 @@ mod tests {
         for (n, text) in shown {
             assert_eq!(bytes(n), text);
         }
+    }
+
+    #[test]
+    fn a_share_never_claims_all_or_nothing_of_a_part() {
+        let shares = [(1, 100_000), (99_999, 100_000), (1, 4), (0, 4), (4, 4)];
+        assert_eq!(
+            shares.map(|(part, of)| share(part, of).unwrap()),
+            ["<0.1 %", ">99.9 %", "25.0 %", "0.0 %", "100.0 %"]
+        );
+        assert_eq!(share(0, 0), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
+use tracer_core::diff::{Diff, Table};
 use tracer_core::metrics;
 use tracer_core::verify::{Policy, Verdict};
 
@@ -43,6 +44,23 @@ fn the_policy_schema_is_that_of_policies() {
 #[test]
 fn the_verdict_schema_is_that_of_verdicts() {
     is_schema_of::<Verdict>("verdict.schema.json");
+}
+
+#[test]
+fn the_diff_schema_is_that_of_diffs() {
+    is_schema_of::<Diff>("diff.schema.json");
+}
+
+#[test]
+fn diff_md_describes_every_figure() {
+    let text = fs::read_to_string(docs("diff.md")).expect("docs/diff.md is there");
+    for table in Table::ALL {
+        let name: &str = table.into();
+        for figure in table.figures() {
+            let line = format!("| {name} | `{}` | {} |\n", figure.name, figure.meaning);
+            assert!(text.contains(&line), "docs/diff.md lacks {line}");
+        }
+    }
 }
 
 /// Collects the names of all properties of a schema.

@@ -11,6 +11,7 @@ mod walk;
 
 use aya_ebpf::{
     EbpfContext,
+    bindings::pt_regs,
     helpers::{bpf_ktime_get_ns, generated::bpf_get_attach_cookie},
     macros::{map, uprobe},
     maps::LruHashMap,
@@ -27,7 +28,7 @@ use self::{ring::At, walk::Walk};
 use crate::{
     api,
     maps::{Current, EVENTS, NO_WAKEUP, lose},
-    user,
+    stacks, user,
 };
 
 /// The key of a queue: its process and the address of its `amd_queue_t`.
@@ -93,14 +94,14 @@ pub fn doorbell(ctx: ProbeContext) -> u32 {
         if let (Some(this), Some(value)) = (ctx.arg::<u64>(0), ctx.arg::<u64>(1)) {
             let displacement = i64::from((cookie >> 32) as i32);
             let at = At::Pointer(this.wrapping_add_signed(displacement));
-            capture(current, cookie as u32, at, value);
+            capture(current, cookie as u32, at, value, ctx.regs);
         }
     }
     0
 }
 
 #[inline(always)]
-fn capture(current: Current, site: u32, at: At, value: u64) {
+fn capture(current: Current, site: u32, at: At, value: u64, regs: *const pt_regs) {
     // SAFETY: a helper without preconditions.
     let time_ns = unsafe { bpf_ktime_get_ns() };
     let mut walk = Walk::by(current, time_ns, value);
@@ -132,6 +133,8 @@ fn capture(current: Current, site: u32, at: At, value: u64) {
         walk.copy_packets();
     }
     submit(&mut walk, current, current.header(kind::DOORBELL, 0, site, time_ns));
+    // After the packets: the copy takes time, and the GPU may consume them.
+    stacks::take(regs, time_ns);
     let mut now = Walked {
         low: walk.low,
         copied: walk.copied,

@@ -30,6 +30,7 @@ mod reserve;
 mod ring;
 mod sdma;
 mod signals;
+mod stacks;
 mod stops;
 mod task;
 mod user;

@@ -63,6 +63,8 @@ pub struct Gpu {
     pub name: String,
     /// What schedules its queues: `mes`, `hws`, `nohws`, or `unknown`.
     pub scheduler: String,
+    /// Its product name, if it is known.
+    pub product: Option<String>,
 }
 
 /// The times that are exported: from the first, and before the second. `None` is no limit. CLOCK_MONOTONIC, ns.
@@ -121,8 +123,10 @@ impl About {
                 gpu_id,
                 name,
                 scheduler,
+                product,
             } = gpu;
-            format!("{gpu_id}: {name}, scheduler {scheduler}")
+            let product = product.as_ref().map_or_else(String::new, |name| format!("{name}, "));
+            format!("{gpu_id}: {product}{name}, scheduler {scheduler}")
         });
         let time = |time: Option<u64>| time.map_or_else(|| "unknown".to_owned(), |ns| ns.to_string());
         let limit = |time: Option<u64>| time.map_or_else(|| "none".to_owned(), |ns| ns.to_string());

@@ -1,4 +1,4 @@
-//! Traces in the formats of other tools: Perfetto, Chrome JSON, JSON lines, CSV, and AMD's rocpd.
+//! Traces in the formats of other tools: Perfetto, Chrome JSON, JSON lines, CSV, AMD's rocpd, and folded stacks.
 //!
 //! An [`Exporter`] takes the facts of a trace in the order of their times, as a reader returns them, and writes them as they come.
 //! It keeps only names, and the state of each thread, queue and track, so a trace of any length needs little memory.
@@ -10,6 +10,7 @@ mod about;
 pub mod chrome;
 pub mod csv;
 mod error;
+pub mod folded;
 mod joined;
 pub mod jsonl;
 mod lanes;

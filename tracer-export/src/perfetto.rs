@@ -124,6 +124,18 @@ impl<W: Write> Perfetto<W> {
 
     /// Writes the beginning of a slice, or an instant, with everything that is known of it.
     fn named(&mut self, at: u64, kind: u64, track: u64, of: &Event) -> io::Result<()> {
+        self.named_with(at, kind, track, of, |_| {})
+    }
+
+    /// Does the same; `fill` adds more fields.
+    fn named_with(
+        &mut self,
+        at: u64,
+        kind: u64,
+        track: u64,
+        of: &Event,
+        fill: impl FnOnce(&mut Message),
+    ) -> io::Result<()> {
         let category = self.interned.number(Kind::Category, of.category);
         let name = self.interned.number(Kind::Event, &of.name);
         let mut arguments = Message::default();
@@ -136,6 +148,7 @@ impl<W: Write> Perfetto<W> {
                 body.fixed64(event::FLOW_IDS, flow);
             }
             body.append(&arguments);
+            fill(body);
         })
     }
 
@@ -264,8 +277,17 @@ impl<W: Write> Canvas for Perfetto<W> {
     }
 
     fn dispatch(&mut self, track: Track, doorbell: Option<u64>, gpu: Option<&Gpu>, of: &Event) -> io::Result<()> {
+        let number = gpu.map(|_| self.gpu_events + 1);
         if let Some(at) = doorbell {
-            self.instant(track, at, of)?;
+            let track = self.id(Line::Track(track));
+            self.named_with(at, event::INSTANT, track, of, |body| {
+                if let Some(number) = number {
+                    // The work on the GPU that this submission caused.
+                    body.message(event::GPU_CORRELATION, |ids| {
+                        ids.uint(event::RENDER_STAGE_SUBMISSION_EVENT_IDS, number);
+                    });
+                }
+            })?;
         }
         gpu.map_or(Ok(()), |gpu| self.gpu(track, gpu, of))
     }

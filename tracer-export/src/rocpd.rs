@@ -128,7 +128,12 @@ impl Rocpd {
                 let (pid, tid) = (row.pid.unwrap_or(0), row.tid.unwrap_or(0));
                 self.sample(row.time_ns, &of("KERNEL_DRIVER", &row.event, pid, tid))?;
             }
-            Fact::Progress(_) | Fact::ApiStats(_) | Fact::Proxy(_) | Fact::Library(_) | Fact::Loss(_) => {
+            Fact::Progress(_)
+            | Fact::ApiStats(_)
+            | Fact::Proxy(_)
+            | Fact::Library(_)
+            | Fact::Stack(_)
+            | Fact::Loss(_) => {
                 let reason = match table {
                     Table::Losses => "the metadata have them",
                     _ => "the schema has no place for them",

@@ -13,6 +13,8 @@ pub struct Written {
     pub left_out: BTreeMap<Table, (u64, &'static str)>,
     /// Dispatches that the export has without a time of the GPU, because none is known; `None` if the format has rows as they are.
     pub without_gpu_time: Option<u64>,
+    /// Dispatches whose stack was not taken; `None` if the format has no stacks.
+    pub without_stack: Option<u64>,
     /// Calls whose end the trace does not have: the export ends them at its own end, and marks them.
     pub unfinished: u64,
 }

@@ -17,9 +17,9 @@ pub enum QueryError {
     GaveUp(String),
 }
 
-impl QueryError {
+impl From<PolarsError> for QueryError {
     /// Returns the error for a failure of the engine. Its first line says what is wrong; the others print the plan.
-    pub(crate) fn of(error: &PolarsError) -> Self {
+    fn from(error: PolarsError) -> Self {
         let text = error.to_string();
         let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("unknown");
         Self::Sql(first.trim().trim_end_matches(':').to_owned())

@@ -45,7 +45,7 @@ pub struct Outcome {
 /// # Errors
 /// If a table cannot be read, or the query is not valid SQL that polars can run.
 pub fn run(traces: &[Origin], sql: &str, mut take: impl FnMut(&Batch) -> bool) -> Result<Outcome, QueryError> {
-    let names = extract_table_identifiers(sql, false, true).map_err(|error| QueryError::of(&error))?;
+    let names = extract_table_identifiers(sql, false, true)?;
     let is = |name: &str, table: &str| name.eq_ignore_ascii_case(table);
     // The engine takes names of tables as they are written, SQL does not.
     let of = |name: &str| Table::ALL.into_iter().find(|table| is(name, table.name()));
@@ -58,7 +58,7 @@ pub fn run(traces: &[Origin], sql: &str, mut take: impl FnMut(&Batch) -> bool) -
     let mut notes = notes::Notes::new(traces, &used.keys().copied().collect::<Vec<_>>());
     let context = SQLContext::new();
     for name in names.iter().filter(|name| is(name, TRACES)) {
-        context.register(name, tables::traces(traces).map_err(|error| QueryError::of(&error))?);
+        context.register(name, tables::traces(traces)?);
     }
     for (table, names) in used {
         let (frame, damaged) = tables::frame(traces, table)?;
@@ -73,15 +73,13 @@ pub fn run(traces: &[Origin], sql: &str, mut take: impl FnMut(&Batch) -> bool) -
 
 /// Plans the query and passes its batches on.
 fn answer(context: &SQLContext, sql: &str, take: &mut impl FnMut(&Batch) -> bool) -> Result<(), QueryError> {
-    let mut plan = context.clone().execute(sql).map_err(|error| QueryError::of(&error))?;
-    let schema = plan.collect_schema().map_err(|error| QueryError::of(&error))?;
-    let mut go_on = take(&Batch::empty(&schema).map_err(|error| QueryError::of(&error))?);
+    let mut plan = context.clone().execute(sql)?;
+    let schema = plan.collect_schema()?;
+    let mut go_on = take(&Batch::empty(&schema)?);
     let (sender, batches) = mpsc::sync_channel(1);
     // The engine ends the query once its receiver is gone.
     let send = PlanCallback::new(move |frame| Ok(sender.send(frame).is_err()));
-    let plan = plan
-        .sink_batches(send, true, Some(BATCH_ROWS))
-        .map_err(|error| QueryError::of(&error))?;
+    let plan = plan.sink_batches(send, true, Some(BATCH_ROWS))?;
     let run = move || guard::caught(|| plan.collect_with_engine(Engine::Streaming));
     let ran = thread::scope(|scope| {
         let engine = scope.spawn(run);
@@ -92,8 +90,6 @@ fn answer(context: &SQLContext, sql: &str, take: &mut impl FnMut(&Batch) -> bool
         engine.join()
     });
     let ended = ran.unwrap_or_else(|_| Err("a panic".to_owned()));
-    ended
-        .map_err(QueryError::GaveUp)?
-        .map(drop)
-        .map_err(|error| QueryError::of(&error))
+    ended.map_err(QueryError::GaveUp)??;
+    Ok(())
 }

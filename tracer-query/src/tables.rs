@@ -93,7 +93,6 @@ pub(crate) fn traces(traces: &[Origin]) -> PolarsResult<LazyFrame> {
 
 /// Returns the rows of a table in all traces, and the parts that are left out.
 pub(crate) fn frame(traces: &[Origin], table: Table) -> Result<(LazyFrame, Vec<Damage>), QueryError> {
-    let failed = |error: PolarsError| QueryError::of(&error);
     let mut left_out = Vec::new();
     let mut frames = Vec::with_capacity(traces.len());
     for origin in traces {
@@ -101,7 +100,7 @@ pub(crate) fn frame(traces: &[Origin], table: Table) -> Result<(LazyFrame, Vec<D
         left_out.extend(damaged);
         let rows = match files.is_empty() {
             true => DataFrame::empty_with_schema(&schema(table)).lazy(),
-            false => scan(table, files).map_err(failed)?,
+            false => scan(table, files)?,
         };
         let names = [origin.name.clone(), origin.host(), origin.start()];
         let columns = origin_columns().into_iter().zip(names);
@@ -116,7 +115,7 @@ pub(crate) fn frame(traces: &[Origin], table: Table) -> Result<(LazyFrame, Vec<D
             ..UnionArgs::default()
         },
     );
-    Ok((united.map_err(failed)?, left_out))
+    Ok((united?, left_out))
 }
 
 /// Returns the rows of a table's parts. Columns that a part lacks are null, and columns of newer versions are ignored.

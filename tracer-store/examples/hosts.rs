@@ -1,9 +1,14 @@
 //! Invented traces of many hosts, to try queries over a cluster on (docs/scale.md).
 //!
-//! `cargo run --release -p tracer-store --example hosts -- DIR [HOSTS]` writes `DIR/host-000.trace` and so on. Every tenth host has
-//! a compute job on a ring of the driver, every seventh lost events, and a host with a higher number is slower.
+//! `cargo run --release -p tracer-store --example hosts -- DIR [HOSTS [DISPATCHES]]` writes `DIR/host-000.trace` and so on, each with
+//! this many dispatches. `cargo xtask bench` reads one with many. Every tenth host has a compute job on a ring of the driver, every seventh lost events, and a host with a higher number is slower.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use tracer_core::{
     sample,
@@ -14,22 +19,25 @@ use tracer_store::{
     manifest::{ClockSnapshot, Host, Target, Tool},
 };
 
-/// Dispatches of each host.
+/// Dispatches of each host, unless the command names another number.
 const DISPATCHES: u64 = 20_000;
+/// Bytes that may wait for the disk: the writer aggregates rows above some limit.
+const WAITING: usize = 4 << 20;
 /// The kernels of the dispatches, from the most frequent on.
 const KERNELS: [&str; 4] = ["gemm", "softmax", "layer_norm", "all_reduce"];
 
 fn main() -> Result<(), StoreError> {
     let mut words = std::env::args().skip(1);
     let Some(dir) = words.next().map(PathBuf::from) else {
-        eprintln!("usage: hosts DIR [HOSTS]");
+        eprintln!("usage: hosts DIR [HOSTS [DISPATCHES]]");
         return Ok(());
     };
-    let hosts: u64 = words.next().and_then(|word| word.parse().ok()).unwrap_or(100);
-    (0..hosts).try_for_each(|number| host(&dir.join(format!("host-{number:03}.trace")), number))
+    let mut number = |default| words.next().and_then(|word| word.parse().ok()).unwrap_or(default);
+    let (hosts, dispatches): (u64, u64) = (number(100), number(DISPATCHES));
+    (0..hosts).try_for_each(|number| host(&dir.join(format!("host-{number:03}.trace")), number, dispatches))
 }
 
-fn host(dir: &std::path::Path, number: u64) -> Result<(), StoreError> {
+fn host(dir: &std::path::Path, number: u64, dispatches: u64) -> Result<(), StoreError> {
     let tool = Tool {
         name: "tracer".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -41,13 +49,14 @@ fn host(dir: &std::path::Path, number: u64) -> Result<(), StoreError> {
     let target = Target::Command {
         argv: vec!["./train".to_owned()],
     };
-    let mut manifest = Manifest::new(tool, host, target, ClockSnapshot::now());
+    let started = ClockSnapshot::now();
+    let mut time_ns = started.monotonic_ns + 1_000_000;
+    let mut manifest = Manifest::new(tool, host, target, started);
     manifest.simulated = Some("made up by examples/hosts.rs".to_owned());
     manifest.capabilities = ["doorbells", "packets", "kernel_rings"].map(str::to_owned).to_vec();
     let mut writer = TraceWriter::create(dir, manifest, false)?;
     let kernels = KERNELS.map(Arc::from);
-    let mut time_ns = 1_000_000;
-    for index in 0..DISPATCHES {
+    for index in 0..dispatches {
         time_ns += 10_000 + number * 50;
         // Of ten dispatches, two are of the first kernel, two of the second, four of the third and two of the fourth.
         let kernel = (index % 10).checked_ilog2().unwrap_or(0) as usize;
@@ -61,12 +70,15 @@ fn host(dir: &std::path::Path, number: u64) -> Result<(), StoreError> {
         }));
         // Pushed rows stay in memory until a tick hands them over.
         if index.is_multiple_of(1_000) {
-            writer.tick(std::time::Instant::now())?;
+            writer.tick(Instant::now())?;
+            while writer.pending_bytes() > WAITING {
+                thread::sleep(Duration::from_millis(1));
+            }
         }
     }
     writer.push(&Fact::Queue(Queue {
         destroyed_ns: Some(time_ns),
-        ..sample::queue(DISPATCHES)
+        ..sample::queue(dispatches)
     }));
     writer.push(&Fact::Process(sample::process(7)));
     if number.is_multiple_of(10) {

@@ -1,5 +1,7 @@
 //! Rows in columns: the buffers that facts are pushed into, and their conversion to and from polars.
 
+use std::iter;
+
 use polars::prelude::*;
 use tracer_core::tables::{Column, Fact, Kind, Misfit, Source, Table, Target, Value};
 
@@ -40,6 +42,12 @@ impl Buffer {
             // The end in the heap. It is a valid placeholder of a missing cell, for numbers and for bytes.
             Value::Bytes(_) | Value::Missing => self.heap.len() as u64,
         });
+    }
+
+    /// Makes room for this many cells.
+    fn reserve(&mut self, cells: usize, nullable: bool) {
+        self.numbers.reserve(cells);
+        self.valid.reserve(if nullable { cells } else { 0 });
     }
 
     fn is_missing(&self, row: usize) -> bool {
@@ -114,20 +122,20 @@ impl Buffer {
 
     /// Takes the cells of a series; `nullable` is the schema's.
     fn fill(&mut self, series: &Series, kind: Kind, nullable: bool) -> PolarsResult<()> {
+        if series.null_count() == series.len() {
+            self.miss(series.len(), nullable);
+            return Ok(());
+        }
         let mut push = |cell: Option<Value<'_>>| self.push(cell.unwrap_or(Value::Missing), nullable);
-        let mut number = |bits: Option<u64>| push(bits.map(Value::Number));
         match kind {
-            Kind::U32 => series.u32()?.iter().for_each(|cell| number(cell.map(u64::from))),
-            Kind::U64 => series.u64()?.iter().for_each(number),
-            Kind::I32 => series
-                .i32()?
+            Kind::U32 => self.fill_numbers(series.u32()?, nullable, u64::from),
+            Kind::U64 => self.fill_numbers(series.u64()?, nullable, |number| number),
+            Kind::I32 => self.fill_numbers(series.i32()?, nullable, |number| i64::from(number).cast_unsigned()),
+            Kind::I64 => self.fill_numbers(series.i64()?, nullable, i64::cast_unsigned),
+            Kind::Bool => series
+                .bool()?
                 .iter()
-                .for_each(|cell| number(cell.map(|value| i64::from(value).cast_unsigned()))),
-            Kind::I64 => series
-                .i64()?
-                .iter()
-                .for_each(|cell| number(cell.map(i64::cast_unsigned))),
-            Kind::Bool => series.bool()?.iter().for_each(|cell| number(cell.map(u64::from))),
+                .for_each(|cell| push(cell.map(|cell| Value::Number(u64::from(cell))))),
             Kind::Text => series
                 .str()?
                 .iter()
@@ -135,6 +143,41 @@ impl Buffer {
             Kind::Bytes => series.binary()?.iter().for_each(|cell| push(cell.map(Value::Bytes))),
         }
         Ok(())
+    }
+
+    /// Takes this many missing cells.
+    fn miss(&mut self, cells: usize, nullable: bool) {
+        let end = self.heap.len() as u64;
+        self.numbers.extend(iter::repeat_n(end, cells));
+        self.valid
+            .extend(iter::repeat_n(false, if nullable { cells } else { 0 }));
+    }
+
+    /// Takes the cells of a column of numbers, all at once where none is missing.
+    fn fill_numbers<T: PolarsNumericType>(
+        &mut self,
+        cells: &ChunkedArray<T>,
+        nullable: bool,
+        bits: impl Fn(T::Native) -> u64,
+    ) {
+        for array in cells.downcast_iter() {
+            let numbers = array.values().iter().map(|&number| bits(number));
+            match array.validity().filter(|valid| valid.unset_bits() > 0) {
+                None => {
+                    self.numbers.extend(numbers);
+                    self.valid
+                        .extend(iter::repeat_n(true, if nullable { array.len() } else { 0 }));
+                }
+                Some(valid) => {
+                    let missing = self.heap.len() as u64;
+                    let cells = numbers.zip(valid.iter());
+                    self.numbers
+                        .extend(cells.map(|(number, valid)| if valid { number } else { missing }));
+                    self.valid
+                        .extend(valid.iter().take(if nullable { array.len() } else { 0 }));
+                }
+            }
+        }
     }
 }
 
@@ -173,6 +216,8 @@ impl<'a, I: Iterator<Item = (usize, (&'a Column, &'a Buffer))>> Source for Row<I
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Columns {
     table: Table,
+    /// Position of the column of times, which is asked for each row.
+    time: usize,
     buffers: Vec<Buffer>,
     rows: usize,
 }
@@ -181,6 +226,7 @@ impl Columns {
     pub(crate) fn new(table: Table) -> Self {
         Self {
             table,
+            time: table.time_index(),
             buffers: vec![Buffer::default(); table.columns().len()],
             rows: 0,
         }
@@ -248,7 +294,7 @@ impl Columns {
     }
 
     fn times(&self) -> &[u64] {
-        &self.buffers[self.table.time_index()].numbers
+        &self.buffers[self.time].numbers
     }
 
     /// Returns the rows in the order of their times; rows with equal times in the order of [`Self::push`].
@@ -267,11 +313,13 @@ impl Columns {
         frame.sort([self.table.time_column()], options)
     }
 
-    /// Returns the rows of a frame whose columns have the types of the table; a nullable column can be absent.
-    pub(crate) fn from_frame(table: Table, frame: &DataFrame) -> Result<Self, String> {
-        let mut columns = Self::new(table);
-        columns.rows = frame.height();
-        for (column, buffer) in table.columns().iter().zip(&mut columns.buffers) {
+    /// Replaces the rows by those of a frame, whose columns have the types of the table; a nullable column can be absent. Keeps the
+    /// memory.
+    pub(crate) fn read(&mut self, frame: &DataFrame) -> Result<(), String> {
+        self.clear();
+        let rows = frame.height();
+        for (column, buffer) in self.table.columns().iter().zip(&mut self.buffers) {
+            buffer.reserve(rows, column.nullable);
             match frame.column(column.name) {
                 Ok(cells) if !column.nullable && cells.null_count() > 0 => {
                     return Err(format!("column `{}` has missing values", column.name));
@@ -279,9 +327,10 @@ impl Columns {
                 Ok(cells) => buffer
                     .fill(cells.as_materialized_series(), column.kind, column.nullable)
                     .map_err(|error| error.to_string())?,
-                Err(_) => (0..columns.rows).for_each(|_| buffer.push(Value::Missing, true)),
+                Err(_) => buffer.miss(rows, true),
             }
         }
-        Ok(columns)
+        self.rows = rows;
+        Ok(())
     }
 }

@@ -82,7 +82,9 @@ fn read_small(folder: &Folder, table: Table, name: PartName) -> Option<Columns> 
     if part.rows >= WINDOW {
         return None;
     }
-    part.read(&part.load().ok()?, 0).ok()
+    let mut rows = Columns::new(table);
+    part.read(&part.load().ok()?, 0, &mut rows).ok()?;
+    Some(rows)
 }
 
 /// Writes the rows of adjacent parts as one part. A single part stays unchanged.

@@ -1,15 +1,21 @@
 //! Rows of parts that overlap in time, merged into one order.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, VecDeque};
 use std::iter::FusedIterator;
 use std::mem;
 
 use tracer_core::tables::Fact;
 
-use crate::columns::Columns;
+use crate::cursor::{Cursor, Spare};
 use crate::error::{Damage, StoreError};
-use crate::part::{Part, Parts, WINDOW};
+use crate::part::{Part, Parts};
+
+/// Parts whose first rows are decoded before they are needed: each takes as much memory as a part that is read.
+const COMING: usize = 2;
+/// Parts that overlap up to which each is decoded on a thread of its own: a recording has a few for each table.
+const MAX_AHEAD: usize = 64;
 
 /// Rows of tables in the order of time.
 ///
@@ -19,12 +25,19 @@ use crate::part::{Part, Parts, WINDOW};
 pub struct Facts {
     /// Parts not begun yet, the earliest last.
     ahead: Vec<(usize, Part)>,
-    /// Parts that are read, by the time of their next row. The position of the part among all parts decides between rows of the
-    /// same time.
-    begun: BTreeMap<(u64, usize), Cursor>,
+    /// The next ones after these, with their first rows, the earliest first.
+    coming: VecDeque<(usize, Cursor)>,
+    /// Time of the next row of each part that is read, the position of the part among all parts, which decides between rows of the
+    /// same time, and its place in `cursors`.
+    order: BinaryHeap<Reverse<(u64, usize, usize)>>,
+    /// The parts that are read; `None` in places that are free.
+    cursors: Vec<Option<Cursor>>,
+    spare: Spare,
     damaged: Vec<Damage>,
     skip_damaged: bool,
     failed: bool,
+    /// Whether [`Self::next_row`] has returned the next row.
+    is_lent: bool,
 }
 
 impl Facts {
@@ -33,10 +46,14 @@ impl Facts {
         ahead.sort_by_key(|(rank, part)| Reverse((part.first_time, *rank)));
         Self {
             ahead,
-            begun: BTreeMap::new(),
+            coming: VecDeque::new(),
+            order: BinaryHeap::new(),
+            cursors: Vec::new(),
+            spare: Spare::default(),
             damaged: parts.damaged,
             skip_damaged: false,
             failed: false,
+            is_lent: false,
         }
     }
 
@@ -53,32 +70,91 @@ impl Facts {
         &self.damaged
     }
 
+    /// Returns the next row as [`Iterator::next`] does, but keeps it: rows are large, and many readers only look at them.
+    #[must_use]
+    pub fn next_row(&mut self) -> Option<Result<&Fact, StoreError>> {
+        match self.settle() {
+            Some(place) => {
+                self.is_lent = true;
+                self.cursors.get(place)?.as_ref()?.row().map(Ok)
+            }
+            None => self.failure().map(Err),
+        }
+    }
+
+    /// Finds the cursor with the next row. `None` after the last row, or if a damaged part ends the rows.
+    fn settle(&mut self) -> Option<usize> {
+        if mem::take(&mut self.is_lent) {
+            self.pass(Cursor::skip);
+        }
+        if !self.skip_damaged && !self.damaged.is_empty() {
+            return None;
+        }
+        self.begin();
+        let is_readable = self.skip_damaged || self.damaged.is_empty();
+        let next = self.order.peek().filter(|_| is_readable);
+        next.map(|Reverse((_, _, place))| *place)
+    }
+
+    /// Returns the error that ends the rows, once.
+    fn failure(&mut self) -> Option<StoreError> {
+        if self.skip_damaged || mem::replace(&mut self.failed, true) {
+            return None;
+        }
+        self.damaged.first().cloned().map(StoreError::Damaged)
+    }
+
     /// Begins every part that can contain the next row.
     fn begin(&mut self) {
         loop {
-            let next = self.begun.first_key_value().map_or(u64::MAX, |((time, _), _)| *time);
-            let Some((rank, part)) = self.ahead.pop_if(|(_, part)| part.first_time <= next) else {
+            while self.coming.len() < COMING
+                && let Some((rank, part)) = self.ahead.pop()
+            {
+                let ahead = self.order.len() < MAX_AHEAD;
+                self.coming.push_back((rank, Cursor::begin(part, &self.spare, ahead)));
+            }
+            let next = self.order.peek().map_or(u64::MAX, |Reverse((time, ..))| *time);
+            let is_due = |(_, cursor): &mut (usize, Cursor)| cursor.part().first_time <= next;
+            let Some((rank, cursor)) = self.coming.pop_front_if(is_due) else {
                 return;
             };
-            self.keep(rank, Cursor::new(part));
+            self.keep(rank, cursor);
         }
     }
 
     /// Keeps a cursor that has a next row.
-    fn keep(&mut self, rank: usize, cursor: Result<Cursor, Damage>) {
-        match cursor.map(|cursor| (cursor.time(), cursor)) {
-            Ok((Some(time), cursor)) => drop(self.begun.insert((time, rank), cursor)),
-            Ok((None, _)) => {}
+    fn keep(&mut self, rank: usize, mut cursor: Cursor) {
+        match cursor.time() {
+            Ok(Some(time)) => {
+                let free = self.cursors.iter().position(Option::is_none);
+                let place = free.unwrap_or(self.cursors.len());
+                match self.cursors.get_mut(place) {
+                    Some(free) => *free = Some(cursor),
+                    None => self.cursors.push(Some(cursor)),
+                }
+                self.order.push(Reverse((time, rank, place)));
+            }
+            Ok(None) => {}
             Err(damage) => self.damaged.push(damage),
         }
     }
 
-    /// Returns the next row of the parts begun; `None` if there is none, or the next one cannot be read.
-    fn take(&mut self) -> Option<Fact> {
-        let ((_, rank), cursor) = self.begun.pop_first()?;
-        let fact = cursor.get().map_err(|damage| self.damaged.push(damage)).ok()?;
-        self.keep(rank, cursor.advance());
-        Some(fact)
+    /// Moves past the next row of the parts begun by `pass`. Returns what that returns; `None` if there is no such row.
+    fn pass<T>(&mut self, pass: impl FnOnce(&mut Cursor) -> T) -> Option<T> {
+        let mut top = self.order.peek_mut()?;
+        let Reverse((time, _, place)) = &mut *top;
+        let slot = self.cursors.get_mut(*place)?;
+        let cursor = slot.as_mut()?;
+        let passed = pass(cursor);
+        match cursor.time() {
+            Ok(Some(next)) => *time = next,
+            ended => {
+                *slot = None;
+                PeekMut::pop(top);
+                self.damaged.extend(ended.err());
+            }
+        }
+        Some(passed)
     }
 }
 
@@ -86,74 +162,11 @@ impl Iterator for Facts {
     type Item = Result<Fact, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.skip_damaged || self.damaged.is_empty() {
-            self.begin();
-            match self.take() {
-                Some(fact) => return Some(Ok(fact)),
-                None if self.begun.is_empty() && self.ahead.is_empty() => break,
-                None => {}
-            }
+        match self.settle() {
+            Some(_) => self.pass(Cursor::take)?.map(Ok),
+            None => self.failure().map(Err),
         }
-        if self.skip_damaged || mem::replace(&mut self.failed, true) {
-            return None;
-        }
-        let damage = self.damaged.first()?;
-        Some(Err(StoreError::Damaged(damage.clone())))
     }
 }
 
 impl FusedIterator for Facts {}
-
-/// A position in a part.
-#[derive(Debug)]
-struct Cursor {
-    part: Part,
-    /// The content of the part's file.
-    content: Vec<u8>,
-    /// Rows in memory.
-    window: Columns,
-    /// Position of the window in the part.
-    begin: usize,
-    /// Position of the next row in the window.
-    row: usize,
-}
-
-impl Cursor {
-    /// Returns a cursor at the first row of a part.
-    fn new(part: Part) -> Result<Self, Damage> {
-        let content = part.load()?;
-        Ok(Self {
-            window: part.read(&content, 0)?,
-            part,
-            content,
-            begin: 0,
-            row: 0,
-        })
-    }
-
-    /// Returns the time of the next row; `None` at the end of the part.
-    fn time(&self) -> Option<u64> {
-        self.window.time(self.row)
-    }
-
-    /// Returns the next row.
-    fn get(&self) -> Result<Fact, Damage> {
-        self.window.get(self.row).map_err(|misfit| {
-            let column = self.part.table.columns().get(misfit.column);
-            let column = column.map_or("", |column| column.name);
-            let row = self.begin + self.row;
-            let reason = format!("column `{column}` has an unknown value in row {row}");
-            Damage::new(self.part.table, &self.part.path(), reason)
-        })
-    }
-
-    fn advance(mut self) -> Result<Self, Damage> {
-        self.row += 1;
-        if self.row == WINDOW && self.begin + WINDOW < self.part.rows {
-            self.begin += WINDOW;
-            self.row = 0;
-            self.window = self.part.read(&self.content, self.begin)?;
-        }
-        Ok(self)
-    }
-}

@@ -16,6 +16,7 @@
 
 mod columns;
 mod compact;
+mod cursor;
 mod docs;
 mod error;
 mod facts;
@@ -36,5 +37,5 @@ pub use facts::Facts;
 pub use manifest::Manifest;
 pub use query::{Files, Frame};
 pub use reader::{State, Trace};
-pub use sink::{Placing, Written};
+pub use sink::{Placing, SizeGauge, Written};
 pub use writer::TraceWriter;

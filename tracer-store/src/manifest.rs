@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tracer_core::family::Family;
 use tracer_core::tables::Table;
 use tracer_files::Folder;
 
@@ -39,7 +41,7 @@ const MAX_BYTES: u64 = 64 << 20;
 const FORMAT: &str = "tracer-trace";
 
 /// Where a trace comes from, how it was taken, and whether it is whole.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
     /// Always `tracer-trace`.
     format: String,
@@ -95,7 +97,7 @@ pub struct Manifest {
 }
 
 /// The tool that wrote a trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
     /// Its name.
     pub name: String,
@@ -104,7 +106,7 @@ pub struct Tool {
 }
 
 /// The traced processes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Target {
     /// A command that the recorder ran.
@@ -127,7 +129,7 @@ pub enum Target {
 }
 
 /// Pauses of traced processes. tracer resumed the process after each one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pauses {
     /// The number of pauses.
     pub count: u64,
@@ -136,7 +138,7 @@ pub struct Pauses {
 }
 
 /// How a command exited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Exit {
     /// It exited with this code.
@@ -146,7 +148,7 @@ pub enum Exit {
 }
 
 /// The reason why a recording ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum EndedBy {
     /// The command exited.
@@ -192,6 +194,21 @@ impl Manifest {
             counts: BTreeMap::new(),
             complete: false,
         }
+    }
+
+    /// Returns how many compute queues each GPU runs at once, by its gpu id, as far as the trace says.
+    #[must_use]
+    pub fn compute_queues(&self) -> BTreeMap<u32, u32> {
+        let of = |device: &Device| Some((device.gpu_id, device.compute_queues?));
+        self.devices.iter().filter_map(of).collect()
+    }
+
+    /// Returns what a hit of the cheapest probe on a launch costs by itself, in ns; `None` if it was not measured.
+    #[must_use]
+    pub fn hit_ns(&self) -> Option<u64> {
+        let is_of_launches = |probe: &&Probe| matches!(probe.family, Family::Api | Family::Reserve | Family::Doorbell);
+        let probes = self.probes.iter().filter(is_of_launches).filter(|probe| probe.attached);
+        probes.filter_map(|probe| probe.hit_ns).min()
     }
 
     /// Returns the format version of the trace.

@@ -163,6 +163,13 @@ impl Part {
             let mut reader = ParquetReader::new(Cursor::new(content(folder, name)?));
             check_columns(table, &*reader.schema().map_err(|error| not_parquet(&error))?)?;
             let metadata = reader.get_metadata().map_err(|error| not_parquet(&error))?;
+            let in_groups: usize = metadata.row_groups.iter().map(|group| group.num_rows()).sum();
+            if metadata.num_rows != in_groups {
+                let rows = metadata.num_rows;
+                return Err(format!(
+                    "its footer names {rows} rows, and its row groups have {in_groups}"
+                ));
+            }
             let pairs = metadata.key_value_metadata().iter().flatten();
             let mut times = pairs.filter(|pair| pair.key == FIRST_TIME);
             let first_time = times.find_map(|pair| pair.value.as_deref()?.parse().ok());
@@ -193,10 +200,10 @@ impl Part {
         opened.map_err(|error| Damage::new(self.table, &self.path(), error.to_string()))
     }
 
-    /// Reads at most [`WINDOW`] rows from the `offset`th on. `content` is what [`Self::load`] returned: the decoder reads the bytes
-    /// that the checksum covers, whatever happens to the file in between.
-    pub(crate) fn read(&self, content: &[u8], offset: usize) -> Result<Columns, Damage> {
-        guarded(self.table, &self.path(), || {
+    /// Reads at most [`WINDOW`] rows from the `offset`th on, in place of what `rows` had. `content` is what [`Self::load`] returned:
+    /// the decoder reads the bytes that the checksum covers, whatever happens to the file in between.
+    pub(crate) fn read(&self, content: &[u8], offset: usize, rows: &mut Columns) -> Result<(), Damage> {
+        guarded(self.table, &self.path(), move || {
             let mut reader = ParquetReader::new(Cursor::new(content));
             let names = self.table.columns().iter().map(|column| column.name.to_owned());
             let schema = reader.schema().map_err(|error| not_parquet(&error))?;
@@ -206,7 +213,7 @@ impl Part {
                 .read_parallel(ParallelStrategy::None)
                 .finish()
                 .map_err(|error| error.to_string())?;
-            Columns::from_frame(self.table, &frame)
+            rows.read(&frame)
         })
     }
 }

@@ -62,11 +62,12 @@ impl Trace {
             reason: error.to_string(),
         };
         let Parts { readable, mut damaged } = self.parts(&[table])?;
-        let mut frame = Columns::new(table).to_frame().map_err(failed)?;
+        let mut rows = Columns::new(table);
+        let mut frame = rows.to_frame().map_err(failed)?;
         let mut append = |part: &Part| -> Result<(), StoreError> {
             let content = part.load().map_err(StoreError::Damaged)?;
             for offset in (0..part.rows).step_by(WINDOW) {
-                let rows = part.read(&content, offset).map_err(StoreError::Damaged)?;
+                part.read(&content, offset, &mut rows).map_err(StoreError::Damaged)?;
                 frame.vstack_mut(&rows.to_frame().map_err(failed)?).map_err(failed)?;
             }
             Ok(())

@@ -4,7 +4,7 @@ pub(crate) mod worker;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
@@ -111,9 +111,35 @@ pub(crate) struct Pending {
     jobs: AtomicUsize,
     /// Bytes of their rows.
     bytes: AtomicUsize,
+    /// Size of the trace on disk, as the thread measured it for the last time.
+    size: AtomicU64,
+    /// Whether somebody asked for it since.
+    asked: AtomicBool,
+}
+
+/// The size of a trace that is being written. The writer measures it only if somebody asked.
+#[derive(Clone, Debug)]
+pub struct SizeGauge(Arc<Pending>);
+
+impl SizeGauge {
+    /// Returns the bytes on disk, as measured after the last call; 0 at first.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.asked.store(true, Ordering::Relaxed);
+        self.0.size.load(Ordering::Relaxed)
+    }
 }
 
 impl Pending {
+    /// Returns whether somebody asked for the size since the last call.
+    fn is_asked(&self) -> bool {
+        self.asked.swap(false, Ordering::Relaxed)
+    }
+
+    fn measured(&self, size: u64) {
+        self.size.store(size, Ordering::Relaxed);
+    }
+
     fn add(&self, bytes: usize) {
         self.jobs.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -166,6 +192,11 @@ impl Sink {
     /// Returns the bytes of rows that were handed over and are not written yet.
     pub(crate) fn pending(&self) -> usize {
         self.pending.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the gauge of the trace's size.
+    pub(crate) fn size_gauge(&self) -> SizeGauge {
+        SizeGauge(Arc::clone(&self.pending))
     }
 
     /// Returns whether few enough jobs wait to add one that can wait elsewhere.

@@ -9,7 +9,7 @@ use tracer_core::tables::{Fact, Loss, Table};
 use crate::error::StoreError;
 use crate::manifest::Manifest;
 use crate::sink::worker::LOSS_SOURCE;
-use crate::sink::{Job, Placing, Report, Sink, Written};
+use crate::sink::{Job, Placing, Report, Sink, SizeGauge, Written};
 use crate::waiting::{BATCH, Waiting};
 
 /// Age at which rows are handed to the writer thread. Together with the time between ticks and the time of a write, it stays below
@@ -102,6 +102,12 @@ impl TraceWriter {
         })
     }
 
+    /// Returns the gauge of the trace's size on disk.
+    #[must_use]
+    pub fn size_gauge(&self) -> SizeGauge {
+        self.sink.size_gauge()
+    }
+
     /// Adds a row to its table, or adds its contents to a run while the disk does not keep up. Never waits for the disk.
     ///
     /// Queues and processes may be pushed with their present state, while they live: the last pushed row of each one counts.
@@ -125,6 +131,13 @@ impl TraceWriter {
             }
             None => self.push(fact),
         }
+    }
+
+    /// Returns the bytes that were handed over and are not on disk yet. A program that makes rows, and does not record them, can
+    /// wait for these, so that no row is aggregated or dropped.
+    #[must_use]
+    pub fn pending_bytes(&self) -> usize {
+        self.sink.pending()
     }
 
     /// Returns whether dispatches and doorbells are aggregated now.

@@ -18,9 +18,29 @@ pub enum Action {
 /// Number of rows by which a page moves.
 const PAGE: usize = 10;
 
+/// The keys that the last line always names, those to keep on a narrow screen first.
+const HINTS: [&str; 7] = [
+    "? help",
+    "q quit",
+    "1-7 views",
+    "Enter queue",
+    "s sort",
+    "/ filter",
+    "Space freeze",
+];
+
+/// Returns the keys that the last line names. A replay has a speed, and cannot be recorded.
+pub fn hints(replays: bool) -> impl Iterator<Item = &'static str> {
+    let last = if replays { "+- speed" } else { "R record" };
+    HINTS.into_iter().chain([last])
+}
+
 /// Every key and what it does, for the help.
 pub const HELP: [(&str, &str); 14] = [
-    ("1..5, Tab", "queues, kernels, rings, ioctls, processes"),
+    (
+        "1..7, Tab",
+        "queues, kernels, API calls, copies, rings, ioctls, processes",
+    ),
     ("up, down, PgUp, PgDn", "select a row"),
     ("Enter", "show details of the selected queue; Esc goes back"),
     ("s, S", "sort by the next or the previous column"),
@@ -58,7 +78,7 @@ impl Top {
             KeyCode::Char('+') => return Some(Action::Speed(1)),
             KeyCode::Char('-') => return Some(Action::Speed(-1)),
             KeyCode::Char('R') => return Some(Action::Record),
-            KeyCode::Char(digit @ '1'..='5') => self.show(View::TABS[digit as usize - '1' as usize]),
+            KeyCode::Char(digit @ '1'..='7') => self.show(View::TABS[digit as usize - '1' as usize]),
             KeyCode::Tab => self.next_view(1),
             KeyCode::BackTab => self.next_view(View::TABS.len() - 1),
             KeyCode::Up | KeyCode::Char('k') => self.select(|at| at.saturating_sub(1)),

@@ -7,10 +7,12 @@
 mod cells;
 mod draw;
 mod keys;
+mod notes;
 mod rows;
 mod state;
 mod table;
 pub mod terminal;
+mod text;
 mod views;
 
 pub use draw::draw;

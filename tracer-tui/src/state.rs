@@ -3,16 +3,20 @@
 use std::collections::VecDeque;
 
 use tracer_core::live::{Picture, QueueRow};
+use tracer_core::words::Named;
 
 use crate::{
     rows::Choice,
-    views::{ioctls, kernels, processes, queues, rings},
+    views::{api, copies, ioctls, kernels, processes, queues, rings},
 };
 
 /// Maximum number of pictures that are kept for looking back.
 const MOST_PICTURES: usize = 600;
 /// Maximum number of rows in all of these pictures. With 1000 queues the history is shorter.
 const MOST_ROWS: usize = 120_000;
+
+/// Number of views.
+const VIEWS: usize = View::TABS.len() + 1;
 
 /// A view in the body of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
@@ -22,6 +26,10 @@ pub enum View {
     Queues,
     /// Kernels.
     Kernels,
+    /// Calls of functions of HIP, HSA and OpenCL.
+    Api,
+    /// Copies and fills.
+    Copies,
     /// Rings of the kernel driver.
     Rings,
     /// Ioctls.
@@ -34,7 +42,23 @@ pub enum View {
 
 impl View {
     /// The views with a number key, in the order of the keys.
-    pub const TABS: [Self; 5] = [Self::Queues, Self::Kernels, Self::Rings, Self::Ioctls, Self::Processes];
+    pub const TABS: [Self; 7] = [
+        Self::Queues,
+        Self::Kernels,
+        Self::Api,
+        Self::Copies,
+        Self::Rings,
+        Self::Ioctls,
+        Self::Processes,
+    ];
+
+    /// Returns the name for people.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Api => "API calls",
+            other => other.name(),
+        }
+    }
 }
 
 /// The status of the screen that does not come from facts.
@@ -59,8 +83,8 @@ pub struct Status {
 pub struct Top {
     view: View,
     /// The sort column, and whether it is reversed, by view.
-    sorting: [(usize, bool); 6],
-    selected: [usize; 6],
+    sorting: [(usize, bool); VIEWS],
+    selected: [usize; VIEWS],
     filter: String,
     /// Whether characters go into the filter.
     pub(crate) editing: bool,
@@ -83,12 +107,18 @@ impl Top {
     /// Creates a screen that shows the view of the queues and has no picture yet.
     #[must_use]
     pub fn new(status: Status) -> Self {
-        let mut sorting = [(0, false); 6];
-        sorting[View::Queues as usize].0 = queues::FIRST;
+        let mut sorting = [(0, false); VIEWS];
+        for (view, first) in [
+            (View::Queues, queues::FIRST),
+            (View::Api, api::FIRST),
+            (View::Copies, copies::FIRST),
+        ] {
+            sorting[view as usize].0 = first;
+        }
         Self {
             view: View::Queues,
             sorting,
-            selected: [0; 6],
+            selected: [0; VIEWS],
             filter: String::new(),
             editing: false,
             help: false,
@@ -174,6 +204,8 @@ impl Top {
         match self.view {
             View::Queues => (queues::rows(choice, picture).len(), queues::COLUMNS.len()),
             View::Kernels => (kernels::rows(choice, picture).len(), kernels::COLUMNS.len()),
+            View::Api => (api::rows(choice, picture).len(), api::COLUMNS.len()),
+            View::Copies => (copies::rows(choice, picture).len(), copies::COLUMNS.len()),
             View::Rings => (rings::rows(choice, picture).len(), rings::COLUMNS.len()),
             View::Ioctls => (ioctls::rows(choice, picture).len(), ioctls::COLUMNS.len()),
             View::Processes => {
@@ -272,6 +304,8 @@ fn size(picture: &Picture) -> usize {
         + picture.kernels.len()
         + picture.rings.len()
         + picture.ioctls.len()
+        + picture.api.len()
+        + picture.copies.len()
         + picture.processes.len()
         + 1
 }

@@ -9,6 +9,8 @@ use ratatui::{
 };
 use tracer_core::foreign;
 
+use crate::text::shortened;
+
 /// A column of a table of `R`.
 pub struct Column<R> {
     /// The heading.
@@ -42,11 +44,12 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
-/// Returns the columns that fit, with their widths.
-fn fitting<R>(columns: &[Column<R>], width: u16) -> Vec<(usize, u16)> {
-    const LEAST_REST: u16 = 8;
-    let needed = |column: &Column<R>| if column.width == 0 { LEAST_REST } else { column.width };
-    let mut chosen: Vec<(usize, u16)> = columns.iter().map(needed).enumerate().collect();
+/// Returns the columns that fit, of those that need these widths; 0 takes what is left.
+fn fitting<R>(columns: &[Column<R>], needed: &[u16], width: u16) -> Vec<(usize, u16)> {
+    /// Fewer cells tell no name apart.
+    const LEAST_REST: u16 = 24;
+    let least = |&needed: &u16| if needed == 0 { LEAST_REST } else { needed };
+    let mut chosen: Vec<(usize, u16)> = needed.iter().map(least).enumerate().collect();
     loop {
         let taken = chosen.iter().map(|(_, width)| width + 1).sum::<u16>().saturating_sub(1);
         if taken <= width || chosen.len() <= 1 {
@@ -78,10 +81,15 @@ impl<R> Table<'_, R> {
     /// Draws the headings and as many rows as fit, so that the selected row is among them. Returns the index of the first row
     /// shown.
     pub fn draw(&self, area: Rect, buffer: &mut Buffer) -> usize {
-        let columns = fitting(self.columns, area.width);
         if area.height == 0 {
             return 0;
         }
+        let fits = usize::from(area.height - 1);
+        let first = (self.selected + 1).saturating_sub(fits);
+        let shown = self.rows.get(first..).unwrap_or_default();
+        let shown = shown.get(..fits).unwrap_or(shown);
+        let needed: Vec<u16> = (0..self.columns.len()).map(|at| self.needed(at, shown)).collect();
+        let columns = fitting(self.columns, &needed, area.width);
         self.line(
             area,
             0,
@@ -94,14 +102,11 @@ impl<R> Table<'_, R> {
                     (true, false) => "▾",
                     (true, true) => "▴",
                 };
-                let room = usize::from(width).saturating_sub(mark.chars().count());
-                let title: String = column.title.chars().take(room).collect();
-                format!("{title}{mark}")
+                let room = width.saturating_sub(mark.chars().count() as u16);
+                shortened(column.title, room) + mark
             },
         );
-        let fits = usize::from(area.height - 1);
-        let first = (self.selected + 1).saturating_sub(fits);
-        for (place, row) in self.rows.iter().skip(first).take(fits).enumerate() {
+        for (place, row) in shown.iter().enumerate() {
             let style = if first + place == self.selected {
                 (self.style)(row).add_modifier(Modifier::REVERSED)
             } else {
@@ -112,6 +117,22 @@ impl<R> Table<'_, R> {
             });
         }
         first
+    }
+
+    /// Returns the width that a column needs for its heading and these rows. A number that is cut is another number; a name is
+    /// shortened.
+    fn needed(&self, at: usize, rows: &[&R]) -> u16 {
+        let column = &self.columns[at];
+        if column.width == 0 {
+            return 0;
+        }
+        let heading = column.title.chars().count() as u16 + u16::from(at == self.sorted);
+        let least = column.width.max(heading);
+        if column.left {
+            return least;
+        }
+        let cells = rows.iter().map(|row| (column.cell)(row, least).chars().count() as u16);
+        cells.fold(least, u16::max)
     }
 
     fn line(
@@ -131,23 +152,13 @@ impl<R> Table<'_, R> {
             let text = foreign::line(text(column, width, at));
             let used = (text.chars().count() as u16).min(width);
             let start = if column.left { x } else { x + width - used };
-            buffer.set_stringn(start, area.y + down, clipped(&text, width), usize::from(width), style);
+            buffer.set_stringn(start, area.y + down, shortened(&text, width), usize::from(width), style);
             x += width + 1;
             if x >= area.right() {
                 break;
             }
         }
     }
-}
-
-/// Cuts the text to this many cells, and shows that it was cut.
-fn clipped(text: &str, width: u16) -> String {
-    let width = usize::from(width);
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
-    format!("{kept}…")
 }
 
 #[cfg(test)]
@@ -173,14 +184,28 @@ mod tests {
             column("c", 5, 9),
             column("d", 5, 2),
         ];
-        assert_eq!(fitting(&columns, 40), [(0, 5), (1, 22), (2, 5), (3, 5)]);
-        assert_eq!(fitting(&columns, 20), [(0, 5), (1, 8), (3, 5)]);
-        assert_eq!(fitting(&columns, 3), [(0, 5)]);
+        let needed = [5, 0, 5, 5];
+        assert_eq!(fitting(&columns, &needed, 60), [(0, 5), (1, 42), (2, 5), (3, 5)]);
+        assert_eq!(fitting(&columns, &needed, 40), [(0, 5), (1, 28), (3, 5)]);
+        assert_eq!(fitting(&columns, &needed, 3), [(0, 5)]);
+        assert_eq!(fitting(&columns, &[9, 0, 5, 5], 40), [(0, 9), (1, 24), (3, 5)]);
     }
 
     #[test]
-    fn what_is_cut_shows() {
-        assert_eq!(clipped("vector_add", 6), "vecto…");
-        assert_eq!(clipped("short", 6), "short");
+    fn a_column_is_as_wide_as_its_numbers() {
+        let columns = [column("a", 3, 0), column("titled", 3, 1)];
+        let mut table = Table {
+            columns: &columns,
+            rows: &[&1, &1_234_567],
+            sorted: 0,
+            reversed: false,
+            selected: 0,
+            style: |_| Style::new(),
+        };
+        let needed = |table: &Table<'_, u32>| [0, 1].map(|at| table.needed(at, table.rows));
+        assert_eq!(needed(&table), [7, 7]);
+        table.rows = &[&1];
+        table.sorted = 1;
+        assert_eq!(needed(&table), [3, 7]);
     }
 }

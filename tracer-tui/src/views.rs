@@ -1,5 +1,7 @@
 //! The tables, one per file.
 
+pub mod api;
+pub mod copies;
 pub mod ioctls;
 pub mod kernels;
 pub mod processes;

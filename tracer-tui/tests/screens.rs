@@ -9,12 +9,14 @@ use tracer_core::live::Picture;
 use tracer_tui::{Action, Status, Top, draw};
 
 /// Every view with the keys that show it.
-const VIEWS: [(&str, &str); 6] = [
+const VIEWS: [(&str, &str); 8] = [
     ("queues", "1"),
     ("kernels", "2"),
-    ("rings", "3"),
-    ("ioctls", "4"),
-    ("processes", "5"),
+    ("api", "3"),
+    ("copies", "4"),
+    ("rings", "5"),
+    ("ioctls", "6"),
+    ("processes", "7"),
     ("queue", "1\n"),
 ];
 const SIZES: [(u16, u16); 3] = [(40, 20), (80, 24), (120, 40)];
@@ -106,7 +108,7 @@ fn a_screen_of_any_size_is_drawn() {
     let many = pictures::many();
     for width in [1, 2, 5, 19, 20, 21, 33, 57, 200] {
         for height in [1, 2, 5, 6, 7, 90] {
-            for keys in ["1", "2", "3", "4", "5", "1\n", "?"] {
+            for keys in ["1", "2", "3", "4", "5", "6", "7", "1\n", "?"] {
                 let mut top = top(many.clone());
                 press(&mut top, keys);
                 screen(&top, (width, height));
@@ -202,7 +204,9 @@ fn a_click_selects_and_a_second_one_opens() {
 fn a_wide_screen_has_every_column() {
     let text = screen(&top(pictures::usual()), (220, 24));
     for title in [
+        "process",
         "gpu",
+        "gpu id",
         "sched",
         "id",
         "p/db",
@@ -224,8 +228,118 @@ fn sorting_goes_through_every_column_and_back() {
     press(&mut top, "r");
     assert_ne!(screen(&top, (120, 40)), first);
     press(&mut top, "r");
-    for _ in 0..18 {
+    for _ in 0..20 {
         press(&mut top, "s");
     }
     assert_eq!(screen(&top, (120, 40)), first);
+}
+
+/// The headings of each view.
+const HEADINGS: [(&str, &[&str]); 7] = [
+    (
+        "1",
+        &[
+            "last minute",
+            "process",
+            "gpu id",
+            "disp/s",
+            "oldest",
+            "sched",
+            "depth",
+            "write",
+            "gpu",
+            "type",
+            "db/s",
+            "disp",
+            "p/db",
+            "read",
+            "path",
+            "pid",
+            "p50",
+            "p99",
+            "id",
+            "q",
+        ],
+    ),
+    ("2", &["process", "disp/s", "kernel", "count", "last", "pid"]),
+    (
+        "3",
+        &[
+            "function", "calls/s", "errors", "layer", "calls", "total", "mean", "open", "p50", "p99",
+        ],
+    ),
+    (
+        "4",
+        &[
+            "unknown size",
+            "direction",
+            "commands",
+            "copies/s",
+            "bytes/s",
+            "copies",
+            "engine",
+            "bytes",
+            "path",
+        ],
+    ),
+    (
+        "5",
+        &[
+            "waiting p50",
+            "waiting p99",
+            "running p50",
+            "running p99",
+            "made by",
+            "jobs/s",
+            "traced",
+            "jobs",
+            "ring",
+        ],
+    ),
+    ("6", &["calls/s", "errors", "ioctl", "calls", "p50", "p99", "dev"]),
+    (
+        "7",
+        &["process", "queues", "disp/s", "copies", "ioctls", "disp", "pid", "db"],
+    ),
+];
+
+/// At any width from 80 columns, and whatever the sort column: columns are left out, and no heading, number or unit is cut.
+#[test]
+fn no_heading_and_no_number_is_cut() {
+    for (keys, titles) in HEADINGS {
+        for sorted in 0..titles.len() {
+            for width in 80..=200 {
+                let mut picture = pictures::usual();
+                // More cells than the columns have by default.
+                picture.queues[0].depth = Some(99_999);
+                picture.copies[0].bytes = Some(u64::MAX);
+                picture.copies[0].unknown = 1;
+                let mut top = top(picture);
+                press(&mut top, keys);
+                press(&mut top, &"s".repeat(sorted));
+                let text = screen(&top, (width, 24));
+                let heading = text.lines().nth(3).expect("a heading");
+                let rest = titles
+                    .iter()
+                    .fold(heading.to_owned(), |rest, title| rest.replace(title, ""));
+                let rest = rest.replace(['▾', '▴'], "");
+                assert_eq!(rest.trim(), "", "{width}: {heading}");
+                for line in text.lines().filter(|line| line.contains('…')) {
+                    let around = |side: Option<char>| side.is_some_and(|c| c.is_ascii_digit());
+                    for (at, mark) in line.match_indices('…') {
+                        let sides = [line[..at].chars().next_back(), line[at + mark.len()..].chars().next()];
+                        assert!(!sides.into_iter().any(around), "{width}: {line}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_replay_names_the_keys_of_its_speed() {
+    let mut top = top(pictures::usual());
+    assert!(screen(&top, (80, 24)).contains("R record"));
+    top.status.speed = Some(1);
+    assert!(screen(&top, (80, 24)).ends_with("+- speed"));
 }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::project::Project;
 
 /// The crates that are checked: every one with sources of its own.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 14] = [
     "tracer-capture",
     "tracer-claims",
     "tracer-cli",
@@ -21,6 +21,7 @@ const CRATES: [&str; 13] = [
     "tracer-ebpf",
     "tracer-export",
     "tracer-files",
+    "tracer-html",
     "tracer-query",
     "tracer-serve",
     "tracer-store",

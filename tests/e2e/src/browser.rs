@@ -30,13 +30,24 @@ impl Drop for Chromium {
     }
 }
 
+/// A picture to take of a page.
+#[derive(Clone, Copy)]
+pub struct Picture<'a> {
+    /// The file (PNG).
+    pub path: &'a Path,
+    /// Width and height of the window, in pixels of the page.
+    pub size: (u32, u32),
+    /// Pixels of the picture for a pixel of the page.
+    pub scale: f32,
+}
+
 /// Opens a page and waits until some seconds of the browser's virtual time have passed: its timers advance whenever it waits for no
-/// response. Writes a screenshot to `picture` (PNG), if given, at the end.
+/// response. Takes the picture, if one is wanted, at the end.
 ///
 /// # Panics
 /// Panics if the browser does not exit, or exits without success.
 #[must_use]
-pub fn open_page(folder: &Path, url: &str, seconds: u32, picture: Option<&Path>) -> Seen {
+pub fn open_page(folder: &Path, url: &str, seconds: u32, picture: Option<Picture<'_>>) -> Seen {
     let file = |name: &str| folder.join(format!("browser.{name}"));
     let mut command = Command::new(place::browser().join("chromium"));
     command
@@ -50,10 +61,17 @@ pub fn open_page(folder: &Path, url: &str, seconds: u32, picture: Option<&Path>)
         .arg(format!("--user-data-dir={}", file("data").display()))
         .arg(format!("--log-net-log={}", file("net").display()))
         .arg(format!("--virtual-time-budget={seconds}000"));
-    if let Some(picture) = picture {
+    if let Some(Picture {
+        path,
+        size: (width, height),
+        scale,
+    }) = picture
+    {
         command
-            .arg(format!("--screenshot={}", picture.display()))
-            .args(["--window-size=1240,740", "--hide-scrollbars"]);
+            .arg(format!("--screenshot={}", path.display()))
+            .arg(format!("--window-size={width},{height}"))
+            .arg(format!("--force-device-scale-factor={scale}"))
+            .arg("--hide-scrollbars");
     }
     command
         .arg(url)

@@ -67,6 +67,7 @@ pub fn all(run: &Run) -> Compared {
     compared.named_by_device = names::of_device(run);
     rung::counts(run);
     makers::own(run);
+    product(run);
     compared
 }
 
@@ -130,6 +131,7 @@ fn pid(fact: &Fact) -> Option<u32> {
         Fact::Kernel(row) => Some(row.pid),
         Fact::Progress(row) => Some(row.pid),
         Fact::ApiCall(row) => Some(row.pid),
+        Fact::Stack(row) => Some(row.pid),
         Fact::Queue(row) => Some(row.pid),
         Fact::Process(row) => Some(row.pid),
         Fact::RingJob(row) => row.pid,
@@ -157,6 +159,26 @@ fn rows(run: &Run) -> Compared {
     }
     compared.ioctls = ioctls(run);
     compared
+}
+
+/// Checks that a GPU has the product name that the program got from its runtime, or none: the lists of libdrm may not know it, and
+/// the simulated GPU has no revision in sysfs. Only the dispatcher says what it got.
+fn product(run: &Run) {
+    if !run.dir.path().join("did.json").exists() {
+        return;
+    }
+    let agent = &run.did()["agent"];
+    for gpu in run
+        .trace
+        .manifest()
+        .devices
+        .iter()
+        .filter(|gpu| agent["gfx"] == *gpu.name)
+    {
+        if let Some(product) = &gpu.product {
+            assert_eq!(agent["name"], *product);
+        }
+    }
 }
 
 /// Checks that nothing was dropped, and that the trace says so.
@@ -330,6 +352,23 @@ fn packet_fields(truth: &truth::Packet, d: &Dispatch) {
     }
 }
 
+/// Returns the signals of a barrier, from the bytes of its packet.
+fn waits_for(kind: PacketKind, bytes: &[u8]) -> Option<[u64; 5]> {
+    let used = match kind {
+        PacketKind::BarrierAnd | PacketKind::BarrierOr => 5,
+        PacketKind::VendorBarrierValue => 1,
+        _ => return None,
+    };
+    let signal = |place| match place < used {
+        true => bytes[8 + 8 * place..16 + 8 * place]
+            .iter()
+            .rev()
+            .fold(0, |all, &byte| all << 8 | u64::from(byte)),
+        false => 0,
+    };
+    Some(std::array::from_fn(signal))
+}
+
 fn other_fields(truth: &truth::Packet, other: &OtherPacket) {
     let bytes = unhex(&truth.bytes);
     let kind = match (bytes[0], bytes[2]) {
@@ -344,6 +383,7 @@ fn other_fields(truth: &truth::Packet, other: &OtherPacket) {
     assert_eq!(other.kind, kind, "{truth:?} {other:?}");
     assert_eq!(other.count, 1);
     assert_eq!(other.completion_signal, truth.completion_signal, "{other:?}");
+    assert_eq!(other.waits_for, waits_for(kind, &bytes), "{truth:?} {other:?}");
     // The device invalidates the type of a packet that it has taken. Only one kind is known then, by its body.
     if other.kind == PacketKind::VendorPm4Ib && other.header.to_le_bytes()[0] == packet_type::INVALID {
         return;

@@ -8,9 +8,10 @@ use std::{
 };
 
 use tempfile::TempDir;
+use tracer_common::record::LossSource;
 use tracer_core::tables::{
     ApiCall, ApiStats, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Fact, GpuTime, OtherPacket, Proxy, Queue,
-    Request, Table,
+    Request, Stack, Table,
 };
 use tracer_store::Trace;
 
@@ -70,6 +71,8 @@ pub struct Scenario {
     pub api_rows: Option<&'static str>,
     /// `--row-memory` of the recording, in MiB; `None` for tracer's default.
     pub row_memory: Option<&'static str>,
+    /// Whether the recorder also prints each event (`--log`).
+    pub prints_events: bool,
     /// More environment variables.
     pub env: Vec<(&'static str, OsString)>,
     /// A program and its arguments that run the dispatcher; `None`: the simulator runs it directly.
@@ -108,6 +111,7 @@ impl Scenario {
             api: "none",
             api_rows: None,
             row_memory: None,
+            prints_events: false,
             env: Vec::new(),
             through: Vec::new(),
         }
@@ -135,7 +139,13 @@ impl Scenario {
     /// Records the scenario. Panics with the output unless the command succeeded.
     #[must_use]
     pub fn record(&self) -> Run {
-        let run = self.record_any();
+        let mut run = self.record_any();
+        for _ in 1..ATTEMPTS {
+            if !passed_over(&run) {
+                break;
+            }
+            run = self.record_any();
+        }
         let said = String::from_utf8_lossy(&run.output.stderr);
         assert!(
             run.output.status.success(),
@@ -162,6 +172,7 @@ impl Scenario {
             .arg(dir.path().join("t.trace"))
             .args(self.api_rows.into_iter().flat_map(|classes| ["--api-rows", classes]))
             .args(self.row_memory.into_iter().flat_map(|mib| ["--row-memory", mib]))
+            .args(self.prints_events.then_some("--log"))
             .arg("--")
             .args(self.simulated(dir.path()))
             .envs(self.env.iter().cloned());
@@ -214,6 +225,22 @@ impl Scenario {
     }
 }
 
+/// The most recordings of a scenario.
+const ATTEMPTS: usize = 3;
+
+/// Returns whether a recording lost only what a busy machine withholds: events at which the kernel did not run a program, and pauses
+/// because the recorder got no processor (docs/limitations.md). The trace says so, as it should. The test then compares another
+/// recording; one that always loses this fails.
+fn passed_over(run: &Run) -> bool {
+    let losses = &run.trace.manifest().losses;
+    let of_machine = |source: &str| source.starts_with("missed-") || source == LossSource::HoldFailed.name();
+    let passed_over = !losses.is_empty() && losses.keys().all(|source| of_machine(source));
+    if passed_over {
+        println!("recorded again, as the machine was too busy: {losses:?}");
+    }
+    passed_over
+}
+
 /// Creates a folder for the files of a run.
 #[must_use]
 pub fn folder() -> TempDir {
@@ -247,6 +274,8 @@ rows! {
     queues: Queue;
     /// Returns the submissions to SDMA queues.
     copies: Copy;
+    /// Returns the stacks of the trace.
+    stacks: Stack;
     /// Returns the API calls.
     api_calls: ApiCall;
     /// Returns the API calls that were counted.

@@ -1,5 +1,7 @@
 //! The answers of `report` and `path` equal the truth log, the program's own log, and each other.
 
+mod launches;
+
 use std::collections::BTreeMap;
 use std::process::Command;
 
@@ -177,6 +179,8 @@ fn answers_equal_what_the_device_saw() {
         kernels_equal_the_device(&run);
         layers_add_up(&run);
         paths_equal_the_device(&run);
+        launches::equal_the_device(&run);
+        launches::time_in_flight_holds_what_the_device_took(&run);
         log_equals_the_trace(&run);
         parts_add_up(&run);
         let named = path(&run, &["--kernel", "saxpy"]);
@@ -282,6 +286,30 @@ fn text(run: &Run, words: &[&str]) -> Vec<u8> {
     let output = command.env_remove("COLUMNS").output().expect("tracer runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     output.stdout
+}
+
+/// `record --log` prints each event as `log` prints it from the trace, in the order in which the recorder concludes it.
+#[test]
+fn a_live_log_has_the_lines_of_the_trace() {
+    const TABLES: [&str; 5] = ["doorbells", "dispatches", "packets", "ioctls", "api_calls"];
+    let mut scenario = Scenario::hip("sid", "gfx1100", &["mixed"]);
+    scenario.api = "all";
+    scenario.prints_events = true;
+    let run = scenario.record();
+    let is_event = |line: &&str| {
+        let table = line.split_ascii_whitespace().nth(3);
+        table.is_some_and(|table| TABLES.contains(&table))
+    };
+    let sorted = |text: &[u8]| {
+        let text = String::from_utf8_lossy(text);
+        let mut lines: Vec<String> = text.lines().filter(is_event).map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    let live = sorted(&run.output.stderr);
+    let recorded = sorted(&text(&run, &["log", "--table", &TABLES.join(",")]));
+    assert!(live.len() > 100, "{live:?}");
+    assert_eq!(live, recorded);
 }
 
 /// Each line fits 80 columns, except for words that are longer than a line.

@@ -102,6 +102,12 @@ fn barriers() {
     on(each_release(1), &["barriers"], |run, compared| {
         at_least_own(run, compared);
         assert!(compared.others > 0, "{compared:?}");
+        // One barrier waits for a kernel of the other queue. The others wait for signals that the program sets.
+        let queues = run.report["answers"]["queues"].as_array().expect("an array");
+        let sum = |name: &str| queues.iter().filter_map(|queue| queue[name].as_u64()).sum::<u64>();
+        let elsewhere = sum("waits_elsewhere")..=sum("waits_elsewhere_at_most");
+        assert!(elsewhere.contains(&1), "{elsewhere:?}: {queues:?}");
+        assert_eq!((sum("waits_own"), sum("repeated")), (0, 0), "{queues:?}");
     });
 }
 

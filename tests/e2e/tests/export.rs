@@ -133,6 +133,9 @@ fn every_format_has_the_numbers_of_the_device() {
         let folder = folder();
         let expected = expected(run);
         assert!(!expected.dispatches.is_empty() && !expected.calls.is_empty());
+        let gpu = &run.trace.manifest().devices[0];
+        let product = (gpu.name == "gfx942").then_some("AMD Instinct MI300X");
+        assert_eq!(gpu.product.as_deref(), product, "gfx1100 is several products");
         for (format, found) in all(run, folder.path()) {
             assert_eq!(found, expected, "{format}");
         }

@@ -1,10 +1,16 @@
 //! `tracer top` of running programs: the numbers of the command and of the processes are the truth, and a recording made with it is
 //! a trace like any other.
 
-use std::{path::Path, process::Command};
+use std::{collections::BTreeMap, path::Path, process::Command};
 
 use serde_json::{Value, json};
+use tracer_common::api::{FUNCTIONS, Layer, find};
+use tracer_core::{
+    live::Picture,
+    tables::{CopiedBy, Path as Way},
+};
 use tracer_e2e::{
+    dispatcher::Log,
     observed, place,
     running::{Program, Recorder, state},
     scenario::{Run, Scenario, folder},
@@ -81,6 +87,63 @@ fn the_picture_of_a_command_is_the_truth() {
             );
             assert!(row["doorbells"].as_u64() >= Some(queue.doorbells.len() as u64), "{row}");
         }
+    }
+}
+
+/// The calls of a picture are those of the program's own log, and its copies those of the device.
+#[test]
+fn calls_and_copies_are_those_of_the_program() {
+    for api in ["all", "stats"] {
+        let dir = folder();
+        let output = top(&["--once", "--json", "--api", api, "--"])
+            .args(Scenario::hip("trixie", "gfx1100", &["mixed"]).simulated(dir.path()))
+            .output()
+            .expect("tracer runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let picture: Picture = serde_json::from_slice(&output.stdout).expect("a picture");
+        assert_eq!(picture.losses, []);
+        let log = Log::read(&dir.path().join("log.jsonl"));
+        let mut called: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for call in &log.calls {
+            if let Some(number) = find(Layer::Hip, &call.call) {
+                let (calls, failed) = called.entry(&call.call).or_default();
+                *calls += 1;
+                *failed += u64::from(FUNCTIONS[number].failed(call.result.into()));
+            }
+        }
+        assert!(called.len() > 5, "{called:?}");
+        let hip = picture.api.iter().filter(|row| row.layer == "hip");
+        let shown: BTreeMap<&str, (u64, u64)> = hip
+            .map(|row| (row.function.as_str(), (row.count, row.errors)))
+            .filter(|(function, _)| called.contains_key(function))
+            .collect();
+        assert_eq!(shown, called, "{api}");
+        let sum: u64 = picture.api.iter().map(|row| row.count).sum();
+        assert_eq!(picture.totals.api_calls, Some(sum));
+        for row in &picture.api {
+            let returned = row.count - row.unreturned;
+            assert_eq!(row.mean_ns, row.total_ns.map(|total| total / returned), "{row:?}");
+        }
+        let truth = Truth::read(&dir.path().join("truth.jsonl"));
+        let moved = truth.queues.iter().flat_map(|queue| &queue.commands);
+        let moved = moved.filter(|command| ["copy", "copy_rect", "fill"].contains(&command.op.as_str()));
+        let moved: u64 = moved.map(|command| command.bytes).sum();
+        let sdma = picture.copies.iter().filter(|row| row.by == Some(CopiedBy::Sdma));
+        let (mut count, mut bytes) = (0, 0);
+        for row in sdma {
+            assert_eq!((row.unknown, row.path), (0, Way::Doorbell), "{row:?}");
+            count += row.count;
+            bytes += row.bytes.expect("each size is known");
+        }
+        assert_eq!((Some(count), bytes), (picture.totals.copies, moved), "{api}");
+        assert!(bytes > 0);
+        // The picture names the processes of queues and kernels.
+        let names = picture.queues.iter().map(|queue| queue.comm.as_deref());
+        let names = names.chain(picture.kernels.iter().map(|kernel| kernel.comm.as_deref()));
+        assert!(
+            names.into_iter().all(|name| name == Some("hsa-dispatch")),
+            "{picture:?}"
+        );
     }
 }
 

@@ -1,10 +1,15 @@
 //! `tracer top` on a recorded trace: its numbers are the trace's, its keys work, and the terminal is restored afterwards, however
 //! the program exits.
 
-use std::{path::Path, process::Command, time::Duration};
+use std::{collections::BTreeMap, path::Path, process::Command, time::Duration};
 
 use serde_json::Value;
-use tracer_core::tables::Fact;
+use tracer_core::{
+    live::Picture,
+    summary::{ApiCalls, Copies},
+    tables::{CopiedBy, CopyOp, Fact},
+    words::Named,
+};
 use tracer_e2e::{
     compare, place,
     scenario::{Run, Scenario},
@@ -106,6 +111,54 @@ fn the_picture_at_the_end_has_the_numbers_of_the_truth() {
     assert_eq!(named, all as u64);
 }
 
+/// The report and the picture have the same calls and copies of the same trace.
+#[test]
+fn calls_and_copies_at_the_end_are_those_of_the_report() {
+    for api in ["all", "stats"] {
+        let scenario = Scenario {
+            api,
+            ..Scenario::hip("trixie", "gfx1100", &["mixed"])
+        };
+        let run = scenario.record();
+        let output = top(run.trace.dir(), &["--once", "--json"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let picture: Picture = serde_json::from_slice(&output.stdout).unwrap();
+        let reported: ApiCalls = serde_json::from_value(run.report["api_calls"].clone()).unwrap();
+        assert_eq!(picture.totals.api_calls, reported.total);
+        assert_eq!(picture.api.len(), reported.by_function.len());
+        assert!(picture.api.len() > 5, "{:?}", picture.api);
+        for row in &picture.api {
+            let function = &reported.by_function[&row.function];
+            assert_eq!(
+                (&row.layer, row.count, row.errors, row.unreturned),
+                (&function.layer, function.count, function.errors, function.unreturned)
+            );
+            let times = function.ns.map(|ns| (ns.total, (ns.p50, ns.p99)));
+            assert_eq!(row.total_ns.zip(row.ns), times, "{row:?}");
+            // A trace has only the sum of calls that were counted.
+            if api == "stats" {
+                assert_eq!(row.per_s, None, "{row:?}");
+            }
+        }
+        let copies: Copies = serde_json::from_value(run.report["copies"].clone()).unwrap();
+        let mut moved: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for row in &picture.copies {
+            if row.by == Some(CopiedBy::Sdma) && row.op.is_some_and(|op| op != CopyOp::None) {
+                let direction = row.direction.map_or("unknown", Named::name);
+                let (count, bytes) = moved.entry(direction.to_owned()).or_default();
+                *count += row.count;
+                *bytes += row.bytes.unwrap();
+            }
+        }
+        let by_direction = copies.by_direction.into_iter();
+        let expected: BTreeMap<_, _> = by_direction.map(|(name, m)| (name, (m.count, m.bytes))).collect();
+        assert!(!expected.is_empty());
+        assert_eq!(moved, expected);
+        let kernels = picture.copies.iter().filter(|row| row.by == Some(CopiedBy::Kernel));
+        assert_eq!(Some(kernels.map(|row| row.count).sum()), copies.kernels.count);
+    }
+}
+
 #[test]
 fn the_screen_shows_the_numbers_and_keys_work() {
     let run = recorded();
@@ -134,10 +187,14 @@ fn the_screen_shows_the_numbers_and_keys_work() {
     }
     terminal.press("2");
     terminal.wait_for(|screen| screen.contains(&*kernel));
-    terminal.press("5");
+    terminal.press("7");
     terminal.wait_for(|screen| screen.contains("hsa-dispatch"));
-    terminal.press("4");
+    terminal.press("6");
     terminal.wait_for(|screen| screen.contains("CREATE_QUEUE"));
+    terminal.press("3");
+    terminal.wait_for(|screen| screen.contains("API calls: ? (not watched"));
+    terminal.press("4");
+    terminal.wait_for(|screen| screen.contains("no copies seen"));
     terminal.press("1\r");
     terminal.wait_for(|screen| screen.contains("reserve to doorbell"));
     terminal.press("?");

@@ -191,11 +191,16 @@ fn outputs(trace: &std::path::Path) -> Result<(), String> {
         (&["report", "--by", "dispatch"], &[0]),
         (&["log"], &[0]),
         (&["log", "--format", "jsonl"], &[0]),
+        (&["diff", "--all"], &[0]),
+        (&["diff", "--format", "json"], &[0]),
         (&["verify"], &[1, 3]),
         (&["verify", "--format", "markdown"], &[1, 3]),
     ] {
         let mut command = Command::new(place::programs().join("tracer"));
-        let output = command.args(words).arg(trace).output().expect("tracer runs");
+        // A diff has two traces: here, the same one twice.
+        let other = (words[0] == "diff").then_some(trace);
+        let output = command.args(words).args(other).arg(trace);
+        let output = output.output().expect("tracer runs");
         harmless(&words.join(" "), &output.stdout)?;
         harmless(&words.join(" "), &output.stderr)?;
         if !output.status.code().is_some_and(|code| codes.contains(&code)) {

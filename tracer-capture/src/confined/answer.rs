@@ -205,6 +205,7 @@ mod tests {
         inode: 2,
         size: 3,
         changed: (4, 5),
+        owner: 7,
         file_system: 6,
     };
 

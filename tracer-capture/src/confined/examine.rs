@@ -34,6 +34,7 @@ use crate::{
             Argument, Entries, FunctionSite, MAX_FILE, Resolution, ResolveError,
             debug::{DebugFiles, DebugKey, Lookup},
         },
+        unwind::Module,
     },
     target::proc_maps::{self, Mapping},
 };
@@ -321,6 +322,34 @@ impl Examine<'_> {
             Output::BuildId(build_id) => Ok(build_id),
             _ => Err(ParseFailed::Crashed.into()),
         }
+    }
+
+    /// Reads what it takes to unwind through a file.
+    ///
+    /// # Errors
+    /// Fails with [`NotRead`].
+    pub fn unwind(&self, file: &File) -> Result<Module, NotRead> {
+        match self.run_on(file, &Job::Unwind)? {
+            Output::Unwind(module) => Ok(*module),
+            _ => Err(ParseFailed::Crashed.into()),
+        }
+    }
+
+    /// Demangles symbols, each to a name.
+    ///
+    /// # Errors
+    /// Fails with [`NotRead`].
+    pub fn demangle(&self, symbols: Vec<String>) -> Result<Vec<String>, NotRead> {
+        match self.run(&Job::Demangle(symbols), None, &mut ())? {
+            Output::Demangle(names) => Ok(names),
+            _ => Err(ParseFailed::Crashed.into()),
+        }
+    }
+
+    /// Returns whether a file belongs to the user of the process.
+    #[must_use]
+    pub fn owns(&self, file: &File) -> bool {
+        file.info.owner == self.user
     }
 
     /// Finds the places for probes in functions of a library. Each function is given by its offset in the file and its linked

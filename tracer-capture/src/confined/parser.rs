@@ -18,6 +18,7 @@ use crate::runtime::{
         self, Argument, Entries, FunctionSite, MAX_FILE, Resolution, ResolveError,
         debug::{DebugFiles, DebugKey, Lookup, NotUsed, Tried},
     },
+    unwind::{self, Module},
 };
 
 /// The work of a parser on the input that goes with it.
@@ -47,6 +48,10 @@ pub enum Job {
         /// The size of the code object in bytes.
         size: u64,
     },
+    /// Reads what it takes to unwind through a file.
+    Unwind,
+    /// Demangles symbols.
+    Demangle(Vec<String>),
     /// Finds places for probes in functions.
     Sites {
         /// The first bytes and the linked address of each function.
@@ -67,6 +72,8 @@ pub enum Output {
     DebugSymbols(Result<DebugSymbols, String>),
     Checksum(u32),
     CodeObject(Result<Kernels, KernelsUnread>),
+    Unwind(Box<Module>),
+    Demangle(Vec<String>),
     Sites(Vec<Option<FunctionSite>>),
 }
 
@@ -183,6 +190,10 @@ fn run(channel: &Channel, job: Job, whole: Option<&Sealed>) -> io::Result<Output
         Job::CodeObject { offset, size } => {
             let contents = code_object::read_part(&asked, Part { offset, size });
             Output::CodeObject(contents.map(Kernels::from))
+        }
+        Job::Unwind => Output::Unwind(Box::new(unwind::read(&asked))),
+        Job::Demangle(symbols) => {
+            Output::Demangle(symbols.iter().map(|symbol| code_object::demangle(symbol)).collect())
         }
         Job::Sites { functions, keep } => {
             let site = |(code, vaddr): (Vec<u8>, u64)| resolver::site_in_function(&code, vaddr, &keep);

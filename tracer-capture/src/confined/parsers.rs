@@ -133,6 +133,7 @@ impl Parsers {
 fn fits(job: &Job, output: &Output) -> bool {
     match (job, output) {
         (Job::Sites { functions, .. }, Output::Sites(sites)) => functions.len() == sites.len(),
+        (Job::Demangle(symbols), Output::Demangle(names)) => symbols.len() == names.len(),
         _ => job.name() == output.name(),
     }
 }
@@ -165,6 +166,10 @@ fn converse(
                 .debug_file(&key)
                 .and_then(|lookup| postcard::to_stdvec(&lookup).ok()),
         };
+        // A parser that the scheduler preferred may answer at once. Its output would still come after the deadline.
+        if Instant::now() > deadline {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
         asked += 1;
         if asked > MAX_ASKED {
             return Err(io::ErrorKind::InvalidData.into());

@@ -146,6 +146,8 @@ pub struct FileInfo {
     pub size: u64,
     /// The time of the last change of the inode: s and ns of the real-time clock.
     pub changed: (i64, i64),
+    /// The user that owns it.
+    pub owner: u32,
     /// The type of its file system (`f_type` of statfs); 0 if statfs fails.
     pub file_system: u64,
 }

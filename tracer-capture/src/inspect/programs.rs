@@ -1,10 +1,7 @@
 //! What the kernel accepts: every program is loaded and attached to its trace events as `record` does it. No process is traced in
 //! between, so the programs skip every event.
 
-use aya::{
-    Ebpf,
-    maps::{MapData, PerCpuArray},
-};
+use aya::Ebpf;
 use serde::Serialize;
 
 use super::{
@@ -14,6 +11,7 @@ use super::{
 use crate::{
     CaptureError,
     api_choice::Api,
+    cost::Hits,
     kernel::{btf::Btf, ebpf_object::Object, kallsyms::Kallsyms},
     probes::{LoadedProgram, Prober, driver, driver_event, ioctl, mapping, multi::Multi, process, ring},
     session::{self, Loading},
@@ -82,9 +80,6 @@ impl Programs {
     }
 }
 
-/// The map with which the program `cost` counts.
-pub type Hits = PerCpuArray<MapData, u64>;
-
 /// Everything that is loaded; dropping it removes it from the kernel.
 pub struct Loaded {
     /// The programs and attachments.
@@ -112,6 +107,7 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
             system: true,
             // With this setting, the verifier has more of the programs to check.
             api: Api::ALL,
+            stacks: 1,
             buffer_bytes: None,
             layout: &layout,
             tasks: &tasks,

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::products::{self, Products};
 use crate::target::file_tree::Tree;
 
 /// Folder of the driver in sysfs; /sys/class/kfd/kfd links to it.
@@ -29,6 +30,26 @@ pub struct Gpu {
     /// Number of the render node.
     #[serde(rename = "render_minor")]
     pub drm_render_minor: Option<u32>,
+    /// Compute units.
+    #[serde(skip)]
+    pub compute_units: Option<u32>,
+    /// Compute queues that it runs at once.
+    #[serde(skip)]
+    pub compute_queues: Option<u32>,
+    /// Product name, e.g. `AMD Instinct MI300X`; `None` if the lists of libdrm do not tell it.
+    pub product: Option<String>,
+}
+
+impl Gpu {
+    /// Returns whether both are the same GPU, whatever each one's process calls its product.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let nameless = |gpu: &Self| Self {
+            product: None,
+            ..gpu.clone()
+        };
+        nameless(self) == nameless(other)
+    }
 }
 
 /// All GPUs, and whether they are real.
@@ -47,14 +68,27 @@ pub struct Devices {
 #[must_use]
 pub fn below<T: Tree + ?Sized>(root: &T) -> Devices {
     let nodes = root.numbered(&format!("{KFD}/topology/nodes"), "");
-    let gpus: Vec<Gpu> = nodes.iter().filter_map(|(n, path)| gpu(root, *n, path)).collect();
+    let simulated = simulated(root);
+    let gpus: Vec<(Gpu, Option<u32>)> = nodes.iter().filter_map(|(n, path)| gpu(root, *n, path)).collect();
+    let wanted: Vec<u32> = gpus.iter().filter_map(|(_, device)| *device).collect();
+    let names = Products::read(root, &wanted);
+    let gpus: Vec<Gpu> = gpus
+        .into_iter()
+        .map(|(gpu, device)| {
+            // A render node of a simulated topology may be another GPU's.
+            let minor = gpu.drm_render_minor.filter(|_| simulated.is_none());
+            let revision = minor.and_then(|minor| products::revision(root, minor));
+            let product = device.and_then(|device| names.of(device, revision));
+            Gpu { product, ..gpu }
+        })
+        .collect();
     // A node of processors alone has id 0.
     let is_processors = |path: &str| root.text(&format!("{path}/gpu_id")).is_some_and(|id| id.trim() == "0");
     let processors = nodes.iter().filter(|(_, path)| is_processors(path)).count();
     Devices {
         is_unread: gpus.is_empty() && (nodes.is_empty() || processors < nodes.len()),
         gpus,
-        simulated: simulated(root),
+        simulated,
     }
 }
 
@@ -66,7 +100,8 @@ fn simulated<T: Tree + ?Sized>(root: &T) -> Option<String> {
     root.is_plain("dev/kfd").then(|| "/dev/kfd is not a device".to_owned())
 }
 
-fn gpu<T: Tree + ?Sized>(root: &T, node: u32, path: &str) -> Option<Gpu> {
+/// Returns a GPU, without its product, and its PCI device id.
+fn gpu<T: Tree + ?Sized>(root: &T, node: u32, path: &str) -> Option<(Gpu, Option<u32>)> {
     let gpu_id: u32 = root.text(&format!("{path}/gpu_id"))?.trim().parse().ok()?;
     let properties = root.text(&format!("{path}/properties"))?;
     let property = |name: &str| {
@@ -78,7 +113,7 @@ fn gpu<T: Tree + ?Sized>(root: &T, node: u32, path: &str) -> Option<Gpu> {
         return None; // A CPU.
     }
     let (scheduler, scheduler_evidence) = scheduler(version);
-    Some(Gpu {
+    let gpu = Gpu {
         gpu_id,
         node,
         gfx_target_version: version,
@@ -86,7 +121,13 @@ fn gpu<T: Tree + ?Sized>(root: &T, node: u32, path: &str) -> Option<Gpu> {
         scheduler,
         scheduler_evidence,
         drm_render_minor: property("drm_render_minor"),
-    })
+        compute_units: property("simd_count")
+            .zip(property("simd_per_cu"))
+            .and_then(|(all, of_one)| all.checked_div(of_one)),
+        compute_queues: property("num_cp_queues"),
+        product: None,
+    };
+    Some((gpu, property("device_id")))
 }
 
 /// Returns the name of the ISA. The version is `major * 10000 + minor * 100 + stepping`; minor and stepping are one hexadecimal

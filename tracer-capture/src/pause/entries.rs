@@ -89,9 +89,14 @@ impl Entries {
         self.beat(0);
     }
 
+    /// Returns the time of the last sign of life, ns; 0 if the recorder has not begun, or has ended.
+    pub fn heartbeat(&self) -> u64 {
+        self.words.word(header::HEARTBEAT_NS).load(Ordering::Acquire)
+    }
+
     /// Returns whether the recorder has given a sign of life within the last `ns` nanoseconds.
     pub fn has_beaten_within(&self, ns: u64, now_ns: u64) -> bool {
-        let beat = self.words.word(header::HEARTBEAT_NS).load(Ordering::Acquire);
+        let beat = self.heartbeat();
         beat != 0 && now_ns < beat.saturating_add(ns)
     }
 

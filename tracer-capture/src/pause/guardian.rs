@@ -28,14 +28,14 @@ use crate::{
 };
 
 /// The time for which a recorder that has not exited may give no sign of life. A busy machine delays the recorder, and to resume a
-/// paused process would lose what the recorder was about to do for it. The programs pause no process in between.
+/// paused process would lose what the recorder was about to do for it. The programs stop pausing before, at `STALE_NS`.
 const SILENCE_NS: u64 = 1_000_000_000;
 /// The interval of a guardian's rounds.
 const ROUND: Duration = Duration::from_millis(50);
 /// The time for which a round may keep resuming processes.
 const RELEASE: Duration = Duration::from_millis(500);
-/// The number of rounds without an entry that suffice after the recorder's exit. Programs pause no process 200 ms after its last
-/// sign of life, and a pause that began just before shows in a moment.
+/// The number of rounds without an entry that suffice after the recorder's exit. The guardian then ends the heartbeat, so that
+/// programs pause no more processes. A pause that began just before shows in a moment.
 const QUIET_ROUNDS: u32 = 8;
 /// The number of rounds after the recorder's exit that suffice in any case.
 const MOST_ROUNDS: u32 = 200;
@@ -165,6 +165,9 @@ impl Guard {
                 self.listen();
             }
             let Some(shared) = &self.shared else { continue };
+            if self.recorder_exited {
+                shared.entries.stop_beating();
+            }
             if self.recorder_exited || !shared.entries.has_beaten_within(SILENCE_NS, sys::monotonic_ns()) {
                 left::release(&shared.entries, RELEASE);
                 let is_empty = shared.entries.by_process().is_empty();

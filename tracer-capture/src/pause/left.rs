@@ -121,7 +121,7 @@ fn recover_from(path: &Path) -> Vec<Recovered> {
     let Some(left) = MapData::from_pin(path).ok().and_then(|map| Entries::new(map.fd()).ok()) else {
         return Vec::new();
     };
-    if !left.is_ours() || left.has_beaten_within(STALE_NS, sys::monotonic_ns()) {
+    if !left.is_ours() || beats(&left) {
         return Vec::new();
     }
     let recovered = release(&left, Duration::from_secs(2));
@@ -131,6 +131,19 @@ fn recover_from(path: &Path) -> Vec<Recovered> {
         let _ = fs::remove_file(path);
     }
     recovered
+}
+
+/// Returns whether the recorder of these entries gives signs of life. One that died a moment ago does not, and then the last sign
+/// becomes stale.
+fn beats(left: &Entries) -> bool {
+    let first = left.heartbeat();
+    while left.has_beaten_within(STALE_NS, sys::monotonic_ns()) {
+        if left.heartbeat() != first {
+            return true;
+        }
+        std::thread::sleep(ROUND);
+    }
+    false
 }
 
 /// Resumes every process that has an entry, whatever it waits for, until no entry is left or the time is up.

@@ -17,6 +17,7 @@ pub mod uri;
 
 use tracer_core::code_object::KernelSymbol;
 
+pub(crate) use demangle::demangle;
 pub(crate) use source::{MAX_READ, began_in, read as read_part};
 pub(crate) use uri::{Part, Place};
 

@@ -54,6 +54,7 @@ pub(super) fn load(
         follow: options.follow,
         system: options.system,
         api: options.api,
+        stacks: options.stacks,
         buffer_bytes: Some(options.buffer_bytes),
         layout: &layout,
         tasks: &tasks,
@@ -141,6 +142,9 @@ pub(crate) fn see_tracefs() -> Result<(), CaptureError> {
     })
 }
 
+/// The smallest ring that the kernel creates on x86-64: a page, bytes.
+const MIN_RING: u32 = 4096;
+
 /// Settings with which the object is opened.
 pub(crate) struct Loading<'a> {
     /// The object.
@@ -151,6 +155,8 @@ pub(crate) struct Loading<'a> {
     pub system: bool,
     /// What tracer does with calls of API functions.
     pub api: Api,
+    /// The maximum number of stacks per second.
+    pub stacks: u32,
     /// Size of the ring of events; `None` for the object's own.
     pub buffer_bytes: Option<u32>,
     /// Layout of the kernel's process events.
@@ -186,6 +192,7 @@ impl Loading<'_> {
             .override_global("FOLLOW", &follow, true)
             .override_global("API", &api, true)
             .override_global("EAGER", &eager, true)
+            .override_global("STACK_LIMIT", &self.stacks, true)
             .override_global("SYSTEM", &system, true);
         // Maps that are not needed take no memory.
         if self.api.is_none() {
@@ -194,6 +201,9 @@ impl Loading<'_> {
         if !self.api.counts_any() {
             loader.map_max_entries("API_STATS", 1);
             loader.map_max_entries("API_PLACES", 1);
+        }
+        if self.stacks == 0 {
+            loader.map_max_entries("STACKS", MIN_RING);
         }
         if let Some(bytes) = self.buffer_bytes {
             loader.map_max_entries("EVENTS", bytes);

@@ -7,7 +7,7 @@ use crate::{CLAIMS, ClaimVerdict, Evidence, Observer, Scenario, Standing, judge}
 use tracer_core::sample;
 use tracer_core::sample::recording::{self, good};
 pub use tracer_core::sample::recording::{TAKE, job, loss};
-use tracer_core::tables::{Copy, DriverCall, Fact, Ioctl};
+use tracer_core::tables::{Copy, Fact, Ioctl};
 use tracer_core::verify::{Context, Device, Scheduler};
 
 /// Changes a recording.
@@ -41,20 +41,7 @@ pub fn ioctl(name: &'static str) -> Fact {
 }
 
 pub fn call(function: &str) -> Fact {
-    Fact::DriverCall(DriverCall {
-        pid: 7,
-        tid: 8,
-        enter_ns: 1_600,
-        exit_ns: 1_700,
-        function: function.to_owned(),
-        ret: 0,
-        traced: true,
-        doorbell_index: None,
-        queue_type: None,
-        queue_id: None,
-        owner: None,
-        pasid: None,
-    })
+    Fact::DriverCall(sample::driver_call(function, (1_600, 1_700)))
 }
 
 pub fn facts(scenario: Scenario) -> Vec<Fact> {

@@ -5,6 +5,8 @@ use tracer_capture::session::{self, Class, Classes, Layer};
 
 /// Default of --buffer, MiB: a burst at the highest rate measured fills it in half a second.
 pub(super) const BUFFER_MIB: u32 = 32;
+/// Default of --stack-limit, stacks per second.
+const STACK_LIMIT: u32 = 1000;
 /// Default of --row-memory, MiB.
 pub(super) const ROW_MEMORY_MIB: u32 = 192;
 /// The variable that replaces the default of --pause-limit: for busy machines.
@@ -101,6 +103,16 @@ pub struct Capture {
     /// `query` and `step`; with `stats` none]
     #[arg(long, value_enum, value_name = "CLASS,...", value_delimiter = ',', requires = "api")]
     pub api_rows: Vec<Rows>,
+    /// Record the user stack of launches: which function of the program launched each kernel
+    ///
+    /// tracer copies the top of the stack of a thread that rings a doorbell, and unwinds it outside of the program: programs need no
+    /// frame pointers. Functions of Python have names if Python runs with -X perf. `tracer export --format folded` writes the
+    /// stacks for flame graphs. docs/stacks.md has the limits and the cost.
+    #[arg(long)]
+    pub stacks: bool,
+    /// With --stacks, the maximum number of stacks per second of all processes together; launches above it have none, and are counted
+    #[arg(long, value_name = "N", default_value_t = STACK_LIMIT, requires = "stacks", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub stack_limit: u32,
     /// Do not follow child processes
     #[arg(long, conflicts_with = "all")]
     pub no_follow: bool,

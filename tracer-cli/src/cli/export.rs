@@ -21,6 +21,8 @@ pub enum ExportFormat {
     Csv,
     /// SQLite database in the schema of AMD's rocpd
     Rocpd,
+    /// Folded stacks of launches, for flame graphs: needs a trace of `record --stacks`
+    Folded,
 }
 
 /// `tracer export`
@@ -29,17 +31,27 @@ pub enum ExportFormat {
     after_help = "docs/export.md describes what each format contains, and what it cannot say.\n\n\
     Examples:\n  tracer export app.trace --format perfetto -o app.pftrace\n  \
     tracer export app.trace --format jsonl -o - | jq .\n  \
-    tracer export app.trace --format rocpd -o app.db --from 2s --to 2.5s"
+    tracer export app.trace --format rocpd -o app.db --from 2s --to 2.5s\n  \
+    tracer export app.trace --stacks -o app.folded && flamegraph.pl app.folded > app.svg"
 )]
 pub struct Export {
     /// The trace
     #[arg(value_name = "TRACE")]
     pub trace: PathBuf,
     /// Output format
-    #[arg(long, value_enum)]
+    #[arg(
+        long,
+        value_enum,
+        required = false,
+        required_unless_present = "stacks",
+        default_value_if("stacks", "true", "folded")
+    )]
     pub format: ExportFormat,
+    /// Short for --format folded
+    #[arg(long, conflicts_with = "format")]
+    pub stacks: bool,
     /// The file to write, which replaces an existing one; for csv a folder, new or of an earlier export; - for standard output
-    /// (chrome, jsonl)
+    /// (chrome, folded, jsonl)
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Only what happened from this time on, since the start of the recording: 2s, 500ms

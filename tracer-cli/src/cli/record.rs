@@ -35,6 +35,9 @@ pub struct Record {
     pub row_memory: u32,
     #[command(flatten)]
     pub capture: Capture,
+    /// Also print each event to standard error when tracer has it, as `tracer log` prints a trace
+    #[arg(long)]
+    pub log: bool,
     /// Stop recording after this time: 10, 10s, 500ms, 5m, 1h
     #[arg(long, value_name = "TIME", requires = "running", conflicts_with = "command", value_parser = units::time)]
     pub duration: Option<Duration>,

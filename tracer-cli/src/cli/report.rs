@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use regex::Regex;
+use tracer_files::Mode;
 
 use crate::report::text::{By, kernels::Sort};
 use crate::units;
@@ -14,14 +15,20 @@ use crate::units;
 pub enum ReportFormat {
     /// Text for people
     Text,
-    /// JSON (stable schema)
+    /// JSON (stable schema: docs/report.schema.json)
     Json,
     /// Markdown with whole names
     Markdown,
+    /// One HTML page with plots, which needs no network
+    Html,
 }
 
 /// `tracer report`
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tracer report app.trace\n  tracer report app.trace --by kernel --all --wide\n  \
+    tracer report app.trace --format html -o app.html\n  tracer report app.trace --format html --from 2s --to 2.5s -o part.html"
+)]
 pub struct Report {
     /// The trace to summarize
     #[arg(value_name = "TRACE")]
@@ -29,13 +36,16 @@ pub struct Report {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub format: ReportFormat,
+    /// The file to write, which replaces an existing one; - for standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// Print one kind of table instead of the headline and the usual tables
     #[arg(long, value_enum)]
     pub by: Option<By>,
     /// Order of the kernels
     #[arg(long, value_enum, default_value = "count")]
     pub sort: Sort,
-    /// Rows of each table
+    /// Rows of each table; of an HTML page, those that are visible at once
     #[arg(long, value_name = "ROWS", default_value = "10", conflicts_with = "all")]
     pub top: usize,
     /// Print all rows
@@ -56,4 +66,10 @@ pub struct Report {
     /// Print all columns and whole names, however wide they are
     #[arg(long)]
     pub wide: bool,
+    /// Do not pass text that is longer than the terminal to TRACER_PAGER, PAGER or less
+    #[arg(long)]
+    pub no_pager: bool,
+    /// Permissions of the file, as those of a folder, octal; the file gets them without execute permission [default: 700, files 600]
+    #[arg(long, value_name = "MODE", default_value = "700", hide_default_value = true)]
+    pub mode: Mode,
 }

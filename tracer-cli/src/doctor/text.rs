@@ -35,7 +35,11 @@ pub fn write(inspection: &Inspection, verdict: &Verdict) -> String {
 fn gpus(out: &mut Lines, gpus: &Gpus) {
     for gpu in &gpus.gpus {
         let (name, id, scheduler, evidence) = (&gpu.gfx, gpu.gpu_id, gpu.scheduler, &gpu.scheduler_evidence);
-        let text = format!("{name} (gpu_id {id}), scheduler {scheduler}: {evidence}");
+        let product = gpu
+            .product
+            .as_ref()
+            .map_or_else(String::new, |product| format!("{product}, "));
+        let text = format!("{product}{name} (gpu_id {id}), scheduler {scheduler}: {evidence}");
         out.item("gpu", text);
     }
     if gpus.gpus.is_empty() {

@@ -2,7 +2,7 @@
 
 use tracer_core::words::Named;
 use tracer_export::{About, Clocks, Gpu, Window};
-use tracer_store::{Trace, manifest::Target};
+use tracer_store::Trace;
 
 use crate::record::manifest;
 
@@ -21,6 +21,7 @@ pub fn of(trace: &Trace, window: Window) -> anyhow::Result<About> {
         gpu_id: device.gpu_id,
         name: device.name.clone(),
         scheduler: device.scheduler.kind.name().to_owned(),
+        product: device.product.clone(),
     });
     Ok(About {
         tool: format!("{} {}", manifest.tool.name, manifest.tool.version),
@@ -28,7 +29,7 @@ pub fn of(trace: &Trace, window: Window) -> anyhow::Result<About> {
         kernel: manifest.host.kernel_release.clone(),
         machine: manifest.host.machine.clone(),
         boot_id: manifest.host.boot_id.clone(),
-        subject: subject(&manifest.target),
+        subject: manifest::subject(&manifest.target),
         started: Clocks {
             monotonic_ns: manifest.started.monotonic_ns,
             boottime_ns: manifest.started.boottime_ns,
@@ -45,16 +46,4 @@ pub fn of(trace: &Trace, window: Window) -> anyhow::Result<About> {
         gpus: gpus.collect(),
         window,
     })
-}
-
-fn subject(target: &Target) -> String {
-    match target {
-        Target::Command { argv } => argv.join(" "),
-        Target::Attached { pids } => {
-            let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
-            format!("running processes {}", pids.join(", "))
-        }
-        Target::System => "every process".to_owned(),
-        Target::Imported { from } => format!("imported from {from}"),
-    }
 }

@@ -36,6 +36,14 @@ pub fn say(options: &Export, about: &About, done: &Done) {
     for (table, (rows, reason)) in &written.left_out {
         say!("left out {}: {reason}", count(*rows, noun(*table)));
     }
+    if let Some(without) = written.without_stack {
+        let of = |table| written.rows.get(&table).copied().unwrap_or(0);
+        // A run is many dispatches: their number is not known here.
+        if of(Table::DispatchRuns) == 0 {
+            let all = of(Table::Dispatches);
+            say!("stacks for {} of {}", all - without.min(all), count(all, "dispatch"));
+        }
+    }
     if written.unfinished > 0 {
         let calls = count(written.unfinished, "call");
         say!("closed {calls} whose end the trace does not have, and marked them as unfinished");
@@ -72,6 +80,7 @@ const fn noun(table: Table) -> &'static str {
         Table::ApiCalls => "API call",
         Table::ApiStats => "API count",
         Table::Libraries => "library",
+        Table::Stacks => "stack",
         Table::Losses => "loss",
     }
 }

@@ -2,18 +2,21 @@
 
 use std::fmt::Write;
 
-use tracer_common::aql::{PACKET_LEN, Packet as Aql, Scope};
+use tracer_common::aql::{Packet as Aql, Scope};
 use tracer_core::{
     foreign::Terminal,
     packet_path::{Packet, PacketPath},
-    tables::{Dispatch, Evidence, OtherPacket, Path, Unread},
+    tables::{Dispatch, Evidence, OtherPacket, Path, Table, Unread},
     units::{bytes, duration},
     words::{Named, count},
 };
+use tracer_export::folded;
 use tracer_store::manifest::Manifest;
 
 use crate::{report::layout::Layout, units::known};
 
+/// The maximum number of functions of a stack.
+const MAX_FRAMES: usize = 48;
 /// Columns of the times.
 const TIMES: usize = 12;
 
@@ -70,6 +73,7 @@ fn write(out: &mut String, path: &PacketPath, manifest: &Manifest) -> std::fmt::
         }
         None => writeln!(out, "{:>10}  doorbell: {}", "", no_doorbell(&path.packet))?,
     }
+    stack(out, path, manifest)?;
     taken(out, path, zero)?;
     let details = match &path.packet {
         Packet::Dispatch(dispatch) => fields(dispatch),
@@ -78,14 +82,29 @@ fn write(out: &mut String, path: &PacketPath, manifest: &Manifest) -> std::fmt::
             count(run.count, "dispatch")
         ),
         Packet::Other(other) => format!(
-            "packet      {}, header {:#06x}, completion signal {:#x}",
+            "packet      {}, header {:#06x}, completion signal {:#x}{}",
             other.kind.name(),
             other.header,
-            other.completion_signal
+            other.completion_signal,
+            waits(other.waits_for)
         ),
     };
     writeln!(out, "{details}")?;
     writeln!(out, "evidence    {}", evidence(path))
+}
+
+/// Returns the signals that a barrier waits for.
+fn waits(signals: Option<[u64; 5]>) -> String {
+    let Some(signals) = signals else { return String::new() };
+    let signals: Vec<_> = signals
+        .iter()
+        .filter(|&&signal| signal != 0)
+        .map(|signal| format!("{signal:#x}"))
+        .collect();
+    match signals.is_empty() {
+        true => ", waits for no signal".to_owned(),
+        false => format!(", waits for {}", signals.join(", ")),
+    }
 }
 
 fn heading(out: &mut String, path: &PacketPath, manifest: &Manifest) -> std::fmt::Result {
@@ -134,6 +153,29 @@ fn no_doorbell(packet: &Packet) -> &'static str {
     match way {
         Path::Unseen => "none was seen: the GPU took the packet without one that a probe saw",
         _ => "the trace has no row of it",
+    }
+}
+
+/// Writes the functions that its thread was in, the innermost first, if the recording has stacks.
+fn stack(out: &mut String, path: &PacketPath, manifest: &Manifest) -> std::fmt::Result {
+    if manifest.count(Table::Stacks).unwrap_or(0) == 0 {
+        return Ok(());
+    }
+    let Some(stack) = &path.stack else {
+        return writeln!(out, "stack       not taken, or above the limit of stacks per second");
+    };
+    let Some(frames) = &stack.frames else {
+        return writeln!(out, "stack       unknown: the process had exited");
+    };
+    let frames: Vec<&str> = frames.lines().rev().collect();
+    for (at, frame) in frames.iter().take(MAX_FRAMES).enumerate() {
+        let name = if at == 0 { "stack" } else { "" };
+        writeln!(out, "{name:<11} {}", Terminal(&folded::frame(frame)))?;
+    }
+    match (frames.len().saturating_sub(MAX_FRAMES) as u64, stack.complete) {
+        (0, true) => Ok(()),
+        (0, false) => writeln!(out, "{:<11} truncated: its callers are missing", ""),
+        (more, _) => writeln!(out, "{:<11} and {} more", "", count(more, "caller")),
     }
 }
 
@@ -209,8 +251,7 @@ fn fields(row: &Dispatch) -> String {
 
 /// Formats the barrier bit and the fences of a header.
 fn flags(header: u16) -> String {
-    let mut packet = Aql { bytes: [0; PACKET_LEN] };
-    packet.bytes[..2].copy_from_slice(&header.to_le_bytes());
+    let packet = Aql::with_header(header);
     let scope = |scope| match scope {
         Scope::None => "none",
         Scope::Agent => "agent",

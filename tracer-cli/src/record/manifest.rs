@@ -33,7 +33,7 @@ pub fn describe(manifest: &mut Manifest, inventory: &Inventory, losses: &BTreeMa
     });
     manifest.devices = devices(inventory);
     manifest.libraries = inventory.libraries.iter().map(library).collect();
-    manifest.probes = inventory.probes.iter().map(probe).collect();
+    manifest.probes = inventory.probes.iter().map(|it| probe(it, &inventory.hit_ns)).collect();
     manifest.capabilities = names(capabilities(inventory));
     manifest.warnings.clone_from(&inventory.warnings);
     manifest.losses.clone_from(losses);
@@ -47,6 +47,19 @@ pub fn end(manifest: &mut Manifest, ending: &Ending) {
         .status
         .and_then(|s| s.code().map(Exit::Code).or_else(|| s.signal().map(Exit::Signal)));
     manifest.complete = true;
+}
+
+/// Returns what was traced, in a few words: the command, or what is traced instead.
+pub fn subject(target: &Target) -> String {
+    match target {
+        Target::Command { argv } => argv.join(" "),
+        Target::Attached { pids } => {
+            let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
+            format!("running processes {}", pids.join(", "))
+        }
+        Target::System => "every process".to_owned(),
+        Target::Imported { from } => format!("imported from {from}"),
+    }
 }
 
 /// Returns what was watched. A source counts only if it is whole: one library whose doorbells could not be found makes their number
@@ -148,6 +161,9 @@ fn device(gpu: &tracer_capture::kernel::devices::Gpu) -> Device {
             kind: kind.unwrap_or_default(),
             evidence: vec![gpu.scheduler_evidence.clone()],
         },
+        compute_units: gpu.compute_units,
+        compute_queues: gpu.compute_queues,
+        product: gpu.product.clone(),
     }
 }
 
@@ -161,7 +177,7 @@ fn library(library: &inventory::Library) -> Library {
     }
 }
 
-fn probe(probe: &inventory::Probe) -> Probe {
+fn probe(probe: &inventory::Probe, hit_ns: &BTreeMap<String, u64>) -> Probe {
     let (library, symbol) = match probe.file_offset {
         Some(_) => (Some(&probe.target), &probe.role),
         None => (None, &probe.target),
@@ -172,6 +188,7 @@ fn probe(probe: &inventory::Probe) -> Probe {
         symbol: symbol.clone(),
         file_offset: probe.file_offset,
         instruction: probe.instruction.clone(),
+        hit_ns: probe.instruction.as_ref().and_then(|kind| hit_ns.get(kind)).copied(),
         resolver: probe.step.clone(),
         confidence: probe.confidence.map(|confidence| confidence.to_string()),
         attached: probe.attached(),

@@ -16,7 +16,7 @@ use tracer_core::{
 use tracer_store::{StoreError, TraceWriter, Written};
 
 use super::{manifest, probed::Probed, scheduler};
-use crate::{collect::Sink, target::Ending};
+use crate::{collect::Sink, event_log::live::LiveLog, target::Ending};
 
 /// Maximum number of traced processes whose ids are kept.
 const MAX_PROCESSES: usize = 1 << 16;
@@ -58,6 +58,7 @@ pub struct Recorder {
     processes: BTreeSet<u32>,
     /// Whether a traced process used the KFD.
     used: bool,
+    log: Option<LiveLog>,
 }
 
 impl Recorder {
@@ -71,7 +72,13 @@ impl Recorder {
             probed: Probed::default(),
             processes: BTreeSet::new(),
             used: false,
+            log: None,
         }
+    }
+
+    /// Also passes each row to a log.
+    pub fn with_log(self, log: Option<LiveLog>) -> Self {
+        Self { log, ..self }
     }
 
     /// Removes the trace.
@@ -86,6 +93,7 @@ impl Recorder {
 
     /// Closes the trace.
     pub fn finish(self, inventory: &Inventory, ending: &Ending) -> anyhow::Result<Outcome> {
+        self.log.into_iter().for_each(LiveLog::finish);
         let mut summary = self.summary;
         let calls = summary.driver_calls(inventory.has(Family::Driver));
         let written = self.writer.finish(|manifest| {
@@ -128,6 +136,9 @@ impl Sink for Recorder {
             Fact::Queue(_) => self.used = true,
             Fact::Loss(loss) => *self.losses.entry(loss.source.clone()).or_default() += loss.count,
             _ => {}
+        }
+        if let Some(log) = &mut self.log {
+            log.add(fact);
         }
         self.summary.add(fact);
         self.writer.push_last(fact);

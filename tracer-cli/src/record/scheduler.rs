@@ -72,6 +72,7 @@ mod tests {
                 kind,
                 evidence: vec!["topology".into()],
             },
+            ..Device::default()
         }
     }
 

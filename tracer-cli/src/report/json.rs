@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tracer_core::{analysis::Answers, known::Total, summary, words::Named};
 use tracer_store::{
@@ -12,19 +13,30 @@ use tracer_store::{
 use super::selection::Selection;
 use crate::say;
 
-/// The report: the counts, and the trace that they come from.
-#[derive(Serialize)]
+/// The report of `tracer report --format json`: the counts, and the trace that they come from. `null` means unknown.
+#[derive(Serialize, JsonSchema)]
 struct Report<'a> {
+    /// The trace's folder.
     trace: String,
+    /// Version of the trace's format.
     format_version: u64,
+    /// What was recorded.
     target: &'a Target,
+    /// How the command ended; `null` if there was none, or if its end is not known.
     exit: Option<Exit>,
+    /// What ended the recording.
     ended_by: Option<&'a EndedBy>,
+    /// The evidence that the devices were simulated. `null` does not claim that the devices were real.
     simulated: Option<&'a str>,
+    /// The GPUs.
     devices: &'a [Device],
+    /// The libraries that had probes.
     libraries: &'a [Library],
+    /// The probes.
     probes: &'a [Probe],
+    /// What was watched.
     capabilities: &'a [String],
+    /// Warnings of the recorder, and what cannot be read.
     warnings: &'a [String],
     /// What cannot be read.
     damage: Vec<Damaged<'a>>,
@@ -39,10 +51,13 @@ struct Report<'a> {
 }
 
 /// A part that cannot be read.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Damaged<'a> {
+    /// The table.
     table: &'static str,
+    /// The file.
     part: String,
+    /// Why it cannot be read.
     reason: &'a str,
 }
 
@@ -85,4 +100,24 @@ pub fn write(
         answers,
     };
     out.write_all(say::json(&report)?.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Report;
+
+    #[test]
+    fn the_schema_in_docs_is_that_of_reports() {
+        let schema = schemars::schema_for!(Report<'static>);
+        let expected = serde_json::to_string_pretty(&schema).expect("a schema is JSON") + "\n";
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/report.schema.json");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&path, &expected).expect("docs/ is there");
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            found == expected,
+            "docs/report.schema.json is out of date: run this test with UPDATE_DOCS=1"
+        );
+    }
 }

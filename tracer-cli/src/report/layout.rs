@@ -8,6 +8,7 @@ use std::{
 
 use comfy_table::{CellAlignment, ColumnConstraint, presets};
 use tracer_core::foreign::Markdown;
+use tracer_html::Block;
 use unicode_width::UnicodeWidthStr;
 
 /// Columns of a reader whose terminal is unknown.
@@ -37,10 +38,12 @@ pub struct Layout {
 pub enum Style {
     /// By spaces alone.
     Plain,
-    /// For a terminal: headings are bold.
+    /// For a terminal: headings are bold, and marks have colours.
     Bold,
     /// As Markdown.
     Markdown,
+    /// As blocks of a page, which has headings of its own.
+    Blocks,
 }
 
 impl Layout {
@@ -78,10 +81,11 @@ impl Layout {
 
     /// Wraps each line at spaces, with an indentation.
     pub fn wrap(self, text: &str, indent: usize) -> String {
-        let Some(width) = self.width else {
-            return text.to_owned();
-        };
-        text.lines().map(|line| wrap(line, indent, width) + "\n").collect()
+        let wrapped = text.lines().map(|line| match self.width {
+            Some(width) => wrap(line, indent, width) + "\n",
+            None => line.to_owned() + "\n",
+        });
+        wrapped.collect()
     }
 
     /// Returns the layout of a Markdown document, which has whole names.
@@ -93,12 +97,22 @@ impl Layout {
         }
     }
 
+    /// Returns the layout of a page, which has whole names.
+    pub fn blocks(self) -> Self {
+        Self {
+            width: None,
+            style: Style::Blocks,
+            ..self
+        }
+    }
+
     /// Writes a heading.
     pub fn heading(self, out: &mut impl Write, text: &str) -> io::Result<()> {
         match self.style {
             Style::Bold => writeln!(out, "\x1b[1m{text}\x1b[0m"),
             Style::Plain => writeln!(out, "{text}"),
             Style::Markdown => writeln!(out, "## {text}\n"),
+            Style::Blocks => Ok(()),
         }
     }
 
@@ -106,7 +120,16 @@ impl Layout {
     pub fn note(self, out: &mut impl Write, text: &str) -> io::Result<()> {
         match self.style {
             Style::Markdown => writeln!(out, "\n{text}"),
+            Style::Blocks => Block::Note(text.to_owned()).write(out),
             _ => out.write_all(self.wrap(&format!("  {text}"), 2).as_bytes()),
+        }
+    }
+
+    /// Writes how many rows a table leaves out.
+    pub fn more(self, out: &mut impl Write, rows: usize) -> io::Result<()> {
+        match self.style {
+            Style::Markdown | Style::Blocks => self.note(out, &format!("{rows} more; `--all` shows them.")),
+            _ => writeln!(out, "... {rows} more; --all shows them"),
         }
     }
 
@@ -114,12 +137,31 @@ impl Layout {
     pub fn item(self, out: &mut impl Write, mark: char, text: &str) -> io::Result<()> {
         match self.style {
             Style::Markdown => writeln!(out, "- **{mark}** {text}"),
-            _ => out.write_all(self.wrap(&format!("{mark} {text}"), 2).as_bytes()),
+            Style::Bold => {
+                // Yellow for a warning, blue for a note.
+                let colour = if mark == '!' { 33 } else { 34 };
+                let wrapped = self.wrap(&format!("{mark} {text}"), 2);
+                let behind = wrapped.strip_prefix(mark).unwrap_or(&wrapped);
+                write!(out, "\x1b[1;{colour}m{mark}\x1b[0m{behind}")
+            }
+            Style::Plain => out.write_all(self.wrap(&format!("{mark} {text}"), 2).as_bytes()),
+            Style::Blocks => Block::Item {
+                mark,
+                text: text.to_owned(),
+            }
+            .write(out),
         }
     }
 
     /// Writes lines of labels and texts, wrapped under the texts.
     pub fn labelled(self, out: &mut impl Write, text: &str, label: usize) -> io::Result<()> {
+        if self.style == Style::Blocks {
+            return text.lines().try_for_each(|line| {
+                let (label, text) = line.split_at_checked(label).unwrap_or(("", line));
+                let [label, text] = [label, text].map(|text| text.trim().to_owned());
+                Block::Line { label, text }.write(out)
+            });
+        }
         let wrapped = self.wrap(text, label);
         for line in wrapped.lines() {
             // Nothing in an indented line of Markdown is a mark.
@@ -255,6 +297,9 @@ impl Table {
     pub fn write_alone(mut self, out: &mut impl Write, layout: Layout) -> io::Result<()> {
         let more = self.rows.len().saturating_sub(layout.rows);
         self.rows.truncate(layout.rows);
+        if layout.style == Style::Blocks {
+            return self.block(more as u64).write(out);
+        }
         let shown = self.fit(layout.width);
         let mut table = comfy_table::Table::new();
         let is_markdown = layout.style == Style::Markdown;
@@ -288,10 +333,26 @@ impl Table {
                 _ => writeln!(out, "{}", line.trim_end())?,
             }
         }
-        match (more, layout.style) {
-            (0, _) => Ok(()),
-            (_, Style::Markdown) => layout.note(out, &format!("{more} more; `--all` shows them.")),
-            _ => writeln!(out, "... {more} more; --all shows them"),
+        match more {
+            0 => Ok(()),
+            more => layout.more(out, more),
+        }
+    }
+
+    /// Returns the table as a block of a page.
+    fn block(self, left_out: u64) -> Block {
+        let column = |column: Column| tracer_html::Column {
+            heading: column.heading.into_owned(),
+            kind: match column.kind {
+                Kind::Name => tracer_html::Kind::Name,
+                Kind::Text => tracer_html::Kind::Text,
+                Kind::Number => tracer_html::Kind::Number,
+            },
+        };
+        Block::Table {
+            columns: self.columns.into_iter().map(column).collect(),
+            rows: self.rows,
+            left_out,
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use regex::Regex;
+use schemars::JsonSchema;
 use serde::Serialize;
 use tracer_core::{
     foreign::Terminal,
@@ -17,12 +18,13 @@ use super::text::By;
 use crate::{cli::Report, window};
 
 /// The part of a recording whose rows are counted.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Selection {
     /// The process.
     pid: Option<u32>,
     /// A regular expression that names of kernels match.
     #[serde(serialize_with = "as_text")]
+    #[schemars(with = "Option<String>")]
     kernel: Option<Regex>,
     /// The begin, ns since the start of the recording.
     from_ns: Option<u64>,
@@ -71,7 +73,16 @@ impl Selection {
         match self.kernel {
             // A call has several kernels, or none.
             Some(_) => &[By::Kernel, By::Dispatch],
-            None => &[By::Kernel, By::Layer, By::Finding, By::Api, By::Dispatch],
+            None => &[
+                By::Kernel,
+                By::Layer,
+                By::Step,
+                By::Copy,
+                By::Finding,
+                By::Api,
+                By::Nesting,
+                By::Dispatch,
+            ],
         }
     }
 
@@ -85,7 +96,19 @@ impl Selection {
             Table::Kernels => true,
             table => table.is_snapshot() || self.window.has(fact.time_ns()),
         };
-        in_time && self.pid.is_none_or(|pid| fact.pid() == Some(pid)) && self.is_of_kernel(fact)
+        // A loss may have been of any process.
+        let is_of_process = matches!(fact, Fact::Loss(_)) || self.pid.is_none_or(|pid| fact.pid() == Some(pid));
+        in_time && is_of_process && self.is_of_kernel(fact)
+    }
+
+    /// Returns whether only some kernels are counted.
+    pub fn is_of_kernels(&self) -> bool {
+        self.kernel.is_some()
+    }
+
+    /// Returns the times of the part, CLOCK_MONOTONIC ns; `None` where it has no limit.
+    pub fn window(&self) -> Window {
+        self.window
     }
 
     fn is_of_kernel(&self, fact: &Fact) -> bool {

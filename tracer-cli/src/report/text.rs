@@ -1,13 +1,18 @@
 //! The report for people.
 
 mod api;
+mod copies;
 mod dispatches;
 mod driver;
 mod findings;
 mod headline;
+pub mod in_flight;
 pub mod kernels;
-mod nothing;
+mod launches;
+pub mod nothing;
 mod queues;
+#[cfg(test)]
+mod tests;
 mod unread;
 
 use std::io::{self, Write};
@@ -15,6 +20,7 @@ use std::io::{self, Write};
 use tracer_core::{
     analysis::Answers,
     summary::{Nothing, Report},
+    units::share,
 };
 
 use super::{layout::Layout, runs::Runs};
@@ -28,32 +34,50 @@ pub fn details(out: &mut impl Write, read: &Read<'_>, how: &How) -> io::Result<(
     let all = [
         By::Kernel,
         By::Layer,
+        By::Step,
         By::Queue,
         By::Stream,
+        By::Copy,
         By::Finding,
+        By::Phase,
         By::Api,
         By::Ioctl,
         By::Ring,
         By::Driver,
     ];
-    some(out, read, how, &all)
+    some(out, read, how, &all)?;
+    writeln!(out)?;
+    let more = "More tables: --by nesting (calls inside calls), phase, process, gpu, dispatch. Whole names and all columns: --wide.";
+    out.write_all(how.layout.wrap(more, 0).as_bytes())
 }
 
 /// Writes some kinds of tables. Runs of dispatches are too long beside others.
 pub fn some(out: &mut impl Write, read: &Read<'_>, how: &How, tables: &[By]) -> io::Result<()> {
     let short = tables.iter().filter(|&&by| by != By::Dispatch);
-    short.into_iter().try_for_each(|&by| by_one(out, read, how, by))
+    short.into_iter().try_for_each(|&by| table(out, read, how, by))
 }
 
-/// Writes one kind of table.
+/// Writes one kind of table, with everything that belongs to it.
 pub fn by_one(out: &mut impl Write, read: &Read<'_>, how: &How, by: By) -> io::Result<()> {
+    table(out, read, how, by)?;
+    match by {
+        By::Phase => launches::phases_of_ioctls(out, read.answers, how.layout),
+        _ => Ok(()),
+    }
+}
+
+fn table(out: &mut impl Write, read: &Read<'_>, how: &How, by: By) -> io::Result<()> {
     let &Read { report, answers, runs } = read;
     let layout = how.layout;
     match by {
         By::Kernel => kernels::table(out, answers, report, how.sort, layout),
         By::Layer => api::layers(out, answers, how.wall_ns, layout),
         By::Queue => queues::table(out, report, answers, layout),
-        By::Stream => api::streams(out, report, layout),
+        By::Stream => api::streams(out, report, answers, layout),
+        By::Step => launches::steps(out, answers, how.hit_ns, layout),
+        By::Phase => launches::phases(out, answers, layout),
+        By::Nesting => launches::nesting(out, answers, layout),
+        By::Copy => copies::tables(out, answers, layout),
         By::Finding => findings::list(out, answers, layout),
         By::Api => api::calls(out, answers, layout),
         By::Process => driver::processes(out, report, layout),
@@ -88,6 +112,8 @@ pub struct How {
     pub sort: kernels::Sort,
     /// Time from the start to the end of the recording, ns; `None` if its end is unknown.
     pub wall_ns: Option<u64>,
+    /// What a hit of a probe costs by itself, ns, at least; `None` if it was not measured.
+    pub hit_ns: Option<u64>,
 }
 
 /// What the rows of a table are.
@@ -105,6 +131,14 @@ pub enum By {
     Layer,
     /// API functions
     Api,
+    /// Steps of launches: call, reserve, doorbell, taken
+    Step,
+    /// Set-up, steady phase and end of processes
+    Phase,
+    /// Calls inside calls: API functions, ioctls, driver functions
+    Nesting,
+    /// Copies and fills, with the bandwidth of synchronous ones
+    Copy,
     /// GPUs
     Gpu,
     /// Ioctls
@@ -119,18 +153,23 @@ pub enum By {
     Finding,
 }
 
+/// Columns of a label in the headline.
+pub const LABEL: usize = 11;
+
 /// Returns the text of a cell without a value.
 fn dash() -> String {
     "-".to_owned()
 }
 
-/// Formats a share; `-` of nothing. Neither nothing nor everything is claimed of a number that is only near it.
-fn percent(part: u64, of: u64) -> String {
-    let percent = part as f64 * 100.0 / of as f64;
-    match of {
-        0 => dash(),
-        _ if part > 0 && percent < 0.05 => "<0.1 %".to_owned(),
-        _ if part < of && percent >= 99.95 => ">99.9 %".to_owned(),
-        _ => format!("{percent:.1} %"),
+/// Formats a number of which two bounds are known.
+fn between(at_least: u64, at_most: u64) -> String {
+    match at_least == at_most {
+        true => at_least.to_string(),
+        false => format!("{at_least} to {at_most}"),
     }
+}
+
+/// Formats a share; `-` of nothing.
+fn percent(part: u64, of: u64) -> String {
+    share(part, of).unwrap_or_else(dash)
 }

@@ -51,6 +51,10 @@ named! {
         HsaQueueRing = "hsa-queue-ring",
         /// tracer could not read whether a queue that a program received is a proxy, or a program rang a proxy that is not known.
         ProxyUnknown = "proxy-unknown",
+        /// Ring buffer full: a stack.
+        StackRing = "stack-ring",
+        /// A stack above the limit of stacks per second.
+        StackLimit = "stack-limit",
     }
 }
 

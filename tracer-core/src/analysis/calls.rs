@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tracer_common::api::{self, Class};
 
@@ -13,7 +14,7 @@ use crate::tally::{Histogram, Stats, more};
 const MAX_FUNCTIONS: usize = 1024;
 
 /// Calls of a function of HIP, HSA or OpenCL.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Function {
     /// `hip`, `hsa` or `opencl`.
     pub layer: String,
@@ -35,7 +36,7 @@ pub struct Function {
 }
 
 /// Time in one layer, by what the functions do.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Layer {
     /// `hip`, `hsa`, `opencl`, `ioctl`.
     pub layer: String,
@@ -50,6 +51,20 @@ pub struct Layer {
     pub ns: Option<Stats>,
 }
 
+impl Layer {
+    /// Returns what people call it: `HIP submit`, `ioctl memory`. The name of the library is that of the trace, and not escaped.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let library = match &*self.layer {
+            "hip" => "HIP",
+            "hsa" => "HSA",
+            "opencl" => "OpenCL",
+            other => other,
+        };
+        format!("{library} {}", self.class.unwrap_or("other"))
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Counter {
     /// Numbers of functions, by layer and name.
@@ -60,12 +75,15 @@ pub(super) struct Counter {
     layers: Vec<(Layer, Histogram)>,
 }
 
+/// The class of ioctls whose purpose is to wait.
+pub(super) const WAIT: &str = "wait";
+
 /// Returns what an ioctl is for, by its name in kfd_ioctl.h.
-fn class(ioctl: &Ioctl) -> &'static str {
+pub(super) fn class(ioctl: &Ioctl) -> &'static str {
     const MEMORY: [&str; 5] = ["MEMORY", "SVM", "IPC_", "DMABUF", "SCRATCH"];
     match &*ioctl.name {
         _ if ioctl.device != "kfd" => "drm",
-        "WAIT_EVENTS" => "wait",
+        "WAIT_EVENTS" => WAIT,
         name if name.contains("QUEUE") => "queue",
         name if MEMORY.iter().any(|word| name.contains(word)) => "memory",
         _ => "other",
@@ -124,6 +142,12 @@ impl Counter {
     pub(super) fn submits(&self, number: usize) -> bool {
         let function = self.functions.get(number);
         function.is_some_and(|(function, ..)| function.class == Some(Class::Submit.name()))
+    }
+
+    /// Returns the layer and the name of a function.
+    pub(super) fn name(&self, number: usize) -> (&str, &str) {
+        let function = self.functions.get(number);
+        function.map_or(("", ""), |(function, ..)| (&function.layer, &function.function))
     }
 
     /// Returns the functions and the layers, the most time first.

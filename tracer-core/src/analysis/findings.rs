@@ -1,13 +1,14 @@
 //! What a reader should know, with its evidence.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::QueueUse;
-use crate::tables::{Copy, Direction};
+use crate::tables::{Copy, Direction, RingJob};
 use crate::tally::more;
 
 /// How serious a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// Something may be wrong, or costs time.
@@ -17,7 +18,7 @@ pub enum Level {
 }
 
 /// A finding. Counts are of what was recorded.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Finding {
     /// Ioctls in API calls that submit work, which stores to a doorbell alone.
@@ -55,6 +56,55 @@ pub enum Finding {
         /// Such packets.
         packets: u64,
     },
+    /// A doorbell published packets before their headers were valid.
+    NeverValid {
+        /// Queue, as in `queues.queue`.
+        queue: u32,
+        /// Packets whose headers never became valid while the queue was watched.
+        packets: u64,
+    },
+    /// Compute queues of the recorded processes existed at once, more than the GPU runs at once.
+    Oversubscribed {
+        /// KFD gpu id.
+        gpu_id: u32,
+        /// Most queues at a time.
+        queues: u64,
+        /// Queues that the GPU runs at once, by the KFD topology.
+        slots: u64,
+    },
+    /// Barriers whose wait has no effect.
+    RedundantBarriers {
+        /// Barriers that wait only for packets before them in their own queue, as their barrier bit does already.
+        own: u64,
+        /// Barriers that directly follow a barrier that waits for as much and has as wide fences.
+        repeated: u64,
+        /// Barriers on all queues.
+        of: u64,
+    },
+    /// Barriers wait for packets of other queues.
+    BarriersAcrossQueues {
+        /// Such barriers, at least.
+        at_least: u64,
+        /// Such barriers, at most.
+        at_most: u64,
+        /// Barriers on all queues.
+        of: u64,
+    },
+    /// Doorbells published several packets at once.
+    Batches {
+        /// Such doorbells.
+        doorbells: u64,
+        /// Doorbells that published packets.
+        of: u64,
+        /// Most packets that one of them published.
+        largest: u64,
+    },
+    /// The kernel driver submitted jobs of its own to SDMA rings, between the first and the last SDMA submission of the recorded
+    /// processes.
+    DriverSdmaJobs {
+        /// Such jobs.
+        jobs: u64,
+    },
     /// Barrier packets among the packets.
     Barriers {
         /// Barriers on all queues.
@@ -87,6 +137,8 @@ pub enum Finding {
 
 /// Share of barriers among packets from which a report mentions them, as a divisor.
 const BARRIERS: u64 = 10;
+/// Doorbells from which the share of those that found their queue empty says something about a program.
+const DOORBELLS: u64 = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Counter {
@@ -99,6 +151,11 @@ pub(super) struct Counter {
     first_ns: u64,
     ioctls_in_launches: u64,
     within_gpus: u64,
+    /// Whether a process submitted to an SDMA engine.
+    copied: bool,
+    /// Jobs of the driver on SDMA rings after the first such submission: before the last one, and since.
+    driver_jobs: u64,
+    driver_jobs_since: u64,
 }
 
 impl Counter {
@@ -119,16 +176,28 @@ impl Counter {
     }
 
     pub(super) fn copy(&mut self, copy: &Copy) {
-        self.within_gpus += u64::from(!copy.is_kernel() && copy.direction == Some(Direction::D2d));
+        if copy.is_kernel() {
+            return;
+        }
+        self.within_gpus += u64::from(copy.direction == Some(Direction::D2d));
+        self.copied = true;
+        self.driver_jobs += std::mem::take(&mut self.driver_jobs_since);
+    }
+
+    pub(super) fn ring_job(&mut self, job: &RingJob) {
+        let is_copy = job.reason.is_some() && job.class == "sdma";
+        self.driver_jobs_since += u64::from(self.copied && is_copy);
     }
 
     /// Returns the findings, warnings first.
-    pub(super) fn finish(&self, queues: &[QueueUse]) -> Vec<Finding> {
-        let mut found = Vec::new();
+    pub(super) fn finish(&self, queues: &[QueueUse], oversubscribed: Vec<Finding>) -> Vec<Finding> {
+        let mut found = oversubscribed;
         let mut add = |is: bool, finding: Finding| found.extend(is.then_some(finding));
         for used in queues {
             let (queue, doorbells, streams) = (used.queue, used.beyond, used.streams.len() as u64);
             add(doorbells > 0, Finding::DoorbellBeyond { queue, doorbells });
+            let packets = used.never_valid;
+            add(packets > 0, Finding::NeverValid { queue, packets });
             let packets = used.unread;
             add(packets > 0, Finding::UnreadPackets { queue, packets });
             let packets = used.pending;
@@ -152,12 +221,40 @@ impl Counter {
                 copies: self.within_gpus,
             },
         );
+        let (own, repeated) = (sum(|queue| queue.waits_own), sum(|queue| queue.repeated));
+        add(
+            own > 0 || repeated > 0,
+            Finding::RedundantBarriers {
+                own,
+                repeated,
+                of: barriers,
+            },
+        );
+        let at_most = sum(|queue| queue.waits_elsewhere_at_most);
+        add(
+            at_most > 0,
+            Finding::BarriersAcrossQueues {
+                at_least: sum(|queue| queue.waits_elsewhere),
+                at_most,
+                of: barriers,
+            },
+        );
+        let batches = sum(|queue| queue.batches);
+        add(
+            batches > 0,
+            Finding::Batches {
+                doorbells: batches,
+                of: doorbells,
+                largest: queues.iter().map(|queue| queue.largest_batch).max().unwrap_or(0),
+            },
+        );
+        add(self.driver_jobs > 0, Finding::DriverSdmaJobs { jobs: self.driver_jobs });
         add(
             barriers > 0 && barriers.saturating_mul(BARRIERS) >= barriers.saturating_add(dispatches),
             Finding::Barriers { barriers, dispatches },
         );
         add(
-            found_empty > doorbells / 2,
+            doorbells >= DOORBELLS && found_empty > doorbells / 2,
             Finding::FoundEmpty {
                 doorbells: found_empty,
                 of: doorbells,
@@ -186,8 +283,16 @@ impl Finding {
             | Self::DoorbellBeyond { .. }
             | Self::NeverPublished { .. }
             | Self::UnreadPackets { .. }
+            | Self::NeverValid { .. }
+            | Self::Oversubscribed { .. }
+            | Self::RedundantBarriers { .. }
             | Self::SdmaWithinGpus { .. } => Level::Warning,
-            Self::Barriers { .. } | Self::FoundEmpty { .. } | Self::FirstLaunches { .. } => Level::Note,
+            Self::BarriersAcrossQueues { .. }
+            | Self::Batches { .. }
+            | Self::DriverSdmaJobs { .. }
+            | Self::Barriers { .. }
+            | Self::FoundEmpty { .. }
+            | Self::FirstLaunches { .. } => Level::Note,
         }
     }
 }

@@ -1,20 +1,21 @@
 //! Rows by kernel.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Extent, Range};
 use crate::summary::GpuNs;
 use crate::tables::{self, Dispatch, DispatchRun, GpuTime, Path};
-use crate::tally::{Histogram, Stats, more};
+use crate::tally::{Histogram, Map, Stats, more};
 
 /// Number of kernels that are distinguished. Names and addresses come from the traced process, which could invent them.
 const MAX_KERNELS: usize = 65_536;
 
 /// The dispatches of one kernel: those with its name, in all processes; without a name, those with its address in a process.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Kernel {
     /// Name, demangled; `None` if unknown.
     pub name: Option<String>,
@@ -46,7 +47,7 @@ pub struct Kernel {
 }
 
 /// Registers and arguments of a kernel, in the code objects that were loaded; `None` if they do not say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Registers {
     /// Vector registers of a work item.
     pub vgprs: Option<Range>,
@@ -74,8 +75,8 @@ struct Address {
 #[derive(Debug, Default)]
 pub(super) struct Counter {
     rows: Vec<(Kernel, Histogram)>,
-    by_name: HashMap<Arc<str>, usize>,
-    addresses: HashMap<(u32, u64), Address>,
+    by_name: Map<Arc<str>, usize>,
+    addresses: Map<(u32, u64), Address>,
     others: u64,
 }
 

@@ -1,9 +1,10 @@
 //! The lowest and the highest of some values.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The lowest and the highest value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Range {
     /// The lowest.
     pub min: u64,
@@ -12,7 +13,7 @@ pub struct Range {
 }
 
 /// The smallest and the largest size in three dimensions, by the product of the dimensions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Extent {
     /// The smallest.
     pub min: [u32; 3],

@@ -1,3 +1,5 @@
+mod launches;
+
 use std::sync::Arc;
 
 use super::*;
@@ -10,50 +12,30 @@ const TID: u32 = 8;
 
 fn answers(facts: impl IntoIterator<Item = Fact>) -> Answers {
     let mut analysis = Analysis::default();
-    facts.into_iter().for_each(|fact| analysis.add(&fact));
+    for fact in facts {
+        analysis.add(&fact);
+    }
     analysis.finish()
 }
 
 fn call(number: u64, parent: Option<u64>, function: &'static str, time: (u64, Option<u64>)) -> Fact {
     Fact::ApiCall(ApiCall {
-        call: number,
         parent,
-        pid: 7,
-        tid: TID,
-        enter_ns: time.0,
         exit_ns: time.1,
         layer: if function.starts_with("hip") { "hip" } else { "hsa" }.into(),
         function: function.into(),
-        ret: Some(0),
         failed: time.1.map(|_| false),
-        stream: None,
-        bytes: None,
-        object: None,
-        dispatches: 0,
-        copies: 0,
+        ..sample::api_call(number, (time.0, 0))
     })
 }
 
 fn ioctl(enter_ns: u64, exit_ns: u64) -> Fact {
-    Fact::Ioctl(Ioctl {
-        pid: 7,
-        tid: TID,
-        enter_ns,
-        exit_ns,
-        device: "kfd",
-        fd: 3,
-        cmd: 0,
-        name: if enter_ns == 5000 {
-            "WAIT_EVENTS"
-        } else {
-            "ALLOC_MEMORY_OF_GPU"
-        }
-        .into(),
-        ret: Some(0),
-        args: None,
-        arg_in: None,
-        arg_out: None,
-    })
+    let name = if enter_ns == 5000 {
+        "WAIT_EVENTS"
+    } else {
+        "ALLOC_MEMORY_OF_GPU"
+    };
+    Fact::Ioctl(sample::ioctl(name, (enter_ns, exit_ns)))
 }
 
 fn dispatch(index: u64, time_ns: u64, kernel: &str, api_call: Option<u64>) -> Dispatch {
@@ -242,6 +224,33 @@ fn each_finding_has_its_numbers() {
         direction: Some(Direction::D2d),
         ..sample::copy(200)
     };
+    // It repeats the one before it.
+    let repeated = OtherPacket {
+        index: 3,
+        time_ns: 104,
+        waits_for: Some([0; 5]),
+        ..barrier.clone()
+    };
+    let of_an_old_trace = OtherPacket {
+        queue: 1,
+        ..barrier.clone()
+    };
+    let barrier = OtherPacket {
+        waits_for: Some([0xa, 0, 0, 0, 0]),
+        ..barrier
+    };
+    let never_valid = OtherPacket {
+        unread: Some(tables::Unread::NeverValid),
+        ..sample::unread(4, 3, 105)
+    };
+    // Only jobs of the driver between two copies count.
+    let job = |time_ns, reason: Option<&str>| {
+        Fact::RingJob(tables::RingJob {
+            time_ns,
+            reason: reason.map(str::to_owned),
+            ..sample::recording::job("sdma0", "sdma", None)
+        })
+    };
     // Four packets at once, one of which the GPU had not taken before.
     let late = tables::Doorbell {
         published: 4,
@@ -261,22 +270,53 @@ fn each_finding_has_its_numbers() {
         Fact::Dispatch(streams(1, 0xe0)),
         Fact::Doorbell(sample::doorbell(1, 101)),
         Fact::Packet(barrier),
-        Fact::Copy(within),
+        Fact::Packet(repeated),
+        Fact::Packet(never_valid),
+        Fact::Packet(of_an_old_trace),
+        job(150, Some("ttm")),
+        Fact::Copy(within.clone()),
+        job(210, Some("ttm")),
+        job(211, None),
+        Fact::Copy(Copy { time_ns: 220, ..within }),
+        job(230, Some("ttm")),
         Fact::Doorbell(late),
     ]);
     let expected = [
         Finding::DoorbellBeyond { queue: 0, doorbells: 1 },
+        Finding::NeverValid { queue: 0, packets: 3 },
         Finding::UnreadPackets { queue: 0, packets: 5 },
         Finding::NeverPublished { queue: 0, packets: 2 },
         Finding::SharedQueue { queue: 0, streams: 2 },
-        Finding::SdmaWithinGpus { copies: 1 },
+        Finding::SdmaWithinGpus { copies: 2 },
+        Finding::RedundantBarriers {
+            own: 0,
+            repeated: 1,
+            of: 3,
+        },
+        Finding::Batches {
+            doorbells: 1,
+            of: 3,
+            largest: 4,
+        },
+        Finding::DriverSdmaJobs { jobs: 1 },
         Finding::Barriers {
-            barriers: 1,
+            barriers: 3,
             dispatches: 2,
         },
-        Finding::FoundEmpty { doorbells: 2, of: 3 },
     ];
     assert_eq!(found.findings, expected);
     let queue = &found.queues[0];
-    assert_eq!((queue.batches, queue.barriers, queue.streams.len()), (1, 1, 2));
+    assert_eq!((queue.batches, queue.barriers, queue.streams.len()), (1, 2, 2));
+    assert_eq!((queue.waits_unknown, queue.signals_unknown), (1, 0));
+    assert_eq!((found.queues[1].barriers, found.queues[1].signals_unknown), (1, 1));
+}
+
+#[test]
+fn few_doorbells_say_nothing_about_a_program() {
+    let findings = |doorbells: u64| {
+        let rung = (0..doorbells).map(|index| Fact::Doorbell(sample::doorbell(index, 100 + index)));
+        answers([Fact::Queue(sample::queue(doorbells))].into_iter().chain(rung)).findings
+    };
+    assert_eq!(findings(15), []);
+    assert_eq!(findings(16), [Finding::FoundEmpty { doorbells: 16, of: 16 }]);
 }

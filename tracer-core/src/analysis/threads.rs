@@ -22,6 +22,8 @@ struct Open {
     call: u64,
     parent: Option<u64>,
     function: Option<usize>,
+    /// Its row among nested calls.
+    node: Option<usize>,
     enter_ns: u64,
     exit_ns: Option<u64>,
     /// Time in calls and ioctls directly inside it.
@@ -33,15 +35,38 @@ struct Open {
 pub(super) struct Done {
     /// Its function, as numbered by the counter of calls; `None` if it is beyond that counter's limit.
     pub(super) function: Option<usize>,
+    /// Its row among nested calls; `None` if it is beyond that counter's limit.
+    pub(super) node: Option<usize>,
     /// Time in the call; `None` if it did not return.
     pub(super) ns: Option<u64>,
     /// The part of it in calls and ioctls inside.
     pub(super) inside_ns: u64,
 }
 
+/// The calls around an ioctl.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Around {
+    /// The innermost call's row among nested calls.
+    pub(super) node: Option<usize>,
+    /// Whether one of them fulfils the condition.
+    pub(super) is_wanted: bool,
+}
+
 impl Threads {
-    /// Takes a call. Reports the calls of its thread that ended before.
-    pub(super) fn enter(&mut self, call: &ApiCall, function: Option<usize>, done: &mut impl FnMut(Done)) {
+    /// Returns the row among nested calls of the call that is around another.
+    pub(super) fn around(&self, call: &ApiCall) -> Option<usize> {
+        let (calls, parent) = self.threads.get(&(call.pid, call.tid)).zip(call.parent)?;
+        calls.iter().rfind(|open| open.call == parent)?.node
+    }
+
+    /// Takes a call with its function and its row among nested calls. Reports the calls of its thread that ended before.
+    pub(super) fn enter(
+        &mut self,
+        call: &ApiCall,
+        function: Option<usize>,
+        node: Option<usize>,
+        done: &mut impl FnMut(Done),
+    ) {
         let calls = self.threads.entry((call.pid, call.tid)).or_default();
         leave(calls, call.enter_ns, done);
         if let (Some(parent), Some(exit_ns)) = (call.parent, call.exit_ns)
@@ -56,24 +81,30 @@ impl Threads {
             call: call.call,
             parent: call.parent,
             function,
+            node,
             enter_ns: call.enter_ns,
             exit_ns: call.exit_ns,
             inside_ns: 0,
         });
     }
 
-    /// Takes an ioctl. Returns whether a call around it fulfils the condition.
-    pub(super) fn ioctl(&mut self, ioctl: &Ioctl, is_wanted: impl Fn(usize) -> bool) -> bool {
-        let Some(calls) = self.threads.get_mut(&(ioctl.pid, ioctl.tid)) else {
-            return false;
-        };
+    /// Takes an ioctl. Returns the calls around it, and whether one of them fulfils the condition.
+    pub(super) fn ioctl(&mut self, ioctl: &Ioctl, is_wanted: impl Fn(usize) -> bool) -> Around {
+        let calls = self.threads.get_mut(&(ioctl.pid, ioctl.tid));
         let is_around = |open: &&mut Open| open.exit_ns.is_some_and(|exit| ioctl.enter_ns < exit);
-        let Some(around) = calls.iter_mut().rfind(is_around) else {
-            return false;
+        let Some((calls, (call, node))) = calls.and_then(|calls| {
+            let around = calls.iter_mut().rfind(is_around)?;
+            around.inside_ns = around.inside_ns.saturating_add(ioctl.duration_ns().unwrap_or(0));
+            let found = (around.call, around.node);
+            Some((calls, found))
+        }) else {
+            return Around::default();
         };
-        around.inside_ns = around.inside_ns.saturating_add(ioctl.duration_ns().unwrap_or(0));
-        let around = Some(around.call);
-        chain(calls, around).any(|open| open.function.is_some_and(&is_wanted))
+        let mut functions = chain(calls, Some(call)).filter_map(|open| open.function);
+        Around {
+            node,
+            is_wanted: functions.any(is_wanted),
+        }
     }
 
     /// Returns the time from the entry of the outermost call around a dispatch's doorbell; `None` if no call is known.
@@ -113,6 +144,7 @@ impl Open {
     fn done(&self) -> Done {
         Done {
             function: self.function,
+            node: self.node,
             ns: self.exit_ns.map(|exit| exit.saturating_sub(self.enter_ns)),
             inside_ns: self.inside_ns,
         }

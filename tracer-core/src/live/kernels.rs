@@ -49,12 +49,13 @@ impl Kernels {
         }
     }
 
-    /// Returns the kernels, the most dispatched first.
-    pub fn rows(&self, now: u64) -> Vec<KernelRow> {
+    /// Returns the kernels, the most dispatched first. `comm` returns the name of a process's program.
+    pub fn rows(&self, now: u64, comm: impl Fn(u32) -> Option<String>) -> Vec<KernelRow> {
         let kernels = self.all.iter();
         let mut rows: Vec<KernelRow> = kernels
             .map(|(&(pid, kernel_object), kernel)| KernelRow {
                 pid,
+                comm: comm(pid),
                 kernel_object,
                 name: kernel.name.as_deref().map(str::to_owned),
                 count: kernel.rate.total(),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capabilities::Capabilities;
 use crate::known::ByPath;
-use crate::tables::Path;
+use crate::tables::{CopiedBy, CopyOp, Direction, Path};
 use crate::tally::Entry;
 
 /// The state at one moment. Ages and durations are ns; `None` (`null`) is unknown, never 0.
@@ -37,6 +37,10 @@ pub struct Picture {
     pub rings: Vec<RingRow>,
     /// Ioctls, by device and name.
     pub ioctls: Vec<IoctlRow>,
+    /// Functions of HIP, HSA and OpenCL that were called, the longest in sum first.
+    pub api: Vec<ApiRow>,
+    /// Copies and fills, those that moved the most bytes first.
+    pub copies: Vec<CopyRow>,
     /// Processes, by id.
     pub processes: Vec<ProcessRow>,
     /// Sources that lost events.
@@ -67,6 +71,8 @@ pub struct Totals {
     pub doorbells_per_s: Option<f64>,
     /// Copies per second.
     pub copies_per_s: Option<f64>,
+    /// Calls of functions of HIP, HSA and OpenCL; `None` if none was watched.
+    pub api_calls: Option<u64>,
     /// Dispatches in each of the last complete seconds, the oldest first.
     pub history: Vec<u32>,
 }
@@ -78,6 +84,8 @@ pub struct QueueRow {
     pub queue: u32,
     /// Process.
     pub pid: Option<u32>,
+    /// Name of the process's program, if known.
+    pub comm: Option<String>,
     /// KFD gpu id.
     pub gpu_id: Option<u32>,
     /// Name of the GPU: `gfx1100`; `None` if unknown.
@@ -192,6 +200,8 @@ impl PacketRow {
 pub struct KernelRow {
     /// Process.
     pub pid: u32,
+    /// Name of the process's program, if known.
+    pub comm: Option<String>,
     /// Address of its descriptor.
     pub kernel_object: u64,
     /// Its name, if known.
@@ -240,6 +250,54 @@ pub struct IoctlRow {
     pub errors: u64,
     /// Time in the call: p50 and p99.
     pub ns: Option<(u64, u64)>,
+}
+
+/// Calls of one function of HIP, HSA or OpenCL.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ApiRow {
+    /// `hip`, `hsa` or `opencl`.
+    pub layer: String,
+    /// Exported name of the function.
+    pub function: String,
+    /// Calls. Open calls are among them only if the function's calls are only counted.
+    pub count: u64,
+    /// Calls that ended in the last second; `None` if only the sum of a whole trace is known.
+    pub per_s: Option<f64>,
+    /// Calls that returned an error.
+    pub errors: u64,
+    /// Calls whose return was not seen: they have neither a result nor a time.
+    pub unreturned: u64,
+    /// Sum of the times in the calls; `None` if no call returned.
+    pub total_ns: Option<u64>,
+    /// Average time in a call.
+    pub mean_ns: Option<u64>,
+    /// Time in a call: p50 and p99. Of calls that were only counted, they are at most 12.5 % too high.
+    pub ns: Option<(u64, u64)>,
+}
+
+/// Copies and fills of one kind: SDMA submissions, or dispatches of kernels that copy or fill.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CopyRow {
+    /// Effect of the commands: `copy`, `copy-rect`, `fill`, `mixed` or `none` (waits, padding); `None` if unknown.
+    pub op: Option<CopyOp>,
+    /// Direction: `h2d`, `d2h`, `d2d` or `h2h`; `None` if unknown.
+    pub direction: Option<Direction>,
+    /// What moves the bytes: `sdma` or `kernel`. A kernel is a dispatch, too: `totals.copies` does not contain it.
+    pub by: Option<CopiedBy>,
+    /// SDMA engine that the process chose; `None` if the driver chose.
+    pub engine: Option<u32>,
+    /// Path of the submissions.
+    pub path: Path,
+    /// Submissions.
+    pub count: u64,
+    /// Submissions in the last second.
+    pub per_s: f64,
+    /// Bytes of the submissions whose size is known; `None` if there are none.
+    pub bytes: Option<u64>,
+    /// These bytes in the last second.
+    pub bytes_per_s: Option<f64>,
+    /// Submissions of unknown size.
+    pub unknown: u64,
 }
 
 /// A process.

@@ -211,6 +211,7 @@ impl LiveQueue {
         QueueRow {
             queue: number,
             pid: self.pid,
+            comm: None,
             gpu_id,
             gpu: gpu.map(|gpu| gpu.name.clone()),
             scheduler: gpu.and_then(|gpu| gpu.scheduler.clone()),

@@ -9,7 +9,7 @@ const SLICE_NS: u64 = 1_000_000_000;
 #[derive(Clone, Debug)]
 pub struct Rate {
     /// Counts of the last `HISTORY` seconds; second `s` is at `s % HISTORY`.
-    slices: [u32; HISTORY],
+    slices: [u64; HISTORY],
     /// The latest second in `slices`.
     second: u64,
     total: u64,
@@ -39,7 +39,7 @@ impl Rate {
         }
         if self.second - second < HISTORY as u64 {
             let slice = &mut self.slices[slot(second)];
-            *slice = slice.saturating_add(u32::try_from(n).unwrap_or(u32::MAX));
+            *slice = slice.saturating_add(n);
         }
     }
 
@@ -54,17 +54,19 @@ impl Rate {
         let second = now_ns / SLICE_NS;
         let before = 1.0 - (now_ns % SLICE_NS) as f64 / SLICE_NS as f64;
         let earlier = second.checked_sub(1).map_or(0, |s| self.in_second(s));
-        f64::from(self.in_second(second)) + f64::from(earlier) * before
+        self.in_second(second) as f64 + earlier as f64 * before
     }
 
     /// Returns the counts of the last complete seconds, the oldest first.
     pub fn history(&self, now_ns: u64) -> Vec<u32> {
         let second = now_ns / SLICE_NS;
         let kept = second.min(HISTORY as u64 - 1);
-        (second - kept..second).map(|s| self.in_second(s)).collect()
+        (second - kept..second)
+            .map(|s| u32::try_from(self.in_second(s)).unwrap_or(u32::MAX))
+            .collect()
     }
 
-    fn in_second(&self, second: u64) -> u32 {
+    fn in_second(&self, second: u64) -> u64 {
         let age = self.second.checked_sub(second);
         let is_kept = age.is_some_and(|age| age < HISTORY as u64);
         if is_kept { self.slices[slot(second)] } else { 0 }

@@ -150,6 +150,11 @@ impl Processes {
         }
     }
 
+    /// Returns the name of a process's program, if it is known.
+    pub fn comm(&self, pid: u32) -> Option<String> {
+        self.all.get(&pid)?.comm()
+    }
+
     /// Returns whether it is known of every process with submissions whether its runtime passes doorbells to the thunk library.
     pub fn thunks_are_known(&self) -> bool {
         !self.beyond.hides_thunk() && !self.all.values().any(LiveProcess::hides_thunk)

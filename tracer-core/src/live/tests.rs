@@ -219,6 +219,39 @@ fn a_queue_has_its_gpus_name_and_scheduler_if_they_are_known() {
     assert_eq!(told, [(Some("gfx1100"), Some("mes")), (None, None), (None, None)]);
 }
 
+#[test]
+fn queues_and_kernels_have_the_names_of_their_processes_if_they_are_known() {
+    let mut live = watching();
+    live.apply(&dispatch(0, 0, S));
+    let names = |live: &Live| {
+        let picture = live.picture();
+        (picture.queues[0].comm.clone(), picture.kernels[0].comm.clone())
+    };
+    assert_eq!(names(&live), (None, None));
+    live.apply(&process(sample::dispatch(0, S).pid, None, None));
+    let comm = Some(sample::process(7).comm);
+    assert_eq!(names(&live), (comm.clone(), comm));
+}
+
+#[test]
+fn api_calls_are_known_only_if_some_were_watched() {
+    let mut live = watching();
+    assert_eq!(live.picture().totals.api_calls, Some(0));
+    let mut watched = sample::EVERYTHING;
+    (watched.api, watched.api_stats) = (false, false);
+    live.set_capture(Capture {
+        watched,
+        ..Capture::default()
+    });
+    assert_eq!(live.picture().totals.api_calls, None);
+    watched.api_stats = true;
+    live.set_capture(Capture {
+        watched,
+        ..Capture::default()
+    });
+    assert_eq!(live.picture().totals.api_calls, Some(0));
+}
+
 /// Replays a trace whose disk did not keep up.
 #[test]
 fn runs_count_as_what_they_stand_for() {

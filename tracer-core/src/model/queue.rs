@@ -337,6 +337,7 @@ impl Queue {
             unread: Some(reason),
             header: 0,
             completion_signal: 0,
+            waits_for: None,
         })
     }
 

@@ -6,38 +6,16 @@ const TID: u32 = 8;
 
 fn call(number: u64, parent: Option<u64>, enter_ns: u64, exit_ns: u64) -> Fact {
     Fact::ApiCall(ApiCall {
-        call: number,
         parent,
-        pid: 7,
-        tid: TID,
-        enter_ns,
-        exit_ns: Some(exit_ns),
-        layer: "hip".into(),
-        function: "hipModuleLaunchKernel".into(),
-        ret: Some(0),
-        failed: Some(false),
-        stream: None,
-        bytes: None,
-        object: None,
         dispatches: 1,
-        copies: 0,
+        ..sample::api_call(number, (enter_ns, exit_ns))
     })
 }
 
 fn ioctl(enter_ns: u64, tid: u32) -> Fact {
     Fact::Ioctl(Ioctl {
-        pid: 7,
         tid,
-        enter_ns,
-        exit_ns: enter_ns + 1,
-        device: "kfd",
-        fd: 3,
-        cmd: 0,
-        name: "n".into(),
-        ret: Some(0),
-        args: None,
-        arg_in: None,
-        arg_out: None,
+        ..sample::ioctl("n", (enter_ns, enter_ns + 1))
     })
 }
 

@@ -1,7 +1,5 @@
 //! A recording that every rule accepts: one process with one queue.
 
-use std::borrow::Cow;
-
 use crate::sample;
 use crate::summary::Capabilities;
 use crate::tables::{Dispatch, Doorbell, Fact, Ioctl, Loss, Queue, RingJob};
@@ -69,18 +67,8 @@ pub fn unread(index: u64, count: u64) -> Fact {
 #[must_use]
 pub fn ioctl(enter_ns: u64, tid: u32) -> Fact {
     Fact::Ioctl(Ioctl {
-        pid: 7,
         tid,
-        enter_ns,
-        exit_ns: enter_ns + 20,
-        device: "kfd",
-        fd: 3,
-        cmd: 0,
-        name: Cow::Borrowed("SVM"),
-        ret: Some(0),
-        args: None,
-        arg_in: None,
-        arg_out: None,
+        ..sample::ioctl("SVM", (enter_ns, enter_ns + 20))
     })
 }
 

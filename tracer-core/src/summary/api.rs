@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tables::{ApiCall, ApiStats};
@@ -14,7 +15,7 @@ const MAX_FUNCTIONS: usize = 1024;
 const MAX_STREAMS: usize = 65536;
 
 /// Calls of functions of HIP, HSA and OpenCL. A number that could not be observed is `None` (`null`), never 0.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApiCalls {
     /// All calls; `None` if no function was watched.
     pub total: Option<u64>,
@@ -26,7 +27,7 @@ pub struct ApiCalls {
 }
 
 /// Calls of one function.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApiFunction {
     /// `hip`, `hsa` or `opencl`.
     pub layer: String,
@@ -46,7 +47,7 @@ pub struct ApiFunction {
 }
 
 /// A queue on which work of a stream was seen. The number is that of the queue in `queues`, which has its KFD id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamQueue {
     /// Process.
     pub pid: u32,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ByPath, when};
@@ -10,7 +11,7 @@ use crate::tally::{bounded, more};
 use crate::words::Named;
 
 /// SDMA submissions, and copies by kernels.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Copies {
     /// All submissions; `None` if SDMA doorbells were not watched.
     pub total: Option<u64>,
@@ -27,7 +28,7 @@ pub struct Copies {
 }
 
 /// Copies and fills by kernels.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelCopies {
     /// Those that tracer recognized; `None` if dispatches were not watched.
     pub count: Option<u64>,
@@ -38,7 +39,7 @@ pub struct KernelCopies {
 }
 
 /// Submissions of one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Moved {
     /// Submissions.
     pub count: u64,

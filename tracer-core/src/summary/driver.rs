@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tables::DriverCall;
@@ -11,7 +12,7 @@ use crate::tally::{Histogram, Stats, bounded};
 const MAX_FUNCTIONS: usize = 1024;
 
 /// Calls of functions of the kernel driver. A number that could not be observed is `None` (`null`), never 0.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DriverCalls {
     /// All calls; `None` if no function was watched.
     pub total: Option<u64>,
@@ -20,7 +21,7 @@ pub struct DriverCalls {
 }
 
 /// Calls of one function.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Function {
     /// Calls.
     pub count: u64,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tables::DriverEvent;
@@ -14,7 +15,7 @@ const MAX_EVENTS: usize = 256;
 ///
 /// They are not jobs. Jobs are in [`super::RingJobs`], and `amdgpu_cs_ioctl` and `amdgpu_sched_run_job` report them a second
 /// time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DriverEvents {
     /// All events, of every process and of the driver itself; `None` if none of the events was watched.
     pub total: Option<u64>,
@@ -23,7 +24,7 @@ pub struct DriverEvents {
 }
 
 /// Events of one name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DriverEventCount {
     /// Number of events.
     pub count: u64,

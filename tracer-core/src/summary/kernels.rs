@@ -1,18 +1,18 @@
 //! Counts by kernel: the number of dispatches, and how long they ran by the GPU's clock.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tables::GpuTime;
-use crate::tally::more;
+use crate::tally::{Map, more};
 
 /// Number of kernels that are distinguished. Their addresses come from the traced process, which could invent them.
 pub(super) const MAX_KERNELS: usize = 65536;
 
 /// A kernel of a process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Kernel {
     /// Process.
     pub pid: u32,
@@ -30,7 +30,7 @@ pub struct Kernel {
 
 /// How long dispatches of a kernel ran, by the GPU's clock. The rate comes from the process's readings of that clock, and
 /// converts the times to ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GpuNs {
     /// Dispatches whose duration is known.
     pub count: u64,
@@ -70,7 +70,7 @@ type Named = (Option<Arc<str>>, Kernel);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counter {
     /// By process and address: an address that was used again has several kernels. Most names are compared by their pointers.
-    by_address: HashMap<(u32, u64), Vec<Named>>,
+    by_address: Map<(u32, u64), Vec<Named>>,
     count: usize,
     /// Dispatches of kernels beyond the limit, and of runs that do not name a kernel.
     pub(super) others: u64,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiCalls, Copies, DriverCalls, DriverEvents, Kernel, Requested, RingJobs, StreamQueue};
@@ -10,7 +11,7 @@ use crate::tables::{self, Process, Queue};
 use crate::tally::Stats;
 
 /// The counts of a trace. A number that could not be observed is `None` (`null`), never 0.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// Whether the trace was written to its end, and all of it can be read.
     pub complete: bool,
@@ -63,7 +64,7 @@ pub struct Report {
 }
 
 /// Names of the kernels in code objects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelNames {
     /// Kernels.
     pub total: u64,
@@ -81,7 +82,7 @@ impl KernelNames {
 }
 
 /// How far processes got that submitted nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Nothing {
     /// No process made an ioctl of /dev/kfd. Without one, there is no queue.
@@ -93,7 +94,7 @@ pub enum Nothing {
 }
 
 /// Kernel dispatches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Dispatches {
     /// All dispatches; `None` if packets were not read, if there were queues whose commands cannot be read (PM4), or vendor packets
     /// of a format that this version does not know, or if parts of the trace cannot be read.
@@ -110,7 +111,7 @@ pub struct Dispatches {
 }
 
 /// Dispatches by the evidence for their kind; `None` if not all packets were read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ByEvidence {
     /// A valid header.
     pub header: Option<u64>,
@@ -119,7 +120,7 @@ pub struct ByEvidence {
 }
 
 /// Stores to AQL doorbells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Doorbells {
     /// All doorbells; `None` if they were not watched.
     pub total: Option<u64>,
@@ -131,7 +132,7 @@ pub struct Doorbells {
 }
 
 /// Published packets that are not known kernel dispatches.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Packets {
     /// All packets, unread packets included; `None` if not all packets were read.
     pub total: Option<u64>,
@@ -142,7 +143,7 @@ pub struct Packets {
 }
 
 /// Packets that the GPU took although no doorbell that was seen published them, dispatches or not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UnseenPackets {
     /// All packets; `None` if tracer did not watch for them, not at every compute queue to its destruction, or
     /// if the recorder did not finish.
@@ -154,7 +155,7 @@ pub struct UnseenPackets {
 }
 
 /// Ioctls on KFD and DRM devices.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ioctls {
     /// All ioctls; `None` if they were not watched.
     pub total: Option<u64>,
@@ -163,7 +164,7 @@ pub struct Ioctls {
 }
 
 /// Ioctls of one name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IoctlCalls {
     /// Calls.
     pub count: u64,
@@ -174,7 +175,7 @@ pub struct IoctlCalls {
 }
 
 /// Events that sources dropped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Losses {
     /// All dropped events; `None` if the table of losses cannot be read.
     pub total: Option<u64>,

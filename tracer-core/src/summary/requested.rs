@@ -1,5 +1,6 @@
 //! Counts over submissions of programs to proxies.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::when;
@@ -7,7 +8,7 @@ use crate::tables::Proxy;
 use crate::tally::more;
 
 /// Submissions of programs to the proxies that a tool gave them. The submissions of the tool itself are counted elsewhere.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Requested {
     /// Proxies that programs got; `None` if proxies were not watched, or not everything that programs do with them.
     pub proxies: Option<u64>,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::when;
@@ -16,7 +17,7 @@ const CLIENT: &str = "client";
 const UNKNOWN: &str = "untold";
 
 /// Jobs on rings of the kernel driver. A number that could not be observed is `None` (`null`), never 0.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RingJobs {
     /// All jobs, of every process and of the driver itself; `None` if rings were not watched.
     pub total: Option<u64>,
@@ -29,7 +30,7 @@ pub struct RingJobs {
 }
 
 /// Jobs on one ring.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ring {
     /// Device; `None` if the kernel's events do not name it.
     pub device: Option<String>,

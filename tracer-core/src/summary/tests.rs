@@ -1,5 +1,3 @@
-use std::borrow::Cow;
-
 use super::*;
 use crate::sample::{self, EVERYTHING};
 use crate::tables::{
@@ -32,18 +30,10 @@ fn doorbell(latency: Option<u64>) -> Fact {
 
 fn ioctl(device: &'static str, name: &'static str, exit_ns: u64, ret: Option<i64>) -> Fact {
     Fact::Ioctl(Ioctl {
-        pid: 7,
         tid: 7,
-        enter_ns: 100,
-        exit_ns,
         device,
-        fd: 3,
-        cmd: 0,
-        name: Cow::Borrowed(name),
         ret,
-        args: None,
-        arg_in: None,
-        arg_out: None,
+        ..sample::ioctl(name, (100, exit_ns))
     })
 }
 
@@ -102,21 +92,13 @@ fn everything_is_counted_under_its_name() {
             ..copy
         }),
         Fact::ApiCall(ApiCall {
-            call: 3,
-            parent: None,
-            pid: 7,
             tid: 7,
-            enter_ns: 100,
-            exit_ns: Some(140),
-            layer: Cow::Borrowed("hip"),
-            function: Cow::Borrowed("hipMemcpy"),
+            function: "hipMemcpy".into(),
             ret: Some(1),
             failed: Some(true),
-            stream: None,
             bytes: Some(64),
-            object: None,
-            dispatches: 0,
             copies: 1,
+            ..sample::api_call(3, (100, 140))
         }),
         job(Some(true), None, Some(5)),
         job(Some(false), Some("ttm-clear-buffer"), Some(9)),

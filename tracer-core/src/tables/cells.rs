@@ -1,6 +1,7 @@
 //! The conversion of a row's fields to cells, and back.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -113,6 +114,31 @@ impl<C: Cell + Default + Copy, const N: usize> Field for [C; N] {
     }
 }
 
+/// Values that are all missing, or none is.
+impl<C: Cell + Default + Copy, const N: usize> Field for Option<[C; N]> {
+    const KIND: Kind = C::KIND;
+    const NULLABLE: bool = true;
+
+    fn put(&self, to: &mut impl Target) {
+        match self {
+            Some(values) => Field::put(values, to),
+            None => (0..N).for_each(|_| to.put(Value::Missing)),
+        }
+    }
+
+    fn get(from: &mut impl Source) -> Result<Self, Misfit> {
+        let mut values = [C::default(); N];
+        let mut missing = 0;
+        for value in &mut values {
+            match <Option<C> as Field>::get(from)? {
+                Some(present) => *value = present,
+                None => missing += 1,
+            }
+        }
+        Ok((missing == 0).then_some(values))
+    }
+}
+
 /// Describes the columns of the field that `of` names; `of` is never called.
 pub(super) fn describe<R, F: Field>(
     columns: &mut Vec<Column>,
@@ -182,6 +208,31 @@ fn string(bytes: &[u8]) -> Option<String> {
     str::from_utf8(bytes).ok().map(str::to_owned)
 }
 
+/// The number of texts that a thread keeps.
+const KEPT: usize = 64;
+
+thread_local! {
+    /// Texts that this thread read last, until it ends. Names of kernels repeat from row to row: they are neither copied nor checked
+    /// again.
+    static RECENT: RefCell<[Option<Arc<str>>; KEPT]> = const { RefCell::new([const { None }; KEPT]) };
+}
+
+/// Returns the text that was read before, or a copy.
+fn shared(bytes: &[u8]) -> Option<Arc<str>> {
+    let at = |at: usize| bytes.get(at).map_or(0, |&byte| usize::from(byte));
+    let place = bytes.len() ^ at(bytes.len() / 2) ^ (at(bytes.len().wrapping_sub(1)) << 2);
+    RECENT.with_borrow_mut(|recent| {
+        let kept = recent.get_mut(place % KEPT)?;
+        match kept {
+            Some(text) if text.as_bytes() == bytes => Some(Arc::clone(text)),
+            _ => {
+                let text: Arc<str> = str::from_utf8(bytes).ok()?.into();
+                Some(Arc::clone(kept.insert(text)))
+            }
+        }
+    })
+}
+
 /// Parses a word of a closed set, by serde's names.
 fn word<'a, W: Deserialize<'a>>(bytes: &'a [u8]) -> Option<W> {
     let name = str::from_utf8(bytes).ok()?;
@@ -200,7 +251,7 @@ fn device(bytes: &[u8]) -> Option<&'static str> {
 bytes! {
     Vec<u8>, Bytes, it => it, |bytes: &[u8]| Some(bytes.to_vec());
     String, Text, it => it.as_bytes(), string;
-    Arc<str>, Text, it => it.as_bytes(), |bytes| string(bytes).map(Arc::from);
+    Arc<str>, Text, it => it.as_bytes(), shared;
     Cow<'static, str>, Text, it => it.as_bytes(), |bytes| string(bytes).map(Cow::Owned);
     &'static str, Text, it => it.as_bytes(), device;
     Durations, Text, it => it.text().as_bytes(), durations;

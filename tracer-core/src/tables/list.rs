@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     ApiCall, ApiStats, CodeObject, Column, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, DriverCall, DriverEvent,
     GpuTime, Ioctl, Kernel, Library, Loss, Misfit, OtherPacket, Process, Progress, Proxy, Queue, Request, RingJob, Row,
-    Rows, Source, Target, Value,
+    Rows, Source, Stack, Target, Value,
 };
 
 /// Lists the tables: the table, the fact, and the struct that is its row.
@@ -106,6 +106,7 @@ tables! {
     Queues, Queue(Queue);
     Progress, Progress(Progress);
     Ioctls, Ioctl(Ioctl);
+    Stacks, Stack(Stack);
     Doorbells, Doorbell(Doorbell);
     DoorbellRuns, DoorbellRun(DoorbellRun);
     Dispatches, Dispatch(Dispatch);

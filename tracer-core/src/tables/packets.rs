@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use tracer_common::aql::SIGNALS;
+
 use super::{Path, table};
 
 /// Kind of a packet that is not a kernel dispatch.
@@ -69,5 +71,8 @@ table! {
         pub header: u16,
         /// Handle of the completion signal; 0 if it has none, or if the packet's layout is unknown (`vendor-other`, `undefined`).
         pub completion_signal: u64,
+        /// Handles of the signals that a barrier waits for; 0 where it waits for fewer than five. Null if it is no barrier, and in
+        /// traces of older versions.
+        pub waits_for: Option<[u64; SIGNALS]> => "handle" ["waits_for_0", "waits_for_1", "waits_for_2", "waits_for_3", "waits_for_4"],
     }
 }

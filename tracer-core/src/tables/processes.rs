@@ -1,12 +1,13 @@
 //! Traced processes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::table;
 
 table! {
     /// Traced processes.
-    #[derive(Serialize, Deserialize)]
+    #[derive(Serialize, Deserialize, JsonSchema)]
     pub struct Process: "processes" by first_ns, Snapshots {
         /// Process id, in the initial pid namespace.
         pub pid: u32,

@@ -1,11 +1,12 @@
 //! User queues.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::table;
 
 /// How a queue was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum QueueOrigin {
@@ -19,7 +20,7 @@ pub enum QueueOrigin {
 }
 
 /// Memory that holds a ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum RingMemory {
@@ -31,7 +32,7 @@ pub enum RingMemory {
 
 table! {
     /// User queues, with their final counts.
-    #[derive(Serialize, Deserialize)]
+    #[derive(Serialize, Deserialize, JsonSchema)]
     pub struct Queue: "queues" by created_ns, Snapshots {
         /// Number of the queue in the trace, from 0, in the order of first sight; never reused.
         pub queue: u32,

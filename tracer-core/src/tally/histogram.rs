@@ -1,5 +1,6 @@
 //! A histogram of durations whose size does not depend on the number of durations.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Number of buckets per power of two.
@@ -22,7 +23,7 @@ pub struct Histogram {
 }
 
 /// The statistics of a [`Histogram`], in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
     /// Minimum.
     pub min: u64,
@@ -62,6 +63,12 @@ impl Histogram {
             self.count = self.count.saturating_add(count);
         }
         self.total = self.total.saturating_add(total);
+    }
+
+    /// Returns the number of durations.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.count
     }
 
     /// Returns the statistics; `None` if there are no durations.

@@ -129,6 +129,10 @@ pub mod track_event {
     pub const COUNTER_VALUE: u32 = 30;
     /// `fixed64`
     pub const FLOW_IDS: u32 = 47;
+    /// `GpuCorrelation` of trace/gpu/gpu_track_event.proto, an extension of `TrackEvent`
+    pub const GPU_CORRELATION: u32 = 3000;
+    /// Of a `GpuCorrelation`: the `EVENT_ID` of what the event submitted to a GPU
+    pub const RENDER_STAGE_SUBMISSION_EVENT_IDS: u32 = 1;
     /// `TYPE_SLICE_BEGIN`
     pub const SLICE_BEGIN: u64 = 1;
     /// `TYPE_SLICE_END`

@@ -202,6 +202,7 @@ impl Database {
         let at = self.about.gpus.iter().position(|gpu| Some(gpu.gpu_id) == id);
         let gpu = at.map(|at| &self.about.gpus[at]);
         let target = gpu.map_or("unknown GPU", |gpu| gpu.name.as_str());
+        let product = gpu.and_then(|gpu| gpu.product.as_deref()).unwrap_or(target);
         let known = json!({
             "gpu_id": id,
             "scheduler": gpu.map(|gpu| &gpu.scheduler),
@@ -214,7 +215,7 @@ impl Database {
             ("type_index", index),
             ("name", text(target)),
             ("vendor_name", text("AMD")),
-            ("product_name", text(self.about.named(target))),
+            ("product_name", text(self.about.named(product))),
             ("user_name", text(self.about.named(target))),
             ("extdata", text(known.to_string())),
         ]

@@ -26,11 +26,14 @@ struct Event {
     name: String,
     category: String,
     flows: Vec<u64>,
+    /// The number of what it submitted to the GPU.
+    submits: Option<u64>,
     value: Option<u64>,
     args: BTreeMap<String, String>,
 }
 
 struct Stage {
+    number: u64,
     at: u64,
     duration: u64,
     gpu: u64,
@@ -112,6 +115,7 @@ fn read(bytes: &[u8]) -> Read {
                 name: event.number(10).map(|iid| names[&(2, iid)].clone()).unwrap_or_default(),
                 category: event.number(3).map(|iid| names[&(1, iid)].clone()).unwrap_or_default(),
                 flows: event.numbers(47),
+                submits: event.one(3000).map(|ids| ids.number(1).unwrap()),
                 value: event.number(30),
                 args: args.collect(),
             });
@@ -123,6 +127,7 @@ fn read(bytes: &[u8]) -> Read {
                 .map(|of| (of.text(1).unwrap(), of.text(2).unwrap()));
             let groups = stage.one(21).and_then(|launch| launch.one(1));
             read.stages.push(Stage {
+                number: stage.number(1).unwrap(),
                 at: packet.number(8).unwrap(),
                 duration: stage.number(2).unwrap(),
                 gpu: stage.number(11).unwrap(),
@@ -195,6 +200,20 @@ fn what_the_gpu_ran_has_exactly_its_times() {
     );
     // Each dispatch is on the queue's track once, when its doorbell rang.
     let submitted = read.of("dispatch");
+    // One with times names its work on the GPU.
+    let names = |stage: &Stage| submitted.iter().position(|event| event.submits == Some(stage.number));
+    let named: Vec<_> = read.stages.iter().map(names).collect();
+    let same = |stage: &Stage| {
+        submitted
+            .iter()
+            .position(|event| event.args["index"] == stage.extra["index"])
+    };
+    assert_eq!(named, read.stages.iter().map(same).collect::<Vec<_>>());
+    assert!(named.contains(&Some(0)), "{named:?}");
+    assert_eq!(
+        submitted.iter().filter(|event| event.submits.is_some()).count(),
+        named.iter().flatten().count()
+    );
     assert_eq!(
         submitted.iter().map(|event| (event.at, event.kind)).collect::<Vec<_>>(),
         [(10_000, 3); 3]

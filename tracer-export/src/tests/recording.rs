@@ -38,6 +38,7 @@ pub fn about() -> About {
             gpu_id: 5,
             name: "gfx1100".to_owned(),
             scheduler: "mes".to_owned(),
+            product: Some("AMD Radeon RX 7900 XTX".to_owned()),
         }],
         ..About::default()
     }
@@ -46,21 +47,14 @@ pub fn about() -> About {
 /// Returns a call of the function `launch`.
 pub fn call(number: u64, parent: Option<u64>, enter_ns: u64, exit_ns: Option<u64>) -> ApiCall {
     ApiCall {
-        call: number,
         parent,
-        pid: 7,
-        tid: 8,
-        enter_ns,
         exit_ns,
-        layer: "hip".into(),
-        function: "hipModuleLaunchKernel".into(),
         ret: exit_ns.map(|_| 0),
         failed: exit_ns.map(|_| false),
         stream: Some(0x55),
-        bytes: None,
         object: Some(u64::MAX),
         dispatches: 1,
-        copies: 0,
+        ..sample::api_call(number, (enter_ns, 0))
     }
 }
 
@@ -94,18 +88,10 @@ pub fn gpu_time(index: u64, time_ns: u64, start_ns: u64, end_ns: u64) -> GpuTime
 
 fn ioctl(enter_ns: u64, exit_ns: u64, ret: Option<i64>) -> Ioctl {
     Ioctl {
-        pid: 7,
-        tid: 8,
-        enter_ns,
-        exit_ns,
-        device: "kfd",
-        fd: 3,
         cmd: 0xc020_4b02,
-        name: "CREATE_QUEUE".into(),
         ret,
-        args: None,
         arg_in: Some(vec![0, 255]),
-        arg_out: None,
+        ..sample::ioctl("CREATE_QUEUE", (enter_ns, exit_ns))
     }
 }
 

@@ -163,7 +163,7 @@ fn calls_and_copies_and_metadata() {
         &database,
         "SELECT product_name FROM rocpd_info_agent WHERE type = 'GPU'",
     );
-    assert_eq!(gpu, "gfx1100 (SIMULATED GPU)");
+    assert_eq!(gpu, "AMD Radeon RX 7900 XTX (SIMULATED GPU)");
     assert_eq!(
         one::<String>(&database, "SELECT command FROM processes WHERE pid = 7"),
         recording::hostile()

@@ -83,7 +83,7 @@ impl<C: Canvas> Timeline<C> {
                 self.canvas.counter(Track::Trace, &name, row.time_ns, total)?;
                 self.instant(Track::Trace, row.time_ns, &Event::new(&name, "loss", record))?;
             }
-            Fact::Kernel(_) | Fact::ApiStats(_) | Fact::Library(_) => {
+            Fact::Kernel(_) | Fact::ApiStats(_) | Fact::Library(_) | Fact::Stack(_) => {
                 has = false;
                 let reason = match fact {
                     Fact::Kernel(_) => NAMES,

@@ -1,10 +1,11 @@
 //! The traced devices, libraries and probes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracer_core::family::Family;
 
 /// A GPU.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Device {
     /// KFD gpu id.
     pub gpu_id: u32,
@@ -17,10 +18,20 @@ pub struct Device {
     /// The scheduler of its user queues.
     #[serde(default)]
     pub scheduler: Scheduler,
+    /// Compute units, by the KFD topology; `None` in traces of older versions.
+    #[serde(default)]
+    pub compute_units: Option<u32>,
+    /// Compute queues that it runs at once (`num_cp_queues` of the KFD topology); `None` in traces of older versions.
+    #[serde(default)]
+    pub compute_queues: Option<u32>,
+    /// Product name, by the PCI ids and libdrm's list (`amdgpu.ids`); `None` if that does not tell it, and in traces of older
+    /// versions.
+    #[serde(default)]
+    pub product: Option<String>,
 }
 
 /// The scheduler of a GPU's user queues, and the evidence for it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Scheduler {
     /// The kind of scheduler.
     pub kind: SchedulerKind,
@@ -30,7 +41,9 @@ pub struct Scheduler {
 }
 
 /// A scheduler of user queues.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum SchedulerKind {
@@ -47,7 +60,7 @@ pub enum SchedulerKind {
 }
 
 /// A library that was searched for probes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Library {
     /// Path, as the process sees it.
     pub path: String,
@@ -64,7 +77,7 @@ pub struct Library {
 }
 
 /// A probe.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probe {
     /// Family.
     pub family: Family,
@@ -79,6 +92,9 @@ pub struct Probe {
     /// Instruction at the probe: `nop`, `push`, ...; it decides the cost of a hit.
     #[serde(default)]
     pub instruction: Option<String>,
+    /// ns that a hit costs by itself at such an instruction on this machine; measured with a program that only counts.
+    #[serde(default)]
+    pub hit_ns: Option<u64>,
     /// Step of the resolver that found it.
     #[serde(default)]
     pub resolver: Option<String>,

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The clocks of the system at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockSnapshot {
     /// Wall clock, RFC 3339 in UTC, for people.
     pub time: String,

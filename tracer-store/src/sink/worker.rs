@@ -30,6 +30,8 @@ const RESERVED: u64 = 256 << 10;
 /// The writer thread's state. Only this thread accesses the trace, and it has only the rights of the trace's owner.
 pub(super) struct Worker {
     place: Place,
+    /// Bytes of the reserved space.
+    reserved: u64,
     tables: Vec<Stored>,
     /// The tables of things that continue to live, by name.
     snapshots: HashMap<&'static str, Snapshot>,
@@ -69,8 +71,9 @@ impl Worker {
         assumed.context("assume the rights of the user who called tracer, to write", dir)?;
         let place = folder::prepare(dir, placing.overwrite, placing.mode)?;
         manifest.write(&place.folder)?;
-        let worker = Self {
+        let mut worker = Self {
             place,
+            reserved: 0,
             tables: Table::ALL.into_iter().map(|_| Stored::default()).collect(),
             snapshots: HashMap::new(),
             reports,
@@ -79,7 +82,7 @@ impl Worker {
             aggregated: Aggregated::default(),
         };
         // Without the reserve, the last manifest needs a disk that is not full; everything else works.
-        let _ = worker.reserve();
+        worker.reserved = worker.reserve().map_or(0, |()| RESERVED);
         Ok(worker)
     }
 
@@ -97,6 +100,11 @@ impl Worker {
     pub(super) fn run(mut self, inbox: &Receiver<Job>, pending: &Pending) -> Result<Option<Written>, StoreError> {
         for job in inbox {
             let bytes = job.bytes();
+            if pending.is_asked()
+                && let Ok(size) = folder::size(&self.place.folder)
+            {
+                pending.measured(size.saturating_sub(self.reserved));
+            }
             match job {
                 Job::Append(columns) => match self.append(&columns) {
                     // At the end no receiver takes buffers back.

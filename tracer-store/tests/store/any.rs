@@ -7,7 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use tracer_core::tables::{
     CopiedBy, Copy, CopyOp, Direction, Dispatch, Doorbell, DriverCall, DriverEvent, Evidence, Fact, Form, Ioctl,
-    Library, Loss, OtherPacket, PacketKind, Path, Process, Queue, QueueOrigin, RingJob, RingMemory, Unread,
+    Library, Loss, OtherPacket, PacketKind, Path, Process, Queue, QueueOrigin, RingJob, RingMemory, Stack, Unread,
 };
 
 use crate::api_calls;
@@ -230,8 +230,9 @@ fn packet() -> impl Strategy<Value = Fact> {
         kind,
         option::of(unread),
         vec(number(), 4),
+        option::of(proptest::array::uniform5(number())),
     )
-        .prop_map(|((queue, pid, tid, header), path, kind, unread, n)| {
+        .prop_map(|((queue, pid, tid, header), path, kind, unread, n, waits_for)| {
             Fact::Packet(OtherPacket {
                 queue,
                 index: n[0],
@@ -244,6 +245,7 @@ fn packet() -> impl Strategy<Value = Fact> {
                 unread,
                 header,
                 completion_signal: n[3],
+                waits_for,
             })
         })
 }
@@ -353,6 +355,18 @@ fn library() -> impl Strategy<Value = Fact> {
     })
 }
 
+fn stack() -> impl Strategy<Value = Fact> {
+    (any::<(Option<String>, bool, [u32; 2])>(), number()).prop_map(|((frames, complete, small), time_ns)| {
+        Fact::Stack(Stack {
+            pid: small[0],
+            tid: small[1],
+            time_ns,
+            frames,
+            complete,
+        })
+    })
+}
+
 fn ring_job() -> impl Strategy<Value = Fact> {
     let names = (
         any::<Option<String>>(),
@@ -407,6 +421,7 @@ pub fn fact() -> impl Strategy<Value = Fact> {
         driver_call(),
         driver_event(),
         library(),
+        stack(),
         looks::progress(),
         proxies::proxy(),
         proxies::request(),

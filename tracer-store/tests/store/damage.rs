@@ -96,6 +96,25 @@ fn truncated_parts() {
     }
 }
 
+/// A footer that names fewer rows would hide the others.
+#[test]
+fn footers_that_name_other_rows_than_the_row_groups() {
+    let temporary = tempfile::tempdir().unwrap();
+    let part = trace(temporary.path());
+    let whole = fs::read(&part).unwrap();
+    // Thrift's compact protocol: 100 as an i64, then a list of one row group.
+    let rows = [0x16, 0xc8, 0x01, 0x19, 0x1c];
+    let found: Vec<usize> = (0..whole.len()).filter(|&at| whole[at..].starts_with(&rows)).collect();
+    let [at] = found[..] else { panic!("{found:?}") };
+    for (varint, number) in [([0xca, 0x01], 101), ([0x80, 0x01], 64), ([0x80, 0x00], 0)] {
+        let mut bytes = whole.clone();
+        bytes[at + 1..at + 3].copy_from_slice(&varint);
+        fs::write(&part, bytes).unwrap();
+        let reason = format!("its footer names {number} rows, and its row groups have 100");
+        assert_damaged(temporary.path(), &part, &reason);
+    }
+}
+
 #[test]
 fn parts_of_something_else() {
     let temporary = tempfile::tempdir().unwrap();

@@ -95,6 +95,7 @@ fn facts() -> Vec<Fact> {
             unread: Some(Unread::NeverValid),
             header: 0,
             completion_signal: 0,
+            waits_for: None,
         }),
         Fact::Copy(Copy {
             queue: None,
@@ -161,6 +162,7 @@ fn manifest() -> Manifest {
             kind: SchedulerKind::Hws,
             evidence: vec!["no MES ring".into()],
         },
+        ..Device::default()
     });
     manifest.libraries.push(Library {
         path: "/opt/rocm/lib/libhsa-runtime64.so.1".into(),
@@ -175,6 +177,7 @@ fn manifest() -> Manifest {
         symbol: "AqlQueue::StoreRelaxed".into(),
         file_offset: Some(0x4e5c4),
         instruction: Some("push".into()),
+        hit_ns: None,
         resolver: Some("symtab".into()),
         confidence: None,
         attached: true,
@@ -223,6 +226,7 @@ fn reads(name: &str, version: u64) {
                 | Table::CodeObjects
                 | Table::Kernels
                 | Table::Libraries
+                | Table::Stacks
         )
     };
     // The fixture of version 2 was written before these tables existed.
@@ -234,6 +238,7 @@ fn reads(name: &str, version: u64) {
         Table::DoorbellRuns,
         Table::DispatchRuns,
         Table::Libraries,
+        Table::Stacks,
     ];
     let told = |table: &Table| there(table) || version > 1 && !later.contains(table);
     let counts = Table::ALL

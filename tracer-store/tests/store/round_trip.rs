@@ -34,6 +34,7 @@ fn key_and_time(fact: &Fact) -> (Option<(u32, u64)>, u64) {
         Fact::ApiCall(row) => (None, row.enter_ns),
         Fact::ApiStats(row) => (Some((row.counter, 0)), row.time_ns),
         Fact::Library(row) => (None, row.time_ns),
+        Fact::Stack(row) => (None, row.time_ns),
         Fact::Loss(row) => (None, row.time_ns),
     }
 }

@@ -11,8 +11,8 @@ use crate::{
 
 /// The columns of this view: heading, width, rank, alignment; cell; order.
 pub const COLUMNS: &[Column<IoctlRow>] = columns! {
-    "count" 7 0 right: |i, _| count(i.count), |a, b| b.count.cmp(&a.count);
-    "per s" 7 2 right: |i, _| rate(i.per_s), |a, b| greatest(Some(a.per_s), Some(b.per_s));
+    "calls" 7 0 right: |i, _| count(i.count), |a, b| b.count.cmp(&a.count);
+    "calls/s" 7 2 right: |i, _| rate(i.per_s), |a, b| greatest(Some(a.per_s), Some(b.per_s));
     "errors" 6 1 right: |i, _| count(i.errors), |a, b| b.errors.cmp(&a.errors);
     "p50" 7 4 right: |i, _| known(i.ns.map(|ns| ns.0), duration), |a, b| greatest(a.ns, b.ns);
     "p99" 7 3 right: |i, _| known(i.ns.map(|ns| ns.1), duration), |a, b| greatest(a.ns.map(|ns| ns.1), b.ns.map(|ns| ns.1));

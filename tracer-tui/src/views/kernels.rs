@@ -4,6 +4,7 @@ use tracer_core::live::{KernelRow, Picture};
 use tracer_core::units::{count, duration, rate};
 
 use crate::{
+    cells::UNKNOWN,
     rows::{self, Choice, greatest},
     table::{Column, columns},
 };
@@ -12,7 +13,8 @@ use crate::{
 pub const COLUMNS: &[Column<KernelRow>] = columns! {
     "count" 7 0 right: |k, _| count(k.count), |a, b| b.count.cmp(&a.count);
     "disp/s" 7 1 right: |k, _| rate(k.per_s), |a, b| greatest(Some(a.per_s), Some(b.per_s));
-    "pid" 7 3 right: |k, _| k.pid.to_string(), |a, b| a.pid.cmp(&b.pid);
+    "process" 12 3 left: |k, _| k.comm.clone().unwrap_or_else(|| UNKNOWN.to_owned()), |a, b| a.comm.cmp(&b.comm);
+    "pid" 7 4 right: |k, _| k.pid.to_string(), |a, b| a.pid.cmp(&b.pid);
     "last" 7 2 right: |k, _| duration(k.last_age_ns), |a, b| a.last_age_ns.cmp(&b.last_age_ns);
     "kernel" 0 0 left: |k, _| name(k), |a, b| name(a).cmp(&name(b));
 };
@@ -20,7 +22,8 @@ pub const COLUMNS: &[Column<KernelRow>] = columns! {
 /// Returns the rows in their order.
 pub fn rows<'a>(choice: Choice<'_>, picture: &'a Picture) -> Vec<&'a KernelRow> {
     rows::of(&picture.kernels, COLUMNS, choice, |kernel| {
-        format!("{} {}", kernel.pid, name(kernel))
+        let comm = kernel.comm.as_deref().unwrap_or_default();
+        format!("{} {comm} {}", kernel.pid, name(kernel))
     })
 }
 

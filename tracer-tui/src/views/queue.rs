@@ -5,18 +5,22 @@ use ratatui::{
     layout::Rect,
     style::{Color, Modifier, Style},
 };
+use tracer_core::foreign;
 use tracer_core::live::{KernelRow, PacketRow, QueueRow};
 use tracer_core::units::{count, duration, rate};
 
 use super::kernels;
 use crate::cells::{UNKNOWN, known, sparkline};
+use crate::text::wrapped;
 
 /// Draws the queue: its properties, whether it is stuck, what waits, and the last packets with the newest at the top.
 pub fn draw(queue: &QueueRow, names: &[KernelRow], now: u64, selected: usize, area: Rect, buffer: &mut Buffer) {
-    let mut lines: Vec<(String, Style)> = facts(queue).into_iter().map(|line| (line, Style::new())).collect();
+    let facts = facts(queue);
+    let facts = facts.iter().flat_map(|line| wrapped(line, area.width));
+    let mut lines: Vec<(String, Style)> = facts.map(|line| (line, Style::new())).collect();
     if let Some(words) = stuck(queue) {
         let style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
-        lines.extend(wrap(&words, area.width).into_iter().map(|line| (line, style)));
+        lines.extend(wrapped(&words, area.width).into_iter().map(|line| (line, style)));
     }
     lines.push((timeline(queue, area.width), Style::new()));
     lines.push((
@@ -35,9 +39,10 @@ fn facts(queue: &QueueRow) -> Vec<String> {
     let number = |n: Option<u64>| known(n, |n| n.to_string());
     vec![
         format!(
-            "queue {} of process {}, {}{}, gpu {} ({}, {}), kfd queue {}{}",
+            "queue {} of process {} ({}), {}{}, gpu {} ({}, {}), kfd queue {}{}",
             queue.queue,
             known(queue.pid, |pid| pid.to_string()),
+            foreign::line(queue.comm.as_deref().unwrap_or(UNKNOWN)),
             queue.kind.as_deref().unwrap_or(UNKNOWN),
             if queue.internal == Some(true) {
                 " internal to the runtime"
@@ -146,21 +151,4 @@ fn describe(packet: &PacketRow, queue: &QueueRow, names: &[KernelRow], now: u64)
 fn sizes(all: &[u64; 3]) -> String {
     let used = all.iter().rposition(|&n| n > 1).map_or(1, |last| last + 1);
     all[..used].iter().map(|&n| count(n)).collect::<Vec<_>>().join("x")
-}
-
-/// Wraps text into lines of this width.
-fn wrap(text: &str, width: u16) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().map_or(0, |line| line.chars().count());
-        if line > 0 && line + 1 + word.chars().count() > usize::from(width) {
-            lines.push(word.to_owned());
-        } else if let Some(last) = lines.last_mut() {
-            if !last.is_empty() {
-                last.push(' ');
-            }
-            last.push_str(word);
-        }
-    }
-    lines
 }

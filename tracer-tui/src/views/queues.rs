@@ -13,31 +13,33 @@ use crate::{
 };
 
 /// The initial sort column: stuck queues are at the top, then busy ones.
-pub const FIRST: usize = 6;
+pub const FIRST: usize = 8;
 
 /// The columns of this view: heading, width, rank, alignment; cell; order.
 pub const COLUMNS: &[Column<QueueRow>] = columns! {
     "q" 4 0 right: |q, _| q.queue.to_string(), |a, b| a.queue.cmp(&b.queue);
-    "pid" 7 4 right: |q, _| known(q.pid, |pid| pid.to_string()), |a, b| a.pid.cmp(&b.pid);
-    "gpu" 6 9 right: |q, _| known(q.gpu_id, |gpu| gpu.to_string()), |a, b| a.gpu_id.cmp(&b.gpu_id);
-    "sched" 5 17 left: |q, _| q.scheduler.clone().unwrap_or_else(|| UNKNOWN.to_owned()), |a, b| a.scheduler.cmp(&b.scheduler);
-    "id" 4 11 right: |q, _| known(q.queue_id, |id| id.to_string()), |a, b| a.queue_id.cmp(&b.queue_id);
-    "type" 7 5 left: |q, _| kind(q), |a, b| kind(a).cmp(&kind(b));
+    "process" 12 4 left: |q, _| q.comm.clone().unwrap_or_else(|| UNKNOWN.to_owned()), |a, b| a.comm.cmp(&b.comm);
+    "pid" 7 8 right: |q, _| known(q.pid, |pid| pid.to_string()), |a, b| a.pid.cmp(&b.pid);
+    "gpu" 7 7 left: |q, _| q.gpu.clone().unwrap_or_else(|| UNKNOWN.to_owned()), |a, b| a.gpu.cmp(&b.gpu);
+    "gpu id" 6 14 right: |q, _| known(q.gpu_id, |gpu| gpu.to_string()), |a, b| a.gpu_id.cmp(&b.gpu_id);
+    "sched" 5 19 left: |q, _| q.scheduler.clone().unwrap_or_else(|| UNKNOWN.to_owned()), |a, b| a.scheduler.cmp(&b.scheduler);
+    "id" 4 13 right: |q, _| known(q.queue_id, |id| id.to_string()), |a, b| a.queue_id.cmp(&b.queue_id);
+    "type" 8 5 left: |q, _| kind(q), |a, b| kind(a).cmp(&kind(b));
     "disp/s" 7 1 right: |q, _| known(q.dispatches_per_s, rate), busiest;
-    "db/s" 6 6 right: |q, _| known(q.doorbells_per_s, rate), |a, b| greatest(a.doorbells_per_s, b.doorbells_per_s);
-    "disp" 7 3 right: |q, _| known(q.dispatches, count), |a, b| b.dispatches.cmp(&a.dispatches);
+    "db/s" 6 10 right: |q, _| known(q.doorbells_per_s, rate), |a, b| greatest(a.doorbells_per_s, b.doorbells_per_s);
+    "disp" 6 3 right: |q, _| known(q.dispatches, count), |a, b| b.dispatches.cmp(&a.dispatches);
     "p/db" 5 12 right: |q, _| known(q.packets_per_doorbell, |n| format!("{n:.1}")),
         |a, b| greatest(a.packets_per_doorbell, b.packets_per_doorbell);
-    "write" 7 13 right: |q, _| known(q.write_index, count), |a, b| greatest(a.write_index, b.write_index);
-    "read" 7 14 right: |q, _| known(q.read_index, count), |a, b| greatest(a.read_index, b.read_index);
-    "depth" 11 2 right: |q, _| depth(q), |a, b| greatest(a.depth, b.depth);
-    "oldest" 7 7 right: |q, _| q.oldest_age_ns.map_or_else(|| "-".to_owned(), duration),
+    "write" 7 17 right: |q, _| known(q.write_index, count), |a, b| greatest(a.write_index, b.write_index);
+    "read" 7 18 right: |q, _| known(q.read_index, count), |a, b| greatest(a.read_index, b.read_index);
+    "depth" 7 2 right: |q, _| depth(q), |a, b| greatest(a.depth, b.depth);
+    "oldest" 7 9 right: |q, _| q.oldest_age_ns.map_or_else(|| "-".to_owned(), duration),
         |a, b| greatest(a.oldest_age_ns, b.oldest_age_ns);
     "p50" 7 16 right: |q, _| known(q.latency_ns.map(|(p50, _)| p50), duration), |a, b| greatest(a.latency_ns, b.latency_ns);
     "p99" 7 15 right: |q, _| known(q.latency_ns.map(|(_, p99)| p99), duration),
         |a, b| greatest(a.latency_ns.map(|l| l.1), b.latency_ns.map(|l| l.1));
-    "path" 9 8 left: |q, _| share(&q.by_path), |a, b| greatest(outside(&a.by_path), outside(&b.by_path));
-    "last minute" 0 10 left: |q, width| sparkline(&q.history, usize::from(width)), busiest;
+    "path" 10 6 left: |q, _| share(&q.by_path), |a, b| greatest(outside(&a.by_path), outside(&b.by_path));
+    "last minute" 0 11 left: |q, width| sparkline(&q.history, usize::from(width)), busiest;
 };
 
 /// Returns the rows in their order.
@@ -45,7 +47,8 @@ pub fn rows<'a>(choice: Choice<'_>, picture: &'a Picture) -> Vec<&'a QueueRow> {
     rows::of(&picture.queues, COLUMNS, choice, |queue| {
         let pid = queue.pid.map(|pid| pid.to_string()).unwrap_or_default();
         let stuck = if queue.stuck.is_some() { "stuck" } else { "" };
-        format!("q{} {pid} {} {stuck}", queue.queue, kind(queue))
+        let [comm, gpu] = [&queue.comm, &queue.gpu].map(|name| name.as_deref().unwrap_or_default());
+        format!("q{} {pid} {comm} {gpu} {} {stuck}", queue.queue, kind(queue))
     })
 }
 

@@ -16,11 +16,11 @@ pub const COLUMNS: &[Column<RingRow>] = columns! {
     "jobs/s" 7 1 right: |r, _| rate(r.per_s), |a, b| greatest(Some(a.per_s), Some(b.per_s));
     "jobs" 7 0 right: |r, _| count(r.jobs), |a, b| b.jobs.cmp(&a.jobs);
     "traced" 7 2 right: |r, _| count(r.traced), |a, b| b.traced.cmp(&a.traced);
-    "waiting" 7 4 right: |r, _| known(r.waiting_ns.map(|w| w.0), duration), |a, b| greatest(a.waiting_ns, b.waiting_ns);
-    "p99" 7 6 right: |r, _| known(r.waiting_ns.map(|w| w.1), duration),
+    "waiting p50" 11 4 right: |r, _| known(r.waiting_ns.map(|w| w.0), duration), |a, b| greatest(a.waiting_ns, b.waiting_ns);
+    "waiting p99" 11 6 right: |r, _| known(r.waiting_ns.map(|w| w.1), duration),
         |a, b| greatest(a.waiting_ns.map(|w| w.1), b.waiting_ns.map(|w| w.1));
-    "running" 7 5 right: |r, _| known(r.running_ns.map(|w| w.0), duration), |a, b| greatest(a.running_ns, b.running_ns);
-    "p99" 7 7 right: |r, _| known(r.running_ns.map(|w| w.1), duration),
+    "running p50" 11 5 right: |r, _| known(r.running_ns.map(|w| w.0), duration), |a, b| greatest(a.running_ns, b.running_ns);
+    "running p99" 11 7 right: |r, _| known(r.running_ns.map(|w| w.1), duration),
         |a, b| greatest(a.running_ns.map(|w| w.1), b.running_ns.map(|w| w.1));
     "made by" 0 3 left: |r, _| made_by(r), |a, b| made_by(a).cmp(&made_by(b));
 };

@@ -1,10 +1,12 @@
 //! Pictures to draw.
 
 use tracer_core::{
-    live::{ByPath, IoctlRow, KernelRow, PacketRow, Picture, ProcessRow, QueueRow, RingRow, Stuck, Totals},
+    live::{
+        ApiRow, ByPath, CopyRow, IoctlRow, KernelRow, PacketRow, Picture, ProcessRow, QueueRow, RingRow, Stuck, Totals,
+    },
     sample::EVERYTHING,
     summary::Capabilities,
-    tables::Path,
+    tables::{CopiedBy, CopyOp, Direction, Path},
 };
 
 const S: u64 = 1_000_000_000;
@@ -28,6 +30,14 @@ fn queue(number: u32, dispatches: u64) -> QueueRow {
     QueueRow {
         queue: number,
         pid: Some(4000 + number / 4),
+        comm: Some(
+            if number.is_multiple_of(2) {
+                "rank0"
+            } else {
+                "pt_main_thread"
+            }
+            .to_owned(),
+        ),
         gpu_id: Some(39951),
         gpu: Some("gfx1100".to_owned()),
         scheduler: Some("mes".to_owned()),
@@ -68,6 +78,82 @@ fn queue(number: u32, dispatches: u64) -> QueueRow {
     }
 }
 
+fn api() -> Vec<ApiRow> {
+    let row = |layer: &str, function: &str, count: u64, mean_ns: u64| ApiRow {
+        layer: layer.to_owned(),
+        function: function.to_owned(),
+        count,
+        per_s: Some(count as f64 / 60.0),
+        total_ns: Some(count * mean_ns),
+        mean_ns: Some(mean_ns),
+        ns: Some((mean_ns / 2, mean_ns * 9)),
+        ..ApiRow::default()
+    };
+    vec![
+        row("hip", "hipModuleLaunchCooperativeKernelMultiDevice", 16_800, 6_200),
+        ApiRow {
+            errors: 3,
+            ..row("hip", "hipStreamSynchronize", 12_345, 1_250_000)
+        },
+        // Calls that were only counted, of which none has returned.
+        ApiRow {
+            per_s: None,
+            total_ns: None,
+            mean_ns: None,
+            ns: None,
+            unreturned: 2,
+            ..row("hsa", "hsa_signal_wait_scacquire", 2, 0)
+        },
+        row("opencl", "clEnqueueNDRangeKernel", 1_234_567, 999_499),
+    ]
+}
+
+fn copies() -> Vec<CopyRow> {
+    let row = CopyRow {
+        op: Some(CopyOp::Copy),
+        direction: Some(Direction::H2d),
+        by: Some(CopiedBy::Sdma),
+        engine: None,
+        path: Path::Doorbell,
+        count: 70,
+        per_s: 1.5,
+        bytes: Some(7 << 40),
+        bytes_per_s: Some(26.7e9),
+        unknown: 0,
+    };
+    vec![
+        row.clone(),
+        CopyRow {
+            op: Some(CopyOp::CopyRect),
+            direction: Some(Direction::D2d),
+            engine: Some(12),
+            count: 3,
+            bytes: Some(1023 << 20),
+            bytes_per_s: Some(0.0),
+            unknown: 1,
+            ..row.clone()
+        },
+        CopyRow {
+            op: None,
+            direction: None,
+            by: Some(CopiedBy::Kernel),
+            count: 820,
+            bytes: None,
+            bytes_per_s: None,
+            unknown: 820,
+            ..row.clone()
+        },
+        CopyRow {
+            op: Some(CopyOp::None),
+            direction: None,
+            bytes: Some(0),
+            bytes_per_s: Some(0.0),
+            count: 4,
+            ..row
+        },
+    ]
+}
+
 /// Returns a picture of two processes with a few queues.
 pub fn usual() -> Picture {
     let mut queues: Vec<QueueRow> = (0..4)
@@ -76,6 +162,7 @@ pub fn usual() -> Picture {
     queues.push(QueueRow {
         queue: 4,
         pid: Some(4001),
+        comm: None,
         kind: Some("sdma".to_owned()),
         dispatches: Some(0),
         dispatches_per_s: Some(0.0),
@@ -113,12 +200,14 @@ pub fn usual() -> Picture {
             dispatches_per_s: Some(280.3),
             doorbells_per_s: Some(140.0),
             copies_per_s: Some(1.5),
+            api_calls: Some(51_243),
             history: (0..59).map(|second| 200 + second * 13 % 90).collect(),
         },
         queues,
         kernels: vec![
             KernelRow {
                 pid: 4000,
+                comm: Some("pt_main_thread".to_owned()),
                 kernel_object: 0x7f01_0000_0040,
                 name: Some("vector_add".to_owned()),
                 count: 16_000,
@@ -173,6 +262,8 @@ pub fn usual() -> Picture {
                 ..IoctlRow::default()
             },
         ],
+        api: api(),
+        copies: copies(),
         processes: vec![
             ProcessRow {
                 pid: 3999,

@@ -1,8 +1,9 @@
 //! The cost and the speed of recording: figures with targets, each measured within one run.
 //!
-//! A figure is a ratio of two times, or a rate, so that it means the same on a slow and on a fast machine. Tests assert orders and
-//! counts; only this module asserts times.
+//! A figure is a ratio of two times, or a rate, so that it means the same on a slow and on a fast machine; only reports and queries of
+//! long recordings have targets in seconds. Tests assert orders and counts; only this module asserts times.
 
+mod answers;
 mod mappings;
 mod row;
 mod writer;
@@ -32,7 +33,7 @@ pub struct Bench {
 }
 
 /// Every figure, in the order of the table.
-const BENCHMARKS: [Benchmark; 4] = [
+const BENCHMARKS: [Benchmark; 12] = [
     Benchmark {
         name: "mmap without pause, recorded/alone",
         unit: "",
@@ -57,6 +58,54 @@ const BENCHMARKS: [Benchmark; 4] = [
         limit: Limit::AtMost(0.1),
         measure: mappings::end_per_library,
     },
+    Benchmark {
+        name: "report of 10M dispatches",
+        unit: "s",
+        limit: Limit::AtMost(4.0),
+        measure: answers::report_seconds,
+    },
+    Benchmark {
+        name: "report of 10M dispatches, memory",
+        unit: "MiB",
+        limit: Limit::AtMost(1024.0),
+        measure: answers::report_memory,
+    },
+    Benchmark {
+        name: "query of 10M dispatches",
+        unit: "s",
+        limit: Limit::AtMost(4.0),
+        measure: answers::query_seconds,
+    },
+    Benchmark {
+        name: "query of 10M dispatches, memory",
+        unit: "MiB",
+        limit: Limit::AtMost(1024.0),
+        measure: answers::query_memory,
+    },
+    Benchmark {
+        name: "report of 100M dispatches",
+        unit: "s",
+        limit: Limit::AtMost(60.0),
+        measure: answers::long_report_seconds,
+    },
+    Benchmark {
+        name: "report of 100M dispatches, memory",
+        unit: "MiB",
+        limit: Limit::AtMost(2048.0),
+        measure: answers::long_report_memory,
+    },
+    Benchmark {
+        name: "query of 100M dispatches",
+        unit: "s",
+        limit: Limit::AtMost(60.0),
+        measure: answers::long_query_seconds,
+    },
+    Benchmark {
+        name: "query of 100M dispatches, memory",
+        unit: "MiB",
+        limit: Limit::AtMost(2048.0),
+        measure: answers::long_query_memory,
+    },
 ];
 
 /// Builds everything, measures, and prints the table. The exit code is 1 if a figure misses its target.
@@ -76,7 +125,7 @@ pub fn run(project: &Project, options: &Bench) -> Result<ExitCode> {
     } else {
         Profile::Dev
     };
-    build::run(project, profile)?;
+    build::with_examples(project, profile)?;
     let place = Place {
         project,
         programs: project.target().join(profile.folder()),

@@ -2,6 +2,7 @@
 
 mod cross;
 mod ebpf;
+mod format;
 mod gpu;
 mod mock;
 
@@ -37,9 +38,21 @@ impl Profile {
 
 /// Builds the eBPF object, the GPU code objects and all programs of the workspace.
 pub fn run(project: &Project, profile: Profile) -> Result<()> {
+    everything(project, profile, &[])
+}
+
+/// Builds the same, and the examples.
+pub fn with_examples(project: &Project, profile: Profile) -> Result<()> {
+    everything(project, profile, &["--bins", "--lib", "--examples"])
+}
+
+fn everything(project: &Project, profile: Profile, targets: &[&str]) -> Result<()> {
     objects(project, &gpu::CPUS)?;
     let mut cargo = cargo::workspace(project);
-    cargo.args(["build", "--workspace"]).envs(project.variables());
+    cargo
+        .args(["build", "--workspace"])
+        .args(targets)
+        .envs(project.variables());
     if profile == Profile::Release {
         cargo.arg("--release");
     }
@@ -58,8 +71,9 @@ pub fn simulation(project: &Project, cpu: &'static str) -> Result<()> {
     cmd::run(cargo.args(["--features", "tracer-core/sample"]))
 }
 
-/// Runs clippy over everything, and checks the imports of modules. Warnings are errors.
+/// Checks the format of all sources and the imports of modules, and runs clippy over everything. Warnings are errors.
 pub fn lint(project: &Project) -> Result<()> {
+    format::check(project)?;
     imports::check(project)?;
     objects(project, &gpu::CPUS)?;
     ebpf::lint(project, &BpfLinker::choose(project)?)?;

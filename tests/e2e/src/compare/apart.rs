@@ -1,6 +1,8 @@
 //! The comparison in parts, for programs of others: a difference in one part does not hide the other parts.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
 
 use super::{
     Compared, all_seen, consistent_calls, copies, doorbells, ioctls, names, no_losses, packets, queues, report, times,
@@ -12,8 +14,7 @@ pub type Found = Result<usize, String>;
 
 /// Compares everything that the device saw, each part for itself. Returns the parts by name.
 ///
-/// The parts are those of [`super::device`] and [`super::all`]. Without a panic hook of its own, the caller's standard error shows
-/// each difference.
+/// The parts are those of [`super::device`] and [`super::all`].
 #[must_use]
 pub fn apart(run: &Run) -> Vec<(&'static str, Found)> {
     let mut compared = Compared::default();
@@ -66,7 +67,29 @@ pub fn apart(run: &Run) -> Vec<(&'static str, Found)> {
 /// # Errors
 /// Returns that difference.
 pub fn found(compare: impl FnOnce() -> usize) -> Found {
-    catch_unwind(AssertUnwindSafe(compare)).map_err(|panic| message(&*panic))
+    quieten();
+    COMPARING.set(true);
+    let found = catch_unwind(AssertUnwindSafe(compare));
+    COMPARING.set(false);
+    found.map_err(|panic| message(&*panic))
+}
+
+thread_local! {
+    /// Whether this thread is comparing: a difference is then a result, and not the failure of a test.
+    static COMPARING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Keeps panics while comparing out of the log, where they would look like failures.
+fn quieten() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let report = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !COMPARING.get() {
+                report(info);
+            }
+        }));
+    });
 }
 
 /// Returns the message of a panic.

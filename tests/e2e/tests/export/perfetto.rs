@@ -17,6 +17,8 @@ pub fn read(file: &Path) -> Found {
     let bytes = fs::read(file).expect("the file");
     let mut names: HashMap<(u64, u64), String> = HashMap::new();
     let mut found = Found::default();
+    // The dispatch that each event names as its work on the GPU.
+    let mut submitted: HashMap<u64, (u32, u64)> = HashMap::new();
     for packet in Fields::read(&bytes).all(1) {
         if let Some(interned) = packet.one(12) {
             for kind in [1, 2, 3, 24] {
@@ -31,6 +33,9 @@ pub fn read(file: &Path) -> Found {
             match (category, event.number(9)) {
                 (Some("dispatch"), Some(INSTANT)) => {
                     found.dispatch(&args);
+                    if let Some(ids) = event.one(3000) {
+                        submitted.insert(ids.number(1).expect("a number"), key(&args));
+                    }
                     assert_eq!(at, number(&args["time_ns"]));
                 }
                 (Some("copy"), Some(INSTANT)) => found.copy(&args),
@@ -52,10 +57,13 @@ pub fn read(file: &Path) -> Found {
             let begin = packet.number(8).expect("a time");
             assert_eq!(names[&(24, stage.number(14).expect("a kernel"))], extra["kernel"]);
             let (queue, index) = key(&extra);
+            let named = submitted.remove(&stage.number(1).expect("a number"));
+            assert_eq!(named, Some((queue, index)), "the dispatch of this work");
             assert!(names[&(24, stage.number(13).expect("a queue"))].starts_with(&format!("queue {queue}:")));
             found.gpu((queue, index), begin, begin + stage.number(2).expect("a duration"));
         }
     }
+    assert!(submitted.is_empty(), "work of the GPU that is not there: {submitted:?}");
     found.sorted()
 }
 

@@ -183,10 +183,19 @@ fn verify(trace: &Path, whole: &Path, policy: &Path, noticed: bool) -> Result<()
     }
 }
 
-/// For every damage, `report` fails or reports the damage, and `verify` does not pass.
+/// Checks that `diff` fails, or reports the damage.
+fn diff(trace: &Path, whole: &Path, noticed: bool) -> Result<(), String> {
+    let mut command = Command::new(place::programs().join("tracer"));
+    match ended(command.arg("diff").args([whole, trace]), &[0, 2, 125])? {
+        (0, text) if noticed && !text.contains(trace.to_str().unwrap()) => Err(format!("diff does not say it: {text}")),
+        _ => Ok(()),
+    }
+}
+
+/// For every damage, `report` and `diff` fail or report the damage, and `verify` does not pass.
 #[test]
 fn damaged_traces_are_reported() {
-    let mut attack = Attack::new("report, verify: a trace with random damage (bits, lengths, swaps, folders)");
+    let mut attack = Attack::new("report, verify, diff: a trace with random damage (bits, lengths, swaps, folders)");
     let dir = tempfile::tempdir().unwrap();
     let policy = dir.path().join("policy.toml");
     fs::write(&policy, POLICY).unwrap();
@@ -205,7 +214,9 @@ fn damaged_traces_are_reported() {
         let mut random = Random(seed as u64);
         let (done, noticed) = damage(&trace, &mut random);
         let format = *random.pick(&["text", "json"]);
-        let harm = report(&trace, format, noticed).and_then(|()| verify(&trace, whole, &policy, noticed));
+        let harm = report(&trace, format, noticed)
+            .and_then(|()| verify(&trace, whole, &policy, noticed))
+            .and_then(|()| diff(&trace, whole, noticed));
         attack.count(harm.map_err(|harm| format!("{done}: {harm}")));
         fs::remove_dir_all(&trace).unwrap();
     }

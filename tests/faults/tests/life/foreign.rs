@@ -51,6 +51,7 @@ fn trace(dir: &Path) -> PathBuf {
             kind: SchedulerKind::Mes,
             evidence: vec![name.clone()],
         },
+        ..Device::default()
     }];
     manifest.libraries = vec![Library {
         path: name.clone(),
@@ -65,6 +66,7 @@ fn trace(dir: &Path) -> PathBuf {
         symbol: name.clone(),
         file_offset: Some(1),
         instruction: Some(name.clone()),
+        hit_ns: None,
         resolver: Some(name.clone()),
         confidence: Some(name.clone()),
         attached: false,

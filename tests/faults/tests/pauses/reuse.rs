@@ -179,7 +179,6 @@ fn meet(finder: Finder, tracers: &Tracers, pid: u32) -> Result<(), String> {
         }
         Finder::Doctor => {
             guardians.iter().chain([&own]).for_each(|&pid| kill(pid));
-            std::thread::sleep(Duration::from_millis(400));
             let output = Command::new("nsenter")
                 .args(["--target", &shell.to_string(), "--mount"])
                 .arg(place::programs().join("tracer"))

@@ -48,6 +48,14 @@ pub fn there_is_no_driver(machine: &mut Machine) {
     machine.sh("test ! -e /sys/kernel/tracing/events/gpu_scheduler; test ! -e /dev/kfd");
 }
 
+/// The code for stacks is in the programs only where a recording asks for it, and old kernels allow little more than the programs need
+/// without it.
+pub fn programs_that_copy_stacks_are_accepted(machine: &mut Machine) {
+    // A recording ends with an error if the kernel refuses a program.
+    let (output, trace) = machine.record("--stacks", "true");
+    assert_eq!((output.code, trace.exists()), (0, true), "{}", output.stderr_text());
+}
+
 /// Every job of the mock causes one event of each kind, the first in the context of the process that requested it.
 pub fn jobs_are_counted_and_traced(machine: &mut Machine) {
     machine.sh("echo 1 >/sys/kernel/tracing/events/gpu_scheduler/enable");

@@ -48,6 +48,7 @@ fn with_drivers(kernel: &str) {
 fn without_drivers(kernel: &str) {
     Machine::boot(kernel, &[]).hold(checks![
         kernels::there_is_no_driver,
+        kernels::programs_that_copy_stacks_are_accepted,
         ring::without_a_scheduler_rings_are_unknown,
         verify::without_a_scheduler_nothing_passes,
         doctor::doctor_names_what_is_missing,

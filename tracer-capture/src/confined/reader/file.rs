@@ -123,6 +123,7 @@ fn info(file: &OwnedFd, stat: &Stat) -> FileInfo {
         inode: stat.st_ino,
         size: u64::try_from(stat.st_size).unwrap_or(0),
         changed: (stat.st_ctime, i64::try_from(stat.st_ctime_nsec).unwrap_or(0)),
+        owner: stat.st_uid,
         file_system: fstatfs(file).map_or(0, |of| of.f_type as u64),
     }
 }

@@ -95,4 +95,6 @@ fn lines_wrap_at_spaces_under_their_text() {
         layout.wrap(path, 7),
         "label  /a/path/that/is/longer/than/a/line\n       end\n"
     );
+    // Without a width nothing wraps, and lines stay lines.
+    assert_eq!(NARROW.wide().wrap("label  one\nshort", 7), "label  one\nshort\n");
 }

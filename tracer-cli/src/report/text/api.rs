@@ -2,15 +2,10 @@
 
 use std::io::{self, Write};
 
-use tracer_core::{
-    analysis::{Answers, Layer},
-    foreign::Terminal,
-    summary::Report,
-    units::duration,
-};
+use tracer_core::{analysis::Answers, foreign::Terminal, summary::Report, units::duration};
 
 use super::super::layout::{Layout, Table, name, number, text};
-use super::{dash, percent};
+use super::{dash, in_flight, percent};
 use crate::units::known;
 
 /// Writes the time by layer: what threads did on their way to the GPU.
@@ -34,7 +29,7 @@ pub fn layers(out: &mut impl Write, answers: &Answers, wall_ns: Option<u64>, lay
     for layer in &answers.layers {
         let time = |of: fn(tracer_core::tally::Stats) -> u64| layer.ns.map_or_else(dash, |ns| duration(of(ns)));
         table.row(vec![
-            title(layer),
+            Terminal(&layer.title()).to_string(),
             layer.calls.to_string(),
             duration(layer.own_ns),
             percent(layer.own_ns, total),
@@ -52,18 +47,6 @@ pub fn layers(out: &mut impl Write, answers: &Answers, wall_ns: Option<u64>, lay
         layout.note(out, text)?;
     }
     Ok(())
-}
-
-/// Names a layer: `HIP submit`, `ioctl kfd`.
-fn title(layer: &Layer) -> String {
-    let library = match &*layer.layer {
-        "hip" => "HIP",
-        "hsa" => "HSA",
-        "opencl" => "OpenCL",
-        other => other,
-    };
-    let class = layer.class.unwrap_or("other");
-    Terminal(&format!("{library} {class}")).to_string()
 }
 
 /// Writes the calls by function.
@@ -120,19 +103,25 @@ pub fn calls(out: &mut impl Write, answers: &Answers, layout: Layout) -> io::Res
 }
 
 /// Writes the queues on which the work of streams was seen.
-pub fn streams(out: &mut impl Write, report: &Report, layout: Layout) -> io::Result<()> {
+pub fn streams(out: &mut impl Write, report: &Report, answers: &Answers, layout: Layout) -> io::Result<()> {
     let columns = [
         name("STREAMS"),
-        number("PID").spare(1),
+        number("PID").spare(2),
         number("QUEUE"),
-        number("KFD ID").spare(2),
+        number("KFD ID").spare(3),
         number("DISPATCHES AND COPIES"),
+        number("IN FLIGHT").spare(1),
     ];
     let mut streams: Vec<_> = report.streams.iter().collect();
     streams.sort_by_key(|stream| std::cmp::Reverse(stream.submissions));
     let mut table = Table::new(&columns);
     for stream in streams {
         let found = report.queues.iter().find(|queue| queue.queue == stream.queue);
+        let held = answers.in_flight.as_ref().and_then(|times| {
+            let mut rows = times.streams.iter();
+            let row = rows.find(|row| (row.queue, row.stream) == (stream.queue, stream.stream))?;
+            Some(in_flight::share(row.held, times.phase_ns))
+        });
         table.row(vec![
             match stream.stream {
                 0 => "default".to_owned(),
@@ -142,6 +131,7 @@ pub fn streams(out: &mut impl Write, report: &Report, layout: Layout) -> io::Res
             stream.queue.to_string(),
             known(found.and_then(|queue| queue.queue_id)),
             stream.submissions.to_string(),
+            held.unwrap_or_else(dash),
         ]);
     }
     table.write(out, layout)

@@ -9,7 +9,7 @@ use tracer_core::{
 };
 
 use super::super::layout::Layout;
-use super::percent;
+use super::{between, percent};
 
 /// Writes the findings, warnings first; nothing if there are none.
 pub fn list(out: &mut impl Write, answers: &Answers, layout: Layout) -> io::Result<()> {
@@ -60,6 +60,32 @@ fn sentence(finding: &Finding) -> String {
                 count(packets, "published packet")
             )
         }
+        Finding::NeverValid { queue, packets } => format!(
+            "a doorbell of queue {queue} published {} whose headers never became valid: the queue's protocol was \
+             violated, or the program had not finished them (`tracer log --table packets`)",
+            count(packets, "packet")
+        ),
+        Finding::Oversubscribed { gpu_id, queues, slots } => format!(
+            "{} existed at once on gpu_id {gpu_id}, which runs {slots} at once: they take turns (`--by queue`). \
+             Queues of other processes come on top",
+            count(queues, "compute queue")
+        ),
+        Finding::RedundantBarriers { own, repeated, of } => redundant(own, repeated, of),
+        Finding::BarriersAcrossQueues { at_least, at_most, of } => format!(
+            "{} of {} wait for packets of another queue (`--by queue --wide`)",
+            between(at_least, at_most),
+            count(of, "barrier")
+        ),
+        Finding::Batches { doorbells, of, largest } => format!(
+            "{} of {} published several packets at once, up to {}",
+            count(doorbells, "doorbell"),
+            of,
+            largest
+        ),
+        Finding::DriverSdmaJobs { jobs } => format!(
+            "the driver ran {} of its own on SDMA rings while the processes copied (`--by ring`)",
+            count(jobs, "job")
+        ),
         Finding::Barriers { barriers, dispatches } => format!(
             "{} for {}: {} of these packets only wait",
             count(barriers, "barrier"),
@@ -89,4 +115,15 @@ fn sentence(finding: &Finding) -> String {
             )
         }
     }
+}
+
+fn redundant(own: u64, repeated: u64, of: u64) -> String {
+    let own = (own > 0).then(|| {
+        let barriers = count(own, "barrier");
+        format!("{barriers} wait only for packets before them in their own queue, as their barrier bit does already")
+    });
+    let repeated =
+        (repeated > 0).then(|| format!("{} repeat the barrier just before them", count(repeated, "barrier")));
+    let parts: Vec<_> = own.into_iter().chain(repeated).collect();
+    format!("{}; of {}", parts.join(", and "), count(of, "barrier"))
 }

@@ -19,7 +19,7 @@ use tracer_store::{
 };
 
 use super::super::layout::Layout;
-use super::{nothing, queues, unread};
+use super::{LABEL, nothing, queues, unread};
 use crate::{record::manifest, units::known};
 
 /// Writes the headline: the target, the machine and the path summary; if nothing was submitted, why that may be. `damage`: what
@@ -47,9 +47,6 @@ pub fn simulated(out: &mut impl Write, manifest: &Manifest, layout: Layout) -> i
 fn unreal(sign: &str) -> String {
     format!("{}: no number here is from a real GPU", Terminal(sign))
 }
-
-/// Columns of a label in the headline.
-const LABEL: usize = 11;
 
 fn headline(out: &mut impl Write, manifest: &Manifest, report: &Report, damage: &[Damage]) -> io::Result<()> {
     let what = match &manifest.target {
@@ -80,9 +77,16 @@ fn headline(out: &mut impl Write, manifest: &Manifest, report: &Report, damage: 
     for gpu in &manifest.devices {
         let (name, id, scheduler) = (Terminal(&gpu.name), gpu.gpu_id, gpu.scheduler.kind.name());
         let evidence = foreign::line(gpu.scheduler.evidence.join("; "));
+        let units = gpu
+            .compute_units
+            .map_or_else(String::new, |units| format!(", {units} compute units"));
+        let product = gpu
+            .product
+            .as_deref()
+            .map_or_else(String::new, |name| format!("{}, ", Terminal(name)));
         writeln!(
             out,
-            "gpu        {name} (gpu_id {id}), scheduler {scheduler}: {evidence}"
+            "gpu        {product}{name} (gpu_id {id}){units}, scheduler {scheduler}: {evidence}"
         )?;
     }
     if let Some(sign) = &manifest.simulated {

@@ -1,12 +1,15 @@
-//! Recordings of processes that submitted nothing.
+//! Recordings of processes that submitted nothing, and tables without rows.
 
 use std::io::{self, Write};
 
 use tracer_core::{
+    capabilities::Capabilities,
     summary::{Nothing, Report},
     words::count,
 };
 use tracer_store::manifest::{Manifest, Target};
+
+use super::{By, Layout};
 
 /// Writes what the processes did not do, and the likely causes, in lines of at most 80 columns.
 pub fn causes(out: &mut impl Write, nothing: Nothing, manifest: &Manifest, report: &Report) -> io::Result<()> {
@@ -43,13 +46,73 @@ pub fn causes(out: &mut impl Write, nothing: Nothing, manifest: &Manifest, repor
     Ok(())
 }
 
+/// Writes why a table that the user asked for has no rows. `is_whole` says that no row was lost.
+pub fn rows(out: &mut impl Write, by: By, watched: Capabilities, is_whole: bool, layout: Layout) -> io::Result<()> {
+    let sentence = match by {
+        By::Api | By::Stream | By::Nesting if !watched.api && !watched.api_stats => {
+            "API calls were not recorded; `tracer record --api all` records them"
+        }
+        By::Ioctl if !watched.ioctls => "ioctls were not watched; `tracer doctor` says why",
+        By::Ring if !watched.kernel_rings => "rings of the driver were not watched; `tracer doctor` says why",
+        By::Ring => "no job ran on a ring of the driver",
+        By::Driver if !watched.driver && !watched.driver_events => {
+            "functions of the driver were not watched; `tracer doctor` says why"
+        }
+        By::Driver => "no watched function of the driver was called, and no event of it came",
+        By::Finding => "the rules of tracer found nothing",
+        _ => "the recording has no rows for this table",
+    };
+    let rest = match is_whole {
+        true => "",
+        false => ", by the rows that tracer could read; others were lost, or could not be read",
+    };
+    writeln!(out)?;
+    out.write_all(
+        layout
+            .wrap(&format!("nothing    {sentence}{rest}"), super::LABEL)
+            .as_bytes(),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use tracer_core::{sample, summary::Summary, tables::Fact};
     use tracer_store::manifest::Library;
 
+    use clap::ValueEnum;
+
     use super::*;
     use crate::record::manifest;
+    use crate::report::layout::Style;
+
+    /// Returns what is written instead of a table.
+    fn instead(by: By, watched: Capabilities, is_whole: bool) -> String {
+        let layout = Layout {
+            width: Some(80),
+            rows: 10,
+            style: Style::Plain,
+        };
+        let mut text = Vec::new();
+        rows(&mut text, by, watched, is_whole, layout).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn a_table_without_rows_says_whether_its_source_was_watched() {
+        for &by in By::value_variants() {
+            let (all, none) = (sample::EVERYTHING, Capabilities::default());
+            let cut = instead(by, all, false);
+            assert_ne!(cut, instead(by, all, true));
+            for text in [instead(by, all, true), instead(by, none, true), cut] {
+                assert!(
+                    text.trim().len() > 20 && text.lines().all(|line| line.len() <= 80),
+                    "{text}"
+                );
+            }
+            let has_source = [By::Api, By::Stream, By::Nesting, By::Ioctl, By::Ring, By::Driver].contains(&by);
+            assert_eq!(instead(by, all, true) != instead(by, none, true), has_source, "{by:?}");
+        }
+    }
 
     #[test]
     fn each_reason_is_one_sentence_with_causes_and_fits_80_columns() {

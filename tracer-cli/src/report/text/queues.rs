@@ -7,7 +7,7 @@ use std::{
 };
 
 use tracer_core::{
-    analysis::Answers,
+    analysis::{Answers, QueueUse},
     foreign::Terminal,
     losses,
     summary::Report,
@@ -17,7 +17,7 @@ use tracer_core::{
 };
 
 use super::super::layout::{Layout, Table, number, text};
-use super::{dash, percent};
+use super::{between, dash, in_flight, percent};
 use crate::units::known;
 
 /// Writes what programs requested on queues that a tool intercepts; nothing if no such queue is known.
@@ -60,7 +60,10 @@ pub fn table(out: &mut impl Write, report: &Report, answers: &Answers, layout: L
         number("DISPATCHES"),
         number("DOORBELLS").spare(1),
         number("BARRIERS").spare(2),
+        number("WAIT FOR OTHERS").spare(8),
+        number("REDUNDANT").spare(8),
         number("DEPTH").spare(4),
+        number("IN FLIGHT").spare(4),
         number("STREAMS").spare(3),
         number("OTHERS").spare(10),
         number("UNREAD").spare(4),
@@ -90,7 +93,10 @@ pub fn table(out: &mut impl Write, report: &Report, answers: &Answers, layout: L
             dispatches(q),
             q.doorbells.to_string(),
             used.map_or(0, |used| used.barriers).to_string(),
+            of_signals(used, |used| between(used.waits_elsewhere, used.waits_elsewhere_at_most)),
+            of_signals(used, |used| used.waits_own.saturating_add(used.repeated).to_string()),
             q.max_depth.to_string(),
+            held(answers, q.queue),
             used.map_or_else(dash, |used| used.streams.len().to_string()),
             q.other_packets.to_string(),
             q.unread.to_string(),
@@ -105,6 +111,19 @@ pub fn table(out: &mut impl Write, report: &Report, answers: &Answers, layout: L
         ]);
     }
     table.write(out, layout)
+}
+
+/// Formats what the signals of a queue's barriers show; old traces do not have them.
+fn of_signals(used: Option<&QueueUse>, format: impl FnOnce(&QueueUse) -> String) -> String {
+    used.filter(|used| used.signals_unknown == 0)
+        .map_or_else(|| known(None::<u64>), format)
+}
+
+/// Formats the share of the time in which a queue held packets that the GPU had not taken.
+fn held(answers: &Answers, queue: u32) -> String {
+    let times = answers.in_flight.as_ref();
+    let held = times.and_then(|times| Some((*times.queues.get(&queue)?, times.phase_ns)));
+    held.map_or_else(dash, |(held, phase_ns)| in_flight::share(held, phase_ns))
 }
 
 /// Returns the dispatches of a queue. Those of a queue whose commands tracer cannot read are unknown, and an SDMA queue takes none.

@@ -66,8 +66,11 @@ impl Place {
         };
         let has = |name: &str| manifest.capabilities.iter().any(|word| word == name);
         let product = |gpu: &Device| {
-            let summary = self.summary.as_ref()?;
-            (summary.agent.gfx == gpu.name).then(|| summary.agent.name.clone())
+            let agent = self.summary.as_ref().map(|summary| &summary.agent);
+            let own = agent
+                .filter(|agent| agent.gfx == gpu.name)
+                .map(|agent| agent.name.clone());
+            own.or_else(|| gpu.product.clone())
         };
         let gpu = |gpu: &Device| Gpu {
             name: gpu.name.clone(),

@@ -16,21 +16,11 @@ fn dispatch(index: u64, kernel: Option<&str>, call: Option<u64>) -> Fact {
 
 fn call(call: u64, parent: Option<u64>, layer: &'static str, function: &'static str, bytes: Option<u64>) -> ApiCall {
     ApiCall {
-        call,
         parent,
-        pid: 7,
-        tid: 8,
-        enter_ns: 100,
-        exit_ns: Some(200),
         layer: layer.into(),
         function: function.into(),
-        ret: Some(0),
-        failed: Some(false),
-        stream: None,
         bytes,
-        object: None,
-        dispatches: 0,
-        copies: 0,
+        ..sample::api_call(call, (100, 200))
     }
 }
 

@@ -135,6 +135,7 @@ impl Queue {
             unread: None,
             header: packet.header(),
             completion_signal,
+            waits_for: packet.waits_for(),
         })
     }
 

@@ -3,15 +3,23 @@
 //! A program that only counts is attached to functions of this very binary, each a few instructions long; they are called with and
 //! without it. The difference is the least that each doorbell pays.
 
-use std::{fs::File, hint::black_box, io, os::fd::AsFd};
+mod sample;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    hint::black_box,
+    io,
+    os::fd::AsFd,
+};
+
+use aya::maps::{MapData, PerCpuArray};
 
 use serde::Serialize;
 use tracer_core::family::Family;
 
-use super::{
-    programs::{Hits, Loaded},
-    sample::{self, Sample},
-};
+use sample::Sample;
+
 use crate::{
     probes::{Prober, Site, Target},
     runtime::resolver::{InstructionKind, ProbePoint},
@@ -19,12 +27,16 @@ use crate::{
     target::proc_maps,
 };
 
-/// Calls of each function, with the probe.
-const CALLS: u64 = 20_000;
-/// The calls are made in this many batches. The fastest batch counts, because every disturbance makes a batch slower. A batch of
-/// 100 is short enough that on a busy machine some are not preempted: 19 us per single-stepped hit here, as when each call is timed
-/// separately, where batches of 1000 showed 19 to 87 us, depending on the load.
+/// The hits that the program counted, on each CPU.
+pub type Hits = PerCpuArray<MapData, u64>;
+
+/// Batches of calls. The fastest batch counts, because every disturbance makes a batch slower.
 const BATCHES: u64 = 200;
+/// Batches at the end of a recording, which should not take long.
+const FEW_BATCHES: u64 = 20;
+/// Calls in a batch. That is short enough that on a busy machine some batches are not preempted: 19 us per single-stepped hit here, as
+/// when each call is timed separately, where batches of 1000 showed 19 to 87 us, depending on the load.
+const BATCH: u64 = 100;
 
 /// The cost of a uprobe here. It is a measurement of this machine at this moment, not a property of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -69,7 +81,8 @@ impl Cost {
         self.kinds.iter().any(|kind| kind.ns.is_some())
     }
 
-    fn failed(error: impl Into<String>) -> Self {
+    /// Returns that nothing was measured.
+    pub fn failed(error: impl Into<String>) -> Self {
         Self {
             error: Some(error.into()),
             ..Self::default()
@@ -77,20 +90,17 @@ impl Cost {
     }
 }
 
-/// Measures the cost. The probes stay attached until `loaded` is dropped.
-pub fn measure(loaded: Option<&mut Loaded>) -> Cost {
-    let Some(loaded) = loaded else {
-        return Cost::failed("the programs can't be loaded");
-    };
-    let Some(hits) = &loaded.hits else {
+/// Measures the cost. The probes stay attached until `prober` is dropped.
+pub fn measure(prober: &mut Prober, hits: Option<&Hits>) -> Cost {
+    let Some(hits) = hits else {
         return Cost::failed("the eBPF object has no map COST_HITS; rebuild with `cargo xtask build`");
     };
-    let file = match File::open("/proc/self/exe") {
+    let file = match own_file() {
         Ok(file) => file,
         Err(error) => return Cost::failed(format!("this program's file can't be opened: {error}")),
     };
     let kind = |sample: Sample| {
-        let measured = difference(&mut loaded.prober, hits, &file, &sample);
+        let measured = difference(prober, hits, &file, &sample, BATCHES);
         Kind {
             instruction: sample.instruction,
             emulated: sample.kind.is_emulated(),
@@ -102,15 +112,43 @@ pub fn measure(loaded: Option<&mut Loaded>) -> Cost {
     let none = || "there are no samples for this architecture".to_owned();
     Cost {
         error: kinds.is_empty().then(none),
-        calls: CALLS,
+        calls: BATCHES * BATCH,
         kinds,
     }
 }
 
-fn difference(prober: &mut Prober, hits: &Hits, file: &File, sample: &Sample) -> Result<u64, String> {
+/// Measures the cost at the instructions that probes replaced, by the names of [`InstructionKind`]: ns of a hit. What cannot be
+/// measured is left out.
+pub fn of_instructions(prober: &mut Prober, names: &BTreeSet<String>) -> BTreeMap<String, u64> {
+    let (Ok(hits), Ok(file)) = (prober.take_map::<Hits>("COST_HITS"), own_file()) else {
+        return BTreeMap::new();
+    };
+    // The kernel emulates a direct jump with the same function as a conditional one.
+    let (jcc, jmp) = (InstructionKind::Jcc.to_string(), InstructionKind::Jmp.to_string());
+    let is_wanted = |name: &String| names.contains(name) || *name == jcc && names.contains(&jmp);
+    let mut found = BTreeMap::new();
+    for sample in sample::all() {
+        let name = sample.kind.to_string();
+        if is_wanted(&name) && !found.contains_key(&name) {
+            let ns = difference(prober, &hits, &file, &sample, FEW_BATCHES);
+            found.extend(ns.ok().map(|ns| (name, ns)));
+        }
+    }
+    if let Some(&ns) = found.get(&jcc) {
+        found.insert(jmp, ns);
+    }
+    found
+}
+
+fn own_file() -> io::Result<File> {
+    File::open("/proc/self/exe")
+}
+
+fn difference(prober: &mut Prober, hits: &Hits, file: &File, sample: &Sample, batches: u64) -> Result<u64, String> {
+    let calls = batches * BATCH;
     let vaddr = sample.function as usize as u64;
     let file_offset = file_offset(vaddr).map_err(|e| format!("its place in the file is not known: {e}"))?;
-    let without = fastest(sample.function);
+    let without = fastest(sample.function, batches);
     let site = Site {
         point: ProbePoint {
             function: vaddr,
@@ -131,25 +169,25 @@ fn difference(prober: &mut Prober, hits: &Hits, file: &File, sample: &Sample) ->
         return Err(error);
     }
     let before = count(hits)?;
-    let with = fastest(sample.function);
+    let with = fastest(sample.function, batches);
     let seen = count(hits)? - before;
     // Another `tracer doctor` at the same time has probes and counts of its own; its calls hit these probes too.
-    if seen < CALLS {
-        return Err(format!("the probe saw {seen} of {CALLS} calls"));
+    if seen < calls {
+        return Err(format!("the probe saw {seen} of {calls} calls"));
     }
-    Ok(with.saturating_sub(without) / (CALLS / BATCHES))
+    Ok(with.saturating_sub(without) / BATCH)
 }
 
 /// Returns the ns of the fastest batch.
-fn fastest(function: sample::Function) -> u64 {
+fn fastest(function: sample::Function, batches: u64) -> u64 {
     let batch = || {
         let began = sys::monotonic_ns();
-        for _ in 0..CALLS / BATCHES {
+        for _ in 0..BATCH {
             black_box(function)();
         }
         sys::monotonic_ns() - began
     };
-    (0..BATCHES).map(|_| batch()).min().unwrap_or(0)
+    (0..batches).map(|_| batch()).min().unwrap_or(0)
 }
 
 fn count(hits: &Hits) -> Result<u64, String> {

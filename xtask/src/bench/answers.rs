@@ -1,0 +1,149 @@
+//! How long reports and queries of long recordings take, and how much memory.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::{Place, median};
+use crate::cmd;
+
+/// Rounds. The median counts.
+const ROUNDS: usize = 3;
+/// The dispatches of each kernel, and the times from reserve to doorbell.
+const QUERY: &str = "select kernel, count(*) as n, min(time_ns) as first, max(time_ns) as last from dispatches \
+                     group by kernel order by n desc";
+/// How often the memory of the process is looked at.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// What a process needed.
+struct Need {
+    seconds: f64,
+    /// The peak of its resident memory, as the kernel counted it at the last look.
+    mib: f64,
+}
+
+pub fn report_seconds(place: &Place<'_>) -> Result<f64> {
+    seconds(place, TEN, &report)
+}
+
+pub fn report_memory(place: &Place<'_>) -> Result<f64> {
+    Ok(report(place, TEN)?.mib)
+}
+
+pub fn query_seconds(place: &Place<'_>) -> Result<f64> {
+    seconds(place, TEN, &query)
+}
+
+pub fn query_memory(place: &Place<'_>) -> Result<f64> {
+    Ok(query(place, TEN)?.mib)
+}
+
+pub fn long_report_seconds(place: &Place<'_>) -> Result<f64> {
+    Ok(report(place, HUNDRED)?.seconds)
+}
+
+pub fn long_report_memory(place: &Place<'_>) -> Result<f64> {
+    Ok(report(place, HUNDRED)?.mib)
+}
+
+pub fn long_query_seconds(place: &Place<'_>) -> Result<f64> {
+    Ok(query(place, HUNDRED)?.seconds)
+}
+
+pub fn long_query_memory(place: &Place<'_>) -> Result<f64> {
+    Ok(query(place, HUNDRED)?.mib)
+}
+
+/// Dispatches of the traces, each with a doorbell of its own.
+const TEN: u64 = 10_000_000;
+const HUNDRED: u64 = 100_000_000;
+
+fn seconds(place: &Place<'_>, dispatches: u64, of: &dyn Fn(&Place<'_>, u64) -> Result<Need>) -> Result<f64> {
+    let rounds = (0..ROUNDS).map(|_| Ok(of(place, dispatches)?.seconds));
+    median(rounds.collect::<Result<_>>()?)
+}
+
+fn report(place: &Place<'_>, dispatches: u64) -> Result<Need> {
+    let mut tracer = Command::new(place.programs.join("tracer"));
+    tracer.args(["report", "--no-pager"]).arg(trace(place, dispatches)?);
+    run(&mut tracer, &dispatches.to_string())
+}
+
+fn query(place: &Place<'_>, dispatches: u64) -> Result<Need> {
+    let mut tracer = Command::new(place.programs.join("tracer"));
+    tracer.arg("query").arg(trace(place, dispatches)?).arg(QUERY);
+    // Four of ten dispatches are of the most frequent kernel.
+    run(&mut tracer, &(dispatches / 10 * 4).to_string())
+}
+
+/// Returns the folder of an invented trace. It is made once, unless its generator was built again.
+fn trace(place: &Place<'_>, dispatches: u64) -> Result<PathBuf> {
+    let generator = place.programs.join("examples/hosts");
+    let folder = place.project.target().join(format!("bench-{dispatches}"));
+    let trace = folder.join("host-000.trace");
+    let made = fs::metadata(trace.join("manifest.json")).and_then(|file| file.modified());
+    let built = fs::metadata(&generator).and_then(|file| file.modified());
+    let built = built.with_context(|| format!("no {}", generator.display()))?;
+    if !made.is_ok_and(|made| made > built) {
+        eprintln!("    making a trace of {dispatches} dispatches");
+        cmd::remove_all(&folder)?;
+        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        cmd::read(
+            Command::new(generator)
+                .arg(&folder)
+                .args(["1", &dispatches.to_string()]),
+        )?;
+    }
+    Ok(trace)
+}
+
+/// Runs a command, whose output must contain `expected`.
+fn run(command: &mut Command, expected: &str) -> Result<Need> {
+    let began = Instant::now();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start {command:?}"))?;
+    let status = format!("/proc/{}/status", child.id());
+    let mut kib = 0.0;
+    let watched = loop {
+        let peak = fs::read_to_string(&status).ok().and_then(|text| peak(&text));
+        kib = peak.unwrap_or(kib);
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        thread::sleep(LOOK);
+    };
+    let seconds = began.elapsed().as_secs_f64();
+    ensure!(watched.success(), "{command:?} failed ({watched})");
+    let printed = std::io::read_to_string(child.stdout.take().context("no output")?)?;
+    if !printed.contains(expected) {
+        bail!("{command:?} did not print {expected}:\n{printed}");
+    }
+    let mib = kib / 1024.0;
+    eprintln!("    {seconds:.2} s, {mib:.0} MiB");
+    Ok(Need { seconds, mib })
+}
+
+/// Returns the peak of the resident memory, in KiB.
+fn peak(status: &str) -> Option<f64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_peak_of_the_memory_is_found() {
+        assert_eq!(
+            super::peak("Name:\ttracer\nVmHWM:\t   85148 kB\nVmRSS:\t 9 kB\n"),
+            Some(85_148.0)
+        );
+        assert_eq!(super::peak("Name:\tzombie\n"), None);
+    }
+}
