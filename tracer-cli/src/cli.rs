@@ -5,6 +5,7 @@ mod diff;
 mod doctor;
 mod event_log;
 mod export;
+mod import;
 mod live;
 mod path;
 mod query;
@@ -21,6 +22,7 @@ pub use diff::{Diff, DiffFormat};
 pub use doctor::Doctor;
 pub use event_log::{Log, LogFormat};
 pub use export::{Export, ExportFormat};
+pub use import::Import;
 pub use live::{Serve, Top};
 pub use path::{Path, PathFormat, Place};
 pub use query::{Described, Query, QueryFormat};
@@ -75,6 +77,8 @@ pub enum Command {
     Diff(Diff),
     /// Write a trace in the format of another tool: Perfetto, Chrome JSON, JSON lines, CSV, rocpd
     Export(Export),
+    /// Make a trace of the text of another tool: ftrace, trace-cmd, perf
+    Import(Import),
     /// Show live activity per queue, or replay a trace
     Top(Top),
     /// Serve Prometheus metrics and a live page

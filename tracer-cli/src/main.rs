@@ -8,6 +8,7 @@ mod event_log;
 mod exit;
 mod export;
 mod generate;
+mod import;
 mod pager;
 mod path;
 mod query;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         | cli::Command::Query(_)
         | cli::Command::Diff(_)
         | cli::Command::Export(_)
+        | cli::Command::Import(_)
         | cli::Command::Doctor(_)
         | cli::Command::Generate { .. } => false,
     };
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         cli::Command::Query(options) => query::run(&options),
         cli::Command::Diff(options) => diff::run(&options),
         cli::Command::Export(options) => export::run(&options),
+        cli::Command::Import(options) => import::run(&options),
         cli::Command::Top(options) => guardian.and_then(|guardian| top::run(&options, guardian)),
         cli::Command::Serve(options) => guardian.and_then(|guardian| serve::run(&options, guardian)),
         cli::Command::Verify(options) => scratch.and_then(|scratch| verify::run(&options, guardian?, scratch.as_ref())),

@@ -113,6 +113,9 @@ pub fn missed(family: Family) -> &'static str {
 /// Source of losses for records that this version cannot decode.
 pub const UNDECODED: &str = "undecoded";
 
+/// Source of losses for events that the tool whose text was imported lost itself.
+pub const IMPORT_LOST: &str = "import-lost";
+
 /// Source of losses for pauses that reached their limit and ended before the process's probes were attached.
 pub const PAUSE_LIMIT: &str = "pause-limit";
 

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::project::Project;
 
 /// The crates that are checked: every one with sources of its own.
-const CRATES: [&str; 14] = [
+const CRATES: [&str; 15] = [
     "tracer-capture",
     "tracer-claims",
     "tracer-cli",
@@ -22,6 +22,7 @@ const CRATES: [&str; 14] = [
     "tracer-export",
     "tracer-files",
     "tracer-html",
+    "tracer-import",
     "tracer-query",
     "tracer-serve",
     "tracer-store",

@@ -104,7 +104,9 @@ fn complete(job: &mut RingJob, event: &Event<'_>) {
     let Origin { time_ns, pid, tid } = event.origin;
     match event.step {
         RingStep::Submit => {
-            (job.submit_ns, job.pid, job.tid) = (Some(time_ns), Some(pid), Some(tid));
+            // Imported text may name the thread only. Process 0 submits no jobs.
+            let pid = Some(pid).filter(|&pid| pid != 0);
+            (job.submit_ns, job.pid, job.tid) = (Some(time_ns), pid, Some(tid));
             (job.traced, job.queued) = (Some(event.traced), event.queued);
         }
         RingStep::Run => job.run_ns = job.run_ns.or(Some(time_ns)),

@@ -23,11 +23,11 @@ table! {
         pub client_id: Option<u64>,
         /// Why the driver submitted it itself; null if a client submitted it, or if that is unknown.
         pub reason: Option<String>,
-        /// Process in whose context it was submitted; null if its submit was not seen.
+        /// Process in whose context it was submitted; null if its submit was not seen, or if the imported text does not name it.
         pub pid: Option<u32>,
-        /// Thread; null in the same case.
+        /// Thread; null if its submit was not seen.
         pub tid: Option<u32>,
-        /// Whether that process was traced; null in the same case.
+        /// Whether that process was traced, true for imported text; null in the same case.
         pub traced: Option<bool>,
         /// Put into its entity's queue; null if not seen.
         pub submit_ns: Option<u64> => "ns",

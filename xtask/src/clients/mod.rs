@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
 use self::document::{Document, Row};
+use self::judge::Found;
 use self::roots::Root;
 use self::table::{CLIENTS, Client};
 use crate::build::{self, Profile};
@@ -186,7 +187,14 @@ fn compare(project: &Project, client: &Client, root: &Root, asic: &str) -> Resul
     });
     let mut command = as_root(project)?;
     command.arg(wanted.to_string()).envs(project.variables());
-    let found = cmd::read(&mut command).and_then(|found| Ok(serde_json::from_str(&found)?));
+    let found = cmd::read(&mut command).and_then(|found| Ok(serde_json::from_str::<Found>(&found)?));
+    if let Some(found) = found.as_ref().ok().filter(|found| found.recordings > 1) {
+        let times = found.recordings;
+        eprintln!(
+            "==> {}: recorded {times} times, as the machine was too busy",
+            client.name
+        );
+    }
     let place = (folder::version(project, root, client.package)?, runtime(project, root)?);
     let mut row = match found {
         Ok(found) => judge::row(client, &found),

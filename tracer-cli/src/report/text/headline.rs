@@ -56,6 +56,7 @@ fn headline(out: &mut impl Write, manifest: &Manifest, report: &Report, damage: 
         Target::Imported { from } => format!("imported from {from}"),
     };
     let ended = match (&manifest.target, manifest.exit) {
+        (Target::Imported { .. }, _) => "what its text has, at times of its own clock".to_owned(),
         (_, Some(Exit::Code(code))) => format!("exit {code}"),
         (_, Some(Exit::Signal(signal))) => format!("killed by signal {signal}"),
         (Target::Attached { .. } | Target::System, None) => "only what was submitted during the recording".to_owned(),
@@ -64,12 +65,14 @@ fn headline(out: &mut impl Write, manifest: &Manifest, report: &Report, damage: 
     };
     writeln!(out, "target     {} ({ended})", Terminal(&what))?;
     let host = &manifest.host;
+    // The text of another tool does not name them.
+    let told = |text: &str| if text.is_empty() { "unknown" } else { text }.to_owned();
     writeln!(
         out,
         "host       {}, Linux {}, {}",
-        Terminal(&host.name),
-        Terminal(&host.kernel_release),
-        Terminal(&manifest.started.time)
+        Terminal(&told(&host.name)),
+        Terminal(&told(&host.kernel_release)),
+        Terminal(&told(&manifest.started.time))
     )?;
     if let Some(ns) = wall_ns(manifest) {
         writeln!(out, "recorded   {}", duration(ns))?;

@@ -1,0 +1,111 @@
+//! What a file had, in the manifest and in words.
+
+use anyhow::anyhow;
+use tracer_core::{foreign, words};
+use tracer_import::{Found, Malformed};
+use tracer_store::manifest::{ClockSnapshot, Host, Manifest};
+
+/// Names of unused events that are printed.
+const MAX_NAMES: usize = 5;
+
+/// Removes what the manifest says about this machine and this time: the text was written elsewhere and earlier.
+pub fn forget_machine(manifest: &mut Manifest) {
+    manifest.host = Host::default();
+    manifest.started = ClockSnapshot::default();
+}
+
+/// Completes the manifest.
+pub fn describe(manifest: &mut Manifest, found: &Found) {
+    let at = |monotonic_ns| ClockSnapshot {
+        monotonic_ns,
+        ..ClockSnapshot::default()
+    };
+    let (first_ns, last_ns) = found.span_ns.unwrap_or_default();
+    manifest.started = at(first_ns);
+    manifest.ended = Some(at(last_ns));
+    let sources = [
+        ("kernel_rings", found.has_jobs),
+        ("driver_events", found.has_driver_events),
+    ];
+    // Without any event of a kind, the text does not show whether that kind was recorded.
+    let watched = sources.into_iter().filter(|(_, is)| *is);
+    manifest.capabilities = watched.map(|(name, _)| name.to_owned()).collect();
+    manifest.warnings = warnings(found);
+    manifest.complete = true;
+}
+
+/// Returns what a reader of the trace must know.
+fn warnings(found: &Found) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if found.malformed_total > 0 {
+        warnings.push(format!(
+            "tracer could not read {}, and counts them as lost",
+            words::count(found.malformed_total, "event")
+        ));
+    }
+    if found.foreign > 0 {
+        warnings.push(format!(
+            "{} of the text are neither events nor headers; tracer leaves them out",
+            words::count(found.foreign, "line")
+        ));
+    }
+    warnings.extend(found.malformed.iter().map(unread));
+    let total = found.malformed_total + found.foreign;
+    let more = total.saturating_sub(found.malformed.len() as u64);
+    if more > 0 {
+        warnings.push(format!("{} more like these", words::count(more, "line")));
+    }
+    if found.has_jobs && found.without_process > 0 {
+        warnings.push(format!(
+            "{} name only the thread: processes of their jobs are unknown. ftrace names them after \
+             `echo 1 > options/record-tgid`, `perf script` with `-F +pid,+tid`",
+            words::count(found.without_process, "submission")
+        ));
+    }
+    warnings
+}
+
+/// Describes a line that was left out.
+fn unread(line: &Malformed) -> String {
+    format!("line {}: {}: {}", line.line, line.reason, foreign::line(&line.text))
+}
+
+/// Returns what was read, in one line.
+pub fn counts(found: &Found) -> String {
+    let lines = words::count(found.lines, "line");
+    let mut text = format!("{} of {lines}", words::count(found.events, "event"));
+    if found.unused_total > 0 {
+        text += &format!("; {} that tracer does not use: {}", found.unused_total, unused(found));
+    }
+    if found.lost > 0 {
+        text += &format!("; {} lost by the tool that recorded", words::count(found.lost, "event"));
+    }
+    text
+}
+
+/// Returns the most frequent events that tracer does not use.
+fn unused(found: &Found) -> String {
+    let mut names: Vec<(&str, u64)> = found.unused.iter().map(|(name, count)| (&**name, *count)).collect();
+    names.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+    let shown = names.iter().take(MAX_NAMES);
+    let mut shown: Vec<String> = shown.map(|(name, count)| format!("{name} {count}")).collect();
+    if names.len() > MAX_NAMES {
+        shown.push("...".to_owned());
+    }
+    shown.join(", ")
+}
+
+/// Returns the error about a file without any event that tracer uses.
+pub fn nothing(name: &str, found: &Found) -> anyhow::Error {
+    let first = found.malformed.first().map(unread);
+    let first = first.map_or_else(String::new, |first| format!("; {first}"));
+    let unused = match found.unused_total {
+        0 => String::new(),
+        total => format!("; {total} other events: {}", unused(found)),
+    };
+    anyhow!(
+        "{name} has no event that tracer uses, in {}{unused}{first}. tracer uses events of gpu_scheduler and amdgpu: \
+         `trace-cmd record -e gpu_scheduler -e amdgpu COMMAND` records them, and `trace-cmd report` writes their text",
+        words::count(found.lines, "line")
+    )
+}

@@ -1,0 +1,84 @@
+//! Text that other tools wrote about a run, as the events of tracer's model.
+//!
+//! A machine on which nothing can be installed still has ftrace, and often perf or trace-cmd. Their text has fewer facts than a
+//! recording: what it does not contain stays unknown. Nothing here reads files: [`Importer::line`] takes one line after the other.
+//!
+//! Every line is untrusted. No line makes the importer panic, and none determines how much it allocates.
+
+mod driver_events;
+mod event_line;
+mod event_text;
+mod fields;
+mod found;
+mod ring_jobs;
+
+use tracer_core::event::Event;
+
+pub use found::{Found, MAX_MALFORMED, MAX_NAMES, Malformed};
+
+use event_text::EventText;
+
+/// The longest line that is read, in bytes. The callers cut longer lines: no tool writes such a line about one event.
+pub const MAX_LINE: usize = 64 << 10;
+
+/// What becomes of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Took {
+    /// Events for the model.
+    Events(u64),
+    /// A line that says nothing about an event: a header, an empty line.
+    Nothing,
+    /// An event of a kind that tracer does not use, with its name.
+    Unused(String),
+    /// The tool that wrote the text lost events: how many, at least one.
+    Lost(u64),
+    /// Neither an event nor a header.
+    Foreign,
+    /// An event that tracer uses, in a form that it cannot read.
+    Malformed(String),
+}
+
+/// Takes the lines of one file.
+///
+/// ```
+/// use tracer_import::Importer;
+///
+/// let mut importer = Importer::new();
+/// let mut events = 0;
+/// let line = b"sh-12 [000] ..... 6.393446: drm_sched_job_run: dev=0000:03:00.0, fence=13:1, ring=comp_1.0.0, job count:0, \
+///     hw job count:1, client_id:7";
+/// importer.line(line, &mut |_| events += 1);
+/// assert_eq!((events, importer.finish().events), (1, 1));
+/// ```
+#[derive(Debug, Default)]
+pub struct Importer {
+    text: EventText,
+    found: Found,
+}
+
+impl Importer {
+    /// Returns an importer that has read nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next line, without its newline, and passes the events in it to `out`.
+    pub fn line(&mut self, line: &[u8], out: &mut impl FnMut(&Event<'_>)) {
+        // Names of programs may be any bytes; everything else is ASCII.
+        let text = String::from_utf8_lossy(line);
+        let took = match line.len() > MAX_LINE {
+            true => Took::Malformed(format!("it is longer than {MAX_LINE} bytes")),
+            false => self.text.line(&text, out),
+        };
+        self.found.add(&text, took);
+    }
+
+    /// Ends the file, and returns what was in it.
+    #[must_use]
+    pub fn finish(self) -> Found {
+        let mut found = self.found;
+        found.text(&self.text);
+        found
+    }
+}
