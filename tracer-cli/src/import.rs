@@ -116,7 +116,7 @@ impl Importing {
                 }
             }
         }
-        Ok(importer.finish())
+        Ok(importer.finish(&mut |event| self.conclude(event)))
     }
 
     /// Takes what the model concludes from an event.

@@ -79,6 +79,8 @@ pub enum Event<'a> {
     Stack(&'a tables::Stack),
     /// A library lost its probes, because no process uses it any more.
     Library(&'a tables::Library),
+    /// A row of a table that the source has concluded itself: the log of a runtime is about packets, and has no memory to read.
+    Logged(&'a tables::Fact),
     /// A source dropped events since its last such event.
     Lost(Lost),
 }

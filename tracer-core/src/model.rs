@@ -123,6 +123,8 @@ impl Trackers {
             Event::Ioctl(event) => self.submissions.ioctl(event, out),
             // These only show that their process exists.
             Event::CodeObject(_) | Event::ApiCall(_) => {}
+            // They are rows already, and no tracker knows their objects.
+            Event::Logged(fact) => out((*fact).clone()),
             Event::ApiStats(event) => self.counted.apply(event),
             Event::RingJob(event) => self.ring_jobs.apply(event, out),
             Event::DriverCall(call) => out(Fact::DriverCall((*call).clone())),
@@ -178,7 +180,12 @@ fn origin(event: &Event<'_>) -> Option<Origin> {
             Some(*origin)
         }
         // Most of these occur in kernel threads, or in processes that are not traced.
-        Event::RingJob(_) | Event::DriverCall(_) | Event::DriverEvent(_) | Event::Library(_) | Event::Lost(_) => None,
+        Event::RingJob(_)
+        | Event::DriverCall(_)
+        | Event::DriverEvent(_)
+        | Event::Library(_)
+        | Event::Logged(_)
+        | Event::Lost(_) => None,
         // The collector's own events bypass the buffer, which may still contain events of earlier times.
         Event::Taken(_) | Event::Progress(_) | Event::Signal(_) | Event::ApiStats(_) | Event::Stack(_) => None,
     }

@@ -171,6 +171,7 @@ impl Summary {
             by_evidence: ByEvidence {
                 header: basis.when(Total::Dispatches, tally.evidence[Evidence::Header as usize]),
                 body: basis.when(Total::Dispatches, tally.evidence[Evidence::Body as usize]),
+                log: basis.when(Total::Dispatches, tally.evidence[Evidence::Log as usize]),
             },
             internal: internal.filter(|_| !totals.internal_unknown),
         };

@@ -3,16 +3,26 @@
 use std::collections::BTreeMap;
 
 use crate::Took;
+use crate::amd_log::AmdLog;
 use crate::event_text::EventText;
 
 /// The most lines that are kept because they could not be read. All are counted.
-pub const MAX_MALFORMED: usize = 8;
+pub const MAX_MALFORMED: usize = 3;
 
 /// The most names of unused events that are kept. All are counted.
 pub const MAX_NAMES: usize = 64;
 
 /// The longest text that is kept of a line, in characters.
 const MAX_TEXT: usize = 160;
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Events of the kernel, as ftrace, trace-cmd and perf write them.
+    Events,
+    /// The log of AMD's runtimes.
+    AmdLog,
+}
 
 /// A line that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +38,8 @@ pub struct Malformed {
 /// What was in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
+    /// What the file is; `None` if nothing in it shows that.
+    pub kind: Option<Kind>,
     /// Lines.
     pub lines: u64,
     /// Events that were passed on.
@@ -36,13 +48,15 @@ pub struct Found {
     pub unused: BTreeMap<String, u64>,
     /// Events that tracer does not use, of every name.
     pub unused_total: u64,
-    /// Events that the other tool lost, as far as the text says.
+    /// Events that the other tool lost, as far as the text says; of a log, packets that it lacks between those that it has.
     pub lost: u64,
-    /// Lines that are neither events nor headers.
+    /// Lines that are neither events nor headers; in a log, those that the program wrote itself.
     pub foreign: u64,
+    /// The first of them.
+    pub first_foreign: Option<Malformed>,
     /// Events in a form that could not be read.
     pub malformed_total: u64,
-    /// The first lines of both kinds.
+    /// The first of them.
     pub malformed: Vec<Malformed>,
     /// Time of the first and of the last event, by the clock of the text, ns; `None` if there is no event.
     pub span_ns: Option<(u64, u64)>,
@@ -70,11 +84,15 @@ impl Found {
             Took::Lost(count) => self.lost = self.lost.saturating_add(count),
             Took::Foreign => {
                 self.foreign += 1;
-                self.keep(line, "it is no event".to_owned());
+                if self.first_foreign.is_none() {
+                    self.first_foreign = Some(self.quote(line, "it is no event".to_owned()));
+                }
             }
             Took::Malformed(reason) => {
                 self.malformed_total += 1;
-                self.keep(line, reason);
+                if self.malformed.len() < MAX_MALFORMED {
+                    self.malformed.push(self.quote(line, reason));
+                }
             }
         }
     }
@@ -87,13 +105,18 @@ impl Found {
         self.without_process = text.without_process;
     }
 
-    fn keep(&mut self, line: &str, reason: String) {
-        if self.malformed.len() < MAX_MALFORMED {
-            self.malformed.push(Malformed {
-                line: self.lines,
-                reason,
-                text: line.trim().chars().take(MAX_TEXT).collect(),
-            });
+    /// Adds what the log as a whole has shown.
+    pub(crate) fn log(&mut self, log: &AmdLog) {
+        self.span_ns = log.span_ns;
+        self.lost = self.lost.saturating_add(log.missing());
+    }
+
+    /// Describes the line that was read last.
+    fn quote(&self, line: &str, reason: String) -> Malformed {
+        Malformed {
+            line: self.lines,
+            reason,
+            text: line.trim().chars().take(MAX_TEXT).collect(),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Text that other tools wrote about a run, as the events of tracer's model.
 //!
-//! A machine on which nothing can be installed still has ftrace, and often perf or trace-cmd. Their text has fewer facts than a
-//! recording: what it does not contain stays unknown. Nothing here reads files: [`Importer::line`] takes one line after the other.
+//! A machine on which nothing can be installed still has ftrace, and often perf or trace-cmd; and AMD's runtimes write a log. These
+//! texts have fewer facts than a recording: what they do not contain stays unknown. Nothing here reads files: [`Importer::line`] takes one line after the other.
 //!
 //! Every line is untrusted. No line makes the importer panic, and none determines how much it allocates.
 
+mod amd_log;
 mod driver_events;
 mod event_line;
 mod event_text;
@@ -14,8 +15,9 @@ mod ring_jobs;
 
 use tracer_core::event::Event;
 
-pub use found::{Found, MAX_MALFORMED, MAX_NAMES, Malformed};
+pub use found::{Found, Kind, MAX_MALFORMED, MAX_NAMES, Malformed};
 
+use amd_log::AmdLog;
 use event_text::EventText;
 
 /// The longest line that is read, in bytes. The callers cut longer lines: no tool writes such a line about one event.
@@ -48,11 +50,13 @@ enum Took {
 /// let line = b"sh-12 [000] ..... 6.393446: drm_sched_job_run: dev=0000:03:00.0, fence=13:1, ring=comp_1.0.0, job count:0, \
 ///     hw job count:1, client_id:7";
 /// importer.line(line, &mut |_| events += 1);
-/// assert_eq!((events, importer.finish().events), (1, 1));
+/// assert_eq!((events, importer.finish(&mut |_| ()).events), (1, 1));
 /// ```
 #[derive(Debug, Default)]
 pub struct Importer {
-    text: EventText,
+    kind: Option<Kind>,
+    events: EventText,
+    log: AmdLog,
     found: Found,
 }
 
@@ -67,18 +71,47 @@ impl Importer {
     pub fn line(&mut self, line: &[u8], out: &mut impl FnMut(&Event<'_>)) {
         // Names of programs may be any bytes; everything else is ASCII.
         let text = String::from_utf8_lossy(line);
-        let took = match line.len() > MAX_LINE {
-            true => Took::Malformed(format!("it is longer than {MAX_LINE} bytes")),
-            false => self.text.line(&text, out),
+        let took = if line.len() > MAX_LINE {
+            Took::Malformed(format!("it is longer than {MAX_LINE} bytes"))
+        } else {
+            self.read(&text, out)
         };
         self.found.add(&text, took);
     }
 
-    /// Ends the file, and returns what was in it.
-    #[must_use]
-    pub fn finish(self) -> Found {
+    /// Ends the file: passes on the last events, and returns what was in it.
+    pub fn finish(mut self, out: &mut impl FnMut(&Event<'_>)) -> Found {
+        self.log.finish(out);
         let mut found = self.found;
-        found.text(&self.text);
+        found.kind = self.kind;
+        match self.kind {
+            Some(Kind::AmdLog) => found.log(&self.log),
+            Some(Kind::Events) | None => found.text(&self.events),
+        }
         found
+    }
+
+    /// Reads a line as what the file is. The first line that is one or the other decides, because their clocks differ.
+    fn read(&mut self, text: &str, out: &mut impl FnMut(&Event<'_>)) -> Took {
+        let log = if self.kind == Some(Kind::Events) {
+            None
+        } else {
+            self.log.line(text, out)
+        };
+        match (log, self.kind) {
+            (Some(took), _) => {
+                self.kind = Some(Kind::AmdLog);
+                took
+            }
+            (None, Some(Kind::AmdLog)) if text.trim().is_empty() => Took::Nothing,
+            (None, Some(Kind::AmdLog)) => Took::Foreign,
+            (None, _) => {
+                let took = self.events.line(text, out);
+                if matches!(took, Took::Events(_) | Took::Unused(_) | Took::Malformed(_)) {
+                    self.kind = Some(Kind::Events);
+                }
+                took
+            }
+        }
     }
 }

@@ -18,6 +18,7 @@ mod driver_event;
 mod export;
 mod gpu_time;
 mod hip;
+mod import;
 mod ioctl;
 mod kfd_proc;
 mod live;

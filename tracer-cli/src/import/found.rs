@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use tracer_core::{foreign, words};
-use tracer_import::{Found, Malformed};
+use tracer_import::{Found, Kind, Malformed};
 use tracer_store::manifest::{ClockSnapshot, Host, Manifest};
 
 /// Names of unused events that are printed.
@@ -38,26 +38,28 @@ pub fn describe(manifest: &mut Manifest, found: &Found) {
 fn warnings(found: &Found) -> Vec<String> {
     let mut warnings = Vec::new();
     if found.malformed_total > 0 {
+        let first: Vec<String> = found.malformed.iter().map(unread).collect();
         warnings.push(format!(
-            "tracer could not read {}, and counts them as lost",
-            words::count(found.malformed_total, "event")
+            "tracer could not read {}, and counts them as lost; the first: {}",
+            words::count(found.malformed_total, "event"),
+            first.join("; ")
         ));
     }
-    if found.foreign > 0 {
+    // A program writes to the same place as its log.
+    let foreign = found
+        .first_foreign
+        .as_ref()
+        .filter(|_| found.kind != Some(Kind::AmdLog));
+    if let Some(first) = foreign {
         warnings.push(format!(
-            "{} of the text are neither events nor headers; tracer leaves them out",
-            words::count(found.foreign, "line")
+            "{} of the text are neither events nor headers, and left out; the first: {}",
+            words::count(found.foreign, "line"),
+            unread(first)
         ));
     }
-    warnings.extend(found.malformed.iter().map(unread));
-    let total = found.malformed_total + found.foreign;
-    let more = total.saturating_sub(found.malformed.len() as u64);
-    if more > 0 {
-        warnings.push(format!("{} more like these", words::count(more, "line")));
-    }
-    if found.has_jobs && found.without_process > 0 {
+    if found.without_process > 0 {
         warnings.push(format!(
-            "{} name only the thread: processes of their jobs are unknown. ftrace names them after \
+            "{} name only the thread, so the processes of their jobs are unknown; ftrace names processes after \
              `echo 1 > options/record-tgid`, `perf script` with `-F +pid,+tid`",
             words::count(found.without_process, "submission")
         ));
@@ -73,12 +75,16 @@ fn unread(line: &Malformed) -> String {
 /// Returns what was read, in one line.
 pub fn counts(found: &Found) -> String {
     let lines = words::count(found.lines, "line");
-    let mut text = format!("{} of {lines}", words::count(found.events, "event"));
+    let what = match found.kind {
+        Some(Kind::AmdLog) => "packet",
+        Some(Kind::Events) | None => "event",
+    };
+    let mut text = format!("{} in {lines}", words::count(found.events, what));
     if found.unused_total > 0 {
         text += &format!("; {} that tracer does not use: {}", found.unused_total, unused(found));
     }
     if found.lost > 0 {
-        text += &format!("; {} lost by the tool that recorded", words::count(found.lost, "event"));
+        text += &format!("; {} missing in the text", words::count(found.lost, what));
     }
     text
 }
@@ -97,15 +103,21 @@ fn unused(found: &Found) -> String {
 
 /// Returns the error about a file without any event that tracer uses.
 pub fn nothing(name: &str, found: &Found) -> anyhow::Error {
-    let first = found.malformed.first().map(unread);
+    let first = found.malformed.first().or(found.first_foreign.as_ref()).map(unread);
     let first = first.map_or_else(String::new, |first| format!("; {first}"));
     let unused = match found.unused_total {
         0 => String::new(),
         total => format!("; {total} other events: {}", unused(found)),
     };
+    let how = match found.kind {
+        Some(Kind::AmdLog) => "the log has no packets: AMD_LOG_LEVEL=5 writes them (4 is enough before ROCm 7)",
+        Some(Kind::Events) | None => {
+            "tracer uses events of gpu_scheduler and amdgpu (`trace-cmd record -e gpu_scheduler -e amdgpu COMMAND`, then \
+             `trace-cmd report`), and the log of AMD's runtimes (AMD_LOG_LEVEL=5)"
+        }
+    };
     anyhow!(
-        "{name} has no event that tracer uses, in {}{unused}{first}. tracer uses events of gpu_scheduler and amdgpu: \
-         `trace-cmd record -e gpu_scheduler -e amdgpu COMMAND` records them, and `trace-cmd report` writes their text",
+        "{name} has nothing that tracer uses, in {}{unused}{first}. {how}",
         words::count(found.lines, "line")
     )
 }

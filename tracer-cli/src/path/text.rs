@@ -285,6 +285,7 @@ const fn of_evidence(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::Header => "the packet's header was valid when tracer read it",
         Evidence::Body => "the GPU had taken the packet; the body left in its slot can only be a dispatch",
+        Evidence::Log => "the runtime's log says that it wrote the packet; nobody read the packet or saw the doorbell",
     }
 }
 

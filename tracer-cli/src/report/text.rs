@@ -75,7 +75,7 @@ fn table(out: &mut impl Write, read: &Read<'_>, how: &How, by: By) -> io::Result
         By::Queue => queues::table(out, report, answers, layout),
         By::Stream => api::streams(out, report, answers, layout),
         By::Step => launches::steps(out, answers, how.hit_ns, layout),
-        By::Phase => launches::phases(out, answers, layout),
+        By::Phase => launches::phases(out, answers, report, layout),
         By::Nesting => launches::nesting(out, answers, layout),
         By::Copy => copies::tables(out, answers, layout),
         By::Finding => findings::list(out, answers, layout),

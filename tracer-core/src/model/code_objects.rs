@@ -7,7 +7,7 @@ use super::{LINGER_NS, loss};
 use crate::code_object::CodeObject as Loaded;
 use crate::event::{CodeObject as Event, CodeObjectChange, Origin};
 use crate::losses::{KERNEL_LIMIT, LIST_UNREAD};
-use crate::tables::{CodeObject, Fact, Kernel};
+use crate::tables::{CodeObject, Evidence, Fact, Kernel};
 
 /// Largest number of kernels kept, over all processes. Kernels beyond the limit have no name.
 const MAX_KERNELS: usize = 1 << 20;
@@ -55,6 +55,8 @@ impl CodeObjects {
     /// Names the kernel of a dispatch, or of a request.
     pub(super) fn named(&self, mut fact: Fact) -> Fact {
         let (pid, address, time_ns, kernel) = match &mut fact {
+            // A log names its kernels itself.
+            Fact::Dispatch(row) if row.evidence == Evidence::Log => return fact,
             Fact::Dispatch(row) => (row.pid, row.kernel_object, row.time_ns, &mut row.kernel),
             Fact::Request(row) => (row.pid, row.kernel_object, row.time_ns, &mut row.kernel),
             _ => return fact,

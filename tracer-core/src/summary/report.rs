@@ -117,6 +117,8 @@ pub struct ByEvidence {
     pub header: Option<u64>,
     /// The body of a consumed packet.
     pub body: Option<u64>,
+    /// A line in the runtime's log.
+    pub log: Option<u64>,
 }
 
 /// Stores to AQL doorbells.

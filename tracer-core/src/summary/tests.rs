@@ -114,7 +114,7 @@ fn everything_is_counted_under_its_name() {
         serde_json::json!({
             "complete": true,
             "nothing": null,
-            "dispatches": {"total": 3, "aggregated": 0, "by_path": path(3, Some(0)), "by_evidence": {"header": 2, "body": 1}, "internal": 0},
+            "dispatches": {"total": 3, "aggregated": 0, "by_path": path(3, Some(0)), "by_evidence": {"header": 2, "body": 1, "log": 0}, "internal": 0},
             "doorbells": {"total": 2, "aggregated": 0, "reserve_to_doorbell_ns": latency},
             "packets": {
                 "total": 8,

@@ -41,11 +41,13 @@ pub enum Evidence {
     /// The GPU had consumed the packet and set the header back to INVALID. The slot was not reused yet, and the body can only be a
     /// kernel dispatch.
     Body,
+    /// The log of the runtime says that it wrote the packet. Nobody read the packet, or saw the doorbell.
+    Log,
 }
 
 impl Evidence {
     /// Every kind of evidence.
-    pub const ALL: [Self; 2] = [Self::Header, Self::Body];
+    pub const ALL: [Self; 3] = [Self::Header, Self::Body, Self::Log];
 }
 
 /// The form of a dispatch's packet.
@@ -78,17 +80,18 @@ table! {
     pub struct Dispatch: "dispatches" by time_ns, Events {
         /// Queue, as in `queues.queue`.
         pub queue: u32,
-        /// Packet index in its queue, not modulo the ring's size.
+        /// Packet index in its queue, not modulo the ring's size; if a log does not have it, that of the log's packet before, plus 1.
         pub index: u64 => "index",
         /// Process.
         pub pid: u32,
-        /// Thread whose doorbell published it; 0 if the path is `unseen`.
+        /// Thread whose doorbell published it; 0 if the path is `unseen`, or the evidence is `log`.
         pub tid: u32,
         /// Time of that doorbell.
         pub time_ns: u64 => "ns",
         /// Path: `doorbell`, `ring`, `thunk` or `unseen`.
         pub path: Path,
-        /// Evidence that it is a dispatch: `header` (valid when read) or `body` (already consumed).
+        /// Evidence that it is a dispatch: `header` (valid when read), `body` (already consumed), or `log` (the runtime's log says
+        /// that it wrote the packet, and rings for it: nobody saw either).
         pub evidence: Evidence,
         /// Form of the packet: `kernel` (of the HSA specification) or `ext-kernel` (AMD's vendor packet of format 3, a grid of clusters
         /// of workgroups). Null in traces of versions that knew the first form only.

@@ -17,6 +17,8 @@ pub enum QueueOrigin {
     /// The KFD's files list it for a process that existed before, without an HSA runtime. Its addresses are unknown, so tracer can
     /// neither see nor sample what is submitted to it.
     Listed,
+    /// The log of its process's runtime has packets for it. Doorbells are not in a log.
+    Logged,
 }
 
 /// Memory that holds a ring.
@@ -39,7 +41,8 @@ table! {
         /// Process that it belongs to.
         pub pid: u32,
         /// How tracer found the queue: `created` (it saw CREATE_QUEUE), `adopted` (by a doorbell), or `listed` (by the KFD's files:
-        /// its process existed before and has no HSA runtime, so no probe sees what is submitted to it).
+        /// its process existed before and has no HSA runtime, so no probe sees what is submitted to it), or `logged` (by the log of
+        /// the runtime, which has packets, but no doorbells).
         pub origin: QueueOrigin,
         /// KFD queue id, unique in a process at a time; of an adopted queue only if the KFD's files leave no choice, else null.
         pub queue_id: Option<u32>,

@@ -46,7 +46,7 @@ table! {
         pub pid: u32,
         /// Path of each: `doorbell`, `ring`, `thunk` or `unseen`.
         pub path: Path,
-        /// Evidence that each is a dispatch: `header` (valid when read) or `body` (already consumed).
+        /// Evidence that each is a dispatch: `header` (valid when read), `body` (already consumed) or `log`.
         pub evidence: Evidence,
         /// The kernel descriptor; null if the run has several kernels.
         pub kernel_object: Option<u64> => "address",

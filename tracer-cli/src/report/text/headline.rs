@@ -56,7 +56,7 @@ fn headline(out: &mut impl Write, manifest: &Manifest, report: &Report, damage: 
         Target::Imported { from } => format!("imported from {from}"),
     };
     let ended = match (&manifest.target, manifest.exit) {
-        (Target::Imported { .. }, _) => "what its text has, at times of its own clock".to_owned(),
+        (Target::Imported { .. }, _) => "text of another tool, with times by its clock".to_owned(),
         (_, Some(Exit::Code(code))) => format!("exit {code}"),
         (_, Some(Exit::Signal(signal))) => format!("killed by signal {signal}"),
         (Target::Attached { .. } | Target::System, None) => "only what was submitted during the recording".to_owned(),
@@ -65,15 +65,20 @@ fn headline(out: &mut impl Write, manifest: &Manifest, report: &Report, damage: 
     };
     writeln!(out, "target     {} ({ended})", Terminal(&what))?;
     let host = &manifest.host;
-    // The text of another tool does not name them.
-    let told = |text: &str| if text.is_empty() { "unknown" } else { text }.to_owned();
-    writeln!(
-        out,
-        "host       {}, Linux {}, {}",
-        Terminal(&told(&host.name)),
-        Terminal(&told(&host.kernel_release)),
-        Terminal(&told(&manifest.started.time))
-    )?;
+    if host.name.is_empty() {
+        writeln!(
+            out,
+            "host       unknown, and so are its kernel and the day: the text does not name them"
+        )?;
+    } else {
+        writeln!(
+            out,
+            "host       {}, Linux {}, {}",
+            Terminal(&host.name),
+            Terminal(&host.kernel_release),
+            Terminal(&manifest.started.time)
+        )?;
+    }
     if let Some(ns) = wall_ns(manifest) {
         writeln!(out, "recorded   {}", duration(ns))?;
     }
@@ -131,6 +136,10 @@ fn headline(out: &mut impl Write, manifest: &Manifest, report: &Report, damage: 
         None if watched.packets && report.unseen.found > 0 && !report.packets.unread.is_empty() => writeln!(
             out,
             "dispatches unknown: tracer saw {seen}; the GPU took others without a doorbell, and tracer could not read them"
+        )?,
+        None if seen > 0 && matches!(manifest.target, Target::Imported { .. }) => writeln!(
+            out,
+            "dispatches unknown: the log has {seen}, and lacks what other libraries submit, and the doorbells"
         )?,
         None if seen > 0 => writeln!(
             out,

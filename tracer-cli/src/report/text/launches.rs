@@ -9,11 +9,13 @@ use std::{
 use tracer_core::{
     analysis::{Answers, Nested, Phase, Step},
     foreign::Terminal,
+    summary::Report,
     units::duration,
 };
 
 use super::super::layout::{Layout, Table, name, number};
 use super::dash;
+use crate::units::known;
 
 /// Writes how long each step of a launch took; and without the hits of probes in it, each of which costs at least `hit_ns`.
 pub fn steps(out: &mut impl Write, answers: &Answers, hit_ns: Option<u64>, layout: Layout) -> io::Result<()> {
@@ -78,7 +80,7 @@ const fn title(step: Step) -> &'static str {
 }
 
 /// Writes what processes did before, between and after their dispatches.
-pub fn phases(out: &mut impl Write, answers: &Answers, layout: Layout) -> io::Result<()> {
+pub fn phases(out: &mut impl Write, answers: &Answers, report: &Report, layout: Layout) -> io::Result<()> {
     let columns = [
         name("PHASES"),
         number("TIME"),
@@ -90,16 +92,18 @@ pub fn phases(out: &mut impl Write, answers: &Answers, layout: Layout) -> io::Re
         number("COPIES").spare(3),
     ];
     let mut table = Table::new(&columns);
+    // A source that was not watched counted nothing.
+    let (ioctls, calls) = (report.ioctls.total, report.api_calls.total);
     for row in &answers.phases {
         let counts = row.counts;
         table.row(vec![
             phase(row.phase).to_owned(),
             duration(row.ns),
             counts.dispatches.to_string(),
-            counts.ioctls.to_string(),
-            duration(counts.ioctl_ns),
-            counts.api_calls.to_string(),
-            duration(counts.api_ns),
+            known(ioctls.map(|_| counts.ioctls)),
+            known(ioctls.map(|_| duration(counts.ioctl_ns))),
+            known(calls.map(|_| counts.api_calls)),
+            known(calls.map(|_| duration(counts.api_ns))),
             counts.copies.to_string(),
         ]);
     }

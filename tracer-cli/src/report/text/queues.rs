@@ -82,6 +82,7 @@ pub fn table(out: &mut impl Write, report: &Report, answers: &Answers, layout: L
         let used = answers.queues.iter().find(|used| used.queue == q.queue);
         let created = match (q.origin, q.create_enter_ns) {
             (QueueOrigin::Created, Some(enter)) => format!("ioctl, {}", duration(q.created_ns.saturating_sub(enter))),
+            (QueueOrigin::Logged, _) => "by its log".to_owned(),
             _ => "before trace".to_owned(),
         };
         table.row(vec![
@@ -91,7 +92,8 @@ pub fn table(out: &mut impl Write, report: &Report, answers: &Answers, layout: L
             Terminal(&q.kind).to_string(),
             maker(q).to_owned(),
             dispatches(q),
-            q.doorbells.to_string(),
+            // A log has packets, and no doorbells.
+            known((q.origin != QueueOrigin::Logged).then_some(q.doorbells)),
             used.map_or(0, |used| used.barriers).to_string(),
             of_signals(used, |used| between(used.waits_elsewhere, used.waits_elsewhere_at_most)),
             of_signals(used, |used| used.waits_own.saturating_add(used.repeated).to_string()),

@@ -105,8 +105,9 @@ impl Queue {
         origin: Origin,
     ) -> Fact {
         let form = match evidence {
-            Evidence::Header => packet.dispatch_form(),
             Evidence::Body => packet.body_form(),
+            // A packet that was read does not come from a log.
+            Evidence::Header | Evidence::Log => packet.dispatch_form(),
         };
         if let Some(form) = form {
             self.dispatches = self.dispatches.saturating_add(1);
