@@ -129,6 +129,8 @@ impl About {
             format!("{gpu_id}: {product}{name}, scheduler {scheduler}")
         });
         let time = |time: Option<u64>| time.map_or_else(|| "unknown".to_owned(), |ns| ns.to_string());
+        // An imported text does not name them.
+        let named = |text: &str| if text.is_empty() { "unknown" } else { text }.to_owned();
         let limit = |time: Option<u64>| time.map_or_else(|| "none".to_owned(), |ns| ns.to_string());
         let damage: Vec<String> = if damage.is_empty() {
             self.damage.clone()
@@ -137,13 +139,16 @@ impl About {
         };
         vec![
             ("tool", self.tool.clone()),
-            ("host", self.host.clone()),
-            ("kernel", self.kernel.clone()),
-            ("machine", self.machine.clone()),
+            ("host", named(&self.host)),
+            ("kernel", named(&self.kernel)),
+            ("machine", named(&self.machine)),
             ("boot_id", self.boot_id.clone().unwrap_or_else(|| "unknown".to_owned())),
             ("subject", self.subject.clone()),
             ("started_monotonic_ns", self.started.monotonic_ns.to_string()),
-            ("started_realtime_ns", self.started.realtime_ns.to_string()),
+            (
+                "started_realtime_ns",
+                time(Some(self.started.realtime_ns).filter(|&ns| ns != 0)),
+            ),
             ("ended_monotonic_ns", time(self.ended_ns)),
             ("complete", self.complete.to_string()),
             (

@@ -88,7 +88,11 @@ impl<W: Write> Perfetto<W> {
                     (clock::BOOTTIME, started.boottime_ns),
                     (clock::REALTIME, started.realtime_ns),
                 ];
-                for (id, time) in clocks {
+                // The text that a trace was imported from names no other clock.
+                for (id, time) in clocks
+                    .into_iter()
+                    .filter(|&(id, time)| id == clock::MONOTONIC || time != 0)
+                {
                     snapshot.message(clock::CLOCKS, |of| {
                         of.uint(clock::CLOCK_ID, id).uint(clock::CLOCK_TIMESTAMP, time);
                     });

@@ -13,14 +13,20 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Returns the name of the machine that the trace was taken on.
-    pub(crate) fn host(&self) -> String {
-        self.trace.manifest().host.name.clone()
+    /// Returns the name of the machine that the trace was taken on; `None` if it was imported from a text that does not name it.
+    pub(crate) fn host(&self) -> Option<String> {
+        named(&self.trace.manifest().host.name)
     }
 
-    /// Returns when the recording started: RFC 3339, UTC.
-    pub(crate) fn start(&self) -> String {
-        rfc3339(self.trace.manifest().started.realtime_ns)
+    /// Returns the release of the machine's kernel; `None` in the same case.
+    pub(crate) fn kernel(&self) -> Option<String> {
+        named(&self.trace.manifest().host.kernel_release)
+    }
+
+    /// Returns when the recording started: RFC 3339, UTC; `None` in the same case.
+    pub(crate) fn start(&self) -> Option<String> {
+        let realtime_ns = self.trace.manifest().started.realtime_ns;
+        (realtime_ns != 0).then(|| rfc3339(realtime_ns))
     }
 
     /// Returns the recorded command; `None` if tracer attached to processes.
@@ -52,4 +58,8 @@ impl Origin {
             .iter()
             .any(|watched| watched == source)
     }
+}
+
+fn named(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
 }

@@ -72,14 +72,12 @@ pub(crate) fn traces(traces: &[Origin]) -> PolarsResult<LazyFrame> {
     let complete = traces.iter().map(|origin| Some(origin.trace.manifest().complete));
     let columns = vec![
         texts("trace", &|origin| Some(origin.name.clone())),
-        texts("host", &|origin| Some(origin.host())),
-        texts("start", &|origin| Some(origin.start())),
+        texts("host", &|origin| origin.host()),
+        texts("start", &|origin| origin.start()),
         numbers("started_ns", &|origin| {
             Some(origin.trace.manifest().started.monotonic_ns)
         }),
-        texts("kernel", &|origin| {
-            Some(origin.trace.manifest().host.kernel_release.clone())
-        }),
+        texts("kernel", &|origin| origin.kernel()),
         texts("command", &|origin| origin.command()),
         BooleanChunked::from_iter_options("complete".into(), complete).into_column(),
         texts("simulated", &|origin| origin.trace.manifest().simulated.clone()),
@@ -102,9 +100,10 @@ pub(crate) fn frame(traces: &[Origin], table: Table) -> Result<(LazyFrame, Vec<D
             true => DataFrame::empty_with_schema(&schema(table)).lazy(),
             false => scan(table, files)?,
         };
-        let names = [origin.name.clone(), origin.host(), origin.start()];
+        let names = [Some(origin.name.clone()), origin.host(), origin.start()];
         let columns = origin_columns().into_iter().zip(names);
-        let columns: Vec<Expr> = columns.map(|((name, _), value)| lit(value).alias(name)).collect();
+        let cell = |value: Option<String>| value.map_or_else(|| lit(NULL).cast(DataType::String), lit);
+        let columns: Vec<Expr> = columns.map(|((name, _), value)| cell(value).alias(name)).collect();
         frames.push(rows.with_columns(columns));
     }
     let united = concat(

@@ -17,6 +17,7 @@ pub fn of(trace: &Trace) -> Context {
     Context {
         capabilities: parse(&manifest.capabilities),
         complete: manifest.complete,
+        imported: matches!(manifest.target, Target::Imported { .. }),
         damage: Vec::new(),
         unread: Default::default(),
         losses: manifest.losses.clone(),

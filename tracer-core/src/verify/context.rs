@@ -21,6 +21,8 @@ pub struct Context {
     pub losses: BTreeMap<String, u64>,
     /// GPUs.
     pub devices: Vec<Device>,
+    /// Whether the trace was made of the text of another tool.
+    pub imported: bool,
     /// Paths of the HSA runtimes that traced processes loaded.
     pub libraries: Vec<String>,
     /// Doorbell probes that could not be attached to a library. Doorbells that these functions rang were not seen.

@@ -161,6 +161,14 @@ fn note_simulated_times(context: &Context, finding: &mut Finding) {
 /// Returns whether doorbells and their packets were watched; records what is missing if not.
 fn packets_watched(context: &Context, finding: &mut Finding) -> bool {
     let known = context.capabilities.doorbells && context.capabilities.packets;
+    if context.imported {
+        return finding.require(
+            known,
+            "the text that was imported has no doorbells",
+            "doorbell probes",
+            "run `sudo tracer verify -- COMMAND` where the program runs",
+        );
+    }
     if context.libraries.is_empty() {
         // A process that uses the KFD without a runtime shows its GPUs, but rings its doorbells itself.
         let program = if context.devices.is_empty() {
@@ -196,6 +204,14 @@ fn reserves_watched(context: &Context, finding: &mut Finding) -> bool {
 
 /// Returns whether ioctls were watched; records what is missing if not.
 fn ioctls_watched(context: &Context, finding: &mut Finding) -> bool {
+    if context.imported {
+        return finding.require(
+            context.capabilities.ioctls,
+            "the text that was imported has no ioctls",
+            "system call events",
+            "run `sudo tracer verify -- COMMAND` where the program runs",
+        );
+    }
     finding.require(
         context.capabilities.ioctls,
         "ioctls were not watched",
@@ -206,6 +222,14 @@ fn ioctls_watched(context: &Context, finding: &mut Finding) -> bool {
 
 /// Returns whether rings of the kernel driver were watched; records what is missing if not.
 fn rings_watched(context: &Context, finding: &mut Finding) -> bool {
+    if context.imported {
+        return finding.require(
+            context.capabilities.kernel_rings,
+            "the text that was imported has no events of the DRM scheduler",
+            "gpu_scheduler events",
+            "record them, too: `trace-cmd record -e gpu_scheduler COMMAND`, then `trace-cmd report`",
+        );
+    }
     finding.require(
         context.capabilities.kernel_rings,
         "rings of the kernel driver were not watched: the kernel had no `gpu_scheduler` events",

@@ -9,6 +9,7 @@
 mod claims;
 mod doctor;
 mod driver_event;
+mod import;
 mod kernels;
 mod kfd_proc;
 mod machine;
@@ -36,6 +37,7 @@ fn with_drivers(kernel: &str) {
         verify::verdicts,
         doctor::both_paths_would_be_captured,
         driver_event::every_event_that_there_is_is_watched,
+        import::the_text_of_ftrace_has_the_jobs_of_a_recording,
         kfd_proc::processes_are_listed_where_the_driver_is,
         vram::rings_that_only_the_driver_can_read_are_read,
         vram::a_ring_that_nobody_can_read_is_unread,

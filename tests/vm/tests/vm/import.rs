@@ -1,0 +1,101 @@
+//! The text of ftrace, imported, and a recording of the same jobs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use tracer_core::tables::{Fact, RingJob, Table};
+use tracer_e2e::place;
+use tracer_store::Trace;
+
+use crate::machine::Machine;
+
+/// Jobs on each of the rings.
+const JOBS: usize = 200;
+
+/// Returns the jobs of a trace, by ring and number: that of the job up to Linux 6.16, its fence's sequence number from 6.17 on.
+fn jobs(trace: &Path) -> BTreeMap<(String, u64), RingJob> {
+    let read = Trace::open(trace).unwrap();
+    assert!(read.manifest().complete && read.manifest().losses.is_empty());
+    let mut jobs = BTreeMap::new();
+    for fact in read.facts(&[Table::RingJobs]).unwrap() {
+        let Fact::RingJob(job) = fact.unwrap() else { continue };
+        let number = job.job_id.or(job.seqno).unwrap();
+        assert!(jobs.insert((job.ring.clone().unwrap(), number), job).is_none(), "twice");
+    }
+    jobs
+}
+
+/// Returns what does not depend on who recorded it: each reads the time and the queue's length a moment apart. Up to Linux 6.16 the
+/// text lacks what tracer's programs read from the fence and the scheduler.
+fn known(job: &RingJob, is_old: bool) -> RingJob {
+    let mut known = RingJob {
+        time_ns: 0,
+        submit_ns: None,
+        run_ns: None,
+        done_ns: None,
+        queued: None,
+        ..job.clone()
+    };
+    if is_old {
+        (known.context, known.seqno) = (None, None);
+        (known.device, known.client_id, known.reason) = (None, None, None);
+    }
+    known
+}
+
+/// Checks that each step was seen by both before the next one was seen by either. ftrace writes microseconds.
+fn steps_follow_each_other(one: &RingJob, other: &RingJob) {
+    let steps = |job: &RingJob| [job.submit_ns, job.run_ns, job.done_ns].map(Option::unwrap);
+    for (this, that) in [(one, other), (other, one)] {
+        let (this, that) = (steps(this), steps(that));
+        assert!(
+            this[0] <= that[1] + 1000 && this[1] <= that[2] + 1000,
+            "{one:?} {other:?}"
+        );
+    }
+}
+
+pub fn the_text_of_ftrace_has_the_jobs_of_a_recording(machine: &mut Machine) {
+    let folder = machine.folder();
+    let text = folder.path().join("trace.txt");
+    let instance = "/sys/kernel/tracing/instances/import";
+    machine.sh(&format!(
+        "mkdir {instance}; cd {instance}; echo mono > trace_clock; echo 1 > options/record-tgid; echo 8192 > buffer_size_kb; \
+         echo 1 > events/gpu_scheduler/enable"
+    ));
+    let live = folder.path().join("live.trace");
+    // A recording that is repeated begins with an empty buffer.
+    let line = format!(
+        "echo > {instance}/trace; tracer record -o {} -- ring-jobs comp_1.0.0 gfx_0.0.0 sdma0 -n {JOBS}",
+        live.display()
+    );
+    machine.recorded(&line, &live);
+    machine.sh(&format!(
+        "echo 0 > {instance}/events/gpu_scheduler/enable; cat {instance}/trace > {}; rmdir {instance}",
+        text.display()
+    ));
+    let trace = folder.path().join("imported.trace");
+    let output = Command::new(place::programs().join("tracer"))
+        .args(["import", "-o"])
+        .args([&trace, &text])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{said}\n{}",
+        fs::read_to_string(&text).unwrap()
+    );
+    let (live, imported) = (jobs(&live), jobs(&trace));
+    println!("{}: {} jobs; {said}", machine.vm.release(), imported.len());
+    assert_eq!(live.len(), 3 * JOBS);
+    assert_eq!(imported.keys().collect::<Vec<_>>(), live.keys().collect::<Vec<_>>());
+    for (key, live) in &live {
+        let imported = &imported[key];
+        assert_eq!(known(imported, false), known(live, machine.kernel != "7.x"));
+        assert!(imported.pid.is_some() && imported.queued.is_some());
+        steps_follow_each_other(imported, live);
+    }
+}
