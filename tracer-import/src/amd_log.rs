@@ -101,7 +101,7 @@ impl AmdLog {
 
     /// Returns the packets that the log lacks, by the indexes that it has.
     pub fn missing(&self) -> u64 {
-        self.queues.missing
+        self.queues.missing()
     }
 
     /// Ends the log: passes on the queues and processes.

@@ -81,13 +81,13 @@ impl Importer {
 
     /// Ends the file: passes on the last events, and returns what was in it.
     pub fn finish(mut self, out: &mut impl FnMut(&Event<'_>)) -> Found {
-        self.log.finish(out);
         let mut found = self.found;
         found.kind = self.kind;
         match self.kind {
             Some(Kind::AmdLog) => found.log(&self.log),
             Some(Kind::Events) | None => found.text(&self.events),
         }
+        self.log.finish(out);
         found
     }
 

@@ -178,3 +178,58 @@ fn the_driver_s_own_events_are_rows() {
     );
     assert!(importer.finish(&mut |event| panic!("{event:?}")).has_driver_events);
 }
+
+#[test]
+fn trace_cmd_writes_whole_addresses_and_more_spaces() {
+    let (jobs, found) = import(include_str!("data/trace-cmd-3.1.6-linux-6.12.txt"));
+    let row = |job: &RingJob| {
+        let times = [job.submit_ns, job.run_ns, job.done_ns].map(Option::unwrap_or_default);
+        (job.ring.clone().unwrap_or_default(), job.job_id, job.queued, times)
+    };
+    assert_eq!(
+        jobs.iter().map(row).collect::<Vec<_>>(),
+        [
+            (
+                "comp_1.0.0".to_owned(),
+                Some(1),
+                Some(0),
+                [8_903_744_000, 8_905_023_000, 8_905_489_000]
+            ),
+            (
+                "comp_1.0.0".to_owned(),
+                Some(2),
+                Some(1),
+                [8_904_507_000, 8_905_617_000, 8_905_648_000]
+            ),
+            (
+                "sdma0".to_owned(),
+                Some(1),
+                Some(0),
+                [8_906_257_000, 8_906_306_000, 8_906_336_000]
+            ),
+            (
+                "sdma0".to_owned(),
+                Some(2),
+                Some(0),
+                [8_906_364_000, 8_906_412_000, 8_906_419_000]
+            ),
+        ]
+    );
+    assert_eq!((found.events, found.foreign, found.lines), (12, 0, 13));
+}
+
+#[test]
+fn trace_cmd_writes_nanoseconds_on_request() {
+    let (jobs, found) = import(include_str!("data/trace-cmd-3.1.6-linux-7.2.txt"));
+    let row = |job: &RingJob| (job.context, job.seqno, job.submit_ns, job.done_ns);
+    assert_eq!(
+        jobs.iter().map(row).collect::<Vec<_>>(),
+        [
+            (Some(6), Some(1), Some(8_326_984_427), Some(8_328_932_796)),
+            (Some(6), Some(2), Some(8_327_531_216), Some(8_329_081_669)),
+            (Some(8), Some(1), Some(8_329_723_231), Some(8_329_832_204)),
+            (Some(8), Some(2), Some(8_329_765_574), Some(8_329_845_794)),
+        ]
+    );
+    assert_eq!((found.events, found.foreign), (12, 0));
+}

@@ -19,8 +19,6 @@ pub struct Queues {
     by_key: HashMap<(u32, u64), usize>,
     /// Time of the first line about each process, ns.
     processes: BTreeMap<u32, u64>,
-    /// Packets that the log lacks, by the indexes that it has.
-    pub missing: u64,
 }
 
 impl Queues {
@@ -74,11 +72,8 @@ impl Queues {
         queue.internal = Some(of_rocr);
         let due = queue.last_index.map_or(0, |last| last.saturating_add(1));
         let index = packet.index.unwrap_or(due);
-        // What was on a queue before its first line is not known to be missing.
-        if queue.last_index.is_some() {
-            self.missing = self.missing.saturating_add(index.saturating_sub(due));
-        }
-        queue.first_index.get_or_insert(index);
+        // Threads that share a queue may write their lines in another order than their packets.
+        queue.first_index = Some(queue.first_index.map_or(index, |first| first.min(index)));
         queue.last_index = queue.last_index.max(Some(index));
         queue.published += 1;
         if let Some(read_index) = packet.read_index {
@@ -118,6 +113,17 @@ impl Queues {
                 Fact::Packet(other(queue.queue, index, pid, time_ns, packet, (*kind, *signals)))
             }
         })
+    }
+
+    /// Returns the packets that the log lacks between those that it has. What was on a queue before its first line is not known to
+    /// be missing.
+    pub fn missing(&self) -> u64 {
+        let of = |queue: &Queue| {
+            let (first, last) = queue.first_index.zip(queue.last_index)?;
+            Some((last - first).saturating_add(1).saturating_sub(queue.published))
+        };
+        let all = self.rows.iter().filter_map(of);
+        all.fold(0, u64::saturating_add)
     }
 
     /// Returns the rows of queues that have packets, and of their processes. A queue of 6.1 has a line about its creation that no

@@ -123,6 +123,8 @@ fn packets_that_the_log_lacks_are_counted() {
     assert_eq!(log.missing(), 0, "what was before the first line");
     log.line(&NEW.replace("wptr=5", "wptr=8"), &mut take);
     assert_eq!(log.missing(), 2);
+    log.line(&NEW.replace("wptr=5", "wptr=7"), &mut take);
+    assert_eq!(log.missing(), 1, "lines in another order than packets");
 }
 
 #[test]
