@@ -257,7 +257,8 @@ impl Summary {
         }
         match (kfd, queues) {
             (0, 0) => Some(Nothing::NoKfd),
-            (_, 0) => Some(Nothing::NoQueue),
+            // The text of strace has calls that create queues, and not the queues.
+            (_, 0) => (!self.created_queues()).then_some(Nothing::NoQueue),
             // Without probes on the doorbells, that none was seen says nothing.
             _ => {
                 let watched = [Total::Dispatches, Total::Doorbells, Total::Unseen, Total::Copies];
@@ -265,6 +266,12 @@ impl Summary {
                 all.then_some(Nothing::NoSubmission)
             }
         }
+    }
+
+    /// Returns whether a call created a queue.
+    fn created_queues(&self) -> bool {
+        let calls = self.ioctls.get("CREATE_QUEUE");
+        calls.is_some_and(|(calls, _)| calls.count > calls.errors)
     }
 
     fn packet(&mut self, packet: &OtherPacket) {

@@ -35,8 +35,7 @@ impl<'a> EventLine<'a> {
             .split_once(": ")
             .or_else(|| Some((event.strip_suffix(':')?, "")))?;
         let name = name.rsplit(':').next().unwrap_or(name);
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        if name.is_empty() || !name.bytes().all(plain) {
+        if !is_name(name) {
             return None;
         }
         let (comm, pid, tid) = task(before_processor(context))?;
@@ -49,6 +48,12 @@ impl<'a> EventLine<'a> {
             body: body.trim(),
         })
     }
+}
+
+/// Returns whether a text can be the name of an event or of a system call.
+pub fn is_name(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    (1..=64).contains(&text.len()) && text.bytes().all(plain)
 }
 
 /// Splits a line at its time: what is before, the time in ns, and what follows.

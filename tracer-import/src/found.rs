@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::Took;
 use crate::amd_log::AmdLog;
 use crate::event_text::EventText;
+use crate::strace::Strace;
 
 /// The most lines that are kept because they could not be read. All are counted.
 pub const MAX_MALFORMED: usize = 3;
@@ -22,6 +23,8 @@ pub enum Kind {
     Events,
     /// The log of AMD's runtimes.
     AmdLog,
+    /// Output of strace.
+    Strace,
 }
 
 /// A line that could not be read.
@@ -62,7 +65,7 @@ pub struct Found {
     pub span_ns: Option<(u64, u64)>,
     /// Whether the scheduler's events were on: at least one is there.
     pub has_jobs: bool,
-    /// Submissions of jobs whose process the text does not name.
+    /// Submissions of jobs, and ioctls, whose process the text does not name.
     pub without_process: u64,
     /// Whether amdgpu's own events were on: at least one is there.
     pub has_driver_events: bool,
@@ -109,6 +112,13 @@ impl Found {
     pub(crate) fn log(&mut self, log: &AmdLog) {
         self.span_ns = log.span_ns;
         self.lost = self.lost.saturating_add(log.missing());
+    }
+
+    /// Adds what the calls as a whole have shown.
+    pub(crate) fn strace(&mut self, strace: &Strace) {
+        self.span_ns = strace.span_ns;
+        self.without_process = strace.without_process;
+        self.lost = self.lost.saturating_add(strace.unfinished());
     }
 
     /// Describes the line that was read last.

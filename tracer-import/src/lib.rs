@@ -12,6 +12,7 @@ mod event_text;
 mod fields;
 mod found;
 mod ring_jobs;
+mod strace;
 
 use tracer_core::event::Event;
 
@@ -19,6 +20,7 @@ pub use found::{Found, Kind, MAX_MALFORMED, MAX_NAMES, Malformed};
 
 use amd_log::AmdLog;
 use event_text::EventText;
+use strace::Strace;
 
 /// The longest line that is read, in bytes. The callers cut longer lines: no tool writes such a line about one event.
 pub const MAX_LINE: usize = 64 << 10;
@@ -57,6 +59,7 @@ pub struct Importer {
     kind: Option<Kind>,
     events: EventText,
     log: AmdLog,
+    strace: Strace,
     found: Found,
 }
 
@@ -85,6 +88,7 @@ impl Importer {
         found.kind = self.kind;
         match self.kind {
             Some(Kind::AmdLog) => found.log(&self.log),
+            Some(Kind::Strace) => found.strace(&self.strace),
             Some(Kind::Events) | None => found.text(&self.events),
         }
         self.log.finish(out);
@@ -93,25 +97,32 @@ impl Importer {
 
     /// Reads a line as what the file is. The first line that is one or the other decides, because their clocks differ.
     fn read(&mut self, text: &str, out: &mut impl FnMut(&Event<'_>)) -> Took {
-        let log = if self.kind == Some(Kind::Events) {
-            None
-        } else {
-            self.log.line(text, out)
+        let took = match self.kind {
+            Some(Kind::AmdLog) => self.log.line(text, out),
+            Some(Kind::Strace) => self.strace.line(text, out),
+            Some(Kind::Events) => Some(self.events.line(text, out)),
+            None => return self.first(text, out),
         };
-        match (log, self.kind) {
-            (Some(took), _) => {
-                self.kind = Some(Kind::AmdLog);
-                took
-            }
-            (None, Some(Kind::AmdLog)) if text.trim().is_empty() => Took::Nothing,
-            (None, Some(Kind::AmdLog)) => Took::Foreign,
-            (None, _) => {
-                let took = self.events.line(text, out);
-                if matches!(took, Took::Events(_) | Took::Unused(_) | Took::Malformed(_)) {
-                    self.kind = Some(Kind::Events);
-                }
-                took
-            }
+        took.unwrap_or(match text.trim() {
+            "" => Took::Nothing,
+            _ => Took::Foreign,
+        })
+    }
+
+    /// Reads a line before it is known what the file is.
+    fn first(&mut self, text: &str, out: &mut impl FnMut(&Event<'_>)) -> Took {
+        if let Some(took) = self.log.line(text, out) {
+            self.kind = Some(Kind::AmdLog);
+            return took;
         }
+        if let Some(took) = self.strace.line(text, out) {
+            self.kind = Some(Kind::Strace);
+            return took;
+        }
+        let took = self.events.line(text, out);
+        if matches!(took, Took::Events(_) | Took::Unused(_) | Took::Malformed(_)) {
+            self.kind = Some(Kind::Events);
+        }
+        took
     }
 }

@@ -13,7 +13,8 @@ use tracer_files::Mode;
     perf script | tracer import -o run.trace -"
 )]
 pub struct Import {
-    /// Text of ftrace (trace, trace_pipe), `trace-cmd report` or `perf script`; - for standard input
+    /// Text of ftrace (trace, trace_pipe), `trace-cmd report` or `perf script`, a log of AMD_LOG_LEVEL, or output of
+    /// `strace -f -ttt -T`; - for standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Write the trace to this folder [default: FILE.trace]

@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use tracer_core::{foreign, words};
 use tracer_import::{Found, Kind, Malformed};
-use tracer_store::manifest::{ClockSnapshot, Host, Manifest};
+use tracer_store::manifest::{ClockSnapshot, Host, Manifest, rfc3339};
 
 /// Names of unused events that are printed.
 const MAX_NAMES: usize = 5;
@@ -16,9 +16,18 @@ pub fn forget_machine(manifest: &mut Manifest) {
 
 /// Completes the manifest.
 pub fn describe(manifest: &mut Manifest, found: &Found) {
-    let at = |monotonic_ns| ClockSnapshot {
-        monotonic_ns,
-        ..ClockSnapshot::default()
+    // strace writes the time of day, which is then the clock of every time in the trace.
+    let at = |ns| match found.kind {
+        Some(Kind::Strace) => ClockSnapshot {
+            time: rfc3339(ns),
+            monotonic_ns: ns,
+            realtime_ns: ns,
+            ..ClockSnapshot::default()
+        },
+        Some(Kind::Events | Kind::AmdLog) | None => ClockSnapshot {
+            monotonic_ns: ns,
+            ..ClockSnapshot::default()
+        },
     };
     let (first_ns, last_ns) = found.span_ns.unwrap_or_default();
     manifest.started = at(first_ns);
@@ -26,6 +35,7 @@ pub fn describe(manifest: &mut Manifest, found: &Found) {
     let sources = [
         ("kernel_rings", found.has_jobs),
         ("driver_events", found.has_driver_events),
+        ("ioctls", found.kind == Some(Kind::Strace) && found.events > 0),
     ];
     // Without any event of a kind, the text does not show whether that kind was recorded.
     let watched = sources.into_iter().filter(|(_, is)| *is);
@@ -57,7 +67,13 @@ fn warnings(found: &Found) -> Vec<String> {
             unread(first)
         ));
     }
-    if found.without_process > 0 {
+    if found.without_process > 0 && found.kind == Some(Kind::Strace) {
+        warnings.push(format!(
+            "{} name only the thread, so their processes are unknown; run strace with \
+             -e trace=ioctl,clone,clone3,fork,vfork,execve from the program's start",
+            words::count(found.without_process, "ioctl")
+        ));
+    } else if found.without_process > 0 {
         warnings.push(format!(
             "{} name only the thread, so the processes of their jobs are unknown; ftrace names processes after \
              `echo 1 > options/record-tgid`, `perf script` with `-F +pid,+tid`",
@@ -69,7 +85,8 @@ fn warnings(found: &Found) -> Vec<String> {
 
 /// Describes a line that was left out.
 fn unread(line: &Malformed) -> String {
-    format!("line {}: {}: {}", line.line, line.reason, foreign::line(&line.text))
+    let (reason, text) = (foreign::line(&line.reason), foreign::line(&line.text));
+    format!("line {}: {reason}: {text}", line.line)
 }
 
 /// Returns what was read, in one line.
@@ -77,6 +94,7 @@ pub fn counts(found: &Found) -> String {
     let lines = words::count(found.lines, "line");
     let what = match found.kind {
         Some(Kind::AmdLog) => "packet",
+        Some(Kind::Strace) => "ioctl",
         Some(Kind::Events) | None => "event",
     };
     let mut text = format!("{} in {lines}", words::count(found.events, what));
@@ -111,9 +129,10 @@ pub fn nothing(name: &str, found: &Found) -> anyhow::Error {
     };
     let how = match found.kind {
         Some(Kind::AmdLog) => "the log has no packets: AMD_LOG_LEVEL=5 writes them (4 is enough before ROCm 7)",
+        Some(Kind::Strace) => "no process made an ioctl of a KFD or DRM device",
         Some(Kind::Events) | None => {
             "tracer uses events of gpu_scheduler and amdgpu (`trace-cmd record -e gpu_scheduler -e amdgpu COMMAND`, then \
-             `trace-cmd report`), and the log of AMD's runtimes (AMD_LOG_LEVEL=5)"
+             `trace-cmd report`), the log of AMD's runtimes (AMD_LOG_LEVEL=5), and ioctls of strace -f -ttt -T"
         }
     };
     anyhow!(

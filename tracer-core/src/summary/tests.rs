@@ -595,6 +595,13 @@ fn nothing_is_a_finding_only_if_it_is_known() {
     assert_eq!(nothing(EVERYTHING, &[]), Some(Nothing::NoKfd));
     assert_eq!(nothing(EVERYTHING, std::slice::from_ref(&drm)), Some(Nothing::NoKfd));
     assert_eq!(nothing(EVERYTHING, std::slice::from_ref(&kfd)), Some(Nothing::NoQueue));
+    let (created, failed) = ([Some(0), Some(-22)].map(|ret| ioctl("kfd", "CREATE_QUEUE", 150, ret))).into();
+    assert_eq!(
+        nothing(EVERYTHING, &[created]),
+        None,
+        "the call is known, and the queue is not"
+    );
+    assert_eq!(nothing(EVERYTHING, &[failed]), Some(Nothing::NoQueue));
     let all = [kfd.clone(), queue.clone()];
     assert_eq!(nothing(EVERYTHING, &all), Some(Nothing::NoSubmission));
     assert_eq!(

@@ -7,7 +7,7 @@ use super::table;
 table! {
     /// Ioctls on KFD and DRM devices, from entry to exit.
     pub struct Ioctl: "ioctls" by enter_ns, Events {
-        /// Process.
+        /// Process; 0 if the imported text does not show it.
         pub pid: u32,
         /// Thread.
         pub tid: u32,
@@ -19,7 +19,7 @@ table! {
         pub device: &'static str,
         /// File descriptor.
         pub fd: i32,
-        /// The whole ioctl command.
+        /// The whole ioctl command; 0 if the imported text only has its name.
         pub cmd: u32,
         /// Name of the command; `nr-0xNN` for an unknown one.
         pub name: Cow<'static, str>,

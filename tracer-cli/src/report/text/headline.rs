@@ -66,10 +66,12 @@ fn headline(out: &mut impl Write, manifest: &Manifest, report: &Report, damage: 
     writeln!(out, "target     {} ({ended})", Terminal(&what))?;
     let host = &manifest.host;
     if host.name.is_empty() {
-        writeln!(
-            out,
-            "host       unknown, and so are its kernel and the day: the text does not name them"
-        )?;
+        // The text of another tool does not name it.
+        let time = match &*manifest.started.time {
+            "" => "time unknown",
+            time => time,
+        };
+        writeln!(out, "host       unknown, Linux unknown, {}", Terminal(time))?;
     } else {
         writeln!(
             out,
