@@ -55,6 +55,11 @@ impl Strace {
     }
 
     fn text(&mut self, line: &Line<'_>, out: &mut impl FnMut(&Event<'_>)) -> Took {
+        // Another thread of the process runs a new program: its leader's number lives on.
+        if line.text.starts_with("+++ superseded by execve") {
+            self.open.remove(&line.tid);
+            return Took::Nothing;
+        }
         if line.text.starts_with("+++ ") {
             if let Some(pid) = self.threads.exit(line.tid) {
                 out(&Event::Exit(origin(line.time_ns, pid, pid)));
@@ -72,12 +77,12 @@ impl Strace {
             return Took::Nothing;
         }
         if let Some(rest) = line.text.strip_prefix("<... ") {
-            let Some((_, rest)) = rest.split_once(" resumed>") else {
+            let Some((name, rest)) = rest.split_once(" resumed>") else {
                 return Took::Malformed("a call that is resumed without its name".to_owned());
             };
             // Its beginning is before the text.
             let Some((time_ns, begun)) = self.open.remove(&line.tid) else {
-                return Took::Lost(1);
+                return if name == "ioctl" { Took::Lost(1) } else { Took::Nothing };
             };
             return self.call(line.tid, time_ns, &(begun + rest), out);
         }

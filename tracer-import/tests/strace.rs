@@ -110,4 +110,7 @@ fn calls_that_are_cut_are_counted() {
         (Some(-22), 3000, 7, 3)
     );
     assert_eq!(programs, [(7, "app".to_owned())]);
+    // A thread that is not the first one runs a program.
+    let superseded = "7 1795650069.000002 +++ superseded by execve in pid 8 +++\n7 1795650069.000003 <... execve resumed>) = 0 <0.1>";
+    assert_eq!((found(superseded).lost, found(superseded).foreign), (0, 0));
 }

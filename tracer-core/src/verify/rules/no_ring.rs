@@ -2,7 +2,8 @@
 //!
 //! Fails if a client submitted a job in the context of a traced process on a `comp_*` or `gfx*` ring. Inconclusive if rings were
 //! not watched; if a traced process submitted a job on a ring of unknown kind; and if the submit of a job that may be compute was
-//! not seen, because a traced process may have submitted it. Jobs that the driver created for itself, and jobs on other rings,
+//! not seen, because a traced process may have submitted it; and if such a job is in imported text, which has the jobs of every
+//! process, of a compositor too. Jobs that the driver created for itself, and jobs on other rings,
 //! are counted and never decide.
 
 use std::collections::BTreeMap;
@@ -92,9 +93,15 @@ impl Rule for NoRing {
         let watched = rings_watched(context, finding);
         finding.count("jobs", watched.then_some(self.jobs));
         finding.count("jobs_of_traced_processes", watched.then_some(self.traced.total()));
-        finding.blame(Outcome::Fail, self.traced, "job", |n| {
-            format!("traced processes submitted {n} on compute or graphics rings")
-        });
+        if context.imported {
+            finding.blame(Outcome::Inconclusive, self.traced, "job", |n| {
+                format!("{n} on compute or graphics rings: the text does not show which process is the program")
+            });
+        } else {
+            finding.blame(Outcome::Fail, self.traced, "job", |n| {
+                format!("traced processes submitted {n} on compute or graphics rings")
+            });
+        }
         finding.blame(Outcome::Inconclusive, self.untold, "job", |n| {
             format!("traced processes submitted {n} on rings of unknown kind")
         });

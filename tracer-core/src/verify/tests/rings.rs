@@ -23,6 +23,35 @@ fn a_job_of_a_traced_process_on_a_compute_or_graphics_ring_fails() {
 }
 
 #[test]
+fn imported_text_does_not_show_whose_a_job_is() {
+    let imported = || Context {
+        imported: true,
+        ..context()
+    };
+    let found = rule(
+        "no-ring",
+        imported(),
+        &[Fact::RingJob(job("gfx_0.0.0", "gfx", Some(true)))],
+    );
+    assert_eq!((found.outcome, found.offenders.len()), (Outcome::Inconclusive, 1));
+    let other = rule(
+        "no-ring",
+        imported(),
+        &[Fact::RingJob(job("sdma0", "sdma", Some(true)))],
+    );
+    assert_eq!(other.outcome, Outcome::Pass);
+    let none = rule(
+        "no-ring",
+        Context {
+            capabilities: Default::default(),
+            ..imported()
+        },
+        &[],
+    );
+    assert_eq!(none.outcome, Outcome::Inconclusive, "without events of the scheduler");
+}
+
+#[test]
 fn other_jobs_are_counted_and_never_decide() {
     let mut own = job("gfx_0.0.0", "gfx", Some(true));
     own.reason = Some("cleaner-shader".to_owned());
