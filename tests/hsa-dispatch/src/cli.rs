@@ -62,6 +62,9 @@ pub struct Options {
     /// The longest wait for anything, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "30", global = true)]
     pub timeout: NonZeroU64,
+    /// The shortest time between two submissions of a thread, in microseconds; only through the HSA runtime.
+    #[arg(long, value_name = "US", default_value_t = 0, global = true)]
+    pub pace: u64,
     /// Put the ring and the indexes into the GPU's memory; only without a runtime (`--api kfd`).
     #[arg(long, global = true)]
     pub device_memory: bool,

@@ -25,6 +25,8 @@ pub struct Context {
     pub kernels: Kernels,
     /// The longest wait for anything.
     pub timeout: Duration,
+    /// The shortest time between two submissions of a producer.
+    pace: Duration,
     /// Whether the queues are profiled.
     pub profile: bool,
     doorbell_op: DoorbellOp,
@@ -47,6 +49,7 @@ impl Context {
             kernels: Kernels::load(&runtime, &agents.gpu, &directory, options.load_from)?,
             gpu: agents.gpu,
             timeout: Duration::from_secs(options.timeout.get()),
+            pace: Duration::from_micros(options.pace),
             profile: options.profile,
             doorbell_op: options.doorbell_op,
             log: options.log.is_some(),
@@ -84,14 +87,12 @@ impl Context {
     /// Returns a producer that times only one of `time_every` submissions.
     #[must_use]
     pub fn sampling_producer<'q>(&self, queue: &'q Queue, expected: usize, time_every: u32) -> Producer<'q> {
-        Producer::new(
-            queue,
-            self.timeout,
-            Notes {
-                time_every,
-                log: self.log,
-            },
-            expected,
-        )
+        let notes = Notes {
+            time_every,
+            log: self.log,
+        };
+        let mut producer = Producer::new(queue, self.timeout, notes, expected);
+        producer.pace(self.pace);
+        producer
     }
 }

@@ -1,5 +1,6 @@
 //! One thread's submissions to one queue, and the records of them.
 
+use std::thread;
 use std::time::Duration;
 
 use crate::clock::{self, Deadline};
@@ -69,6 +70,8 @@ pub struct Producer<'q> {
     /// The read index when it was last read. There is room at least up to this index plus the ring's size.
     read: u64,
     bypass: Bypass<'q>,
+    /// The shortest time between two submissions.
+    pace: Duration,
     tally: Tally,
 }
 
@@ -103,8 +106,14 @@ impl<'q> Producer<'q> {
             untimed: 0,
             read: 0,
             bypass: Bypass::default(),
+            pace: Duration::ZERO,
             tally,
         }
+    }
+
+    /// Makes the producer wait before each submission.
+    pub fn pace(&mut self, pace: Duration) {
+        self.pace = pace;
     }
 
     /// Makes the producer reserve indexes without the runtime from now on.
@@ -129,6 +138,9 @@ impl<'q> Producer<'q> {
                 "{count} packets at once do not suit {}",
                 self.queue
             )));
+        }
+        if !self.pace.is_zero() {
+            thread::sleep(self.pace);
         }
         let timed = self.notes.log || self.untimed == 0;
         let reserve_ns = if timed { clock::now() } else { 0 };
