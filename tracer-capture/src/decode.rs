@@ -192,7 +192,8 @@ fn continue_walk(r: &record::Doorbell, walk: Packets<'_>, memory: &mut impl Fetc
     }
 }
 
-fn bytes_of(packets: &mut [Packet]) -> &mut [u8] {
+/// Returns the memory of packets.
+pub(crate) fn bytes_of(packets: &mut [Packet]) -> &mut [u8] {
     // SAFETY: a Packet is 64 bytes without padding, for which any value is valid.
     unsafe { std::slice::from_raw_parts_mut(packets.as_mut_ptr().cast(), size_of_val(packets)) }
 }

@@ -18,6 +18,7 @@ use std::{
 
 use aya::maps::{MapData, RingBuf};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tracer_common::record::Hold;
 
 use crate::{decode, probes::Prober, sys};
 use threads::Threads;
@@ -35,14 +36,50 @@ const NOBODY: u32 = 0;
 
 /// The resources of the holder.
 pub struct Examiner {
-    /// The ring buffer that announces paused processes.
-    pub ring: RingBuf<MapData>,
+    /// Announces paused processes.
+    pub holds: Holds,
     /// Examines and probes the paused processes.
     pub work: Arc<Work>,
     /// Requests from the session.
     pub asked: mpsc::Receiver<Ask>,
     /// Set when the session ends.
     pub stop: Arc<AtomicBool>,
+}
+
+/// The announcements of paused processes.
+pub enum Holds {
+    /// From the eBPF programs.
+    Ring(RingBuf<MapData>),
+    /// From the thread that reads perf events, and the first one that was received while waiting.
+    Channel(mpsc::Receiver<Hold>, Option<Hold>),
+}
+
+impl Holds {
+    fn next(&mut self) -> Option<Hold> {
+        match self {
+            Self::Ring(ring) => ring.next().and_then(|item| decode::hold(&item)),
+            Self::Channel(receiver, first) => first.take().or_else(|| receiver.try_recv().ok()),
+        }
+    }
+
+    /// Waits for the next one, for [`IDLE`] at most.
+    fn wait(&mut self) {
+        match self {
+            Self::Ring(ring) => {
+                // SAFETY: the ring outlives the borrow, which ends with this function.
+                let fd = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) };
+                let timeout = Timespec::try_from(IDLE).ok();
+                // An interrupted or failed wait only makes the next check early.
+                let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], timeout.as_ref());
+            }
+            Self::Channel(receiver, first) => match receiver.recv_timeout(IDLE) {
+                Ok(hold) => *first = Some(hold),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                // The sender ends with the session, which sets `stop` soon.
+                Err(mpsc::RecvTimeoutError::Disconnected) => std::thread::sleep(IDLE),
+            },
+        }
+    }
 }
 
 /// Locks a mutex, also after a panic elsewhere: the data in these mutexes, as in the inventory's, is complete after each step.
@@ -61,7 +98,7 @@ impl Examiner {
             while let Ok(ask) = self.asked.try_recv() {
                 scan::spread(&threads, ask);
             }
-            while let Some(hold) = self.ring.next().and_then(|item| decode::hold(&item)) {
+            while let Some(hold) = self.holds.next() {
                 threads.push(hold.header.tgid, Job::Hold(hold));
             }
             for (pid, generation) in self.work.due() {
@@ -78,15 +115,7 @@ impl Examiner {
                 // Threads that are still at work find no prober, and attach no more probes.
                 return self.work.take_prober();
             }
-            self.wait();
+            self.holds.wait();
         }
-    }
-
-    fn wait(&self) {
-        // SAFETY: the ring outlives the borrow, which ends with this function.
-        let fd = unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) };
-        let timeout = Timespec::try_from(IDLE).ok();
-        // An interrupted or failed wait only makes the next check early.
-        let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], timeout.as_ref());
     }
 }

@@ -21,8 +21,8 @@ use std::{
 
 use serde::Serialize;
 
-use crate::cost;
 pub use crate::cost::{Cost, Kind};
+use crate::{backend, cost};
 pub use driver::{Driver, Events, Function, State};
 pub use features::Features;
 pub use gpus::{Gpus, Node};
@@ -48,6 +48,8 @@ pub struct Inspection {
     pub kernel: Kernel,
     /// The rights of this process.
     pub rights: Rights,
+    /// The ways to capture.
+    pub backends: Backends,
     /// What the kernel accepts from this process.
     pub programs: Programs,
     /// The kernel driver.
@@ -58,6 +60,15 @@ pub struct Inspection {
     pub libraries: Vec<Library>,
     /// The cost of a uprobe.
     pub uprobe_cost: Cost,
+}
+
+/// Why this process cannot capture in a way; `None` if it can.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Backends {
+    /// By eBPF programs.
+    pub ebpf: Option<String>,
+    /// By perf events.
+    pub perf: Option<String>,
 }
 
 /// Examines this machine. Takes a second or two: for the verifier, the measurement of uprobes, and their removal.
@@ -85,6 +96,10 @@ pub fn inspect(options: &Options) -> Inspection {
     Inspection {
         kernel,
         rights: rights::read(),
+        backends: Backends {
+            ebpf: backend::why_not_ebpf(),
+            perf: backend::why_not_perf(),
+        },
         programs,
         driver,
         gpus: gpus::read(),

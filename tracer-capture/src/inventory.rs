@@ -5,8 +5,7 @@ use std::{
     fmt, mem,
 };
 
-use tracer_core::family::Family;
-use tracer_core::{losses, tables};
+use tracer_core::{backend::Backend, family::Family, losses, tables};
 
 use crate::{api_choice::Api, kernel::devices::Devices, runtime::resolver::Confidence};
 
@@ -142,6 +141,8 @@ pub struct Inventory {
     pub probes: Vec<Probe>,
     /// GPUs, as the processes that use the KFD see them; `None` before the first such process.
     pub devices: Option<Devices>,
+    /// How it is captured.
+    pub backend: Backend,
     /// What tracer does with calls of API functions.
     pub api: Api,
     /// What the trace will lack and why, one sentence each.

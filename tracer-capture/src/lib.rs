@@ -1,9 +1,10 @@
-//! The sources of events: eBPF backend, probe plan and resolver, library discovery, process tree.
+//! The sources of events: eBPF and perf backends, probe plan and resolver, library discovery, process tree.
 //!
 //! [`session::Session`] combines them: it loads the programs, pauses each process that maps an HSA runtime until its probes are
 //! attached, and hands over [`tracer_core::event::Event`]s. It draws no conclusions from them.
 
 mod api_choice;
+pub mod backend;
 pub mod confined;
 mod cost;
 pub mod decode;
@@ -13,6 +14,7 @@ pub mod inspect;
 pub mod inventory;
 pub mod kernel;
 pub mod pause;
+mod perf;
 mod probes;
 pub mod runtime;
 pub mod sampler;

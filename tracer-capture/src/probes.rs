@@ -22,9 +22,10 @@ pub mod tracefs;
 
 use std::{
     collections::HashMap,
-    ffi::CString,
+    ffi::{CStr, CString},
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+    sync::Arc,
     thread,
 };
 
@@ -47,21 +48,35 @@ use crate::{
     CaptureError,
     inventory::{Probe, RAW},
     kernel::descriptors,
+    perf,
     runtime::resolver::{Confidence, ExportSite, ProbePoint, ResolverStep},
     target::proc_maps::FileId,
 };
 use tracer_core::family::Family;
 
-/// Attaches programs of the loaded object. They stay attached while this value lives.
+/// Attaches probes. They stay attached while this value lives.
 pub struct Prober {
-    ebpf: Ebpf,
+    backend: Backend,
     links: Links,
     /// Attachments to libraries, which end before the session does if no process uses the library any more.
     of_libraries: HashMap<FileId, Links>,
     /// The library to which new attachments belong.
     library: Option<FileId>,
-    multi: Multi,
     sites: u32,
+}
+
+/// What a hit of a probe causes.
+enum Backend {
+    /// It runs a program of the loaded object.
+    Ebpf(Programs),
+    /// It writes a sample.
+    Perf(Arc<perf::Probes>),
+}
+
+/// The loaded object.
+struct Programs {
+    ebpf: Ebpf,
+    multi: Multi,
     /// The programs that were attached to trace events.
     attached: Vec<&'static str>,
 }
@@ -97,6 +112,12 @@ impl Drop for Prober {
         for links in self.of_libraries.values_mut() {
             self.links.0.append(&mut links.0);
         }
+    }
+}
+
+impl Links {
+    fn one(link: Attached) -> Self {
+        Self(vec![link])
     }
 }
 
@@ -210,16 +231,32 @@ impl Prober {
                 refused: loaded.err().map(|error| refused(name, &error)),
             });
         }
-        let prober = Self {
-            ebpf,
+        let attached = Vec::new();
+        let backend = Backend::Ebpf(Programs { ebpf, multi, attached });
+        (Self::of(backend), programs)
+    }
+
+    /// Attaches perf events instead of programs.
+    #[must_use]
+    pub fn of_perf(probes: Arc<perf::Probes>) -> Self {
+        Self::of(Backend::Perf(probes))
+    }
+
+    fn of(backend: Backend) -> Self {
+        Self {
+            backend,
             links: Links::default(),
             of_libraries: HashMap::new(),
             library: None,
-            multi,
             sites: 0,
-            attached: Vec::new(),
-        };
-        (prober, programs)
+        }
+    }
+
+    fn ebpf(&mut self) -> Option<&mut Programs> {
+        match &mut self.backend {
+            Backend::Ebpf(programs) => Some(programs),
+            Backend::Perf(_) => None,
+        }
     }
 
     /// Takes a map out of the object.
@@ -227,7 +264,8 @@ impl Prober {
     /// # Errors
     /// Fails with [`CaptureError::Missing`] if the object has no such map of this kind.
     pub fn take_map<M: TryFrom<Map>>(&mut self, name: &'static str) -> Result<M, CaptureError> {
-        let map = self.ebpf.take_map(name).and_then(|map| map.try_into().ok());
+        let map = self.ebpf().and_then(|programs| programs.ebpf.take_map(name));
+        let map = map.and_then(|map| map.try_into().ok());
         map.ok_or(CaptureError::Missing(name))
     }
 
@@ -236,15 +274,17 @@ impl Prober {
     /// # Errors
     /// Fails if no descriptor is left.
     pub fn programs(&self) -> Result<Vec<(String, OwnedFd)>, CaptureError> {
-        let loaded = self.ebpf.programs().filter_map(|(name, program)| {
-            if name.ends_with(second_programs::SUFFIX) && !self.attached.contains(&name) {
+        let Backend::Ebpf(Programs { ebpf, multi, attached }) = &self.backend else {
+            return Ok(Vec::new());
+        };
+        let loaded = ebpf.programs().filter_map(|(name, program)| {
+            if name.ends_with(second_programs::SUFFIX) && !attached.contains(&name) {
                 return None;
             }
             let fd = program.fd().ok()?.as_fd();
             Some(fd.try_clone_to_owned().map(|fd| (name.to_owned(), fd)))
         });
-        let multi = self
-            .multi
+        let multi = multi
             .programs()
             .map(|(name, fd)| Ok((name.to_owned(), fd.try_clone_to_owned()?)));
         loaded
@@ -273,8 +313,8 @@ impl Prober {
     pub fn uprobe(&mut self, program: &'static str, family: Family, target: &Target<'_>, site: Site) -> Probe {
         let cookie = u64::from(site.upper) << 32 | u64::from(self.sites);
         self.sites += 1;
-        let link = self.site(program, target, site.point.file_offset, cookie);
-        let error = self.keep(link);
+        let links = self.site(program, target, site.point.file_offset, cookie);
+        let error = links.map(|links| self.push(links)).err().map(|error| error.to_string());
         site.probe(family, target, error)
     }
 
@@ -284,11 +324,123 @@ impl Prober {
         target: &Target<'_>,
         file_offset: u64,
         cookie: u64,
-    ) -> Result<Attached, CaptureError> {
+    ) -> Result<Links, CaptureError> {
         descriptors::room_for_probe(target.file).map_err(CaptureError::NoDescriptor)?;
         let path = target.own_path();
+        match &mut self.backend {
+            Backend::Ebpf(programs) => programs.site(program, &path, file_offset, cookie).map(Links::one),
+            Backend::Perf(probes) => perf_site(probes, program, &path, file_offset, cookie),
+        }
+    }
+
+    /// Attaches `[entry, return]` to functions of a library, by one link each.
+    ///
+    /// # Errors
+    /// Fails with the kernel's error; nothing is attached then.
+    pub fn function_probes(
+        &mut self,
+        [enter, leave]: [&'static str; 2],
+        target: &Target<'_>,
+        functions: &[api::Function],
+    ) -> io::Result<()> {
+        let Some(Programs { multi, .. }) = self.ebpf() else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let path = target.own_path();
+        let offsets: Vec<u64> = functions.iter().map(|f| f.site.point.file_offset).collect();
+        let cookies: Vec<u64> = functions.iter().map(|f| f.cookie.0).collect();
+        // The return is attached first: an entry without its return would wait for one forever.
+        let returns = multi.attach(leave, &path, &offsets, &cookies)?;
+        let entries = multi.attach(enter, &path, &offsets, &cookies)?;
+        self.push(Links::one(Box::new([entries, returns])));
+        Ok(())
+    }
+
+    /// Attaches `[entry, return]` to one function.
+    ///
+    /// # Errors
+    /// Fails with [`CaptureError::Refused`] and the kernel's error.
+    pub fn function_probe(
+        &mut self,
+        [enter, leave]: [&'static str; 2],
+        target: &Target<'_>,
+        function: &api::Function,
+    ) -> Result<(), CaptureError> {
+        for program in [leave, enter] {
+            let links = self.site(program, target, function.site.point.file_offset, function.cookie.0)?;
+            self.push(links);
+        }
+        Ok(())
+    }
+
+    /// Attaches to a trace event; a raw program takes the event's arguments, without the record that the event makes of them.
+    pub fn tracepoint(&mut self, program: &'static str, family: Family, group: &str, event: &str) -> Probe {
+        let mut step = None;
+        let object = self.ebpf();
+        let link = match object.and_then(|programs| programs.ebpf.program_mut(program)) {
+            Some(Program::TracePoint(p)) => kept(program, p.attach(group, event).and_then(|id| p.take_link(id))),
+            Some(Program::RawTracePoint(p)) => {
+                step = Some(RAW.to_owned());
+                kept(program, p.attach(event).and_then(|id| p.take_link(id)))
+            }
+            _ => Err(CaptureError::Missing(program)),
+        };
+        let error = link
+            .map(|link| self.push(Links::one(link)))
+            .err()
+            .map(|error| error.to_string());
+        if error.is_none()
+            && let Some(programs) = self.ebpf()
+        {
+            programs.attached.push(program);
+        }
+        Probe {
+            family,
+            target: format!("{group}:{event}"),
+            role: program.to_owned(),
+            step,
+            error,
+            ..Probe::default()
+        }
+    }
+
+    /// Attaches to the entry or the return of a kernel function, depending on the program.
+    ///
+    /// # Errors
+    /// Fails with [`CaptureError::Refused`] if the kernel can't probe the function.
+    pub fn kprobe(&mut self, program: &'static str, function: &str) -> Result<(), CaptureError> {
+        let object = self.ebpf();
+        let Some(Program::KProbe(p)) = object.and_then(|programs| programs.ebpf.program_mut(program)) else {
+            return Err(CaptureError::Missing(program));
+        };
+        if p.fd().is_err() {
+            p.load().map_err(|error| refused(program, &error))?;
+        }
+        let link = kept(program, p.attach(function, 0).and_then(|id| p.take_link(id)))?;
+        self.push(Links::one(link));
+        Ok(())
+    }
+
+    fn push(&mut self, mut new: Links) {
+        let links = match &self.library {
+            Some(library) => self.of_libraries.entry(library.clone()).or_default(),
+            None => &mut self.links,
+        };
+        links.0.append(&mut new.0);
+    }
+}
+
+impl Programs {
+    /// Attaches a program of a uprobe.
+    fn site(
+        &mut self,
+        program: &'static str,
+        path: &CStr,
+        file_offset: u64,
+        cookie: u64,
+    ) -> Result<Attached, CaptureError> {
         if self.multi.has(program) {
-            return match self.multi.attach(program, &path, &[file_offset], &[cookie]) {
+            return match self.multi.attach(program, path, &[file_offset], &[cookie]) {
                 Ok(link) => Ok(Box::new(link)),
                 Err(error) => Err(CaptureError::Refused {
                     program: program.to_owned(),
@@ -306,97 +458,25 @@ impl Prober {
         let link = p.attach(point, &*path.to_string_lossy(), UProbeScope::AllProcesses);
         kept(program, link.and_then(|id| p.take_link(id)))
     }
+}
 
-    /// Attaches `[entry, return]` to functions of a library, by one link each.
-    ///
-    /// # Errors
-    /// Fails with the kernel's error; nothing is attached then.
-    pub fn function_probes(
-        &mut self,
-        [enter, leave]: [&'static str; 2],
-        target: &Target<'_>,
-        functions: &[api::Function],
-    ) -> io::Result<()> {
-        let path = target.own_path();
-        let offsets: Vec<u64> = functions.iter().map(|f| f.site.point.file_offset).collect();
-        let cookies: Vec<u64> = functions.iter().map(|f| f.cookie.0).collect();
-        // The return is attached first: an entry without its return would wait for one forever.
-        let returns = self.multi.attach(leave, &path, &offsets, &cookies)?;
-        let entries = self.multi.attach(enter, &path, &offsets, &cookies)?;
-        self.push(Box::new([entries, returns]));
-        Ok(())
-    }
-
-    /// Attaches `[entry, return]` to one function.
-    ///
-    /// # Errors
-    /// Fails with [`CaptureError::Refused`] and the kernel's error.
-    pub fn function_probe(
-        &mut self,
-        [enter, leave]: [&'static str; 2],
-        target: &Target<'_>,
-        function: &api::Function,
-    ) -> Result<(), CaptureError> {
-        for program in [leave, enter] {
-            let link = self.site(program, target, function.site.point.file_offset, function.cookie.0)?;
-            self.push(link);
-        }
-        Ok(())
-    }
-
-    /// Attaches to a trace event; a raw program takes the event's arguments, without the record that the event makes of them.
-    pub fn tracepoint(&mut self, program: &'static str, family: Family, group: &str, event: &str) -> Probe {
-        let mut step = None;
-        let link = match self.ebpf.program_mut(program) {
-            Some(Program::TracePoint(p)) => kept(program, p.attach(group, event).and_then(|id| p.take_link(id))),
-            Some(Program::RawTracePoint(p)) => {
-                step = Some(RAW.to_owned());
-                kept(program, p.attach(event).and_then(|id| p.take_link(id)))
-            }
-            _ => Err(CaptureError::Missing(program)),
-        };
-        let error = self.keep(link);
-        if error.is_none() {
-            self.attached.push(program);
-        }
-        Probe {
-            family,
-            target: format!("{group}:{event}"),
-            role: program.to_owned(),
-            step,
-            error,
-            ..Probe::default()
-        }
-    }
-
-    /// Attaches to the entry or the return of a kernel function, depending on the program.
-    ///
-    /// # Errors
-    /// Fails with [`CaptureError::Refused`] if the kernel can't probe the function.
-    pub fn kprobe(&mut self, program: &'static str, function: &str) -> Result<(), CaptureError> {
-        let Some(Program::KProbe(p)) = self.ebpf.program_mut(program) else {
-            return Err(CaptureError::Missing(program));
-        };
-        if p.fd().is_err() {
-            p.load().map_err(|error| refused(program, &error))?;
-        }
-        let link = kept(program, p.attach(function, 0).and_then(|id| p.take_link(id)))?;
-        self.push(link);
-        Ok(())
-    }
-
-    fn push(&mut self, link: Attached) {
-        let links = match &self.library {
-            Some(library) => self.of_libraries.entry(library.clone()).or_default(),
-            None => &mut self.links,
-        };
-        links.0.push(link);
-    }
-
-    /// Keeps an attachment; returns the error message of one that failed.
-    fn keep(&mut self, link: Result<Attached, CaptureError>) -> Option<String> {
-        link.map(|link| self.push(link)).err().map(|e| e.to_string())
-    }
+/// Attaches perf events that do the work of a program.
+fn perf_site(
+    probes: &perf::Probes,
+    program: &'static str,
+    path: &CStr,
+    file_offset: u64,
+    cookie: u64,
+) -> Result<Links, CaptureError> {
+    let place = perf::Place {
+        program: perf::Program::named(program).ok_or(CaptureError::Missing(program))?,
+        displacement: (cookie >> 32) as i32,
+    };
+    let events = probes.attach(place, path, file_offset);
+    let events = events.map_err(|error| CaptureError::system("attaching a probe by perf events", error))?;
+    Ok(Links(
+        events.into_iter().map(|event| Box::new(event) as Attached).collect(),
+    ))
 }
 
 /// Returns the attachment of a program, or the error with which the kernel refused it.

@@ -1,9 +1,10 @@
-//! A capture session: from loaded programs to a stream of events.
+//! A capture session: from probes to a stream of events, whichever backend captures.
 
+mod ebpf;
 mod load;
+mod perf_backend;
 
 use std::{
-    io,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -13,7 +14,6 @@ use std::{
     time::Duration,
 };
 
-use aya::maps::{HashMap, Map, MapData, MapError, RingBuf};
 use tracer_core::{
     event::{Event, Lost},
     losses::{PAUSE_LIMIT, UNDECODED},
@@ -23,41 +23,32 @@ use crate::{
     CaptureError,
     confined::Readers,
     cost,
-    decode::{self, fetch::Remote},
+    decode::fetch::Remote,
     examination::{
-        self, Ask, Examiner, Work,
+        self, Ask, Examiner, Holds, Work,
         discoveries::{Discoveries, discoveries},
     },
     inventory::Inventory,
     kernel::{descriptors, rights},
-    pause::{
-        entries::Entries,
-        guardian::{self, Guardian},
-        keeper::{Keeper, Pauses},
-        known::KnownFiles,
-        left::{self, Pin},
-    },
-    probes::{Prober, driver::Functions},
-    shared_maps::{
-        api_stats::ApiStats,
-        counting::Counting,
-        losses::{HandedOver, Losses},
-        open_calls::OpenCalls,
-        positions::Positions,
-    },
-    stacks::Stacks,
+    pause::{guardian::Guardian, keeper::Keeper, known::KnownFiles, left},
+    perf,
+    probes::Prober,
+    shared_maps::losses::HandedOver,
     sys,
     target::pid_namespace,
 };
-use load::{Loaded, load};
+use ebpf::EbpfSource;
 
 pub use crate::api_choice::Api;
 pub(crate) use load::{Loading, see_tracefs};
 pub use tracer_common::api::{Class, Classes, Layer};
+pub use tracer_core::backend::Backend;
 
 /// What to capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
+    /// How to capture.
+    pub backend: Backend,
     /// Probe the functions that advance write indexes (`--detail full`, and whenever submissions are linked to API calls).
     pub reserves: bool,
     /// Capture calls of functions of HIP, HSA and OpenCL.
@@ -80,47 +71,55 @@ pub struct Options {
     pub buffer_bytes: u32,
 }
 
+/// The time for which a collector of records of eBPF programs sleeps. Programs don't wake the reader: that would cost the traced
+/// thread the time of a system call.
+const EBPF_NAP: Duration = Duration::from_millis(1);
+
 /// Generation of the processes that are traced first: no other process has this generation.
 pub(crate) const GENERATION: u32 = 1;
 
 /// A running capture.
 pub struct Session {
-    events: RingBuf<MapData>,
-    marks: Positions,
-    pub(crate) traced: HashMap<MapData, u32, u32>,
-    users: HashMap<MapData, u32, u8>,
+    source: Source,
     keeper: Keeper,
-    pin: Option<Pin>,
     _guardian: Option<Guardian>,
-    losses: Losses,
-    api_stats: Option<ApiStats>,
-    stacks: Option<Stacks>,
-    open_calls: OpenCalls,
     discoveries: Discoveries,
-    pub(crate) counting: Counting,
     pub(crate) asks: mpsc::Sender<Ask>,
     memory: Remote,
     undecoded: u64,
     /// Losses of the inventory that were handed over.
     reported: HandedOver,
-    functions: Functions,
     pub(crate) inventory: Arc<Mutex<Inventory>>,
     stop: Arc<AtomicBool>,
     pub(crate) work: Arc<Work>,
     holder: Option<JoinHandle<Option<Prober>>>,
-    listener: Option<JoinHandle<()>>,
+}
+
+/// Where the events come from.
+enum Source {
+    Ebpf(Box<EbpfSource>),
+    Perf(Box<perf::Source>),
+}
+
+/// What the parts of a backend have in common when they are set up.
+struct SetUp {
+    source: Source,
+    prober: Prober,
+    keeper: Keeper,
+    known: KnownFiles,
+    holds: Holds,
 }
 
 impl Session {
-    /// Loads the programs and attaches those that do not belong to a library. Nothing is traced yet. `readers` read the files and
-    /// memory of other processes.
+    /// Sets up the backend, and attaches the probes that do not belong to a library. Nothing is traced yet. `readers` read the files
+    /// and memory of other processes.
     ///
     /// # Errors
     /// Returns [`CaptureError::PidNamespace`]; [`CaptureError::Lacking`] or [`CaptureError::NotPermitted`] without the rights; and
     /// the other errors of the kernel.
     pub fn start(options: Options, guardian: Option<Guardian>, readers: Readers) -> Result<Self, CaptureError> {
         pid_namespace::require_initial()?;
-        rights::require(&rights::RECORDING)?;
+        rights::require(rights::of(options.backend))?;
         // Without the folder in which dead recorders leave their pauses, there are none.
         for left in left::recover().unwrap_or_default() {
             log::warn!(
@@ -133,46 +132,23 @@ impl Session {
         descriptors::allow_all();
         let mut inventory = Inventory {
             api: options.api,
+            backend: options.backend,
             ..Inventory::default()
         };
-        // Loading has a thread of its own: it may need its own mount namespace to see tracefs, which ends with the thread.
         let stop = Arc::new(AtomicBool::new(false));
-        let loaded = std::thread::scope(|scope| scope.spawn(|| load(options, &mut inventory, &stop)).join());
-        let Loaded {
-            mut prober,
-            functions,
-            listener,
-        } = loaded.map_err(|_| CaptureError::system("loading", io::Error::other("the loader panicked")))??;
-        let losses = Losses::new(&prober.take_map("LOSSES")?, prober.programs()?)?;
-        let counting = Counting::new(&prober.take_map("COUNTING")?)?;
-        let events: Map = prober.take_map("EVENTS")?;
-        let marks = Positions::new(&events)?;
-        let events = RingBuf::try_from(events).map_err(|_| CaptureError::Missing("EVENTS"))?;
-        let stats: Map = prober.take_map("API_STATS")?;
-        let api_stats = options.api.counts_any().then(|| ApiStats::new(&stats));
-        let api_stats = api_stats.transpose()?;
-        let stacks: Map = prober.take_map("STACKS")?;
-        let stacks = (options.stacks > 0)
-            .then(|| {
-                let ring = RingBuf::try_from(stacks).map_err(|_| CaptureError::Missing("STACKS"))?;
-                Stacks::start(ring, readers.clone())
-            })
-            .transpose()?;
-        let pauses: Map = prober.take_map("PAUSES")?;
-        let entries = guardian::descriptor(&pauses)?;
-        let own = Pauses::new(Entries::new(entries)?, options.pause_limit);
-        let pin = Pin::new(&pauses).inspect_err(|error| log::info!("{error}")).ok();
-        // No process is paused before the guardians can resume it.
-        if let Some(guardian) = &guardian {
-            guardian.share(entries, pin.as_ref().map(|pin| pin.path.as_path()))?;
-        }
-        let keeper = Keeper::start(own)?;
-        let known = KnownFiles::new(&prober.take_map("KNOWN")?)?;
-        let (ioctls, threads) = (prober.take_map("ENTERED")?, prober.take_map("API_THREADS")?);
-        let open_calls =
-            OpenCalls::new(ioctls, threads, options.api.records()).map_err(|_| CaptureError::Missing("ENTERED"))?;
-        let (traced, users) = (prober.take_map("TRACED")?, prober.take_map("USERS")?);
-        let ring = prober.take_map("HOLDS")?;
+        let set_up = match options.backend {
+            Backend::Perf => perf_backend::set_up(options, guardian.as_ref(), &mut inventory)?,
+            Backend::Ebpf | Backend::Other => {
+                EbpfSource::set_up(options, guardian.as_ref(), &readers, &mut inventory, &stop)?
+            }
+        };
+        let SetUp {
+            source,
+            prober,
+            keeper,
+            known,
+            holds,
+        } = set_up;
         let inventory = Arc::new(Mutex::new(inventory));
         let (finder, discoveries) = discoveries();
         let (asks, asked) = mpsc::channel();
@@ -181,36 +157,25 @@ impl Session {
         let work = Work::new(options, readers, prober, pauses, known, finder, Arc::clone(&inventory));
         let work = Arc::new(work);
         let holder = Examiner {
-            ring,
+            holds,
             work: Arc::clone(&work),
             asked,
             stop: Arc::clone(&stop),
         };
         let spawned = std::thread::Builder::new().name("holder".into()).spawn(|| holder.run());
         Ok(Self {
-            events,
-            marks,
-            traced,
-            users,
+            source,
             keeper,
-            pin,
             _guardian: guardian,
-            losses,
-            api_stats,
-            stacks,
-            open_calls,
             discoveries,
-            counting,
             asks,
             memory,
             undecoded: 0,
             reported: HandedOver::default(),
-            functions,
             inventory,
             stop,
             work,
             holder: Some(spawned.map_err(|e| CaptureError::system("starting a thread", e))?),
-            listener,
         })
     }
 
@@ -226,44 +191,83 @@ impl Session {
 
     /// Enters a process among the traced ones. Its submissions do not count yet.
     pub(crate) fn insert(&mut self, pid: u32) -> Result<(), CaptureError> {
-        self.traced.insert(pid, GENERATION, 0).map_err(not_traced)
+        match &mut self.source {
+            Source::Ebpf(source) => source.insert(pid),
+            Source::Perf(source) => {
+                source.insert(pid, GENERATION);
+                Ok(())
+            }
+        }
     }
 
     /// Enters a process among those that use the KFD: tracer pauses it for the files that it maps from now on.
     pub(crate) fn insert_user(&mut self, pid: u32) -> Result<(), CaptureError> {
-        self.users.insert(pid, 1, 0).map_err(not_traced)
+        match &mut self.source {
+            Source::Ebpf(source) => source.insert_user(pid),
+            Source::Perf(source) => {
+                source.insert_user(pid);
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns the source whose programs can trace every process of the machine.
+    ///
+    /// # Errors
+    /// Returns [`CaptureError::NeedsEbpf`] for another backend.
+    pub(crate) fn ebpf(&mut self) -> Result<&mut EbpfSource, CaptureError> {
+        match &mut self.source {
+            Source::Ebpf(source) => Ok(source),
+            Source::Perf(_) => Err(CaptureError::NeedsEbpf("--all")),
+        }
     }
 
     /// Makes submissions of traced processes count from now on. tracer makes no system call for a map from then on.
     pub(crate) fn begin(&mut self) {
-        self.losses.begin();
-        self.counting.open();
-    }
-
-    /// Hands over at most `most` records that have arrived; returns how many there were.
-    pub fn drain(&mut self, most: usize, sink: &mut impl FnMut(&Event<'_>)) -> usize {
-        let mut count = 0;
-        while count < most {
-            let next = self.events.next();
-            self.discoveries.take(sink);
-            let Some(item) = next else { break };
-            count += 1;
-            let known = decode::record(&item, &self.functions, &mut self.memory, sink);
-            self.undecoded += u64::from(!known);
+        match &mut self.source {
+            Source::Ebpf(source) => source.begin(),
+            Source::Perf(source) => source.begin(),
         }
-        count
     }
 
-    /// Returns the end of the records that programs have begun to write by now, whether they can be read yet or not.
+    /// Hands over records that have arrived: at most `most` of eBPF programs, all of perf events, because these come from several
+    /// buffers. Returns whether more may have arrived since.
+    pub fn drain<S: FnMut(&Event<'_>)>(&mut self, most: usize, sink: &mut S) -> bool {
+        let (memory, discoveries) = (&mut self.memory, &mut self.discoveries);
+        match &mut self.source {
+            Source::Ebpf(source) => source.drain(most, memory, sink, |sink| discoveries.take(sink)),
+            Source::Perf(source) => {
+                source.drain(memory, sink, |sink| discoveries.take(sink));
+                false
+            }
+        }
+    }
+
+    /// Returns the time for which a collector that found no record may sleep.
+    #[must_use]
+    pub fn nap(&self) -> Duration {
+        match &self.source {
+            Source::Ebpf(_) => EBPF_NAP,
+            Source::Perf(source) => source.nap(),
+        }
+    }
+
+    /// Returns the end of the records that were begun by now, whether they can be read yet or not.
     #[must_use]
     pub fn mark(&self) -> u64 {
-        self.marks.reserved()
+        match &self.source {
+            Source::Ebpf(source) => source.mark(),
+            Source::Perf(_) => sys::monotonic_ns(),
+        }
     }
 
     /// Returns whether all records before a mark were handed over. That [`Self::drain`] found nothing does not prove it.
     #[must_use]
     pub fn is_drained_to(&self, mark: u64) -> bool {
-        self.marks.taken() >= mark
+        match &self.source {
+            Source::Ebpf(source) => source.is_drained_to(mark),
+            Source::Perf(source) => source.is_drained_to(mark),
+        }
     }
 
     /// Gives up the records before a mark that were not handed over: they never will be. Their number is unknown, so they count as
@@ -279,7 +283,10 @@ impl Session {
     pub fn report_losses(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
         let time_ns = sys::monotonic_ns();
         let mut lost = |source, count| sink(&Event::Lost(Lost { time_ns, source, count }));
-        self.losses.report(&mut lost);
+        match &mut self.source {
+            Source::Ebpf(source) => source.take_losses(&mut lost),
+            Source::Perf(source) => source.take_losses(&mut lost),
+        }
         let cut_short = self.keeper.pauses().take_cut_short();
         if cut_short > 0 {
             lost(PAUSE_LIMIT, cut_short);
@@ -287,8 +294,8 @@ impl Session {
         if self.undecoded > 0 {
             lost(UNDECODED, std::mem::take(&mut self.undecoded));
         }
-        if let Some(stacks) = &mut self.stacks {
-            stacks.take(|stack| sink(&Event::Stack(stack)));
+        if let Source::Ebpf(source) = &mut self.source {
+            source.take_stacks(sink);
         }
         let mut lost = |source, count| sink(&Event::Lost(Lost { time_ns, source, count }));
         let mut inventory = examination::lock(&self.inventory);
@@ -302,14 +309,17 @@ impl Session {
 
     /// Hands over the counts of API calls so far, if API calls are counted. After [`Self::detach`] the counts are final.
     pub fn report_api_stats(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
-        if let Some(stats) = &self.api_stats {
-            stats.report(sys::monotonic_ns(), &mut |stats| sink(&Event::ApiStats(stats)));
+        if let Source::Ebpf(source) = &mut self.source {
+            source.report_api_stats(sink);
         }
     }
 
     /// Hands over the calls that are open now, as calls without a result. Call this only after [`Self::detach`].
     pub fn report_open_calls(&self, sink: &mut impl FnMut(&Event<'_>)) {
-        self.open_calls.report(sys::monotonic_ns(), sink);
+        match &self.source {
+            Source::Ebpf(source) => source.report_open_calls(sink),
+            Source::Perf(source) => source.report_open_calls(sink),
+        }
     }
 
     /// Returns a copy of the inventory so far.
@@ -321,45 +331,36 @@ impl Session {
     /// Makes no submission count any more. When this returns, every program that counted one has begun to write its record. Probes
     /// stay attached, and processes are still paused for them: see [`Self::detach`].
     pub fn stop_counting(&mut self) {
-        self.counting.close();
-        sys::wait_for_programs();
+        match &mut self.source {
+            Source::Ebpf(source) => source.stop_counting(),
+            Source::Perf(source) => source.stop_counting(),
+        }
     }
 
     /// Stops tracing, resumes every paused process and removes the probes. Earlier records can still be drained.
     pub fn detach(&mut self) {
-        self.losses.end();
-        // The filter comes first: programs that still run then see no traced process, so no further process is paused or enters.
-        self.counting.admit_no_more();
-        let pids: Vec<u32> = self.traced.keys().flatten().collect();
-        for pid in pids {
-            let _ = self.traced.remove(&pid);
+        // The filter comes first: no further process is paused or enters.
+        match &mut self.source {
+            Source::Ebpf(source) => source.admit_no_more(),
+            Source::Perf(source) => source.pause_no_more(),
         }
         self.stop.store(true, Ordering::Release);
         let mut prober = self.holder.take().map(JoinHandle::join);
         // Before the probes are removed, which takes a while.
         self.keeper.finish();
-        if let Some(Ok(Some(prober))) = &mut prober {
+        if let Source::Ebpf(_) = self.source
+            && let Some(Ok(Some(prober))) = &mut prober
+        {
             let probes = self.inventory().probes;
             let instructions = probes.into_iter().filter_map(|probe| probe.instruction);
             let hit_ns = cost::of_instructions(prober, &instructions.collect());
             examination::lock(&self.inventory).hit_ns = hit_ns;
         }
         drop(prober);
-        if let Some(pin) = self.pin.take() {
-            pin.remove();
-        }
-        if let Some(stacks) = &mut self.stacks {
-            stacks.finish();
-        }
-        if let Some(listener) = self.listener.take() {
-            // A panic of the listener affects only log messages.
-            let _ = listener.join();
+        if let Source::Ebpf(source) = &mut self.source {
+            source.finish();
         }
     }
-}
-
-fn not_traced(error: MapError) -> CaptureError {
-    CaptureError::system("tracing a process", io::Error::other(error))
 }
 
 impl Drop for Session {

@@ -3,7 +3,7 @@
 use std::{
     ffi::CStr,
     io,
-    os::fd::{AsRawFd, BorrowedFd, OwnedFd},
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
     time::Duration,
 };
 
@@ -86,6 +86,30 @@ pub fn program_misses(program: BorrowedFd<'_>) -> io::Result<u64> {
         return Err(io::Error::last_os_error());
     }
     Ok(info[RECURSION_MISSES / 8])
+}
+
+/// Creates the smallest eBPF map and removes it again: whether the kernel permits this process to use eBPF at all.
+///
+/// # Errors
+/// EPERM without the rights, or if a filter of system calls refuses it.
+pub fn create_bpf_map() -> io::Result<()> {
+    const BPF_MAP_CREATE: libc::c_int = 0;
+    const BPF_MAP_TYPE_ARRAY: u32 = 2;
+    // The bpf_attr of that command begins with type, size of a key, size of a value, and number of entries.
+    let attributes: [u32; 4] = [BPF_MAP_TYPE_ARRAY, 4, 4, 1];
+    // SAFETY: the kernel reads `attributes`, which live through the call.
+    let map = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_MAP_CREATE,
+            attributes.as_ptr(),
+            size_of_val(&attributes),
+        )
+    };
+    let map = i32::try_from(nix::errno::Errno::result(map)?).map_err(io::Error::other)?;
+    // SAFETY: the kernel created the descriptor for this call.
+    drop(unsafe { OwnedFd::from_raw_fd(map) });
+    Ok(())
 }
 
 /// The grace that programs get if the kernel cannot say when they have ended.

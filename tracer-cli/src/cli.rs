@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-pub use capture::{Capture, Detail};
+pub use capture::{Backend, Capture, Detail};
 pub use diff::{Diff, DiffFormat};
 pub use doctor::Doctor;
 pub use event_log::{Log, LogFormat};

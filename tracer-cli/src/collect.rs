@@ -28,10 +28,6 @@ const BATCH: usize = 4096;
 const TICK: Duration = Duration::from_millis(50);
 /// Interval at which the collector reports live queues and the inventory, for consumers that read before the end.
 const SNAPSHOT: Duration = Duration::from_millis(500);
-/// Pause after a drain that found no record. Programs don't wake the reader: that would cost the traced thread the time of a system
-/// call.
-const NAP: Duration = Duration::from_millis(1);
-
 /// How long the collector waits at the end for a program that was interrupted while it wrote a record: such a program needs only
 /// its processor.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -193,7 +189,7 @@ impl<S: Sink> Work<S> {
                 last = Some((self.session.mark(), Instant::now() + PATIENCE));
             }
             self.samples.collect(&self.session);
-            let drained = self.drain();
+            let is_more = self.drain();
             let out = &mut self.out;
             self.samples
                 .apply(&self.session, &mut self.model, |fact| out.take(fact));
@@ -205,7 +201,7 @@ impl<S: Sink> Work<S> {
                 shown = Instant::now();
                 self.snapshot();
             }
-            if drained == 0 {
+            if !is_more {
                 if let Some((end, until)) = last
                     && (self.session.is_drained_to(end) || Instant::now() >= until)
                 {
@@ -216,7 +212,7 @@ impl<S: Sink> Work<S> {
                     self.tick()?;
                     return Ok(self);
                 }
-                std::thread::sleep(NAP);
+                std::thread::sleep(self.session.nap());
             }
         }
     }
@@ -240,13 +236,14 @@ impl<S: Sink> Work<S> {
     fn drain_to(&mut self, mark: u64) {
         let last = Instant::now() + PATIENCE;
         while !self.session.is_drained_to(mark) && Instant::now() < last {
-            if self.drain() == 0 {
-                std::thread::sleep(NAP);
+            if !self.drain() {
+                std::thread::sleep(self.session.nap());
             }
         }
     }
 
-    fn drain(&mut self) -> usize {
+    /// Returns whether more records may wait.
+    fn drain(&mut self) -> bool {
         let (out, model) = (&mut self.out, &mut self.model);
         self.session.drain(BATCH, &mut |event: &Event<'_>| {
             out.sink.saw(event);

@@ -68,7 +68,7 @@ impl Sink for Feed {
 fn about(inventory: &Inventory) -> About {
     About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        loss_sources: losses::counted(|family| inventory.has(family)),
+        loss_sources: losses::counted(inventory.backend, |family| inventory.has(family)),
     }
 }
 

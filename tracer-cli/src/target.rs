@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::Context;
 use tracer_capture::{
+    backend,
     confined::Readers,
     pause::guardian::Guardian,
     session::{self, Session},
@@ -23,7 +24,7 @@ use tracer_core::{foreign, words::count};
 use tracer_store::manifest::{EndedBy, Target};
 
 use crate::{
-    cli::{Capture, Detail},
+    cli::{Backend, Capture, Detail},
     say::say,
 };
 
@@ -60,6 +61,8 @@ pub struct Ready {
     pub subject: Subject,
     /// Starts the subject.
     pub start: Start,
+    /// Why the recording does without eBPF, although the user did not say so.
+    because: Option<String>,
 }
 
 /// What a session traces.
@@ -95,7 +98,7 @@ impl Ready {
         pids.sort_unstable();
         pids.dedup();
         let candidates = pids.into_iter().map(Candidate::of).collect::<Result<Vec<_>, _>>()?;
-        let options = options(capture)?;
+        let (options, because) = options(capture)?;
         let mut session = Session::start(options, guardian, readers()?)?;
         let (there, subject, start) = if options.system {
             let there = session.trace_all()?;
@@ -115,11 +118,15 @@ impl Ready {
             there,
             subject,
             start,
+            because,
         })
     }
 
-    /// Prints which processes tracer attached to.
+    /// Prints how tracer captures, if that is not the usual way, and which processes it attached to.
     pub fn announce(&self) {
+        if let Some(because) = &self.because {
+            say!("backend    perf, because {because}; docs/backends.md says what that captures");
+        }
         if self.subject.target == Target::System {
             say!("watching   every process that submits to AMD GPUs");
         }
@@ -146,10 +153,15 @@ impl Ready {
     }
 }
 
-fn options(capture: &Capture) -> anyhow::Result<session::Options> {
+/// Returns the options of the session, and why it does without eBPF if the user did not say so.
+fn options(capture: &Capture) -> anyhow::Result<(session::Options, Option<String>)> {
     let own = rustix::process::geteuid().as_raw();
     let api = capture.calls();
-    Ok(session::Options {
+    let mut options = session::Options {
+        backend: match capture.backend {
+            Backend::Auto | Backend::Ebpf => session::Backend::Ebpf,
+            Backend::Perf => session::Backend::Perf,
+        },
         // Links between calls and packets need this: for every packet of a batch except the last, a link is based on the fact that
         // the call's thread reserved the packet.
         reserves: capture.detail == Detail::Full || api.records(),
@@ -162,7 +174,13 @@ fn options(capture: &Capture) -> anyhow::Result<session::Options> {
         pause_limit: Duration::from_millis(capture.pause_limit.into()),
         diagnostics: log::log_enabled!(log::Level::Debug),
         buffer_bytes: (capture.buffer << 20).next_power_of_two(),
-    })
+    };
+    let mut because = None;
+    if capture.backend == Backend::Auto {
+        let choice = backend::choose(&options);
+        (options.backend, because) = (choice.backend, choice.because);
+    }
+    Ok((options, because))
 }
 
 /// Returns the user that the command runs as; `None` means the user of this process.

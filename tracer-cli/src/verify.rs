@@ -17,7 +17,7 @@ use tracer_files::{Folder, Owner};
 use tracer_store::{StoreError, Trace};
 
 use crate::{
-    cli::{Capture, Detail, Record, VerdictFormat, Verify},
+    cli::{Backend, Capture, Detail, Record, VerdictFormat, Verify},
     exit, record,
     say::{self, print, say},
     scratch::Scratch,
@@ -101,6 +101,7 @@ fn recorded(
         row_memory: options.row_memory,
         log: false,
         capture: Capture {
+            backend: Backend::Ebpf,
             detail: Detail::Full,
             api: Vec::new(),
             api_rows: Vec::new(),

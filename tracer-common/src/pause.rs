@@ -113,6 +113,9 @@ pub mod place {
     /// Set if the rest is a system call's number.
     pub const SYSCALL: u64 = 1 << 63;
 
+    /// Anywhere: the recorder stopped the process itself, without a program that saw where it was.
+    pub const ANYWHERE: u64 = u64::MAX;
+
     /// Returns the place at the end of a system call.
     #[must_use]
     #[inline(always)]

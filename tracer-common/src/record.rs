@@ -306,6 +306,9 @@ pub mod hold_reason {
     pub const ENTERED: u16 = 4;
     /// The process received a queue that is a proxy.
     pub const PROXY: u16 = 5;
+    /// As [`CODE_OBJECTS`], but nobody read the list after the first of several changes. The record's time is that of the last one;
+    /// its site is the time from the first one to it, ns. No program writes this one.
+    pub const CODE_OBJECTS_BEHIND: u16 = 6;
 }
 
 /// A process was stopped (SIGSTOP) until the recorder resumes it.

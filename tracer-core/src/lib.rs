@@ -6,6 +6,7 @@
 //! needs a privilege, so it treats a live process and a stored trace in the same way.
 
 pub mod analysis;
+pub mod backend;
 pub mod capabilities;
 pub mod code_object;
 pub mod diff;

@@ -2,19 +2,24 @@
 
 use tracer_common::record::LossSource;
 
-use crate::family::Family;
+use crate::{backend::Backend, family::Family};
 
-/// Returns the sources whose losses are counted while probes of some families are attached. `has` returns whether probes of a
+/// Returns the sources whose losses a backend counts while probes of some families are attached. `has` returns whether probes of a
 /// family are attached.
 ///
 /// For any other source, a count of 0 would be a guess. This is also true of the `missed-` sources: kernels before 6.7 do not
 /// report everything that they did not run.
 #[must_use]
-pub fn counted(has: impl Fn(Family) -> bool) -> Vec<&'static str> {
-    let of_programs = LossSource::ALL
-        .into_iter()
-        .filter(|&source| families(source).iter().any(|&family| has(family)));
-    let mut all: Vec<&str> = of_programs.map(LossSource::name).collect();
+pub fn counted(backend: Backend, has: impl Fn(Family) -> bool) -> Vec<&'static str> {
+    let mut all: Vec<&str> = match backend {
+        Backend::Perf => vec![PERF_RING, LossSource::HoldFailed.name()],
+        Backend::Ebpf | Backend::Other => {
+            let of_programs = LossSource::ALL
+                .into_iter()
+                .filter(|&source| families(source).iter().any(|&family| has(family)));
+            of_programs.map(LossSource::name).collect()
+        }
+    };
     let of_model = [
         (JOB_LIMIT, Family::Ring),
         (KERNEL_LIMIT, Family::CodeObject),
@@ -112,6 +117,9 @@ pub fn missed(family: Family) -> &'static str {
 
 /// Source of losses for records that this version cannot decode.
 pub const UNDECODED: &str = "undecoded";
+
+/// Source of losses for perf records that had no room: samples of any probe, and forks and exits of processes.
+pub const PERF_RING: &str = "perf-ring";
 
 /// Source of losses for events that the tool whose text was imported lost itself.
 pub const IMPORT_LOST: &str = "import-lost";
@@ -218,6 +226,7 @@ fn hide_processes(source: &str) -> bool {
         "missed-mapping",
         "missed-process",
         UNDECODED,
+        PERF_RING,
         PAUSE_LIMIT,
         LIBRARY_UNOPENED,
         LIBRARY_UNTRACED,
@@ -232,7 +241,7 @@ mod tests {
     #[test]
     fn what_is_not_watched_is_not_counted() {
         assert_eq!(
-            counted(|_| false),
+            counted(Backend::Ebpf, |_| false),
             [
                 UNDECODED,
                 QUEUE_LIMIT,
@@ -241,7 +250,9 @@ mod tests {
                 TOPOLOGY_UNREAD
             ]
         );
-        let some = counted(|family| [Family::Ioctl, Family::CodeObject].contains(&family));
+        let some = counted(Backend::Ebpf, |family| {
+            [Family::Ioctl, Family::CodeObject].contains(&family)
+        });
         let expected = [
             "ioctl-ring",
             "queue-map",
@@ -256,7 +267,10 @@ mod tests {
             "topology-unread",
         ];
         assert_eq!(some, expected);
-        assert_eq!(counted(|_| true).len(), LossSource::ALL.len() - 2 + 10);
+        assert_eq!(counted(Backend::Ebpf, |_| true).len(), LossSource::ALL.len() - 2 + 10);
+        // No program runs, so none of their counts is a 0.
+        let by_perf = counted(Backend::Perf, |family| family == Family::Doorbell);
+        assert_eq!(by_perf[..3], [PERF_RING, "hold-failed", UNDECODED]);
     }
 
     #[test]
@@ -280,7 +294,7 @@ mod tests {
         }
         assert!(hide_doorbells(unattached(Family::Doorbell)) && !hide_doorbells(unattached(Family::Api)));
         assert!(hide_queue_calls(unattached(Family::HsaQueue)) && hide_requests(unattached(Family::Proxy)));
-        for source in [LIBRARY_UNOPENED, LIBRARY_UNTRACED] {
+        for source in [LIBRARY_UNOPENED, LIBRARY_UNTRACED, PERF_RING] {
             assert!(hide_doorbells(source) && hide_queue_calls(source), "{source}");
         }
     }

@@ -13,6 +13,7 @@ use std::io;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tracer_core::backend::Backend;
 use tracer_core::family::Family;
 use tracer_core::tables::Table;
 use tracer_files::Folder;
@@ -53,6 +54,9 @@ pub struct Manifest {
     pub host: Host,
     /// The traced processes.
     pub target: Target,
+    /// How it was captured; `None` for imported traces, and in traces of versions before this field, which eBPF programs captured.
+    #[serde(default)]
+    pub backend: Option<Backend>,
     /// Clocks at the start.
     pub started: ClockSnapshot,
     /// Clocks at the end; `None` during the recording, and after the recorder was killed.
@@ -179,6 +183,7 @@ impl Manifest {
             tool,
             host,
             target,
+            backend: None,
             started,
             ended: None,
             exit: None,

@@ -11,6 +11,7 @@ use std::{
 };
 
 use tracer_common::record::{Hold, hold_reason};
+use tracer_core::event::Origin;
 
 use super::{lock, retry::Retry};
 use crate::{
@@ -165,7 +166,7 @@ impl Work {
         let pid = hold.header.tgid;
         let served = self.begin(pid).and_then(|examine| self.answer(&examine, hold));
         if let Err(error) = served {
-            if hold.header.flags == hold_reason::CODE_OBJECTS {
+            if [hold_reason::CODE_OBJECTS, hold_reason::CODE_OBJECTS_BEHIND].contains(&hold.header.flags) {
                 let origin = decode::origin(&hold.header);
                 self.code_objects.unread(origin, hold.generation, hold.address);
             }
@@ -173,6 +174,9 @@ impl Work {
         }
         lock(&self.retry).is_of(pid, hold.generation);
         self.resume(hold);
+        if hold.stopped != 0 {
+            return;
+        }
         let mut inventory = lock(&self.inventory);
         inventory.holds += 1;
         inventory.longest_hold_ns = inventory
@@ -187,8 +191,13 @@ impl Work {
                 self.scan(examine.pid, hold.generation, true);
                 Ok(())
             }
-            hold_reason::CODE_OBJECTS => {
+            hold_reason::CODE_OBJECTS | hold_reason::CODE_OBJECTS_BEHIND => {
                 let origin = decode::origin(&hold.header);
+                if hold.header.flags == hold_reason::CODE_OBJECTS_BEHIND {
+                    let time_ns = origin.time_ns.saturating_sub(hold.header.site.into());
+                    let first = Origin { time_ns, ..origin };
+                    self.code_objects.unread(first, hold.generation, hold.address);
+                }
                 self.code_objects
                     .changed(examine, origin, hold.generation, hold.address);
                 // The runtime of the process is initialised by now, and the process has dispatched no packet of its own.

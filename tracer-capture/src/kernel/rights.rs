@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use tracer_core::backend::Backend;
+
 use crate::CaptureError;
 
 /// A capability: its name, and its bit in include/uapi/linux/capability.h.
@@ -18,6 +20,24 @@ pub const RECORDING: [Capability; 7] = [
     ("CAP_KILL", 5),
 ];
 
+/// Capabilities that a recording by perf events needs. Without CAP_SYS_ADMIN, tracefs must be mounted for ioctls to be captured.
+pub const PERF_RECORDING: [Capability; 5] = [
+    ("CAP_PERFMON", 38),
+    ("CAP_SYS_PTRACE", 19),
+    ("CAP_DAC_READ_SEARCH", 2),
+    ("CAP_CHECKPOINT_RESTORE", 40),
+    ("CAP_KILL", 5),
+];
+
+/// Returns the capabilities that a recording by a backend needs.
+#[must_use]
+pub fn of(backend: Backend) -> &'static [Capability] {
+    match backend {
+        Backend::Perf => &PERF_RECORDING,
+        Backend::Ebpf | Backend::Other => &RECORDING,
+    }
+}
+
 /// Capabilities that tracer uses if it has them: to raise the limit of descriptors, and its own priority.
 pub const OF_USE: [Capability; 2] = [("CAP_SYS_RESOURCE", 24), ("CAP_SYS_NICE", 23)];
 
@@ -29,12 +49,18 @@ pub const FOR_A_USER: [Capability; 3] = [("CAP_SETUID", 7), ("CAP_SETGID", 6), (
 /// # Errors
 /// [`CaptureError::Lacking`] names the missing ones.
 pub fn require(needed: &[Capability]) -> Result<(), CaptureError> {
-    let missing = missing(effective(), needed);
+    let missing = missing_of(needed);
     if missing.is_empty() {
         Ok(())
     } else {
         Err(CaptureError::Lacking(missing))
     }
+}
+
+/// Returns the names of those capabilities that this process does not have.
+#[must_use]
+pub fn missing_of(needed: &[Capability]) -> Vec<&'static str> {
+    missing(effective(), needed)
 }
 
 /// Returns the fix for missing capabilities, for messages.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    os::fd::AsFd,
+    os::fd::{AsFd, OwnedFd},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -10,7 +10,7 @@ use tracer_common::pause::{ENTRIES, MAGIC, WORDS, header, word};
 
 use crate::{
     CaptureError,
-    shared_maps::words::{Access, SharedWords},
+    shared_maps::words::{Access, SharedWords, memory},
 };
 
 /// A thread that a program paused.
@@ -55,8 +55,17 @@ impl Entries {
         Ok(Self { words })
     }
 
+    /// Creates entries that no program writes, in memory that has a descriptor for the guardians.
+    ///
+    /// # Errors
+    /// Fails with the error of the system calls.
+    pub fn in_memory() -> Result<(Self, OwnedFd), CaptureError> {
+        let memory = memory("pauses", BYTES)?;
+        Ok((Self::new(&memory)?, memory))
+    }
+
     /// Returns a word of an entry.
-    fn word(&self, slot: u32, at: usize) -> &AtomicU64 {
+    pub(super) fn word(&self, slot: u32, at: usize) -> &AtomicU64 {
         self.words.word(slot as usize * WORDS + at)
     }
 
@@ -100,6 +109,12 @@ impl Entries {
         beat != 0 && now_ns < beat.saturating_add(ns)
     }
 
+    /// Returns the paused threads of a process.
+    pub fn of_process(&self, pid: u32) -> Vec<Paused> {
+        let all = (1..ENTRIES).filter_map(|slot| self.read(slot));
+        all.filter(|paused| paused.pid == pid).collect()
+    }
+
     /// Returns the paused threads, by process.
     pub fn by_process(&self) -> BTreeMap<u32, Vec<Paused>> {
         let mut all: BTreeMap<u32, Vec<Paused>> = BTreeMap::new();
@@ -135,6 +150,11 @@ impl Entries {
     /// Returns whether the entry still belongs to this pause.
     pub fn has(&self, slot: u32, token: u64) -> bool {
         (1..ENTRIES).contains(&slot) && self.word(slot, word::OWNER).load(Ordering::Acquire) == token
+    }
+
+    /// Returns whether the recorder has done what a pause's thread waits for, or the pause is over.
+    pub fn is_served(&self, slot: u32, token: u64) -> bool {
+        !self.has(slot, token) || self.word(slot, word::SERVED).load(Ordering::Acquire) == token
     }
 
     /// Marks that the recorder has done what the thread waits for.

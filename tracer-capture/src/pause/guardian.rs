@@ -12,17 +12,20 @@
 mod cgroup;
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     CaptureError,
     confined::Channel,
+    kernel::uprobe_events,
     pause::{entries::Entries, left},
     sys,
 };
@@ -74,17 +77,47 @@ impl Guardian {
         }
     }
 
-    /// Shares the map of paused processes with the guardians. Before that, no process may be paused. `pin` is the map's name in
-    /// BPF's file system, which the guardians remove in the end.
+    /// Shares the map of paused processes with the guardians. Before that, no process may be paused. In the end the guardians
+    /// remove what is `left` behind.
     ///
     /// # Errors
     /// Fails with [`CaptureError::System`] if a guardian is gone.
-    pub fn share(&self, map: BorrowedFd<'_>, pin: Option<&Path>) -> Result<(), CaptureError> {
+    pub fn share(&self, map: BorrowedFd<'_>, left: Left<'_>) -> Result<(), CaptureError> {
         let failed = |error| CaptureError::system("sending the map of paused processes to the guardian", error);
         self.channels
             .iter()
-            .try_for_each(|channel| channel.send(&pin, &[map]).map_err(failed))
+            .try_for_each(|channel| match left {
+                Left::Nothing => channel.send(&Removed::default(), &[map]),
+                Left::Pin(pin) => {
+                    let pin = Some(pin.to_owned());
+                    channel.send(&Removed { pin, group: None }, &[map])
+                }
+                Left::Uprobes(control, group) => {
+                    let group = Some(group.to_owned());
+                    channel.send(&Removed { pin: None, group }, &[map, control])
+                }
+            })
+            .map_err(failed)
     }
+}
+
+/// What a recorder that is killed leaves behind.
+#[derive(Clone, Copy, Debug)]
+pub enum Left<'a> {
+    /// Nothing.
+    Nothing,
+    /// The map's name in BPF's file system.
+    Pin(&'a Path),
+    /// Definitions of uprobes in tracefs: the file that takes their removal, and their group.
+    Uprobes(BorrowedFd<'a>, &'a str),
+}
+
+/// What the guardians remove in the end.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Removed {
+    pin: Option<PathBuf>,
+    /// The file that takes its removal comes beside the message.
+    group: Option<String>,
 }
 
 /// Turns the process into a guardian, except for its work.
@@ -142,7 +175,8 @@ struct Guard {
 /// The data that the recorder shares.
 struct Shared {
     entries: Entries,
-    pin: Option<PathBuf>,
+    left: Removed,
+    uprobes: Option<File>,
 }
 
 impl Guard {
@@ -177,8 +211,14 @@ impl Guard {
                 self.replace_other();
             }
         }
-        if let Some(pin) = self.shared.and_then(|shared| shared.pin) {
-            let _ = fs::remove_file(pin);
+        if let Some(shared) = self.shared {
+            // Each may be gone already.
+            if let Some(pin) = shared.left.pin {
+                let _ = fs::remove_file(pin);
+            }
+            if let (Some(control), Some(group)) = (shared.uprobes, shared.left.group) {
+                let _ = uprobe_events::remove_group(&control, &group);
+            }
         }
         cgroup::leave();
     }
@@ -187,10 +227,13 @@ impl Guard {
     fn listen(&mut self) {
         match self.recorder.receive_until(Instant::now() + ROUND) {
             Ok(mut message) => {
-                if let (Some(map), Ok(pin)) = (message.descriptors.pop(), message.value())
+                let left = message.value();
+                let mut descriptors = message.descriptors.drain(..);
+                if let (Some(map), Ok(left)) = (descriptors.next(), left)
                     && let Ok(entries) = Entries::new(map)
                 {
-                    self.shared = Some(Shared { entries, pin });
+                    let uprobes = descriptors.next().map(File::from);
+                    self.shared = Some(Shared { entries, left, uprobes });
                 }
             }
             Err(error) => match error.kind() {

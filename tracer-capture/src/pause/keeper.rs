@@ -90,7 +90,7 @@ impl Pauses {
         self.cut_short.swap(0, Ordering::Relaxed)
     }
 
-    fn wake(&self) {
+    pub(super) fn wake(&self) {
         *self.is_woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.woken.notify_one();
     }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    os::fd::AsFd,
     sync::{Mutex, PoisonError, atomic::Ordering},
 };
 
@@ -10,7 +11,7 @@ use tracer_common::pause::{FileKey, KNOWN_SLOTS, KNOWN_TRIES, KNOWN_WORDS};
 
 use crate::{
     CaptureError,
-    shared_maps::words::{Access, SharedWords},
+    shared_maps::words::{Access, SharedWords, memory},
 };
 
 /// The map. A file that is no longer known leaves its entry behind, with inode 0: programs continue their search after it, and
@@ -34,6 +35,19 @@ impl KnownFiles {
     /// Fails with the error of the mapping.
     pub fn new(map: &Map) -> Result<Self, CaptureError> {
         let words = SharedWords::new(map, "KNOWN", BYTES, Access::Write)?;
+        Ok(Self {
+            words,
+            order: Mutex::default(),
+        })
+    }
+
+    /// Creates a map that no program reads.
+    ///
+    /// # Errors
+    /// Fails with the error of the system calls.
+    pub fn in_memory() -> Result<Self, CaptureError> {
+        let memory = memory("known", BYTES)?;
+        let words = SharedWords::of_descriptor(memory.as_fd(), BYTES, Access::Write)?;
         Ok(Self {
             words,
             order: Mutex::default(),

@@ -35,6 +35,9 @@ pub fn of_thread(pid: u32, tid: u32, place: u64) -> Stand {
 }
 
 fn stand(text: &str, place: u64) -> Stand {
+    if place == place::ANYWHERE {
+        return Stand::There;
+    }
     let mut words = text.split_whitespace();
     let Some(Ok(number)) = words.next().map(str::parse::<i64>) else {
         return Stand::Unknown;
@@ -98,6 +101,17 @@ mod tests {
             "9 0x3 0x80084b01 0x7ffd 0x0 0x0 0x0 0x7ffd 0x7f01\n",
         ] {
             assert_eq!(stand(elsewhere, IOCTL), Stand::Elsewhere, "{elsewhere}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_the_recorder_stopped_may_stand_anywhere() {
+        for text in [
+            "running\n",
+            "-1 0x7ffd1000 0x7f01\n",
+            "202 0x0 0x0 0x0 0x0 0x0 0x0 0x7ffd1008 0x7f01\n",
+        ] {
+            assert_eq!(stand(text, place::ANYWHERE), Stand::There, "{text}");
         }
     }
 

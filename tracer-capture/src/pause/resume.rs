@@ -226,9 +226,7 @@ mod tests {
 
     /// Entries in which nothing is noted.
     fn nothing() -> Entries {
-        let map = rustix::fs::memfd_create("entries", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-        rustix::fs::ftruncate(&map, crate::pause::entries::BYTES as u64).unwrap();
-        Entries::new(map).unwrap()
+        Entries::in_memory().unwrap().0
     }
 
     /// A child process that has stopped itself.

@@ -89,6 +89,11 @@ impl Plan {
         })
     }
 
+    /// Returns the layouts of the records of submit, run and done.
+    pub fn layouts(&self) -> [EventLayout; 3] {
+        self.layouts.map(|layout| layout.0)
+    }
+
     /// Passes the layouts to the programs.
     pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
         for (name, layout) in ["RING_SUBMIT", "RING_RUN", "RING_DONE"].into_iter().zip(&self.layouts) {

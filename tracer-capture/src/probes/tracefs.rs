@@ -1,6 +1,6 @@
-//! Format files of trace events: the offset of a field is read, never assumed.
+//! Format files of trace events: the offset of a field is read, never assumed. Also their numbers.
 
-use std::{fs, path::Path};
+use std::{fs, io, path::Path};
 
 use crate::CaptureError;
 
@@ -97,6 +97,18 @@ impl Format {
         let lacking = || CaptureError::NoEvent(format!("{} with a field {name} of {size} bytes", self.event));
         self.offset(name, size).ok_or_else(lacking)
     }
+}
+
+/// Reads the number of a trace event, by which perf events name it.
+///
+/// # Errors
+/// Fails with [`CaptureError::NoEvent`] if this kernel does not have the event.
+pub fn number(group: &str, event: &str) -> Result<u64, CaptureError> {
+    let path = |root: &&str| Path::new(root).join("events").join(group).join(event).join("id");
+    let text = ROOTS.iter().find_map(|root| fs::read_to_string(path(root)).ok());
+    let text = text.ok_or_else(|| CaptureError::NoEvent(format!("{group}:{event}")))?;
+    let wrong = |error| CaptureError::system("reading the number of a trace event", io::Error::other(error));
+    text.trim().parse().map_err(wrong)
 }
 
 impl Field {

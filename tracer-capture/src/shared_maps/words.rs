@@ -2,18 +2,32 @@
 //! would run no programs on that processor (see `losses.rs`).
 
 use std::{
-    os::fd::{AsFd, BorrowedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     ptr, slice,
     sync::atomic::AtomicU64,
 };
 
 use aya::maps::Map;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::{
+    fs::{MemfdFlags, ftruncate, memfd_create},
+    mm::{MapFlags, ProtFlags, mmap, munmap},
+};
 
 use crate::CaptureError;
 
 /// A page of x86-64; the kernel rounds maps up to it.
 pub const PAGE: usize = 4096;
+
+/// Creates memory that processes share by its descriptor, as they share a map.
+///
+/// # Errors
+/// Returns the error of the system calls.
+pub fn memory(name: &str, bytes: usize) -> Result<OwnedFd, CaptureError> {
+    let failed = |error| CaptureError::system("creating shared memory", error);
+    let memory = memfd_create(name, MemfdFlags::CLOEXEC).map_err(failed)?;
+    ftruncate(&memory, bytes as u64).map_err(failed)?;
+    Ok(memory)
+}
 
 /// How the words are accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -63,6 +63,11 @@ impl Stat {
         self.start_ticks == start_ns / (NS / TICKS)
     }
 
+    /// Returns when it started, ns of CLOCK_BOOTTIME, to a clock tick.
+    pub fn start_ns(&self) -> u64 {
+        self.start_ticks.saturating_mul(NS / TICKS)
+    }
+
     /// Returns whether it has exited.
     pub fn has_exited(&self) -> bool {
         matches!(self.state, 'Z' | 'X')

@@ -33,7 +33,7 @@ impl Session {
         let mut has_runtime = BTreeSet::new();
         self.attach_users(&mut known, &mut has_runtime)?;
         // The second search finds processes that opened the device after the first; later processes enter by themselves.
-        self.counting.admit();
+        self.ebpf()?.counting.admit();
         self.attach_users(&mut known, &mut has_runtime)?;
         self.count(known, has_runtime)
     }
@@ -58,7 +58,7 @@ impl Session {
             // The id may have belonged to another process by the time that it was entered.
             if sys::has_ended(&candidate.pidfd) {
                 // The process exit may have removed it.
-                let _ = self.traced.remove(&candidate.pid);
+                let _ = self.ebpf()?.traced.remove(&candidate.pid);
                 continue;
             }
             self.insert_user(candidate.pid)?;
@@ -88,7 +88,7 @@ impl Session {
 
     /// Enters a process among the traced ones, unless it has entered by itself; returns whether it had not.
     fn insert_new(&mut self, pid: u32) -> Result<bool, CaptureError> {
-        match self.traced.insert(pid, session::GENERATION, NOEXIST) {
+        match self.ebpf()?.traced.insert(pid, session::GENERATION, NOEXIST) {
             Ok(()) => Ok(true),
             Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::EEXIST) => Ok(false),
             Err(error) => Err(CaptureError::system("tracing a process", io::Error::other(error))),

@@ -14,6 +14,17 @@ pub(super) const PAUSE_LIMIT: &str = "TRACER_PAUSE_LIMIT";
 /// Default of --pause-limit, ms.
 pub(super) const PAUSE_LIMIT_MS: u32 = 100;
 
+/// How to capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Backend {
+    /// eBPF; perf events where eBPF is not permitted and they suffice
+    Auto,
+    /// eBPF programs: the whole picture
+    Ebpf,
+    /// Perf events: for machines that do not permit eBPF
+    Perf,
+}
+
 /// What to capture of each submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Detail {
@@ -113,6 +124,9 @@ pub struct Capture {
     /// With --stacks, the maximum number of stacks per second of all processes together; launches above it have none, and are counted
     #[arg(long, value_name = "N", default_value_t = STACK_LIMIT, requires = "stacks", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub stack_limit: u32,
+    /// How to capture: without eBPF, packets are read after their doorbells, and less is watched (docs/backends.md)
+    #[arg(long, value_enum, default_value = "auto")]
+    pub backend: Backend,
     /// Do not follow child processes
     #[arg(long, conflicts_with = "all")]
     pub no_follow: bool,

@@ -1,6 +1,6 @@
 //! The findings on the kernel, this process, and the driver.
 
-use tracer_capture::inspect::{Capability, Driver, Function, Kernel, Programs, Rights, State};
+use tracer_capture::inspect::{Backends, Capability, Driver, Function, Kernel, Programs, Rights, State};
 
 use super::lines::Lines;
 use crate::units::known;
@@ -42,6 +42,22 @@ pub fn rights(out: &mut Lines, rights: &Rights) {
     if rights.own_pid_namespace {
         out.more("a pid namespace of its own");
     }
+}
+
+/// Adds in which ways this process can capture, and which one `record` would choose.
+pub fn backends(out: &mut Lines, backends: &Backends) {
+    let perf = match &backends.perf {
+        None => "perf events work too (--backend perf; less is captured, see docs/backends.md)".to_owned(),
+        Some(reason) => format!("perf events do not: {reason}"),
+    };
+    out.item(
+        "backend",
+        match (&backends.ebpf, &backends.perf) {
+            (None, _) => format!("eBPF; {perf}"),
+            (Some(reason), None) => format!("perf events, because {reason}; less is captured (docs/backends.md)"),
+            (Some(reason), Some(_)) => format!("none: {reason}; {perf}"),
+        },
+    );
 }
 
 /// Adds which programs the kernel accepts.

@@ -18,6 +18,7 @@ pub fn write(inspection: &Inspection, verdict: &Verdict) -> String {
     let mut out = Lines::default();
     system::kernel(&mut out, &inspection.kernel);
     system::rights(&mut out, &inspection.rights);
+    system::backends(&mut out, &inspection.backends);
     system::programs(&mut out, &inspection.programs);
     system::driver(&mut out, &inspection.driver);
     gpus(&mut out, &inspection.gpus);

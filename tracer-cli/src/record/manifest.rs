@@ -26,6 +26,7 @@ pub fn begin(target: Target) -> Manifest {
 
 /// Describes what is being captured. May be called at any time, also before the end.
 pub fn describe(manifest: &mut Manifest, inventory: &Inventory, losses: &BTreeMap<String, u64>) {
+    manifest.backend = Some(inventory.backend);
     manifest.simulated = inventory.simulated().map(str::to_owned);
     manifest.pauses = Some(Pauses {
         count: inventory.holds,

@@ -328,14 +328,15 @@ mod tests {
     use tracer_common::record::LossSource;
 
     use super::*;
-    use crate::losses;
+    use crate::{backend::Backend, losses};
 
     /// What this table of sources says agrees with the rules that everything else uses.
     #[test]
     fn losses_hide_at_least_what_other_rules_say() {
-        let sources = losses::counted(|_| true).into_iter();
+        let sources = losses::counted(Backend::Ebpf, |_| true).into_iter();
         for source in sources
             .chain(LossSource::ALL.map(LossSource::name))
+            .chain(losses::counted(Backend::Perf, |_| true))
             .chain(["store", "missed-other"])
         {
             let hidden = Domain::hidden_by(source);

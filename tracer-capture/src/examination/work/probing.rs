@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use tracer_common::api::Layer;
-use tracer_core::family::Family;
 use tracer_core::{
+    backend::Backend,
     event::Origin,
+    family::Family,
     losses::{LIBRARY_UNTRACED, unattached},
 };
 
@@ -135,8 +136,11 @@ impl Work {
         self.is_probed(&runtime.id, &library.path);
         let mut probes = self.attach(&runtime.id, &library.path, |prober| {
             let mut probes = doorbell::attach(prober, &target, resolution);
-            probes.extend(sdma::attach(prober, &target, resolution));
-            probes.extend(hsa_queue::attach(prober, &target, resolution));
+            // The other probes follow pointers when they are hit.
+            if self.settings.backend == Backend::Ebpf {
+                probes.extend(sdma::attach(prober, &target, resolution));
+                probes.extend(hsa_queue::attach(prober, &target, resolution));
+            }
             probes.extend(code_object::attach(prober, &target, resolution));
             probes.extend(api::attach(prober, &target, &runtime.entries, self.settings.api));
             if self.needs_tables(resolution) {
@@ -162,7 +166,8 @@ impl Work {
 
     /// Returns whether tracer probes anything behind the API tables of this runtime.
     pub(super) fn needs_tables(&self, resolution: &Resolution) -> bool {
-        self.settings.reserves || !resolution.last_resort().is_empty() || self.settings.api.wants(Layer::Hsa)
+        let wants_tables = self.settings.reserves || self.settings.api.wants(Layer::Hsa);
+        self.settings.backend == Backend::Ebpf && (wants_tables || !resolution.last_resort().is_empty())
     }
 
     /// Reports whether a program's runtimes hand doorbells over: once, and again after another runtime was added. Reports nothing

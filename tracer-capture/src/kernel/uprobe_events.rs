@@ -1,0 +1,129 @@
+//! Uprobes that are defined by name in tracefs, to be opened as trace events.
+//!
+//! Since Linux 6.16, and in the stable releases of its time, the uprobe PMU demands CAP_SYS_ADMIN, whatever CAP_PERFMON permits.
+//! A file in tracefs takes definitions from every process that may write to it.
+//!
+//! A definition outlives its process; the probe itself does not. The guardians remove the definitions of a recorder that is killed.
+
+use std::{
+    ffi::CStr,
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    os::fd::{AsFd, BorrowedFd},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use crate::{probes::tracefs::ROOTS, target::process_stat};
+
+/// The file that takes definitions (Documentation/trace/uprobetracer.rst).
+const CONTROL: &str = "uprobe_events";
+/// Start of the names of the groups, before the recorder's process id.
+const GROUP: &str = "tracer_";
+
+/// The definitions of this recorder.
+pub struct Named {
+    root: PathBuf,
+    control: Arc<File>,
+    /// The group of this recorder's definitions.
+    pub group: String,
+    next: AtomicU64,
+}
+
+/// A definition. Dropping it removes it, which the kernel permits once its events are closed.
+pub struct Definition {
+    control: Arc<File>,
+    name: String,
+}
+
+impl Named {
+    /// Opens tracefs. Removes the definitions of recorders that are gone.
+    ///
+    /// # Errors
+    /// Fails if tracefs is not mounted, or if this process may not write to it.
+    pub fn open() -> io::Result<Self> {
+        let mut error = io::ErrorKind::NotFound.into();
+        for root in ROOTS.map(PathBuf::from) {
+            match OpenOptions::new().append(true).open(root.join(CONTROL)) {
+                Ok(control) => {
+                    let named = Self {
+                        root,
+                        control: Arc::new(control),
+                        group: format!("{GROUP}{}", std::process::id()),
+                        next: AtomicU64::new(0),
+                    };
+                    named.remove_left();
+                    return Ok(named);
+                }
+                Err(why) => error = why,
+            }
+        }
+        Err(error)
+    }
+
+    /// Defines a uprobe at an offset of a file. Returns the number of its trace event.
+    ///
+    /// # Errors
+    /// Fails with the kernel's error.
+    pub fn define(&self, file: &CStr, offset: u64) -> io::Result<(u64, Definition)> {
+        let event = format!("u{}", self.next.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{}/{event}", self.group);
+        write(
+            &self.control,
+            &format!("p:{name} {}:{offset:#x}", file.to_string_lossy()),
+        )?;
+        let definition = Definition {
+            control: Arc::clone(&self.control),
+            name,
+        };
+        let id = self.root.join("events").join(&self.group).join(event).join("id");
+        let number = fs::read_to_string(id)?.trim().parse().map_err(io::Error::other)?;
+        Ok((number, definition))
+    }
+
+    /// Returns the file by whose descriptor [`remove_group`] removes the definitions.
+    pub fn control(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+
+    fn remove_left(&self) {
+        let groups = fs::read_dir(self.root.join("events")).into_iter().flatten().flatten();
+        for group in groups.filter_map(|entry| entry.file_name().into_string().ok()) {
+            let recorder = group.strip_prefix(GROUP).and_then(|pid| pid.parse().ok());
+            if recorder.is_some_and(|pid| !process_stat::is_alive(pid)) {
+                // Another tracer may have removed it.
+                let _ = remove_group(&self.control, &group);
+            }
+        }
+    }
+}
+
+impl Drop for Definition {
+    fn drop(&mut self) {
+        if let Err(error) = write(&self.control, &format!("-:{}", self.name)) {
+            log::debug!("the definition of the uprobe {} stays in tracefs: {error}", self.name);
+        }
+    }
+}
+
+/// Removes all definitions of a group.
+///
+/// # Errors
+/// Fails with the kernel's error: EBUSY while an event of the group is open.
+pub fn remove_group(control: &File, group: &str) -> io::Result<()> {
+    write(control, &format!("-:{group}/"))
+}
+
+/// Writes a line at once, as the kernel takes it.
+fn write(mut control: &File, line: &str) -> io::Result<()> {
+    control.write_all(format!("{line}\n").as_bytes())
+}
+
+/// Returns whether definitions can be written here.
+pub fn is_writable() -> bool {
+    let open = |root: &str| OpenOptions::new().append(true).open(Path::new(root).join(CONTROL));
+    ROOTS.into_iter().any(|root| open(root).is_ok())
+}

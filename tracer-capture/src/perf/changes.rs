@@ -1,0 +1,163 @@
+//! Changes of the runtimes' lists of code objects.
+//!
+//! A process calls a function before each change of its list and after it. The recorder learns of it a moment later, stops the
+//! process, and has the list read. What the process did since the change waits until then: its dispatches have the names of the new
+//! list. If the list changed more than once before the process stood still, the lists in between are unknown, and said to be unread.
+
+use std::{collections::HashMap, sync::Arc};
+
+use tracer_common::{
+    r_debug::{R_STATE, RT_CONSISTENT},
+    record::hold_reason,
+};
+use tracer_core::event::Origin;
+
+use super::record::half;
+use crate::{decode::fetch::Fetch, pause::keeper::Pauses, target::process_stat::Stat};
+
+/// The time within which a process stops, ns. After that its list is read although it runs.
+const STOPPING_NS: u64 = 50_000_000;
+/// Calls of the function around one change.
+const CALLS: u32 = 2;
+
+/// A list that is to be read.
+#[derive(Clone, Copy, Debug)]
+pub struct Changed {
+    /// The thread that changed the list last, and when.
+    pub origin: Origin,
+    /// Address of the list.
+    pub debug: u64,
+    /// Generation of the process.
+    pub generation: u32,
+    /// The entry of the pause; `None` if the process was not stopped.
+    pub pause: Option<(u32, u64)>,
+    /// If the list had other states before, which nobody read: the time from the first of them to the last change, ns.
+    pub behind_ns: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The stop is on its way since this moment.
+    Stopping(u64),
+    /// The process stood still when the last pass began: this pass has what it did before.
+    Stopped,
+    /// The list is being read.
+    Announced,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    changed: Changed,
+    pause: (u32, u64),
+    first_ns: u64,
+    calls: u32,
+    state: State,
+}
+
+/// The processes whose lists change.
+pub struct Changes {
+    by_process: HashMap<u32, Change>,
+    pauses: Arc<Pauses>,
+}
+
+impl Changes {
+    /// Prepares for processes that are stopped with these pauses.
+    #[must_use]
+    pub fn new(pauses: Arc<Pauses>) -> Self {
+        Self {
+            by_process: HashMap::new(),
+            pauses,
+        }
+    }
+
+    /// Returns whether what a process did is to wait.
+    #[must_use]
+    pub fn holds(&self, pid: u32) -> bool {
+        self.by_process.contains_key(&pid)
+    }
+
+    /// Returns whether no process is stopped for its list.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_process.is_empty()
+    }
+
+    /// Notes a call of the function. Returns the change if the process could not be stopped for it, and is to be announced at once.
+    pub fn called(&mut self, origin: Origin, debug: u64, generation: u32) -> Option<Changed> {
+        let known = self.by_process.get_mut(&origin.pid);
+        if let Some(change) = known.filter(|change| change.state != State::Announced) {
+            change.calls += 1;
+            change.changed.origin = origin;
+            return None;
+        }
+        let mut changed = Changed {
+            origin,
+            debug,
+            generation,
+            pause: None,
+            behind_ns: None,
+        };
+        let Some(pause) = self.pauses.stop(origin.pid, origin.tid, hold_reason::CODE_OBJECTS) else {
+            return Some(changed);
+        };
+        changed.pause = Some(pause);
+        let change = Change {
+            changed,
+            pause,
+            first_ns: origin.time_ns,
+            calls: 1,
+            state: State::Stopping(origin.time_ns),
+        };
+        self.by_process.insert(origin.pid, change);
+        None
+    }
+
+    /// Goes a step on, at the begin of a pass, with what happened before `now_ns` still to come in this pass. `announce` takes the
+    /// lists that are to be read.
+    pub fn advance(&mut self, now_ns: u64, memory: &mut impl Fetch, mut announce: impl FnMut(Changed)) {
+        let pauses = &self.pauses;
+        self.by_process.retain(|&pid, change| {
+            match change.state {
+                State::Stopping(since_ns) => {
+                    let state = Stat::of_process(pid).map(|stat| stat.state);
+                    if !matches!(state, Some('R' | 'S' | 'D')) || now_ns.saturating_sub(since_ns) > STOPPING_NS {
+                        change.state = State::Stopped;
+                    }
+                    true
+                }
+                State::Stopped => {
+                    let mut state = [0; 4];
+                    let debug = change.changed.debug;
+                    let is_there = memory.fetch(pid, &mut [(debug.wrapping_add(R_STATE as u64), &mut state)]);
+                    if is_there && half(&state, 0) != Some(RT_CONSISTENT) {
+                        // It stopped in the middle of a change. The call after the change is still to come.
+                        pauses.serve(change.pause.0, change.pause.1);
+                        return false;
+                    }
+                    change.state = State::Announced;
+                    announce(Changed {
+                        behind_ns: (change.calls > CALLS)
+                            .then(|| change.changed.origin.time_ns.saturating_sub(change.first_ns)),
+                        ..change.changed
+                    });
+                    true
+                }
+                State::Announced => !pauses.entries.is_served(change.pause.0, change.pause.1),
+            }
+        });
+    }
+
+    /// Lets a process go on whose program has ended.
+    pub fn forget(&mut self, pid: u32) {
+        if let Some(change) = self.by_process.remove(&pid) {
+            self.pauses.serve(change.pause.0, change.pause.1);
+        }
+    }
+
+    /// Lets every process go on, and waits for none any more.
+    pub fn give_up(&mut self) {
+        for (_, change) in self.by_process.drain() {
+            self.pauses.serve(change.pause.0, change.pause.1);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Uprobes: one event per processor for each place.
+
+use std::{
+    collections::HashMap,
+    ffi::CStr,
+    io,
+    os::fd::OwnedFd,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use super::event;
+use crate::kernel::uprobe_events::{Definition, Named};
+
+/// What a hit of a uprobe means: the counterparts of the eBPF programs of the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// A doorbell function of a queue.
+    Doorbell,
+    /// An exported function that stores to a signal, which may be a doorbell.
+    DoorbellBySignal,
+    /// The function that the runtime calls around changes of its list of code objects.
+    CodeObject,
+}
+
+impl Program {
+    /// Returns the program of this name; `None` if only eBPF can do its work.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "doorbell" => Some(Self::Doorbell),
+            "doorbell_by_signal" => Some(Self::DoorbellBySignal),
+            "code_object" => Some(Self::CodeObject),
+            _ => None,
+        }
+    }
+}
+
+/// A place of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// What a hit means.
+    pub program: Program,
+    /// The upper half of the cookie: what must be known about the site.
+    pub displacement: i32,
+}
+
+/// The places of all uprobes, by the numbers of their events. The thread that attaches probes adds them, and the thread that reads
+/// samples looks them up. Numbers are never used again.
+pub type Places = HashMap<u64, Place>;
+
+/// Attaches uprobes.
+pub struct Probes {
+    /// Each processor, and the event whose buffer its other events share.
+    processors: Vec<(u32, OwnedFd)>,
+    places: Mutex<Places>,
+    /// Defines uprobes by name; `None` if the uprobe PMU can be used.
+    named: Option<Named>,
+}
+
+/// An attached probe, or the part of it on one processor. Dropping it detaches.
+pub struct Attachment {
+    _events: Vec<OwnedFd>,
+    /// Comes after the events.
+    _definition: Option<Definition>,
+}
+
+impl Probes {
+    /// Prepares probes for these processors, each with the event whose buffer is read.
+    ///
+    /// # Errors
+    /// Fails if neither the uprobe PMU nor tracefs can be used.
+    pub fn new(processors: Vec<(u32, OwnedFd)>) -> io::Result<Self> {
+        let named = (!event::has_uprobe_pmu()).then(Named::open).transpose()?;
+        Ok(Self {
+            processors,
+            places: Mutex::default(),
+            named,
+        })
+    }
+
+    /// Returns the places, for one pass over the buffers.
+    pub fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the definitions that would outlive this process if it were killed.
+    pub fn named(&self) -> Option<&Named> {
+        self.named.as_ref()
+    }
+
+    /// Attaches a probe for every process that maps the file.
+    ///
+    /// # Errors
+    /// Fails with the kernel's error; nothing is attached then.
+    pub fn attach(&self, place: Place, file: &CStr, offset: u64) -> io::Result<Vec<Attachment>> {
+        let number = |number| {
+            self.places().insert(number, place);
+        };
+        let Some(named) = &self.named else {
+            let events = self.open(&event::uprobe(file, offset)?, number)?;
+            let attachments = events.into_iter().map(|event| Attachment {
+                _events: vec![event],
+                _definition: None,
+            });
+            return Ok(attachments.collect());
+        };
+        let (event, definition) = named.define(file, offset)?;
+        Ok(vec![Attachment {
+            _events: self.open(&event::named_uprobe(event), number)?,
+            _definition: Some(definition),
+        }])
+    }
+
+    /// Opens an event on every processor; `number` takes the number of each before it writes samples.
+    ///
+    /// # Errors
+    /// Fails with the kernel's error; no event is open then.
+    pub fn open(&self, attributes: &event::Attributes, mut number: impl FnMut(u64)) -> io::Result<Vec<OwnedFd>> {
+        let opened = self.processors.iter().map(|(processor, buffer)| {
+            let opened = event::open(attributes, *processor)?;
+            event::share_buffer(&opened, buffer)?;
+            number(event::id(&opened)?);
+            Ok(opened)
+        });
+        let opened: Vec<OwnedFd> = opened.collect::<io::Result<_>>()?;
+        opened.iter().try_for_each(event::enable)?;
+        Ok(opened)
+    }
+}
