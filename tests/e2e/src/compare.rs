@@ -6,6 +6,7 @@ mod calls;
 mod copies;
 mod makers;
 mod names;
+mod perf;
 mod program;
 mod rung;
 mod taken;
@@ -27,6 +28,7 @@ use crate::{
     truth,
 };
 
+pub use perf::by_perf;
 pub use program::of_program;
 pub use taken::taken;
 pub use times::monotonic_ns;

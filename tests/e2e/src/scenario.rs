@@ -10,8 +10,8 @@ use std::{
 use tempfile::TempDir;
 use tracer_common::record::LossSource;
 use tracer_core::tables::{
-    ApiCall, ApiStats, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Fact, GpuTime, OtherPacket, Proxy, Queue,
-    Request, Stack, Table, Unread,
+    ApiCall, ApiStats, CodeObject, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Fact, GpuTime, OtherPacket,
+    Proxy, Queue, Request, Stack, Table, Unread,
 };
 use tracer_store::Trace;
 
@@ -63,6 +63,8 @@ pub struct Scenario {
     pub sim: Vec<&'static str>,
     /// The dispatcher's workload with its options.
     pub workload: Vec<&'static str>,
+    /// `--backend` of the recording.
+    pub backend: &'static str,
     /// `--detail` of the recording.
     pub detail: &'static str,
     /// `--api` of the recording.
@@ -71,6 +73,8 @@ pub struct Scenario {
     pub api_rows: Option<&'static str>,
     /// `--row-memory` of the recording, in MiB; `None` for tracer's default.
     pub row_memory: Option<&'static str>,
+    /// `--buffer` of the recording, in MiB; `None` for tracer's default.
+    pub buffer: Option<&'static str>,
     /// Whether the recorder also prints each event (`--log`).
     pub prints_events: bool,
     /// More environment variables.
@@ -107,10 +111,12 @@ impl Scenario {
             asic,
             sim: Vec::new(),
             workload: workload.to_vec(),
+            backend: "ebpf",
             detail: "full",
             api: "none",
             api_rows: None,
             row_memory: None,
+            buffer: None,
             prints_events: false,
             env: Vec::new(),
             through: Vec::new(),
@@ -124,6 +130,13 @@ impl Scenario {
             hip: true,
             ..Self::new(suite, asic, workload)
         }
+    }
+
+    /// Makes the recording do without eBPF.
+    #[must_use]
+    pub fn by_perf(mut self) -> Self {
+        (self.backend, self.detail) = ("perf", "dispatch");
+        self
     }
 
     /// Adds a tool between the program and its queues. `mode` is the tool's mode (see hsa-intercept); if empty, the tool passes
@@ -168,10 +181,20 @@ impl Scenario {
     pub fn command(&self, dir: &TempDir) -> Command {
         let mut command = Command::new(place::programs().join("tracer"));
         command
-            .args(["record", "--detail", self.detail, "--api", self.api, "-o"])
+            .args([
+                "record",
+                "--backend",
+                self.backend,
+                "--detail",
+                self.detail,
+                "--api",
+                self.api,
+                "-o",
+            ])
             .arg(dir.path().join("t.trace"))
             .args(self.api_rows.into_iter().flat_map(|classes| ["--api-rows", classes]))
             .args(self.row_memory.into_iter().flat_map(|mib| ["--row-memory", mib]))
+            .args(self.buffer.into_iter().flat_map(|mib| ["--buffer", mib]))
             .args(self.prints_events.then_some("--log"))
             .arg("--")
             .args(self.simulated(dir.path()))
@@ -259,6 +282,8 @@ rows! {
     doorbell_runs: DoorbellRun;
     /// Returns the queues of the trace.
     queues: Queue;
+    /// Returns the code objects.
+    code_objects: CodeObject;
     /// Returns the submissions to SDMA queues.
     copies: Copy;
     /// Returns the stacks of the trace.

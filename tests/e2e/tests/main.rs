@@ -28,6 +28,7 @@ mod no_runtime;
 mod opencl;
 mod page;
 mod page_tables;
+mod perf;
 mod places;
 mod progress;
 mod proxy;

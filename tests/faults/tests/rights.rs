@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeSet, fs, process::Command};
 
-use tracer_capture::kernel::rights::{Capability, FOR_A_USER, OF_USE, RECORDING};
-use tracer_core::tables::Table;
+use tracer_capture::kernel::rights::{Capability, FOR_A_USER, OF_USE, PERF_RECORDING, RECORDING};
+use tracer_core::{backend::Backend, tables::Table};
 use tracer_e2e::{
-    place,
+    observed, place,
     running::{Program, Recorder},
     scenario::folder,
 };
@@ -28,6 +28,20 @@ fn with(capabilities: &[Capability], words: &[&str]) -> Command {
         .arg("--");
     command.arg(place::programs().join("tracer")).args(words);
     command
+}
+
+/// Returns the command in a mount namespace of its own in which tracefs is mounted, as on most machines.
+fn seeing_tracefs(command: &Command) -> Command {
+    let mut inside = Command::new("unshare");
+    inside.args([
+        "--mount",
+        "sh",
+        "-ec",
+        r#"mount -t tracefs nodev /sys/kernel/tracing; exec "$@""#,
+        "sh",
+    ]);
+    inside.arg(command.get_program()).args(command.get_args());
+    inside
 }
 
 /// Returns the capabilities that recording needs and uses.
@@ -112,6 +126,92 @@ fn attach(capabilities: &[Capability]) {
     program.stop();
 }
 
+/// Without the rights to eBPF, perf events are used, and everyone is told so. What they capture equals the truth.
+#[test]
+fn without_the_rights_to_ebpf_perf_is_chosen() {
+    let program = Program::steady("trixie", "gfx942", &[]);
+    program.goes_on(100);
+    let pid = program.pid().to_string();
+    let trace = program.dir.path().join("t.trace");
+    let mut command = seeing_tracefs(&with(&PERF_RECORDING, &["-v", "record", "-p", &pid, "-o"]));
+    command.arg(&trace);
+    let recorder = Recorder::of(command, &trace);
+    let told = recorder.hears("backend    ");
+    assert!(
+        told.starts_with("backend    perf, because cap_bpf, cap_sys_admin are missing"),
+        "{told}"
+    );
+    recorder.hears("attached   ");
+    program.goes_on(1000);
+    program.stop();
+    let recorded = recorder.wait().expect_success();
+    let run = program.read(recorded);
+    let manifest = run.trace.manifest();
+    assert_eq!(manifest.backend, Some(Backend::Perf));
+    let found = observed::adopted(&run, true);
+    println!("{found:?}");
+    assert!(found.claimed >= 500 && found.outside >= 50, "{found:?}");
+    assert!(
+        manifest.capabilities.iter().any(|name| name == "ioctls"),
+        "{manifest:?}"
+    );
+}
+
+/// The guardians remove what a killed recorder defined in tracefs. The program goes on, without probes.
+#[test]
+fn a_killed_recorder_leaves_no_uprobe() {
+    let program = Program::steady("trixie", "gfx942", &[]);
+    program.goes_on(100);
+    let pid = program.pid().to_string();
+    let trace = program.dir.path().join("t.trace");
+    let script = r#"
+        "$@" &
+        recorder=$!
+        defined() { grep -q "tracer_$recorder/" /sys/kernel/tracing/uprobe_events; }
+        tries=0
+        until defined; do tries=$((tries + 1)); test $tries -lt 600 || exit 2; sleep 0.05; done
+        kill -KILL $recorder
+        tries=0
+        while defined; do tries=$((tries + 1)); test $tries -lt 600 || exit 3; sleep 0.05; done
+    "#;
+    let mut command = with(&PERF_RECORDING, &["record", "-p", &pid, "-o"]);
+    command.arg(&trace);
+    let words: Vec<_> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .collect();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, "sh"]).args(words);
+    let output = seeing_tracefs(&shell).output().expect("unshare, of util-linux");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    program.goes_on(500);
+    program.stop();
+}
+
+/// What only eBPF can do is refused, with the option's name, and nothing is recorded.
+#[test]
+fn what_perf_cannot_do_is_refused() {
+    let dir = folder();
+    let trace = dir.path().join("t.trace").to_string_lossy().into_owned();
+    for (option, named) in [
+        (&["--api", "hip"][..], "--api"),
+        (&["--detail", "full"], "--detail full"),
+        (&["--stacks"], "--stacks"),
+        (&["--all", "--duration", "1s"], "--all"),
+    ] {
+        let mut command = Command::new(place::programs().join("tracer"));
+        command.args(["record", "--backend=perf", "-o", &trace]).args(option);
+        if named != "--all" {
+            command.args(["--", "/bin/true"]);
+        }
+        let output = command.output().expect("tracer runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(125), "{said}");
+        assert!(said.contains(&format!("{named} needs eBPF")), "{said}");
+        assert!(!dir.path().join("t.trace").exists());
+    }
+}
+
 #[test]
 fn a_command_takes_three_more() {
     let dir = folder();
@@ -144,11 +244,12 @@ fn without_one_of_them_the_error_names_it() {
     let dir = folder();
     let own = std::process::id().to_string();
     let trace = dir.path().join("trace").to_string_lossy().into_owned();
+    let ebpf = "--backend=ebpf";
     let runs: [&[&str]; 5] = [
-        &["record", "-o", &trace, "-p", &own],
-        &["record", "-o", &trace, "--", "/bin/true"],
-        &["top", "--once", "--json", "--duration", "1s", "-p", &own],
-        &["serve", "--listen", "127.0.0.1:0", "-p", &own],
+        &["record", ebpf, "-o", &trace, "-p", &own],
+        &["record", ebpf, "-o", &trace, "--", "/bin/true"],
+        &["top", ebpf, "--once", "--json", "--duration", "1s", "-p", &own],
+        &["serve", ebpf, "--listen", "127.0.0.1:0", "-p", &own],
         &["verify", "--", "/bin/true"],
     ];
     let check = |capabilities: &[Capability], words: &[&str], user: Option<&str>, missing: &str| {
@@ -169,6 +270,19 @@ fn without_one_of_them_the_error_names_it() {
         let others: Vec<Capability> = recording().into_iter().filter(|one| *one != missing).collect();
         for words in runs {
             check(&others, words, None, missing.0);
+        }
+    }
+    for missing in PERF_RECORDING {
+        let others: Vec<Capability> = PERF_RECORDING.into_iter().filter(|one| *one != missing).collect();
+        for backend in ["--backend=perf", "--backend=auto"] {
+            let run = ["record", backend, "-o", &trace, "--", "/bin/true"];
+            let output = with(&others, &run).output().expect("setpriv, of util-linux");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(125), "{backend} without {missing:?}: {said}");
+            assert!(
+                said.contains(&missing.0.to_lowercase()),
+                "{backend} without {missing:?}: {said}"
+            );
         }
     }
     for missing in FOR_A_USER {

@@ -1,0 +1,119 @@
+//! The perf backend: what it captures without eBPF equals the simulator's truth field by field.
+
+use tracer_core::{
+    losses::PERF_RING,
+    tables::{Dispatch, Fact},
+};
+use tracer_e2e::{
+    compare,
+    scenario::{Scenario, each_release},
+};
+
+/// Microseconds between two submissions: at most 1,000 dispatches per second.
+const PACE: [&str; 2] = ["--pace", "1000"];
+
+#[test]
+fn paced_workloads_equal_the_truth() {
+    let workloads: [&[&str]; 8] = [
+        &["compute-only", "-n", "300"],
+        &["mixed"],
+        &["multi-queue", "--queues", "4", "-n", "50"],
+        &["multi-thread", "--threads", "4", "-n", "200"],
+        &["barriers"],
+        &["batch", "--packets", "10", "-n", "40"],
+        &["wrap"],
+        &["churn", "--queues", "8"],
+    ];
+    for (turn, workload) in workloads.into_iter().enumerate() {
+        let workload = [workload, &PACE].concat();
+        for (suite, asic) in each_release(turn) {
+            let run = Scenario::new(suite, asic, &workload).by_perf().record();
+            let compared = compare::by_perf(&run);
+            println!("{suite} {asic} {workload:?}: {compared:?}");
+            let own = run.did()["dispatches"].as_u64().expect("a number");
+            assert!(
+                own > 0 && compared.dispatches as u64 >= own && compared.named > 0,
+                "{own} of {compared:?}"
+            );
+        }
+    }
+}
+
+/// As many doorbells as possible: each one is there, and each packet with its fields.
+#[test]
+fn bursts_equal_the_truth_or_are_counted_as_lost() {
+    for (suite, asic) in each_release(0) {
+        let run = Scenario::new(suite, asic, &["burst", "-n", "100000"])
+            .by_perf()
+            .record();
+        let compared = compare::by_perf(&run);
+        println!("{suite} {asic}: {compared:?}");
+        assert!(compared.dispatches >= 100_000);
+    }
+}
+
+/// The recorder stops the program after a change of its code objects. No dispatch has the name of another time: it has its own, or,
+/// if the program was faster than its stop and changed them again, none, and that is counted.
+#[test]
+fn an_address_that_is_used_again_has_the_name_of_its_time() {
+    let mut named = 0;
+    // Without a pace, the next change comes at once.
+    let workloads: [&[&str]; 2] = [&["reload", "-n", "8"], &["reload", "-n", "8", "--pace", "10000"]];
+    for (workload, (suite, asic)) in workloads
+        .into_iter()
+        .cycle()
+        .zip(each_release(1).chain(each_release(0)))
+    {
+        let run = Scenario::new(suite, asic, workload).by_perf().record();
+        let did = run.did();
+        let hex = |value: &serde_json::Value| {
+            let text = value.as_str().expect("an address");
+            u64::from_str_radix(text.trim_start_matches("0x"), 16).expect("hexadecimal")
+        };
+        let launches = did["launches"].as_array().expect("launches");
+        assert_eq!(launches.len(), 8);
+        let mut nameless = 0;
+        for launch in launches {
+            let queue = run.queues().find(|queue| queue.handle == hex(&launch["queue"]));
+            let queue = queue.expect("the queue").queue;
+            let is_it = |d: &&Dispatch| d.queue == queue && Some(d.index) == launch["index"].as_u64();
+            let found = run.dispatches().find(is_it).expect("the dispatch");
+            assert_eq!(found.kernel_object, hex(&launch["kernel_object"]));
+            match &found.kernel {
+                Some(name) => assert_eq!(Some(&**name), launch["kernel"].as_str(), "{found:?}"),
+                None => nameless += 1,
+            }
+        }
+        let losses = &run.trace.manifest().losses;
+        let unread = losses.get("code-object-list").copied().unwrap_or(0);
+        println!("{suite} {asic}: {nameless} of 8 without a name, losses {losses:?}");
+        assert_eq!(losses.len(), usize::from(unread > 0), "{losses:?}");
+        // The trace says why: a list was unread, or the memory of a code object was gone.
+        let gone: Vec<_> = run.code_objects().filter(|object| object.unread.is_some()).collect();
+        assert!(
+            nameless == 0 || unread > 0 || !gone.is_empty(),
+            "{nameless} without a name: {:?}, {:?}",
+            run.code_objects().collect::<Vec<_>>(),
+            run.dispatches().collect::<Vec<_>>()
+        );
+        named += 8 - nameless;
+    }
+    assert!(named > 0);
+}
+
+/// A recorder that cannot keep up counts what it lost: no doorbell is missing that is not counted.
+#[test]
+fn what_has_no_room_is_counted() {
+    let mut scenario = Scenario::new("trixie", "gfx1100", &["burst", "-n", "400000"]).by_perf();
+    scenario.buffer = Some("1");
+    let run = scenario.record();
+    let rang = run.did()["doorbells"].as_u64().expect("a number");
+    let seen = run.report["doorbells"]["total"].as_u64().expect("a number");
+    let losses = run.facts.iter().filter_map(|fact| match fact {
+        Fact::Loss(loss) if loss.source == PERF_RING => Some(loss.count),
+        _ => None,
+    });
+    let lost: u64 = losses.sum();
+    println!("{seen} of {rang} doorbells, {lost} records lost");
+    assert!(seen + lost >= rang, "{seen} seen and {lost} lost of {rang}");
+}
