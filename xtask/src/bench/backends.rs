@@ -1,0 +1,60 @@
+//! The cost of a doorbell for the traced program, by backend.
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::{Place, median};
+use crate::cmd;
+use crate::setup::Rootfs;
+
+/// Rounds; in each, the workload runs alone and recorded.
+const ROUNDS: usize = 7;
+/// The workload: as many doorbells as possible, and fewer than its ring has packets, so that it waits for no room.
+const BURST: [&str; 3] = ["burst", "-n", "16000"];
+
+/// Returns the time that a recording by eBPF adds to a submission of one packet, ns.
+pub fn by_ebpf(place: &Place<'_>) -> Result<f64> {
+    added(place, "ebpf")
+}
+
+/// Returns the time that a recording by perf events adds to a submission of one packet, ns.
+pub fn by_perf(place: &Place<'_>) -> Result<f64> {
+    added(place, "perf")
+}
+
+fn added(place: &Place<'_>, backend: &str) -> Result<f64> {
+    let (mut alone, mut recorded) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        alone.push(submission_ns(place, simulated(place))?);
+        let mut command = Command::new(place.programs.join("tracer"));
+        command.args(["record", "--overwrite", "--as-root", "--backend", backend, "-o"]);
+        command.arg(place.dir.join("bench.trace")).arg("--");
+        let simulated = simulated(place);
+        command.arg(simulated.get_program()).args(simulated.get_args());
+        recorded.push(submission_ns(place, command)?);
+    }
+    Ok(median(recorded)? - median(alone)?)
+}
+
+/// Runs the workload, and returns the median time from the reservation of a packet to the return from its doorbell, ns.
+fn submission_ns(place: &Place<'_>, mut command: Command) -> Result<f64> {
+    let report = place.dir.join("did.json");
+    cmd::run(command.arg("--json").arg(&report).args(BURST))?;
+    let text = std::fs::read(&report).with_context(|| format!("cannot read {}", report.display()))?;
+    let did: serde_json::Value = serde_json::from_slice(&text)?;
+    let median = did["submit_ns"]["p50"].as_f64();
+    median.with_context(|| format!("no median in {}", report.display()))
+}
+
+/// Returns the dispatcher on the simulated GPU, without its workload.
+fn simulated(place: &Place<'_>) -> Command {
+    let mut command = Command::new(place.programs.join("kfd-sim"));
+    command.arg("--root").arg(Rootfs::stable(place.project).dir());
+    let kernels = place.project.gpu_kernels();
+    command.args(["--asic", "gfx1100", "--kernels"]).arg(&kernels);
+    command.arg("--bind").arg(place.project.target()).arg("--");
+    command.arg(place.programs.join("hsa-dispatch"));
+    command.arg("--kernels").arg(&kernels);
+    command
+}
