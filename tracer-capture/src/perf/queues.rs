@@ -71,6 +71,8 @@ enum Walk {
         then: Indexes,
         /// Whether the queue was not known before.
         is_new: bool,
+        /// The copies of the queue in this pass: the places of the first one, and after the last one, among [`Queues::copied`].
+        copies: (usize, usize),
     },
 }
 
@@ -86,8 +88,6 @@ struct Found {
 /// Packets that were read at once, from index `first` on.
 #[derive(Clone, Copy, Debug)]
 struct Copied {
-    pid: u32,
-    queue: u64,
     first: u64,
     end: u64,
     /// Read index before the copy.
@@ -189,9 +189,11 @@ impl Queues {
     fn read_group(&mut self, key: (u32, At), group: &[usize], memory: &mut impl Fetch) {
         let values = || group.iter().map(|&at| self.rung[at].value);
         let (lowest, highest) = (values().min().unwrap_or(0), values().max().unwrap_or(0));
+        let mut before = self.copied.len();
         let mut result = self.read_queue(key, lowest, highest, memory);
         if matches!(result, Err(Failed::Replaced)) {
             self.found.remove(&key);
+            before = self.copied.len();
             result = self.read_queue(key, lowest, highest, memory);
         }
         let (found, whole, now, is_new) = match result {
@@ -202,6 +204,7 @@ impl Queues {
             }
             Err(Failed::Unread | Failed::Replaced) => return,
         };
+        let copies = (before, self.copied.len());
         let mut first = whole.first;
         // From the last one on: the lowest value of each doorbell and those after it.
         let mut lowest = u64::MAX;
@@ -216,6 +219,7 @@ impl Queues {
                     ..now
                 },
                 is_new: false,
+                copies,
             };
         }
         for (place, &at) in group.iter().enumerate() {
@@ -252,6 +256,9 @@ impl Queues {
             Some(found) => *found,
             None => find(pid, at, memory)?,
         };
+        if self.found.len() >= MAX_QUEUES && !self.found.contains_key(&key) {
+            self.found.clear();
+        }
         self.found.insert(key, found);
         let known = self.extents.get(&(pid, found.queue)).copied();
         let size = u64::from(found.size);
@@ -357,8 +364,6 @@ impl Queues {
             read: word(&after, READ_DISPATCH_ID - WRITE_DISPATCH_ID).unwrap_or(0),
         };
         self.copied.push(Copied {
-            pid,
-            queue: found.queue,
             first,
             end,
             read_index: before.read,
@@ -393,6 +398,7 @@ impl Queues {
                 range,
                 then,
                 is_new,
+                copies,
             } => {
                 doorbell = Doorbell {
                     handle: found.queue,
@@ -410,7 +416,7 @@ impl Queues {
                     // The model takes a queue that it did not know from the read index on, and that of the copy is too high.
                     sink(&Event::Doorbell(doorbell));
                 }
-                self.hand_over_packets(rung, &found, range, sink);
+                self.hand_over_packets(rung, &found, range, copies, sink);
                 if is_new {
                     return;
                 }
@@ -419,9 +425,15 @@ impl Queues {
         sink(&Event::Doorbell(doorbell));
     }
 
-    fn hand_over_packets(&self, rung: &Rung, found: &Found, range: Range, sink: &mut impl FnMut(&Event<'_>)) {
-        let of_queue = |copied: &&Copied| (copied.pid, copied.queue) == (rung.origin.pid, found.queue);
-        for copied in self.copied.iter().filter(of_queue) {
+    fn hand_over_packets(
+        &self,
+        rung: &Rung,
+        found: &Found,
+        range: Range,
+        copies: (usize, usize),
+        sink: &mut impl FnMut(&Event<'_>),
+    ) {
+        for copied in self.copied.get(copies.0..copies.1).unwrap_or_default() {
             let (first, end) = (range.first.max(copied.first), range.end.min(copied.end));
             if first >= end {
                 continue;
