@@ -16,11 +16,16 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 
+use tracer_common::pause::place::ANYWHERE;
+
 use super::{
     entries::{Entries, Paused},
     place::{self, Stand},
 };
-use crate::{sys, target::process_stat::Stat};
+use crate::{
+    sys,
+    target::process_stat::{Stat, is_exited},
+};
 
 /// The outcome of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
@@ -65,7 +70,12 @@ pub fn resume(threads: &[Paused], entries: &Entries, now_ns: u64) -> io::Result<
     let mut gone = 0;
     let mut is_stopped = false;
     for thread in threads {
-        match Stat::try_of_thread(thread.pid, thread.tid)?.map(|stat| stat.state) {
+        let state = if thread.place == ANYWHERE {
+            process_state(thread.pid)?
+        } else {
+            Stat::try_of_thread(thread.pid, thread.tid)?.map(|stat| stat.state)
+        };
+        match state {
             Some('T' | 't') => {
                 is_stopped = true;
                 match place::of_thread(thread.pid, thread.tid, thread.place) {
@@ -89,10 +99,42 @@ pub fn resume(threads: &[Paused], entries: &Entries, now_ns: u64) -> io::Result<
         .iter()
         .any(|thread| now_ns.saturating_sub(thread.time_ns) < GRACE_NS);
     if is_recent || pending(first.pid)? & bit(libc::SIGSTOP) != 0 {
-        Ok(Step::Later)
-    } else {
-        Ok(Step::Over(Outcome::NotStopped))
+        return Ok(Step::Later);
     }
+    if threads.iter().any(|thread| thread.place == ANYWHERE) {
+        // Every thread is inside a call that nothing interrupts, and would stop after it.
+        go_on(&process, entries.resumes())?;
+    }
+    Ok(Step::Over(Outcome::NotStopped))
+}
+
+/// Returns the state of a process that was stopped without a look at where its threads were: `T` if any thread is stopped, as the
+/// others may be inside calls that nothing interrupts, and the one in the entry may have exited since. `None` if all have exited.
+fn process_state(pid: u32) -> io::Result<Option<char>> {
+    let tasks = match fs::read_dir(format!("/proc/{pid}/task")) {
+        Ok(tasks) => tasks,
+        Err(error) if is_exited(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut found = None;
+    for task in tasks {
+        let task = match task {
+            Ok(task) => task,
+            Err(error) if is_exited(&error) => break,
+            Err(error) => return Err(error),
+        };
+        let tid = task.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some(stat) = tid.map(|tid| Stat::try_of_thread(pid, tid)).transpose()?.flatten() else {
+            continue;
+        };
+        if stat.state == 'T' {
+            return Ok(Some('T'));
+        }
+        if !stat.has_exited() {
+            found = Some(stat.state);
+        }
+    }
+    Ok(found)
 }
 
 /// Opens the process of an entry; `None` if it has exited, or if its id belongs to another process by now.
@@ -262,6 +304,22 @@ mod tests {
         let step = resume(&[paused(child.0.id(), 0)], &nothing(), u64::MAX).unwrap();
         assert_eq!(step, Step::Over(Outcome::LeftStopped));
         assert_eq!(child.state(), Some('T'));
+    }
+
+    /// The thread in the entry has exited, and the process is stopped all the same.
+    #[test]
+    fn a_process_that_the_recorder_stopped_goes_on_whatever_its_thread_did() {
+        let mut child = Stopped::new();
+        let own = Paused {
+            tid: u32::MAX - 1,
+            place: ANYWHERE,
+            ..paused(child.0.id(), 0)
+        };
+        let step = resume(&[own], &nothing(), u64::MAX).unwrap();
+        assert_eq!(step, Step::Over(Outcome::Resumed));
+        // The shell ends after the signal that it sent to itself.
+        assert!(child.0.wait().unwrap().success());
+        assert_eq!(resume(&[own], &nothing(), u64::MAX).unwrap(), Step::Over(Outcome::Gone));
     }
 
     #[test]
