@@ -44,6 +44,8 @@ pub struct Pauses {
     /// Set when the last round could not resume a process.
     is_helpless: AtomicBool,
     cut_short: AtomicU64,
+    /// Held by a round, and while the recorder stops a process itself.
+    turn: Mutex<()>,
     /// Tokens of pauses that reached the limit, until the recorder comes to them.
     limited: Mutex<HashSet<u64>>,
 }
@@ -66,6 +68,7 @@ impl Pauses {
             stop: AtomicBool::new(false),
             is_helpless: AtomicBool::new(false),
             cut_short: AtomicU64::new(0),
+            turn: Mutex::default(),
             limited: Mutex::default(),
         }
     }
@@ -79,6 +82,10 @@ impl Pauses {
         }
         self.entries.serve(slot, token);
         self.wake();
+    }
+
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn limited(&self) -> MutexGuard<'_, HashSet<u64>> {
@@ -110,6 +117,7 @@ impl Pauses {
         } else {
             self.entries.beat(now_ns);
         }
+        let _turn = self.turn();
         let mut next = IDLE;
         let mut any = false;
         for (pid, threads) in self.entries.by_process() {

@@ -56,6 +56,9 @@ pub enum Step {
 /// The time within which a stop that is not pending any more must show: the thread may have taken it, and wait for a processor.
 const GRACE_NS: u64 = 2_000_000_000;
 
+/// Threads whose states are read to see whether a process has stopped. A process can have thousands, and none may delay the others.
+const LOOKED_AT: usize = 16;
+
 /// Resumes a process. `threads` are all entries of the process: at least one.
 ///
 /// # Errors
@@ -69,9 +72,15 @@ pub fn resume(threads: &[Paused], entries: &Entries, now_ns: u64) -> io::Result<
     };
     let mut gone = 0;
     let mut is_stopped = false;
+    let of_process = threads
+        .iter()
+        .any(|thread| thread.place == ANYWHERE)
+        .then(|| process_state(first.pid))
+        .transpose()?
+        .flatten();
     for thread in threads {
         let state = if thread.place == ANYWHERE {
-            process_state(thread.pid)?
+            of_process
         } else {
             Stat::try_of_thread(thread.pid, thread.tid)?.map(|stat| stat.state)
         };
@@ -103,7 +112,10 @@ pub fn resume(threads: &[Paused], entries: &Entries, now_ns: u64) -> io::Result<
     }
     if threads.iter().any(|thread| thread.place == ANYWHERE) {
         // Every thread is inside a call that nothing interrupts, and would stop after it.
-        go_on(&process, entries.resumes())?;
+        match go_on(&process, entries.resumes()) {
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(Step::Over(Outcome::Gone)),
+            sent => sent?,
+        }
     }
     Ok(Step::Over(Outcome::NotStopped))
 }
@@ -117,7 +129,8 @@ fn process_state(pid: u32) -> io::Result<Option<char>> {
         Err(error) => return Err(error),
     };
     let mut found = None;
-    for task in tasks {
+    // The first one is the leader. A look at some suffices: after the grace the process goes on in any case.
+    for task in tasks.take(LOOKED_AT) {
         let task = match task {
             Ok(task) => task,
             Err(error) if is_exited(&error) => break,

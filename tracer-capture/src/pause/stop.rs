@@ -14,8 +14,13 @@ use crate::{sys, target::process_stat::Stat};
 impl Pauses {
     /// Stops a process, with an entry for one of its threads. Returns the entry's index and token; `None` if the process was not
     /// stopped: it has exited, something else stops it already, or no entry is free.
-    pub fn stop(&self, pid: u32, tid: u32, reason: u16) -> Option<(u32, u64)> {
-        let stopped = stop(&self.entries, pid, tid, reason);
+    ///
+    /// `time_ns` is a moment at which the process existed, ns of CLOCK_MONOTONIC: its id may belong to another one by now.
+    pub fn stop(&self, (pid, tid): (u32, u32), time_ns: u64, reason: u16) -> Option<(u32, u64)> {
+        // The keeper resumes a process for all of its entries, or for none.
+        let turn = self.turn();
+        let stopped = stop(&self.entries, (pid, tid), time_ns, reason);
+        drop(turn);
         let stopped = stopped.inspect_err(|error| log::debug!("process {pid} cannot be paused: {error}"));
         // The keeper waits for nothing while there are no pauses.
         self.wake();
@@ -23,13 +28,17 @@ impl Pauses {
     }
 }
 
-fn stop(entries: &Entries, pid: u32, tid: u32, reason: u16) -> io::Result<(u32, u64)> {
+fn stop(entries: &Entries, (pid, tid): (u32, u32), then_ns: u64, reason: u16) -> io::Result<(u32, u64)> {
     let gone = || io::Error::from_raw_os_error(libc::ESRCH);
     let id = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
     let process = pidfd_open(id, PidfdFlags::empty())?;
     let stat = Stat::try_of_process(pid)?.ok_or_else(gone)?;
     // What was read belongs to the opened process only if that process has not exited in between.
     if stat.has_exited() || sys::has_ended(&process) {
+        return Err(gone());
+    }
+    let [monotonic, boottime, _] = sys::clocks();
+    if stat.start_ns() > then_ns.saturating_add(boottime.saturating_sub(monotonic)) {
         return Err(gone());
     }
     let is_stopped = matches!(stat.state, 'T' | 't');

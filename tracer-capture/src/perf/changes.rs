@@ -13,10 +13,12 @@ use tracer_common::{
 use tracer_core::event::Origin;
 
 use super::record::half;
-use crate::{decode::fetch::Fetch, pause::keeper::Pauses, target::process_stat::Stat};
+use crate::{decode::fetch::Fetch, pause::keeper::Pauses, sys, target::process_stat::Stat};
 
 /// The time within which a process stops, ns. After that its list is read although it runs.
 const STOPPING_NS: u64 = 50_000_000;
+/// Most processes that are behind.
+const MAX_BEHIND: usize = 4096;
 /// Calls of the function around one change.
 const CALLS: u32 = 2;
 
@@ -35,12 +37,18 @@ pub struct Changed {
     pub behind_ns: Option<u64>,
 }
 
+impl Changed {
+    fn unpaused(self) -> Self {
+        Self { pause: None, ..self }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// The stop is on its way since this moment.
     Stopping(u64),
-    /// The process stood still when the last pass began: this pass has what it did before.
-    Stopped,
+    /// The process stood still at this moment.
+    Stopped(u64),
     /// The list is being read.
     Announced,
 }
@@ -57,6 +65,8 @@ struct Change {
 /// The processes whose lists change.
 pub struct Changes {
     by_process: HashMap<u32, Change>,
+    /// Processes that stopped in the middle of a change, after others that nobody read: when the first one was.
+    behind: HashMap<u32, u64>,
     pauses: Arc<Pauses>,
 }
 
@@ -66,6 +76,7 @@ impl Changes {
     pub fn new(pauses: Arc<Pauses>) -> Self {
         Self {
             by_process: HashMap::new(),
+            behind: HashMap::new(),
             pauses,
         }
     }
@@ -97,40 +108,51 @@ impl Changes {
             pause: None,
             behind_ns: None,
         };
-        let Some(pause) = self.pauses.stop(origin.pid, origin.tid, hold_reason::CODE_OBJECTS) else {
+        let reason = hold_reason::CODE_OBJECTS;
+        let Some(pause) = self.pauses.stop((origin.pid, origin.tid), origin.time_ns, reason) else {
             return Some(changed);
         };
         changed.pause = Some(pause);
+        let behind = self.behind.remove(&origin.pid);
         let change = Change {
             changed,
             pause,
-            first_ns: origin.time_ns,
-            calls: 1,
+            first_ns: behind.unwrap_or(origin.time_ns),
+            calls: if behind.is_some() { CALLS + 1 } else { 1 },
             state: State::Stopping(origin.time_ns),
         };
         self.by_process.insert(origin.pid, change);
         None
     }
 
-    /// Goes a step on, at the begin of a pass, with what happened before `now_ns` still to come in this pass. `announce` takes the
-    /// lists that are to be read.
-    pub fn advance(&mut self, now_ns: u64, memory: &mut impl Fetch, mut announce: impl FnMut(Changed)) {
-        let pauses = &self.pauses;
+    /// Goes a step on. What happened before `done_ns` was handed over. `announce` takes the lists that are to be read.
+    pub fn advance(&mut self, done_ns: u64, memory: &mut impl Fetch, mut announce: impl FnMut(Changed)) {
+        let (pauses, behind) = (&self.pauses, &mut self.behind);
         self.by_process.retain(|&pid, change| {
             match change.state {
                 State::Stopping(since_ns) => {
                     let state = Stat::of_process(pid).map(|stat| stat.state);
-                    if !matches!(state, Some('R' | 'S' | 'D')) || now_ns.saturating_sub(since_ns) > STOPPING_NS {
-                        change.state = State::Stopped;
+                    let now_ns = sys::monotonic_ns();
+                    if !matches!(state, Some('R' | 'S' | 'D')) {
+                        change.state = State::Stopped(now_ns);
+                    } else if now_ns.saturating_sub(since_ns) > STOPPING_NS {
+                        pauses.serve(change.pause.0, change.pause.1);
+                        announce(change.changed.unpaused());
+                        return false;
                     }
                     true
                 }
-                State::Stopped => {
+                // What it did before it stood still is to come first.
+                State::Stopped(since_ns) if done_ns <= since_ns => true,
+                State::Stopped(_) => {
                     let mut state = [0; 4];
                     let debug = change.changed.debug;
                     let is_there = memory.fetch(pid, &mut [(debug.wrapping_add(R_STATE as u64), &mut state)]);
                     if is_there && half(&state, 0) != Some(RT_CONSISTENT) {
                         // It stopped in the middle of a change. The call after the change is still to come.
+                        if change.calls > 1 && behind.len() < MAX_BEHIND {
+                            behind.insert(pid, change.first_ns);
+                        }
                         pauses.serve(change.pause.0, change.pause.1);
                         return false;
                     }
@@ -149,6 +171,7 @@ impl Changes {
 
     /// Lets a process go on whose program has ended.
     pub fn forget(&mut self, pid: u32) {
+        self.behind.remove(&pid);
         if let Some(change) = self.by_process.remove(&pid) {
             self.pauses.serve(change.pause.0, change.pause.1);
         }

@@ -82,7 +82,7 @@ impl Ioctls {
         let mut events = Vec::new();
         for (name, numbers) in EVENTS.into_iter().zip(&mut numbers) {
             let attributes = event::trace_event(tracefs::number("syscalls", name)?);
-            let opened = probes.open(&attributes, |number| numbers.push(number));
+            let opened = probes.open(&attributes, |known| numbers.extend(known));
             let opened = opened.map_err(|error| CaptureError::system("opening a perf event of system calls", error))?;
             if name == enter {
                 // Without the filter more records come, and none is missing.

@@ -5,7 +5,7 @@ use std::{
     ffi::CStr,
     io,
     os::fd::OwnedFd,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use super::event;
@@ -52,7 +52,7 @@ pub type Places = HashMap<u64, Place>;
 pub struct Probes {
     /// Each processor, and the event whose buffer its other events share.
     processors: Vec<(u32, OwnedFd)>,
-    places: Mutex<Places>,
+    places: Mutex<Arc<Places>>,
     /// Defines uprobes by name; `None` if the uprobe PMU can be used.
     named: Option<Named>,
 }
@@ -79,7 +79,11 @@ impl Probes {
     }
 
     /// Returns the places, for one pass over the buffers.
-    pub fn places(&self) -> MutexGuard<'_, Places> {
+    pub fn places(&self) -> Arc<Places> {
+        Arc::clone(&self.locked())
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Arc<Places>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -93,8 +97,9 @@ impl Probes {
     /// # Errors
     /// Fails with the kernel's error; nothing is attached then.
     pub fn attach(&self, place: Place, file: &CStr, offset: u64) -> io::Result<Vec<Attachment>> {
-        let number = |number| {
-            self.places().insert(number, place);
+        let number = |numbers: &[u64]| {
+            let mut places = self.locked();
+            Arc::make_mut(&mut places).extend(numbers.iter().map(|&number| (number, place)));
         };
         let Some(named) = &self.named else {
             let events = self.open(&event::uprobe(file, offset)?, number)?;
@@ -111,18 +116,19 @@ impl Probes {
         }])
     }
 
-    /// Opens an event on every processor; `number` takes the number of each before it writes samples.
+    /// Opens an event on every processor; `numbers` takes their numbers before they write samples.
     ///
     /// # Errors
     /// Fails with the kernel's error; no event is open then.
-    pub fn open(&self, attributes: &event::Attributes, mut number: impl FnMut(u64)) -> io::Result<Vec<OwnedFd>> {
+    pub fn open(&self, attributes: &event::Attributes, numbers: impl FnOnce(&[u64])) -> io::Result<Vec<OwnedFd>> {
         let opened = self.processors.iter().map(|(processor, buffer)| {
             let opened = event::open(attributes, *processor)?;
             event::share_buffer(&opened, buffer)?;
-            number(event::id(&opened)?);
             Ok(opened)
         });
         let opened: Vec<OwnedFd> = opened.collect::<io::Result<_>>()?;
+        let known: Vec<u64> = opened.iter().map(event::id).collect::<io::Result<_>>()?;
+        numbers(&known);
         opened.iter().try_for_each(event::enable)?;
         Ok(opened)
     }

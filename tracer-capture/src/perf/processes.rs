@@ -4,6 +4,8 @@ use std::{collections::HashMap, fs};
 
 use tracer_core::event::Origin;
 
+use crate::{sys, target::process_stat::Stat};
+
 /// A traced process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
@@ -14,6 +16,8 @@ pub struct Process {
     /// Threads that have not exited. For a process that ran before, their number when tracer began, and the threads that came and
     /// went since.
     threads: u32,
+    /// Forks and exits before this moment are in `threads` already.
+    since_ns: u64,
 }
 
 /// The end of a thread.
@@ -46,10 +50,12 @@ impl Processes {
     /// Traces a process from now on, as the given generation.
     pub fn insert(&mut self, pid: u32, generation: u32) {
         self.generation = self.generation.max(generation);
+        let threads = threads(pid).unwrap_or(1);
         let process = Process {
             generation,
             is_user: false,
-            threads: threads(pid).unwrap_or(1),
+            threads,
+            since_ns: sys::monotonic_ns(),
         };
         self.traced.insert(pid, process);
     }
@@ -64,6 +70,9 @@ impl Processes {
     pub fn forked(&mut self, parent: Origin, child: u32) -> Option<u32> {
         let process = self.traced.get_mut(&parent.pid)?;
         if child == parent.pid {
+            if parent.time_ns < process.since_ns {
+                return None;
+            }
             process.threads = process.threads.saturating_add(1);
             return None;
         }
@@ -75,28 +84,40 @@ impl Processes {
             generation: self.generation,
             is_user: false,
             threads: 1,
+            since_ns: parent.time_ns,
         };
         self.traced.insert(child, process);
         Some(child)
     }
 
     /// Notes that a process runs a new program, which has one thread and has used nothing yet.
-    pub fn executed(&mut self, pid: u32) {
+    pub fn executed(&mut self, pid: u32, time_ns: u64) {
         if let Some(process) = self.traced.get_mut(&pid) {
             self.generation = self.generation.wrapping_add(1);
             *process = Process {
                 generation: self.generation,
                 is_user: false,
                 threads: 1,
+                since_ns: time_ns,
             };
         }
     }
 
     /// Notes the end of a thread. A process that ended is not traced any more. Returns `None` if its process is not traced.
-    pub fn exited(&mut self, pid: u32) -> Option<End> {
+    pub fn exited(&mut self, thread: Origin) -> Option<End> {
+        let pid = thread.pid;
         let process = self.traced.get_mut(&pid)?;
+        if thread.time_ns < process.since_ns {
+            return Some(End::Thread);
+        }
         process.threads = process.threads.saturating_sub(1);
         if process.threads > 0 {
+            return Some(End::Thread);
+        }
+        // A fork whose record was lost leaves a thread that was not counted.
+        if Stat::of_process(pid).is_some_and(|stat| !stat.is_exiting()) {
+            process.threads = threads(pid).unwrap_or(1);
+            process.since_ns = sys::monotonic_ns();
             return Some(End::Thread);
         }
         self.traced.remove(&pid);
@@ -120,7 +141,7 @@ mod tests {
         Origin {
             pid,
             tid: pid,
-            time_ns: 0,
+            time_ns: u64::MAX,
         }
     }
 
@@ -132,9 +153,9 @@ mod tests {
         let mut processes = Processes::new(true);
         processes.insert(PARENT, 1);
         assert_eq!(processes.forked(thread(PARENT), PARENT), None);
-        assert_eq!(processes.exited(PARENT), Some(End::Thread));
-        assert_eq!(processes.exited(PARENT), Some(End::Process));
-        assert_eq!(processes.exited(PARENT), None);
+        assert_eq!(processes.exited(thread(PARENT)), Some(End::Thread));
+        assert_eq!(processes.exited(thread(PARENT)), Some(End::Process));
+        assert_eq!(processes.exited(thread(PARENT)), None);
     }
 
     #[test]
@@ -154,9 +175,9 @@ mod tests {
         processes.insert(PARENT, 1);
         processes.get(PARENT).unwrap().is_user = true;
         processes.forked(thread(PARENT), PARENT);
-        processes.executed(PARENT);
+        processes.executed(PARENT, u64::MAX);
         let process = *processes.get(PARENT).unwrap();
         assert!(!process.is_user && process.generation != 1);
-        assert_eq!(processes.exited(PARENT), Some(End::Process));
+        assert_eq!(processes.exited(thread(PARENT)), Some(End::Process));
     }
 }

@@ -6,7 +6,10 @@
 
 mod extent;
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 
 use tracer_common::{
     aql::{PACKET_LEN, Packet},
@@ -26,6 +29,12 @@ use crate::decode::{bytes_of, fetch::Fetch};
 const AT_ONCE: u64 = 512;
 /// How often packets are copied again that the GPU took during the copy.
 const AGAIN: u32 = 3;
+/// Most packets of one pass. Doorbells beyond them are unread: rings of fake queues could take any memory.
+const MAX_PACKETS_AT_ONCE: usize = 1 << 20;
+/// The longest time for one process in a pass. A process can delay each read of its memory.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Most doorbells that wait.
+const MAX_WAITING: usize = 1 << 18;
 /// Most queues that are remembered. A queue that returns after that is read from the GPU's read index on.
 const MAX_QUEUES: usize = 16 << 10;
 /// Bytes from the write index to the read index, including both.
@@ -102,6 +111,8 @@ struct Copied {
 enum Failed {
     Unread,
     NoDoorbell,
+    /// Whether the signal is a doorbell is unknown.
+    SignalUnread,
     /// Another queue is at its place now.
     Replaced,
 }
@@ -115,6 +126,8 @@ pub struct Queues {
     copied: Vec<Copied>,
     packets: Vec<Packet>,
     found: HashMap<(u32, At), Found>,
+    /// Stores to signals that may have been doorbells.
+    pub signals_unread: u64,
     /// By process and queue.
     extents: HashMap<(u32, u64), Extent>,
 }
@@ -160,6 +173,8 @@ impl Queues {
         if self.rung.is_empty() {
             return;
         }
+        let has_room = self.rung.len() < MAX_WAITING;
+        let wait = |pid| has_room && wait(pid);
         // In place, and in their order.
         self.waiting
             .extend(self.rung.extract_if(.., |rung| wait(rung.origin.pid)));
@@ -169,10 +184,16 @@ impl Queues {
         // Doorbells of one queue stay in their order.
         order.sort_by_key(|&at| self.rung[at].key());
         let mut rest = order.as_slice();
+        let mut turn = (0, Instant::now());
         while let Some(&first) = rest.first() {
             let key = self.rung[first].key();
+            if turn.0 != key.0 {
+                turn = (key.0, Instant::now());
+            }
             let (group, later) = rest.split_at(rest.partition_point(|&at| self.rung[at].key() <= key));
-            self.read_group(key, group, memory);
+            if self.packets.len() < MAX_PACKETS_AT_ONCE && turn.1.elapsed() < PATIENCE {
+                self.read_group(key, group, memory);
+            }
             rest = later;
         }
         self.order = order;
@@ -189,6 +210,7 @@ impl Queues {
     fn read_group(&mut self, key: (u32, At), group: &[usize], memory: &mut impl Fetch) {
         let values = || group.iter().map(|&at| self.rung[at].value);
         let (lowest, highest) = (values().min().unwrap_or(0), values().max().unwrap_or(0));
+        let was_found = self.found.contains_key(&key);
         let mut before = self.copied.len();
         let mut result = self.read_queue(key, lowest, highest, memory);
         if matches!(result, Err(Failed::Replaced)) {
@@ -198,11 +220,13 @@ impl Queues {
         }
         let (found, whole, now, is_new) = match result {
             Ok(read) => read,
-            Err(Failed::NoDoorbell) => {
+            Err(failed @ (Failed::NoDoorbell | Failed::SignalUnread)) if !was_found => {
+                self.signals_unread += u64::from(matches!(failed, Failed::SignalUnread)) * group.len() as u64;
                 group.iter().for_each(|&at| self.rung[at].walk = Walk::NoDoorbell);
                 return;
             }
-            Err(Failed::Unread | Failed::Replaced) => return,
+            // What was a doorbell before was one when it was rung.
+            Err(_) => return,
         };
         let copies = (before, self.copied.len());
         let mut first = whole.first;
@@ -470,7 +494,7 @@ fn find(pid: u32, at: At, memory: &mut impl Fetch) -> Result<Found, Failed> {
     let signal = match at {
         At::Pointer(pointer) => read(pid, pointer, memory).ok_or(Failed::Unread)?,
         At::Signal(signal) => {
-            let kind = read(pid, signal.wrapping_add(SIGNAL_KIND as u64), memory).ok_or(Failed::Unread)?;
+            let kind = read(pid, signal.wrapping_add(SIGNAL_KIND as u64), memory).ok_or(Failed::SignalUnread)?;
             if ![SIGNAL_KIND_DOORBELL, SIGNAL_KIND_LEGACY_DOORBELL].contains(&kind.cast_signed()) {
                 return Err(Failed::NoDoorbell);
             }

@@ -52,7 +52,7 @@ impl Rings {
         let mut events = Vec::new();
         for (name, numbers) in plan.set.names.into_iter().zip(&mut numbers) {
             let attributes = event::plain_trace_event(tracefs::number(GROUP, name)?);
-            let opened = probes.open(&attributes, |number| numbers.push(number));
+            let opened = probes.open(&attributes, |known| numbers.extend(known));
             events.extend(opened.map_err(|error| CaptureError::system("opening a perf event of rings", error))?);
         }
         Ok(Some(Self {

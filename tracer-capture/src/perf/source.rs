@@ -38,6 +38,9 @@ const BUSY_NAP: Duration = Duration::from_micros(100);
 /// The nap while there are none.
 const IDLE_NAP: Duration = Duration::from_millis(1);
 
+/// Most mapped files that are remembered. Without room, files are examined again.
+const MAX_MAPPED: usize = 1 << 16;
+
 /// Part of the file names of runtimes.
 const RUNTIME: &[u8] = b"hsa-runtime";
 
@@ -45,6 +48,8 @@ const RUNTIME: &[u8] = b"hsa-runtime";
 pub struct Source {
     buffers: Buffers,
     probes: Arc<Probes>,
+    /// The processors that were online when this was last looked at.
+    processors: Vec<u32>,
     processes: Processes,
     /// `None` if the trace events of system calls cannot be used.
     ioctls: Option<Ioctls>,
@@ -53,7 +58,7 @@ pub struct Source {
     queues: Queues,
     changes: Changes,
     pauses: Arc<Pauses>,
-    holds: mpsc::Sender<Hold>,
+    holds: mpsc::SyncSender<Hold>,
     /// Files that traced processes mapped, by process, device and inode: each is examined once.
     mapped: HashSet<(u32, (u32, u32), u64)>,
     /// Doorbells and ioctls count from the first moment on, and before the second one.
@@ -75,6 +80,7 @@ pub struct Opened {
     buffers: Buffers,
     /// Attaches probes.
     pub probes: Arc<Probes>,
+    processors: Vec<u32>,
     ioctls: Option<Ioctls>,
     rings: Option<Rings>,
 }
@@ -91,13 +97,14 @@ impl Opened {
         let buffers = Buffers::open(&processors, bytes).map_err(failed)?;
         let shared = buffers.rings.iter().map(|ring| ring.event.try_clone());
         let shared: Vec<OwnedFd> = shared.collect::<io::Result<_>>().map_err(failed)?;
-        let probes = Probes::new(processors.into_iter().zip(shared).collect()).map_err(failed)?;
+        let probes = Probes::new(processors.iter().copied().zip(shared).collect()).map_err(failed)?;
         let probes = Arc::new(probes);
         let ioctls = Ioctls::open(&probes).map_err(not_seen).ok();
         let rings = Rings::open(&probes)?;
         Ok(Self {
             buffers,
             probes,
+            processors,
             ioctls,
             rings,
         })
@@ -111,10 +118,11 @@ impl Opened {
 
     /// Returns the source. It announces processes that it pauses to `holds`; `follow` is whether child processes are traced too.
     #[must_use]
-    pub fn source(self, follow: bool, pauses: Arc<Pauses>, holds: mpsc::Sender<Hold>) -> Source {
+    pub fn source(self, follow: bool, pauses: Arc<Pauses>, holds: mpsc::SyncSender<Hold>) -> Source {
         Source {
             buffers: self.buffers,
             probes: self.probes,
+            processors: self.processors,
             processes: Processes::new(follow),
             ioctls: self.ioctls,
             rings: self.rings,
@@ -208,7 +216,7 @@ impl Source {
         let until_ns = sys::monotonic_ns();
         let mut buffers = std::mem::take(&mut self.buffers);
         buffers.look();
-        self.advance(until_ns, memory);
+        self.advance(memory);
         discoveries(sink);
         buffers.list(until_ns);
         let probes = Arc::clone(&self.probes);
@@ -260,7 +268,7 @@ impl Source {
             }
             Record::Exec(comm) if self.processes.get(pid).is_some() => {
                 self.ends(origin, memory, sink);
-                self.processes.executed(pid);
+                self.processes.executed(pid, origin.time_ns);
                 sink(&Event::Exec(origin, comm));
             }
             Record::Exit => {
@@ -269,7 +277,7 @@ impl Source {
                 {
                     ioctls.thread_exits(origin, sink);
                 }
-                if self.processes.exited(pid) == Some(End::Process) {
+                if self.processes.exited(origin) == Some(End::Process) {
                     self.ends(origin, memory, sink);
                     sink(&Event::Exit(origin));
                 }
@@ -360,6 +368,9 @@ impl Source {
         if sees_ioctls && !process.is_user || file.inode == 0 {
             return;
         }
+        if self.mapped.len() >= MAX_MAPPED {
+            self.mapped.clear();
+        }
         if !self.mapped.insert((origin.pid, file.device, file.inode)) {
             return;
         }
@@ -385,13 +396,17 @@ impl Source {
         }
     }
 
-    fn advance(&mut self, now_ns: u64, memory: &mut impl Fetch) {
+    fn advance(&mut self, memory: &mut impl Fetch) {
         let mut ready = Vec::new();
-        self.changes.advance(now_ns, memory, |changed| ready.push(changed));
-        ready.iter().for_each(|changed| self.read_list(changed));
+        self.changes
+            .advance(self.drained_ns, memory, |changed| ready.push(changed));
+        for changed in ready {
+            self.unpaused += u64::from(changed.pause.is_none());
+            self.read_list(&changed);
+        }
     }
 
-    fn read_list(&self, changed: &Changed) {
+    fn read_list(&mut self, changed: &Changed) {
         let (reason, site) = match changed.behind_ns {
             Some(ns) => (hold_reason::CODE_OBJECTS_BEHIND, u32::try_from(ns).unwrap_or(u32::MAX)),
             None => (hold_reason::CODE_OBJECTS, 0),
@@ -411,13 +426,14 @@ impl Source {
             return;
         };
         let generation = process.generation;
-        let stopped = self.pauses.stop(origin.pid, origin.tid, hold_reason::ENTERED);
+        let thread = (origin.pid, origin.tid);
+        let stopped = self.pauses.stop(thread, origin.time_ns, hold_reason::ENTERED);
         self.unpaused += u64::from(stopped.is_none());
         self.announce(origin, (hold_reason::ENTERED, 0), 0, generation, stopped);
     }
 
     fn announce(
-        &self,
+        &mut self,
         origin: Origin,
         (reason, site): (u16, u32),
         address: u64,
@@ -441,13 +457,26 @@ impl Source {
             token,
             file: Default::default(),
         };
-        // The receiver is gone at the end of the session; the keeper ends the pause.
-        let _ = self.holds.send(hold);
+        // There is no room, or the receiver is gone at the end of the session.
+        if self.holds.try_send(hold).is_err() {
+            self.unpaused += 1;
+            if let Some((slot, token)) = stopped {
+                self.pauses.serve(slot, token);
+            }
+        }
     }
 
     /// Hands over the losses since the last call: source, count.
     pub fn take_losses(&mut self, lost: &mut impl FnMut(&'static str, u64)) {
+        // A processor that came later has no buffer, and what happens there is not seen.
+        if let Ok(online) = processors::online()
+            && online.iter().any(|processor| !self.processors.contains(processor))
+        {
+            self.processors = online;
+            self.lost += 1;
+        }
         for (source, count) in [
+            (LossSource::SignalUnread.name(), &mut self.queues.signals_unread),
             (PERF_RING, &mut self.lost),
             (UNDECODED, &mut self.undecoded),
             (UNDECODED, &mut self.buffers.undecoded),

@@ -25,6 +25,9 @@ use crate::{
     sys,
 };
 
+/// Most processes that wait to be examined. Further ones are not paused, and count as lost.
+const MAX_HOLDS: usize = 4096;
+
 /// What a recording by perf lacks, for its readers.
 const WEAKER: &str = "captured by perf events, not eBPF: copies, calls of the kernel driver and who created queues were not watched \
     (docs/backends.md)";
@@ -76,7 +79,7 @@ pub(super) fn set_up(
     }
     let keeper = Keeper::start(Pauses::new(entries, options.pause_limit))?;
     let prober = Prober::of_perf(Arc::clone(&opened.probes));
-    let (sender, receiver) = mpsc::channel();
+    let (sender, receiver) = mpsc::sync_channel(MAX_HOLDS);
     let source = opened.source(options.follow, Arc::clone(keeper.pauses()), sender);
     Ok(SetUp {
         source: Source::Perf(Box::new(source)),

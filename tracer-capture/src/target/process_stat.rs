@@ -5,6 +5,8 @@ use std::{collections::BTreeSet, fs, io, path::PathBuf};
 /// Clock ticks per second in /proc, for every program (USER_HZ of include/asm-generic/param.h).
 const TICKS: u64 = 100;
 const NS: u64 = 1_000_000_000;
+/// The flag of threads that are exiting (include/linux/sched.h).
+const PF_EXITING: u64 = 0x4;
 /// The flag of kernel threads (include/linux/sched.h).
 pub(crate) const PF_KTHREAD: u64 = 0x0020_0000;
 
@@ -71,6 +73,11 @@ impl Stat {
     /// Returns whether it has exited.
     pub fn has_exited(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
+    }
+
+    /// Returns whether it has exited, or is about to.
+    pub fn is_exiting(&self) -> bool {
+        self.has_exited() || self.flags & PF_EXITING != 0
     }
 
     /// Returns whether it is a thread of the kernel.

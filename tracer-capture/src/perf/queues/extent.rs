@@ -69,7 +69,8 @@ impl Extent {
     /// [`Indexes::limit`] after it.
     pub fn note(&mut self, first: u64, packets: &[Packet], before: u64, limit: u64, size: u32) {
         self.max = self.max.max(first.saturating_add(packets.len() as u64));
-        for (index, packet) in (first..).zip(packets) {
+        // In this order, so that no index after the last packet is computed.
+        for (packet, index) in packets.iter().zip(first..) {
             let is_next = index <= self.low;
             if !is_next || !is_final(index, packet.bytes[0], before, limit, u64::from(size)) {
                 return;
