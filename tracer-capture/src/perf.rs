@@ -1,6 +1,6 @@
 //! Capture by perf events, for machines that do not permit eBPF.
 //!
-//! The kernel samples registers at uprobes (the uprobe PMU), and the stack at system calls, into one buffer per processor. No code
+//! The kernel samples registers at uprobes, and the stack at system calls, into one buffer per processor. No code
 //! of tracer runs in the kernel, so nothing reads the ring of a queue at its doorbell: [`queues`] reads it from the process's
 //! memory right after. By then the GPU may have taken the packets, or their slots may be used again. Indexes read around each copy
 //! say which, as for packets that eBPF programs could not read.

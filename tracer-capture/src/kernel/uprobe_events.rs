@@ -1,5 +1,8 @@
 //! Uprobes that are defined by name in tracefs, to be opened as trace events.
 //!
+//! One definition serves the events of all processors, and a hit is sampled once. With the uprobe PMU each processor's event is a
+//! uprobe of its own: a thread that moves to another processor between two of them is sampled twice, or not at all.
+//!
 //! Since Linux 6.16, and in the stable releases of its time, the uprobe PMU demands CAP_SYS_ADMIN, whatever CAP_PERFMON permits.
 //! A file in tracefs takes definitions from every process that may write to it.
 //!
@@ -9,7 +12,7 @@ use std::{
     ffi::CStr,
     fs::{self, File, OpenOptions},
     io::{self, Write},
-    os::fd::{AsFd, BorrowedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -26,6 +29,9 @@ const GROUP: &str = "tracer_";
 
 /// The definitions of this recorder.
 pub struct Named {
+    /// tracefs, which may be mounted for the thread that opened it only.
+    _tracefs: File,
+    /// The path at which every thread of this process reaches it.
     root: PathBuf,
     control: Arc<File>,
     /// The group of this recorder's definitions.
@@ -40,17 +46,22 @@ pub struct Definition {
 }
 
 impl Named {
-    /// Opens tracefs. Removes the definitions of recorders that are gone.
+    /// Opens tracefs, which the calling thread must see. Removes the definitions of recorders that are gone.
     ///
     /// # Errors
     /// Fails if tracefs is not mounted, or if this process may not write to it.
     pub fn open() -> io::Result<Self> {
         let mut error = io::ErrorKind::NotFound.into();
-        for root in ROOTS.map(PathBuf::from) {
-            match OpenOptions::new().append(true).open(root.join(CONTROL)) {
-                Ok(control) => {
+        for root in ROOTS.map(Path::new) {
+            let opened = File::open(root).and_then(|tracefs| {
+                let control = OpenOptions::new().append(true).open(root.join(CONTROL))?;
+                Ok((tracefs, control))
+            });
+            match opened {
+                Ok((tracefs, control)) => {
                     let named = Self {
-                        root,
+                        root: format!("/proc/self/fd/{}", tracefs.as_raw_fd()).into(),
+                        _tracefs: tracefs,
                         control: Arc::new(control),
                         group: format!("{GROUP}{}", std::process::id()),
                         next: AtomicU64::new(0),

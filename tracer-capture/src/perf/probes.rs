@@ -53,7 +53,7 @@ pub struct Probes {
     /// Each processor, and the event whose buffer its other events share.
     processors: Vec<(u32, OwnedFd)>,
     places: Mutex<Arc<Places>>,
-    /// Defines uprobes by name; `None` if the uprobe PMU can be used.
+    /// Defines uprobes by name; `None` if only the uprobe PMU can be used.
     named: Option<Named>,
 }
 
@@ -65,12 +65,16 @@ pub struct Attachment {
 }
 
 impl Probes {
-    /// Prepares probes for these processors, each with the event whose buffer is read.
+    /// Prepares probes for these processors, each with the event whose buffer is read. The calling thread must see tracefs for
+    /// uprobes to be defined there.
     ///
     /// # Errors
     /// Fails if neither the uprobe PMU nor tracefs can be used.
     pub fn new(processors: Vec<(u32, OwnedFd)>) -> io::Result<Self> {
-        let named = (!event::has_uprobe_pmu()).then(Named::open).transpose()?;
+        let named = match Named::open() {
+            Err(error) if !event::has_uprobe_pmu() => return Err(error),
+            named => named.ok(),
+        };
         Ok(Self {
             processors,
             places: Mutex::default(),

@@ -32,6 +32,10 @@ const MAX_HOLDS: usize = 4096;
 const WEAKER: &str = "captured by perf events, not eBPF: copies, calls of the kernel driver and who created queues were not watched \
     (docs/backends.md)";
 
+/// What the uprobe PMU lacks beside that.
+const BY_PMU: &str = "uprobes use the uprobe PMU, because tracefs cannot be written: a doorbell whose thread moves to another processor \
+    at that moment is seen twice or not at all; mount tracefs with `mount -t tracefs nodev /sys/kernel/tracing`";
+
 /// Opens the buffers and the events of every process.
 pub(super) fn set_up(
     options: Options,
@@ -56,6 +60,9 @@ pub(super) fn set_up(
     let (opened, tracefs) =
         opened.map_err(|_| CaptureError::system("opening perf events", io::Error::other("a panic")))?;
     let opened = opened?;
+    if opened.probes.named().is_none() {
+        inventory.warn(BY_PMU.to_owned());
+    }
     let error = not_seen.map(|error| tracefs.unwrap_or(error).to_string());
     inventory.warn(WEAKER.to_owned());
     inventory.add(vec![Probe {
