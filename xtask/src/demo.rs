@@ -10,10 +10,8 @@ use anyhow::Result;
 use crate::build;
 use crate::cmd;
 use crate::project::Project;
-use crate::setup::{self, Part, Rootfs};
-
-/// The simulated processor, whose driver schedules with MES.
-const ASIC: &str = "gfx1100";
+use crate::setup::{self, Part};
+use crate::simulated;
 
 /// A script that runs its arguments once with each workload of the dispatcher.
 const WORKLOADS: &str = r#"for workload in mixed "burst -n 20000"; do "$@" $workload; done"#;
@@ -22,7 +20,7 @@ const WORKLOADS: &str = r#"for workload in mixed "burst -n 20000"; do "$@" $work
 pub fn run(project: &Project) -> Result<()> {
     let started = Instant::now();
     setup::run(project, &Part::DEMO)?;
-    build::simulation(project, ASIC)?;
+    build::simulation(project, simulated::ASIC)?;
     let tracer = project.bin_dir().join("tracer");
     let trace = project.target().join("demo/demo.trace");
     cmd::remove_all(&trace)?;
@@ -45,17 +43,8 @@ fn record(project: &Project, tracer: &Path, trace: &Path) -> Result<Command> {
         command.arg("--as-root");
     }
     command.args(["--", "/bin/sh", "-ec", WORKLOADS, "demo"]);
-    command
-        .arg(project.bin_dir().join("kfd-sim"))
-        .arg("--root")
-        .arg(Rootfs::stable(project).dir());
-    command.args(["--asic", ASIC, "--kernels"]).arg(project.gpu_kernels());
-    command.arg("--bind").arg(project.target());
-    command
-        .arg("--")
-        .arg(project.bin_dir().join("hsa-dispatch"))
-        .arg("--kernels")
-        .arg(project.gpu_kernels());
+    let program = simulated::dispatcher(project, &project.bin_dir());
+    command.arg(program.get_program()).args(program.get_args());
     Ok(command)
 }
 

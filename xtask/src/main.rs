@@ -18,6 +18,7 @@ mod install;
 mod lock;
 mod project;
 mod setup;
+mod simulated;
 mod soak;
 mod test;
 mod vm;

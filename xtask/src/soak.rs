@@ -15,7 +15,8 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use crate::build::{self, Profile};
 use crate::cmd;
 use crate::project::Project;
-use crate::setup::{self, Part, Rootfs};
+use crate::setup::{self, Part};
+use crate::simulated;
 use system::Ran;
 
 /// Interval between two samples.
@@ -121,22 +122,9 @@ fn serve(project: &Project, seconds: u64) -> Command {
     let mut command = Command::new(project.bin_dir().join("tracer"));
     command.args(["serve", "--as-root", "--listen", "127.0.0.1:0", "--"]);
     command.args(["/bin/sh", "-ec", CHURN, &seconds.to_string()]);
-    let program = simulated(project);
+    let program = simulated::dispatcher(project, &project.bin_dir());
     command.arg(program.get_program()).args(program.get_args());
     command.stdout(Stdio::null()).stderr(Stdio::piped());
-    command
-}
-
-/// Returns the command of the dispatcher on a simulated GPU, without a workload.
-fn simulated(project: &Project) -> Command {
-    let mut command = Command::new(project.bin_dir().join("kfd-sim"));
-    command.arg("--root").arg(Rootfs::stable(project).dir());
-    command
-        .args(["--asic", "gfx1100", "--kernels"])
-        .arg(project.gpu_kernels());
-    command.arg("--bind").arg(project.target()).arg("--");
-    command.arg(project.bin_dir().join("hsa-dispatch"));
-    command.arg("--kernels").arg(project.gpu_kernels());
     command
 }
 

@@ -5,8 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::{Place, median};
-use crate::cmd;
-use crate::setup::Rootfs;
+use crate::{cmd, simulated};
 
 /// Rounds; in each, the workload runs alone and recorded.
 const ROUNDS: usize = 7;
@@ -26,12 +25,15 @@ pub fn by_perf(place: &Place<'_>) -> Result<f64> {
 fn added(place: &Place<'_>, backend: &str) -> Result<f64> {
     let (mut alone, mut recorded) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        alone.push(submission_ns(place, simulated(place))?);
+        alone.push(submission_ns(
+            place,
+            simulated::dispatcher(place.project, &place.programs),
+        )?);
         let mut command = Command::new(place.programs.join("tracer"));
         command.args(["record", "--overwrite", "--as-root", "--backend", backend, "-o"]);
         command.arg(place.dir.join("bench.trace")).arg("--");
-        let simulated = simulated(place);
-        command.arg(simulated.get_program()).args(simulated.get_args());
+        let program = simulated::dispatcher(place.project, &place.programs);
+        command.arg(program.get_program()).args(program.get_args());
         recorded.push(submission_ns(place, command)?);
     }
     Ok(median(recorded)? - median(alone)?)
@@ -45,16 +47,4 @@ fn submission_ns(place: &Place<'_>, mut command: Command) -> Result<f64> {
     let did: serde_json::Value = serde_json::from_slice(&text)?;
     let median = did["submit_ns"]["p50"].as_f64();
     median.with_context(|| format!("no median in {}", report.display()))
-}
-
-/// Returns the dispatcher on the simulated GPU, without its workload.
-fn simulated(place: &Place<'_>) -> Command {
-    let mut command = Command::new(place.programs.join("kfd-sim"));
-    command.arg("--root").arg(Rootfs::stable(place.project).dir());
-    let kernels = place.project.gpu_kernels();
-    command.args(["--asic", "gfx1100", "--kernels"]).arg(&kernels);
-    command.arg("--bind").arg(place.project.target()).arg("--");
-    command.arg(place.programs.join("hsa-dispatch"));
-    command.arg("--kernels").arg(&kernels);
-    command
 }

@@ -82,7 +82,7 @@ fn copy(project: &Project, folder: &Path, number: u64) -> Result<PathBuf> {
 }
 
 fn program(project: &Project, library: &Path) -> Command {
-    let mut command = super::simulated(project);
+    let mut command = crate::simulated::dispatcher(project, &project.bin_dir());
     command.args(["churn", "--queues", "2", "--library"]).arg(library);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
