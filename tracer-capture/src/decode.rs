@@ -202,7 +202,7 @@ fn packets(r: &record::Packets, sink: &mut impl FnMut(&Event<'_>)) {
     let packets = r.packets.get(..r.count as usize).unwrap_or(&r.packets);
     if r.header.flags & doorbell_flags::TAKEN != 0 {
         let indexes = (r.read_index, r.limit);
-        let taken = Packets::taken(origin(&r.header), r.queue, r.size, indexes, r.first, packets);
+        let taken = Packets::of_slots(origin(&r.header), r.queue, r.size, indexes, r.first, packets);
         return sink(&Event::Taken(taken));
     }
     sink(&Event::Packets(Packets {

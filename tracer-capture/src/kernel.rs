@@ -7,7 +7,6 @@ pub(crate) mod diagnostics;
 pub mod ebpf_object;
 pub mod kallsyms;
 pub mod kfd_proc;
-pub(crate) mod processors;
 mod products;
 pub mod rights;
 pub(crate) mod uprobe_events;

@@ -1,8 +1,8 @@
 //! Capture by perf events, for machines that do not permit eBPF.
 //!
-//! The kernel samples registers at uprobes, and the stack at system calls, into one buffer per processor. No code
-//! of tracer runs in the kernel, so nothing reads the ring of a queue at its doorbell: [`queues`] reads it from the process's
-//! memory right after. By then the GPU may have taken the packets, or their slots may be used again. Indexes read around each copy
+//! The kernel samples registers at uprobes, and the stack at system calls, into one buffer per processor. No code of tracer runs
+//! in the kernel, so nothing reads the ring of a queue at its doorbell: [`queues`] reads it from the process's memory right after.
+//! By then the GPU may have taken the packets, or their slots may be used again. Indexes read around each copy
 //! say which, as for packets that eBPF programs could not read.
 //!
 //! docs/backends.md says what is weaker, and by how much.
@@ -31,7 +31,7 @@ pub fn why_not() -> Option<String> {
     if let Some(error) = event::refused() {
         return Some(format!("perf_event_open: {error}"));
     }
-    let has_uprobes = event::has_uprobe_pmu() || uprobe_events::is_writable();
+    let has_uprobes = uprobe_events::is_writable() || event::has_uprobe_pmu();
     (!has_uprobes).then(|| {
         "the kernel reserves the uprobe PMU for cap_sys_admin, and uprobe_events of tracefs cannot be written; mount tracefs with \
          `mount -t tracefs nodev /sys/kernel/tracing`"

@@ -112,6 +112,14 @@ pub fn create_bpf_map() -> io::Result<()> {
     Ok(())
 }
 
+/// Returns the numbers of the processors that are online.
+///
+/// # Errors
+/// Fails if the kernel's list cannot be read.
+pub fn online_processors() -> io::Result<Vec<u32>> {
+    aya::util::online_cpus().map_err(|(_, error)| error)
+}
+
 /// The grace that programs get if the kernel cannot say when they have ended.
 const GRACE: Duration = Duration::from_millis(20);
 

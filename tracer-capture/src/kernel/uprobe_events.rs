@@ -51,28 +51,16 @@ impl Named {
     /// # Errors
     /// Fails if tracefs is not mounted, or if this process may not write to it.
     pub fn open() -> io::Result<Self> {
-        let mut error = io::ErrorKind::NotFound.into();
-        for root in ROOTS.map(Path::new) {
-            let opened = File::open(root).and_then(|tracefs| {
-                let control = OpenOptions::new().append(true).open(root.join(CONTROL))?;
-                Ok((tracefs, control))
-            });
-            match opened {
-                Ok((tracefs, control)) => {
-                    let named = Self {
-                        root: format!("/proc/self/fd/{}", tracefs.as_raw_fd()).into(),
-                        _tracefs: tracefs,
-                        control: Arc::new(control),
-                        group: format!("{GROUP}{}", std::process::id()),
-                        next: AtomicU64::new(0),
-                    };
-                    named.remove_left();
-                    return Ok(named);
-                }
-                Err(why) => error = why,
-            }
-        }
-        Err(error)
+        let (tracefs, control) = opened()?;
+        let named = Self {
+            root: format!("/proc/self/fd/{}", tracefs.as_raw_fd()).into(),
+            _tracefs: tracefs,
+            control: Arc::new(control),
+            group: format!("{GROUP}{}", std::process::id()),
+            next: AtomicU64::new(0),
+        };
+        named.remove_left();
+        Ok(named)
     }
 
     /// Defines a uprobe at an offset of a file. Returns the number of its trace event.
@@ -135,6 +123,17 @@ fn write(mut control: &File, line: &str) -> io::Result<()> {
 
 /// Returns whether definitions can be written here.
 pub fn is_writable() -> bool {
-    let open = |root: &str| OpenOptions::new().append(true).open(Path::new(root).join(CONTROL));
-    ROOTS.into_iter().any(|root| open(root).is_ok())
+    opened().is_ok()
+}
+
+/// Opens tracefs, and its file that takes definitions.
+fn opened() -> io::Result<(File, File)> {
+    let open = |root: &Path| {
+        Ok((
+            File::open(root)?,
+            OpenOptions::new().append(true).open(root.join(CONTROL))?,
+        ))
+    };
+    let [first, second] = ROOTS.map(Path::new);
+    open(first).or_else(|_| open(second))
 }

@@ -10,7 +10,7 @@ use super::{
     record::{Record, parse},
     ring::Ring,
 };
-use crate::kernel::processors;
+use crate::sys;
 
 /// The smallest buffer of a processor that is tried, bytes. Processes without CAP_IPC_LOCK may lock this much for each processor
 /// (`kernel.perf_event_mlock_kb`).
@@ -126,7 +126,9 @@ impl Buffers {
 /// Makes the kernel write the counts of lost records. It does so before the next record of a processor, and this makes one on each:
 /// a thread renames itself there.
 pub fn write_losses() {
-    let Ok(processors) = processors::online() else { return };
+    let Ok(processors) = sys::online_processors() else {
+        return;
+    };
     let renames = thread::Builder::new().name("losses".into()).spawn(move || {
         for processor in processors {
             let mut only = CpuSet::new();

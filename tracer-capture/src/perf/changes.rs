@@ -31,17 +31,12 @@ pub struct Changed {
     pub debug: u64,
     /// Generation of the process.
     pub generation: u32,
-    /// The entry of the pause; `None` if the process was not stopped.
-    pub pause: Option<(u32, u64)>,
     /// If the list had other states before, which nobody read: the time from the first of them to the last change, ns.
     pub behind_ns: Option<u64>,
 }
 
-impl Changed {
-    fn unpaused(self) -> Self {
-        Self { pause: None, ..self }
-    }
-}
+/// The entry of a pause: its index and token.
+pub type Pause = (u32, u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -56,7 +51,7 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Change {
     changed: Changed,
-    pause: (u32, u64),
+    pause: Pause,
     first_ns: u64,
     calls: u32,
     state: State,
@@ -101,18 +96,16 @@ impl Changes {
             change.changed.origin = origin;
             return None;
         }
-        let mut changed = Changed {
+        let changed = Changed {
             origin,
             debug,
             generation,
-            pause: None,
             behind_ns: None,
         };
         let reason = hold_reason::CODE_OBJECTS;
         let Some(pause) = self.pauses.stop((origin.pid, origin.tid), origin.time_ns, reason) else {
             return Some(changed);
         };
-        changed.pause = Some(pause);
         let behind = self.behind.remove(&origin.pid);
         let change = Change {
             changed,
@@ -125,8 +118,9 @@ impl Changes {
         None
     }
 
-    /// Goes a step on. What happened before `done_ns` was handed over. `announce` takes the lists that are to be read.
-    pub fn advance(&mut self, done_ns: u64, memory: &mut impl Fetch, mut announce: impl FnMut(Changed)) {
+    /// Goes a step on. What happened before `done_ns` was handed over. `announce` takes the lists that are to be read,
+    /// each with the pause of its process; `None` if the process was not stopped.
+    pub fn advance(&mut self, done_ns: u64, memory: &mut impl Fetch, mut announce: impl FnMut(Changed, Option<Pause>)) {
         let (pauses, behind) = (&self.pauses, &mut self.behind);
         self.by_process.retain(|&pid, change| {
             match change.state {
@@ -137,7 +131,7 @@ impl Changes {
                         change.state = State::Stopped(now_ns);
                     } else if now_ns.saturating_sub(since_ns) > STOPPING_NS {
                         pauses.serve(change.pause.0, change.pause.1);
-                        announce(change.changed.unpaused());
+                        announce(change.changed, None);
                         return false;
                     }
                     true
@@ -157,11 +151,12 @@ impl Changes {
                         return false;
                     }
                     change.state = State::Announced;
-                    announce(Changed {
-                        behind_ns: (change.calls > CALLS)
-                            .then(|| change.changed.origin.time_ns.saturating_sub(change.first_ns)),
+                    let behind_ns = change.changed.origin.time_ns.saturating_sub(change.first_ns);
+                    let changed = Changed {
+                        behind_ns: (change.calls > CALLS).then_some(behind_ns),
                         ..change.changed
-                    });
+                    };
+                    announce(changed, Some(change.pause));
                     true
                 }
                 State::Announced => !pauses.entries.is_served(change.pause.0, change.pause.1),

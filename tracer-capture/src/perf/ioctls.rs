@@ -13,7 +13,7 @@ use tracer_core::event::{Event, Ioctl, Origin};
 
 use super::{
     event,
-    probes::Probes,
+    probes::{Probes, Program},
     record::{Call, half, word},
 };
 use crate::{
@@ -56,8 +56,6 @@ impl Entered {
 /// The events, and the ioctls that are under way.
 #[derive(Debug)]
 pub struct Ioctls {
-    /// The numbers of the events of entries, and of exits.
-    numbers: [Vec<u64>; 2],
     layout: Layout,
     entered: HashMap<(u32, u32), Entered>,
     _events: Vec<OwnedFd>,
@@ -78,11 +76,10 @@ impl Ioctls {
             arg: at("arg")?,
             ret: Format::read("syscalls", exit)?.require("ret", 8)? as usize,
         };
-        let mut numbers = [Vec::new(), Vec::new()];
         let mut events = Vec::new();
-        for (name, numbers) in EVENTS.into_iter().zip(&mut numbers) {
+        for (name, program) in EVENTS.into_iter().zip([Program::IoctlEnter, Program::IoctlExit]) {
             let attributes = event::trace_event(tracefs::number("syscalls", name)?);
-            let opened = probes.open(&attributes, |known| numbers.extend(known));
+            let opened = probes.trace_event(&attributes, program);
             let opened = opened.map_err(|error| CaptureError::system("opening a perf event of system calls", error))?;
             if name == enter {
                 // Without the filter more records come, and none is missing.
@@ -91,17 +88,10 @@ impl Ioctls {
             events.extend(opened);
         }
         Ok(Self {
-            numbers,
             layout,
             entered: HashMap::new(),
             _events: events,
         })
-    }
-
-    /// Returns whether samples of this number are of the entries (0) or the exits (1); `None` if of neither.
-    #[must_use]
-    pub fn which(&self, number: u64) -> Option<usize> {
-        self.numbers.iter().position(|numbers| numbers.contains(&number))
     }
 
     /// Returns the command of the ioctl that the thread is in.

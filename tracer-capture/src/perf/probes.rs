@@ -1,4 +1,4 @@
-//! Uprobes: one event per processor for each place.
+//! Probes: one event per processor for each place.
 
 use std::{
     collections::HashMap,
@@ -8,10 +8,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use tracer_core::event::RingStep;
+
 use super::event;
 use crate::kernel::uprobe_events::{Definition, Named};
 
-/// What a hit of a uprobe means: the counterparts of the eBPF programs of the same names.
+/// What a sample of an event means: mostly the counterparts of the eBPF programs of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// A doorbell function of a queue.
@@ -20,10 +22,16 @@ pub enum Program {
     DoorbellBySignal,
     /// The function that the runtime calls around changes of its list of code objects.
     CodeObject,
+    /// The entry of an ioctl.
+    IoctlEnter,
+    /// The exit of an ioctl.
+    IoctlExit,
+    /// A step of a job on a ring of the kernel driver.
+    Ring(RingStep),
 }
 
 impl Program {
-    /// Returns the program of this name; `None` if only eBPF can do its work.
+    /// Returns the program of a uprobe by its name; `None` if only eBPF can do its work.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -38,17 +46,17 @@ impl Program {
 /// A place of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// What a hit means.
+    /// What a sample means.
     pub program: Program,
-    /// The upper half of the cookie: what must be known about the site.
+    /// The upper half of the cookie: what must be known about the site of a uprobe.
     pub displacement: i32,
 }
 
-/// The places of all uprobes, by the numbers of their events. The thread that attaches probes adds them, and the thread that reads
+/// The places of all events, by the numbers of their events. The thread that attaches probes adds them, and the thread that reads
 /// samples looks them up. Numbers are never used again.
 pub type Places = HashMap<u64, Place>;
 
-/// Attaches uprobes.
+/// Attaches probes.
 pub struct Probes {
     /// Each processor, and the event whose buffer its other events share.
     processors: Vec<(u32, OwnedFd)>,
@@ -101,12 +109,8 @@ impl Probes {
     /// # Errors
     /// Fails with the kernel's error; nothing is attached then.
     pub fn attach(&self, place: Place, file: &CStr, offset: u64) -> io::Result<Vec<Attachment>> {
-        let number = |numbers: &[u64]| {
-            let mut places = self.locked();
-            Arc::make_mut(&mut places).extend(numbers.iter().map(|&number| (number, place)));
-        };
         let Some(named) = &self.named else {
-            let events = self.open(&event::uprobe(file, offset)?, number)?;
+            let events = self.open(&event::uprobe(file, offset)?, place)?;
             let attachments = events.into_iter().map(|event| Attachment {
                 _events: vec![event],
                 _definition: None,
@@ -115,24 +119,30 @@ impl Probes {
         };
         let (event, definition) = named.define(file, offset)?;
         Ok(vec![Attachment {
-            _events: self.open(&event::named_uprobe(event), number)?,
+            _events: self.open(&event::named_uprobe(event), place)?,
             _definition: Some(definition),
         }])
     }
 
-    /// Opens an event on every processor; `numbers` takes their numbers before they write samples.
+    /// Opens a trace event on every processor.
     ///
     /// # Errors
     /// Fails with the kernel's error; no event is open then.
-    pub fn open(&self, attributes: &event::Attributes, numbers: impl FnOnce(&[u64])) -> io::Result<Vec<OwnedFd>> {
+    pub fn trace_event(&self, attributes: &event::Attributes, program: Program) -> io::Result<Vec<OwnedFd>> {
+        let displacement = 0;
+        self.open(attributes, Place { program, displacement })
+    }
+
+    fn open(&self, attributes: &event::Attributes, place: Place) -> io::Result<Vec<OwnedFd>> {
         let opened = self.processors.iter().map(|(processor, buffer)| {
             let opened = event::open(attributes, *processor)?;
             event::share_buffer(&opened, buffer)?;
             Ok(opened)
         });
         let opened: Vec<OwnedFd> = opened.collect::<io::Result<_>>()?;
-        let known: Vec<u64> = opened.iter().map(event::id).collect::<io::Result<_>>()?;
-        numbers(&known);
+        let numbers: Vec<u64> = opened.iter().map(event::id).collect::<io::Result<_>>()?;
+        // Before they write samples.
+        Arc::make_mut(&mut self.locked()).extend(numbers.into_iter().map(|number| (number, place)));
         opened.iter().try_for_each(event::enable)?;
         Ok(opened)
     }

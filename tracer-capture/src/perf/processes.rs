@@ -1,6 +1,6 @@
 //! The traced processes, by the side band: forks, new programs, exits.
 
-use std::{collections::HashMap, fs};
+use std::collections::HashMap;
 
 use tracer_core::event::Origin;
 
@@ -50,7 +50,7 @@ impl Processes {
     /// Traces a process from now on, as the given generation.
     pub fn insert(&mut self, pid: u32, generation: u32) {
         self.generation = self.generation.max(generation);
-        let threads = threads(pid).unwrap_or(1);
+        let threads = Stat::of_process(pid).map_or(1, |stat| stat.threads);
         let process = Process {
             generation,
             is_user: false,
@@ -115,22 +115,14 @@ impl Processes {
             return Some(End::Thread);
         }
         // A fork whose record was lost leaves a thread that was not counted.
-        if Stat::of_process(pid).is_some_and(|stat| !stat.is_exiting()) {
-            process.threads = threads(pid).unwrap_or(1);
+        if let Some(stat) = Stat::of_process(pid).filter(|stat| !stat.is_exiting()) {
+            process.threads = stat.threads;
             process.since_ns = sys::monotonic_ns();
             return Some(End::Thread);
         }
         self.traced.remove(&pid);
         Some(End::Process)
     }
-}
-
-/// Returns the number of threads of a process, if it can be read.
-fn threads(pid: u32) -> Option<u32> {
-    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
-    let status = String::from_utf8_lossy(&status);
-    let line = status.lines().find_map(|line| line.strip_prefix("Threads:"))?;
-    line.trim().parse().ok()
 }
 
 #[cfg(test)]

@@ -55,6 +55,8 @@ struct Rung {
     origin: Origin,
     at: At,
     value: u64,
+    /// The lowest value of this doorbell and of later ones of its queue in this pass.
+    lowest: u64,
     walk: Walk,
 }
 
@@ -140,6 +142,7 @@ impl Queues {
             origin,
             at,
             value,
+            lowest: value,
             walk,
         });
     }
@@ -229,23 +232,12 @@ impl Queues {
             Err(_) => return,
         };
         let copies = (before, self.copied.len());
-        let mut first = whole.first;
-        // From the last one on: the lowest value of each doorbell and those after it.
         let mut lowest = u64::MAX;
         for &at in group.iter().rev() {
-            let rung = &mut self.rung[at];
-            lowest = lowest.min(rung.value);
-            rung.walk = Walk::Done {
-                found,
-                range: Range::default(),
-                then: Indexes {
-                    read: now.read.min(lowest),
-                    ..now
-                },
-                is_new: false,
-                copies,
-            };
+            lowest = lowest.min(self.rung[at].value);
+            self.rung[at].lowest = lowest;
         }
+        let mut first = whole.first;
         for (place, &at) in group.iter().enumerate() {
             let rung = &mut self.rung[at];
             let own = rung.value.saturating_add(1);
@@ -255,14 +247,20 @@ impl Queues {
             } else {
                 own.clamp(first, whole.end)
             };
-            if let Walk::Done { range, is_new: new, .. } = &mut rung.walk {
-                *range = Range {
+            rung.walk = Walk::Done {
+                found,
+                range: Range {
                     first,
                     end,
                     beyond: whole.beyond && own > whole.end,
-                };
-                *new = is_new && place == 0;
-            }
+                },
+                then: Indexes {
+                    read: now.read.min(rung.lowest),
+                    ..now
+                },
+                is_new: is_new && place == 0,
+                copies,
+            };
             first = end;
         }
     }
@@ -468,21 +466,10 @@ impl Queues {
                 .chunks(PACKETS_PER_RECORD)
                 .zip((first..).step_by(PACKETS_PER_RECORD))
             {
+                let indexes = (copied.read_index, copied.limit);
                 sink(&Event::Packets(Packets {
-                    origin: rung.origin,
-                    handle: found.queue,
-                    first,
-                    ring_packets: found.size,
-                    read_index: copied.read_index,
-                    write_index: copied.limit,
                     value: rung.value,
-                    call: None,
-                    packets,
-                    // The packets may have completed in between.
-                    ready: 0,
-                    stamps: &[],
-                    before: None,
-                    proxy: false,
+                    ..Packets::of_slots(rung.origin, found.queue, found.size, indexes, first, packets)
                 }));
             }
         }

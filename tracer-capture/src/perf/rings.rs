@@ -10,7 +10,7 @@ use tracer_core::event::{Event, JobKey, Origin, RingJob, RingStep};
 
 use super::{
     event,
-    probes::Probes,
+    probes::{Probes, Program},
     record::{half, text, word},
 };
 use crate::{
@@ -29,8 +29,6 @@ const STEPS: [RingStep; 3] = [RingStep::Submit, RingStep::Run, RingStep::Done];
 pub struct Rings {
     /// The names of the events: submit, run, done.
     pub names: [&'static str; 3],
-    /// The numbers under which each of them writes samples.
-    numbers: [Vec<u64>; 3],
     layouts: [EventLayout; 3],
     _events: Vec<OwnedFd>,
 }
@@ -48,38 +46,36 @@ impl Rings {
                 return Ok(None);
             }
         };
-        let mut numbers = [const { Vec::new() }; 3];
         let mut events = Vec::new();
-        for (name, numbers) in plan.set.names.into_iter().zip(&mut numbers) {
+        for (name, step) in plan.set.names.into_iter().zip(STEPS) {
             let attributes = event::plain_trace_event(tracefs::number(GROUP, name)?);
-            let opened = probes.open(&attributes, |known| numbers.extend(known));
+            let opened = probes.trace_event(&attributes, Program::Ring(step));
             events.extend(opened.map_err(|error| CaptureError::system("opening a perf event of rings", error))?);
         }
         Ok(Some(Self {
             names: plan.set.names,
-            numbers,
             layouts: plan.layouts(),
             _events: events,
         }))
-    }
-
-    /// Returns which step samples of this number are; `None` if of none.
-    #[must_use]
-    pub fn which(&self, number: u64) -> Option<usize> {
-        self.numbers.iter().position(|numbers| numbers.contains(&number))
     }
 
     /// Hands over a step. `traced` is whether the process in whose context it occurred is traced. Returns whether the record was
     /// understood.
     pub fn step(
         &self,
-        which: usize,
+        step: RingStep,
         origin: Origin,
         body: &[u8],
         traced: bool,
         sink: &mut impl FnMut(&Event<'_>),
     ) -> bool {
-        let job = job(STEPS[which], &self.layouts[which], origin, body, traced);
+        let [submit, run, done] = &self.layouts;
+        let layout = match step {
+            RingStep::Submit => submit,
+            RingStep::Run => run,
+            RingStep::Done => done,
+        };
+        let job = job(step, layout, origin, body, traced);
         if let Some(job) = &job {
             sink(&Event::RingJob(*job));
         }

@@ -19,15 +19,15 @@ use tracer_core::{
 
 use super::{
     buffers::{Buffers, write_losses},
-    changes::{Changed, Changes},
+    changes::{Changed, Changes, Pause},
     ioctls::Ioctls,
-    probes::{Places, Probes, Program},
+    probes::{Place, Places, Probes, Program},
     processes::{End, Processes},
     queues::{At, Queues},
-    record::{File, Record, registers},
+    record::{File, Record, Registers, registers},
     rings::Rings,
 };
-use crate::{CaptureError, decode::fetch::Fetch, kernel::processors, pause::keeper::Pauses, sys};
+use crate::{CaptureError, decode::fetch::Fetch, pause::keeper::Pauses, sys};
 
 /// The time within which a record is written after its time was taken, ns.
 const WRITING_NS: u64 = 1_000_000;
@@ -93,7 +93,7 @@ impl Opened {
     /// Fails with the kernel's error.
     pub fn open(bytes: usize, not_seen: impl FnOnce(CaptureError)) -> Result<Self, CaptureError> {
         let failed = |error| CaptureError::system("opening perf events", error);
-        let processors = processors::online().map_err(failed)?;
+        let processors = sys::online_processors().map_err(failed)?;
         let buffers = Buffers::open(&processors, bytes).map_err(failed)?;
         let shared = buffers.rings.iter().map(|ring| ring.event.try_clone());
         let shared: Vec<OwnedFd> = shared.collect::<io::Result<_>>().map_err(failed)?;
@@ -240,27 +240,11 @@ impl Source {
         let pid = origin.pid;
         match record {
             Record::Lost(count) => self.lost = self.lost.saturating_add(count),
-            Record::Sample(number, body) => match places.get(&number) {
-                Some(place) => {
-                    let Some(registers) = registers(body) else {
-                        self.undecoded += 1;
-                        return;
-                    };
-                    let displacement = i64::from(place.displacement);
-                    let di = registers.di;
-                    match place.program {
-                        Program::Doorbell => {
-                            self.doorbell(origin, At::Pointer(di.wrapping_add_signed(displacement)), registers.si);
-                        }
-                        Program::DoorbellBySignal => self.doorbell(origin, At::Signal(di), registers.si),
-                        Program::CodeObject => {
-                            let debug = registers.ip.wrapping_add_signed(displacement);
-                            self.code_objects(origin, debug, memory, sink);
-                        }
-                    }
+            Record::Sample(number, body) => {
+                if let Some(place) = places.get(&number) {
+                    self.sample(origin, *place, body, memory, sink);
                 }
-                None => self.trace_event(origin, number, body, memory, sink),
-            },
+            }
             Record::Fork(child, _) => {
                 if let Some(child) = self.processes.forked(origin, child) {
                     sink(&Event::Fork(origin, child));
@@ -284,6 +268,38 @@ impl Source {
             }
             Record::Mapped(file) => self.mapped(origin, &file),
             Record::Exec(_) | Record::Other => {}
+        }
+    }
+
+    fn sample(
+        &mut self,
+        origin: Origin,
+        place: Place,
+        body: &[u8],
+        memory: &mut impl Fetch,
+        sink: &mut impl FnMut(&Event<'_>),
+    ) {
+        match place.program {
+            Program::IoctlEnter => return self.ioctl_enter(origin, body),
+            Program::IoctlExit => return self.ioctl_exit(origin, body, memory, sink),
+            Program::Ring(step) => {
+                let traced = self.processes.get(origin.pid).is_some();
+                if let Some(rings) = &self.rings {
+                    self.undecoded += u64::from(!rings.step(step, origin, body, traced, sink));
+                }
+                return;
+            }
+            Program::Doorbell | Program::DoorbellBySignal | Program::CodeObject => {}
+        }
+        let Some(Registers { si, di, ip }) = registers(body) else {
+            self.undecoded += 1;
+            return;
+        };
+        let displacement = i64::from(place.displacement);
+        match place.program {
+            Program::Doorbell => self.doorbell(origin, At::Pointer(di.wrapping_add_signed(displacement)), si),
+            Program::DoorbellBySignal => self.doorbell(origin, At::Signal(di), si),
+            _ => self.code_objects(origin, ip.wrapping_add_signed(displacement), memory, sink),
         }
     }
 
@@ -313,47 +329,27 @@ impl Source {
         self.mapped.retain(|(pid, ..)| *pid != origin.pid);
     }
 
-    fn trace_event(
-        &mut self,
-        origin: Origin,
-        number: u64,
-        body: &[u8],
-        memory: &mut impl Fetch,
-        sink: &mut impl FnMut(&Event<'_>),
-    ) {
+    fn ioctl_enter(&mut self, origin: Origin, body: &[u8]) {
         let counts = self.counts(origin);
-        if let Some(rings) = &self.rings
-            && let Some(step) = rings.which(number)
-        {
-            let traced = self.processes.get(origin.pid).is_some();
-            self.undecoded += u64::from(!rings.step(step, origin, body, traced, sink));
-            return;
-        }
-        let Some(process) = self.processes.get(origin.pid) else {
+        let (Some(process), Some(ioctls)) = (self.processes.get(origin.pid), &mut self.ioctls) else {
             return;
         };
-        let is_user = process.is_user;
-        let Some(ioctls) = &mut self.ioctls else { return };
-        match ioctls.which(number) {
-            Some(0) => {
-                let begins = ioctls.enter(origin, body, counts).is_some_and(kfd::begins);
-                if begins && !is_user {
-                    process.is_user = true;
-                    self.pause(origin);
-                }
-            }
-            Some(_) => {
-                let changes = &self.changes;
-                if ioctls.entered(origin).is_some_and(destroys_queue) {
-                    // The queue was rung before, and its memory is about to go.
-                    self.queues
-                        .flush(memory, sink, |of| of != origin.pid && changes.holds(of));
-                }
-                if let Some(write_pointer) = ioctls.exit(origin, body, sink).and_then(|done| done.created()) {
-                    self.queues.begin(origin.pid, write_pointer);
-                }
-            }
-            None => {}
+        let begins = ioctls.enter(origin, body, counts).is_some_and(kfd::begins);
+        if begins && !process.is_user {
+            process.is_user = true;
+            self.pause(origin);
+        }
+    }
+
+    fn ioctl_exit(&mut self, origin: Origin, body: &[u8], memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
+        let entered = self.ioctls.as_ref().and_then(|ioctls| ioctls.entered(origin));
+        if entered.is_some_and(destroys_queue) {
+            // The queue was rung before, and its memory is about to go.
+            self.flush(origin.pid, memory, sink);
+        }
+        let done = self.ioctls.as_mut().and_then(|ioctls| ioctls.exit(origin, body, sink));
+        if let Some(write_pointer) = done.and_then(|done| done.created()) {
+            self.queues.begin(origin.pid, write_pointer);
         }
     }
 
@@ -391,33 +387,27 @@ impl Source {
         // What it rang for before has the names of the list before.
         self.flush(0, memory, sink);
         if let Some(changed) = self.changes.called(origin, debug, generation) {
-            self.unpaused += 1;
-            self.read_list(&changed);
+            self.read_list(&changed, None);
         }
     }
 
     fn advance(&mut self, memory: &mut impl Fetch) {
         let mut ready = Vec::new();
         self.changes
-            .advance(self.drained_ns, memory, |changed| ready.push(changed));
-        for changed in ready {
-            self.unpaused += u64::from(changed.pause.is_none());
-            self.read_list(&changed);
+            .advance(self.drained_ns, memory, |changed, pause| ready.push((changed, pause)));
+        for (changed, pause) in ready {
+            self.read_list(&changed, pause);
         }
     }
 
-    fn read_list(&mut self, changed: &Changed) {
+    /// Has a list read. A process that was not stopped for it runs ahead, which counts as a loss.
+    fn read_list(&mut self, changed: &Changed, pause: Option<Pause>) {
+        self.unpaused += u64::from(pause.is_none());
         let (reason, site) = match changed.behind_ns {
             Some(ns) => (hold_reason::CODE_OBJECTS_BEHIND, u32::try_from(ns).unwrap_or(u32::MAX)),
             None => (hold_reason::CODE_OBJECTS, 0),
         };
-        self.announce(
-            changed.origin,
-            (reason, site),
-            changed.debug,
-            changed.generation,
-            changed.pause,
-        );
+        self.announce(changed.origin, (reason, site), changed.debug, changed.generation, pause);
     }
 
     /// Stops a process, and has it examined. A process that could not be stopped runs ahead of its probes, which counts as a loss.
@@ -438,7 +428,7 @@ impl Source {
         (reason, site): (u16, u32),
         address: u64,
         generation: u32,
-        stopped: Option<(u32, u64)>,
+        stopped: Option<Pause>,
     ) {
         let (slot, token) = stopped.unwrap_or_default();
         let hold = Hold {
@@ -469,7 +459,7 @@ impl Source {
     /// Hands over the losses since the last call: source, count.
     pub fn take_losses(&mut self, lost: &mut impl FnMut(&'static str, u64)) {
         // A processor that came later has no buffer, and what happens there is not seen.
-        if let Ok(online) = processors::online()
+        if let Ok(online) = sys::online_processors()
             && online.iter().any(|processor| !self.processors.contains(processor))
         {
             self.processors = online;

@@ -31,13 +31,8 @@ impl Format {
     /// # Errors
     /// Fails with [`CaptureError::NoEvent`] if this kernel does not have the event.
     pub fn read(group: &str, event: &str) -> Result<Self, CaptureError> {
-        let path = |root: &&str| Path::new(root).join("events").join(group).join(event).join("format");
-        let text = ROOTS.iter().find_map(|root| fs::read_to_string(path(root)).ok());
-        let name = format!("{group}:{event}");
-        match text {
-            Some(text) => Self::parse(&name, &text),
-            None => Err(CaptureError::NoEvent(name)),
-        }
+        let text = read(group, event, "format")?;
+        Self::parse(&format!("{group}:{event}"), &text)
     }
 
     /// Returns the fields that the text of a format file declares; `event` is its name in errors.
@@ -99,14 +94,19 @@ impl Format {
     }
 }
 
+/// Reads a file of an event.
+fn read(group: &str, event: &str, file: &str) -> Result<String, CaptureError> {
+    let path = |root: &&str| Path::new(root).join("events").join(group).join(event).join(file);
+    let text = ROOTS.iter().find_map(|root| fs::read_to_string(path(root)).ok());
+    text.ok_or_else(|| CaptureError::NoEvent(format!("{group}:{event}")))
+}
+
 /// Reads the number of a trace event, by which perf events name it.
 ///
 /// # Errors
 /// Fails with [`CaptureError::NoEvent`] if this kernel does not have the event.
 pub fn number(group: &str, event: &str) -> Result<u64, CaptureError> {
-    let path = |root: &&str| Path::new(root).join("events").join(group).join(event).join("id");
-    let text = ROOTS.iter().find_map(|root| fs::read_to_string(path(root)).ok());
-    let text = text.ok_or_else(|| CaptureError::NoEvent(format!("{group}:{event}")))?;
+    let text = read(group, event, "id")?;
     let wrong = |error| CaptureError::system("reading the number of a trace event", io::Error::other(error));
     text.trim().parse().map_err(wrong)
 }

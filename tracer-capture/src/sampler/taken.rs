@@ -29,7 +29,7 @@ impl Taken {
     #[must_use]
     pub fn packets(&self) -> Packets<'_> {
         let indexes = (self.read_index, self.write_index);
-        Packets::taken(
+        Packets::of_slots(
             self.origin,
             self.handle,
             self.ring_packets,

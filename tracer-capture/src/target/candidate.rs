@@ -189,6 +189,7 @@ mod tests {
             state: 'R',
             parent: 1,
             flags,
+            threads: 1,
             start_ticks: 0,
         };
         assert!(without_program(Some(stat(process_stat::PF_KTHREAD | 0x40))).contains("thread of the kernel"));

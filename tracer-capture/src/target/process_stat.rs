@@ -10,7 +10,7 @@ const PF_EXITING: u64 = 0x4;
 /// The flag of kernel threads (include/linux/sched.h).
 pub(crate) const PF_KTHREAD: u64 = 0x0020_0000;
 
-/// State, parent and start time of a process or thread.
+/// State, parent, threads and start time of a process or thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
     /// State letter: `T` stopped by a signal, `t` stopped by a debugger, `Z` and `X` exited.
@@ -19,6 +19,8 @@ pub(crate) struct Stat {
     pub parent: u32,
     /// The kernel's flags (`PF_*` of include/linux/sched.h).
     pub flags: u64,
+    /// Threads of its process.
+    pub threads: u32,
     /// Start time, in clock ticks since boot.
     pub start_ticks: u64,
 }
@@ -48,7 +50,7 @@ impl Stat {
     }
 
     /// Parses the text. The name, field 2, may contain anything but ends at the last parenthesis. Fields of proc(5): 3 state, 4
-    /// parent, 9 flags, 22 start.
+    /// parent, 9 flags, 20 threads, 22 start.
     fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(") ")?;
         let mut words = rest.split(' ');
@@ -56,7 +58,8 @@ impl Stat {
             state: words.next()?.chars().next()?,
             parent: words.next()?.parse().ok()?,
             flags: words.nth(4)?.parse().ok()?,
-            start_ticks: words.nth(12)?.parse().ok()?,
+            threads: words.nth(10)?.parse().ok()?,
+            start_ticks: words.nth(1)?.parse().ok()?,
         })
     }
 

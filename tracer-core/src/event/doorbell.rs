@@ -78,10 +78,10 @@ pub struct Packets<'a> {
 }
 
 impl<'a> Packets<'a> {
-    /// Returns packets that no doorbell led to: see [`super::Event::Taken`]. `indexes` are the read index before the read, and the
-    /// write index after it.
+    /// Returns packets with only what their slots and the indexes around them show, as for [`super::Event::Taken`]. `indexes` are the
+    /// read index before the read, and the write index after it.
     #[must_use]
-    pub fn taken(
+    pub fn of_slots(
         origin: Origin,
         handle: u64,
         ring_packets: u32,

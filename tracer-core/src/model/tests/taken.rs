@@ -6,7 +6,7 @@ use crate::tables::Evidence;
 
 /// Packets that were read from index `first` on, at the read index before, and the write index after.
 fn taken(trace: &mut Trace, time_ns: u64, indexes: (u64, u64), first: u64, packets: &[Packet]) {
-    let packets = Packets::taken(by(time_ns, 0), HANDLE, RING, indexes, first, packets);
+    let packets = Packets::of_slots(by(time_ns, 0), HANDLE, RING, indexes, first, packets);
     trace.apply(&Event::Taken(packets));
 }
 
